@@ -1,0 +1,1 @@
+//! One adapter per protocol: protocol events to broker requests and back.

@@ -1,0 +1,52 @@
+//! The numbers of the house. They are different types so that they never mix.
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub $inner);
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+number! {
+    /// A log of this node: an ordered sequence of records with one owner. 0 is the catalog's.
+    LogId(u32)
+}
+number! {
+    /// A position in a log: the logical byte address of a record, counted from the log's first byte ever.
+    /// Dense over batches: a batch of `n` record bytes at `LogIndex(i)` is followed by one at `LogIndex(i + n)`.
+    LogIndex(u64)
+}
+number! {
+    /// A queue of this node; given out by the catalog, never reused.
+    QueueId(u64)
+}
+number! {
+    /// A message's place in a queue: dense, from 0, never reused.
+    QueueSeq(u64)
+}
+number! {
+    /// What a reader of a stream sees.
+    Offset(u64)
+}
+number! {
+    /// One shard: a thread with its connections, logs and queues.
+    ShardId(u16)
+}
+
+/// A connection as the broker knows it: which shard, which slot of it, and which of the slot's successive tenants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId {
+    /// The shard whose loop serves the connection.
+    pub shard: ShardId,
+    /// The connection's slot on that shard.
+    pub slot: u32,
+    /// Counts the tenants of the slot, so that a late event for an earlier one is recognised.
+    pub generation: u32,
+}

@@ -1,0 +1,20 @@
+//! What every room needs and no room owns: time values, seeded randomness, checksums, ranges, byte cursors,
+//! the aligned memory that messages live in, and the output a connection writes.
+//!
+//! Nothing here knows a protocol, a file or a thread.
+
+pub mod crc;
+pub mod cursor;
+pub mod id;
+pub mod memory;
+pub mod output;
+pub mod random;
+pub mod ranges;
+pub mod time;
+
+pub use cursor::{Reader, Short};
+pub use memory::{Buffer, Memory};
+pub use output::Output;
+pub use random::Random;
+pub use ranges::RangeSet;
+pub use time::Now;

@@ -1,0 +1,192 @@
+//! What a connection has to say: own bytes, with references into message memory where a body is large.
+//!
+//! Protocol machines append; the shell writes [`Output::slices`] with one vectored write and reports what went with
+//! [`Output::sent`]. Holds no memory once everything is sent and [`Output::release`] was called.
+
+use crate::memory::Memory;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Bodies shorter than this are copied: a reference costs more than the copy.
+pub const REFERENCE_MIN: usize = 4096;
+
+#[derive(Debug)]
+struct Piece {
+    /// The piece goes out after this many own bytes, counted like `own_end`.
+    at: u64,
+    memory: Memory,
+    range: Range<usize>,
+}
+
+/// Bytes waiting for a socket.
+#[derive(Debug, Default)]
+pub struct Output {
+    own: Vec<u8>,
+    /// Own bytes sent already, an offset into `own`.
+    own_sent: usize,
+    /// Own bytes ever dropped from the front of `own`.
+    own_base: u64,
+    pieces: VecDeque<Piece>,
+    pieces_len: usize,
+}
+
+impl Output {
+    /// Bytes not yet sent.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.own.len() - self.own_sent + self.pieces_len
+    }
+
+    /// Nothing to send.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory of its own.
+    pub fn capacity(&self) -> usize {
+        self.own.capacity() + self.pieces.capacity() * size_of::<Piece>()
+    }
+
+    /// The bytes of its own, to append to. What is in front must stay as it is.
+    #[inline]
+    pub fn own(&mut self) -> &mut Vec<u8> {
+        &mut self.own
+    }
+
+    /// Appends a copy of `bytes`.
+    #[inline]
+    pub fn extend(&mut self, bytes: &[u8]) {
+        self.own.extend_from_slice(bytes);
+    }
+
+    /// Appends `memory[range]`, by copy when short, by reference when long.
+    #[inline]
+    pub fn extend_from(&mut self, memory: &Memory, range: Range<usize>) {
+        if range.len() < REFERENCE_MIN {
+            self.own.extend_from_slice(&memory[range]);
+        } else {
+            self.pieces_len += range.len();
+            let at = self.own_base + self.own.len() as u64;
+            self.pieces.push_back(Piece { at, memory: memory.clone(), range });
+        }
+    }
+
+    /// Calls `each` with up to `most` slices, in the order they go out.
+    pub fn slices<'a>(&'a self, most: usize, mut each: impl FnMut(&'a [u8])) {
+        let mut from = self.own_sent;
+        let mut left = most;
+        for piece in &self.pieces {
+            let to = (piece.at - self.own_base) as usize;
+            if to > from {
+                if left == 0 {
+                    return;
+                }
+                left -= 1;
+                each(&self.own[from..to]);
+                from = to;
+            }
+            if left == 0 {
+                return;
+            }
+            left -= 1;
+            each(&piece.memory[piece.range.clone()]);
+        }
+        if left > 0 && from < self.own.len() {
+            each(&self.own[from..]);
+        }
+    }
+
+    /// The first `count` unsent bytes went out.
+    pub fn sent(&mut self, mut count: usize) {
+        assert!(count <= self.len(), "more sent than there was");
+        while let Some(piece) = self.pieces.front_mut() {
+            let own = ((piece.at - self.own_base) as usize - self.own_sent).min(count);
+            self.own_sent += own;
+            count -= own;
+            if count == 0 {
+                break;
+            }
+            let gone = piece.range.len().min(count);
+            self.pieces_len -= gone;
+            count -= gone;
+            piece.range.start += gone;
+            if !piece.range.is_empty() {
+                break;
+            }
+            self.pieces.pop_front();
+        }
+        self.own_sent += count;
+        if self.is_empty() || self.own_sent > self.own.len() / 2 {
+            self.own_base += self.own_sent as u64;
+            self.own.drain(..self.own_sent);
+            self.own_sent = 0;
+        }
+    }
+
+    /// Gives the memory back; only what is already sent is forgotten, so call it when empty.
+    pub fn release(&mut self) -> Vec<u8> {
+        assert!(self.is_empty());
+        self.own_base = 0;
+        self.own_sent = 0;
+        self.pieces = VecDeque::new();
+        std::mem::take(&mut self.own)
+    }
+
+    /// Takes an empty vector with capacity to append to, when it has none of its own.
+    pub fn provide(&mut self, spare: Vec<u8>) {
+        if self.own.capacity() == 0 {
+            self.own = spare;
+            self.own.clear();
+        }
+    }
+
+    /// Everything unsent, copied; for tests and for peers in one process.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.len());
+        self.slices(usize::MAX, |slice| all.extend_from_slice(slice));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Output, REFERENCE_MIN};
+    use crate::memory::Buffer;
+
+    #[test]
+    fn any_split_of_the_sending_gives_the_same_bytes() {
+        let mut body = Buffer::default();
+        body.extend(&(0..REFERENCE_MIN * 2).map(|i| i as u8).collect::<Vec<_>>());
+        let body = body.seal();
+        for step in [1, 3, 100, 4096, 5000, 100_000] {
+            let mut output = Output::default();
+            let mut expected = Vec::new();
+            let mut actual: Vec<u8> = Vec::new();
+            for round in 0..5u8 {
+                output.extend(&[round; 10]);
+                output.extend_from(&body, 0..5);
+                output.extend_from(&body, 10..10 + REFERENCE_MIN);
+                output.extend_from(&body, 0..REFERENCE_MIN);
+                expected.extend([round; 10]);
+                expected.extend(&body[0..5]);
+                expected.extend(&body[10..10 + REFERENCE_MIN]);
+                expected.extend(&body[0..REFERENCE_MIN]);
+                let count = step.min(output.len());
+                actual.extend(&output.to_vec()[..count]);
+                output.sent(count);
+            }
+            while !output.is_empty() {
+                let count = step.min(output.len());
+                let mut first = Vec::new();
+                output.slices(2, |slice| first.extend_from_slice(slice));
+                let count = count.min(first.len());
+                actual.extend(&first[..count]);
+                output.sent(count);
+            }
+            assert!(actual == expected, "step {step}");
+            output.release();
+            assert_eq!(output.capacity(), 0);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The shard: catalog, permissions, logs and their machines, delivery, flow control.

@@ -1,0 +1,1 @@
+//! The only commit path: batches in pre-written files, segments, snapshots, recovery.

@@ -1,0 +1,1 @@
+//! The type system and message sections of AMQP 1.0.

@@ -1,0 +1,1 @@
+//! Conversion of message heads between protocols.

@@ -1,0 +1,12 @@
+//! What a message is, whatever protocol brought it: the stored record, AMQP value types, sections, properties and the
+//! conversion between protocols.
+//!
+//! - [`record`]: what a log holds, byte by byte.
+//! - [`amqp091`]: field tables and basic properties of AMQP 0-9-1.
+//! - [`amqp10`]: the type system and message sections of AMQP 1.0.
+//! - [`convert`]: each into the other.
+
+pub mod amqp091;
+pub mod amqp10;
+pub mod convert;
+pub mod record;

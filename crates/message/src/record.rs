@@ -1,0 +1,474 @@
+//! Records: what a log holds, in the order in which its machines apply it.
+//!
+//! Every record begins with the same eight bytes, is a multiple of eight bytes long and starts at a multiple of eight
+//! in its batch. Numbers are little-endian. The journal checks sums; these readers still take any bytes and answer
+//! `None` for what no writer of ours wrote.
+//!
+//! ```text
+//!   0        4      5       6       8
+//!   | length | kind | flags | count |  kind's own part ...
+//! ```
+
+use base::cursor::Reader;
+use base::id::{QueueId, QueueSeq};
+use base::memory::Buffer;
+
+/// Bytes of the part all records share.
+pub const HEADER: usize = 8;
+
+/// What a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A message arrived, for the queues it names.
+    Enqueue = 1,
+    /// Positions of a queue are done with.
+    Settle = 2,
+    /// Positions came back from a consumer, with their counts.
+    Return = 3,
+    /// All ready positions of a queue up to one are gone.
+    Purge = 4,
+    /// A change of the catalog; only in its log.
+    Catalog = 5,
+}
+
+/// Splits the first record off `bytes`: its kind and its bytes; `None` where there is none.
+#[inline]
+pub fn split(bytes: &[u8]) -> Option<(Kind, &[u8], &[u8])> {
+    let length = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
+    if length < HEADER || !length.is_multiple_of(8) {
+        return None;
+    }
+    let (record, rest) = bytes.split_at_checked(length)?;
+    let kind = match record[4] {
+        1 => Kind::Enqueue,
+        2 => Kind::Settle,
+        3 => Kind::Return,
+        4 => Kind::Purge,
+        5 => Kind::Catalog,
+        _ => return None,
+    };
+    Some((kind, record, rest))
+}
+
+/// Whose encoding a message's head and body are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Format {
+    /// Head: the property flags and property list of a content header (AMQP 0-9-1 §4.2.6.1). Body: the body.
+    Amqp091 = 1,
+    /// Head: the header, delivery-annotations and message-annotations sections as they came. Body: the bare message
+    /// and footer (AMQP 1.0 §3.2).
+    Amqp10 = 2,
+}
+
+/// Flags of an [`Enqueue`].
+pub mod flag {
+    /// The message survives a restart; who published it waits for the disk.
+    pub const DURABLE: u8 = 1;
+    /// The publisher gave a priority (else the queue's default counts).
+    pub const PRIORITY: u8 = 2;
+}
+
+/// A message as a log holds it. Lengths: exchange up to 255 bytes, routing key up to 65,535, queues up to 65,535,
+/// the whole below 4 GiB.
+///
+/// ```text
+///   0        4   5       6        8        9          10             11   12                14  16
+///   | length | 1 | flags | queues | format | priority | exchange len | 0  | routing key len | 0 | head len |
+///   20         24            32           40       48             56
+///   | body len | received at | expires at | due at | ordering key | queue ids 8 bytes each | exchange | routing key |
+///   head | body | zeros to a multiple of 8
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enqueue<'a> {
+    /// [`flag`]s.
+    pub flags: u8,
+    /// Whose encoding `head` and `body` are in.
+    pub format: Format,
+    /// As the publisher gave it.
+    pub priority: u8,
+    /// When the broker received it, milliseconds since 1970; with the batch's commit time and the settle record's two
+    /// times this makes the four timestamps of a message.
+    pub received_at_ms: u64,
+    /// When it expires, milliseconds since 1970; 0: never.
+    pub expires_at_ms: u64,
+    /// When it becomes visible, milliseconds since 1970; 0: at once.
+    pub due_at_ms: u64,
+    /// Hash of the key within which order is kept; 0: none.
+    pub ordering_key: u64,
+    /// The queues of this log it was routed to: eight bytes each.
+    queues: &'a [u8],
+    /// The exchange it was published to; empty for the default one.
+    pub exchange: &'a [u8],
+    /// Its routing key.
+    pub routing_key: &'a [u8],
+    /// What comes before the body, in the publisher's encoding.
+    pub head: &'a [u8],
+    /// The body, in the publisher's encoding.
+    pub body: &'a [u8],
+}
+
+/// Bytes of an enqueue record in front of its queue ids.
+const ENQUEUE: usize = 56;
+
+impl<'a> Enqueue<'a> {
+    /// Reads a record of kind [`Kind::Enqueue`].
+    #[inline]
+    pub fn read(record: &'a [u8]) -> Option<Enqueue<'a>> {
+        let (fixed, rest) = record.split_first_chunk::<ENQUEUE>()?;
+        let u16_at = |at: usize| u16::from_le_bytes([fixed[at], fixed[at + 1]]) as usize;
+        let u32_at = |at: usize| u32::from_le_bytes(*fixed[at..].first_chunk().unwrap_or(&[0; 4])) as usize;
+        let u64_at = |at: usize| u64::from_le_bytes(*fixed[at..].first_chunk().unwrap_or(&[0; 8]));
+        let (queues, rest) = rest.split_at_checked(u16_at(6) * 8)?;
+        let (exchange, rest) = rest.split_at_checked(fixed[10] as usize)?;
+        let (routing_key, rest) = rest.split_at_checked(u16_at(12))?;
+        let (head, rest) = rest.split_at_checked(u32_at(16))?;
+        let (body, _padding) = rest.split_at_checked(u32_at(20))?;
+        let format = match fixed[8] {
+            1 => Format::Amqp091,
+            2 => Format::Amqp10,
+            _ => return None,
+        };
+        Some(Enqueue {
+            flags: fixed[5],
+            format,
+            priority: fixed[9],
+            received_at_ms: u64_at(24),
+            expires_at_ms: u64_at(32),
+            due_at_ms: u64_at(40),
+            ordering_key: u64_at(48),
+            queues,
+            exchange,
+            routing_key,
+            head,
+            body,
+        })
+    }
+
+    /// The queues it was routed to.
+    #[inline]
+    pub fn queues(&self) -> impl ExactSizeIterator<Item = QueueId> + use<'a> {
+        self.queues.as_chunks::<8>().0.iter().map(|id| QueueId(u64::from_le_bytes(*id)))
+    }
+
+    /// Waits for the disk and survives a restart.
+    #[inline]
+    pub fn is_durable(&self) -> bool {
+        self.flags & flag::DURABLE != 0
+    }
+}
+
+/// What [`NewEnqueue::write`] writes: head and body may come in pieces, as they lie in the input.
+#[derive(Clone, Copy, Debug)]
+pub struct NewEnqueue<'a> {
+    /// [`flag`]s.
+    pub flags: u8,
+    /// Whose encoding `head` and `body` are in.
+    pub format: Format,
+    /// As the publisher gave it.
+    pub priority: u8,
+    /// Milliseconds since 1970.
+    pub received_at_ms: u64,
+    /// Milliseconds since 1970; 0: never.
+    pub expires_at_ms: u64,
+    /// Milliseconds since 1970; 0: at once.
+    pub due_at_ms: u64,
+    /// 0: none.
+    pub ordering_key: u64,
+    /// At most 255 bytes.
+    pub exchange: &'a [u8],
+    /// At most 65,535 bytes.
+    pub routing_key: &'a [u8],
+    /// The pieces of the head, in order.
+    pub head: &'a [&'a [u8]],
+    /// The pieces of the body, in order.
+    pub body: &'a [&'a [u8]],
+}
+
+impl NewEnqueue<'_> {
+    /// Bytes the record takes for `queues` queues, or `None` where a length is over its bound.
+    #[inline]
+    pub fn record_len(&self, queues: usize) -> Option<usize> {
+        let head: usize = self.head.iter().map(|piece| piece.len()).sum();
+        let body: usize = self.body.iter().map(|piece| piece.len()).sum();
+        let len = ENQUEUE + queues * 8 + self.exchange.len() + self.routing_key.len() + head + body;
+        let fits = queues <= u16::MAX as usize
+            && self.exchange.len() <= u8::MAX as usize
+            && self.routing_key.len() <= u16::MAX as usize
+            && len <= u32::MAX as usize - 8;
+        fits.then(|| len.next_multiple_of(8))
+    }
+
+    /// Appends the record for `queues`. Panics where [`NewEnqueue::record_len`] is `None`: ask it first.
+    #[inline]
+    pub fn write(&self, queues: impl ExactSizeIterator<Item = QueueId>, into: &mut Buffer) {
+        let count = queues.len();
+        let len = self.record_len(count).expect("asked record_len before");
+        let mut fixed = [0; ENQUEUE];
+        fixed[0..4].copy_from_slice(&(len as u32).to_le_bytes());
+        fixed[4] = Kind::Enqueue as u8;
+        fixed[5] = self.flags;
+        fixed[6..8].copy_from_slice(&(count as u16).to_le_bytes());
+        fixed[8] = self.format as u8;
+        fixed[9] = self.priority;
+        fixed[10] = self.exchange.len() as u8;
+        fixed[12..14].copy_from_slice(&(self.routing_key.len() as u16).to_le_bytes());
+        let head: usize = self.head.iter().map(|piece| piece.len()).sum();
+        let body: usize = self.body.iter().map(|piece| piece.len()).sum();
+        fixed[16..20].copy_from_slice(&(head as u32).to_le_bytes());
+        fixed[20..24].copy_from_slice(&(body as u32).to_le_bytes());
+        fixed[24..32].copy_from_slice(&self.received_at_ms.to_le_bytes());
+        fixed[32..40].copy_from_slice(&self.expires_at_ms.to_le_bytes());
+        fixed[40..48].copy_from_slice(&self.due_at_ms.to_le_bytes());
+        fixed[48..56].copy_from_slice(&self.ordering_key.to_le_bytes());
+        into.reserve(len);
+        into.extend(&fixed);
+        for queue in queues {
+            into.extend(&queue.0.to_le_bytes());
+        }
+        into.extend(self.exchange);
+        into.extend(self.routing_key);
+        self.head.iter().chain(self.body).for_each(|piece| into.extend(piece));
+        into.pad_to(8);
+    }
+}
+
+/// A range of positions, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeqRange {
+    /// The first position.
+    pub first: QueueSeq,
+    /// The last position, not before the first.
+    pub last: QueueSeq,
+}
+
+/// Why positions left or came back, in AMQP 1.0's words (§3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Outcome {
+    /// Consumed.
+    Accepted = 0,
+    /// Refused by the consumer: dead-lettered or dropped.
+    Rejected = 1,
+    /// Given back untouched.
+    Released = 2,
+    /// Given back as a failed delivery: counts towards the delivery limit.
+    Failed = 3,
+}
+
+impl Outcome {
+    fn read(byte: u8) -> Option<Outcome> {
+        Some(match byte {
+            0 => Outcome::Accepted,
+            1 => Outcome::Rejected,
+            2 => Outcome::Released,
+            3 => Outcome::Failed,
+            _ => return None,
+        })
+    }
+}
+
+/// A settle, return or purge record: positions of one queue.
+///
+/// ```text
+///   0        4      5         6        8          16        24             32
+///   | length | kind | outcome | ranges | queue id | at (ms) | delivered at | first, last: 8 bytes each, per range ...
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Positions<'a> {
+    /// The queue.
+    pub queue: QueueId,
+    /// Why.
+    pub outcome: Outcome,
+    /// When, milliseconds since 1970.
+    pub at_ms: u64,
+    /// When the first of them was delivered, milliseconds since 1970; 0 where nobody measured it.
+    pub delivered_at_ms: u64,
+    ranges: &'a [u8],
+}
+
+/// Bytes of a positions record in front of its ranges.
+const POSITIONS: usize = 32;
+
+/// Ranges one positions record may hold.
+pub const RANGES_MAX: usize = u16::MAX as usize;
+
+impl<'a> Positions<'a> {
+    /// Reads a record of kind settle, return or purge. Ranges that run backwards make it `None`.
+    pub fn read(record: &'a [u8]) -> Option<Positions<'a>> {
+        let mut reader = Reader::new(record);
+        let _length_and_kind = reader.take(5).ok()?;
+        let outcome = Outcome::read(reader.u8().ok()?)?;
+        let count = reader.u16_le().ok()? as usize;
+        let queue = QueueId(reader.u64_le().ok()?);
+        let at_ms = reader.u64_le().ok()?;
+        let delivered_at_ms = reader.u64_le().ok()?;
+        let ranges = reader.take(count * 16).ok()?;
+        let positions = Positions { queue, outcome, at_ms, delivered_at_ms, ranges };
+        positions.ranges().all(|range| range.first <= range.last).then_some(positions)
+    }
+
+    /// The ranges, in the order they were written.
+    pub fn ranges(&self) -> impl ExactSizeIterator<Item = SeqRange> + use<'a> {
+        self.ranges.as_chunks::<16>().0.iter().map(|range| {
+            let (first, last) = range.split_at(8);
+            let number = |bytes: &[u8]| u64::from_le_bytes(*bytes.first_chunk().unwrap_or(&[0; 8]));
+            SeqRange { first: QueueSeq(number(first)), last: QueueSeq(number(last)) }
+        })
+    }
+
+    /// Appends a positions record; at most [`RANGES_MAX`] ranges.
+    pub fn write(
+        kind: Kind,
+        queue: QueueId,
+        outcome: Outcome,
+        at_ms: u64,
+        delivered_at_ms: u64,
+        ranges: &[SeqRange],
+        into: &mut Buffer,
+    ) {
+        assert!(ranges.len() <= RANGES_MAX && matches!(kind, Kind::Settle | Kind::Return | Kind::Purge));
+        let len = POSITIONS + ranges.len() * 16;
+        let mut fixed = [0; POSITIONS];
+        fixed[0..4].copy_from_slice(&(len as u32).to_le_bytes());
+        fixed[4] = kind as u8;
+        fixed[5] = outcome as u8;
+        fixed[6..8].copy_from_slice(&(ranges.len() as u16).to_le_bytes());
+        fixed[8..16].copy_from_slice(&queue.0.to_le_bytes());
+        fixed[16..24].copy_from_slice(&at_ms.to_le_bytes());
+        fixed[24..32].copy_from_slice(&delivered_at_ms.to_le_bytes());
+        into.extend(&fixed);
+        for range in ranges {
+            into.extend(&range.first.0.to_le_bytes());
+            into.extend(&range.last.0.to_le_bytes());
+        }
+    }
+
+    /// Makes the last range of the positions record at `record` in `bytes` end at `last`: how a settle that follows on
+    /// the one just written becomes part of it. True if it did (same queue and outcome, and `first` follows on).
+    pub fn extend_last(
+        record: &mut [u8],
+        kind: Kind,
+        queue: QueueId,
+        outcome: Outcome,
+        range: SeqRange,
+    ) -> bool {
+        let is_same = record.len() >= POSITIONS + 16
+            && record[4] == kind as u8
+            && record[5] == outcome as u8
+            && record[8..16] == queue.0.to_le_bytes();
+        let Some(last) = record.last_chunk_mut::<8>().filter(|_| is_same) else { return false };
+        let follows = u64::from_le_bytes(*last).checked_add(1) == Some(range.first.0);
+        if follows {
+            *last = range.last.0.to_le_bytes();
+        }
+        follows
+    }
+}
+
+/// Appends a catalog record around `change`, an encoding that is the catalog's own.
+///
+/// ```text
+///   0        4   5   6   8               12
+///   | length | 5 | 0 | 0 | change length | change | zeros to a multiple of 8
+/// ```
+pub fn write_catalog(change: &[u8], into: &mut Buffer) {
+    let len = (12 + change.len()).next_multiple_of(8);
+    into.reserve(len);
+    into.extend(&(len as u32).to_le_bytes());
+    into.extend(&[Kind::Catalog as u8, 0, 0, 0]);
+    into.extend(&(change.len() as u32).to_le_bytes());
+    into.extend(change);
+    into.pad_to(8);
+}
+
+/// The change in a record of kind [`Kind::Catalog`].
+pub fn read_catalog(record: &[u8]) -> Option<&[u8]> {
+    let mut reader = Reader::new(record);
+    let _header = reader.take(HEADER).ok()?;
+    let len = reader.u32_le().ok()? as usize;
+    reader.take(len).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn message<'a>(head: &'a [&'a [u8]], body: &'a [&'a [u8]]) -> NewEnqueue<'a> {
+        NewEnqueue {
+            flags: flag::DURABLE,
+            format: Format::Amqp10,
+            priority: 4,
+            received_at_ms: 1,
+            expires_at_ms: 2,
+            due_at_ms: 3,
+            ordering_key: 4,
+            exchange: b"amq.topic",
+            routing_key: b"a.b",
+            head,
+            body,
+        }
+    }
+
+    #[test]
+    fn enqueue_comes_back_as_written() {
+        let mut buffer = Buffer::default();
+        let new = message(&[b"he", b"ad"], &[b"", b"body"]);
+        new.write([QueueId(7), QueueId(9)].into_iter(), &mut buffer);
+        assert_eq!(Some(buffer.len()), new.record_len(2));
+        let (kind, record, rest) = split(buffer.bytes()).unwrap();
+        assert_eq!((kind, rest.len()), (Kind::Enqueue, 0));
+        let read = Enqueue::read(record).unwrap();
+        assert_eq!(read.queues().collect::<Vec<_>>(), [QueueId(7), QueueId(9)]);
+        assert_eq!((read.exchange, read.routing_key), (&b"amq.topic"[..], &b"a.b"[..]));
+        assert_eq!((read.head, read.body), (&b"head"[..], &b"body"[..]));
+        assert_eq!((read.received_at_ms, read.expires_at_ms, read.due_at_ms, read.ordering_key), (1, 2, 3, 4));
+        assert!(read.is_durable());
+    }
+
+    #[test]
+    fn lengths_over_their_bound_are_refused() {
+        let long = vec![0; 65_536];
+        assert_eq!(NewEnqueue { routing_key: &long, ..message(&[], &[]) }.record_len(1), None);
+        assert_eq!(NewEnqueue { exchange: &long[..256], ..message(&[], &[]) }.record_len(1), None);
+        assert_eq!(message(&[], &[]).record_len(65_536), None);
+    }
+
+    #[test]
+    fn positions_come_back_and_grow() {
+        let range = |first, last| SeqRange { first: QueueSeq(first), last: QueueSeq(last) };
+        let mut buffer = Buffer::default();
+        let ranges = [range(1, 1), range(5, 9)];
+        Positions::write(Kind::Settle, QueueId(3), Outcome::Accepted, 10, 0, &ranges, &mut buffer);
+        let extend = |bytes: &mut [u8], queue, range| {
+            Positions::extend_last(bytes, Kind::Settle, QueueId(queue), Outcome::Accepted, range)
+        };
+        assert!(extend(buffer.bytes_mut(), 3, range(10, 12)));
+        assert!(!extend(buffer.bytes_mut(), 3, range(14, 14)));
+        assert!(!extend(buffer.bytes_mut(), 4, range(13, 13)));
+        let (kind, record, _) = split(buffer.bytes()).unwrap();
+        let read = Positions::read(record).unwrap();
+        assert_eq!((kind, read.queue, read.at_ms), (Kind::Settle, QueueId(3), 10));
+        assert_eq!(read.ranges().collect::<Vec<_>>(), [range(1, 1), range(5, 12)]);
+    }
+
+    #[test]
+    fn catalog_comes_back() {
+        let mut buffer = Buffer::default();
+        write_catalog(b"change", &mut buffer);
+        let (kind, record, _) = split(buffer.bytes()).unwrap();
+        assert_eq!((kind, read_catalog(record)), (Kind::Catalog, Some(&b"change"[..])));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Some((_, record, _)) = split(&bytes) {
+                let _ = (Enqueue::read(record), Positions::read(record), read_catalog(record));
+            }
+            let _ = (Enqueue::read(&bytes), Positions::read(&bytes), read_catalog(&bytes));
+        }
+    }
+}

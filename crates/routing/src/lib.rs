@@ -1,0 +1,1 @@
+//! Exchanges, bindings and the topic trie: from a routing key to queues.

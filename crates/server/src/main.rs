@@ -1,0 +1,2 @@
+//! The `leveret` binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! A node in one deterministic process, from one seed.

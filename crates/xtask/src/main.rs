@@ -1,0 +1,2 @@
+//! House chores: `cargo xtask tidy`, `cargo xtask test`.
+fn main() {}
