@@ -1,0 +1,104 @@
+//! The house rule: a crate imports only from floors below its own.
+//!
+//! Reads the arrows that the manifests declare, those of tests included: a test that needs a higher floor belongs there.
+
+use crate::cargo::Metadata;
+
+/// Every crate of the house and its floor. `xtask` stands apart: it may use none and none may use it.
+const FLOORS: &[(&str, u8)] = &[
+    ("server", 7),
+    ("cluster", 6),
+    ("sim", 6),
+    ("ctl", 6),
+    ("perf", 6),
+    ("adapters", 5),
+    ("management", 5),
+    ("broker", 4),
+    ("routing", 3),
+    ("queue", 3),
+    ("amqp10", 2),
+    ("amqp091", 2),
+    ("stream_protocol", 2),
+    ("mqtt", 2),
+    ("stomp", 2),
+    ("filter", 2),
+    ("journal", 2),
+    ("message", 1),
+    ("base", 0),
+];
+
+/// Names that say nothing about what is inside.
+const NAMES_FORBIDDEN: &[&str] = &["common", "utils", "util", "core", "helpers", "misc"];
+
+fn floor(name: &str) -> Option<u8> {
+    FLOORS.iter().find(|(crate_name, _)| *crate_name == name).map(|(_, floor)| *floor)
+}
+
+/// Every arrow that does not go down and every crate without a floor.
+pub fn complaints(metadata: &Metadata) -> Vec<String> {
+    let ours = metadata.packages.iter().filter(|package| package.source.is_none());
+    let arrows = ours.flat_map(|package| {
+        let inside = package.dependencies.iter().filter(|dependency| dependency.source.is_none());
+        let targets = inside.map(|dependency| dependency.name.as_str()).collect();
+        std::iter::once((package.name.as_str(), targets))
+    });
+    complaints_of(arrows)
+}
+
+fn complaints_of<'a>(crates: impl Iterator<Item = (&'a str, Vec<&'a str>)>) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (name, targets) in crates {
+        if NAMES_FORBIDDEN.contains(&name) {
+            complaints.push(format!("{name} is no noun: find the one it lacks"));
+        }
+        let own = match (name, floor(name)) {
+            ("xtask", _) => 0,
+            (_, Some(own)) => own,
+            (_, None) => {
+                complaints.push(format!("{name} has no floor: add it to the table in crates/xtask"));
+                continue;
+            }
+        };
+        for target in targets {
+            match floor(target) {
+                Some(below) if below < own => {}
+                Some(above) => {
+                    complaints.push(format!("{name} (floor {own}) may not import {target} (floor {above})"))
+                }
+                None => complaints.push(format!("{name} may not import {target}, which has no floor")),
+            }
+        }
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::complaints_of;
+
+    fn check(name: &str, targets: &[&str], expected: usize) {
+        let found = complaints_of([(name, targets.to_vec())].into_iter());
+        assert_eq!(found.len(), expected, "{name} -> {targets:?}: {found:?}");
+    }
+
+    #[test]
+    fn arrows_go_down() {
+        check("server", &["broker", "base", "ctl"], 0);
+        check("broker", &["routing", "journal"], 0);
+        check("queue", &["routing"], 1);
+        check("amqp10", &["broker", "message"], 1);
+        check("base", &["base"], 1);
+    }
+
+    #[test]
+    fn xtask_stands_apart() {
+        check("xtask", &["base"], 1);
+        check("server", &["xtask"], 1);
+    }
+
+    #[test]
+    fn every_crate_has_a_floor_and_a_noun() {
+        check("attic", &[], 1);
+        check("utils", &[], 2);
+    }
+}

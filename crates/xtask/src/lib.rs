@@ -1,0 +1,11 @@
+//! House chores that need nothing but cargo: `cargo xtask tidy` and `cargo xtask test`.
+//!
+//! A library so that `cargo test` can run the floor check too. Nothing of the broker depends on this crate.
+
+pub mod cargo;
+pub mod floors;
+pub mod licences;
+pub mod report;
+pub mod suites;
+pub mod text;
+pub mod tidy;

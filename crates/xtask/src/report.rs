@@ -1,0 +1,124 @@
+//! What passed, failed and was skipped: one line each, and their sum.
+
+use std::fmt;
+
+/// How many checks ended how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Did what they should.
+    pub passed: u64,
+    /// Did not.
+    pub failed: u64,
+    /// Could not run here.
+    pub skipped: u64,
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+}
+
+impl Totals {
+    /// Reads the line that every suite ends with: `N passed, N failed, N skipped`.
+    pub fn parse(line: &str) -> Option<Totals> {
+        let mut numbers = line.trim().split(", ").zip([" passed", " failed", " skipped"]);
+        let mut next = || {
+            let (part, suffix) = numbers.next()?;
+            part.strip_suffix(suffix)?.parse().ok()
+        };
+        let totals = Totals { passed: next()?, failed: next()?, skipped: next()? };
+        (line.matches(", ").count() == 2).then_some(totals)
+    }
+
+    /// Reads cargo's `test result: ok. 5 passed; 0 failed; 1 ignored; ...`.
+    pub fn parse_cargo(line: &str) -> Option<Totals> {
+        let (_verdict, counts) = line.trim().strip_prefix("test result: ")?.split_once(". ")?;
+        let count = |suffix: &str| {
+            let part = counts.split("; ").find_map(|part| part.strip_suffix(suffix))?;
+            part.parse().ok()
+        };
+        Some(Totals { passed: count(" passed")?, failed: count(" failed")?, skipped: count(" ignored")? })
+    }
+}
+
+impl std::ops::AddAssign for Totals {
+    fn add_assign(&mut self, other: Totals) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+/// Totals that are printed line by line while they grow.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// What has failed so far.
+    pub failed: u64,
+    totals: Totals,
+}
+
+impl Report {
+    /// One check did what it should.
+    pub fn pass(&mut self, name: &str) {
+        println!("ok {name}");
+        self.add(Totals { passed: 1, ..Totals::default() });
+    }
+
+    /// One check did not.
+    pub fn fail(&mut self, name: &str, why: &str) {
+        println!("FAILED {name}: {why}");
+        self.add(Totals { failed: 1, ..Totals::default() });
+    }
+
+    /// One check could not run here.
+    pub fn skip(&mut self, name: &str, why: &str) {
+        println!("skipped {name}: {why}");
+        self.add(Totals { skipped: 1, ..Totals::default() });
+    }
+
+    /// A check that ends with a list of complaints; none is a pass.
+    pub fn check(&mut self, name: &str, complaints: &[String]) {
+        match complaints {
+            [] => self.pass(name),
+            _ => self.fail(name, &format!("\n  {}", complaints.join("\n  "))),
+        }
+    }
+
+    /// What a whole suite counted.
+    pub fn add(&mut self, totals: Totals) {
+        self.totals += totals;
+        self.failed = self.totals.failed;
+    }
+
+    /// The sum.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Totals;
+
+    #[test]
+    fn totals_come_back_from_their_line() {
+        let check = |line: &str, expected: Option<(u64, u64, u64)>| {
+            let read = Totals::parse(line).map(|totals| (totals.passed, totals.failed, totals.skipped));
+            assert_eq!(read, expected, "{line}");
+        };
+        check("12 passed, 0 failed, 3 skipped", Some((12, 0, 3)));
+        check("12 passed, 0 failed, 3 skipped, more", None);
+        check("12 passed, 0 failed", None);
+        check("some 12 passed, 0 failed, 3 skipped", None);
+        let totals = Totals { passed: 1, failed: 2, skipped: 3 };
+        assert_eq!(Totals::parse(&totals.to_string()), Some(totals));
+    }
+
+    #[test]
+    fn cargo_result_lines_are_read() {
+        let line = "test result: FAILED. 11 passed; 2 failed; 1 ignored; 0 measured; 4 filtered out; finished in 0.1s";
+        assert_eq!(Totals::parse_cargo(line), Some(Totals { passed: 11, failed: 2, skipped: 1 }));
+        assert_eq!(Totals::parse_cargo("test floors ... ok"), None);
+    }
+}

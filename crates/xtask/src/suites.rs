@@ -1,0 +1,159 @@
+//! `cargo xtask test`: everything that can fail, in one run with one sum.
+//!
+//! Order: what is cheap to find first. The broker that foreign clients talk to is built with the profile that ships.
+
+use crate::report::{Report, Totals};
+use crate::{cargo, tidy};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Clients without which a run proves nothing: in CI their absence is a failure.
+const CLIENTS_CORE: &[&str] = &["pika", "perftest", "proton", "amqp091-go"];
+
+/// Seeds that the simulator runs here; by hand it runs for as long as one likes.
+const SEEDS: &str = "1000";
+
+/// Runs all suites; the broker is built with `profile`.
+pub fn test(profile: &str) -> Report {
+    let mut report = tidy::tidy();
+    let metadata = match cargo::metadata(false) {
+        Ok(metadata) => metadata,
+        Err(why) => {
+            report.fail("cargo metadata", &why);
+            return report;
+        }
+    };
+    cargo_tests(&mut report);
+    simulation(&mut report, &metadata);
+    let build = ["build", "--profile", profile, "--package", "server", "--bin", "leveret"];
+    match cargo::command().args(build).status() {
+        Ok(status) if status.success() => {
+            report.pass("build of the broker");
+            let broker = metadata.target_directory.join(profile).join("leveret");
+            foreign(&mut report, &metadata.workspace_root, &broker);
+        }
+        Ok(status) => report.fail("build of the broker", &status.to_string()),
+        Err(error) => report.fail("build of the broker", &error.to_string()),
+    }
+    report
+}
+
+fn cargo_tests(report: &mut Report) {
+    let mut totals = Totals::default();
+    let mut command = cargo::command();
+    command.args(["test", "--workspace", "--no-fail-fast"]);
+    let status = stream(command, |line| {
+        if let Some(more) = Totals::parse_cargo(line) {
+            totals += more;
+        }
+    });
+    report.add(totals);
+    match status {
+        Err(why) => report.fail("cargo test", &why),
+        // A suite that died or did not compile counts nothing by itself.
+        Ok(false) if totals.failed == 0 => report.fail("cargo test", "did not run to its end"),
+        Ok(_) => {}
+    }
+}
+
+/// The simulator proper: its own binary, if the crate has one yet, ending with the common totals line.
+fn simulation(report: &mut Report, metadata: &cargo::Metadata) {
+    let package = metadata.packages.iter().find(|package| package.name == "sim");
+    let is_binary = |target: &&cargo::Target| target.kind.iter().any(|kind| kind == "bin");
+    let Some(binary) = package.and_then(|package| package.targets.iter().find(is_binary)) else {
+        report.skip("simulation", "crates/sim has no binary");
+        return;
+    };
+    let mut command = cargo::command();
+    command.args(["run", "--profile", "quick", "--package", "sim", "--bin", &binary.name, "--"]);
+    command.args(["--seeds", SEEDS]);
+    suite(report, "simulation", command);
+}
+
+fn foreign(report: &mut Report, root: &Path, broker: &Path) {
+    let script = root.join("tests").join("foreign").join("run");
+    if !script.exists() {
+        report.skip("foreign clients", "tests/foreign/run is not there");
+        return;
+    }
+    let mut command = Command::new(script);
+    command.arg("--broker").arg(broker);
+    let skipped = suite(report, "foreign clients", command);
+    if std::env::var("CI").is_ok_and(|value| value == "true") {
+        for client in missing(&skipped) {
+            report.fail(client, "a core client may not be skipped in CI");
+        }
+    }
+}
+
+/// The core clients among the names of skipped tests.
+fn missing(skipped: &[String]) -> Vec<&'static str> {
+    let is_skipped = |client: &&str| skipped.iter().any(|name| name.to_lowercase().contains(*client));
+    CLIENTS_CORE.iter().copied().filter(is_skipped).collect()
+}
+
+/// Runs a suite that prints `ok`, `FAILED` and `skipped` lines and ends with its totals; returns the skipped names.
+fn suite(report: &mut Report, name: &str, command: Command) -> Vec<String> {
+    let mut last = None;
+    let mut skipped = Vec::new();
+    let status = stream(command, |line| {
+        last = Totals::parse(line).or(last.take());
+        if let Some(rest) = line.strip_prefix("skipped ") {
+            skipped.push(rest.split(':').next().unwrap_or(rest).to_owned());
+        }
+    });
+    report.add(last.unwrap_or_default());
+    match (status, last) {
+        (Err(why), _) => report.fail(name, &why),
+        (Ok(_), None) => report.fail(name, "ended without its totals"),
+        (Ok(false), Some(Totals { failed: 0, .. })) => report.fail(name, "failed without saying what"),
+        (Ok(_), Some(_)) => {}
+    }
+    skipped
+}
+
+/// Runs `command`, printing its output as it comes and showing each line of it to `each`. True on exit code 0.
+fn stream(mut command: Command, mut each: impl FnMut(&str)) -> Result<bool, String> {
+    command.stdout(Stdio::piped()).stdin(Stdio::null());
+    let mut child = command.spawn().map_err(|error| format!("{:?}: {error}", command.get_program()))?;
+    let output = child.stdout.take().ok_or("no output")?;
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.map_err(|error| error.to_string())?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        each(line.trim_end());
+    }
+    Ok(child.wait().map_err(|error| error.to_string())?.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn core_clients_among_the_skipped_are_named() {
+        let check = |skipped: &[&str], expected: &[&str]| {
+            let skipped: Vec<String> = skipped.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(missing(&skipped), expected);
+        };
+        check(&[], &[]);
+        check(&["stream-go"], &[]);
+        check(&["PerfTest quorum", "pika"], &["pika", "perftest"]);
+    }
+
+    #[test]
+    fn a_suite_is_summed_and_must_end_with_its_totals() {
+        let check = |script: &str, passed: u64, failed: u64, skipped: u64| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            let mut report = Report::default();
+            suite(&mut report, "suite", command);
+            assert_eq!(report.totals(), Totals { passed, failed, skipped }, "{script}");
+        };
+        check("echo 3 passed, 0 failed, 1 skipped", 3, 0, 1);
+        check("echo 3 passed, 2 failed, 1 skipped; exit 1", 3, 2, 1);
+        check("echo 3 passed, 0 failed, 1 skipped; exit 1", 3, 1, 1);
+        check("echo nothing", 0, 1, 0);
+    }
+}

@@ -1,0 +1,52 @@
+//! `cargo xtask tidy`: what a reviewer should not have to say.
+
+use crate::report::Report;
+use crate::{cargo, floors, licences, text};
+
+/// Runs every check and prints one line for each.
+pub fn tidy() -> Report {
+    let mut report = Report::default();
+    run_cargo(&mut report, "format", &["fmt", "--version"], &["fmt", "--all", "--", "--check"]);
+    let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+    run_cargo(&mut report, "lints", &["clippy", "--version"], &clippy);
+    match cargo::metadata(false) {
+        Ok(metadata) => {
+            report.check("floors", &floors::complaints(&metadata));
+            check_text(&mut report, &metadata);
+        }
+        Err(why) => report.fail("floors", &why),
+    }
+    match cargo::metadata(true) {
+        Ok(metadata) => report.check("licences", &licences::complaints(&metadata)),
+        Err(why) => report.fail("licences", &why),
+    }
+    let deny = ["deny", "--log-level", "error", "check", "advisories", "licenses", "bans", "sources"];
+    run_cargo(&mut report, "advisories", &["deny", "--version"], &deny);
+    report
+}
+
+/// Runs `cargo <check>` if `cargo <probe>` shows that this machine has the tool.
+fn run_cargo(report: &mut Report, name: &str, probe: &[&str], check: &[&str]) {
+    let probed = cargo::command().args(probe).output();
+    if !probed.is_ok_and(|output| output.status.success()) {
+        report.skip(name, &format!("cargo {} is not installed", probe[0]));
+        return;
+    }
+    match cargo::command().args(check).status() {
+        Ok(status) if status.success() => report.pass(name),
+        Ok(status) => report.fail(name, &format!("cargo {}: {status}", check.join(" "))),
+        Err(error) => report.fail(name, &error.to_string()),
+    }
+}
+
+fn check_text(report: &mut Report, metadata: &cargo::Metadata) {
+    match text::tracked(&metadata.workspace_root) {
+        Ok(files) => {
+            report.check("text", &text::complaints(&files));
+            for long in text::long(&files) {
+                println!("note: {long}: which two nouns does it hold?");
+            }
+        }
+        Err(why) => report.skip("text", &why),
+    }
+}
