@@ -1,0 +1,108 @@
+"""A broker of our own: started on a free port and a temporary folder, stopped by its id.
+
+Only a process that this class started is ever signalled. The folder goes when the
+broker is closed, unless it is to be kept for a look.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+START_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 30
+LISTENER = re.compile(rb"started TCP listener on \S*?:(\d+)")
+READY = b"Server startup complete"
+
+
+class BrokerError(Exception):
+    """The broker did not start or did not stop; carries the end of its log."""
+
+
+class Broker:
+    def __init__(self, binary, settings=(), folder=None):
+        self.binary = os.path.abspath(binary)
+        self.settings = list(settings)
+        self.folder = folder or tempfile.mkdtemp(prefix="leveret-foreign-")
+        self.log = os.path.join(self.folder, "broker.log")
+        self.process = None
+        self.port = None
+        self.start_seconds = None
+
+    @property
+    def uri(self):
+        return f"amqp://guest:guest@127.0.0.1:{self.port}"
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def start(self):
+        """Returns when the broker says that all listeners accept."""
+        words = [self.binary, "server", "--data-dir", os.path.join(self.folder, "data")]
+        for setting in ["listeners.tcp.default=127.0.0.1:0", *self.settings]:
+            words += ["--set", setting]
+        begin = time.monotonic()
+        with open(self.log, "ab") as log:
+            said_before = log.tell()
+            self.process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        while True:
+            with open(self.log, "rb") as log:
+                log.seek(said_before)
+                said = log.read()
+            listener = LISTENER.search(said)
+            if READY in said and listener:
+                self.port = int(listener.group(1))
+                self.start_seconds = time.monotonic() - begin
+                return self
+            if self.process.poll() is not None:
+                raise BrokerError(f"the broker ended with {self.process.returncode}: {self.last_line()}")
+            if time.monotonic() - begin > START_SECONDS_MAX:
+                self.kill()
+                raise BrokerError(f"not ready after {START_SECONDS_MAX} s: {self.last_line()}")
+            time.sleep(0.005)
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self):
+        """kill -9: nothing in the process gets to run again."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        """SIGTERM, which must end the broker cleanly; answers its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(timeout=STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise BrokerError(f"still running {STOP_SECONDS_MAX} s after SIGTERM") from None
+
+    def close(self, keep=False):
+        if self.alive():
+            self.kill()
+        if not keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def last_line(self):
+        with open(self.log, "rb") as log:
+            lines = log.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "no output"
+
+
+def resident_bytes(pid):
+    """Resident memory of a process, or None where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii") as status:
+            for line in status:
+                if line.startswith("VmRSS:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None

@@ -1,0 +1,51 @@
+"""Results as they come, one line each; the sums, the JSON and the table at the end."""
+
+import json
+
+MARK_BEGIN = "<!-- begin: written by tests/foreign/run --document -->"
+MARK_END = "<!-- end -->"
+
+
+class Report:
+    def __init__(self):
+        self.results = []
+
+    def add(self, result):
+        self.results.append(result)
+        why = f": {result['why']}" if result.get("why") else ""
+        word = {"ok": "ok", "failed": "FAILED", "skipped": "skipped"}[result["status"]]
+        print(f"{word} {result['name']}{why}", flush=True)
+
+    def note(self, name, status, why):
+        self.add({"name": name, "status": status, "why": why, "seconds": 0})
+
+    def count(self, status):
+        return sum(result["status"] == status for result in self.results)
+
+    def totals(self):
+        return f"{self.count('ok')} passed, {self.count('failed')} failed, {self.count('skipped')} skipped"
+
+    def write_json(self, path, broker):
+        with open(path, "w", encoding="utf-8") as file:
+            sums = {status: self.count(status) for status in ("ok", "failed", "skipped")}
+            json.dump({"broker": broker, **sums, "results": self.results}, file, indent=1)
+            file.write("\n")
+
+    def write_document(self, path):
+        """Puts a row for each passed case between the marks of the page."""
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        head, rest = text.split(MARK_BEGIN)
+        tail = rest.split(MARK_END)[1]
+        rows = {}
+        for result in self.results:
+            if result["status"] == "ok" and result.get("behaviour"):
+                rows.setdefault(result["name"].split(".")[0], []).append(result)
+        parts = []
+        for suite, results in rows.items():
+            parts.append(f"\n### {suite}\n\n| behaviour | test | RabbitMQ 4.3.6 | note |\n|---|---|---|---|\n")
+            for result in results:
+                cells = [result["behaviour"], f"`{result['name']}`", result["answer"], result.get("note", "")]
+                parts.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(head + MARK_BEGIN + "\n" + "".join(parts) + "\n" + MARK_END + tail)
