@@ -1,1 +1,13 @@
-//! Field tables and basic properties of AMQP 0-9-1.
+//! Field tables and basic properties of AMQP 0-9-1, read where they lie.
+//!
+//! - [`table`]: field tables and arrays (AMQP 0-9-1 §4.2.5.5, with the type letters RabbitMQ uses), read lazily from
+//!   bytes that were checked once, and written.
+//! - [`properties`]: the property flags and list of a content header (§4.2.6.1), a view and a writer.
+//!
+//! Nothing here copies or allocates while reading; frames and methods are the protocol crate's.
+
+pub mod properties;
+pub mod table;
+
+pub use properties::{EXPIRATION_MS_MAX, ExpirationError, NewProperties, Properties};
+pub use table::{Array, Malformed, Table, TableWriter, Value};
