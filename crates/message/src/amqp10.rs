@@ -1,1 +1,0 @@
-//! The type system and message sections of AMQP 1.0.
