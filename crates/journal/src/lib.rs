@@ -1,1 +1,75 @@
-//! The only commit path: batches in pre-written files, segments, snapshots, recovery.
+//! The only commit path of a node: batches in pre-written files, segments, snapshots, recovery.
+//!
+//! A [`Journal`] is a value over a [`Disk`]. It has no threads and no clock, and it does not know what a message is:
+//! it takes [`Sealed`] batches of records from the logs of the node, writes what has gathered as one *group* with one
+//! write and one sync, and after a crash visits again, in order, every batch whose write had returned. It is used from
+//! one thread at a time. The formats are described in `docs/formats/journal.md`, `segment.md` and `snapshot.md`.
+//!
+//! What holds:
+//! - A batch is committed when [`Journal::write`] has put its [`Place`] into the list it was given, not before.
+//! - After a failed write or sync (other than "no space") the journal refuses everything: what the device then holds
+//!   is only known after a restart.
+//! - Nothing read from disk is handed out before its CRC32C was found right.
+//! - Files are recycled only when the caller has said that nothing in them is needed, never because something looked
+//!   unneeded.
+
+pub mod batch;
+mod bulk;
+pub mod disk;
+pub mod file;
+mod group;
+mod journal;
+mod recovery;
+mod spare;
+mod window;
+
+pub use batch::{Batch, Place, Sealed};
+pub use disk::{Disk, DiskError, FileKind, FileName};
+pub use file::{FileId, LiveFile, LogSpan};
+pub use group::GROUP_BATCHES_MAX;
+pub use journal::{Counters, Journal, WriteError};
+pub use recovery::{Damage, DamageCause, OpenError, Recovered, RecoveredBatch, Start};
+pub use spare::{Spare, SpareMaker};
+
+/// The bounds of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a journal file, a multiple of [`base::memory::BLOCK`].
+    pub file_bytes: u64,
+    /// Bytes of the file that is made on start-up when there is none: small, so that nobody waits for it.
+    pub first_file_bytes: u64,
+    /// Prepared files kept in reserve.
+    pub spare_files: usize,
+    /// Prepared files kept when more come back from use than were in reserve.
+    pub spare_files_max: usize,
+    /// Live files from which on [`Journal::is_full`] asks for back-pressure.
+    pub live_files_max: usize,
+    /// A group whose records are at most this long is copied behind its header instead of taking a block of its own.
+    pub packed_bytes_max: usize,
+    /// A batch longer than this goes to a bulk file of its own.
+    pub inline_bytes_max: usize,
+    /// Bytes in bulk files from which on the journal file that names them is left for the next, so that they can be
+    /// released.
+    pub bulk_bytes_max: u64,
+    /// Bytes one step of making a spare file writes.
+    pub prepare_bytes: usize,
+    /// Bytes read at once when a journal is opened.
+    pub window_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            file_bytes: 64 << 20,
+            first_file_bytes: 4 << 20,
+            spare_files: 2,
+            spare_files_max: 4,
+            live_files_max: 64,
+            packed_bytes_max: 16 << 10,
+            inline_bytes_max: 8 << 20,
+            bulk_bytes_max: 256 << 20,
+            prepare_bytes: 4 << 20,
+            window_bytes: 1 << 20,
+        }
+    }
+}

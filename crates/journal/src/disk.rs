@@ -1,0 +1,223 @@
+//! What the journal asks of a disk.
+//!
+//! Files are named, never opened: a [`FileName`] is a value, and whoever implements [`Disk`] keeps as many descriptors
+//! as it likes. Methods take `&self`, so one disk serves the commit path, the maker of spare files and the readers of
+//! segments at once. Nothing here retries: what a failure means is decided by the caller.
+
+use base::id::LogId;
+use std::fmt;
+use std::io::IoSlice;
+
+/// What a file is for; also its folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileKind {
+    /// Who this data folder belongs to; in the folder itself.
+    Identity,
+    /// An identity being written.
+    IdentityNew,
+    /// A journal file, by slot: slots are reused, the [`crate::FileId`] in the file's header is not.
+    Journal,
+    /// The records of one big batch that a journal entry commits.
+    Bulk,
+    /// Blocks of records that outlived their journal file.
+    Segment,
+    /// A log's snapshot.
+    Snapshot,
+    /// A log's snapshot being written.
+    SnapshotNew,
+    /// A damaged snapshot, kept for whoever wants to look at it.
+    Quarantined,
+}
+
+impl FileKind {
+    /// The folder of such files, relative to the data folder; empty for the data folder itself.
+    pub fn folder(self) -> &'static str {
+        match self {
+            FileKind::Identity | FileKind::IdentityNew => "",
+            FileKind::Journal => "journal",
+            FileKind::Bulk => "bulk",
+            FileKind::Segment => "segments",
+            FileKind::Snapshot | FileKind::SnapshotNew => "snapshots",
+            FileKind::Quarantined => "quarantine",
+        }
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            FileKind::Identity => "identity",
+            FileKind::IdentityNew | FileKind::SnapshotNew => "new",
+            FileKind::Journal => "journal",
+            FileKind::Bulk => "bulk",
+            FileKind::Segment => "segment",
+            FileKind::Snapshot | FileKind::Quarantined => "snapshot",
+        }
+    }
+}
+
+/// The name of a file: what it is for, the log it belongs to (0 where it belongs to none) and a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileName {
+    /// What it is for.
+    pub kind: FileKind,
+    /// Whose it is.
+    pub log: LogId,
+    /// Which of its kind.
+    pub number: u64,
+}
+
+impl FileName {
+    /// The file of `kind` that belongs to no log.
+    pub const fn new(kind: FileKind, number: u64) -> FileName {
+        FileName { kind, log: LogId(0), number }
+    }
+
+    /// The file of `kind` that belongs to `log`.
+    pub const fn of_log(kind: FileKind, log: LogId, number: u64) -> FileName {
+        FileName { kind, log, number }
+    }
+
+    /// The name without its folder.
+    pub fn leaf(&self) -> String {
+        let (log, number, extension) = (self.log.0, self.number, self.kind.extension());
+        match self.kind {
+            FileKind::Identity => "identity".to_owned(),
+            FileKind::IdentityNew => "identity.new".to_owned(),
+            FileKind::SnapshotNew => format!("{log:08x}.{extension}"),
+            FileKind::Snapshot | FileKind::Quarantined => format!("{log:08x}-{number:016x}.{extension}"),
+            FileKind::Journal | FileKind::Bulk | FileKind::Segment => format!("{number:016x}.{extension}"),
+        }
+    }
+
+    /// The file of `kind` with this name in its folder; `None` for a name we did not give.
+    pub fn from_leaf(kind: FileKind, leaf: &str) -> Option<FileName> {
+        let stem = leaf.strip_suffix(kind.extension())?;
+        let stem = stem.strip_suffix('.').unwrap_or(stem);
+        let log = |hex| u32::from_str_radix(hex, 16).ok().map(LogId);
+        let number = |hex| u64::from_str_radix(hex, 16).ok();
+        let name = match kind {
+            FileKind::Identity | FileKind::IdentityNew => FileName::new(kind, 0),
+            FileKind::SnapshotNew => FileName::of_log(kind, log(stem)?, 0),
+            FileKind::Snapshot | FileKind::Quarantined => {
+                let (owner, counter) = stem.split_once('-')?;
+                FileName::of_log(kind, log(owner)?, number(counter)?)
+            }
+            FileKind::Journal | FileKind::Bulk | FileKind::Segment => FileName::new(kind, number(stem)?),
+        };
+        (name.leaf() == leaf).then_some(name)
+    }
+}
+
+impl fmt::Display for FileName {
+    /// The path relative to the data folder.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind.folder() {
+            "" => f.write_str(&self.leaf()),
+            folder => write!(f, "{folder}/{}", self.leaf()),
+        }
+    }
+}
+
+/// Why a disk did not do what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskError {
+    /// No space, no quota: the one failure that passes.
+    NoSpace,
+    /// No such file.
+    NotFound,
+    /// The file exists already.
+    Exists,
+    /// Anything else, with the system's error number. What was to be written may be there, gone, or half there.
+    Io(i32),
+}
+
+impl fmt::Display for DiskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DiskError::NoSpace => f.write_str("no space left on the device"),
+            DiskError::NotFound => f.write_str("no such file"),
+            DiskError::Exists => f.write_str("file exists"),
+            DiskError::Io(code) => write!(f, "input/output error (system error {code})"),
+        }
+    }
+}
+
+impl std::error::Error for DiskError {}
+
+/// A folder of files on a device.
+pub trait Disk: Send + Sync {
+    /// Makes a file of `len` bytes that read as zeros, with the space for them set aside. The file outlives a power cut
+    /// after [`Disk::sync`] of it and [`Disk::sync_folder`] of its kind.
+    fn create(&self, file: FileName, len: u64) -> Result<(), DiskError>;
+
+    /// Bytes of the file.
+    fn len(&self, file: FileName) -> Result<u64, DiskError>;
+
+    /// The files of a kind, in order of name. Files with other names in the same folder are left out.
+    fn list(&self, kind: FileKind) -> Result<Vec<FileName>, DiskError>;
+
+    /// Reads from `offset` until `into` is full or the file ends; the number of bytes read.
+    fn read_at(&self, file: FileName, offset: u64, into: &mut [u8]) -> Result<usize, DiskError>;
+
+    /// Writes all of `pieces`, one behind the other, from `offset` on. Fast where `offset` and every piece's address and
+    /// length are multiples of [`base::memory::BLOCK`]. What was written may be lost until [`Disk::sync`].
+    fn write_at(&self, file: FileName, offset: u64, pieces: &[IoSlice<'_>]) -> Result<(), DiskError>;
+
+    /// Returns when the file's bytes (and what is needed to read them) survive a power cut.
+    fn sync(&self, file: FileName) -> Result<(), DiskError>;
+
+    /// Returns when the names in the folder of `kind` survive a power cut.
+    fn sync_folder(&self, kind: FileKind) -> Result<(), DiskError>;
+
+    /// Gives the file another name, in the place of what had that name.
+    fn rename(&self, from: FileName, to: FileName) -> Result<(), DiskError>;
+
+    /// Removes the file.
+    fn remove(&self, file: FileName) -> Result<(), DiskError>;
+
+    /// Bytes that may still be written on the device.
+    fn free_bytes(&self) -> Result<u64, DiskError>;
+}
+
+/// Reads exactly `into.len()` bytes; a file that ends before is `Io(0)`.
+pub(crate) fn read_exact(
+    disk: &dyn Disk,
+    file: FileName,
+    offset: u64,
+    into: &mut [u8],
+) -> Result<(), DiskError> {
+    match disk.read_at(file, offset, into)? {
+        read if read == into.len() => Ok(()),
+        _ => Err(DiskError::Io(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back() {
+        let check = |name: FileName, text: &str| {
+            assert_eq!(name.to_string(), text);
+            assert_eq!(FileName::from_leaf(name.kind, &name.leaf()), Some(name));
+        };
+        check(FileName::new(FileKind::Identity, 0), "identity");
+        check(FileName::new(FileKind::IdentityNew, 0), "identity.new");
+        check(FileName::new(FileKind::Journal, 26), "journal/000000000000001a.journal");
+        check(FileName::new(FileKind::Segment, 1), "segments/0000000000000001.segment");
+        check(FileName::new(FileKind::Bulk, 1), "bulk/0000000000000001.bulk");
+        check(FileName::of_log(FileKind::SnapshotNew, LogId(3), 0), "snapshots/00000003.new");
+        check(
+            FileName::of_log(FileKind::Snapshot, LogId(3), 9),
+            "snapshots/00000003-0000000000000009.snapshot",
+        );
+    }
+
+    #[test]
+    fn other_names_are_not_ours() {
+        for leaf in ["", "1.journal", "000000000000001A.journal", "000000000000001a.journal~", ".journal"] {
+            assert_eq!(FileName::from_leaf(FileKind::Journal, leaf), None, "{leaf}");
+        }
+        assert_eq!(FileName::from_leaf(FileKind::Snapshot, "00000003.new"), None);
+    }
+}

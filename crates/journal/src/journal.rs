@@ -1,0 +1,502 @@
+//! The journal: where all logs of a node are committed.
+//!
+//! One group is in flight at a time: it is written behind the last one and synced before [`Journal::write`] returns,
+//! so a valid group proves that all groups before it were committed. Invariant: everything before `end` of the
+//! current file is committed and synced; everything behind it is of no meaning.
+
+use crate::batch::{Place, Sealed};
+use crate::disk::{Disk, DiskError, FileKind, FileName};
+use crate::file::{FileHeader, FileId, LiveFile, salt};
+use crate::group::{Entry, GROUP_BATCHES_MAX, GroupHeader, header_len};
+use crate::spare::{Spare, SpareMaker};
+use crate::{Limits, bulk};
+use base::Buffer;
+use base::id::LogIndex;
+use base::memory::BLOCK;
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::IoSlice;
+
+/// Why a write did not commit everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteError {
+    /// There is no space for it; the journal is unharmed and the same batches may be written later.
+    NoSpace,
+    /// The device failed, now or in an earlier write. What was being written may or may not be found by the next
+    /// start; the journal refuses everything from here on, and the node must stop.
+    Fatal(DiskError),
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WriteError::NoSpace => f.write_str("no space for the journal"),
+            WriteError::Fatal(error) => write!(f, "the journal failed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for WriteError {}
+
+/// What a journal has done since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Groups committed.
+    pub groups: u64,
+    /// Batches committed.
+    pub batches: u64,
+    /// Bytes of records committed.
+    pub record_bytes: u64,
+    /// Calls of [`Disk::write_at`] for groups and bulk files.
+    pub writes: u64,
+    /// Bytes given to them.
+    pub written_bytes: u64,
+    /// Calls of [`Disk::sync`].
+    pub syncs: u64,
+    /// Files begun.
+    pub rolls: u64,
+    /// Files begun although no spare was ready: each made a commit wait.
+    pub unprepared_rolls: u64,
+    /// Batches that went to a bulk file.
+    pub bulk_files: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Journal {
+    pub(crate) limits: Limits,
+    pub(crate) secret: u64,
+    /// Files with batches that may be needed, oldest first; the last one is written to. Empty before the first write.
+    pub(crate) live: VecDeque<LiveFile>,
+    pub(crate) spares: VecDeque<Spare>,
+    /// Spare slots that are being made by somebody.
+    pub(crate) spares_promised: usize,
+    pub(crate) next_file: FileId,
+    pub(crate) next_slot: u64,
+    pub(crate) next_bulk: u64,
+    pub(crate) next_sequence: u64,
+    /// The current file takes no more groups.
+    pub(crate) is_current_done: bool,
+    pub(crate) rolled: Vec<FileId>,
+    pub(crate) unneeded: Vec<FileName>,
+    pub(crate) making: Option<SpareMaker>,
+    pub(crate) fatal: Option<DiskError>,
+    pub(crate) counters: Counters,
+    pub(crate) head: Buffer,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Journal {
+    pub(crate) fn empty(limits: Limits, secret: u64) -> Journal {
+        let least = 2 * BLOCK as u64;
+        assert!(
+            limits.file_bytes >= least
+                && limits.first_file_bytes >= least
+                && limits.file_bytes.is_multiple_of(BLOCK as u64)
+                && limits.first_file_bytes.is_multiple_of(BLOCK as u64),
+            "journal files are whole blocks, one of them the header's"
+        );
+        Journal {
+            limits,
+            secret,
+            live: VecDeque::new(),
+            spares: VecDeque::new(),
+            spares_promised: 0,
+            next_file: FileId(1),
+            next_slot: 0,
+            next_bulk: 1,
+            next_sequence: 1,
+            is_current_done: false,
+            rolled: Vec::new(),
+            unneeded: Vec::new(),
+            making: None,
+            fatal: None,
+            counters: Counters::default(),
+            head: Buffer::default(),
+            entries: Vec::new(),
+        }
+    }
+
+    /// Commits `batches` in their order, as few groups as they fit in, each with one write and one sync. `places` is
+    /// cleared and then given the place of every batch that was committed: when this returns an error, those are the
+    /// first of `batches` and stay committed, the others are not.
+    ///
+    /// Without batches it writes an empty group: after that a bit that rots in the last batches is told from a write
+    /// that was torn. Worth a sync when the node stops or falls idle.
+    pub fn write(
+        &mut self,
+        disk: &dyn Disk,
+        batches: &[Sealed],
+        places: &mut Vec<Place>,
+    ) -> Result<(), WriteError> {
+        places.clear();
+        let mut rest = batches;
+        loop {
+            if let Some(error) = self.fatal {
+                return Err(WriteError::Fatal(error));
+            }
+            let count = self.group_of(rest);
+            let (group, later) = rest.split_at(count);
+            self.commit(disk, group, places).inspect_err(|error| {
+                if let WriteError::Fatal(error) = error {
+                    self.fatal = Some(*error);
+                }
+            })?;
+            rest = later;
+            if rest.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// How many of `batches` go into one group: as many as fit into a file.
+    fn group_of(&self, batches: &[Sealed]) -> usize {
+        let room = self.limits.file_bytes as usize - BLOCK;
+        let mut bytes = 0;
+        let mut count = 0;
+        for batch in batches.iter().take(GROUP_BATCHES_MAX) {
+            if !self.is_bulk(batch) {
+                bytes += batch.len.next_multiple_of(BLOCK);
+            }
+            if count > 0 && bytes + (2 * header_len(count + 1)).next_multiple_of(BLOCK) > room {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+
+    fn is_bulk(&self, batch: &Sealed) -> bool {
+        // The second bound keeps a group of one batch within a file whatever the limits are.
+        batch.len > self.limits.inline_bytes_max
+            || batch.len.next_multiple_of(BLOCK) + 2 * BLOCK > self.limits.file_bytes as usize
+    }
+
+    fn commit(
+        &mut self,
+        disk: &dyn Disk,
+        batches: &[Sealed],
+        places: &mut Vec<Place>,
+    ) -> Result<(), WriteError> {
+        let outcome = self.write_bulk(disk, batches).and_then(|()| {
+            let (packed, len) = self.layout(batches);
+            let target = self.target(disk, len)?;
+            self.encode(&target, packed, len, batches);
+            let outcome = self.put(disk, &target, packed, batches);
+            self.settle(target, outcome, len)
+        });
+        if outcome.is_err() {
+            for entry in self.entries.iter().filter(|entry| entry.bulk != 0) {
+                let _found_unnamed_on_the_next_start = disk.remove(FileName::new(FileKind::Bulk, entry.bulk));
+            }
+            return outcome;
+        }
+        let file = self.live.back_mut().expect("a group was just written to it");
+        for entry in &self.entries {
+            let name = match entry.bulk {
+                0 => file.name(),
+                bulk => FileName::new(FileKind::Bulk, bulk),
+            };
+            file.note(entry.log, entry.base, LogIndex(entry.base.0 + entry.len));
+            if entry.bulk != 0 {
+                file.bulk.push(entry.bulk);
+                file.bulk_bytes += entry.len;
+            }
+            let Entry { offset, len, crc, .. } = *entry;
+            places.push(Place { file: file.id, name, offset, len, crc });
+            self.counters.record_bytes += len;
+        }
+        self.counters.batches += batches.len() as u64;
+        Ok(())
+    }
+
+    /// Begins the entries of a group and writes those records to files of their own that are too big to be inline.
+    fn write_bulk(&mut self, disk: &dyn Disk, batches: &[Sealed]) -> Result<(), WriteError> {
+        self.entries.clear();
+        for batch in batches {
+            let bulk = match self.is_bulk(batch) {
+                true => {
+                    self.next_bulk += 1;
+                    self.next_bulk - 1
+                }
+                false => 0,
+            };
+            self.entries.push(Entry {
+                log: batch.log,
+                crc: batch.crc,
+                base: batch.base,
+                committed_at_ms: batch.committed_at_ms,
+                offset: BLOCK as u64,
+                len: batch.len as u64,
+                bulk,
+            });
+            if bulk != 0 {
+                bulk::write(disk, bulk, salt(self.secret, FileId(bulk)), batch).map_err(
+                    |error| match error {
+                        DiskError::NoSpace => WriteError::NoSpace,
+                        error => WriteError::Fatal(error),
+                    },
+                )?;
+                self.counters.bulk_files += 1;
+                self.counters.writes += 1;
+                self.counters.syncs += 1;
+                self.counters.written_bytes += (BLOCK + batch.memory.len()) as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the group is packed, and its length.
+    fn layout(&self, batches: &[Sealed]) -> (bool, u64) {
+        let head = 2 * header_len(batches.len());
+        let inline = || batches.iter().zip(&self.entries).filter(|(_, entry)| entry.bulk == 0);
+        let tight: usize = inline().map(|(batch, _)| batch.len.next_multiple_of(8)).sum();
+        let packed = tight <= self.limits.packed_bytes_max;
+        let len = match packed {
+            true => (head + tight).next_multiple_of(BLOCK),
+            false => {
+                let spread: usize = inline().map(|(batch, _)| batch.len.next_multiple_of(BLOCK)).sum();
+                head.next_multiple_of(BLOCK) + spread
+            }
+        };
+        (packed, len as u64)
+    }
+
+    /// Where a group of `len` bytes goes: the current file, or the next one where that is full.
+    fn target(&mut self, disk: &dyn Disk, len: u64) -> Result<Target, WriteError> {
+        if let Some(file) = self.live.back() {
+            let has_room = len <= file.len - file.end && file.bulk_bytes < self.limits.bulk_bytes_max;
+            if has_room && !self.is_current_done {
+                let (slot, id, offset) = (file.slot, file.id, file.end);
+                return Ok(Target { spare: Spare { slot, len: file.len }, id, offset, is_new: false });
+            }
+        }
+        let fits = |spare: &Spare| len <= spare.len - BLOCK as u64;
+        let spare = match self.spares.iter().position(fits).and_then(|at| self.spares.remove(at)) {
+            Some(spare) => spare,
+            None => {
+                let has_prepared = !self.live.is_empty();
+                self.counters.unprepared_rolls += u64::from(has_prepared);
+                self.make_unprepared(disk)?
+            }
+        };
+        Ok(Target { spare, id: self.next_file, offset: BLOCK as u64, is_new: true })
+    }
+
+    /// A file in the midst of a commit: set aside, not written ahead, because somebody is waiting.
+    fn make_unprepared(&mut self, disk: &dyn Disk) -> Result<Spare, WriteError> {
+        let spare = Spare { slot: self.take_slot(), len: self.limits.file_bytes };
+        let name = FileName::new(FileKind::Journal, spare.slot);
+        let made = disk.create(name, spare.len).and_then(|()| disk.sync_folder(FileKind::Journal));
+        match made {
+            Ok(()) => Ok(spare),
+            Err(DiskError::NoSpace) => Err(WriteError::NoSpace),
+            Err(error) => Err(WriteError::Fatal(error)),
+        }
+    }
+
+    /// Builds what goes in front of the batches' own memory: the file's header where it is new, the group's header, and
+    /// the records themselves where they are packed.
+    fn encode(&mut self, target: &Target, packed: bool, len: u64, batches: &[Sealed]) {
+        self.head.truncate(0);
+        let salt = salt(self.secret, target.id);
+        if target.is_new {
+            let oldest = self.live.front().map_or(target.id, |file| file.id);
+            let header = FileHeader { file: target.id, salt, oldest, first_sequence: self.next_sequence };
+            self.head.extend(&header.write());
+            self.head.pad_to(BLOCK);
+        }
+        let start = self.head.len();
+        let head = 2 * header_len(batches.len());
+        self.head.extend_zeroed(head);
+        let mut offset = match packed {
+            true => target.offset + head as u64,
+            false => target.offset + head.next_multiple_of(BLOCK) as u64,
+        };
+        for (batch, entry) in batches.iter().zip(&mut self.entries).filter(|(_, entry)| entry.bulk == 0) {
+            entry.offset = offset;
+            if packed {
+                self.head.extend(batch.records());
+                self.head.pad_to(8);
+                offset += batch.len.next_multiple_of(8) as u64;
+            } else {
+                offset += batch.len.next_multiple_of(BLOCK) as u64;
+            }
+        }
+        self.head.pad_to(BLOCK);
+        let header =
+            GroupHeader { salt, file: target.id, offset: target.offset, sequence: self.next_sequence, len };
+        header.write(&self.entries, &mut self.head.bytes_mut()[start..start + head]);
+    }
+
+    fn put(
+        &mut self,
+        disk: &dyn Disk,
+        target: &Target,
+        packed: bool,
+        batches: &[Sealed],
+    ) -> Result<(), DiskError> {
+        let name = FileName::new(FileKind::Journal, target.spare.slot);
+        let start = if target.is_new { 0 } else { target.offset };
+        let head = IoSlice::new(self.head.bytes());
+        if packed {
+            disk.write_at(name, start, &[head])?;
+        } else {
+            let inline = batches.iter().zip(&self.entries).filter(|(_, entry)| entry.bulk == 0);
+            let records =
+                inline.map(|(batch, _)| IoSlice::new(&batch.memory[..batch.len.next_multiple_of(BLOCK)]));
+            let pieces: Vec<IoSlice<'_>> = std::iter::once(head).chain(records).collect();
+            disk.write_at(name, start, &pieces)?;
+        }
+        // A sync that says "no space" has failed like any other: the data may be gone.
+        disk.sync(name).map_err(|error| match error {
+            DiskError::NoSpace => DiskError::Io(0),
+            error => error,
+        })
+    }
+
+    /// Takes the outcome of writing a group to `target` into account.
+    fn settle(&mut self, target: Target, outcome: Result<(), DiskError>, len: u64) -> Result<(), WriteError> {
+        match outcome {
+            Ok(()) => {}
+            Err(DiskError::NoSpace) => {
+                if target.is_new {
+                    self.spares.push_front(target.spare);
+                }
+                return Err(WriteError::NoSpace);
+            }
+            Err(error) => return Err(WriteError::Fatal(error)),
+        }
+        if target.is_new {
+            self.rolled.extend(self.live.back().map(|file| file.id));
+            let Spare { slot, len } = target.spare;
+            self.live.push_back(LiveFile::new(target.id, slot, len, BLOCK as u64));
+            self.next_file = FileId(target.id.0 + 1);
+            self.is_current_done = false;
+            self.counters.rolls += 1;
+        }
+        let file = self.live.back_mut().expect("the target is the last file");
+        file.end = target.offset + len;
+        self.next_sequence += 1;
+        self.counters.groups += 1;
+        self.counters.writes += 1;
+        self.counters.syncs += 1;
+        self.counters.written_bytes += len + if target.is_new { BLOCK as u64 } else { 0 };
+        Ok(())
+    }
+
+    /// The next group begins a new file, so that the current one can be released once nothing in it is needed.
+    pub fn roll(&mut self) {
+        self.is_current_done = !self.live.is_empty();
+    }
+
+    /// The files that were left for a next one since this was last asked, oldest first: time to move live remains out
+    /// of them and to write snapshots.
+    pub fn take_rolled(&mut self) -> Vec<FileId> {
+        std::mem::take(&mut self.rolled)
+    }
+
+    /// Files that may still be needed, oldest first; the last is being written to.
+    pub fn files(&self) -> impl DoubleEndedIterator<Item = &LiveFile> + ExactSizeIterator {
+        self.live.iter()
+    }
+
+    /// The place the next group goes to at the earliest: what a snapshot of the present state replays from.
+    pub fn end(&self) -> (FileId, u64) {
+        self.live.back().map_or((self.next_file, BLOCK as u64), |file| (file.id, file.end))
+    }
+
+    /// Nothing in the files up to and with `through` is needed any more: every log has a durable snapshot that replays
+    /// from behind them, and no live message is read from them. Their slots are used again; the current file stays.
+    pub fn release(&mut self, through: FileId) {
+        while self.live.len() > 1 && self.live.front().is_some_and(|file| file.id <= through) {
+            let Some(file) = self.live.pop_front() else { return };
+            self.unneeded.extend(file.bulk.iter().map(|bulk| FileName::new(FileKind::Bulk, *bulk)));
+            // Files shorter than the others (the first one) are not worth keeping.
+            if self.spares.len() < self.limits.spare_files_max && file.len >= self.limits.file_bytes {
+                self.spares.push_back(Spare { slot: file.slot, len: file.len });
+            } else {
+                self.unneeded.push(file.name());
+            }
+        }
+    }
+
+    /// More files are live than the bound: publishers should wait until some are released. Writing still works, or
+    /// nothing could ever be settled.
+    pub fn is_full(&self) -> bool {
+        self.live.len() > self.limits.live_files_max
+    }
+
+    /// What it has done.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Why it refuses everything, if it does.
+    pub fn fatal(&self) -> Option<DiskError> {
+        self.fatal
+    }
+
+    fn take_slot(&mut self) -> u64 {
+        self.next_slot += 1;
+        self.next_slot - 1
+    }
+
+    /// A maker of the next spare file, for a thread of its own, while fewer than `spare_files` are ready or promised.
+    /// Every maker taken must come back as [`Journal::add_spare`] or [`Journal::spare_failed`].
+    pub fn wanted_spare(&mut self) -> Option<SpareMaker> {
+        let enough = self.spares.len() + self.spares_promised >= self.limits.spare_files;
+        if enough || self.fatal.is_some() {
+            return None;
+        }
+        self.spares_promised += 1;
+        let slot = self.take_slot();
+        Some(SpareMaker::new(slot, self.limits.file_bytes, self.limits.prepare_bytes))
+    }
+
+    /// The file a maker made.
+    pub fn add_spare(&mut self, spare: Spare) {
+        self.spares_promised -= 1;
+        self.spares.push_back(spare);
+    }
+
+    /// A maker failed. No harm is done: without a spare the next roll makes its file itself.
+    pub fn spare_failed(&mut self) {
+        self.spares_promised -= 1;
+    }
+
+    /// Files that nobody needs any more, to be removed whenever it suits (it may take milliseconds each), from any
+    /// thread. What is not removed is found again by the next start.
+    pub fn take_unneeded(&mut self) -> Vec<FileName> {
+        std::mem::take(&mut self.unneeded)
+    }
+
+    /// Housekeeping for a caller without a thread for it: removes one unneeded file or writes a part of a spare one.
+    /// True while there is more to do.
+    pub fn prepare(&mut self, disk: &dyn Disk) -> Result<bool, DiskError> {
+        if let Some(name) = self.unneeded.pop() {
+            return match disk.remove(name) {
+                Ok(()) | Err(DiskError::NotFound) => Ok(true),
+                Err(error) => Err(error),
+            };
+        }
+        let Some(mut maker) = self.making.take().or_else(|| self.wanted_spare()) else { return Ok(false) };
+        match maker.step(disk) {
+            Ok(Some(spare)) => self.add_spare(spare),
+            Ok(None) => self.making = Some(maker),
+            Err(error) => {
+                self.spare_failed();
+                return Err(error);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Where a group goes.
+struct Target {
+    spare: Spare,
+    id: FileId,
+    offset: u64,
+    is_new: bool,
+}

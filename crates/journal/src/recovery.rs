@@ -1,0 +1,563 @@
+//! Opening a journal: finding the end of what was committed, and visiting it.
+//!
+//! One group is written at a time and the next only after its sync. So a group that is not whole is *torn* if nothing
+//! of the journal comes after it (it was never committed: it is cut), and *damaged* if something does (it was
+//! committed: it is reported, and what follows is still visited). Bytes of earlier uses of a slot never count as
+//! something that comes after: they carry another file id and salt.
+
+use crate::batch::Place;
+use crate::disk::{Disk, DiskError, FileKind, FileName};
+use crate::file::{FILE_HEADER, FileHeader, FileId, HeaderError, LiveFile, salt};
+use crate::group::{Entry, Expected, GroupHeader, HEADERS_MAX};
+use crate::journal::Journal;
+use crate::spare::{Spare, SpareMaker};
+use crate::window::Window;
+use crate::{Limits, bulk};
+use base::crc::crc32c;
+use base::id::{LogId, LogIndex};
+use base::memory::BLOCK;
+use base::{Buffer, Memory};
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+use std::io::IoSlice;
+use std::ops::Range;
+
+const BLOCK_LEN: u64 = BLOCK as u64;
+
+/// From where a journal is read, and whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The data folder's secret (kept in its identity file): what was written with another one is not ours.
+    pub secret: u64,
+    /// The oldest file any log's snapshot replays from; `FileId(0)` where a log has none. Earlier files are not read.
+    pub from: FileId,
+}
+
+/// A committed batch, found again.
+#[derive(Clone, Debug)]
+pub struct RecoveredBatch {
+    /// The log it belongs to.
+    pub log: LogId,
+    /// Where its first record is.
+    pub base: LogIndex,
+    /// Memory that holds the records, and perhaps those of its neighbours.
+    pub memory: Memory,
+    /// Where in the memory the records are; begins at a multiple of eight.
+    pub records: Range<usize>,
+    /// Where it lies on disk.
+    pub place: Place,
+    /// When it was closed for commit, milliseconds since 1970.
+    pub committed_at_ms: u64,
+}
+
+/// What was wrong with a part of the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DamageCause {
+    /// The bytes are not those that were written.
+    Checksum,
+    /// A file that must be there is not.
+    Missing,
+    /// The device did not return them.
+    Io(i32),
+}
+
+/// A committed part of the journal that cannot be read any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The log it belonged to; `None` where even that is lost: then it may be any, and a log whose next batch does not
+    /// follow on its last one is.
+    pub log: Option<LogId>,
+    /// Where the lost records began, if that is known.
+    pub base: Option<LogIndex>,
+    /// The journal file.
+    pub file: FileId,
+    /// Where in it.
+    pub offset: u64,
+    /// What is wrong.
+    pub cause: DamageCause,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.cause {
+            DamageCause::Checksum => f.write_str("wrong checksum")?,
+            DamageCause::Missing => f.write_str("missing file")?,
+            DamageCause::Io(code) => write!(f, "input/output error (system error {code})")?,
+        }
+        write!(f, " in journal file {} at byte {}", self.file, self.offset)?;
+        match self.log {
+            Some(log) => write!(f, ", log {log}"),
+            None => f.write_str(", log unknown"),
+        }
+    }
+}
+
+/// What opening a journal found, beside the batches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Batches visited.
+    pub batches: u64,
+    /// Bytes of their records.
+    pub record_bytes: u64,
+    /// Bytes of the group that was torn by the end of the last run and cut, if one can be seen.
+    pub torn_bytes: u64,
+    /// What is lost, in order.
+    pub damages: Vec<Damage>,
+}
+
+/// Why a journal cannot be opened at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// A file was written by a version this program does not know.
+    Version {
+        /// The file.
+        name: FileName,
+        /// Its version.
+        version: u32,
+    },
+    /// A file belongs to another data folder, or the identity of this one was replaced. It is left as it is.
+    Foreign(FileName),
+    /// The device failed in a way that leaves nothing to go on with.
+    Disk(DiskError),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Version { name, version } => {
+                write!(f, "{name} was written by a later version of this program (format {version})")
+            }
+            OpenError::Foreign(name) => {
+                write!(f, "{name} does not belong to the identity file of this data folder")
+            }
+            OpenError::Disk(error) => write!(f, "cannot open the journal: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<DiskError> for OpenError {
+    fn from(error: DiskError) -> OpenError {
+        OpenError::Disk(error)
+    }
+}
+
+impl Journal {
+    /// Opens the journal in the data folder, or begins one, and gives `visit` every committed batch of the files from
+    /// `start.from` on, in the order they were written. What it visits is durable, whoever wrote it how.
+    pub fn open(
+        disk: &dyn Disk,
+        limits: Limits,
+        start: Start,
+        visit: &mut dyn FnMut(RecoveredBatch),
+    ) -> Result<(Journal, Recovered), OpenError> {
+        let mut journal = Journal::empty(limits, start.secret);
+        let found = survey(disk, start, &mut journal)?;
+        let window = Window::new(disk, limits.window_bytes);
+        let mut walk =
+            Walk { disk, start, window, visit, recovered: Recovered::default(), live: VecDeque::new() };
+        let can_go_on = walk.files(&found);
+        let Walk { recovered, live, .. } = walk;
+        for file in &live {
+            disk.sync(file.name())?;
+        }
+        journal.live = live;
+        journal.next_sequence = can_go_on.next_sequence;
+        journal.is_current_done = !can_go_on.in_last_file && !journal.live.is_empty();
+        let newest = journal.live.back().map_or(FileId(0), |file| file.id);
+        journal.next_file = FileId(newest.0.max(start.from.0.saturating_sub(1)) + 1);
+        journal.mend_header(disk, &found)?;
+        journal.sort_out_bulk(disk, &recovered)?;
+        if journal.live.is_empty() && journal.spares.is_empty() {
+            let slot = journal.next_slot;
+            journal.next_slot += 1;
+            let maker = SpareMaker::new(slot, limits.first_file_bytes, limits.prepare_bytes);
+            let spare = maker.finish(disk)?;
+            journal.spares.push_back(spare);
+        }
+        Ok((journal, recovered))
+    }
+
+    /// Writes the last file's header again where it is damaged: more groups are going to rely on it.
+    fn mend_header(&mut self, disk: &dyn Disk, found: &[Found]) -> Result<(), OpenError> {
+        let Some(last) = self.live.back() else { return Ok(()) };
+        let damaged = found.iter().find(|file| file.id == last.id && file.header.is_none());
+        let Some(first_sequence) = damaged.and_then(|file| file.first_sequence) else {
+            // Nothing tells where it begins, so nothing more is written to it.
+            self.is_current_done |= damaged.is_some();
+            return Ok(());
+        };
+        let oldest = self.live.front().map_or(last.id, |file| file.id);
+        let header = FileHeader { file: last.id, salt: salt(self.secret, last.id), oldest, first_sequence };
+        let mut block = Buffer::default();
+        block.extend(&header.write());
+        block.pad_to(BLOCK);
+        disk.write_at(last.name(), 0, &[IoSlice::new(block.bytes())])?;
+        disk.sync(last.name())?;
+        Ok(())
+    }
+
+    /// Bulk files that no group names were never committed or are not needed any more. They are let go of only if the
+    /// journal is whole: a damaged group may have named them.
+    fn sort_out_bulk(&mut self, disk: &dyn Disk, recovered: &Recovered) -> Result<(), OpenError> {
+        let named: BTreeSet<u64> = self.live.iter().flat_map(|file| file.bulk.iter().copied()).collect();
+        for name in disk.list(FileKind::Bulk)? {
+            self.next_bulk = self.next_bulk.max(name.number + 1);
+            if !named.contains(&name.number) && recovered.damages.is_empty() {
+                self.unneeded.push(name);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A journal file that may be needed.
+struct Found {
+    id: FileId,
+    slot: u64,
+    len: u64,
+    header: Option<FileHeader>,
+    /// The sequence number of its first group, from the header or from that group.
+    first_sequence: Option<u64>,
+    /// Its first group is whole enough to be read.
+    has_group: bool,
+}
+
+/// Looks at every slot: the files from `start.from` on in order, the others into the journal's spares.
+fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Result<Vec<Found>, OpenError> {
+    let mut found: Vec<Found> = Vec::new();
+    let mut spares = Vec::new();
+    for name in disk.list(FileKind::Journal)? {
+        journal.next_slot = journal.next_slot.max(name.number + 1);
+        let len = disk.len(name)?;
+        let spare = Spare { slot: name.number, len };
+        if len < 2 * BLOCK_LEN || !len.is_multiple_of(BLOCK_LEN) {
+            // Its making was cut short.
+            journal.unneeded.push(name);
+            continue;
+        }
+        match identify(disk, name, len, start.secret)? {
+            Some(file) => found.push(file),
+            None => spares.push(spare),
+        }
+    }
+    // A file begun twice (no space the first time): the use that got a group counts.
+    found.sort_by_key(|file| (file.id, !file.has_group));
+    found.dedup_by(|later, first| {
+        let is_double = later.id == first.id;
+        if is_double {
+            spares.push(Spare { slot: later.slot, len: later.len });
+        }
+        is_double
+    });
+    let headers = found.iter().rev().filter_map(|file| file.header);
+    let oldest = headers.map(|header| header.oldest).next().unwrap_or(FileId(0)).max(start.from);
+    let needed = found.partition_point(|file| file.id < oldest);
+    spares.extend(found.drain(..needed).map(|file| Spare { slot: file.slot, len: file.len }));
+    for spare in spares {
+        let is_worth_keeping = spare.len >= journal.limits.file_bytes || found.is_empty();
+        if is_worth_keeping && journal.spares.len() < journal.limits.spare_files_max {
+            journal.spares.push_back(spare);
+        } else {
+            journal.unneeded.push(FileName::new(FileKind::Journal, spare.slot));
+        }
+    }
+    Ok(found)
+}
+
+/// Which use of the slot the file is in; `None`: none that counts.
+fn identify(disk: &dyn Disk, name: FileName, len: u64, secret: u64) -> Result<Option<Found>, OpenError> {
+    let slot = name.number;
+    let mut first = [0; FILE_HEADER];
+    let header = match disk.read_at(name, 0, &mut first) {
+        Ok(FILE_HEADER) => FileHeader::read(&first),
+        _ => Err(HeaderError::Damaged),
+    };
+    match header {
+        Err(HeaderError::Version(version)) => return Err(OpenError::Version { name, version }),
+        Ok(header) if header.file == FileId(0) => return Ok(None),
+        Ok(header) if header.salt != salt(secret, header.file) => return Err(OpenError::Foreign(name)),
+        _ => {}
+    }
+    let header = header.ok();
+    let mut window = Window::new(disk, HEADERS_MAX);
+    let group_in = |window: &mut Window<'_>, offset: u64, file: Option<FileId>| {
+        let bytes = window.from(name, len, offset, FILE_HEADER as u64).ok()?;
+        let file = file.or_else(|| Some(FileId(u64::from_le_bytes(*bytes.get(16..)?.first_chunk()?))))?;
+        let expected = Expected { salt: salt(secret, file), file, offset, file_len: len };
+        let group = GroupHeader::find(window.from(name, len, offset, HEADERS_MAX as u64).ok()?, expected);
+        group.map(|(group, _)| group)
+    };
+    if let Some(header) = header {
+        let has_group = group_in(&mut window, BLOCK_LEN, Some(header.file)).is_some();
+        let first_sequence = Some(header.first_sequence);
+        return Ok(Some(Found {
+            id: header.file,
+            slot,
+            len,
+            header: Some(header),
+            first_sequence,
+            has_group,
+        }));
+    }
+    // The header is damaged, or was never written: groups still say whose they are.
+    let mut offset = BLOCK_LEN;
+    let mut window = Window::new(disk, 1 << 20);
+    while offset < len {
+        let is_group =
+            window.from(name, len, offset, FILE_HEADER as u64).is_ok_and(|bytes| bytes.starts_with(b"LVGR"));
+        if is_group && let Some(group) = group_in(&mut window, offset, None) {
+            let is_first = offset == BLOCK_LEN;
+            let first_sequence = is_first.then_some(group.sequence);
+            let id = group.file;
+            return Ok(Some(Found { id, slot, len, header: None, first_sequence, has_group: true }));
+        }
+        offset += BLOCK_LEN;
+    }
+    Ok(None)
+}
+
+/// Where writing goes on after a walk.
+struct GoOn {
+    next_sequence: u64,
+    /// Behind the last group of the last file; otherwise a new file is begun.
+    in_last_file: bool,
+}
+
+/// Why a place holds no group.
+enum Nothing {
+    /// What is there is no group of this file, or not a whole one.
+    Invalid,
+    /// The device does not say what is there.
+    Io(i32),
+}
+
+/// One pass over the files, oldest first.
+struct Walk<'a> {
+    disk: &'a dyn Disk,
+    start: Start,
+    window: Window<'a>,
+    visit: &'a mut dyn FnMut(RecoveredBatch),
+    recovered: Recovered,
+    live: VecDeque<LiveFile>,
+}
+
+impl Walk<'_> {
+    fn files(&mut self, found: &[Found]) -> GoOn {
+        let mut go_on = GoOn { next_sequence: 1, in_last_file: true };
+        let Some(first) = found.first() else { return go_on };
+        let headers = found.iter().rev().filter_map(|file| file.header);
+        let oldest = headers.map(|header| header.oldest).next().unwrap_or(first.id).max(self.start.from);
+        for id in oldest.0..first.id.0 {
+            self.lose(None, None, FileId(id), 0, DamageCause::Missing);
+        }
+        let mut sequence = None;
+        for (at, file) in found.iter().enumerate() {
+            let next = found.get(at + 1);
+            self.live.push_back(LiveFile::new(file.id, file.slot, file.len, BLOCK_LEN));
+            let is_next_missing = next.is_some_and(|next| next.id.0 != file.id.0 + 1);
+            // The first group of the next file was written after all of this one's were synced.
+            let ends_at = next.and_then(|next| next.first_sequence).filter(|_| !is_next_missing);
+            (sequence, go_on.in_last_file) =
+                self.file(file, file.first_sequence.or(sequence), ends_at, next.is_some());
+            for id in file.id.0 + 1..next.map_or(0, |next| next.id.0) {
+                self.lose(None, None, FileId(id), 0, DamageCause::Missing);
+            }
+            if is_next_missing {
+                sequence = None;
+            }
+        }
+        go_on.next_sequence = sequence.unwrap_or(1);
+        go_on
+    }
+
+    /// Walks one file whose first group should be `sequence` (`None`: not known) and whose successor begins with
+    /// `ends_at` (`None`: not known, or there is none). Returns the next sequence number, and whether writing may go on
+    /// behind the last group.
+    fn file(
+        &mut self,
+        file: &Found,
+        mut sequence: Option<u64>,
+        ends_at: Option<u64>,
+        has_next: bool,
+    ) -> (Option<u64>, bool) {
+        let mut offset = BLOCK_LEN;
+        let mut may_go_on = true;
+        while offset < file.len {
+            if ends_at.is_some() && sequence == ends_at {
+                break;
+            }
+            let cause = match self.group_at(file, offset) {
+                Ok((group, entries)) if sequence.is_none_or(|expected| expected == group.sequence) => {
+                    let memory = self.memory(file, offset, group.len);
+                    let is_proved = || has_next || self.later_group(file, offset, group.sequence).is_some();
+                    let is_whole = memory.as_ref().is_ok_and(|(memory, range)| {
+                        let bytes = &memory[range.clone()];
+                        entries.iter().all(|entry| entry.bulk != 0 || is_right(entry, offset, bytes))
+                    });
+                    if !is_whole && !is_proved() {
+                        self.recovered.torn_bytes = group.len;
+                        if let Err(error) = memory {
+                            // A torn write reads back; this does not, so it may have been committed.
+                            self.lose_all(file, offset, &entries, cause_of(error));
+                            may_go_on = false;
+                        }
+                        break;
+                    }
+                    self.group(file, offset, &entries, memory);
+                    sequence = Some(group.sequence + 1);
+                    offset += group.len;
+                    self.live.back_mut().expect("pushed before").end = offset;
+                    continue;
+                }
+                Ok(_) | Err(Nothing::Invalid) => DamageCause::Checksum,
+                Err(Nothing::Io(code)) => DamageCause::Io(code),
+            };
+            match self.later_group(file, offset, sequence.unwrap_or(0)) {
+                Some((at, found)) => {
+                    self.lose(None, None, file.id, offset, cause);
+                    (offset, sequence) = (at, Some(found));
+                }
+                None => {
+                    // The end: of the last file, or of one whose last groups are lost (told below), or of one whose
+                    // successor is lost (told by the caller).
+                    if let DamageCause::Io(_) = cause
+                        && ends_at.is_none()
+                    {
+                        self.lose(None, None, file.id, offset, cause);
+                        may_go_on = false;
+                    }
+                    break;
+                }
+            }
+        }
+        if ends_at.is_some() && sequence != ends_at {
+            self.lose(None, None, file.id, offset, DamageCause::Checksum);
+            sequence = ends_at;
+        }
+        (sequence, may_go_on)
+    }
+
+    /// Visits the batches of a committed group.
+    fn group(
+        &mut self,
+        file: &Found,
+        offset: u64,
+        entries: &[Entry],
+        memory: Result<(Memory, Range<usize>), DiskError>,
+    ) {
+        for entry in entries {
+            let live = self.live.back_mut().expect("pushed before the walk of a file");
+            live.note(entry.log, entry.base, LogIndex(entry.base.0 + entry.len));
+            if entry.bulk != 0 {
+                live.bulk.push(entry.bulk);
+                live.bulk_bytes += entry.len;
+            }
+            let found = match entry.bulk {
+                0 => memory.clone().map(|(memory, range)| {
+                    let is_right = is_right(entry, offset, &memory[range.clone()]);
+                    is_right.then(|| (memory, range.start + (entry.offset - offset) as usize))
+                }),
+                id => bulk::read(self.disk, salt(self.start.secret, FileId(id)), entry)
+                    .map(|memory| memory.map(|memory| (memory, 0))),
+            };
+            let (memory, at) = match found {
+                Ok(Some(found)) => found,
+                Ok(None) => {
+                    self.lose(Some(entry.log), Some(entry.base), file.id, offset, DamageCause::Checksum);
+                    continue;
+                }
+                Err(error) => {
+                    self.lose(Some(entry.log), Some(entry.base), file.id, offset, cause_of(error));
+                    continue;
+                }
+            };
+            let name = match entry.bulk {
+                0 => FileName::new(FileKind::Journal, file.slot),
+                id => FileName::new(FileKind::Bulk, id),
+            };
+            let Entry { log, crc, base, committed_at_ms, offset, len, .. } = *entry;
+            let place = Place { file: file.id, name, offset, len, crc };
+            self.recovered.batches += 1;
+            self.recovered.record_bytes += len;
+            let records = at..at + len as usize;
+            (self.visit)(RecoveredBatch { log, base, memory, records, place, committed_at_ms });
+        }
+    }
+
+    fn lose_all(&mut self, file: &Found, offset: u64, entries: &[Entry], cause: DamageCause) {
+        for entry in entries {
+            self.lose(Some(entry.log), Some(entry.base), file.id, offset, cause);
+        }
+    }
+
+    fn lose(
+        &mut self,
+        log: Option<LogId>,
+        base: Option<LogIndex>,
+        file: FileId,
+        offset: u64,
+        cause: DamageCause,
+    ) {
+        self.recovered.damages.push(Damage { log, base, file, offset, cause });
+    }
+
+    fn group_at(&mut self, file: &Found, offset: u64) -> Result<(GroupHeader, Vec<Entry>), Nothing> {
+        let name = FileName::new(FileKind::Journal, file.slot);
+        let bytes = match self.window.from(name, file.len, offset, HEADERS_MAX as u64) {
+            Ok(bytes) => bytes,
+            // The block itself may still be read where a later one in the window may not.
+            Err(_) => self.window.from(name, file.len, offset, BLOCK_LEN).map_err(|error| match error {
+                DiskError::Io(code) => Nothing::Io(code),
+                _ => Nothing::Io(0),
+            })?,
+        };
+        let salt = salt(self.start.secret, file.id);
+        let expected = Expected { salt, file: file.id, offset, file_len: file.len };
+        GroupHeader::find(bytes, expected).ok_or(Nothing::Invalid)
+    }
+
+    /// The next group behind `offset` whose sequence number is over `over`, and that number. What the device does not
+    /// return is passed over.
+    fn later_group(&self, file: &Found, offset: u64, over: u64) -> Option<(u64, u64)> {
+        let name = FileName::new(FileKind::Journal, file.slot);
+        let salt = salt(self.start.secret, file.id);
+        let mut window = Window::new(self.disk, 1 << 20);
+        let mut at = offset + BLOCK_LEN;
+        while at < file.len {
+            let is_candidate =
+                window.from(name, file.len, at, BLOCK_LEN).is_ok_and(|bytes| bytes.starts_with(b"LVGR"));
+            if is_candidate && let Ok(bytes) = window.from(name, file.len, at, HEADERS_MAX as u64) {
+                let expected = Expected { salt, file: file.id, offset: at, file_len: file.len };
+                if let Some((group, _)) = GroupHeader::find(bytes, expected)
+                    && group.sequence > over
+                {
+                    return Some((at, group.sequence));
+                }
+            }
+            at += BLOCK_LEN;
+        }
+        None
+    }
+
+    /// The memory of a whole group, and where in it that is.
+    fn memory(&mut self, file: &Found, offset: u64, len: u64) -> Result<(Memory, Range<usize>), DiskError> {
+        let name = FileName::new(FileKind::Journal, file.slot);
+        self.window.memory(name, file.len, offset, len)
+    }
+}
+
+fn cause_of(error: DiskError) -> DamageCause {
+    match error {
+        DiskError::NotFound => DamageCause::Missing,
+        DiskError::Io(code) => DamageCause::Io(code),
+        DiskError::NoSpace | DiskError::Exists => DamageCause::Io(0),
+    }
+}
+
+/// The records of an inline entry of the group at `offset`, whose bytes these are, are what was written.
+fn is_right(entry: &Entry, offset: u64, group: &[u8]) -> bool {
+    let at = (entry.offset - offset) as usize;
+    group.get(at..at + entry.len as usize).is_some_and(|records| crc32c(records) == entry.crc)
+}

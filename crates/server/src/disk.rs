@@ -1,0 +1,339 @@
+//! The real disk: a data folder of files.
+//!
+//! Journal and bulk files are written with O_DIRECT where the filesystem takes it (tried once, when the folder is
+//! opened) and the pieces are aligned; everything else goes through the page cache. Descriptors are kept in a bounded
+//! cache, least recently used out first, so that callers need not open or close anything. The folder is locked for as
+//! long as the value lives.
+
+#![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "the file where files live")]
+
+use base::Buffer;
+use base::memory::BLOCK;
+use journal::{Disk, DiskError, FileKind, FileName};
+use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Pieces one system call takes (IOV_MAX on Linux).
+const PIECES_MAX: usize = 1024;
+
+/// Bounds and keys of a real disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskOptions {
+    /// Files kept open.
+    pub descriptors_max: usize,
+    /// Try O_DIRECT.
+    pub use_direct: bool,
+    /// For tests: every sync of a file takes this much longer, in nanoseconds.
+    pub sync_delay_ns: u64,
+}
+
+impl Default for DiskOptions {
+    fn default() -> DiskOptions {
+        DiskOptions { descriptors_max: 256, use_direct: true, sync_delay_ns: 0 }
+    }
+}
+
+/// Why a data folder cannot be used.
+#[derive(Debug)]
+pub enum FolderError {
+    /// Another process holds its lock.
+    InUse(PathBuf),
+    /// It cannot be made, opened or locked.
+    Io(PathBuf, std::io::Error),
+}
+
+impl std::fmt::Display for FolderError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            FolderError::InUse(path) => {
+                write!(f, "the data folder {} is in use by another node", path.display())
+            }
+            FolderError::Io(path, error) => {
+                write!(f, "cannot use the data folder {}: {error}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for FolderError {}
+
+/// See the module.
+#[derive(Debug)]
+pub struct RealDisk {
+    folder: PathBuf,
+    options: DiskOptions,
+    is_direct: bool,
+    open: Mutex<OpenFiles>,
+    /// Held, not read: its lock ends with it.
+    _lock: OwnedFd,
+}
+
+#[derive(Debug, Default)]
+struct OpenFiles {
+    files: BTreeMap<(FileName, Access), OpenFile>,
+    /// Counts uses, so that the least recent one is known.
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct OpenFile {
+    descriptor: Arc<OwnedFd>,
+    used_at: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Access {
+    Cached,
+    Direct,
+}
+
+impl RealDisk {
+    /// Makes the data folder if need be, locks it, and tries what the device can do.
+    pub fn open(folder: &Path, options: DiskOptions) -> Result<RealDisk, FolderError> {
+        let failed = |error: std::io::Error| FolderError::Io(folder.to_owned(), error);
+        for kind in
+            [FileKind::Identity, FileKind::Journal, FileKind::Bulk, FileKind::Segment, FileKind::Snapshot]
+                .into_iter()
+                .chain([FileKind::Quarantined])
+        {
+            std::fs::create_dir_all(folder.join(kind.folder())).map_err(failed)?;
+        }
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let lock = rustix::fs::open(folder.join("lock"), flags, Mode::from_raw_mode(0o640))
+            .map_err(|error| failed(error.into()))?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(FolderError::InUse(folder.to_owned())),
+            Err(error) => return Err(failed(error.into())),
+        }
+        let is_direct = options.use_direct && takes_direct(folder);
+        let disk =
+            RealDisk { folder: folder.to_owned(), options, is_direct, open: Mutex::default(), _lock: lock };
+        // The folders themselves must outlive a power cut.
+        disk.sync_folder(FileKind::Identity).map_err(|error| failed(std::io::Error::other(error)))?;
+        Ok(disk)
+    }
+
+    /// Whether journal writes bypass the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+
+    fn path(&self, file: FileName) -> PathBuf {
+        self.folder.join(file.kind.folder()).join(file.leaf())
+    }
+
+    /// No state here is broken by a thread that panicked.
+    fn open_files(&self) -> MutexGuard<'_, OpenFiles> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn descriptor(&self, file: FileName, access: Access) -> Result<Arc<OwnedFd>, DiskError> {
+        let mut open = self.open_files();
+        open.clock += 1;
+        let now = open.clock;
+        if let Some(found) = open.files.get_mut(&(file, access)) {
+            found.used_at = now;
+            return Ok(found.descriptor.clone());
+        }
+        drop(open);
+        let mut flags = OFlags::RDWR | OFlags::CLOEXEC;
+        if access == Access::Direct {
+            flags |= OFlags::DIRECT;
+        }
+        let descriptor = rustix::fs::open(self.path(file), flags, Mode::empty()).map_err(disk_error)?;
+        let descriptor = Arc::new(descriptor);
+        self.keep(file, access, descriptor.clone());
+        Ok(descriptor)
+    }
+
+    fn keep(&self, file: FileName, access: Access, descriptor: Arc<OwnedFd>) {
+        let mut open = self.open_files();
+        if open.files.len() >= self.options.descriptors_max {
+            let oldest = open.files.iter().min_by_key(|(_, file)| file.used_at).map(|(key, _)| *key);
+            oldest.and_then(|key| open.files.remove(&key));
+        }
+        let used_at = open.clock;
+        open.files.insert((file, access), OpenFile { descriptor, used_at });
+    }
+
+    fn forget(&self, file: FileName) {
+        let mut open = self.open_files();
+        for access in [Access::Cached, Access::Direct] {
+            open.files.remove(&(file, access));
+        }
+    }
+
+    fn delay_sync(&self) {
+        if self.options.sync_delay_ns > 0 {
+            std::thread::sleep(Duration::from_nanos(self.options.sync_delay_ns));
+        }
+    }
+}
+
+/// A file opened with O_DIRECT takes an aligned write here.
+fn takes_direct(folder: &Path) -> bool {
+    let path = folder.join("probe");
+    let mut block = Buffer::default();
+    block.extend_zeroed(BLOCK);
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::DIRECT | OFlags::CLOEXEC;
+    let taken = rustix::fs::open(&path, flags, Mode::from_raw_mode(0o640))
+        .and_then(|probe| rustix::io::pwrite(&probe, block.bytes(), 0));
+    let _a_file_left_behind_does_no_harm = std::fs::remove_file(&path);
+    taken == Ok(BLOCK)
+}
+
+fn disk_error(error: Errno) -> DiskError {
+    match error {
+        Errno::NOSPC | Errno::DQUOT => DiskError::NoSpace,
+        Errno::NOENT => DiskError::NotFound,
+        Errno::EXIST => DiskError::Exists,
+        error => DiskError::Io(error.raw_os_error()),
+    }
+}
+
+fn std_error(error: std::io::Error) -> DiskError {
+    Errno::from_io_error(&error).map_or(DiskError::Io(0), disk_error)
+}
+
+fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, DiskError> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            outcome => return outcome.map_err(disk_error),
+        }
+    }
+}
+
+fn is_aligned(offset: u64, pieces: &[IoSlice<'_>]) -> bool {
+    let whole = |number: usize| number.is_multiple_of(BLOCK);
+    whole(offset as usize) && pieces.iter().all(|piece| whole(piece.as_ptr() as usize) && whole(piece.len()))
+}
+
+impl Disk for RealDisk {
+    fn create(&self, file: FileName, len: u64) -> Result<(), DiskError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let path = self.path(file);
+        let descriptor = retry(|| rustix::fs::open(&path, flags, Mode::from_raw_mode(0o640)))?;
+        let sized = match len {
+            0 => Ok(()),
+            len => retry(|| rustix::fs::fallocate(&descriptor, FallocateFlags::empty(), 0, len)),
+        };
+        let sized = match sized {
+            // Filesystems without it take the space when they are written to.
+            Err(DiskError::Io(code)) if code == Errno::OPNOTSUPP.raw_os_error() => {
+                retry(|| rustix::fs::ftruncate(&descriptor, len))
+            }
+            sized => sized,
+        };
+        if let Err(error) = sized {
+            let _found_and_removed_on_the_next_start = std::fs::remove_file(&path);
+            return Err(error);
+        }
+        self.keep(file, Access::Cached, Arc::new(descriptor));
+        Ok(())
+    }
+
+    fn len(&self, file: FileName) -> Result<u64, DiskError> {
+        let descriptor = self.descriptor(file, Access::Cached)?;
+        let status = retry(|| rustix::fs::fstat(&descriptor))?;
+        Ok(status.st_size as u64)
+    }
+
+    fn list(&self, kind: FileKind) -> Result<Vec<FileName>, DiskError> {
+        let entries = std::fs::read_dir(self.folder.join(kind.folder())).map_err(std_error)?;
+        let mut names = Vec::new();
+        for entry in entries {
+            let leaf = entry.map_err(std_error)?.file_name();
+            names.extend(leaf.to_str().and_then(|leaf| FileName::from_leaf(kind, leaf)));
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn read_at(&self, file: FileName, offset: u64, into: &mut [u8]) -> Result<usize, DiskError> {
+        let descriptor = self.descriptor(file, Access::Cached)?;
+        let mut done = 0;
+        while done < into.len() {
+            match retry(|| rustix::io::pread(&descriptor, &mut into[done..], offset + done as u64))? {
+                0 => break,
+                read => done += read,
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, file: FileName, offset: u64, pieces: &[IoSlice<'_>]) -> Result<(), DiskError> {
+        let is_bulk_of_bytes = matches!(file.kind, FileKind::Journal | FileKind::Bulk);
+        let access = match self.is_direct && is_bulk_of_bytes && is_aligned(offset, pieces) {
+            true => Access::Direct,
+            false => Access::Cached,
+        };
+        let descriptor = self.descriptor(file, access)?;
+        let mut offset = offset;
+        for pieces in pieces.chunks(PIECES_MAX) {
+            let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
+            let mut done = retry(|| rustix::io::pwritev(&descriptor, pieces, offset))?;
+            if done < wanted {
+                // A short write is rare: a full device, or more than one call takes.
+                let mut owned: Vec<IoSlice<'_>> = pieces.to_vec();
+                let mut rest = &mut owned[..];
+                IoSlice::advance_slices(&mut rest, done);
+                while done < wanted {
+                    let written = retry(|| rustix::io::pwritev(&descriptor, rest, offset + done as u64))?;
+                    if written == 0 {
+                        return Err(DiskError::Io(0));
+                    }
+                    done += written;
+                    IoSlice::advance_slices(&mut rest, written);
+                }
+            }
+            offset += wanted as u64;
+        }
+        Ok(())
+    }
+
+    fn sync(&self, file: FileName) -> Result<(), DiskError> {
+        // Both descriptors are the same file: what either wrote is flushed. Not retried, whatever it says.
+        let key = |access| (file, access);
+        let open = self.open_files();
+        let found = open.files.get(&key(Access::Direct)).or_else(|| open.files.get(&key(Access::Cached)));
+        let descriptor = found.map(|file| file.descriptor.clone());
+        drop(open);
+        let descriptor = match descriptor {
+            Some(descriptor) => descriptor,
+            None => self.descriptor(file, Access::Cached)?,
+        };
+        self.delay_sync();
+        rustix::fs::fdatasync(&*descriptor).map_err(disk_error)
+    }
+
+    fn sync_folder(&self, kind: FileKind) -> Result<(), DiskError> {
+        let folder = File::open(self.folder.join(kind.folder())).map_err(std_error)?;
+        rustix::fs::fsync(&folder).map_err(disk_error)
+    }
+
+    fn rename(&self, from: FileName, to: FileName) -> Result<(), DiskError> {
+        rustix::fs::rename(self.path(from), self.path(to)).map_err(disk_error)?;
+        self.forget(from);
+        self.forget(to);
+        Ok(())
+    }
+
+    fn remove(&self, file: FileName) -> Result<(), DiskError> {
+        self.forget(file);
+        rustix::fs::unlink(self.path(file)).map_err(disk_error)
+    }
+
+    fn free_bytes(&self) -> Result<u64, DiskError> {
+        let status = retry(|| rustix::fs::statvfs(&self.folder))?;
+        Ok(status.f_bavail.saturating_mul(status.f_frsize))
+    }
+}
