@@ -1,0 +1,450 @@
+//! Every key that is known, and what it does here.
+//!
+//! A key is *served* (it has a function that puts its value where it works), *inert* (accepted with a warning that says
+//! why it does nothing) or *refused* (ignoring it would be wrong). Nothing is accepted without effect or word.
+
+use super::value::{address, boolean, bytes, decimal, integer, one_of, only};
+use super::{Draft, Level, Limit};
+
+/// Puts a value where it works, or says what would be accepted. The second argument is what `$` stood for.
+pub type Put = fn(&mut Draft, &str, &str) -> Result<(), String>;
+
+/// What a known key does.
+#[derive(Clone, Copy)]
+pub enum Standing {
+    /// It works.
+    Served(Put),
+    /// It does nothing, and nobody is harmed.
+    Inert(&'static str),
+    /// Somebody would rely on it in vain.
+    Refused(&'static str),
+}
+
+use Standing::{Inert, Refused, Served};
+
+const ERLANG: &str = "it tunes the Erlang runtime, which is not here";
+const LATER: &str = "this version does not have the feature yet";
+const ALWAYS: &str = "it is always so here";
+const PLAIN_TEXT: &str = "TLS is not served yet: without it a client's password would travel in plain text";
+
+/// Keys and what they do. `$` stands for one word of the user's, a last `*` for any.
+pub const KEYS: &[(&str, Standing)] = &[
+    // Where it listens, and how.
+    (
+        "listeners.tcp",
+        Served(|draft, _, value| {
+            only(value, "none", "or listeners.tcp.NAME = PORT").map(|()| draft.close_listeners())
+        }),
+    ),
+    (
+        "listeners.tcp.$",
+        Served(|draft, name, value| address(value).map(|address| draft.add_listener(name, address))),
+    ),
+    ("listeners.ssl", Served(|_, _, value| only(value, "none", "TLS is not served yet"))),
+    ("listeners.ssl.$", Refused(PLAIN_TEXT)),
+    ("ssl_options.*", Refused(PLAIN_TEXT)),
+    (
+        "tcp_listen_options.backlog",
+        Served(|draft, _, value| {
+            put(integer(value, 1, 65_535), |it| draft.config.socket.backlog = it as u32)
+        }),
+    ),
+    (
+        "tcp_listen_options.nodelay",
+        Served(|_, _, value| only(value, "true", "small messages would wait for large ones")),
+    ),
+    (
+        "tcp_listen_options.keepalive",
+        Served(|draft, _, value| put(boolean(value), |it| draft.config.socket.keepalive = it)),
+    ),
+    (
+        "tcp_listen_options.sndbuf",
+        Served(|draft, _, value| put(bytes(value), |it| draft.config.socket.send_bytes = Some(it))),
+    ),
+    (
+        "tcp_listen_options.recbuf",
+        Served(|draft, _, value| put(bytes(value), |it| draft.config.socket.receive_bytes = Some(it))),
+    ),
+    ("tcp_listen_options.buffer", Inert("buffers here grow and shrink with what a connection does")),
+    ("tcp_listen_options.linger.$", Inert("the kernel's default serves: what was written is sent")),
+    ("tcp_listen_options.exit_on_close", Inert(ALWAYS)),
+    ("tcp_listen_options.*", Inert(ERLANG)),
+    ("num_acceptors.*", Inert(ERLANG)),
+    ("socket_writer.*", Inert(ERLANG)),
+    ("reverse_dns_lookups", Inert("connections are named by address")),
+    (
+        "handshake_timeout",
+        Served(|draft, _, value| {
+            put(integer(value, 1, 3_600_000), |it| draft.config.handshake_timeout_ms = it)
+        }),
+    ),
+    ("ssl_handshake_timeout", Inert(LATER)),
+    ("proxy_protocol", Served(|_, _, value| only(value, "false", "the PROXY protocol is not served yet"))),
+    // What a connection may do.
+    (
+        "heartbeat",
+        Served(|draft, _, value| put(integer(value, 0, 65_535), |it| draft.config.heartbeat_s = it as u16)),
+    ),
+    (
+        "frame_max",
+        Served(|draft, _, value| {
+            put(integer(value, 8_192, 1 << 30), |it| draft.config.frame_max = it as u32)
+        }),
+    ),
+    ("initial_frame_max", Inert("a frame before login is at most 8192 bytes")),
+    (
+        "channel_max",
+        Served(|draft, _, value| put(integer(value, 1, 65_535), |it| draft.config.channel_max = it as u16)),
+    ),
+    (
+        "session_max_per_connection",
+        Served(|draft, _, value| put(integer(value, 1, 65_535), |it| draft.config.session_max = it as u16)),
+    ),
+    (
+        "link_max_per_session",
+        Served(|draft, _, value| put(integer(value, 1, 65_535), |it| draft.config.link_max = it as u32)),
+    ),
+    (
+        "max_message_size",
+        Served(|draft, _, value| {
+            put(integer(value, 0, 536_870_912), |it| draft.config.message_bytes_max = it)
+        }),
+    ),
+    (
+        "connection_max",
+        Served(|_, _, value| only(value, "infinity", "the descriptor limit bounds connections")),
+    ),
+    (
+        "channel_max_per_node",
+        Served(|_, _, value| only(value, "infinity", "channel_max bounds each connection")),
+    ),
+    ("consumer_max_per_channel", Served(|_, _, value| only(value, "infinity", "a bound is not served yet"))),
+    ("channel_operation_timeout", Inert("no operation waits for another process here")),
+    ("consumer_timeout", Inert(LATER)),
+    ("max_connections", Inert(LATER)),
+    // Who may come in.
+    ("default_user", Served(|draft, _, value| put(text(value), |it| draft.config.default_user.name = it))),
+    (
+        "default_pass",
+        Served(|draft, _, value| put(text(value), |it| draft.config.default_user.password = it)),
+    ),
+    ("default_vhost", Served(|draft, _, value| put(text(value), |it| draft.config.default_user.vhost = it))),
+    ("default_user_tags.$", Served(|draft, tag, value| put(boolean(value), |it| draft.set_tag(tag, it)))),
+    (
+        "default_permissions.configure",
+        Served(|draft, _, value| put(text(value), |it| draft.config.default_user.configure = it)),
+    ),
+    (
+        "default_permissions.read",
+        Served(|draft, _, value| put(text(value), |it| draft.config.default_user.read = it)),
+    ),
+    (
+        "default_permissions.write",
+        Served(|draft, _, value| put(text(value), |it| draft.config.default_user.write = it)),
+    ),
+    ("default_users.*", Refused("further users are not created from the configuration yet")),
+    (
+        "loopback_users",
+        Served(|draft, _, value| {
+            only(value, "none", "or loopback_users.NAME = true").map(|()| draft.config.loopback_users.clear())
+        }),
+    ),
+    ("loopback_users.$", Served(|draft, user, value| put(boolean(value), |it| draft.set_loopback(user, it)))),
+    (
+        "auth_backends.1",
+        Served(|_, _, value| one_of(value, &[("internal", ()), ("rabbit_auth_backend_internal", ())])),
+    ),
+    ("auth_backends.*", Refused("only the internal authentication backend is served yet")),
+    (
+        "auth_mechanisms.$",
+        Served(|_, _, value| one_of(value, &[("PLAIN", ()), ("AMQPLAIN", ()), ("ANONYMOUS", ())])),
+    ),
+    (
+        "anonymous_login_user",
+        Served(|_, _, value| only(value, "guest", "another anonymous user is not served yet")),
+    ),
+    (
+        "anonymous_login_pass",
+        Served(|_, _, value| only(value, "guest", "another anonymous user is not served yet")),
+    ),
+    (
+        "password_hashing_module",
+        Served(|_, _, value| only(value, "rabbit_password_hashing_sha256", "salted SHA-256")),
+    ),
+    ("credential_validator.*", Refused("a rule for passwords is not enforced yet")),
+    ("load_definitions", Refused("definitions are not imported yet")),
+    ("definitions.*", Refused("definitions are not imported yet")),
+    ("management.load_definitions", Refused("definitions are not imported yet")),
+    // When it stops publishers.
+    (
+        "vm_memory_high_watermark.relative",
+        Served(|draft, _, value| {
+            put(decimal(value, 0.0, 1.0), |it| draft.config.memory_limit = Limit::Share(it))
+        }),
+    ),
+    (
+        "vm_memory_high_watermark.absolute",
+        Served(|draft, _, value| put(bytes(value), |it| draft.config.memory_limit = Limit::Bytes(it))),
+    ),
+    ("vm_memory_high_watermark_paging_ratio", Inert("messages are on disk before anything else")),
+    ("vm_memory_calculation_strategy", Inert("memory is what the kernel counts as resident")),
+    (
+        "memory_monitor_interval",
+        Served(|draft, _, value| {
+            put(integer(value, 100, 3_600_000), |it| draft.config.sample_interval_ms = it)
+        }),
+    ),
+    (
+        "total_memory_available_override_value",
+        Served(|draft, _, value| put(bytes(value), |it| draft.config.memory_total_bytes = Some(it))),
+    ),
+    (
+        "disk_free_limit.absolute",
+        Served(|draft, _, value| put(bytes(value), |it| draft.config.disk_limit = Limit::Bytes(it))),
+    ),
+    (
+        "disk_free_limit.relative",
+        Served(|draft, _, value| {
+            put(decimal(value, 0.0, 1000.0), |it| draft.config.disk_limit = Limit::Share(it))
+        }),
+    ),
+    // What it writes to the log.
+    ("log.console", Served(|draft, _, value| put(boolean(value), |it| draft.config.log_console = it))),
+    (
+        "log.console.level",
+        Served(|draft, _, value| put(Level::read(value), |it| draft.config.log_level = it)),
+    ),
+    (
+        "log.default.level",
+        Served(|draft, _, value| put(Level::read(value), |it| draft.config.log_level = it)),
+    ),
+    ("log.level", Served(|draft, _, value| put(Level::read(value), |it| draft.config.log_level = it))),
+    (
+        "log.console.formatter",
+        Served(|_, _, value| only(value, "plaintext", "JSON lines are not served yet")),
+    ),
+    ("log.file", Inert("the log goes to standard output; let the supervisor keep it")),
+    ("log.file.*", Inert("the log goes to standard output; let the supervisor keep it")),
+    ("log.dir", Inert("the log goes to standard output; let the supervisor keep it")),
+    ("log.*", Inert("all categories share one level and go to standard output")),
+    // How credit grows: a value caps what is measured.
+    (
+        "credit_flow_default_credit.$",
+        Refused("it is written in advanced.config: {credit_flow_default_credit, {400, 200}}"),
+    ),
+    // What is Erlang's, what is for later.
+    ("cluster_name", Served(|draft, _, value| put(text(value), |it| draft.config.cluster_name = Some(it)))),
+    ("cluster_partition_handling", Inert("it has no effect in RabbitMQ 4.3 either")),
+    ("cluster_formation.*", Inert(LATER)),
+    ("cluster_tags.*", Inert(LATER)),
+    ("node_tags.*", Inert(LATER)),
+    ("queue_master_locator", Inert("it has no effect in RabbitMQ 4.3 either")),
+    ("queue_leader_locator", Inert(LATER)),
+    ("default_queue_type", Inert(LATER)),
+    ("default_policies.*", Inert(LATER)),
+    ("default_limits.*", Inert(LATER)),
+    ("collect_statistics", Inert("counters are always kept")),
+    ("collect_statistics_interval", Inert(LATER)),
+    ("management_agent.*", Inert(LATER)),
+    ("management.*", Inert(LATER)),
+    ("prometheus.*", Inert(LATER)),
+    ("mqtt.*", Inert(LATER)),
+    ("stomp.*", Inert(LATER)),
+    ("stream.*", Inert(LATER)),
+    ("web_mqtt.*", Inert(LATER)),
+    ("web_stomp.*", Inert(LATER)),
+    ("web_amqp.*", Inert(LATER)),
+    ("amqp1_0.*", Inert(LATER)),
+    ("shovel.*", Inert(LATER)),
+    ("federation.*", Inert(LATER)),
+    ("auth_oauth2.*", Refused("only the internal authentication backend is served yet")),
+    ("auth_ldap.*", Refused("only the internal authentication backend is served yet")),
+    ("auth_http.*", Refused("only the internal authentication backend is served yet")),
+    ("auth_cache.*", Refused("only the internal authentication backend is served yet")),
+    ("feature_flags.*", Inert("every feature is enabled")),
+    ("deprecated_features.*", Inert("deprecated features are not there to be permitted")),
+    ("permit_deprecated_features.*", Inert("deprecated features are not there to be permitted")),
+    ("distribution.*", Inert(ERLANG)),
+    ("net_ticktime", Inert(ERLANG)),
+    ("kernel.*", Inert(ERLANG)),
+    ("vm.*", Inert(ERLANG)),
+    ("erlang.*", Inert(ERLANG)),
+    ("background_gc_enabled", Inert(ERLANG)),
+    ("background_gc_target_interval", Inert(ERLANG)),
+    ("lazy_queue_explicit_gc_run_operation_threshold", Inert(ERLANG)),
+    ("queue_explicit_gc_run_operation_threshold", Inert(ERLANG)),
+    ("mirroring_sync_batch_size", Inert("mirrored queues are gone since 4.0")),
+    ("mnesia_table_loading_retry_timeout", Inert("there is no such table here")),
+    ("mnesia_table_loading_retry_limit", Inert("there is no such table here")),
+    ("khepri.*", Inert("there is no such store here")),
+    ("message_store_shutdown_timeout", Inert("there is no such store here")),
+    ("msg_store_file_size_limit", Inert("see leveret.journal_file_bytes")),
+    ("queue_index_embed_msgs_below", Inert("every message is in the log, whatever its size")),
+    ("raft.*", Inert("the log of queues is not RabbitMQ's")),
+    ("quorum_queue.*", Inert(LATER)),
+    ("quorum_commands_soft_limit", Inert("windows here follow the disk")),
+    ("classic_queue.*", Inert("there is one way of storing queues here")),
+    ("trace_vhosts.*", Inert(LATER)),
+    ("product.name", Inert("the product is announced as clients expect it")),
+    ("product.version", Inert("the product is announced as clients expect it")),
+    ("motd_file", Inert("the log begins with the listeners")),
+    ("peer_discovery_backend", Inert(LATER)),
+    ("metrics_collector.*", Inert(LATER)),
+    ("global_counters.*", Inert(LATER)),
+    // Our own.
+    ("leveret.data_dir", Served(|draft, _, value| put(text(value), |it| draft.config.data_dir = it.into()))),
+    (
+        "leveret.shards",
+        Served(|draft, _, value| put(integer(value, 1, 1024), |it| draft.config.shards = Some(it as u16))),
+    ),
+    (
+        "leveret.logs",
+        Served(|draft, _, value| put(integer(value, 1, 4096), |it| draft.config.logs = Some(it as u32))),
+    ),
+    (
+        "leveret.journal_file_bytes",
+        Served(|draft, _, value| put(bytes(value), |it| draft.config.journal_file_bytes = Some(it))),
+    ),
+    (
+        "leveret.journal_files",
+        Served(|draft, _, value| {
+            put(integer(value, 3, 65_536), |it| draft.config.journal_files = Some(it as u32))
+        }),
+    ),
+    (
+        "leveret.inline_flush_us",
+        Served(|draft, _, value| put(integer(value, 0, 1_000_000), |it| draft.config.inline_flush_us = it)),
+    ),
+    (
+        "leveret.test_sync_delay_us",
+        Served(|draft, _, value| {
+            put(integer(value, 0, 60_000_000), |it| draft.config.test_sync_delay_us = it)
+        }),
+    ),
+];
+
+fn put<T>(value: Result<T, String>, to: impl FnOnce(T)) -> Result<(), String> {
+    value.map(to)
+}
+
+fn text(value: &str) -> Result<String, String> {
+    match value.starts_with("encrypted:") {
+        true => Err("encrypted values are not served yet".into()),
+        false => Ok(value.to_owned()),
+    }
+}
+
+/// Finds a key: what it does, and what `$` stood for.
+pub fn find(key: &str) -> Option<(Standing, &str)> {
+    KEYS.iter().find_map(|(pattern, standing)| matches(pattern, key).map(|name| (*standing, name)))
+}
+
+fn matches<'a>(pattern: &str, key: &'a str) -> Option<&'a str> {
+    if let Some(family) = pattern.strip_suffix(".*") {
+        return key.strip_prefix(family)?.strip_prefix('.').filter(|rest| !rest.is_empty());
+    }
+    let Some(family) = pattern.strip_suffix('$') else { return (pattern == key).then_some("") };
+    // A user's name may hold dots.
+    key.strip_prefix(family).filter(|name| !name.is_empty())
+}
+
+/// The known key that looks most like `key`.
+pub fn nearest(key: &str) -> String {
+    let candidates = KEYS.iter().map(|(pattern, _)| {
+        let Some(family) = pattern.strip_suffix(['$', '*']) else { return (*pattern).to_owned() };
+        let words = family.matches('.').count();
+        let name = key.splitn(words + 1, '.').nth(words).filter(|name| !name.is_empty());
+        format!("{family}{}", name.unwrap_or("NAME"))
+    });
+    // A served key is likelier meant than one that does nothing.
+    let served = |index: usize| !matches!(KEYS[index].1, Served(_));
+    let ranked = candidates
+        .enumerate()
+        .map(|(index, candidate)| (distance(key, &candidate), served(index), candidate));
+    ranked.min().map(|(_, _, candidate)| candidate).unwrap_or_default()
+}
+
+/// The key that a variable `LEVERET_<NAME>` means: words joined by `_`, in capitals; ours without their `leveret.`.
+pub fn of_variable(name: &str) -> Option<String> {
+    let name = name.to_ascii_lowercase();
+    let flat = |pattern: &str| pattern.trim_start_matches("leveret.").replace(['.', '-'], "_");
+    KEYS.iter().find_map(|(pattern, _)| match pattern.strip_suffix(['$', '*']) {
+        None => (flat(pattern) == name).then(|| (*pattern).to_owned()),
+        Some(family) => {
+            let rest = name.strip_prefix(&flat(family)).filter(|rest| !rest.is_empty())?;
+            Some(format!("{family}{rest}"))
+        }
+    })
+}
+
+/// Levenshtein's distance: letters to insert, remove or change.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().take(256).collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (index, letter) in from.chars().take(256).enumerate() {
+        let mut diagonal = row[0];
+        row[0] = index + 1;
+        for column in 0..to.len() {
+            let changed = diagonal + usize::from(to[column] != letter);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_found() {
+        let check = |key: &str, expected: Option<&str>| {
+            assert_eq!(find(key).map(|(_, name)| name), expected, "{key}");
+        };
+        check("heartbeat", Some(""));
+        check("listeners.tcp", Some(""));
+        check("listeners.tcp.default", Some("default"));
+        check("loopback_users.a.b", Some("a.b"));
+        check("mqtt.listeners.tcp.default", Some("listeners.tcp.default"));
+        check("listeners.tcp.", None);
+        check("mqtt", None);
+        check("heartbeets", None);
+    }
+
+    #[test]
+    fn the_nearest_key_is_the_one_meant() {
+        let check = |key: &str, expected: &str| assert_eq!(nearest(key), expected, "{key}");
+        check("heartbeet", "heartbeat");
+        check("listener.tcp.default", "listeners.tcp.default");
+        check("listeners.tpc.default", "listeners.tcp.default");
+        check("vm_memory_high_watermark", "vm_memory_high_watermark.absolute");
+        check("disk_free_limit", "disk_free_limit.absolute");
+        check("leveret.shard", "leveret.shards");
+        check("default_password", "default_pass");
+    }
+
+    #[test]
+    fn variables_name_keys() {
+        let check = |name: &str, expected: Option<&str>| {
+            assert_eq!(of_variable(name).as_deref(), expected, "{name}");
+        };
+        check("HEARTBEAT", Some("heartbeat"));
+        check("SHARDS", Some("leveret.shards"));
+        check("DATA_DIR", Some("leveret.data_dir"));
+        check("LISTENERS_TCP_DEFAULT", Some("listeners.tcp.default"));
+        check("VM_MEMORY_HIGH_WATERMARK_RELATIVE", Some("vm_memory_high_watermark.relative"));
+        check("LOOPBACK_USERS_GUEST", Some("loopback_users.guest"));
+        check("SERVICE_HOST", None);
+    }
+
+    #[test]
+    fn a_family_stands_behind_its_members() {
+        // The first row that matches counts, so a catch-all may not hide a key of its own.
+        for (index, (pattern, _)) in KEYS.iter().enumerate() {
+            let key = pattern.replace(['$', '*'], "zzz");
+            let first = KEYS.iter().position(|(other, _)| matches(other, &key).is_some());
+            assert_eq!(first, Some(index), "{pattern} is hidden");
+        }
+    }
+}

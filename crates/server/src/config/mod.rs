@@ -1,0 +1,588 @@
+//! What the node was told: from `advanced.config`, `rabbitmq.conf`, the environment and the command line, later ones
+//! winning, into one typed value.
+//!
+//! Reads nothing by itself: the environment and the files come in as functions, so that every rule is a row of a test.
+
+pub mod keys;
+pub mod syntax;
+pub mod terms;
+pub mod value;
+
+use keys::Standing;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use syntax::{Error, Origin, Setting};
+use terms::Term;
+use value::Address;
+
+/// The port of AMQP without TLS.
+const PORT: u16 = 5672;
+
+/// An amount, outright or as a share of the memory there is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// Bytes.
+    Bytes(u64),
+    /// A share of the machine's (or the container's) memory.
+    Share(f64),
+}
+
+impl Limit {
+    /// The bytes this is where there are `total` bytes of memory.
+    pub fn of(self, total: u64) -> u64 {
+        match self {
+            Limit::Bytes(bytes) => bytes,
+            Limit::Share(share) => (total as f64 * share) as u64,
+        }
+    }
+}
+
+/// How much the log says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Every step.
+    Debug,
+    /// What happens.
+    Info,
+    /// What one may want to know.
+    Notice,
+    /// What may go wrong.
+    Warning,
+    /// What went wrong.
+    Error,
+    /// What stops the node.
+    Critical,
+    /// Nothing.
+    None,
+}
+
+impl Level {
+    fn read(value: &str) -> Result<Level, String> {
+        let levels = [
+            Level::Debug,
+            Level::Info,
+            Level::Notice,
+            Level::Warning,
+            Level::Error,
+            Level::Critical,
+            Level::None,
+        ];
+        value::one_of(value, &levels.map(|level| (level.name(), level)))
+    }
+
+    /// As it stands in a log line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Debug => "debug",
+            Level::Info => "info",
+            Level::Notice => "notice",
+            Level::Warning => "warning",
+            Level::Error => "error",
+            Level::Critical => "critical",
+            Level::None => "none",
+        }
+    }
+}
+
+/// What every accepted socket gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// Connections the kernel keeps until they are accepted.
+    pub backlog: u32,
+    /// Whether the kernel probes silent peers.
+    pub keepalive: bool,
+    /// Bytes of the kernel's send buffer; `None`: as it likes.
+    pub send_bytes: Option<u64>,
+    /// Bytes of the kernel's receive buffer; `None`: as it likes.
+    pub receive_bytes: Option<u64>,
+}
+
+/// The user that an empty node begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefaultUser {
+    /// Its name.
+    pub name: String,
+    /// Its password, in the clear.
+    pub password: String,
+    /// The virtual host that is made with it.
+    pub vhost: String,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// Expression over the names it may configure.
+    pub configure: String,
+    /// Expression over the names it may write to.
+    pub write: String,
+    /// Expression over the names it may read from.
+    pub read: String,
+}
+
+/// Caps on what is otherwise measured, from `advanced.config`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CreditCaps {
+    /// `credit_flow_default_credit`: messages between two parts of the broker, and how many are given back at once.
+    pub flow: Option<(u32, u32)>,
+    /// `max_incoming_window`: transfers a session may send ahead.
+    pub incoming_window: Option<u32>,
+    /// `max_link_credit`: transfers a sender's link may send ahead.
+    pub link: Option<u32>,
+    /// `max_queue_credit`: messages a queue hands to a session ahead of its client.
+    pub queue: Option<u32>,
+}
+
+/// What the node was told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Where everything is kept.
+    pub data_dir: PathBuf,
+    /// As in `rabbit@host`.
+    pub node_name: String,
+    /// What the cluster is called; `None`: as the node.
+    pub cluster_name: Option<String>,
+    /// Where AMQP is spoken.
+    pub listeners: Vec<Address>,
+    /// What every accepted socket gets.
+    pub socket: SocketOptions,
+    /// Milliseconds from connecting to an opened connection.
+    pub handshake_timeout_ms: u64,
+    /// Seconds, offered to AMQP 0-9-1 clients; 0: none.
+    pub heartbeat_s: u16,
+    /// Bytes of a frame.
+    pub frame_max: u32,
+    /// Channels of an AMQP 0-9-1 connection.
+    pub channel_max: u16,
+    /// Sessions of an AMQP 1.0 connection.
+    pub session_max: u16,
+    /// Links of an AMQP 1.0 session.
+    pub link_max: u32,
+    /// Bytes of a message.
+    pub message_bytes_max: u64,
+    /// The user that an empty node begins with.
+    pub default_user: DefaultUser,
+    /// Users that may only connect from this machine.
+    pub loopback_users: Vec<String>,
+    /// Memory in use from which publishers are blocked.
+    pub memory_limit: Limit,
+    /// Bytes of memory to count as all there is; `None`: ask the kernel.
+    pub memory_total_bytes: Option<u64>,
+    /// Free disk space below which publishers are blocked.
+    pub disk_limit: Limit,
+    /// Milliseconds between two looks at memory and disk.
+    pub sample_interval_ms: u64,
+    /// Whether anything is logged.
+    pub log_console: bool,
+    /// The least level that is logged.
+    pub log_level: Level,
+    /// Threads with connections and queues; `None`: one per core.
+    pub shards: Option<u16>,
+    /// Logs of a new data folder; `None`: by the cores.
+    pub logs: Option<u32>,
+    /// Bytes of a journal file; `None`: the journal's default.
+    pub journal_file_bytes: Option<u64>,
+    /// Journal files in use at once; `None`: the journal's default.
+    pub journal_files: Option<u32>,
+    /// Microseconds a flush may take to be done inside a shard's loop; 0: never.
+    pub inline_flush_us: u64,
+    /// Microseconds every sync is made to take; for measurements of slow disks.
+    pub test_sync_delay_us: u64,
+    /// Caps on adaptive credit.
+    pub credit: CreditCaps,
+    /// Where to write the process id.
+    pub pid_file: Option<PathBuf>,
+    /// What was accepted without effect, in words for the log.
+    pub warnings: Vec<String>,
+}
+
+impl Config {
+    fn new(host: &str) -> Config {
+        let host = host.split('.').next().filter(|host| !host.is_empty()).unwrap_or("localhost");
+        Config {
+            data_dir: "leveret-data".into(),
+            node_name: format!("rabbit@{host}"),
+            cluster_name: None,
+            listeners: vec![Address { ip: None, port: PORT }],
+            socket: SocketOptions { backlog: 128, keepalive: false, send_bytes: None, receive_bytes: None },
+            handshake_timeout_ms: 10_000,
+            heartbeat_s: 60,
+            frame_max: 131_072,
+            channel_max: 2047,
+            session_max: 64,
+            link_max: 256,
+            message_bytes_max: 16_777_216,
+            default_user: DefaultUser {
+                name: "guest".into(),
+                password: "guest".into(),
+                vhost: "/".into(),
+                tags: vec!["administrator".into()],
+                configure: ".*".into(),
+                write: ".*".into(),
+                read: ".*".into(),
+            },
+            loopback_users: vec!["guest".into()],
+            memory_limit: Limit::Share(0.6),
+            memory_total_bytes: None,
+            disk_limit: Limit::Bytes(50_000_000),
+            sample_interval_ms: 1000,
+            log_console: true,
+            log_level: Level::Info,
+            shards: None,
+            logs: None,
+            journal_file_bytes: None,
+            journal_files: None,
+            inline_flush_us: 200,
+            test_sync_delay_us: 0,
+            credit: CreditCaps::default(),
+            pid_file: None,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// A configuration with a layer's settings still coming in.
+pub struct Draft {
+    /// What is known so far.
+    pub config: Config,
+    /// The layer now read.
+    layer: u8,
+    /// Listeners by name, with the layer that named them.
+    listeners: BTreeMap<String, (u8, Address)>,
+    /// The layer that said `none`.
+    closed: Option<u8>,
+}
+
+impl Draft {
+    fn close_listeners(&mut self) {
+        self.closed = Some(self.layer);
+    }
+
+    fn add_listener(&mut self, name: &str, address: Address) {
+        self.listeners.insert(name.to_owned(), (self.layer, address));
+    }
+
+    fn set_tag(&mut self, tag: &str, is_set: bool) {
+        set(&mut self.config.default_user.tags, tag, is_set);
+    }
+
+    fn set_loopback(&mut self, user: &str, is_set: bool) {
+        set(&mut self.config.loopback_users, user, is_set);
+    }
+
+    /// `none` closes what its own layer and those below it named; what a later layer names is open again.
+    fn finish(mut self) -> Config {
+        let closed = self.closed;
+        let is_open = |(layer, _): &&(u8, Address)| closed.is_none_or(|closed| *layer > closed);
+        let open: Vec<Address> =
+            self.listeners.values().filter(is_open).map(|(_, address)| *address).collect();
+        if closed.is_some() || !open.is_empty() {
+            self.config.listeners = open;
+        }
+        self.config
+    }
+}
+
+fn set(names: &mut Vec<String>, name: &str, is_set: bool) {
+    names.retain(|other| other != name);
+    if is_set {
+        names.push(name.to_owned());
+    }
+}
+
+/// Where a configuration is looked for.
+pub struct Sources<'a> {
+    /// `--config`.
+    pub file: Option<PathBuf>,
+    /// `--data-dir`.
+    pub data_dir: Option<PathBuf>,
+    /// `--set`, in order, as `KEY=VALUE`.
+    pub settings: Vec<String>,
+    /// All of it.
+    pub environment: BTreeMap<String, String>,
+    /// The machine's name.
+    pub host: String,
+    /// The text of a file.
+    pub read: &'a dyn Fn(&Path) -> std::io::Result<String>,
+    /// The files of a folder, in any order.
+    pub list: &'a dyn Fn(&Path) -> std::io::Result<Vec<PathBuf>>,
+}
+
+/// Variables of RabbitMQ that are a key by another name.
+const VARIABLES: &[(&str, &str)] = &[
+    ("RABBITMQ_DEFAULT_USER", "default_user"),
+    ("RABBITMQ_DEFAULT_PASS", "default_pass"),
+    ("RABBITMQ_DEFAULT_VHOST", "default_vhost"),
+    ("RABBITMQ_LOG", "log.level"),
+];
+
+/// Variables of RabbitMQ that do nothing here.
+const VARIABLES_INERT: &[&str] = &[
+    "RABBITMQ_CONF_ENV_FILE",
+    "RABBITMQ_DIST_PORT",
+    "RABBITMQ_ENABLED_PLUGINS",
+    "RABBITMQ_ENABLED_PLUGINS_FILE",
+    "RABBITMQ_ERLANG_COOKIE",
+    "RABBITMQ_FEATURE_FLAGS",
+    "RABBITMQ_LOGS",
+    "RABBITMQ_LOG_BASE",
+    "RABBITMQ_MNESIA_BASE",
+    "RABBITMQ_MNESIA_DIR",
+    "RABBITMQ_PLUGINS_DIR",
+    "RABBITMQ_QUORUM_DIR",
+    "RABBITMQ_STREAM_DIR",
+    "RABBITMQ_USE_LONGNAME",
+];
+
+/// Variables that older images took and newer ones refuse, because somebody relies on them in vain.
+const VARIABLES_REFUSED: &[(&str, &str)] = &[
+    ("RABBITMQ_DEFAULT_PASS_FILE", "use default_pass in a configuration file"),
+    ("RABBITMQ_DEFAULT_USER_FILE", "use default_user in a configuration file"),
+    ("RABBITMQ_VM_MEMORY_HIGH_WATERMARK", "use vm_memory_high_watermark.relative"),
+];
+
+/// Puts everything together.
+///
+/// # Errors
+/// The first setting that cannot be used, and what would be right.
+pub fn load(sources: &Sources<'_>) -> Result<Config, Error> {
+    let mut draft =
+        Draft { config: Config::new(&sources.host), layer: 0, listeners: BTreeMap::new(), closed: None };
+    let variable = |name: &str| sources.environment.get(name).cloned();
+    let files = files(sources)?;
+    if let Some(path) = advanced(sources, files.first()) {
+        apply_terms(&mut draft, &path, &read_file(sources, &path)?)?;
+    }
+    for path in &files {
+        let text = read_file(sources, path)?;
+        apply(&mut draft, &syntax::read(&path.to_string_lossy(), &text, &variable)?)?;
+    }
+    apply_environment(&mut draft, &sources.environment)?;
+    let line = |setting: &String| syntax::read_line(setting, Origin::CommandLine, &variable);
+    let settings: Result<Vec<Setting>, Error> = sources.settings.iter().map(line).collect();
+    apply(&mut draft, &settings?)?;
+    let mut config = draft.finish();
+    if let Some(folder) = &sources.data_dir {
+        config.data_dir.clone_from(folder);
+    }
+    Ok(config)
+}
+
+/// An error that no line of a configuration can be blamed for.
+fn nowhere(message: String) -> Error {
+    Error { origin: None, marked: String::new(), message, hint: String::new() }
+}
+
+fn read_file(sources: &Sources<'_>, path: &Path) -> Result<String, Error> {
+    let text = (sources.read)(path).map_err(|error| nowhere(format!("{}: {error}", path.display())))?;
+    match text.len() <= syntax::FILE_BYTES_MAX {
+        true => Ok(text),
+        false => Err(nowhere(format!("{} is larger than {} bytes", path.display(), syntax::FILE_BYTES_MAX))),
+    }
+}
+
+/// The main file, then those of the folder `RABBITMQ_CONFIG_FILES` in the order of their names.
+fn files(sources: &Sources<'_>) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    let named = sources.environment.get("RABBITMQ_CONFIG_FILE").map(|name| match name.ends_with(".conf") {
+        true => PathBuf::from(name),
+        // Its name was once given without the ending.
+        false => PathBuf::from(format!("{name}.conf")),
+    });
+    files.extend(sources.file.clone().or(named));
+    if let Some(folder) = sources.environment.get("RABBITMQ_CONFIG_FILES") {
+        let folder = folder.strip_suffix("/*.conf").unwrap_or(folder);
+        let listed =
+            (sources.list)(Path::new(folder)).map_err(|error| nowhere(format!("{folder}: {error}")))?;
+        let is_conf = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "conf");
+        let mut listed: Vec<PathBuf> = listed.into_iter().filter(is_conf).collect();
+        listed.sort();
+        files.extend(listed);
+    }
+    Ok(files)
+}
+
+/// Where `advanced.config` is: named, or beside the main file if it is there.
+fn advanced(sources: &Sources<'_>, file: Option<&PathBuf>) -> Option<PathBuf> {
+    if let Some(named) = sources.environment.get("RABBITMQ_ADVANCED_CONFIG_FILE") {
+        return Some(match named.ends_with(".config") {
+            true => PathBuf::from(named),
+            false => PathBuf::from(format!("{named}.config")),
+        });
+    }
+    let beside = file?.parent()?.join("advanced.config");
+    (sources.read)(&beside).is_ok().then_some(beside)
+}
+
+fn apply(draft: &mut Draft, settings: &[Setting]) -> Result<(), Error> {
+    for setting in settings {
+        let fail = |marked: &str, message: String, hint: String| Error {
+            origin: Some(setting.origin.clone()),
+            marked: if setting.origin == Origin::CommandLine {
+                setting.key.clone()
+            } else {
+                marked.to_owned()
+            },
+            message,
+            hint,
+        };
+        let key = setting.key.as_str();
+        draft.layer = setting.origin.layer();
+        match keys::find(key) {
+            None => {
+                let hint = format!("the nearest known key is '{}'", keys::nearest(key));
+                return Err(fail(key, format!("unknown key '{key}'"), hint));
+            }
+            Some((Standing::Refused(why), _)) => {
+                return Err(fail(key, format!("'{key}' cannot be used: {why}"), "remove it to start".into()));
+            }
+            Some((Standing::Inert(why), _)) => {
+                draft.config.warnings.push(format!("configuration key '{key}' has no effect: {why}"));
+            }
+            Some((Standing::Served(put), name)) => put(draft, name, &setting.value).map_err(|hint| {
+                fail(&setting.value, format!("'{}' is no value for '{key}'", setting.value), hint)
+            })?,
+        }
+    }
+    Ok(())
+}
+
+fn apply_environment(draft: &mut Draft, environment: &BTreeMap<String, String>) -> Result<(), Error> {
+    for (variable, value) in environment {
+        if value.is_empty() {
+            continue;
+        }
+        let origin = Origin::Environment(variable.clone());
+        let refused = VARIABLES_REFUSED.iter().find(|(name, _)| name == variable);
+        if let Some((_, hint)) = refused {
+            let message = "cannot be used".to_owned();
+            return Err(Error {
+                origin: Some(origin),
+                marked: String::new(),
+                message,
+                hint: (*hint).to_owned(),
+            });
+        }
+        if VARIABLES_INERT.contains(&variable.as_str()) {
+            draft.config.warnings.push(format!("environment variable {variable} has no effect"));
+            continue;
+        }
+        let key = match variable.strip_prefix("LEVERET_") {
+            Some(name) => match keys::of_variable(name) {
+                Some(key) => key,
+                None => {
+                    // Not an error: an orchestrator sets LEVERET_SERVICE_HOST for a service of that name.
+                    let nearest = keys::nearest(&name.to_ascii_lowercase());
+                    let warning = format!(
+                        "environment variable {variable} is no known key; the nearest is '{nearest}'"
+                    );
+                    draft.config.warnings.push(warning);
+                    continue;
+                }
+            },
+            None => match VARIABLES.iter().find(|(name, _)| name == variable) {
+                Some((_, key)) => (*key).to_owned(),
+                None => continue,
+            },
+        };
+        apply(draft, &[Setting { key, value: value.clone(), origin }])?;
+    }
+    if let Some(name) = environment.get("RABBITMQ_NODENAME").filter(|name| !name.is_empty()) {
+        let host =
+            draft.config.node_name.split_once('@').map(|(_, host)| host.to_owned()).unwrap_or_default();
+        draft.config.node_name = if name.contains('@') { name.clone() } else { format!("{name}@{host}") };
+    }
+    draft.config.pid_file = environment.get("RABBITMQ_PID_FILE").map(PathBuf::from);
+    apply_address(draft, environment)
+}
+
+/// `RABBITMQ_NODE_IP_ADDRESS` and `RABBITMQ_NODE_PORT` make one listener, if no key made any.
+fn apply_address(draft: &mut Draft, environment: &BTreeMap<String, String>) -> Result<(), Error> {
+    let given = |name: &str| environment.get(name).filter(|value| !value.is_empty() && *value != "auto");
+    let (ip, port) = (given("RABBITMQ_NODE_IP_ADDRESS"), given("RABBITMQ_NODE_PORT"));
+    if (ip.is_none() && port.is_none()) || draft.closed.is_some() || !draft.listeners.is_empty() {
+        return Ok(());
+    }
+    let port = port.cloned().unwrap_or_else(|| PORT.to_string());
+    let (variable, value) = match ip {
+        Some(ip) => ("RABBITMQ_NODE_IP_ADDRESS", format!("{ip}:{port}")),
+        None => ("RABBITMQ_NODE_PORT", port),
+    };
+    let origin = Origin::Environment(variable.to_owned());
+    apply(draft, &[Setting { key: "listeners.tcp.default".into(), value, origin }])
+}
+
+/// Takes what is read of `advanced.config`: `[{Application, [{Key, Value}, ...]}, ...].`
+fn apply_terms(draft: &mut Draft, path: &Path, text: &str) -> Result<(), Error> {
+    let shape =
+        || nowhere(format!("{}: expected a list of {{application, [{{key, value}}, ...]}}", path.display()));
+    let term = terms::read(text)
+        .map_err(|(line, expected)| nowhere(format!("{}:{line}: expected {expected}", path.display())))?;
+    let Term::List(applications) = term else { return Err(shape()) };
+    for application in applications {
+        let (name, Term::List(settings)) = pair(application).ok_or_else(shape)? else { return Err(shape()) };
+        for setting in settings {
+            let (key, value) = pair(setting).ok_or_else(shape)?;
+            apply_term(draft, path, &name, &key, &value)?;
+        }
+    }
+    Ok(())
+}
+
+fn pair(term: Term) -> Option<(String, Term)> {
+    let Term::Tuple(items) = term else { return None };
+    let [Term::Atom(name), value] = <[Term; 2]>::try_from(items).ok()? else { return None };
+    Some((name, value))
+}
+
+fn apply_term(
+    draft: &mut Draft,
+    path: &Path,
+    application: &str,
+    key: &str,
+    value: &Term,
+) -> Result<(), Error> {
+    let number = |term: &Term| match term {
+        Term::Integer(number) => u32::try_from(*number).ok().filter(|number| *number > 0),
+        _ => None,
+    };
+    let credit = &mut draft.config.credit;
+    let done = match (application, key) {
+        ("rabbit", "credit_flow_default_credit") => {
+            credit.flow = match value {
+                Term::Tuple(items) => items.first().and_then(number).zip(items.get(1).and_then(number)),
+                _ => None,
+            };
+            credit.flow.is_some()
+        }
+        ("rabbit", "max_incoming_window") => put(&mut credit.incoming_window, number(value)),
+        ("rabbit", "max_link_credit") => put(&mut credit.link, number(value)),
+        ("rabbit", "max_queue_credit") => put(&mut credit.queue, number(value)),
+        ("rabbit", "loopback_users") => {
+            let user = |term: &Term| match term {
+                Term::Text(name) => Some(name.clone()),
+                _ => None,
+            };
+            let users: Option<Vec<String>> = match value {
+                Term::List(users) => users.iter().map(user).collect(),
+                _ => None,
+            };
+            put(&mut draft.config.loopback_users, users)
+        }
+        _ => {
+            let warning = format!("{}: '{application}.{key}' has no effect here", path.display());
+            draft.config.warnings.push(warning);
+            true
+        }
+    };
+    match done {
+        true => Ok(()),
+        false => Err(nowhere(format!("{}: {value:?} is no value for '{application}.{key}'", path.display()))),
+    }
+}
+
+/// Puts a value that could be read where it belongs; false if it could not.
+fn put<T, P: From<T>>(place: &mut P, value: Option<T>) -> bool {
+    let Some(value) = value else { return false };
+    *place = value.into();
+    true
+}
+
+#[cfg(test)]
+mod tests;

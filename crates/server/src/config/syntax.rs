@@ -1,0 +1,249 @@
+//! The lines of `rabbitmq.conf`: `key = value`, one a line.
+//!
+//! `#` begins a comment, at the start of a line or behind a value; `\#` is the character. A value in single quotes is
+//! taken as it stands (`\'` is a quote); elsewhere `$(NAME)` is replaced by that variable of the environment.
+//! Knows no key: what a key means is [`super::keys`]' matter.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Bytes of one configuration file.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
+
+/// One `key = value`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Dotted words.
+    pub key: String,
+    /// Without quotes, variables filled in.
+    pub value: String,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// Where a setting was written. Later variants win over earlier ones.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// A line of a file.
+    File {
+        /// As the user named it.
+        path: Arc<str>,
+        /// From 1.
+        line: u32,
+        /// The line itself.
+        text: String,
+    },
+    /// A variable of the environment, by name.
+    Environment(String),
+    /// `--set`.
+    CommandLine,
+}
+
+impl Origin {
+    /// Which of the three; higher wins.
+    pub fn layer(&self) -> u8 {
+        match self {
+            Origin::File { .. } => 0,
+            Origin::Environment(_) => 1,
+            Origin::CommandLine => 2,
+        }
+    }
+}
+
+/// Why a configuration cannot be used: where, what, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// Where it was written; `None` for what is nowhere.
+    pub origin: Option<Origin>,
+    /// The part of the line that is meant.
+    pub marked: String,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right; may be empty.
+    pub hint: String,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Some(Origin::File { path, line, text }) => {
+                write!(f, "{path}:{line}: {}\n  {text}", self.message)?;
+                if let Some(at) = text.find(&self.marked).filter(|_| !self.marked.is_empty()) {
+                    let before = text[..at].chars().count();
+                    let marks = self.marked.chars().count();
+                    write!(f, "\n  {:before$}{:^<marks$}", "", "")?;
+                }
+            }
+            Some(Origin::Environment(name)) => write!(f, "environment variable {name}: {}", self.message)?,
+            Some(Origin::CommandLine) => write!(f, "--set {}: {}", self.marked, self.message)?,
+            None => f.write_str(&self.message)?,
+        }
+        if !self.hint.is_empty() {
+            write!(f, "\n  {}", self.hint)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the settings of one file, in order. `variable` looks up the environment.
+///
+/// # Errors
+/// The first line that is not a setting, or that names a variable that is not set.
+pub fn read(
+    path: &str,
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<Setting>, Error> {
+    let path: Arc<str> = path.into();
+    let mut settings = Vec::new();
+    for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        let trimmed = line.trim();
+        if trimmed.is_empty() || trimmed.starts_with('#') {
+            continue;
+        }
+        let origin =
+            Origin::File { path: path.clone(), line: index as u32 + 1, text: line.trim_end().to_owned() };
+        settings.push(read_line(trimmed, origin, variable)?);
+    }
+    Ok(settings)
+}
+
+/// Reads one `key = value`, wherever it was written.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_line(
+    line: &str,
+    origin: Origin,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Setting, Error> {
+    let fail = |marked: &str, message: String, hint: &str| Error {
+        origin: Some(origin.clone()),
+        marked: marked.to_owned(),
+        message,
+        hint: hint.to_owned(),
+    };
+    let Some((key, value)) = line.split_once('=') else {
+        return Err(fail(line, "not a setting".into(), "a setting is written: key = value"));
+    };
+    let key = key.trim();
+    if key.is_empty() || key.contains(char::is_whitespace) || key.contains(['#', '\'']) {
+        return Err(fail(key, format!("'{key}' is not a key"), "a key is words joined by dots"));
+    }
+    let value = match read_value(value.trim(), variable) {
+        Ok(value) => value,
+        Err(message) => return Err(fail(value.trim(), message, "")),
+    };
+    Ok(Setting { key: key.to_owned(), value, origin })
+}
+
+fn read_value(value: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    match value.strip_prefix('\'') {
+        Some(quoted) => read_quoted(quoted),
+        None => read_plain(value, variable),
+    }
+}
+
+fn read_quoted(quoted: &str) -> Result<String, String> {
+    let mut value = String::new();
+    let mut rest = quoted.chars();
+    loop {
+        match rest.next() {
+            None => return Err("the closing quote is missing".into()),
+            Some('\'') => break,
+            Some('\\') if rest.as_str().starts_with('\'') => {
+                rest.next();
+                value.push('\'');
+            }
+            Some(other) => value.push(other),
+        }
+    }
+    let behind = rest.as_str().trim_start();
+    match behind.is_empty() || behind.starts_with('#') {
+        true => Ok(value),
+        false => Err(format!("'{behind}' stands behind the closing quote")),
+    }
+}
+
+fn read_plain(mut rest: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut value = String::new();
+    while let Some(next) = rest.chars().next() {
+        if next == '#' {
+            break;
+        } else if let Some(behind) = rest.strip_prefix("\\#") {
+            value.push('#');
+            rest = behind;
+        } else if let Some(behind) = rest.strip_prefix("$(") {
+            let (name, behind) = behind.split_once(')').ok_or("the closing bracket of $( is missing")?;
+            value.push_str(&variable(name).ok_or_else(|| format!("environment variable {name} is not set"))?);
+            rest = behind;
+        } else {
+            value.push(next);
+            rest = &rest[next.len_utf8()..];
+        }
+    }
+    let value = value.trim();
+    match value.is_empty() {
+        true => Err("the value is missing".into()),
+        false => Ok(value.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn variable(name: &str) -> Option<String> {
+        (name == "NAME").then(|| "filled".to_owned())
+    }
+
+    fn check(line: &str, expected: Option<(&str, &str)>) {
+        let read = read("f", line, &variable);
+        let first = read.as_ref().ok().and_then(|settings| settings.first());
+        let pair = first.map(|setting| (setting.key.as_str(), setting.value.as_str()));
+        assert_eq!(pair, expected, "{line}: {read:?}");
+    }
+
+    #[test]
+    fn settings_are_read() {
+        check("a = b", Some(("a", "b")));
+        check("  a.b.c=1 ", Some(("a.b.c", "1")));
+        check("a = b # comment", Some(("a", "b")));
+        check("a = b\\#c", Some(("a", "b#c")));
+        check("a = b = c", Some(("a", "b = c")));
+        check("a = 'b # c' # d", Some(("a", "b # c")));
+        check("a = 'it\\'s'", Some(("a", "it's")));
+        check("a = ''", Some(("a", "")));
+        check("a = x-$(NAME)-y", Some(("a", "x-filled-y")));
+        check("a = '$(NAME)'", Some(("a", "$(NAME)")));
+        check("# a = b", None);
+        check("", None);
+    }
+
+    #[test]
+    fn broken_lines_are_named() {
+        let check = |line: &str, expected: &str| {
+            let error = read("my.conf", line, &variable).unwrap_err().to_string();
+            assert_eq!(error, expected);
+        };
+        check(
+            "\nheartbeat",
+            "my.conf:2: not a setting\n  heartbeat\n  ^^^^^^^^^\n  a setting is written: key = value",
+        );
+        check("a = $(NONE)", "my.conf:1: environment variable NONE is not set\n  a = $(NONE)\n      ^^^^^^^");
+        check("a = $(NAME", "my.conf:1: the closing bracket of $( is missing\n  a = $(NAME\n      ^^^^^^");
+        check("a = 'x", "my.conf:1: the closing quote is missing\n  a = 'x\n      ^^");
+        check("a = 'x' y", "my.conf:1: 'y' stands behind the closing quote\n  a = 'x' y\n      ^^^^^");
+        check("a =", "my.conf:1: the value is missing\n  a =");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_panic(text in "\\PC{0,80}(\n\\PC{0,40}){0,3}") {
+            if let Err(error) = read("f", &text, &variable) {
+                prop_assert!(!error.to_string().is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Rules of precedence and every answer to a configuration that cannot be used.
+
+use super::*;
+
+/// Loads from text: the main file, the advanced file, the environment as `NAME=value` words, and `--set` words.
+fn load_from(file: &str, advanced: &str, environment: &[&str], settings: &[&str]) -> Result<Config, String> {
+    let read = |path: &Path| match path.to_str() {
+        Some("etc/rabbitmq.conf") => Ok(file.to_owned()),
+        Some("etc/advanced.config") if !advanced.is_empty() => Ok(advanced.to_owned()),
+        Some("conf.d/10.conf") => Ok("heartbeat = 10\nchannel_max = 10".to_owned()),
+        Some("conf.d/20.conf") => Ok("heartbeat = 20".to_owned()),
+        _ => Err(std::io::ErrorKind::NotFound.into()),
+    };
+    let list = |path: &Path| Ok(["20.conf", "10.conf", "note.txt"].map(|name| path.join(name)).to_vec());
+    let pair = |word: &&str| word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let sources = Sources {
+        file: Some("etc/rabbitmq.conf".into()),
+        data_dir: None,
+        settings: settings.iter().map(|word| (*word).to_owned()).collect(),
+        environment: environment.iter().filter_map(pair).collect(),
+        host: "hare.example.org".into(),
+        read: &read,
+        list: &list,
+    };
+    load(&sources).map_err(|error| error.to_string())
+}
+
+fn config(file: &str) -> Config {
+    load_from(file, "", &[], &[]).expect("usable")
+}
+
+fn error(file: &str) -> String {
+    load_from(file, "", &[], &[]).expect_err("not usable")
+}
+
+#[test]
+fn an_empty_file_gives_the_defaults() {
+    let config = config("# nothing\n");
+    assert_eq!(config.node_name, "rabbit@hare");
+    assert_eq!(config.listeners, [Address { ip: None, port: 5672 }]);
+    assert_eq!((config.frame_max, config.channel_max, config.heartbeat_s), (131_072, 2047, 60));
+    assert_eq!((config.default_user.name.as_str(), config.loopback_users.len()), ("guest", 1));
+    assert!(config.warnings.is_empty());
+}
+
+#[test]
+fn later_layers_win() {
+    let check = |file: &str, environment: &[&str], settings: &[&str], expected: u16| {
+        let config = load_from(file, "", environment, settings).expect("usable");
+        assert_eq!(config.heartbeat_s, expected, "{file} {environment:?} {settings:?}");
+    };
+    check("heartbeat = 1\nheartbeat = 2", &[], &[], 2);
+    check("heartbeat = 1", &["LEVERET_HEARTBEAT=3"], &[], 3);
+    check("heartbeat = 1", &["LEVERET_HEARTBEAT=3"], &["heartbeat=4"], 4);
+    check("heartbeat = 1", &[], &["heartbeat=4", "heartbeat = 5"], 5);
+    check("heartbeat = 1", &["RABBITMQ_CONFIG_FILES=conf.d"], &[], 20);
+    check("heartbeat = 1", &["RABBITMQ_CONFIG_FILES=conf.d/*.conf"], &[], 20);
+}
+
+#[test]
+fn listeners_are_opened_and_closed() {
+    let check = |file: &str, environment: &[&str], settings: &[&str], expected: &[u16]| {
+        let config = load_from(file, "", environment, settings).expect("usable");
+        let ports: Vec<u16> = config.listeners.iter().map(|address| address.port).collect();
+        assert_eq!(ports, expected, "{file} {environment:?} {settings:?}");
+    };
+    check("listeners.tcp.default = 1", &[], &[], &[1]);
+    check("listeners.tcp.1 = 127.0.0.1:1\nlisteners.tcp.2 = 2", &[], &[], &[1, 2]);
+    check("listeners.tcp.default = 1", &[], &["listeners.tcp.default=2"], &[2]);
+    check("listeners.tcp = none", &[], &[], &[]);
+    check("listeners.tcp = none\nlisteners.tcp.1 = 1", &[], &[], &[]);
+    check("listeners.tcp = none", &[], &["listeners.tcp.1=1"], &[1]);
+    check("listeners.tcp.1 = 1", &[], &["listeners.tcp=none"], &[]);
+    check("", &["RABBITMQ_NODE_PORT=7"], &[], &[7]);
+    check("", &["RABBITMQ_NODE_IP_ADDRESS=127.0.0.1"], &[], &[5672]);
+    check("listeners.tcp.1 = 1", &["RABBITMQ_NODE_PORT=7"], &[], &[1]);
+}
+
+#[test]
+fn keys_reach_their_place() {
+    let all = config(
+        "vm_memory_high_watermark.absolute = 1GB\ndisk_free_limit.relative = 1.5\nloopback_users.guest = false\n\
+         default_user = me\ndefault_pass = 'se#cret'\ndefault_vhost = v\ndefault_permissions.read = ^r\n\
+         default_user_tags.administrator = false\ndefault_user_tags.monitoring = true\n\
+         tcp_listen_options.sndbuf = 2048\ntcp_listen_options.recbuf = 4096\ntcp_listen_options.backlog = 4\n\
+         handshake_timeout = 5000\nlog.console.level = warning\nleveret.shards = 3\nleveret.logs = 9\n\
+         leveret.test_sync_delay_us = 6000\nmax_message_size = 1000\nleveret.journal_file_bytes = 1MiB",
+    );
+    assert_eq!(all.memory_limit, Limit::Bytes(1_000_000_000));
+    assert_eq!(all.disk_limit, Limit::Share(1.5));
+    assert!(all.loopback_users.is_empty());
+    let user = &all.default_user;
+    assert_eq!((&*user.name, &*user.password, &*user.vhost, &*user.read), ("me", "se#cret", "v", "^r"));
+    assert_eq!(user.tags, ["monitoring"]);
+    assert_eq!(
+        (all.socket.send_bytes, all.socket.receive_bytes, all.socket.backlog),
+        (Some(2048), Some(4096), 4)
+    );
+    assert_eq!((all.handshake_timeout_ms, all.log_level), (5000, Level::Warning));
+    assert_eq!((all.shards, all.logs, all.journal_file_bytes), (Some(3), Some(9), Some(1 << 20)));
+    assert_eq!((all.test_sync_delay_us, all.message_bytes_max), (6000, 1000));
+    assert_eq!(Limit::Share(0.5).of(1000), 500);
+}
+
+#[test]
+fn what_has_no_effect_is_said() {
+    let config = config("mqtt.vhost = x\nkernel.inet_dist_listen_min = 1\ntcp_listen_options.buffer = 5");
+    assert_eq!(config.warnings.len(), 3);
+    assert!(config.warnings[0].contains("'mqtt.vhost' has no effect: this version"), "{:?}", config.warnings);
+}
+
+#[test]
+fn unusable_settings_are_named_with_place_and_remedy() {
+    let check = |file: &str, expected: &str| assert_eq!(error(file), expected);
+    check(
+        "\nheartbeet = 60",
+        "etc/rabbitmq.conf:2: unknown key 'heartbeet'\n  heartbeet = 60\n  ^^^^^^^^^\n  the nearest known key is 'heartbeat'",
+    );
+    check(
+        "log.console = trues",
+        "etc/rabbitmq.conf:1: 'trues' is no value for 'log.console'\n  log.console = trues\n                ^^^^^\n  accepted values: true, false",
+    );
+    check(
+        "tcp_listen_options.nodelay = false",
+        "etc/rabbitmq.conf:1: 'false' is no value for 'tcp_listen_options.nodelay'\n  tcp_listen_options.nodelay = false\n                               ^^^^^\n  accepted value: true (small messages would wait for large ones)",
+    );
+    assert!(error("listeners.ssl.default = 5671").contains("TLS is not served yet"));
+    assert!(error("default_pass = encrypted:abc").contains("encrypted values are not served yet"));
+    let set = load_from("", "", &[], &["heartbeet=1"]).expect_err("unknown");
+    assert_eq!(set, "--set heartbeet: unknown key 'heartbeet'\n  the nearest known key is 'heartbeat'");
+    let variable = load_from("", "", &["LEVERET_HEARTBEAT=x"], &[]).expect_err("no number");
+    assert!(variable.starts_with("environment variable LEVERET_HEARTBEAT: 'x' is no value"), "{variable}");
+    let refused = load_from("", "", &["RABBITMQ_DEFAULT_PASS_FILE=x"], &[]).expect_err("refused");
+    assert!(refused.contains("default_pass"), "{refused}");
+}
+
+#[test]
+fn the_environment_names_node_and_user() {
+    let environment = [
+        "RABBITMQ_NODENAME=hare",
+        "RABBITMQ_DEFAULT_USER=u",
+        "RABBITMQ_DEFAULT_PASS=p",
+        "RABBITMQ_LOG=debug",
+    ];
+    let config = load_from("default_user = file", "", &environment, &[]).expect("usable");
+    assert_eq!(
+        (&*config.node_name, &*config.default_user.name, &*config.default_user.password),
+        ("hare@hare", "u", "p")
+    );
+    assert_eq!(config.log_level, Level::Debug);
+    let foreign = load_from("", "", &["LEVERET_SERVICE_HOST=10.0.0.1", "RABBITMQ_LOGS=-", "HOME=x"], &[]);
+    assert_eq!(foreign.expect("usable").warnings.len(), 2);
+}
+
+#[test]
+fn advanced_terms_cap_credit() {
+    let advanced = "[{rabbit, [{credit_flow_default_credit, {400, 200}}, {max_link_credit, 10},\n\
+                    {loopback_users, []}, {tcp_listeners, [5672]}]}].";
+    let config = load_from("", advanced, &[], &[]).expect("usable");
+    assert_eq!(
+        (config.credit.flow, config.credit.link, config.credit.queue),
+        (Some((400, 200)), Some(10), None)
+    );
+    assert!(config.loopback_users.is_empty());
+    assert_eq!(config.warnings, ["etc/advanced.config: 'rabbit.tcp_listeners' has no effect here"]);
+    let check = |advanced: &str, expected: &str| {
+        assert_eq!(load_from("", advanced, &[], &[]).expect_err("unusable"), expected, "{advanced}");
+    };
+    check("[{rabbit,\n]}].", "etc/advanced.config:2: expected a term");
+    check("[rabbit].", "etc/advanced.config: expected a list of {application, [{key, value}, ...]}");
+    let value = "etc/advanced.config: Integer(-1) is no value for 'rabbit.max_link_credit'";
+    check("[{rabbit, [{max_link_credit, -1}]}].", value);
+}
