@@ -1,1 +1,44 @@
-//! Command-line administration.
+//! Command-line administration: what `leveret ctl`, `rabbitmqctl` and `rabbitmq-diagnostics` ask a running node.
+//!
+//! Both sides of one conversation over a local socket: [`client`] with its words ([`command`]) and its ways to show an
+//! answer ([`show`]), and [`server`], which knows no broker: it hands [`Request`]s to a function and sends back what
+//! that answers. Not remote: who can open the socket may do everything.
+
+pub mod client;
+pub mod command;
+pub mod request;
+pub mod server;
+pub mod show;
+
+pub use request::{Answer, ConnectionRow, Listener, Memory, QueueRow, Refusal, Request, Status, Totals};
+
+/// Bounds of the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a request, line end included.
+    pub request_bytes_max: usize,
+    /// Bytes of an answer, line end included.
+    pub answer_bytes_max: u64,
+    /// Milliseconds either side waits for the other's next bytes.
+    pub silence_ms_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { request_bytes_max: 64 << 10, answer_bytes_max: 1 << 30, silence_ms_max: 60_000 }
+    }
+}
+
+/// Exit codes of the tools, after `sysexits.h` as RabbitMQ's are.
+pub mod exit {
+    /// Done.
+    pub const OK: u8 = 0;
+    /// The command line cannot be used.
+    pub const USAGE: u8 = 64;
+    /// What was asked about is not there, or not in order.
+    pub const DATA: u8 = 65;
+    /// The node cannot be reached, or a check failed.
+    pub const UNAVAILABLE: u8 = 69;
+    /// The node answered what it should not.
+    pub const SOFTWARE: u8 = 70;
+}

@@ -1,0 +1,252 @@
+//! What is asked and what is answered: one line of JSON each.
+//!
+//! The rows have the names that RabbitMQ's tools print.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub enum Request {
+    /// Whether the node answers at all: an empty answer.
+    Ping,
+    /// A [`Status`].
+    Status,
+    /// A list of [`QueueRow`].
+    ListQueues {
+        /// The virtual host.
+        vhost: String,
+    },
+    /// A list of [`ConnectionRow`].
+    ListConnections,
+    /// A [`Memory`].
+    MemoryBreakdown,
+}
+
+/// What is answered: the JSON of what [`Request`] promises, or why not.
+pub type Answer = Result<serde_json::Value, Refusal>;
+
+/// Why a request was not answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The exit code of the tool, one of [`crate::exit`].
+    pub code: u8,
+    /// For people.
+    pub message: String,
+}
+
+/// A node's condition, in the shape of `rabbitmqctl status --formatter json`.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Status {
+    /// As in `rabbit@host`.
+    #[serde(rename = "node")]
+    pub node_name: String,
+    /// The process.
+    pub pid: u32,
+    /// The operating system.
+    pub os: String,
+    /// The version that clients are told.
+    pub rabbitmq_version: String,
+    /// What it really is.
+    pub product_name: String,
+    /// And its version.
+    pub product_version: String,
+    /// Kept for tools that print it.
+    pub erlang_version: String,
+    /// Seconds since the node started.
+    pub uptime: u64,
+    /// Alarms that hold: `memory`, `disk`.
+    pub alarms: Vec<String>,
+    /// Where it listens.
+    pub listeners: Vec<Listener>,
+    /// Files its configuration was read from.
+    pub config_files: Vec<String>,
+    /// Where it keeps everything.
+    pub data_directory: String,
+    /// Where it logs to.
+    pub log_files: Vec<String>,
+    /// Bytes by what they are for.
+    pub memory: Memory,
+    /// Bytes from which publishers are blocked.
+    pub vm_memory_high_watermark_limit: u64,
+    /// The setting that came from.
+    pub vm_memory_high_watermark_setting: BTreeMap<String, f64>,
+    /// Bytes of free disk below which publishers are blocked.
+    pub disk_free_limit: u64,
+    /// Bytes of free disk.
+    pub disk_free: u64,
+    /// How many there are of what.
+    pub totals: Totals,
+}
+
+/// A port somebody may connect to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Listener {
+    /// The node's name.
+    pub node: String,
+    /// The address it is bound to.
+    pub interface: String,
+    /// The port.
+    pub port: u16,
+    /// As RabbitMQ names it: `amqp`.
+    pub protocol: String,
+    /// For people.
+    pub purpose: String,
+}
+
+/// How many there are of what.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Open connections.
+    pub connection_count: u64,
+    /// Queues of all virtual hosts.
+    pub queue_count: u64,
+    /// Virtual hosts.
+    pub virtual_host_count: u64,
+}
+
+/// Bytes of memory by what they are for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// Everything, as the kernel and the allocator see it: `rss`, `allocated`.
+    pub total: BTreeMap<String, u64>,
+    /// Each pool.
+    #[serde(flatten)]
+    pub pools: BTreeMap<String, u64>,
+}
+
+/// One queue.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct QueueRow {
+    /// Its name.
+    pub name: String,
+    /// Its virtual host.
+    pub vhost: String,
+    /// `classic`, `quorum`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Survives a restart.
+    pub durable: bool,
+    /// Goes with its last consumer.
+    pub auto_delete: bool,
+    /// Belongs to one connection.
+    pub exclusive: bool,
+    /// Declared with these.
+    pub arguments: BTreeMap<String, serde_json::Value>,
+    /// The policy it obeys; empty: none.
+    pub policy: String,
+    /// `running`, or why not.
+    pub state: String,
+    /// The node that owns it.
+    pub node: String,
+    /// Where it is served: `<node.shard.log>`.
+    pub pid: String,
+    /// The connection it belongs to; empty: none.
+    pub owner_pid: String,
+    /// All messages.
+    pub messages: u64,
+    /// Those that nobody holds.
+    pub messages_ready: u64,
+    /// Those that consumers hold.
+    pub messages_unacknowledged: u64,
+    /// Consumers.
+    pub consumers: u64,
+    /// Bytes of memory it takes.
+    pub memory: u64,
+}
+
+/// One connection.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConnectionRow {
+    /// Where it is served: `<node.shard.slot>`.
+    pub pid: String,
+    /// `peer -> here`.
+    pub name: String,
+    /// Its end here.
+    #[serde(serialize_with = "as_numbers")]
+    pub host: IpAddr,
+    /// The port of its end here.
+    pub port: u16,
+    /// The other end.
+    #[serde(serialize_with = "as_numbers")]
+    pub peer_host: IpAddr,
+    /// The port of the other end.
+    pub peer_port: u16,
+    /// Encrypted.
+    pub ssl: bool,
+    /// As in `AMQP 0-9-1`, as an array of numbers in RabbitMQ's tools.
+    pub protocol: String,
+    /// As in `PLAIN`.
+    pub auth_mechanism: String,
+    /// Who.
+    pub user: String,
+    /// Where.
+    pub vhost: String,
+    /// Seconds of heartbeat.
+    pub timeout: u64,
+    /// Bytes of a frame.
+    pub frame_max: u64,
+    /// Channels or sessions allowed.
+    pub channel_max: u64,
+    /// Channels or sessions open.
+    pub channels: u64,
+    /// What the client says of itself.
+    pub client_properties: BTreeMap<String, serde_json::Value>,
+    /// Bytes received.
+    pub recv_oct: u64,
+    /// Bytes sent.
+    pub send_oct: u64,
+    /// `running`, `blocked`, `flow`, ...
+    pub state: String,
+    /// Milliseconds since 1970.
+    pub connected_at: u64,
+    /// The node that serves it.
+    pub node: String,
+    /// Bytes of memory it takes.
+    pub memory: u64,
+}
+
+/// Addresses are lists of numbers in RabbitMQ's JSON.
+fn as_numbers<S: serde::Serializer>(address: &IpAddr, to: S) -> Result<S::Ok, S::Error> {
+    match address {
+        IpAddr::V4(address) => address.octets().serialize(to),
+        IpAddr::V6(address) => address.segments().serialize(to),
+    }
+}
+
+/// Reads a request's line.
+///
+/// # Errors
+/// A refusal to send back.
+pub fn read(line: &[u8]) -> Result<Request, Refusal> {
+    serde_json::from_slice(line)
+        .map_err(|error| Refusal { code: crate::exit::USAGE, message: format!("not a request: {error}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn requests_are_one_line_and_come_back() {
+        let check = |request: Request, line: &str| {
+            assert_eq!(serde_json::to_string(&request).unwrap(), line);
+            assert_eq!(read(line.as_bytes()), Ok(request));
+        };
+        check(Request::Ping, r#"{"request":"ping"}"#);
+        check(Request::ListQueues { vhost: "/".into() }, r#"{"request":"list_queues","vhost":"/"}"#);
+        check(Request::ListConnections, r#"{"request":"list_connections"}"#);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            if let Err(refusal) = read(&bytes) {
+                prop_assert_eq!(refusal.code, crate::exit::USAGE);
+            }
+        }
+    }
+}
