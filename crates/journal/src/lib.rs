@@ -18,8 +18,11 @@ mod bulk;
 pub mod disk;
 pub mod file;
 mod group;
+pub mod identity;
 mod journal;
 mod recovery;
+pub mod segment;
+pub mod snapshot;
 mod spare;
 mod window;
 
@@ -27,8 +30,11 @@ pub use batch::{Batch, Place, Sealed};
 pub use disk::{Disk, DiskError, FileKind, FileName};
 pub use file::{FileId, LiveFile, LogSpan};
 pub use group::GROUP_BATCHES_MAX;
+pub use identity::{Identity, IdentityError};
 pub use journal::{Counters, Journal, WriteError};
 pub use recovery::{Damage, DamageCause, OpenError, Recovered, RecoveredBatch, Start};
+pub use segment::{BlockPlace, SegmentBlock, SegmentDone, SegmentWriter};
+pub use snapshot::{BadSnapshot, Cover, Snapshot, SnapshotError, Snapshots};
 pub use spare::{Spare, SpareMaker};
 
 /// The bounds of a journal.

@@ -27,7 +27,7 @@ const BLOCK_LEN: u64 = BLOCK as u64;
 /// From where a journal is read, and whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// The data folder's secret (kept in its identity file): what was written with another one is not ours.
+    /// The data folder's secret (see [`crate::Identity`]): what was written with another one is not ours.
     pub secret: u64,
     /// The oldest file any log's snapshot replays from; `FileId(0)` where a log has none. Earlier files are not read.
     pub from: FileId,
