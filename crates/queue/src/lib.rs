@@ -1,1 +1,38 @@
-//! Deterministic queue machines.
+//! Deterministic queue machines: what is in a queue, who gets it, who holds it.
+//!
+//! - [`Fifo`]: the machine. Records change what must survive, commands change what need not, and both say what
+//!   should happen as [`Effects`].
+//! - [`Places`]: the index from positions to where their bytes are.
+//!
+//! Nothing here holds a body, a connection or a file; nothing reads a clock.
+
+mod audience;
+mod command;
+mod dispatch;
+mod effect;
+mod fifo;
+mod places;
+mod snapshot;
+
+pub use command::{Command, Consume, ConsumerId, Credit, Record, Refused};
+pub use effect::{Effect, Effects};
+pub use fifo::{Counts, Fifo, Recovery, Settings};
+pub use places::{Place, Places, Run};
+pub use snapshot::{SnapshotError, VERSION as SNAPSHOT_VERSION};
+
+use base::id::QueueSeq;
+use base::ranges::Range;
+use message::record::SeqRange;
+
+/// The range of a set as the positions of a queue.
+#[inline]
+fn positions(range: Range) -> SeqRange {
+    SeqRange { first: QueueSeq(range.first), last: QueueSeq(range.last) }
+}
+
+/// The positions as numbers of a set; `None` where they run backwards or name the one number no position has.
+#[inline]
+fn numbers(range: SeqRange) -> Option<Range> {
+    let Range { first, last } = Range { first: range.first.0, last: range.last.0 };
+    (first <= last && last < u64::MAX).then_some(Range { first, last })
+}

@@ -1,0 +1,257 @@
+//! Who consumes: slots, credit, and whose turn it is.
+//!
+//! Consumers that could take a message stand in a ring per priority; only rings with somebody in them exist. So whose
+//! turn it is costs O(1), however many consumers are idle or blocked.
+//! Knows nothing of positions but what each consumer holds.
+//!
+//! Invariant: a consumer is in the ring of its priority exactly while [`Consumer::can_take`].
+
+use crate::command::{Consume, ConsumerId, Credit, Refused};
+use base::RangeSet;
+
+/// A consumer, or what is left of it while it holds something.
+#[derive(Debug)]
+pub(crate) struct Consumer {
+    pub(crate) unsettled: RangeSet,
+    pub(crate) credit: Credit,
+    priority: i32,
+    next: u32,
+    previous: u32,
+    role: Role,
+    /// What it is given is settled at once.
+    pub(crate) settled: bool,
+    pub(crate) paused: bool,
+    pub(crate) drain: bool,
+    in_ring: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Consumer,
+    Exclusive,
+    /// Holds what it was given and is given nothing by itself: stands for gets, or was cancelled.
+    Holder,
+}
+
+impl Consumer {
+    /// Messages it may be given now.
+    #[inline]
+    pub(crate) fn room(&self) -> u32 {
+        match self.credit {
+            Credit::Prefetch(0) => u32::MAX,
+            Credit::Prefetch(_) if self.settled => u32::MAX,
+            Credit::Prefetch(prefetch) => {
+                u64::from(prefetch).saturating_sub(self.unsettled.count()).try_into().unwrap_or(u32::MAX)
+            }
+            Credit::Link(credit) => credit,
+        }
+    }
+
+    #[inline]
+    fn can_take(&self) -> bool {
+        !self.paused && self.role != Role::Holder && self.room() > 0
+    }
+}
+
+/// The ring of one priority.
+#[derive(Debug)]
+struct Ring {
+    priority: i32,
+    /// Whose turn it is.
+    turn: u32,
+}
+
+/// All consumers of a queue.
+#[derive(Debug, Default)]
+pub(crate) struct Audience {
+    slots: Vec<Option<Consumer>>,
+    /// Lowest priority first; none is empty.
+    rings: Vec<Ring>,
+    /// Those asked to drain.
+    pub(crate) draining: Vec<ConsumerId>,
+    consumers: u32,
+    has_exclusive: bool,
+}
+
+impl Audience {
+    /// Consumers; cancelled ones and those that stand for gets do not count.
+    pub(crate) fn consumers(&self) -> u32 {
+        self.consumers
+    }
+
+    /// Nobody is left, not even to hold something.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Heap bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let held: usize = self.iter().map(|(_, consumer)| consumer.unsettled.heap_bytes()).sum();
+        held + self.slots.capacity() * size_of::<Option<Consumer>>()
+            + self.rings.capacity() * size_of::<Ring>()
+            + self.draining.capacity() * size_of::<ConsumerId>()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ConsumerId, &Consumer)> {
+        let slots = self.slots.iter().enumerate();
+        slots.filter_map(|(slot, consumer)| Some((ConsumerId(slot as u32), consumer.as_ref()?)))
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: ConsumerId) -> Option<&Consumer> {
+        self.slots.get(id.0 as usize)?.as_ref()
+    }
+
+    /// To change what credit depends on, call [`Audience::refresh`] afterwards.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: ConsumerId) -> Option<&mut Consumer> {
+        self.slots.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    /// Whether one who wants to consume may.
+    pub(crate) fn admit(&self, exclusive: bool) -> Result<(), Refused> {
+        match () {
+            () if self.has_exclusive => Err(Refused::Exclusive),
+            () if exclusive && self.consumers > 0 => Err(Refused::InUse),
+            () => Ok(()),
+        }
+    }
+
+    /// Adds a consumer that was admitted. Panics where the slot is taken.
+    pub(crate) fn consume(&mut self, new: Consume) {
+        let Consume { consumer, credit, settled, exclusive, priority } = new;
+        let role = if exclusive { Role::Exclusive } else { Role::Consumer };
+        self.consumers += 1;
+        self.has_exclusive |= exclusive;
+        self.add(consumer, credit, settled, priority, role);
+        self.refresh(consumer);
+    }
+
+    /// Adds one that only holds. Panics where the slot is taken.
+    pub(crate) fn add_holder(&mut self, id: ConsumerId) {
+        self.add(id, Credit::Link(0), false, 0, Role::Holder);
+    }
+
+    fn add(&mut self, id: ConsumerId, credit: Credit, settled: bool, priority: i32, role: Role) {
+        let slot = id.0 as usize;
+        if self.slots.len() <= slot {
+            self.slots.resize_with(slot + 1, || None);
+        }
+        assert!(self.slots[slot].is_none(), "slot {slot} is taken");
+        let unsettled = RangeSet::new();
+        let (next, previous) = (id.0, id.0);
+        let (paused, drain, in_ring) = (false, false, false);
+        self.slots[slot] = Some(Consumer {
+            unsettled,
+            credit,
+            priority,
+            next,
+            previous,
+            role,
+            settled,
+            paused,
+            drain,
+            in_ring,
+        });
+    }
+
+    /// It is given nothing more, but stays to hold what it has.
+    pub(crate) fn cancel(&mut self, id: ConsumerId) {
+        let Some(consumer) = self.get_mut(id) else { return };
+        let role = std::mem::replace(&mut consumer.role, Role::Holder);
+        consumer.drain = false;
+        self.consumers -= u32::from(role != Role::Holder);
+        self.has_exclusive &= role != Role::Exclusive;
+        self.draining.retain(|draining| *draining != id);
+        self.refresh(id);
+    }
+
+    /// Takes it away: what it holds.
+    pub(crate) fn remove(&mut self, id: ConsumerId) -> RangeSet {
+        self.cancel(id);
+        let removed = self.slots.get_mut(id.0 as usize).and_then(Option::take);
+        while let Some(None) = self.slots.last() {
+            self.slots.pop();
+        }
+        removed.map(|consumer| consumer.unsettled).unwrap_or_default()
+    }
+
+    /// Puts it into the ring or takes it out, as it can or cannot take messages.
+    #[inline]
+    pub(crate) fn refresh(&mut self, id: ConsumerId) {
+        let Some(consumer) = self.get(id) else { return };
+        match (consumer.in_ring, consumer.can_take()) {
+            (false, true) => self.enter(id.0),
+            (true, false) => self.leave(id.0),
+            _ => {}
+        }
+    }
+
+    /// Whose turn it is, and whether the ring is theirs alone.
+    #[inline]
+    pub(crate) fn turn(&mut self) -> Option<(ConsumerId, bool)> {
+        let turn = self.rings.last()?.turn;
+        let alone = self.consumer(turn).next == turn;
+        Some((ConsumerId(turn), alone))
+    }
+
+    /// The one whose turn it was got something: the next is on, if there is one.
+    #[inline]
+    pub(crate) fn took(&mut self, id: ConsumerId) {
+        let consumer = self.consumer(id.0);
+        let (next, stays) = (consumer.next, consumer.can_take());
+        if stays {
+            if let Some(ring) = self.rings.last_mut() {
+                ring.turn = next;
+            }
+        } else {
+            self.leave(id.0);
+        }
+    }
+
+    #[inline]
+    fn consumer(&self, slot: u32) -> &Consumer {
+        self.slots[slot as usize].as_ref().expect("rings hold only consumers that are there")
+    }
+
+    #[inline]
+    fn consumer_mut(&mut self, slot: u32) -> &mut Consumer {
+        self.slots[slot as usize].as_mut().expect("rings hold only consumers that are there")
+    }
+
+    /// Joins the ring of its priority behind everybody else.
+    fn enter(&mut self, slot: u32) {
+        let priority = self.consumer(slot).priority;
+        self.consumer_mut(slot).in_ring = true;
+        match self.rings.binary_search_by_key(&priority, |ring| ring.priority) {
+            Ok(at) => {
+                let turn = self.rings[at].turn;
+                let last = self.consumer(turn).previous;
+                self.consumer_mut(turn).previous = slot;
+                self.consumer_mut(last).next = slot;
+                let consumer = self.consumer_mut(slot);
+                (consumer.previous, consumer.next) = (last, turn);
+            }
+            Err(at) => {
+                let consumer = self.consumer_mut(slot);
+                (consumer.previous, consumer.next) = (slot, slot);
+                self.rings.insert(at, Ring { priority, turn: slot });
+            }
+        }
+    }
+
+    fn leave(&mut self, slot: u32) {
+        let consumer = self.consumer_mut(slot);
+        consumer.in_ring = false;
+        let (previous, next, priority) = (consumer.previous, consumer.next, consumer.priority);
+        self.consumer_mut(previous).next = next;
+        self.consumer_mut(next).previous = previous;
+        if let Ok(at) = self.rings.binary_search_by_key(&priority, |ring| ring.priority) {
+            if next == slot {
+                self.rings.remove(at);
+            } else if self.rings[at].turn == slot {
+                self.rings[at].turn = next;
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What goes into the machine: records in log order, commands of the owner.
+
+use base::id::LogIndex;
+use message::record::{Outcome, SeqRange};
+
+/// A consumer of one queue: a slot its owner chose. Slots are dense: memory grows with the highest one in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConsumerId(pub u32);
+
+/// What a log says about a queue. The order of records is the order of the log; nothing else changes what survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A message arrived: it takes the next position.
+    Enqueue {
+        /// Where its record is.
+        place: LogIndex,
+        /// It is gone after a restart.
+        transient: bool,
+    },
+    /// Positions are done with.
+    Settle {
+        /// Which; those already gone are passed over.
+        range: SeqRange,
+    },
+    /// Positions came back, with their counts; only where queues count.
+    Return {
+        /// Which; those already gone are passed over.
+        range: SeqRange,
+        /// [`Outcome::Failed`] counts as a delivery that failed, others as one that was acquired.
+        outcome: Outcome,
+    },
+    /// Positions were thrown away while ready.
+    Purge {
+        /// Which; those already gone are passed over.
+        range: SeqRange,
+    },
+}
+
+/// What the owner asks; costs no write unless an effect says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// No more deliveries; what it holds stays with it until settled or closed (AMQP 0-9-1 basic.cancel).
+    Cancel {
+        /// Who.
+        consumer: ConsumerId,
+    },
+    /// It is gone: what it holds goes back, as failed where the queue counts. The slot is free again.
+    Close {
+        /// Who.
+        consumer: ConsumerId,
+    },
+    /// Explicit credit, set absolutely (AMQP 1.0 §2.6.7). A consumer with a prefetch trades it in.
+    Credit {
+        /// Who.
+        consumer: ConsumerId,
+        /// Messages it may still be given.
+        credit: u32,
+        /// Once nothing is ready, the rest of the credit goes ([`crate::Effect::Drained`]).
+        drain: bool,
+    },
+    /// At most so many unsettled; a consumer with explicit credit trades it in.
+    Prefetch {
+        /// Who.
+        consumer: ConsumerId,
+        /// 0: any number.
+        prefetch: u32,
+    },
+    /// Its connection cannot take more for now, or can again.
+    Pause {
+        /// Who.
+        consumer: ConsumerId,
+        /// It cannot.
+        paused: bool,
+    },
+    /// Positions it holds are done with. Those it does not hold are counted in [`crate::Effects::ignored`].
+    Settle {
+        /// Who.
+        consumer: ConsumerId,
+        /// Which.
+        range: SeqRange,
+        /// How they ended.
+        outcome: Outcome,
+    },
+    /// Everything ready is thrown away.
+    Purge,
+}
+
+/// A consumer to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consume {
+    /// Its slot, a free one.
+    pub consumer: ConsumerId,
+    /// How it gets credit.
+    pub credit: Credit,
+    /// What is delivered is settled at once; a prefetch then bounds nothing.
+    pub settled: bool,
+    /// Nobody else may consume.
+    pub exclusive: bool,
+    /// Higher goes first, as long as it has credit.
+    pub priority: i32,
+}
+
+/// How a consumer gets credit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credit {
+    /// So many unsettled at once; 0: any number (AMQP 0-9-1 basic.qos).
+    Prefetch(u32),
+    /// So many messages more, each delivery uses one up (AMQP 1.0 link credit).
+    Link(u32),
+}
+
+/// Why nobody may consume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Somebody consumes exclusively.
+    Exclusive,
+    /// It wanted to be the only one, and others consume.
+    InUse,
+}

@@ -1,0 +1,175 @@
+//! Handing out: the next ready positions to whose turn it is.
+
+use crate::audience::Audience;
+use crate::command::{ConsumerId, Credit};
+use crate::effect::{Effect, Effects};
+use crate::fifo::Fifo;
+use base::id::QueueSeq;
+use base::ranges::Range;
+use message::record::{Kind, Outcome};
+
+/// Ready positions that are alike.
+#[derive(Clone, Copy)]
+struct Ready {
+    range: Range,
+    redelivered: bool,
+    delivery_count: u32,
+}
+
+impl Fifo {
+    /// Hands out at most `budget` messages, one each in turn among the consumers of the highest priority that can take
+    /// any; how many it were. Then tells draining consumers that there was no more, if so.
+    pub fn dispatch(&mut self, budget: u32, effects: &mut Effects) -> u32 {
+        let Some(mut audience) = self.audience.take() else { return 0 };
+        let mut given = 0;
+        // What is settled as it is delivered: one record, whoever got it.
+        let mut settled: Option<Range> = None;
+        while given < budget {
+            let Some((id, alone)) = audience.turn() else { break };
+            let Some(consumer) = audience.get_mut(id) else { break };
+            let count_max = if alone { consumer.room().min(budget - given) } else { 1 };
+            let Some(ready) = self.next_ready(u64::from(count_max)) else { break };
+            let count = ready.range.len() as u32;
+            effects.list.push(deliver(id, ready));
+            if let Credit::Link(credit) = &mut consumer.credit {
+                *credit -= count;
+            }
+            if consumer.settled {
+                match &mut settled {
+                    Some(range) if range.last + 1 == ready.range.first => range.last = ready.range.last,
+                    _ => settled.replace(ready.range).into_iter().for_each(|range| {
+                        effects.append(Kind::Settle, Outcome::Accepted, range);
+                    }),
+                }
+            } else {
+                consumer.unsettled.insert(ready.range);
+                self.unsettled += u64::from(count);
+            }
+            given += count;
+            audience.took(id);
+        }
+        if let Some(range) = settled {
+            effects.append(Kind::Settle, Outcome::Accepted, range);
+        }
+        if !audience.draining.is_empty() {
+            self.drain(&mut audience, effects);
+        }
+        self.audience = Some(audience);
+        given
+    }
+
+    /// Gives one message to `id` whatever its credit (AMQP 0-9-1 basic.get), settled at once or held; false, and
+    /// [`Effect::Empty`], where none is ready. Panics where `id` was never added.
+    pub fn take(&mut self, id: ConsumerId, settled: bool, effects: &mut Effects) -> bool {
+        let audience = self.audience.as_mut().and_then(|audience| audience.get(id));
+        assert!(audience.is_some(), "{id:?} was not added");
+        let Some(ready) = self.next_ready(1) else {
+            effects.list.push(Effect::Empty { consumer: id });
+            return false;
+        };
+        effects.list.push(deliver(id, ready));
+        if settled {
+            effects.append(Kind::Settle, Outcome::Accepted, ready.range);
+        } else if let Some(audience) = &mut self.audience
+            && let Some(consumer) = audience.get_mut(id)
+        {
+            consumer.unsettled.insert(ready.range);
+            self.unsettled += 1;
+            audience.refresh(id);
+        }
+        true
+    }
+
+    /// Takes up to `count_max` positions that are ready and alike.
+    #[inline]
+    fn next_ready(&mut self, count_max: u64) -> Option<Ready> {
+        if !self.returned.is_empty() {
+            return self.next_returned(count_max);
+        }
+        let mut end = self.next_seq;
+        if self.gone_ahead > 0 {
+            let first = self.settled.next_absent(self.cursor);
+            self.gone_ahead -= first - self.cursor;
+            self.cursor = first;
+            end = self.settled.next_present(first).unwrap_or(end);
+        }
+        let first = self.cursor;
+        if first == self.next_seq {
+            return None;
+        }
+        end = end.min(first.saturating_add(count_max));
+        let mut ready =
+            Ready { range: Range { first, last: end - 1 }, redelivered: false, delivery_count: 0 };
+        if first < self.redelivered_below {
+            ready.redelivered = true;
+            ready.range.last = ready.range.last.min(self.redelivered_below - 1);
+            self.count(&mut ready);
+        }
+        self.cursor = ready.range.last + 1;
+        Some(ready)
+    }
+
+    #[cold]
+    fn next_returned(&mut self, count_max: u64) -> Option<Ready> {
+        let first = self.returned.first()?;
+        let last = first.last.min(first.first.saturating_add(count_max - 1));
+        let mut ready =
+            Ready { range: Range { first: first.first, last }, redelivered: true, delivery_count: 0 };
+        self.count(&mut ready);
+        self.returned.remove(ready.range, |_| {});
+        Some(ready)
+    }
+
+    /// Fills in the delivery count of the first position, and ends the range where it changes.
+    fn count(&self, ready: &mut Ready) {
+        let Some(counting) = &self.counting else { return };
+        let range = ready.range;
+        let mut expected = range.first;
+        for (&seq, counts) in counting.counts.range(range.first..=range.last) {
+            if seq == range.first {
+                ready.delivery_count = counts.delivery_count;
+            } else if seq != expected && ready.delivery_count != 0 {
+                break;
+            } else if counts.delivery_count != ready.delivery_count {
+                ready.range.last = seq - 1;
+                return;
+            }
+            expected = seq + 1;
+        }
+        // Those without an entry never failed.
+        if ready.delivery_count != 0 {
+            ready.range.last = range.last.min(expected - 1);
+        }
+    }
+
+    /// Draining consumers whose credit is used up, or for whom nothing is ready, are done draining.
+    #[cold]
+    fn drain(&mut self, audience: &mut Audience, effects: &mut Effects) {
+        let is_empty = self.ready() == 0;
+        let mut draining = std::mem::take(&mut audience.draining);
+        draining.retain(|id| {
+            let Some(consumer) = audience.get_mut(*id) else { return false };
+            let Credit::Link(unused) = consumer.credit else { return false };
+            if !is_empty && unused > 0 {
+                return true;
+            }
+            consumer.credit = Credit::Link(0);
+            consumer.drain = false;
+            effects.list.push(Effect::Drained { consumer: *id, unused });
+            audience.refresh(*id);
+            false
+        });
+        audience.draining = draining;
+    }
+}
+
+#[inline]
+fn deliver(consumer: ConsumerId, ready: Ready) -> Effect {
+    Effect::Deliver {
+        consumer,
+        first: QueueSeq(ready.range.first),
+        count: ready.range.len() as u32,
+        redelivered: ready.redelivered,
+        delivery_count: ready.delivery_count,
+    }
+}

@@ -1,0 +1,90 @@
+//! What should happen, as data: flat lists that the caller owns and uses again.
+
+use crate::command::ConsumerId;
+use crate::places::Run;
+use base::id::{LogIndex, QueueSeq};
+use base::ranges::Range;
+use message::record::{Kind, Outcome, SeqRange};
+
+/// One thing that should happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Hand positions to a consumer.
+    Deliver {
+        /// To whom.
+        consumer: ConsumerId,
+        /// The first position.
+        first: QueueSeq,
+        /// How many, following on without a gap.
+        count: u32,
+        /// They may have been handed out before.
+        redelivered: bool,
+        /// How many deliveries of each failed, where the queue counts; else 0.
+        delivery_count: u32,
+    },
+    /// Write a record of this queue to its log; the machine wants to see it come back.
+    Append {
+        /// Settle, return or purge.
+        kind: Kind,
+        /// The positions.
+        range: SeqRange,
+        /// Why.
+        outcome: Outcome,
+    },
+    /// A draining consumer got all there was: its credit is 0 now.
+    Drained {
+        /// Who.
+        consumer: ConsumerId,
+        /// Credit that was left.
+        unused: u32,
+    },
+    /// There was nothing to take.
+    Empty {
+        /// Who asked.
+        consumer: ConsumerId,
+    },
+}
+
+/// What one queue wants done, in order. Carry it out and clear it before another queue gets it: records of one queue
+/// that follow on are merged.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// Deliveries, records to write, answers.
+    pub list: Vec<Effect>,
+    /// Places in the log whose message left the queue, in order of position.
+    pub left: Vec<LogIndex>,
+    /// Blocks of segments that nothing of this queue is left in.
+    pub runs_left: Vec<Run>,
+    /// Positions that were to be settled by who does not hold them.
+    pub ignored: u64,
+}
+
+impl Effects {
+    /// Forgets everything but the memory.
+    pub fn clear(&mut self) {
+        self.list.clear();
+        self.left.clear();
+        self.runs_left.clear();
+        self.ignored = 0;
+    }
+
+    /// Nothing is to be done.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty() && self.left.is_empty() && self.runs_left.is_empty()
+    }
+
+    /// Asks for a record; one that follows on the last becomes part of it.
+    #[inline]
+    pub(crate) fn append(&mut self, kind: Kind, outcome: Outcome, range: Range) {
+        if let Some(Effect::Append { kind: last_kind, range: last, outcome: last_outcome }) =
+            self.list.last_mut()
+            && *last_kind == kind
+            && *last_outcome == outcome
+            && last.last.0 + 1 == range.first
+        {
+            last.last = QueueSeq(range.last);
+            return;
+        }
+        self.list.push(Effect::Append { kind, range: crate::positions(range), outcome });
+    }
+}

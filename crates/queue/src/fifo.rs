@@ -1,0 +1,516 @@
+//! A queue: first in, first out; what comes back goes first, at its original position.
+//!
+//! Two kinds of state. *Recorded* state changes only by records, in the order of the log: the next position, the
+//! head, what above it is settled, which positions are transient, the counts of returned messages, and where the
+//! bytes are. It is what a snapshot holds. *Volatile* state is the owner's: who consumes, who holds what, how far
+//! delivery has come. After a restart or a change of owner everything that is not settled is ready again.
+//!
+//! Invariants, for every position from the head on that is not settled (it is *live*):
+//! - it is ready (in `returned`, or from the cursor on), or held by one consumer, or on its way (a record about it was
+//!   asked for and has not come back);
+//! - positions below the head are gone; `settled` holds positions above the head alone, and neither the head nor
+//!   the next position.
+
+use crate::audience::Audience;
+use crate::command::{Command, Consume, ConsumerId, Credit, Record, Refused};
+use crate::effect::Effects;
+use crate::places::{Place, Places, Run};
+use crate::{numbers, positions};
+use base::RangeSet;
+use base::id::{LogIndex, QueueSeq};
+use base::ranges::Range;
+use message::record::{Kind, Outcome, SeqRange};
+use std::collections::BTreeMap;
+
+/// What a queue is like from its first message on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Returned messages are counted (quorum queues): they become ready when the record of their return comes back.
+    pub counts: bool,
+}
+
+/// How often a message came back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Deliveries that failed.
+    pub delivery_count: u32,
+    /// Deliveries.
+    pub acquired_count: u32,
+}
+
+/// How the owner before ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// Nobody knows: anything may have been delivered.
+    Dirty,
+    /// In order; delivery had come so far ([`Fifo::cursor`]).
+    Clean(QueueSeq),
+}
+
+/// State of queues that count, absent in others.
+#[derive(Debug, Default)]
+pub(crate) struct Counting {
+    /// Recorded. Only messages that came back.
+    pub(crate) counts: BTreeMap<u64, Counts>,
+    /// Volatile: positions whose return was asked for and has not come back.
+    returning: RangeSet,
+}
+
+/// The machine of one queue.
+#[derive(Debug, Default)]
+pub struct Fifo {
+    // Recorded.
+    pub(crate) next_seq: u64,
+    pub(crate) head: u64,
+    pub(crate) settled: RangeSet,
+    pub(crate) transient: RangeSet,
+    pub(crate) places: Places,
+    pub(crate) counting: Option<Box<Counting>>,
+    // Volatile.
+    /// Positions below it were handed out, or are gone.
+    pub(crate) cursor: u64,
+    /// Settled positions at or above the cursor.
+    pub(crate) gone_ahead: u64,
+    /// Came back from consumers.
+    pub(crate) returned: RangeSet,
+    /// Positions below it may have been handed out by an owner before.
+    pub(crate) redelivered_below: u64,
+    pub(crate) unsettled: u64,
+    pub(crate) audience: Option<Box<Audience>>,
+}
+
+impl Fifo {
+    /// An empty queue that never had a message.
+    pub fn new(settings: Settings) -> Fifo {
+        Fifo { counting: settings.counts.then(Box::default), ..Fifo::default() }
+    }
+
+    /// What it was made with.
+    pub fn settings(&self) -> Settings {
+        Settings { counts: self.counting.is_some() }
+    }
+
+    // Records.
+
+    /// Does what a record of the log says. At-least-once: a record may come again, and after a snapshot that has it.
+    pub fn record(&mut self, record: Record, effects: &mut Effects) {
+        match record {
+            Record::Enqueue { place, transient } => {
+                self.enqueue(place, transient);
+            }
+            Record::Settle { range } => self.settled(range, effects),
+            Record::Return { range, outcome } => self.returned(range, outcome, effects),
+            Record::Purge { range } => self.purged(range, effects),
+        }
+    }
+
+    /// A message arrived, its record is at `place`: its position.
+    #[inline]
+    pub fn enqueue(&mut self, place: LogIndex, transient: bool) -> QueueSeq {
+        let seq = self.next_seq;
+        self.next_seq = seq + 1;
+        self.places.push(seq, place);
+        if transient {
+            self.transient.insert(Range { first: seq, last: seq });
+        }
+        QueueSeq(seq)
+    }
+
+    /// Positions are done with. Those already gone, and those that never were, are passed over.
+    #[inline]
+    pub fn settled(&mut self, range: SeqRange, effects: &mut Effects) {
+        let Some(live) = self.clip(range) else { return };
+        if self.settled.is_empty() {
+            self.leave(live, effects);
+        } else {
+            let mut from = live.first;
+            while let Some(part) = self.live_part(Range { first: from, last: live.last }) {
+                self.leave(part, effects);
+                from = part.last + 1;
+                if from > live.last {
+                    break;
+                }
+            }
+        }
+        if live.first > self.head {
+            self.settled.insert(live);
+            return;
+        }
+        self.head = live.last + 1;
+        while let Some(first) = self.settled.first().filter(|first| first.first <= self.head) {
+            self.settled.pop_first(u64::MAX);
+            self.head = self.head.max(first.last + 1);
+        }
+        if self.cursor < self.head {
+            // All of this was settled at or above the cursor.
+            self.gone_ahead -= self.head - self.cursor;
+            self.cursor = self.head;
+        }
+    }
+
+    /// Positions were thrown away while ready; the same as settled but for the reason.
+    pub fn purged(&mut self, range: SeqRange, effects: &mut Effects) {
+        self.settled(range, effects);
+    }
+
+    /// Positions came back: they count, and those whose return this owner asked for are ready. Nothing in queues that
+    /// do not count.
+    pub fn returned(&mut self, range: SeqRange, outcome: Outcome, _effects: &mut Effects) {
+        let Some(clipped) = self.clip(range) else { return };
+        let Some(counting) = &mut self.counting else { return };
+        for part in self.settled.gaps(clipped) {
+            for seq in part.first..=part.last {
+                let counts = counting.counts.entry(seq).or_default();
+                counts.acquired_count = counts.acquired_count.saturating_add(1);
+                if outcome == Outcome::Failed {
+                    counts.delivery_count = counts.delivery_count.saturating_add(1);
+                }
+            }
+        }
+        let returned = &mut self.returned;
+        counting.returning.remove(clipped, |part| {
+            returned.insert(part);
+        });
+    }
+
+    /// The part of `range` from the head on, and below the next position.
+    #[inline]
+    fn clip(&self, range: SeqRange) -> Option<Range> {
+        let range = numbers(range)?;
+        range.overlap(Range { first: self.head, last: self.next_seq.checked_sub(1)? })
+    }
+
+    /// The first stretch of `range` that is not settled.
+    #[inline]
+    fn live_part(&self, range: Range) -> Option<Range> {
+        let first = self.settled.next_absent(range.first);
+        if first > range.last {
+            return None;
+        }
+        let last = self.settled.next_present(first).map_or(range.last, |next| range.last.min(next - 1));
+        Some(Range { first, last })
+    }
+
+    /// Everything about live positions but their being settled.
+    #[inline]
+    fn leave(&mut self, part: Range, effects: &mut Effects) {
+        if part.last >= self.cursor {
+            self.gone_ahead += part.last + 1 - part.first.max(self.cursor);
+        }
+        if !self.returned.is_empty() {
+            self.returned.remove(part, |_| {});
+        }
+        if !self.transient.is_empty() {
+            self.transient.remove(part, |_| {});
+        }
+        if let Some(counting) = &mut self.counting {
+            counting.leave(part);
+        }
+        self.places.remove(part, &mut effects.left, &mut effects.runs_left);
+    }
+
+    /// Records have been replayed: this owner begins. Everything live is ready; transient messages are gone, of which
+    /// the log is told.
+    pub fn recover(&mut self, recovery: Recovery, effects: &mut Effects) {
+        assert!(self.audience.is_none(), "a queue recovers before anybody consumes");
+        self.unsettled = 0;
+        self.returned.clear();
+        if let Some(counting) = &mut self.counting {
+            counting.returning.clear();
+        }
+        self.cursor = self.head;
+        self.gone_ahead = self.settled.count();
+        for range in std::mem::take(&mut self.transient).iter() {
+            effects.append(Kind::Purge, Outcome::Released, range);
+            self.settled(positions(range), effects);
+        }
+        self.redelivered_below = match recovery {
+            Recovery::Dirty => self.next_seq,
+            Recovery::Clean(cursor) => cursor.0.min(self.next_seq),
+        };
+    }
+
+    // Commands.
+
+    /// Does what the owner asks.
+    #[inline]
+    pub fn apply(&mut self, command: Command, effects: &mut Effects) {
+        match command {
+            Command::Cancel { consumer } => self.cancel(consumer),
+            Command::Close { consumer } => self.close(consumer, effects),
+            Command::Credit { consumer, credit, drain } => self.credit(consumer, credit, drain),
+            Command::Prefetch { consumer, prefetch } => self.prefetch(consumer, prefetch),
+            Command::Pause { consumer, paused } => self.pause(consumer, paused),
+            Command::Settle { consumer, range, outcome } => self.settle(consumer, range, outcome, effects),
+            Command::Purge => self.purge(effects),
+        }
+    }
+
+    /// Opens a consumer, or says why not. Panics where its slot is taken.
+    pub fn consume(&mut self, new: Consume) -> Result<(), Refused> {
+        if let Some(audience) = &self.audience {
+            audience.admit(new.exclusive)?;
+        }
+        self.audience.get_or_insert_default().consume(new);
+        Ok(())
+    }
+
+    /// Adds one that holds what [`Fifo::take`] gives it (AMQP 0-9-1 basic.get); it is no consumer. Panics where its slot
+    /// is taken.
+    pub fn add_getter(&mut self, id: ConsumerId) {
+        self.audience.get_or_insert_default().add_holder(id);
+    }
+
+    fn cancel(&mut self, id: ConsumerId) {
+        if let Some(audience) = &mut self.audience {
+            audience.cancel(id);
+        }
+    }
+
+    fn close(&mut self, id: ConsumerId, effects: &mut Effects) {
+        let Some(audience) = &mut self.audience else { return };
+        let unsettled = audience.remove(id);
+        if audience.is_empty() {
+            self.audience = None;
+        }
+        self.unsettled -= unsettled.count();
+        for range in unsettled.iter() {
+            self.give_back(range, Outcome::Failed, effects);
+        }
+    }
+
+    fn credit(&mut self, id: ConsumerId, credit: u32, drain: bool) {
+        let Some(audience) = &mut self.audience else { return };
+        let Some(consumer) = audience.get_mut(id) else { return };
+        consumer.credit = Credit::Link(credit);
+        let was_draining = std::mem::replace(&mut consumer.drain, drain);
+        match (was_draining, drain) {
+            (false, true) => audience.draining.push(id),
+            (true, false) => audience.draining.retain(|draining| *draining != id),
+            _ => {}
+        }
+        audience.refresh(id);
+    }
+
+    fn prefetch(&mut self, id: ConsumerId, prefetch: u32) {
+        let Some(audience) = &mut self.audience else { return };
+        let Some(consumer) = audience.get_mut(id) else { return };
+        consumer.credit = Credit::Prefetch(prefetch);
+        if std::mem::take(&mut consumer.drain) {
+            audience.draining.retain(|draining| *draining != id);
+        }
+        audience.refresh(id);
+    }
+
+    fn pause(&mut self, id: ConsumerId, paused: bool) {
+        let Some(audience) = &mut self.audience else { return };
+        if let Some(consumer) = audience.get_mut(id) {
+            consumer.paused = paused;
+            audience.refresh(id);
+        }
+    }
+
+    #[inline]
+    fn settle(&mut self, id: ConsumerId, range: SeqRange, outcome: Outcome, effects: &mut Effects) {
+        let Some(range) = numbers(range) else { return };
+        let Some(audience) = &mut self.audience else {
+            effects.ignored += range.len();
+            return;
+        };
+        let Some(consumer) = audience.get_mut(id) else {
+            effects.ignored += range.len();
+            return;
+        };
+        let count = match outcome {
+            Outcome::Accepted | Outcome::Rejected => {
+                let count =
+                    consumer.unsettled.remove(range, |part| effects.append(Kind::Settle, outcome, part));
+                audience.refresh(id);
+                self.unsettled -= count;
+                count
+            }
+            Outcome::Released | Outcome::Failed => {
+                let mut parts = RangeSet::new();
+                let count = consumer.unsettled.remove(range, |part| {
+                    parts.insert(part);
+                });
+                audience.refresh(id);
+                self.unsettled -= count;
+                parts.iter().for_each(|part| self.give_back(part, outcome, effects));
+                count
+            }
+        };
+        effects.ignored += range.len() - count;
+    }
+
+    /// Positions nobody holds any more are ready again, or will be when their record comes back.
+    fn give_back(&mut self, range: Range, outcome: Outcome, effects: &mut Effects) {
+        let Some(live) = self.clip(positions(range)) else { return };
+        for part in self.settled.gaps(live) {
+            match &mut self.counting {
+                Some(counting) => {
+                    effects.append(Kind::Return, outcome, part);
+                    counting.returning.insert(part);
+                }
+                None => {
+                    self.returned.insert(part);
+                }
+            }
+        }
+    }
+
+    fn purge(&mut self, effects: &mut Effects) {
+        for range in std::mem::take(&mut self.returned).iter() {
+            effects.append(Kind::Purge, Outcome::Released, range);
+        }
+        if self.cursor < self.next_seq {
+            let ahead = Range { first: self.cursor, last: self.next_seq - 1 };
+            self.settled.gaps(ahead).for_each(|part| effects.append(Kind::Purge, Outcome::Released, part));
+        }
+        self.cursor = self.next_seq;
+        self.gone_ahead = 0;
+    }
+
+    // Questions.
+
+    /// Messages that could be handed out now.
+    #[inline]
+    pub fn ready(&self) -> u64 {
+        self.returned.count() + (self.next_seq - self.cursor) - self.gone_ahead
+    }
+
+    /// Messages consumers hold.
+    #[inline]
+    pub fn unsettled(&self) -> u64 {
+        self.unsettled
+    }
+
+    /// All live messages: ready, held, and on their way.
+    #[inline]
+    pub fn total(&self) -> u64 {
+        self.next_seq - self.head - self.settled.count()
+    }
+
+    /// Consumers; cancelled ones and those that stand for gets do not count.
+    pub fn consumers(&self) -> u32 {
+        self.audience.as_ref().map_or(0, |audience| audience.consumers())
+    }
+
+    /// The position the next message gets.
+    #[inline]
+    pub fn next_seq(&self) -> QueueSeq {
+        QueueSeq(self.next_seq)
+    }
+
+    /// Every position below it is gone.
+    #[inline]
+    pub fn head(&self) -> QueueSeq {
+        QueueSeq(self.head)
+    }
+
+    /// Delivery has come so far: what a clean end saves for [`Recovery::Clean`].
+    pub fn cursor(&self) -> QueueSeq {
+        QueueSeq(self.cursor)
+    }
+
+    /// How often the message came back; only where the queue counts.
+    pub fn counts(&self, seq: QueueSeq) -> Counts {
+        let counted = self.counting.as_ref().and_then(|counting| counting.counts.get(&seq.0));
+        counted.copied().unwrap_or_default()
+    }
+
+    /// What a consumer holds, lowest first.
+    pub fn held(&self, consumer: ConsumerId) -> impl Iterator<Item = SeqRange> + '_ {
+        let consumer = self.audience.as_ref().and_then(|audience| audience.get(consumer));
+        consumer.into_iter().flat_map(|consumer| consumer.unsettled.iter().map(positions))
+    }
+
+    /// How many a consumer holds.
+    pub fn held_count(&self, consumer: ConsumerId) -> u64 {
+        let consumer = self.audience.as_ref().and_then(|audience| audience.get(consumer));
+        consumer.map_or(0, |consumer| consumer.unsettled.count())
+    }
+
+    /// Whether the message is still in the queue, in whatever state.
+    #[inline]
+    pub fn is_live(&self, seq: QueueSeq) -> bool {
+        let is_within = self.head <= seq.0 && seq.0 < self.next_seq;
+        is_within && (self.settled.is_empty() || !self.settled.contains(seq.0))
+    }
+
+    /// Where a message is, if it is live.
+    #[inline]
+    pub fn place(&self, seq: QueueSeq) -> Option<Place<'_>> {
+        if self.is_live(seq) { self.places.get(seq.0) } else { None }
+    }
+
+    /// Where the live messages of `range` are, in order: cheaper than asking one by one.
+    pub fn places(&self, range: SeqRange) -> impl Iterator<Item = (QueueSeq, Place<'_>)> + '_ {
+        let clipped = self.clip(range);
+        let parts = clipped.into_iter().flat_map(|clipped| self.settled.gaps(clipped));
+        parts.flat_map(|part| self.places.range(part))
+    }
+
+    // Moving.
+
+    /// Live messages whose record is in the log below `bound`, in order of position.
+    pub fn live_below(&self, bound: LogIndex) -> impl Iterator<Item = (QueueSeq, LogIndex)> + '_ {
+        self.places.live_below(bound, self.head, &self.settled)
+    }
+
+    /// Messages were copied to segments: `runs`, in order of position, hold every live message up to the last of them
+    /// that was in the log. Their places in the log are forgotten, without being told as left. Runs nothing is left of
+    /// meanwhile are told at once. Panics where a live message is in no run.
+    pub fn move_out(&mut self, runs: &[Run], effects: &mut Effects) {
+        let Some(last) = runs.last().map(|run| run.last.0) else { return };
+        let live_in = |range: SeqRange| {
+            let clipped = self.clip(range);
+            clipped.map_or(0, |range| range.len() - self.settled.count_within(range))
+        };
+        let logs_from = self.places.runs().last().map_or(0, |run| run.last.0 + 1);
+        let all = live_in(SeqRange { first: QueueSeq(logs_from), last: QueueSeq(last) });
+        let lives: u64 = runs.iter().map(|run| live_in(SeqRange { first: run.first, last: run.last })).sum();
+        assert!(all == lives, "{} live messages are in no run", all.abs_diff(lives));
+        for run in runs {
+            let range = SeqRange { first: run.first, last: run.last };
+            let clipped = self.clip(range);
+            match clipped.map_or(0, |range| range.len() - self.settled.count_within(range)) {
+                0 => effects.runs_left.push(*run),
+                live => self.places.push_run(*run, live),
+            }
+        }
+        self.places.forget_logs(last, self.head, &self.settled);
+    }
+
+    /// Blocks of segments it still has something in, lowest first.
+    pub fn runs(&self) -> impl ExactSizeIterator<Item = &Run> {
+        self.places.runs()
+    }
+
+    /// Bytes of memory, the machine's own included.
+    pub fn memory_bytes(&self) -> usize {
+        let sets = [&self.settled, &self.transient, &self.returned];
+        let counting = self.counting.as_ref().map_or(0, |counting| {
+            size_of::<Counting>() + counting.returning.heap_bytes() + counting.counts.len() * 32
+        });
+        size_of::<Fifo>()
+            + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
+            + self.places.heap_bytes()
+            + counting
+            + self.audience.as_ref().map_or(0, |audience| size_of::<Audience>() + audience.heap_bytes())
+    }
+}
+
+impl Counting {
+    #[inline]
+    fn leave(&mut self, part: Range) {
+        if !self.counts.is_empty() {
+            while let Some((&seq, _)) = self.counts.range(part.first..=part.last).next() {
+                self.counts.remove(&seq);
+            }
+        }
+        if !self.returning.is_empty() {
+            self.returning.remove(part, |_| {});
+        }
+    }
+}

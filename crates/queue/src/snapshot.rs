@@ -1,0 +1,259 @@
+//! The recorded state of a queue as bytes: `docs/formats/queue-snapshot.md`.
+//!
+//! The same state gives the same bytes, whatever way it came about. Reading takes any bytes; what it makes costs at most
+//! 32 times their number.
+
+use crate::fifo::{Counts, Fifo, Settings};
+use crate::places::Run;
+use base::cursor::{Reader, Short};
+use base::id::{LogIndex, QueueSeq};
+use base::ranges::{Range, RangeSet};
+
+/// First bytes of every snapshot.
+const MAGIC: [u8; 4] = *b"LvQs";
+
+/// The version this writes, and the only one it reads.
+pub const VERSION: u8 = 1;
+
+const FLAG_COUNTS: u8 = 1;
+
+/// Why bytes are no snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotError {
+    /// They do not begin as one.
+    Magic,
+    /// Of a version this program does not know.
+    Version(u8),
+    /// They end early.
+    Short,
+    /// Bytes follow that belong to nothing.
+    Long,
+    /// They contradict themselves, in the part named.
+    Broken(&'static str),
+}
+
+impl std::fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SnapshotError::Magic => f.write_str("not a queue snapshot"),
+            SnapshotError::Version(version) => write!(f, "queue snapshot of unknown version {version}"),
+            SnapshotError::Short => f.write_str("queue snapshot ends early"),
+            SnapshotError::Long => f.write_str("queue snapshot is followed by other bytes"),
+            SnapshotError::Broken(part) => write!(f, "queue snapshot contradicts itself: {part}"),
+        }
+    }
+}
+
+impl std::error::Error for SnapshotError {}
+
+impl From<Short> for SnapshotError {
+    fn from(_: Short) -> SnapshotError {
+        SnapshotError::Short
+    }
+}
+
+impl Fifo {
+    /// Appends the recorded state to `out`.
+    pub fn write_snapshot(&self, out: &mut Vec<u8>) {
+        out.extend(MAGIC);
+        out.push(VERSION);
+        out.push(if self.counting.is_some() { FLAG_COUNTS } else { 0 });
+        out.extend([0; 2]);
+        put(out, self.head);
+        put(out, self.next_seq);
+        put_ranges(out, &self.settled);
+        put_ranges(out, &self.transient);
+        put(out, self.places.runs().len() as u64);
+        for run in self.places.runs() {
+            [run.first.0, run.last.0, run.segment, run.offset]
+                .into_iter()
+                .for_each(|number| put(out, number));
+            out.extend(run.count.to_le_bytes());
+            out.extend(run.len.to_le_bytes());
+        }
+        let counts = self.counting.iter().flat_map(|counting| &counting.counts);
+        put(out, self.counting.as_ref().map_or(0, |counting| counting.counts.len() as u64));
+        for (seq, counts) in counts {
+            put(out, *seq);
+            out.extend(counts.delivery_count.to_le_bytes());
+            out.extend(counts.acquired_count.to_le_bytes());
+        }
+        let mut before = 0;
+        for (_, place) in self.places.live_below(LogIndex(u64::MAX), self.head, &self.settled) {
+            put_varint(out, place.0.wrapping_sub(before));
+            before = place.0;
+        }
+    }
+
+    /// The queue whose recorded state [`Fifo::write_snapshot`] wrote; everything live in it is ready.
+    pub fn read_snapshot(bytes: &[u8]) -> Result<Fifo, SnapshotError> {
+        let mut reader = Reader::new(bytes);
+        if reader.take(4)? != MAGIC {
+            return Err(SnapshotError::Magic);
+        }
+        let version = reader.u8()?;
+        if version != VERSION {
+            return Err(SnapshotError::Version(version));
+        }
+        let flags = reader.u8()?;
+        let reserved = reader.u16_le()?;
+        if flags & !FLAG_COUNTS != 0 || reserved != 0 {
+            return Err(SnapshotError::Broken("flags"));
+        }
+        let mut fifo = Fifo::new(Settings { counts: flags & FLAG_COUNTS != 0 });
+        fifo.head = reader.u64_le()?;
+        fifo.next_seq = reader.u64_le()?;
+        if fifo.head > fifo.next_seq || fifo.next_seq == u64::MAX {
+            return Err(SnapshotError::Broken("head"));
+        }
+        // Neither the head nor the next position is among the settled: they would have been folded in.
+        let above_head = fifo.head + 1;
+        fifo.settled = read_ranges(&mut reader, above_head, fifo.next_seq, "settled")?;
+        fifo.transient = read_ranges(&mut reader, fifo.head, fifo.next_seq, "transient")?;
+        if fifo.transient.iter().any(|range| fifo.settled.intersects(range)) {
+            return Err(SnapshotError::Broken("transient"));
+        }
+        fifo.read_runs(&mut reader)?;
+        fifo.read_counts(&mut reader)?;
+        fifo.read_places(&mut reader)?;
+        fifo.cursor = fifo.head;
+        fifo.gone_ahead = fifo.settled.count();
+        if reader.is_empty() { Ok(fifo) } else { Err(SnapshotError::Long) }
+    }
+
+    fn read_runs(&mut self, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
+        let mut above = 0;
+        for _ in 0..reader.u64_le()? {
+            let [first, last, segment, offset] =
+                [reader.u64_le()?, reader.u64_le()?, reader.u64_le()?, reader.u64_le()?];
+            let run = Run {
+                first: QueueSeq(first),
+                last: QueueSeq(last),
+                segment,
+                offset,
+                count: reader.u32_le()?,
+                len: reader.u32_le()?,
+            };
+            let is_in_order = above <= first && first <= last && self.head <= last && last < self.next_seq;
+            if !is_in_order {
+                return Err(SnapshotError::Broken("runs"));
+            }
+            let live = Range { first: first.max(self.head), last };
+            let live = live.len() - self.settled.count_within(live);
+            if live == 0 || u64::from(run.count) < live {
+                return Err(SnapshotError::Broken("runs"));
+            }
+            self.places.push_run(run, live);
+            above = last + 1;
+        }
+        Ok(())
+    }
+
+    fn read_counts(&mut self, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
+        let mut above = self.head;
+        let entries = reader.u64_le()?;
+        let mut counts = std::collections::BTreeMap::new();
+        for _ in 0..entries {
+            let seq = reader.u64_le()?;
+            let counted = Counts { delivery_count: reader.u32_le()?, acquired_count: reader.u32_le()? };
+            if seq < above || !self.is_live(QueueSeq(seq)) {
+                return Err(SnapshotError::Broken("counts"));
+            }
+            counts.insert(seq, counted);
+            above = seq + 1;
+        }
+        match &mut self.counting {
+            Some(counting) => counting.counts = counts,
+            None if counts.is_empty() => {}
+            None => return Err(SnapshotError::Broken("counts")),
+        }
+        Ok(())
+    }
+
+    /// Places of the live positions behind the runs; those between runs cannot be.
+    fn read_places(&mut self, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
+        let mut in_runs = 0;
+        let mut logs_from = self.head;
+        for run in self.places.runs() {
+            let range = Range { first: run.first.0.max(self.head), last: run.last.0 };
+            in_runs += range.len() - self.settled.count_within(range);
+            logs_from = run.last.0 + 1;
+        }
+        if logs_from > self.head {
+            let moved = Range { first: self.head, last: logs_from - 1 };
+            if moved.len() - self.settled.count_within(moved) != in_runs {
+                return Err(SnapshotError::Broken("runs"));
+            }
+        }
+        if logs_from == self.next_seq {
+            return Ok(());
+        }
+        let mut place = 0u64;
+        for part in self.settled.gaps(Range { first: logs_from, last: self.next_seq - 1 }) {
+            for seq in part.first..=part.last {
+                let delta = read_varint(reader)?;
+                place = place.checked_add(delta).ok_or(SnapshotError::Broken("places"))?;
+                self.places.push(seq, LogIndex(place));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn put(out: &mut Vec<u8>, number: u64) {
+    out.extend(number.to_le_bytes());
+}
+
+fn put_ranges(out: &mut Vec<u8>, set: &RangeSet) {
+    put(out, set.ranges_count() as u64);
+    for range in set.iter() {
+        put(out, range.first);
+        put(out, range.last);
+    }
+}
+
+/// Ranges within `from..end`, in order and apart.
+fn read_ranges(
+    reader: &mut Reader<'_>,
+    from: u64,
+    end: u64,
+    part: &'static str,
+) -> Result<RangeSet, SnapshotError> {
+    let mut set = RangeSet::new();
+    let mut above = from;
+    for _ in 0..reader.u64_le()? {
+        let (first, last) = (reader.u64_le()?, reader.u64_le()?);
+        if first < above || last < first || last >= end {
+            return Err(SnapshotError::Broken(part));
+        }
+        set.insert(Range { first, last });
+        // The next does not touch this one.
+        above = last + 2;
+    }
+    Ok(set)
+}
+
+/// Seven bits a byte, lowest first, the top bit says that more follow.
+fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn read_varint(reader: &mut Reader<'_>) -> Result<u64, SnapshotError> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = reader.u8()?;
+        let bits = u64::from(byte & 0x7f);
+        if (bits << shift) >> shift != bits {
+            break;
+        }
+        number |= bits << shift;
+        if byte < 0x80 {
+            return Ok(number);
+        }
+    }
+    Err(SnapshotError::Broken("places"))
+}
