@@ -1,1 +1,206 @@
-//! The load generator.
+//! The load generator, `leveret bench`: puts a load on a broker and tells what it took.
+//!
+//! A shell crate: it has threads, sockets and a clock of its own. Light, so that the broker is the bottleneck: a thread
+//! for all publishers and one for all consumers, one read and one write per turn, nothing allocated per message.
+//! Not a test suite, but it trusts nobody: each message carries who sent it and as which number, and one that is lost,
+//! doubled or out of order makes the run fail.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a shell crate has sockets and clocks"
+)]
+
+mod child;
+mod confirms;
+mod control;
+mod end;
+mod idle;
+mod load;
+mod machine;
+mod meter;
+mod options;
+mod probe;
+mod process;
+mod progress;
+mod report;
+mod run;
+mod scenario;
+mod stamp;
+mod uri;
+mod wire;
+mod worker;
+
+pub use options::{Bench, Placement, Protocol, QueueType};
+pub use scenario::Scenario;
+pub use uri::Uri;
+
+use child::Broker;
+use idle::Idle;
+use load::Aim;
+use machine::Machine;
+use probe::Probe;
+use process::Process;
+use progress::Progress;
+use report::{Report, Row};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use wire::amqp10::Amqp10;
+use wire::amqp091::Amqp091;
+
+/// Connections that `connections` opens where the command line does not say.
+const CONNECTIONS: u64 = 18_000;
+
+/// Does what the command line says and prints the result. The exit code is 1 where a promise was broken or the load
+/// could not be run.
+pub fn main(bench: &Bench) -> ExitCode {
+    match measure(bench) {
+        Ok(report) => {
+            let text = if bench.json { report.json().map(|json| json + "\n") } else { Ok(report.text()) };
+            match text {
+                Ok(text) => print!("{text}"),
+                Err(error) => eprintln!("the report cannot be written: {error}"),
+            }
+            if report.is_violation() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        }
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The broker under load: somebody's, or a child of ours.
+struct Target {
+    uri: Uri,
+    process: Option<Process>,
+    child: Option<Broker>,
+}
+
+impl Target {
+    fn new(bench: &Bench) -> Result<Target, String> {
+        if let Some(uri) = &bench.uri {
+            let process = bench.broker_pid.map(Process::new);
+            return Ok(Target { uri: uri.clone(), process, child: None });
+        }
+        let own = std::env::current_exe().map_err(|error| format!("this program is nowhere: {error}"))?;
+        let binary = bench.broker_binary.clone().unwrap_or(own);
+        let mut settings = bench.settings.clone();
+        if let Some(shards) = bench.shards {
+            settings.push(format!("leveret.shards={shards}"));
+        }
+        let child = Broker::start(&binary, &folder(bench), &settings, bench.keep)
+            .map_err(|error| error.to_string())?;
+        let process = Some(Process::new(child.pid()));
+        Ok(Target { uri: Uri::local(child.port()), process, child: Some(child) })
+    }
+
+    fn name(&self) -> String {
+        let Uri { host, port, vhost, .. } = &self.uri;
+        let pid =
+            self.process.as_ref().map_or_else(String::new, |process| format!(", pid {}", process.pid()));
+        let own = self
+            .child
+            .as_ref()
+            .map_or_else(String::new, |child| format!(", our own, data in {}", child.folder().display()));
+        format!("{host}:{port}, vhost {vhost}{pid}{own}")
+    }
+
+    fn aim<'a>(&'a mut self, bench: &'a Bench, machine: &Machine) -> Aim<'a> {
+        let shards = bench.shards.unwrap_or(machine.processors as u32);
+        Aim { bench, uri: &self.uri, process: self.process.as_mut(), shards }
+    }
+}
+
+fn folder(bench: &Bench) -> PathBuf {
+    bench.folder.clone().unwrap_or_else(std::env::temp_dir)
+}
+
+fn measure(bench: &Bench) -> Result<Report, String> {
+    let cases = bench.scenario.cases(bench)?;
+    raise_descriptor_limit();
+    let machine = Machine::now();
+    let folder = folder(bench);
+    // Whose disk another's broker uses is known only if one says so.
+    let is_folder_known = bench.uri.is_none() || bench.folder.is_some();
+    let warnings = machine.warnings(is_folder_known.then_some(folder.as_path()));
+    let mut progress = Progress::new();
+    let probe = match bench.scenario {
+        Scenario::FsyncBound if is_folder_known => Some(probe(&folder, &mut progress)?),
+        _ => None,
+    };
+    let mut target = Target::new(bench)?;
+    let mut report = Report {
+        scenario: bench.scenario.name(),
+        broker: target.name(),
+        placement: bench.placement,
+        machine,
+        warnings,
+        probe,
+        rows: Vec::new(),
+        idle: Vec::new(),
+    };
+    if bench.scenario == Scenario::Connections {
+        report.idle = connections(bench, &mut target, &report.machine, &mut progress)?;
+        return Ok(report);
+    }
+    for case in &cases {
+        let mut parts: Vec<Vec<run::Figures>> = Vec::new();
+        for index in 0..bench.warmup_runs + bench.runs {
+            progress.label(format!("{} {} of {}", case.label, index + 1, bench.warmup_runs + bench.runs));
+            let mut aim = target.aim(bench, &report.machine);
+            let figures =
+                load::run(case, &mut aim, &mut progress).map_err(|why| format!("{}: {why}", case.label))?;
+            if index < bench.warmup_runs {
+                continue;
+            }
+            parts.resize_with(figures.len(), Vec::new);
+            for (part, figures) in parts.iter_mut().zip(figures) {
+                part.push(figures);
+            }
+        }
+        report.rows.extend(parts.into_iter().map(|runs| Row::new(case, runs)));
+    }
+    Ok(report)
+}
+
+fn probe(folder: &Path, progress: &mut Progress) -> Result<Probe, String> {
+    progress.say("measuring the bare disk");
+    let probe = Probe::measure(folder).map_err(|error| format!("{}: {error}", folder.display()));
+    progress.end();
+    probe
+}
+
+fn connections(
+    bench: &Bench,
+    target: &mut Target,
+    machine: &Machine,
+    progress: &mut Progress,
+) -> Result<Vec<Idle>, String> {
+    let count = bench.messages.unwrap_or(CONNECTIONS);
+    let protocols = match bench.protocol {
+        Some(protocol) => vec![protocol],
+        None => vec![Protocol::Amqp091, Protocol::Amqp10],
+    };
+    let mut all = Vec::new();
+    for (index, protocol) in protocols.into_iter().enumerate() {
+        if index > 0 && target.child.is_some() {
+            // What the first protocol's connections left in the allocator would hide the second's.
+            target.child = None;
+            *target = Target::new(bench)?;
+        }
+        let mut aim = target.aim(bench, machine);
+        all.push(match protocol {
+            Protocol::Amqp091 => idle::run::<Amqp091>(protocol, count, &mut aim, progress)?,
+            Protocol::Amqp10 => idle::run::<Amqp10>(protocol, count, &mut aim, progress)?,
+        });
+    }
+    Ok(all)
+}
+
+/// As many descriptors as the hard limit allows, for us and for the broker we start.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // It stays as it is where raising is not allowed; opening too many says so then.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}

@@ -1,0 +1,14 @@
+//! The load generator alone, for brokers that run already: what `leveret bench` does, without building the broker.
+
+use clap::Parser;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    bench: perf::Bench,
+}
+
+fn main() -> ExitCode {
+    perf::main(&Line::parse().bench)
+}

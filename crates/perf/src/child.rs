@@ -1,0 +1,185 @@
+//! A broker of our own: a child process on free ports with a temporary data folder, gone when the run is over.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// A broker that may take this long to start, seconds: an old machine making its first files.
+const START_SECONDS: u64 = 60;
+
+/// A broker that may take this long to stop, seconds; then it is killed.
+const STOP_SECONDS: u64 = 30;
+
+/// The running child.
+#[derive(Debug)]
+pub struct Broker {
+    child: Child,
+    folder: PathBuf,
+    keep: bool,
+    port: u16,
+}
+
+impl Broker {
+    /// Starts `binary server` with `settings` (`key=value` each) and its data in a new folder inside `parent`, and waits
+    /// until it serves.
+    ///
+    /// # Errors
+    /// It could not be started, ended at once, or did not serve in time; its last words are in the error.
+    pub fn start(binary: &Path, parent: &Path, settings: &[String], keep: bool) -> io::Result<Broker> {
+        let folder = parent.join(format!("leveret-bench-{}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        let mut command = Command::new(binary);
+        command.arg("server").arg("--data-dir").arg(&folder);
+        command.args(["--set", "listeners.tcp.default=127.0.0.1:0"]);
+        for setting in settings {
+            command.args(["--set", setting]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| {
+            io::Error::new(error.kind(), format!("{} could not be started: {error}", binary.display()))
+        })?;
+        let lines = gather_lines(&mut child);
+        let mut broker = Broker { child, folder, keep, port: 0 };
+        broker.port = broker.wait_until_it_serves(&lines)?;
+        Ok(broker)
+    }
+
+    fn wait_until_it_serves(&mut self, lines: &mpsc::Receiver<String>) -> io::Result<u16> {
+        let deadline = Instant::now() + Duration::from_secs(START_SECONDS);
+        let mut last_words: Vec<String> = Vec::new();
+        let mut port = None;
+        loop {
+            match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) => {
+                    port = port.or_else(|| listener_port(&line));
+                    if line.contains("Server startup complete") {
+                        return port
+                            .ok_or_else(|| io::Error::other("the broker did not name its TCP listener"));
+                    }
+                    last_words.push(line);
+                    if last_words.len() > 20 {
+                        last_words.remove(0);
+                    }
+                }
+                Err(why) => {
+                    let why = match why {
+                        mpsc::RecvTimeoutError::Timeout => "did not serve in time",
+                        mpsc::RecvTimeoutError::Disconnected => "ended while starting",
+                    };
+                    let text = format!("the broker {why}; it said:\n{}", last_words.join("\n"));
+                    return Err(io::Error::other(text));
+                }
+            }
+        }
+    }
+
+    /// The TCP port it listens on, on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its data folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether it ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    fn stop(&mut self) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+            && !self.has_ended()
+        {
+            // It cannot be another's process: the child was not waited for yet.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let deadline = Instant::now() + Duration::from_secs(STOP_SECONDS);
+        while !self.has_ended() {
+            if Instant::now() > deadline {
+                eprintln!("the broker did not stop within {STOP_SECONDS} s and was killed");
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.stop();
+        if self.keep {
+            eprintln!("the broker's data folder is {}", self.folder.display());
+        } else if let Err(error) = fs::remove_dir_all(&self.folder) {
+            eprintln!("the broker's data folder {} was not removed: {error}", self.folder.display());
+        }
+    }
+}
+
+/// Both output streams of the child, line by line. They are read for as long as the child lives, so that it never waits
+/// for a full pipe.
+fn gather_lines(child: &mut Child) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    let read = |stream: Box<dyn io::Read + Send>| {
+        let sender = sender.clone();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stream).lines() {
+                let Ok(line) = line else { return };
+                // Once it serves nobody listens, except for people who look for trouble.
+                if sender.send(line).is_err_and(|unheard| is_trouble(&unheard.0)) {
+                    eprintln!("broker: trouble in its log; run with --keep to read it");
+                }
+            }
+        });
+    };
+    if let Some(stdout) = child.stdout.take() {
+        read(Box::new(stdout));
+    }
+    if let Some(stderr) = child.stderr.take() {
+        read(Box::new(stderr));
+    }
+    receiver
+}
+
+fn is_trouble(line: &str) -> bool {
+    line.contains("[error]") || line.contains("panicked")
+}
+
+/// The port in a line like `started TCP listener on 127.0.0.1:5672`, whatever stands around it.
+fn listener_port(line: &str) -> Option<u16> {
+    let (_, address) = line.split_once("started TCP listener on ")?;
+    let address = address.split_ascii_whitespace().next()?;
+    address.rsplit_once(':')?.1.trim_end_matches('.').parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_is_found_in_the_log() {
+        let line = "2026-01-01 00:00:00.000000+00:00 [info] <0.1.0> started TCP listener on 127.0.0.1:43211";
+        assert_eq!(listener_port(line), Some(43_211));
+        assert_eq!(listener_port("started TCP listener on [::1]:5672 (default)"), Some(5672));
+        assert_eq!(listener_port("started TLS listener on 127.0.0.1:1"), None);
+    }
+
+    #[test]
+    fn a_broker_that_ends_is_an_error_with_its_last_words() {
+        let error = Broker::start(Path::new("/bin/echo"), &std::env::temp_dir(), &[], false).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("ended while starting") && text.contains("server --data-dir"), "{text}");
+    }
+}

@@ -1,0 +1,410 @@
+//! One run of a case: queues made, ends connected, started together, watched, counted.
+
+use crate::control::Control;
+use crate::end::{Consumer, End, Publisher, Role, latencies};
+use crate::meter::Meter;
+use crate::options::{Bench, Placement, Protocol};
+use crate::process::{Process, Usage};
+use crate::progress::Progress;
+use crate::run::{Figures, Latency, Resident};
+use crate::scenario::{Case, Spread};
+use crate::stamp::{Findings, Seen};
+use crate::uri::Uri;
+use crate::wire::amqp10::Amqp10;
+use crate::wire::amqp091::Amqp091;
+use crate::wire::{Purpose, Target, Wire};
+use crate::worker::{News, Worker};
+use std::net::TcpStream;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often memory is looked at, and the stop of a run that stands still is considered.
+const WATCH: Duration = Duration::from_millis(100);
+
+/// How long connecting and readying may take, all ends together.
+const READY: Duration = Duration::from_secs(120);
+
+/// Where a load goes.
+#[derive(Debug)]
+pub struct Aim<'a> {
+    /// The command line.
+    pub bench: &'a Bench,
+    /// The broker.
+    pub uri: &'a Uri,
+    /// The broker's process, where it is known.
+    pub process: Option<&'a mut Process>,
+    /// Connections to the broker so far wait in turn for its shards; so many shards has it.
+    pub shards: u32,
+}
+
+/// Which ends take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Both,
+    Publishers,
+    Consumers,
+}
+
+/// Runs `case` once; a backlog gives two sets of figures, one for building and one for draining.
+///
+/// # Errors
+/// In words for people: the broker could not be reached or ended the run. Broken promises are not errors but findings.
+pub fn run(case: &Case, aim: &mut Aim<'_>, progress: &mut Progress) -> Result<Vec<Figures>, String> {
+    let names = queue_names(case, aim.bench);
+    let exchange = format!("{}-copies", prefix(aim.bench));
+    let mut control = Control::open(aim.uri)?;
+    if aim.bench.queue.is_none() {
+        control.delete_queues(&names)?;
+    }
+    control.declare_queues(&names, case.queue_type)?;
+    if aim.bench.queue.is_some() {
+        control.purge_queues(&names)?;
+    }
+    if case.spread == Spread::Copy {
+        control.declare_fanout(&exchange)?;
+        control.bind_queues(&names, &exchange)?;
+    }
+    let parts: &[Part] = if case.is_backlog { &[Part::Publishers, Part::Consumers] } else { &[Part::Both] };
+    let mut figures = Vec::new();
+    let mut result = Ok(());
+    for &part in parts {
+        let phase = match case.protocol {
+            Protocol::Amqp091 => phase::<Amqp091>(case, part, &names, &exchange, aim, progress),
+            Protocol::Amqp10 => phase::<Amqp10>(case, part, &names, &exchange, aim, progress),
+        };
+        match phase {
+            Ok(phase) => figures.push(phase),
+            Err(why) => {
+                result = Err(why);
+                break;
+            }
+        }
+    }
+    if result.is_ok()
+        && let Some(last) = figures.last_mut()
+    {
+        last.findings.left_over = left_over(&mut control, &names)?;
+    }
+    if !aim.bench.keep {
+        control.delete_queues(&names)?;
+        if case.spread == Spread::Copy {
+            control.delete_exchange(&exchange)?;
+        }
+    }
+    control.close();
+    result.map(|()| figures)
+}
+
+fn prefix(bench: &Bench) -> &str {
+    bench.queue.as_deref().unwrap_or("leveret-bench")
+}
+
+fn queue_names(case: &Case, bench: &Bench) -> Vec<String> {
+    let prefix = prefix(bench);
+    match case.queues {
+        1 => vec![prefix.to_owned()],
+        queues => (0..queues).map(|queue| format!("{prefix}-{queue}")).collect(),
+    }
+}
+
+/// Messages that are still ready in the queues after everything was consumed and settled: there should be none.
+fn left_over(control: &mut Control, names: &[String]) -> Result<u64, String> {
+    // The last settlements may still be on their way, and some brokers count with a delay.
+    for _ in 0..50 {
+        let count = control.message_count(names)?;
+        if count == 0 {
+            return Ok(0);
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    control.message_count(names)
+}
+
+/// Opens sockets in the order in which a broker hands them to its shards.
+struct Doors<'a> {
+    uri: &'a Uri,
+    placement: Placement,
+    shards: u32,
+    /// Connections made since the control connection, that one included.
+    opened: u32,
+    fillers: Vec<TcpStream>,
+}
+
+impl Doors<'_> {
+    /// A socket that lands `shard` shards behind the control connection's, where that matters.
+    fn open(&mut self, shard: u32) -> Result<TcpStream, String> {
+        while self.placement != Placement::Any && self.opened % self.shards != shard % self.shards {
+            let filler = connect(self.uri)?;
+            self.fillers.push(filler);
+            self.opened += 1;
+        }
+        self.opened += 1;
+        let socket = connect(self.uri)?;
+        socket.set_nonblocking(true).map_err(|error| error.to_string())?;
+        Ok(socket)
+    }
+}
+
+/// A TCP connection to the broker.
+///
+/// # Errors
+/// In words for people.
+pub fn connect(uri: &Uri) -> Result<TcpStream, String> {
+    let socket = TcpStream::connect((uri.host.as_str(), uri.port))
+        .map_err(|error| format!("no connection to {}:{}: {error}", uri.host, uri.port))?;
+    socket.set_nodelay(true).map_err(|error| error.to_string())?;
+    Ok(socket)
+}
+
+/// Which queues consumer `consumer` of `case` consumes from.
+fn queues_of(case: &Case, consumer: u32) -> Vec<usize> {
+    if case.consumers <= case.queues {
+        (0..case.queues)
+            .filter(|queue| queue % case.consumers == consumer)
+            .map(|queue| queue as usize)
+            .collect()
+    } else {
+        vec![(consumer % case.queues) as usize]
+    }
+}
+
+fn quota_of(case: &Case, publisher: u32) -> u64 {
+    let publishers = u64::from(case.publishers);
+    case.messages / publishers + u64::from(u64::from(publisher) < case.messages % publishers)
+}
+
+fn phase<W: Wire>(
+    case: &Case,
+    part: Part,
+    names: &[String],
+    exchange: &str,
+    aim: &mut Aim<'_>,
+    progress: &mut Progress,
+) -> Result<Figures, String> {
+    let meter = Meter::new().map_err(|error| error.to_string())?;
+    let bench = aim.bench;
+    let mut doors = Doors {
+        uri: aim.uri,
+        placement: bench.placement,
+        shards: aim.shards,
+        opened: 1,
+        fillers: Vec::new(),
+    };
+    let worker = |is_publishing| Worker::<W> {
+        sockets: Vec::new(),
+        ends: Vec::new(),
+        is_publishing,
+        lead: case.lead,
+        due: if part == Part::Publishers { 0 } else { case.deliveries() },
+    };
+    let (mut publishing, mut consuming) = (worker(true), worker(false));
+    let with_control = u32::from(bench.placement == Placement::Spread);
+    if part != Part::Consumers {
+        for index in 0..case.publishers {
+            let socket = doors.open(with_control)?;
+            let targets = match case.spread {
+                Spread::Turn => names.iter().cloned().map(Target::Queue).collect(),
+                Spread::Copy => vec![Target::Exchange(exchange.to_owned())],
+            };
+            let is_confirmed = case.protocol == Protocol::Amqp10 || case.confirm_window > 0;
+            let purpose =
+                Purpose::Publish { targets, is_confirmed, is_durable: case.is_durable, size: case.size };
+            let rate = case.rate.map(|rate| rate as f64 / f64::from(case.publishers));
+            let window = u64::from(case.confirm_window);
+            let publisher = Publisher::new(index as u16, quota_of(case, index), window, is_confirmed, rate);
+            publishing
+                .ends
+                .push(End::new(W::new(meter.now(), aim.uri, purpose)?, Role::Publisher(Box::new(publisher))));
+            publishing.sockets.push(socket);
+        }
+    }
+    if part != Part::Publishers {
+        for index in 0..case.consumers {
+            let socket = doors.open(2 * with_control)?;
+            let queues = queues_of(case, index);
+            let purpose = Purpose::Consume {
+                queues: queues.iter().map(|&queue| names[queue].clone()).collect(),
+                credit: case.credit,
+            };
+            let seen = Seen::new(case.publishers as usize, names.len(), case.spread == Spread::Copy);
+            let consumer = Consumer::new(seen, queues, case.size as usize, u64::from(case.ack_every));
+            consuming
+                .ends
+                .push(End::new(W::new(meter.now(), aim.uri, purpose)?, Role::Consumer(Box::new(consumer))));
+            consuming.sockets.push(socket);
+        }
+    }
+    if bench.one_thread {
+        publishing.ends.append(&mut consuming.ends);
+        publishing.sockets.append(&mut consuming.sockets);
+    }
+    let workers: Vec<Worker<W>> =
+        [publishing, consuming].into_iter().filter(|worker| !worker.ends.is_empty()).collect();
+    let count = workers.len();
+    let (sender, news) = mpsc::channel();
+    thread::scope(|scope| {
+        let threads: Vec<_> = workers
+            .into_iter()
+            .map(|worker| {
+                let (meter, sender) = (&meter, sender.clone());
+                scope.spawn(move || worker.run(meter, &sender))
+            })
+            .collect();
+        drop(sender);
+        let watched = watch(&meter, &news, count, &mut doors.fillers, aim, progress);
+        meter.stop();
+        let mut ends = Vec::new();
+        for thread in threads {
+            ends.extend(thread.join().map_err(|_| "a client thread panicked".to_owned())?);
+        }
+        count_up(case, part, &meter, &ends, watched)
+    })
+}
+
+/// What [`watch`] saw of the run.
+struct Watched {
+    before: Option<Usage>,
+    after: Option<Usage>,
+    rss_peak: u64,
+    client_cpu_ns: u64,
+    failure: Option<String>,
+}
+
+/// Waits until all `workers` are ready, starts them, and watches until they are done.
+fn watch(
+    meter: &Meter,
+    news: &mpsc::Receiver<News>,
+    workers: usize,
+    fillers: &mut Vec<TcpStream>,
+    aim: &mut Aim<'_>,
+    progress: &mut Progress,
+) -> Watched {
+    let mut watched = Watched { before: None, after: None, rss_peak: 0, client_cpu_ns: 0, failure: None };
+    let deadline = Instant::now() + READY;
+    for _ in 0..workers {
+        match news.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(News::Ready) => {}
+            Ok(News::Failed(why)) => {
+                watched.failure = Some(why);
+                return watched;
+            }
+            Ok(News::Done { .. }) | Err(_) => {
+                watched.failure = Some("the connections were not ready in time".to_owned());
+                return watched;
+            }
+        }
+    }
+    fillers.clear();
+    let mut usage = || aim.process.as_deref_mut().and_then(|process| process.usage().ok());
+    watched.before = usage();
+    meter.go();
+    let stall = Duration::from_secs(u64::from(aim.bench.stall_seconds));
+    let mut moved_at = Instant::now();
+    let mut moved = 0;
+    let mut left = workers;
+    while left > 0 {
+        match news.recv_timeout(WATCH) {
+            Ok(News::Done { cpu_ns }) => {
+                watched.client_cpu_ns += cpu_ns;
+                left -= 1;
+            }
+            Ok(News::Failed(why)) => {
+                watched.failure = Some(why);
+                break;
+            }
+            Ok(News::Ready) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if left == 0 {
+            break;
+        }
+        let now_moved = meter.published.get() + meter.confirmed.get() + meter.consumed.get();
+        if now_moved != moved {
+            moved = now_moved;
+            moved_at = Instant::now();
+        } else if moved_at.elapsed() > stall {
+            watched.failure = Some(format!("nothing moved for {} s", stall.as_secs()));
+            break;
+        }
+        let usage = usage();
+        watched.rss_peak = watched.rss_peak.max(usage.map_or(0, |usage| usage.rss));
+        progress.show(meter, watched.before, usage);
+    }
+    watched.after = usage();
+    progress.end();
+    watched
+}
+
+/// Adds up what the ends counted.
+fn count_up<W: Wire>(
+    case: &Case,
+    part: Part,
+    meter: &Meter,
+    ends: &[End<W>],
+    watched: Watched,
+) -> Result<Figures, String> {
+    let (mut delivery, mut confirm) = (latencies(), latencies());
+    let mut published: Vec<u64> = (0..case.publishers).map(|index| quota_of(case, index)).collect();
+    let mut findings = Findings::default();
+    let mut refusal = None;
+    let mut seen: Option<Seen> = None;
+    for end in ends {
+        match &end.role {
+            Role::Publisher(publisher) => {
+                published[usize::from(publisher.index)] = publisher.published;
+                findings.refused += publisher.refused;
+                findings.unconfirmed += end.unconfirmed();
+                refusal = refusal.or_else(|| publisher.refusal.clone());
+                confirm.add(&publisher.latency).map_err(|error| error.to_string())?;
+            }
+            Role::Consumer(consumer) => {
+                delivery.add(&consumer.latency).map_err(|error| error.to_string())?;
+                let all = seen.get_or_insert_with(|| {
+                    let queues = case.queues as usize;
+                    Seen::new(case.publishers as usize, queues, case.spread == Spread::Copy)
+                });
+                all.merge(&consumer.seen);
+            }
+        }
+    }
+    if let Some(seen) = seen {
+        findings = findings.plus(seen.findings(&published));
+    }
+    let (before, after) = (watched.before, watched.after);
+    if let Some(why) = watched.failure {
+        return Err(format!(
+            "{why} (published {}, confirmed {}, delivered {} of {})",
+            meter.published.get(),
+            meter.confirmed.get(),
+            meter.consumed.get(),
+            if part == Part::Publishers { 0 } else { case.deliveries() },
+        ));
+    }
+    let consumed = meter.consumed.get();
+    let messages = meter.published.get().max(consumed);
+    Ok(Figures {
+        part: match part {
+            Part::Both => "",
+            Part::Publishers => "build",
+            Part::Consumers => "drain",
+        },
+        published: meter.published.get(),
+        confirmed: meter.confirmed.get(),
+        consumed,
+        publish_seconds: meter.publish_span_ns() as f64 / 1e9,
+        consume_seconds: meter.consume_span_ns() as f64 / 1e9,
+        body_bytes: case.size,
+        delivery: Latency::of(&delivery),
+        confirm: Latency::of(&confirm),
+        cpu: before.zip(after).map(|(before, after)| crate::run::Cpu::between(before, after, messages)),
+        resident: before.zip(after).map(|(before, after)| Resident {
+            before: before.rss,
+            peak: watched.rss_peak.max(after.rss).max(before.rss),
+            after: after.rss,
+        }),
+        client_ns_per_message: watched.client_cpu_ns as f64 / messages.max(1) as f64,
+        findings,
+        refusal,
+    })
+}

@@ -1,0 +1,154 @@
+//! The command line of `leveret bench`.
+
+use crate::scenario::Scenario;
+use crate::uri::Uri;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// A client protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// AMQP 0-9-1.
+    Amqp091,
+    /// AMQP 1.0.
+    Amqp10,
+}
+
+/// A queue type, as `x-queue-type` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueueType {
+    /// A classic queue.
+    Classic,
+    /// A quorum queue.
+    Quorum,
+}
+
+impl QueueType {
+    /// The value of `x-queue-type`.
+    pub fn name(self) -> &'static str {
+        match self {
+            QueueType::Classic => "classic",
+            QueueType::Quorum => "quorum",
+        }
+    }
+}
+
+/// Where the parties' connections land in a broker that hands them to its shards in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Placement {
+    /// As they come.
+    Any,
+    /// Publisher, queue and consumer on one shard: idle connections are opened in between.
+    Same,
+    /// Queue, publisher and consumer on successive shards.
+    Spread,
+}
+
+/// Puts a load on a broker and tells what it took.
+///
+/// Without --uri it starts a broker of its own on free ports and a temporary folder. Every message is checked: the exit
+/// code is 1 when one was lost, doubled or out of order.
+#[derive(Args, Clone, Debug)]
+pub struct Bench {
+    /// Which load.
+    pub scenario: Scenario,
+    /// The broker to aim at: amqp://user:password@host:port/vhost
+    #[arg(long)]
+    pub uri: Option<Uri>,
+    /// Process id of the broker (on this machine): adds its CPU time and memory
+    #[arg(long, requires = "uri")]
+    pub broker_pid: Option<u32>,
+    /// One more setting of the broker that is started, as for `leveret server`
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "uri")]
+    pub settings: Vec<String>,
+    /// The binary to start the broker from, instead of this one
+    #[arg(long, conflicts_with = "uri")]
+    pub broker_binary: Option<PathBuf>,
+    /// The folder in which the broker's temporary data folder is made, and which is probed; the system's temporary
+    /// folder where not given
+    #[arg(long)]
+    pub folder: Option<PathBuf>,
+    /// Messages to publish, over all publishers; connections to open in `connections`
+    #[arg(long, short = 'n')]
+    pub messages: Option<u64>,
+    /// Bytes of a body, at least 12; several values are measured one after the other
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(12..=64 << 20))]
+    pub size: Vec<u32>,
+    /// Messages a publisher may have unconfirmed; 0: publish without confirms (0-9-1), as much as the broker gives
+    /// credit for (1.0)
+    #[arg(long)]
+    pub confirm_window: Option<u32>,
+    /// AMQP 0-9-1: messages a consumer may have unacknowledged; 0: no bound
+    #[arg(long)]
+    pub prefetch: Option<u32>,
+    /// AMQP 1.0: credit of a consumer's link
+    #[arg(long)]
+    pub credit: Option<u32>,
+    /// Messages settled at a time
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub ack_every: Option<u32>,
+    /// Publishing connections; several values are measured one after the other
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub publishers: Vec<u32>,
+    /// Consuming connections
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub consumers: Option<u32>,
+    /// Queues; several values are measured one after the other
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub queues: Vec<u32>,
+    /// Messages published per second, over all publishers
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub rate: Option<u64>,
+    /// Messages the publishers may be ahead of the consumers; no bound where not given
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub lead: Option<u64>,
+    /// Protocol, in scenarios that do not name theirs
+    #[arg(long)]
+    pub protocol: Option<Protocol>,
+    /// Queue type, in scenarios that do not name theirs
+    #[arg(long)]
+    pub queue_type: Option<QueueType>,
+    /// Measure each case so often; the median by CPU per message (by rate where that is not known) is told
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Runs of each case in front, not counted
+    #[arg(long, default_value_t = 0)]
+    pub warmup_runs: u32,
+    /// Where the connections land
+    #[arg(long, value_enum, default_value_t = Placement::Any)]
+    pub placement: Placement,
+    /// Shards of the broker, for --placement; its default is one per processor
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub shards: Option<u32>,
+    /// Publish transient messages, not durable ones
+    #[arg(long)]
+    pub transient: bool,
+    /// Name of the queue (names of the queues begin so), instead of leveret-bench. A queue of that name that exists
+    /// with the same properties is used and purged
+    #[arg(long)]
+    pub queue: Option<String>,
+    /// Leave the queues, and the started broker's data folder, behind
+    #[arg(long)]
+    pub keep: bool,
+    /// One client thread for publishers and consumers together, instead of one each
+    #[arg(long)]
+    pub one_thread: bool,
+    /// Threads that hold the connections of `connections`
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub client_threads: u32,
+    /// Heartbeat asked for in `connections`, seconds
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=3600))]
+    pub heartbeat: u16,
+    /// Seconds the connections of `connections` are held idle
+    #[arg(long, default_value_t = 60)]
+    pub idle_seconds: u32,
+    /// A run without any progress for so many seconds is given up
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    pub stall_seconds: u32,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    pub json: bool,
+}

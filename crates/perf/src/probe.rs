@@ -1,0 +1,125 @@
+//! What the disk under a folder gives to anybody: sequential O_DIRECT writes into a file written before, each followed by
+//! fdatasync. The broker's durable rate is told as a share of it.
+
+use base::memory::BLOCK;
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fdatasync, open};
+use rustix::io::pwrite;
+use serde::Serialize;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Bytes of the probe's file.
+const FILE: u64 = 256 << 20;
+
+/// How long each size is tried.
+const TRY: Duration = Duration::from_millis(700);
+
+/// Write sizes tried, bytes; all multiples of [`BLOCK`].
+const SIZES: [usize; 5] = [4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
+
+/// What writes of one size reached.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Bytes of a write.
+    pub size: usize,
+    /// Median of write and flush together, microseconds.
+    pub p50_us: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+}
+
+/// What the disk reached.
+#[derive(Clone, Debug, Serialize)]
+pub struct Probe {
+    /// Whether the page cache was bypassed; false where the file system knows no O_DIRECT.
+    pub is_direct: bool,
+    /// By write size.
+    pub rows: Vec<Row>,
+}
+
+impl Probe {
+    /// Measures the disk under `folder` with a file that is removed again.
+    ///
+    /// # Errors
+    /// The file could not be made or written.
+    pub fn measure(folder: &Path) -> io::Result<Probe> {
+        let path = folder.join(format!("leveret-probe-{}", std::process::id()));
+        let result = measure_file(&path, FILE, TRY);
+        // It may not exist where opening it failed.
+        let _ = std::fs::remove_file(&path);
+        result
+    }
+
+    /// The best rate of any size, bytes per second.
+    pub fn bytes_per_second(&self) -> f64 {
+        self.rows.iter().map(|row| row.bytes_per_second).fold(0.0, f64::max)
+    }
+}
+
+fn measure_file(path: &Path, file_bytes: u64, each: Duration) -> io::Result<Probe> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let (file, is_direct) = match open(path, flags | OFlags::DIRECT, mode) {
+        Ok(file) => (file, true),
+        Err(rustix::io::Errno::INVAL) => (open(path, flags, mode)?, false),
+        Err(error) => return Err(error.into()),
+    };
+    let largest = *SIZES.last().unwrap_or(&BLOCK);
+    let mut buffer = base::Buffer::with_capacity(largest);
+    let mut random = base::Random::new(1);
+    random.fill(buffer.extend_zeroed(largest));
+    // Written, not only allocated: the first write to an allocated block changes the file system's own books.
+    match fallocate(&file, FallocateFlags::empty(), 0, file_bytes) {
+        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let mut at = 0;
+    while at < file_bytes {
+        write_whole(&file, buffer.bytes(), at)?;
+        at += largest as u64;
+    }
+    fdatasync(&file)?;
+    let mut rows = Vec::new();
+    for size in SIZES {
+        let start = Instant::now();
+        let mut laps = Vec::new();
+        let mut at = 0;
+        while start.elapsed() < each {
+            let lap = Instant::now();
+            write_whole(&file, &buffer.bytes()[..size], at)?;
+            fdatasync(&file)?;
+            laps.push(lap.elapsed());
+            at = if at + 2 * size as u64 > file_bytes { 0 } else { at + size as u64 };
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        laps.sort_unstable();
+        let p50_us = laps[laps.len() / 2].as_secs_f64() * 1e6;
+        rows.push(Row { size, p50_us, bytes_per_second: (laps.len() * size) as f64 / seconds });
+    }
+    Ok(Probe { is_direct, rows })
+}
+
+fn write_whole(file: &rustix::fd::OwnedFd, bytes: &[u8], at: u64) -> io::Result<()> {
+    // A short write to a regular file means the disk is full or worse: not a speed to report.
+    let count = pwrite(file, bytes, at)?;
+    if count != bytes.len() {
+        return Err(io::Error::other("the disk took only a part of a write"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_size_gets_a_row() {
+        let path = std::env::temp_dir().join(format!("leveret-probe-test-{}", std::process::id()));
+        let probe = measure_file(&path, 16 << 20, Duration::from_millis(5)).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(probe.rows.len(), SIZES.len());
+        assert!(probe.rows.iter().all(|row| row.p50_us > 0.0 && row.bytes_per_second > 0.0), "{probe:?}");
+        assert!(probe.bytes_per_second() >= probe.rows[0].bytes_per_second);
+    }
+}

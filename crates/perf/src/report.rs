@@ -1,0 +1,241 @@
+//! What a measurement found: a table for people, one JSON object for programs.
+
+use crate::idle::Idle;
+use crate::machine::Machine;
+use crate::options::Placement;
+use crate::probe::Probe;
+use crate::run::{Figures, Latency, median};
+use crate::scenario::Case;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Everything one call of the load generator measured.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The scenario's name.
+    pub scenario: String,
+    /// What was loaded: the address, or that it was a broker of its own.
+    pub broker: String,
+    /// Where the connections landed.
+    pub placement: Placement,
+    /// The machine.
+    pub machine: Machine,
+    /// Why the figures deserve doubt.
+    pub warnings: Vec<String>,
+    /// What the bare disk gives, where it was asked for.
+    pub probe: Option<Probe>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// The figures of idle connections.
+    pub idle: Vec<Idle>,
+}
+
+/// One case, or one part of it, with all its runs.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    /// What tells it from the others.
+    pub label: String,
+    /// The load.
+    pub case: Case,
+    /// The run in the middle.
+    pub median: Figures,
+    /// All that count, in their order.
+    pub runs: Vec<Figures>,
+}
+
+impl Row {
+    /// A row of `runs` of one part of `case`; at least one run.
+    pub fn new(case: &Case, runs: Vec<Figures>) -> Row {
+        let median = median(&runs).clone();
+        let part = median.part;
+        let label = if part.is_empty() { case.label.clone() } else { format!("{}, {part}", case.label) };
+        Row { label, case: case.clone(), median, runs }
+    }
+}
+
+impl Report {
+    /// Whether any promise was broken in any run.
+    pub fn is_violation(&self) -> bool {
+        let is_broken = |row: &Row| row.runs.iter().any(|run| run.findings.is_violation());
+        self.rows.iter().any(is_broken) || self.idle.iter().any(|idle| idle.dropped > 0)
+    }
+
+    /// One JSON object.
+    ///
+    /// # Errors
+    /// A figure is no JSON number.
+    pub fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
+    }
+
+    /// The table with what stands around it.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let [one, five, fifteen] = self.machine.load_average;
+        let machine = &self.machine;
+        let _ = writeln!(text, "scenario   {}", self.scenario);
+        let _ = writeln!(text, "broker     {}", self.broker);
+        let _ = writeln!(
+            text,
+            "machine    {} x {}, Linux {}",
+            machine.processors, machine.processor, machine.kernel
+        );
+        let _ = writeln!(text, "load       {one:.2} {five:.2} {fifteen:.2}");
+        for warning in &self.warnings {
+            let _ = writeln!(text, "warning    {warning}");
+        }
+        if let Some(probe) = &self.probe {
+            self.write_probe(probe, &mut text);
+        }
+        if !self.rows.is_empty() {
+            text.push('\n');
+            text.push_str(&table(
+                &self.header(),
+                &self.rows.iter().map(|row| self.line(row)).collect::<Vec<_>>(),
+            ));
+        }
+        for idle in &self.idle {
+            text.push('\n');
+            text.push_str(&idle.text());
+        }
+        for row in &self.rows {
+            for (index, run) in row.runs.iter().enumerate().filter(|(_, run)| run.findings.is_violation()) {
+                let found = serde_json::to_string(&run.findings).unwrap_or_default();
+                let _ = writeln!(text, "VIOLATED   {}, run {}: {found}", row.label, index + 1);
+                if let Some(refusal) = &run.refusal {
+                    let _ = writeln!(text, "           the broker said: {refusal}");
+                }
+            }
+        }
+        text
+    }
+
+    fn write_probe(&self, probe: &Probe, text: &mut String) {
+        let how = if probe.is_direct { "O_DIRECT" } else { "buffered (no O_DIRECT here)" };
+        let rows: Vec<String> = probe
+            .rows
+            .iter()
+            .map(|row| {
+                let size = row.size >> 10;
+                format!("{size} KiB {:.0} us {:.0} MB/s", row.p50_us, row.bytes_per_second / 1e6)
+            })
+            .collect();
+        let _ = writeln!(text, "disk       {how} + fdatasync: {}", rows.join(", "));
+    }
+
+    fn header(&self) -> Vec<&'static str> {
+        let mut header = vec!["case", "in/s", "out/s", "MB/s"];
+        if self.probe.is_some() {
+            header.push("of disk");
+        }
+        header.extend(["latency us p50", "p99", "p99.9", "confirm us p50", "p99", "CPU ns/msg", "user"]);
+        header.extend(["runs", "RSS MB", "peak", "client ns/msg"]);
+        header
+    }
+
+    fn line(&self, row: &Row) -> Vec<String> {
+        let figures = &row.median;
+        let mut line = vec![
+            row.label.clone(),
+            count(figures.in_per_second()),
+            count(figures.out_per_second()),
+            format!("{:.1}", figures.bytes_per_second() / 1e6),
+        ];
+        if let Some(probe) = &self.probe {
+            line.push(format!("{:.0} %", 100.0 * figures.bytes_per_second() / probe.bytes_per_second()));
+        }
+        let of = |latency: &Option<Latency>, which: fn(&Latency) -> u64| match latency {
+            Some(latency) => which(latency).to_string(),
+            None => "-".to_owned(),
+        };
+        line.push(of(&figures.delivery, |latency| latency.p50_us));
+        line.push(of(&figures.delivery, |latency| latency.p99_us));
+        line.push(of(&figures.delivery, |latency| latency.p999_us));
+        line.push(of(&figures.confirm, |latency| latency.p50_us));
+        line.push(of(&figures.confirm, |latency| latency.p99_us));
+        match figures.cpu {
+            Some(cpu) => {
+                line.push(format!("{:.0}", cpu.ns_per_message));
+                line.push(format!("{:.0} %", cpu.user_share * 100.0));
+            }
+            None => line.extend(["-".to_owned(), "-".to_owned()]),
+        }
+        line.push(spread(&row.runs));
+        match figures.resident {
+            Some(resident) => {
+                line.push((resident.after >> 20).to_string());
+                line.push((resident.peak >> 20).to_string());
+            }
+            None => line.extend(["-".to_owned(), "-".to_owned()]),
+        }
+        line.push(format!("{:.0}", figures.client_ns_per_message));
+        line
+    }
+}
+
+/// How many runs, and between which bounds their CPU per message lay.
+fn spread(runs: &[Figures]) -> String {
+    let cpu = runs.iter().filter_map(|run| run.cpu).map(|cpu| cpu.ns_per_message);
+    let (least, most) = cpu.fold((f64::MAX, 0.0f64), |(least, most), ns| (least.min(ns), most.max(ns)));
+    match runs.len() {
+        1 => "1".to_owned(),
+        count if least > most => count.to_string(),
+        count => format!("{count}: {least:.0}-{most:.0}"),
+    }
+}
+
+/// A whole number with commas.
+fn count(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Columns under each other, the first to the left, the others to the right.
+pub fn table(header: &[&str], lines: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = lines.iter().filter_map(|line| line.get(column)).map(String::len);
+        cells.max().unwrap_or(0).max(header[column].len())
+    };
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let mut text = String::new();
+    let mut write = |cells: Vec<&str>| {
+        for (column, cell) in cells.iter().enumerate() {
+            let width = widths[column];
+            let _ = match column {
+                0 => write!(text, "{cell:<width$}"),
+                _ => write!(text, "  {cell:>width$}"),
+            };
+        }
+        text.push('\n');
+    };
+    write(header.to_vec());
+    for line in lines {
+        write(line.iter().map(String::as_str).collect());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, text) in [(0.0, "0"), (999.4, "999"), (1000.0, "1,000"), (12_345_678.0, "12,345,678")] {
+            assert_eq!(count(number), text);
+        }
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let text = table(&["case", "n"], &[vec!["a".to_owned(), "12".to_owned()]]);
+        assert_eq!(text, "case   n\na     12\n");
+    }
+}

@@ -1,0 +1,181 @@
+//! The figures of one run, and which of several runs speaks for all.
+
+use crate::process::Usage;
+use crate::stamp::Findings;
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// A distribution of latencies, microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Latency {
+    /// Half were faster.
+    pub p50_us: u64,
+    /// 99 % were faster.
+    pub p99_us: u64,
+    /// 99.9 % were faster.
+    pub p999_us: u64,
+    /// The slowest.
+    pub max_us: u64,
+}
+
+impl Latency {
+    /// The distribution in `histogram`; `None` where nothing was recorded.
+    pub fn of(histogram: &Histogram<u64>) -> Option<Latency> {
+        (!histogram.is_empty()).then(|| Latency {
+            p50_us: histogram.value_at_quantile(0.5),
+            p99_us: histogram.value_at_quantile(0.99),
+            p999_us: histogram.value_at_quantile(0.999),
+            max_us: histogram.max(),
+        })
+    }
+}
+
+/// CPU time of the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Cpu {
+    /// Nanoseconds per message (per delivery where messages are copied).
+    pub ns_per_message: f64,
+    /// The part of it that was user time, 0 to 1; exact to some 10 ms of the run.
+    pub user_share: f64,
+    /// All of it, nanoseconds.
+    pub total_ns: u64,
+}
+
+impl Cpu {
+    /// What was used between two looks, over `messages`.
+    pub fn between(before: Usage, after: Usage, messages: u64) -> Cpu {
+        let total_ns = after.cpu_ns.saturating_sub(before.cpu_ns);
+        let user = after.user_ticks.saturating_sub(before.user_ticks) as f64;
+        let system = after.system_ticks.saturating_sub(before.system_ticks) as f64;
+        Cpu {
+            ns_per_message: total_ns as f64 / messages.max(1) as f64,
+            user_share: if user + system > 0.0 { user / (user + system) } else { 0.0 },
+            total_ns,
+        }
+    }
+}
+
+/// Resident memory of the broker, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Resident {
+    /// Before the first message, with the connections there.
+    pub before: u64,
+    /// The most that was seen, looking ten times a second.
+    pub peak: u64,
+    /// After the last message.
+    pub after: u64,
+}
+
+/// What one run of a case gave.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    /// Which part of the case, where it has several.
+    pub part: &'static str,
+    /// Messages published.
+    pub published: u64,
+    /// Messages confirmed.
+    pub confirmed: u64,
+    /// Messages delivered.
+    pub consumed: u64,
+    /// From the first publish to the last confirm.
+    pub publish_seconds: f64,
+    /// From the first publish to the last delivery; in a drain, from the first delivery.
+    pub consume_seconds: f64,
+    /// Bytes of a body.
+    pub body_bytes: u32,
+    /// From the publisher's write to the consumer's read.
+    pub delivery: Option<Latency>,
+    /// From the publisher's write to the reading of the confirm.
+    pub confirm: Option<Latency>,
+    /// The broker's CPU time, where its process is known.
+    pub cpu: Option<Cpu>,
+    /// The broker's memory, where its process is known.
+    pub resident: Option<Resident>,
+    /// CPU time of the load generator's threads, nanoseconds per message.
+    pub client_ns_per_message: f64,
+    /// Broken promises.
+    pub findings: Findings,
+    /// The first reason the broker gave for refusing a message.
+    pub refusal: Option<String>,
+}
+
+fn rate(count: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+}
+
+impl Figures {
+    /// Messages published per second.
+    pub fn in_per_second(&self) -> f64 {
+        rate(self.published, self.publish_seconds)
+    }
+
+    /// Messages delivered per second.
+    pub fn out_per_second(&self) -> f64 {
+        rate(self.consumed, self.consume_seconds)
+    }
+
+    /// Body bytes per second in the direction that has messages; the consumer's where both have.
+    pub fn bytes_per_second(&self) -> f64 {
+        let messages = if self.consumed > 0 { self.out_per_second() } else { self.in_per_second() };
+        messages * f64::from(self.body_bytes)
+    }
+
+    /// What runs are ordered by: CPU per message, or time per message where that is not known.
+    fn cost(&self) -> f64 {
+        let seconds = self.publish_seconds.max(self.consume_seconds);
+        self.cpu.map_or(seconds / self.published.max(self.consumed).max(1) as f64, |cpu| cpu.ns_per_message)
+    }
+}
+
+/// The run in the middle, by cost; of an even number the dearer of the two. Panics where there are no runs.
+pub fn median(runs: &[Figures]) -> &Figures {
+    let mut sorted: Vec<&Figures> = runs.iter().collect();
+    sorted.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
+    sorted[sorted.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(cpu: Option<f64>, seconds: f64) -> Figures {
+        Figures {
+            part: "",
+            published: 1000,
+            confirmed: 1000,
+            consumed: 1000,
+            publish_seconds: seconds,
+            consume_seconds: seconds,
+            body_bytes: 12,
+            delivery: None,
+            confirm: None,
+            cpu: cpu.map(|ns| Cpu { ns_per_message: ns, user_share: 0.5, total_ns: 0 }),
+            resident: None,
+            client_ns_per_message: 0.0,
+            findings: Findings::default(),
+            refusal: None,
+        }
+    }
+
+    #[test]
+    fn the_middle_run_speaks() {
+        let runs = [900.0, 500.0, 700.0].map(|ns| figures(Some(ns), 1.0));
+        assert_eq!(median(&runs).cpu.unwrap().ns_per_message, 700.0);
+        let runs = [3.0, 1.0, 2.0, 4.0].map(|seconds| figures(None, seconds));
+        assert_eq!(median(&runs).publish_seconds, 3.0);
+    }
+
+    #[test]
+    fn rates() {
+        let figures = figures(None, 0.5);
+        assert_eq!((figures.in_per_second(), figures.bytes_per_second()), (2000.0, 24_000.0));
+        assert_eq!(rate(5, 0.0), 0.0);
+    }
+
+    #[test]
+    fn cpu_is_told_per_message() {
+        let usage = |cpu_ns, user_ticks, system_ticks| Usage { cpu_ns, user_ticks, system_ticks, rss: 0 };
+        let cpu = Cpu::between(usage(1000, 10, 10), usage(5000, 13, 11), 4);
+        assert_eq!((cpu.ns_per_message, cpu.user_share), (1000.0, 0.75));
+    }
+}

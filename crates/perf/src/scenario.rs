@@ -1,0 +1,377 @@
+//! The scenarios: each names the cases it measures, one row of the table per case.
+//!
+//! The loads of record stand in DESIGN.md section 5; what the command line gives replaces a scenario's own value.
+
+use crate::options::{Bench, Protocol, QueueType};
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// A named load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[value(rename_all = "kebab-case")]
+pub enum Scenario {
+    /// AMQP 1.0, classic queue: 1 M durable 12-byte messages, credit 200
+    ClassicAmqp10,
+    /// AMQP 0-9-1, classic queue: persistent, mandatory, confirm window 192, prefetch and multi-ack 200
+    ClassicAmqp091,
+    /// AMQP 1.0, quorum queue: credit 5000
+    QuorumAmqp10,
+    /// AMQP 0-9-1, quorum queue: confirm window 3000, prefetch and multi-ack 5000
+    QuorumAmqp091,
+    /// Idle connections with two sessions or channels each: opens per second, memory of each, how many dropped
+    Connections,
+    /// Bodies of 256 bytes to 64 KiB, ack batches of 80, backlog 100, beside transient messages and the bare disk
+    FsyncBound,
+    /// One exchange to 1, 10 and 100 queues
+    FanOut,
+    /// 10,000 queues in turn
+    ManyQueues,
+    /// 5,000 messages a second, each protocol and queue type
+    Trickle,
+    /// A backlog is built, then drained: one queue, and spread over 1,000
+    Backlog,
+}
+
+/// How messages find the queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Spread {
+    /// Each message to one queue, in turn.
+    Turn,
+    /// Each message to every queue, through a fanout exchange.
+    Copy,
+}
+
+/// One measured load: one row of the table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Case {
+    /// What tells it from the scenario's other cases.
+    pub label: String,
+    /// Both sides' protocol.
+    pub protocol: Protocol,
+    /// The queues' type.
+    pub queue_type: QueueType,
+    /// Messages published, over all publishers.
+    pub messages: u64,
+    /// Bytes of a body.
+    pub size: u32,
+    /// Whether messages are durable.
+    pub is_durable: bool,
+    /// Unconfirmed messages a publisher may have; 0: see [`Bench::confirm_window`].
+    pub confirm_window: u32,
+    /// Prefetch or link credit.
+    pub credit: u32,
+    /// Messages settled at a time.
+    pub ack_every: u32,
+    /// Publishing connections.
+    pub publishers: u32,
+    /// Consuming connections, each consuming from all queues (one of `queues` each in turn where there are more).
+    pub consumers: u32,
+    /// Queues.
+    pub queues: u32,
+    /// How messages find them.
+    pub spread: Spread,
+    /// Messages per second over all publishers.
+    pub rate: Option<u64>,
+    /// How far publishers may be ahead of the consumers, messages.
+    pub lead: Option<u64>,
+    /// Whether all is published before anything is consumed.
+    pub is_backlog: bool,
+}
+
+impl Case {
+    /// Deliveries that are due once everything was published.
+    pub fn deliveries(&self) -> u64 {
+        match self.spread {
+            Spread::Turn => self.messages,
+            Spread::Copy => self.messages * u64::from(self.queues),
+        }
+    }
+}
+
+const MILLION: u64 = 1_000_000;
+
+/// The load that the classic scenarios share; the others say what differs.
+fn base(protocol: Protocol, queue_type: QueueType) -> Case {
+    let is_quorum = queue_type == QueueType::Quorum;
+    let confirm_window = match (protocol, is_quorum) {
+        (Protocol::Amqp091, false) => 192,
+        (Protocol::Amqp091, true) => 3000,
+        (Protocol::Amqp10, _) => 0,
+    };
+    let credit = if is_quorum { 5000 } else { 200 };
+    // A 1.0 client renews its credit when half of it is used, and settles what came with the same write.
+    let ack_every = match protocol {
+        Protocol::Amqp091 => credit,
+        Protocol::Amqp10 => credit / 2,
+    };
+    Case {
+        label: String::new(),
+        protocol,
+        queue_type,
+        messages: MILLION,
+        size: 12,
+        is_durable: true,
+        confirm_window,
+        credit,
+        ack_every,
+        publishers: 1,
+        consumers: 1,
+        queues: 1,
+        spread: Spread::Turn,
+        rate: None,
+        lead: None,
+        is_backlog: false,
+    }
+}
+
+impl Scenario {
+    /// The name on the command line.
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// Protocol and queue type where the name says them.
+    fn fixed(self) -> Option<(Protocol, QueueType)> {
+        match self {
+            Scenario::ClassicAmqp10 => Some((Protocol::Amqp10, QueueType::Classic)),
+            Scenario::ClassicAmqp091 => Some((Protocol::Amqp091, QueueType::Classic)),
+            Scenario::QuorumAmqp10 => Some((Protocol::Amqp10, QueueType::Quorum)),
+            Scenario::QuorumAmqp091 => Some((Protocol::Amqp091, QueueType::Quorum)),
+            _ => None,
+        }
+    }
+
+    /// The cases to measure under `bench`'s options; none for [`Scenario::Connections`], which moves no messages.
+    ///
+    /// # Errors
+    /// In words for people: options that contradict each other or the scenario.
+    pub fn cases(self, bench: &Bench) -> Result<Vec<Case>, String> {
+        if self.fixed().is_some() && (bench.protocol.is_some() || bench.queue_type.is_some()) {
+            return Err(format!("{} names its protocol and queue type itself", self.name()));
+        }
+        let protocols = match (self.fixed(), bench.protocol) {
+            (Some((protocol, _)), _) | (None, Some(protocol)) => vec![protocol],
+            (None, None) if self == Scenario::Trickle => vec![Protocol::Amqp091, Protocol::Amqp10],
+            (None, None) => vec![Protocol::Amqp091],
+        };
+        let queue_types = match (self.fixed(), bench.queue_type) {
+            (Some((_, queue_type)), _) | (None, Some(queue_type)) => vec![queue_type],
+            (None, None) if self == Scenario::Trickle => vec![QueueType::Classic, QueueType::Quorum],
+            (None, None) => vec![QueueType::Classic],
+        };
+        let mut cases = Vec::new();
+        for &protocol in &protocols {
+            for &queue_type in &queue_types {
+                self.add_cases(bench, base(protocol, queue_type), &mut cases);
+            }
+        }
+        for case in &mut cases {
+            case.is_durable &= !bench.transient;
+            check(case)?;
+            case.label = label(case);
+        }
+        Ok(cases)
+    }
+
+    /// The cases of one protocol and queue type.
+    fn add_cases(self, bench: &Bench, base: Case, cases: &mut Vec<Case>) {
+        let (sizes, publishers, queues): (&[u32], &[u32], &[u32]) = match self {
+            Scenario::FsyncBound => (&[256, 1024, 4096, 16 << 10, 64 << 10], &[1, 4], &[1]),
+            Scenario::FanOut => (&[12], &[1], &[1, 10, 100]),
+            Scenario::ManyQueues => (&[12], &[1], &[10_000]),
+            Scenario::Backlog => (&[12], &[1], &[1, 1000]),
+            _ => (&[12], &[1], &[1]),
+        };
+        let or = |given: &[u32], own: &[u32]| if given.is_empty() { own.to_vec() } else { given.to_vec() };
+        for size in or(&bench.size, sizes) {
+            for publishers in or(&bench.publishers, publishers) {
+                for queues in or(&bench.queues, queues) {
+                    let case = Case { size, publishers, queues, ..base.clone() };
+                    self.add_case(bench, case, cases);
+                }
+            }
+        }
+    }
+
+    fn add_case(self, bench: &Bench, mut case: Case, cases: &mut Vec<Case>) {
+        match self {
+            Scenario::FsyncBound => {
+                // So many bytes that a row takes about a second on a fast disk.
+                case.messages = ((1 << 30) / u64::from(case.size + 2048)).clamp(10_000, 300_000);
+                case.ack_every = 80;
+                case.credit = 100;
+                case.confirm_window = 100;
+                case.consumers = case.publishers;
+            }
+            Scenario::FanOut => {
+                case.spread = Spread::Copy;
+                case.messages = MILLION / u64::from(case.queues).clamp(1, 100);
+            }
+            // A prefetch counts per consumer, and there is one on every queue.
+            Scenario::ManyQueues => case.confirm_window = case.confirm_window.max(3000),
+            Scenario::Trickle => {
+                case.rate = Some(5000);
+                case.messages = 50_000;
+                case.ack_every = 1;
+            }
+            Scenario::Backlog => {
+                case.is_backlog = true;
+                case.confirm_window = case.confirm_window.max(3000);
+                case.credit = 5000;
+                case.ack_every = 2500;
+            }
+            _ => {}
+        }
+        case.messages = bench.messages.unwrap_or(case.messages);
+        case.confirm_window = bench.confirm_window.unwrap_or(case.confirm_window);
+        case.consumers = bench.consumers.unwrap_or(case.consumers);
+        case.rate = bench.rate.or(case.rate);
+        case.lead = bench.lead.or(case.lead);
+        let credit = match case.protocol {
+            Protocol::Amqp091 => bench.prefetch,
+            Protocol::Amqp10 => bench.credit,
+        };
+        if let Some(credit) = credit {
+            case.credit = credit;
+            // Keep to what the broker will give out, unless the command line says otherwise too.
+            let most = if case.protocol == Protocol::Amqp10 { credit.div_ceil(2) } else { credit };
+            if most > 0 {
+                case.ack_every = case.ack_every.min(most);
+            }
+        }
+        case.ack_every = bench.ack_every.unwrap_or(case.ack_every);
+        let has_transient_twin = self == Scenario::FsyncBound && !bench.transient;
+        let twin = has_transient_twin.then(|| Case { is_durable: false, ..case.clone() });
+        cases.push(case);
+        cases.extend(twin);
+    }
+}
+
+fn check(case: &Case) -> Result<(), String> {
+    if case.messages == 0 {
+        return Err("no messages to publish".to_owned());
+    }
+    if case.credit > 0 && case.ack_every > case.credit {
+        return Err(format!(
+            "settling every {} messages with only {} granted would wait for ever",
+            case.ack_every, case.credit
+        ));
+    }
+    if case.protocol == Protocol::Amqp10 && case.credit == 0 {
+        return Err("an AMQP 1.0 consumer needs credit".to_owned());
+    }
+    if case.protocol == Protocol::Amqp091 && case.credit > u32::from(u16::MAX) {
+        return Err(format!("a prefetch of {} does not fit AMQP 0-9-1's 16 bits", case.credit));
+    }
+    if case.lead.is_some() && case.is_backlog {
+        return Err("a bounded lead builds no backlog".to_owned());
+    }
+    if case.lead.is_some_and(|lead| lead < u64::from(case.ack_every)) {
+        return Err("a lead smaller than what is settled at a time would wait for ever".to_owned());
+    }
+    Ok(())
+}
+
+/// What tells a case from its neighbours.
+fn label(case: &Case) -> String {
+    let protocol = match case.protocol {
+        Protocol::Amqp091 => "0-9-1",
+        Protocol::Amqp10 => "1.0",
+    };
+    let mut label = format!("{protocol} {} {} B", case.queue_type.name(), case.size);
+    if !case.is_durable {
+        label.push_str(" transient");
+    }
+    if case.publishers > 1 || case.consumers > 1 {
+        label.push_str(&format!(", {} to {}", case.publishers, case.consumers));
+    }
+    if case.queues > 1 {
+        let how = if case.spread == Spread::Copy { "copied to" } else { "over" };
+        label.push_str(&format!(", {how} {} queues", case.queues));
+    }
+    if let Some(rate) = case.rate {
+        label.push_str(&format!(", {rate}/s"));
+    }
+    label
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Args, Command, FromArgMatches};
+
+    fn bench(line: &str) -> Bench {
+        let command = Bench::augment_args(Command::new("bench"));
+        let matches = command.try_get_matches_from(line.split(' ')).unwrap();
+        Bench::from_arg_matches(&matches).unwrap()
+    }
+
+    fn cases(line: &str) -> Result<Vec<Case>, String> {
+        let bench = bench(line);
+        bench.scenario.cases(&bench)
+    }
+
+    #[test]
+    fn the_published_loads() {
+        let of = |name: &str| {
+            let case = cases(&format!("bench {name}")).unwrap().remove(0);
+            (case.messages, case.size, case.confirm_window, case.credit, case.ack_every, case.is_durable)
+        };
+        assert_eq!(of("classic-amqp091"), (1_000_000, 12, 192, 200, 200, true));
+        assert_eq!(of("quorum-amqp091"), (1_000_000, 12, 3000, 5000, 5000, true));
+        assert_eq!(of("classic-amqp10"), (1_000_000, 12, 0, 200, 100, true));
+        assert_eq!(of("quorum-amqp10"), (1_000_000, 12, 0, 5000, 2500, true));
+    }
+
+    #[test]
+    fn how_many_rows_each_has() {
+        for (line, rows) in [
+            ("bench classic-amqp10", 1),
+            ("bench fan-out", 3),
+            ("bench many-queues", 1),
+            ("bench trickle", 4),
+            ("bench trickle --protocol amqp10", 2),
+            ("bench fsync-bound", 20),
+            ("bench fsync-bound --transient", 10),
+            ("bench fsync-bound --size 65536 --publishers 1,8", 4),
+            ("bench backlog", 2),
+        ] {
+            assert_eq!(cases(line).unwrap().len(), rows, "{line}");
+        }
+    }
+
+    #[test]
+    fn labels_differ() {
+        for name in ["fan-out", "trickle", "fsync-bound", "backlog"] {
+            let mut labels: Vec<_> =
+                cases(&format!("bench {name}")).unwrap().into_iter().map(|case| case.label).collect();
+            let rows = labels.len();
+            labels.sort();
+            labels.dedup();
+            assert_eq!(labels.len(), rows, "{name}");
+        }
+    }
+
+    #[test]
+    fn contradictions_are_told() {
+        for line in [
+            "bench classic-amqp10 --protocol amqp091",
+            "bench classic-amqp091 --prefetch 100 --ack-every 101",
+            "bench classic-amqp10 --credit 0",
+            "bench classic-amqp091 --prefetch 70000",
+            "bench classic-amqp091 --messages 0",
+            "bench classic-amqp091 --lead 10",
+            "bench backlog --lead 10000",
+        ] {
+            assert!(cases(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_smaller_grant_settles_more_often() {
+        assert_eq!(cases("bench classic-amqp091 --prefetch 50").unwrap()[0].ack_every, 50);
+        assert_eq!(cases("bench classic-amqp10 --credit 50").unwrap()[0].ack_every, 25);
+    }
+}

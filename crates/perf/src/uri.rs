@@ -1,0 +1,111 @@
+//! Where the broker is and who we are there: `amqp://user:password@host:port/vhost`, as RabbitMQ's clients write it.
+
+use std::str::FromStr;
+
+/// A broker's address with the login.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uri {
+    /// Name or address, without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// User name.
+    pub user: String,
+    /// Password.
+    pub password: String,
+    /// Virtual host.
+    pub vhost: String,
+}
+
+impl Uri {
+    /// The default login at a port of this machine.
+    pub fn local(port: u16) -> Uri {
+        Uri {
+            host: "127.0.0.1".to_owned(),
+            port,
+            user: "guest".to_owned(),
+            password: "guest".to_owned(),
+            vhost: "/".to_owned(),
+        }
+    }
+}
+
+impl FromStr for Uri {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Uri, String> {
+        let rest = text.strip_prefix("amqp://").ok_or("an AMQP address begins with amqp://")?;
+        let (authority, vhost) = match rest.split_once('/') {
+            // An empty path names the empty vhost by the letter of the scheme; nobody means it.
+            Some((authority, vhost)) if !vhost.is_empty() => (authority, decode(vhost)?),
+            Some((authority, _)) => (authority, "/".to_owned()),
+            None => (rest, "/".to_owned()),
+        };
+        let (login, address) = authority.rsplit_once('@').unwrap_or(("guest:guest", authority));
+        let (user, password) = login.split_once(':').unwrap_or((login, ""));
+        let bracketed = address.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        let (host, port) = match bracketed {
+            Some((host, "")) => (host, None),
+            Some((host, port)) => (host, Some(port.strip_prefix(':').ok_or("a port follows a colon")?)),
+            None => address.rsplit_once(':').map_or((address, None), |(host, port)| (host, Some(port))),
+        };
+        let port = match port {
+            Some(port) => port.parse().map_err(|_| format!("{port} is not a port"))?,
+            None => 5672,
+        };
+        if host.is_empty() {
+            return Err("no host is named".to_owned());
+        }
+        Ok(Uri { host: host.to_owned(), port, user: decode(user)?, password: decode(password)?, vhost })
+    }
+}
+
+/// Undoes percent encoding (RFC 3986 §2.1).
+fn decode(text: &str) -> Result<String, String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte == b'%' {
+            let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+            let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+            bytes.push(byte.ok_or_else(|| format!("{text} has a % without two hexadecimal digits"))?);
+            rest = &after[2..];
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| format!("{text} is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Uri;
+
+    fn check(text: &str, host: &str, port: u16, user: &str, password: &str, vhost: &str) {
+        let expected = Uri {
+            host: host.to_owned(),
+            port,
+            user: user.to_owned(),
+            password: password.to_owned(),
+            vhost: vhost.to_owned(),
+        };
+        assert_eq!(text.parse(), Ok(expected), "{text}");
+    }
+
+    #[test]
+    fn addresses() {
+        check("amqp://localhost", "localhost", 5672, "guest", "guest", "/");
+        check("amqp://127.0.0.1:5673/", "127.0.0.1", 5673, "guest", "guest", "/");
+        check("amqp://a:b%40c@h:1/v%2fw", "h", 1, "a", "b@c", "v/w");
+        check("amqp://a@[::1]:5/x", "::1", 5, "a", "", "x");
+        check("amqp://[::1]", "::1", 5672, "guest", "guest", "/");
+    }
+
+    #[test]
+    fn what_is_no_address() {
+        for text in ["http://h", "amqp://", "amqp://h:x", "amqp://h:70000", "amqp://h/%g", "amqp://[::1]5"] {
+            assert!(text.parse::<Uri>().is_err(), "{text}");
+        }
+    }
+}
