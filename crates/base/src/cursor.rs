@@ -28,6 +28,7 @@ macro_rules! number {
 
 impl<'a> Reader<'a> {
     /// A reader at the start of `bytes`.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { rest: bytes }
     }
