@@ -43,6 +43,12 @@ impl Channels {
         self.sorted.get_mut(self.last)
     }
 
+    /// Open, and not in the middle of a message.
+    #[inline]
+    pub fn is_ready(&mut self, number: u16) -> bool {
+        self.get(number).is_some_and(|found| found.state == ChannelState::Open && found.assembly.is_none())
+    }
+
     pub fn state(&mut self, number: u16) -> Option<ChannelState> {
         self.get(number).map(|channel| channel.state)
     }

@@ -12,12 +12,13 @@ mod verbs;
 
 use crate::channel::{ChannelState, Channels};
 use crate::content::{self, Assembly, BASIC, Header, Join};
+use crate::encode;
 use crate::error::{Error, Octets, ReplyCode, Snippet};
 use crate::frame::{self, Detected, Head, Input, Next};
 use crate::heartbeat::Heartbeat;
 use crate::limits::{BODY_SIZE_MAX, CLOSING_MS, Limits, SILENCE_MS};
 use crate::method::{
-    Arguments, BasicDeliver, BasicGetOk, BasicPublish, BasicReturn, ChannelClose, ConnectionClose,
+    Arguments, BasicAck, BasicDeliver, BasicGetOk, BasicPublish, BasicReturn, ChannelClose, ConnectionClose,
     ConnectionOpen, ConnectionSecure, ConnectionSecureOk, ConnectionStart, ConnectionStartOk, Method,
     MethodId, Sender,
 };
@@ -284,6 +285,32 @@ impl Connection {
     #[inline]
     pub fn poll_event<'a, 'i: 'a>(&'a mut self, now: Now, input: &mut Input<'i>) -> Option<Event<'a>> {
         self.finished = None;
+        // What comes by the million: a message or an ack whose bytes are all there and as they should be. Anything
+        // else, be it wrong or only rare, takes the long way, which also knows these.
+        if self.state == State::Running {
+            match (self.role, method_id_at_front(input.rest())) {
+                (Role::Server, PUBLISH) => {
+                    if let Some(message) = self.whole_message::<BasicPublish<'i>>(input) {
+                        return Some(message.event());
+                    }
+                }
+                (Role::Client, DELIVER) => {
+                    if let Some(message) = self.whole_message::<BasicDeliver<'i>>(input) {
+                        return Some(message.event());
+                    }
+                }
+                (_, ACK) => {
+                    if let Some((channel, ack)) = self.whole_ack(input) {
+                        return Some(Event::Method { channel, method: Method::BasicAck(ack) });
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.poll_any_event(now, input)
+    }
+
+    fn poll_any_event<'a, 'i: 'a>(&'a mut self, now: Now, input: &mut Input<'i>) -> Option<Event<'a>> {
         loop {
             match self.step(now, input) {
                 Ok(Step::Event(event)) => return Some(event),
@@ -298,6 +325,38 @@ impl Connection {
                 Err(refusal) => self.refuse(now, refusal),
             }
         }
+    }
+
+    /// A message whose three frames lie behind each other at the front of the input, if nothing is wrong with them.
+    #[inline(always)]
+    fn whole_message<'i, M: Carrier<'i>>(&mut self, input: &mut Input<'i>) -> Option<Whole<'i, M>> {
+        let (channel, payload, rest) = frame::whole(input.rest(), frame::METHOD, self.size_max)?;
+        if !self.channels.is_ready(channel) {
+            return None;
+        }
+        let method = M::decode(payload.get(4..)?).ok().filter(M::is_carried)?;
+        let (properties, body, rest) = content::whole(rest, channel, self.size_max)?;
+        if body.len() > self.limits.message_size_max as usize {
+            return None;
+        }
+        let properties = Properties::read(properties).ok()?;
+        input.consume(input.rest().len() - rest.len());
+        Some(Whole { channel, method, properties, body })
+    }
+
+    /// An ack at the front of the input, if nothing is wrong with it.
+    #[inline(always)]
+    fn whole_ack(&mut self, input: &mut Input<'_>) -> Option<(u16, BasicAck)> {
+        let bytes = input.rest().first_chunk::<{ encode::ACK_LEN }>()?;
+        let head = Head::read(bytes)?;
+        let size = (encode::ACK_LEN - frame::OVERHEAD) as u32;
+        let is_sound = (head.kind, head.size, bytes[20]) == (frame::METHOD, size, frame::END);
+        if !is_sound || !self.channels.is_ready(head.channel) {
+            return None;
+        }
+        let ack = BasicAck::decode(&bytes[11..20]).ok()?;
+        input.consume(encode::ACK_LEN);
+        Some((head.channel, ack))
     }
 
     /// How many bytes of input, counted from where it stopped reading, are needed for anything to happen. At most
@@ -386,7 +445,6 @@ impl Connection {
         self.deadline_ns = now.after_ms(ms);
     }
 
-    #[inline]
     fn step<'i>(&mut self, now: Now, input: &mut Input<'i>) -> Outcome<'i> {
         if self.state != State::Running {
             return self.step_aside(now, input);
@@ -597,14 +655,13 @@ impl Connection {
             }
             (ChannelState::Opening | ChannelState::Open, _) => {
                 let method = decode(id, arguments)?;
-                let unimplemented = Refusal::new(ReplyCode::CommandInvalid, "unimplemented method", id);
                 match method {
                     Method::ChannelClose(close) => {
                         found.state = ChannelState::ClosedByPeer;
                         Ok(Step::Event(Event::ChannelClose { channel, close }))
                     }
-                    Method::ChannelOpenOk(_) | Method::ChannelCloseOk(_) => Err(unimplemented),
-                    _ if id.class == 10 || !self.may_send(method.sender()) => Err(unimplemented),
+                    Method::ChannelOpenOk(_) | Method::ChannelCloseOk(_) => Err(unimplemented(id)),
+                    _ if id.class == 10 || !self.may_send(method.sender()) => Err(unimplemented(id)),
                     method => Ok(Step::Event(Event::Method { channel, method })),
                 }
             }
@@ -626,7 +683,6 @@ impl Connection {
 
     /// A method with a content, whose frame is the first `taken` bytes of the input: whole if its other frames lie
     /// behind it, else an assembly begins.
-    #[inline(always)]
     fn message<'i, M: Carrier<'i>>(
         &mut self,
         input: &mut Input<'i>,
@@ -649,7 +705,9 @@ impl Connection {
                 return Err(undecodable(id, arguments));
             }
         };
-        method.check()?;
+        if !method.is_carried() {
+            return Err(Refusal::new(ReplyCode::NotImplemented, "immediate=true", id));
+        }
         let behind = &input.rest()[taken..];
         match content::join(behind, head.channel, self.size_max) {
             Join::Whole { properties, body, rest } if body.len() <= self.limits.message_size_max as usize => {
@@ -785,25 +843,47 @@ impl Connection {
     }
 }
 
+const PUBLISH: u32 = (60 << 16) | 40;
+const DELIVER: u32 = (60 << 16) | 60;
+const ACK: u32 = (60 << 16) | 80;
+
+/// Class and method in one number, if `bytes` begin with a method frame; what they are otherwise is anyone's guess.
+#[inline]
+fn method_id_at_front(bytes: &[u8]) -> u32 {
+    bytes.get(frame::HEAD..).and_then(|payload| payload.first_chunk()).map_or(0, |id| u32::from_be_bytes(*id))
+}
+
 /// A method with a content.
 trait Carrier<'a>: Arguments<'a> {
-    /// Refuses what this machine does not carry.
+    /// Asks for nothing that is not implemented.
     #[inline]
-    fn check(&self) -> Result<(), Refusal> {
-        Ok(())
+    fn is_carried(&self) -> bool {
+        true
     }
 
     /// The event about it and its content.
     fn event(self, channel: u16, properties: Properties<'a>, body: &'a [u8]) -> Event<'a>;
 }
 
+/// A message that lay whole in the input.
+struct Whole<'a, M> {
+    channel: u16,
+    method: M,
+    properties: Properties<'a>,
+    body: &'a [u8],
+}
+
+impl<'a, M: Carrier<'a>> Whole<'a, M> {
+    #[inline(always)]
+    fn event(self) -> Event<'a> {
+        self.method.event(self.channel, self.properties, self.body)
+    }
+}
+
 impl<'a> Carrier<'a> for BasicPublish<'a> {
     #[inline]
-    fn check(&self) -> Result<(), Refusal> {
-        if self.immediate {
-            return Err(Refusal::new(ReplyCode::NotImplemented, "immediate=true", Self::ID));
-        }
-        Ok(())
+    fn is_carried(&self) -> bool {
+        !self.immediate
     }
 
     #[inline]
@@ -836,8 +916,13 @@ fn decode<'i>(id: MethodId, arguments: &'i [u8]) -> Result<Method<'i>, Refusal> 
         Some(Ok(method)) => Ok(method),
         Some(Err(_)) => Err(undecodable(id, arguments)),
         // RabbitMQ drops the connection without a word here; these words are what it says of methods it knows.
-        None => Err(Refusal::new(ReplyCode::CommandInvalid, "unimplemented method", id)),
+        None => Err(unimplemented(id)),
     }
+}
+
+#[cold]
+fn unimplemented(id: MethodId) -> Refusal {
+    Refusal::new(ReplyCode::CommandInvalid, "unimplemented method", id)
 }
 
 #[cold]

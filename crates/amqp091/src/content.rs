@@ -44,7 +44,6 @@ pub(crate) enum Join<'i> {
 }
 
 /// Finds the header and the one body frame of `channel` at the start of `bytes`.
-#[inline]
 pub(crate) fn join(bytes: &[u8], channel: u16, size_max: u32) -> Join<'_> {
     let (header, behind) = match frame::split(bytes, size_max) {
         Next::Frame { head: Head { kind: frame::HEADER, channel: found, .. }, payload, rest }
@@ -77,6 +76,24 @@ pub(crate) fn join(bytes: &[u8], channel: u16, size_max: u32) -> Join<'_> {
         },
         _ => Join::Apart,
     }
+}
+
+/// Properties and body of `channel` at the start of `bytes`, and what follows them, if they are whole and sound. The short
+/// form of [`join`] for what comes by the million.
+#[inline(always)]
+pub(crate) fn whole(bytes: &[u8], channel: u16, size_max: u32) -> Option<(&[u8], &[u8], &[u8])> {
+    let (header_channel, header, behind) = frame::whole(bytes, frame::HEADER, size_max)?;
+    let (fixed, properties) = header.split_first_chunk::<HEADER_FIXED>()?;
+    let [0, 60, 0, 0, size @ ..] = *fixed else { return None };
+    let size = u64::from_be_bytes(size);
+    if header_channel != channel {
+        return None;
+    }
+    if size == 0 {
+        return Some((properties, &[], behind));
+    }
+    let (body_channel, body, rest) = frame::whole(behind, frame::BODY, size_max)?;
+    (body_channel == channel && body.len() as u64 == size).then_some((properties, body, rest))
 }
 
 /// Bytes reserved for a body when its header is seen. More only as it comes: an announcement costs nothing.

@@ -119,11 +119,15 @@ pub(crate) fn method_frame<'a>(own: &mut Vec<u8>, channel: u16, method: &impl Ar
     own.push(frame::END);
 }
 
+/// Bytes of an ack's frame.
+pub(crate) const ACK_LEN: usize = 21;
+
 /// Appends an `ack` (method 80), which is the same bytes in both directions.
 #[inline]
 pub(crate) fn ack(own: &mut Vec<u8>, channel: u16, delivery_tag: u64, multiple: bool) {
     let [c0, c1] = channel.to_be_bytes();
-    let mut bytes = [frame::METHOD, c0, c1, 0, 0, 0, 13, 0, 60, 0, 80, 0, 0, 0, 0, 0, 0, 0, 0, 0, frame::END];
+    let mut bytes: [u8; ACK_LEN] =
+        [frame::METHOD, c0, c1, 0, 0, 0, 13, 0, 60, 0, 80, 0, 0, 0, 0, 0, 0, 0, 0, 0, frame::END];
     bytes[11..19].copy_from_slice(&delivery_tag.to_be_bytes());
     bytes[19] = multiple.into();
     own.extend_from_slice(&bytes);

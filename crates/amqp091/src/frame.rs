@@ -138,6 +138,16 @@ pub(crate) fn split(bytes: &[u8], size_max: u32) -> Next<'_> {
     Next::Frame { head, payload, rest }
 }
 
+/// The first frame, if it is of this kind, all there and sound: channel, payload and what follows it. The short form of
+/// [`split`] for what comes by the million.
+#[inline(always)]
+pub(crate) fn whole(bytes: &[u8], kind: u8, size_max: u32) -> Option<(u16, &[u8], &[u8])> {
+    let head = Head::read(bytes)?;
+    let size = head.size as usize;
+    let (payload, [END, rest @ ..]) = bytes[HEAD..].split_at_checked(size)? else { return None };
+    (head.kind == kind && head.size <= size_max).then_some((head.channel, payload, rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -56,7 +56,7 @@ pub trait Arguments<'a>: Sized {
     fn write(&self, into: &mut ArgumentWriter<'_>);
 
     /// Reads all of `arguments`, behind which nothing may be left.
-    #[inline]
+    #[inline(always)]
     fn decode(arguments: &'a [u8]) -> Result<Self, Malformed> {
         let mut reader = ArgumentReader { reader: Reader::new(arguments), bits: 0, bits_read: 0 };
         let read = Self::read(&mut reader)?;
@@ -109,7 +109,7 @@ impl<'a> ArgumentReader<'a> {
         Ok(self.other().u64()?)
     }
 
-    #[inline]
+    #[inline(always)]
     fn shortstr(&mut self) -> Result<&'a [u8], Malformed> {
         let len = self.octet()?.into();
         Ok(self.reader.take(len)?)
@@ -125,7 +125,7 @@ impl<'a> ArgumentReader<'a> {
         Table::read(self.other())
     }
 
-    #[inline]
+    #[inline(always)]
     fn bit(&mut self) -> Result<bool, Malformed> {
         if self.bits_read.is_multiple_of(8) {
             self.bits = self.reader.u8()?;
@@ -227,7 +227,7 @@ macro_rules! methods {
                 const ID: MethodId = MethodId { class: $class, method: $number };
                 const SENDER: Sender = Sender::$sender;
 
-                #[inline]
+                #[inline(always)]
                 fn read(_from: &mut ArgumentReader<'a>) -> Result<Self, Malformed> {
                     Ok($name { $($argument: _from.$kind()?,)* })
                 }

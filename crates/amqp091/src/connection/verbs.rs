@@ -2,7 +2,7 @@
 //! mistake and panic.
 
 use super::*;
-use crate::encode::{self, Body, DeliverPrefix, Outgoing, PublishPrefix};
+use crate::encode::{Body, DeliverPrefix, Outgoing, PublishPrefix};
 use crate::method::{
     BasicNack, BasicReject, ChannelCloseOk, ChannelOpen, ChannelOpenOk, ConnectionCloseOk, ConnectionOpenOk,
     ConnectionTune, ConnectionTuneOk, Plain,

@@ -61,19 +61,29 @@ impl Default for Properties<'_> {
 
 impl<'a> Properties<'a> {
     /// The properties in `raw`: two bytes of flags, then the properties they announce, and nothing behind them.
-    #[inline]
+    #[inline(always)]
     pub fn read(raw: &'a [u8]) -> Result<Properties<'a>, Malformed> {
-        let (flags, list) = raw.split_first_chunk::<2>().ok_or(Malformed::Short)?;
-        let flags = u16::from_be_bytes(*flags);
-        let mut properties = Properties { raw, flags, ..Properties::default() };
-        match (flags, list) {
+        match raw {
             // What most publishers send: nothing but a delivery mode.
-            (flag::DELIVERY_MODE, &[mode]) => {
-                properties.delivery_mode = mode;
-                properties.rest_start = 3;
+            &[high, low, delivery_mode] if [high, low] == flag::DELIVERY_MODE.to_be_bytes() => {
+                Ok(Properties {
+                    raw,
+                    flags: flag::DELIVERY_MODE,
+                    delivery_mode,
+                    priority: 0,
+                    headers_start: 0,
+                    headers_end: 0,
+                    rest_start: 3,
+                })
             }
-            _ => properties.walk()?,
+            _ => Properties::read_any(raw),
         }
+    }
+
+    fn read_any(raw: &'a [u8]) -> Result<Properties<'a>, Malformed> {
+        let flags = u16::from_be_bytes(*raw.first_chunk().ok_or(Malformed::Short)?);
+        let mut properties = Properties { raw, flags, ..Properties::default() };
+        properties.walk()?;
         Ok(properties)
     }
 
