@@ -1,1 +1,27 @@
 //! AMQP 1.0: frame codec, connection, session and link machines, for both peers.
+//!
+//! - [`Connection`]: everything a peer does; made by [`Connection::server`] or [`Connection::client`].
+//! - [`Event`]: what it tells; [`Attach`], [`Open`], [`Outcome`] and the like: what is said.
+//! - [`Limits`]: what it may cost.
+//!
+//! Values and message sections are in `message::amqp10`. Sockets, threads and clocks are elsewhere: bytes and time come in
+//! as arguments, bytes go out through `base::Output`.
+
+mod connection;
+mod error;
+mod event;
+mod hot;
+mod limits;
+mod performative;
+mod session;
+mod unsettled;
+
+pub use connection::{AMQP_HEADER, Config, Connection, Input, SASL_HEADER};
+pub use error::{Error, Fault, condition};
+pub use event::{Disposition, Event, LinkFlow, LinkId, SaslCode, SessionId, Transfer};
+pub use limits::{FRAME_BYTES_MIN, Limits, TAG_BYTES_MAX};
+pub use performative::{
+    Attach, Begin, Open, Outcome, ReceiverSettleMode, Role, SenderSettleMode, Source, Symbols, Target,
+};
+pub use session::{Body, Delivery, NotSent};
+pub use unsettled::Run;

@@ -1,0 +1,198 @@
+//! What a [`Connection`](crate::Connection) tells its owner. Everything borrows from the input, or from the machine where
+//! a delivery came in several frames.
+
+use crate::error::{Error, Fault};
+use crate::performative::{Attach, Begin, Open, Outcome, Role, Symbols};
+use message::amqp10::Map;
+
+/// A session, by the channel we send on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u16);
+
+/// A link of a session, by our handle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u16);
+
+/// Outcomes of a SASL dialogue (§5.3.3.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaslCode {
+    /// Authenticated.
+    Ok = 0,
+    /// Wrong credentials.
+    Auth = 1,
+    /// The system failed.
+    System = 2,
+    /// The system failed for good.
+    SystemPermanent = 3,
+    /// The system failed for now.
+    SystemTemporary = 4,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event<'a> {
+    /// To a client: choose one of these, then call `sasl_init`.
+    SaslMechanisms(Symbols<'a>),
+    /// To a server: who the client says it is. Answer with `sasl_challenge` or `sasl_outcome`; nothing more is read until
+    /// then.
+    SaslInit {
+        /// The mechanism it chose, which may be none of those offered.
+        mechanism: &'a str,
+        /// Its first response.
+        initial_response: Option<&'a [u8]>,
+        /// The host it wants.
+        hostname: Option<&'a str>,
+    },
+    /// To a client: answer with `sasl_response`.
+    SaslChallenge(&'a [u8]),
+    /// To a server: answer with `sasl_challenge` or `sasl_outcome`.
+    SaslResponse(&'a [u8]),
+    /// To a client: how the dialogue ended. When not `Ok`, the connection is finished; otherwise call `open`.
+    SaslOutcome(SaslCode),
+    /// The peer opened. To a server: answer with `open` (then maybe `close`) or `abort`; nothing more is read until then.
+    Open(Open<'a>),
+    /// The peer closed, or answered our close. The connection is finished.
+    Close(Option<Error<'a>>),
+    /// The connection broke a rule or a deadline. The peer was told where it can be told; see
+    /// [`is_finished`](crate::Connection::is_finished).
+    Failed(Fault),
+    /// The peer began a session (it has been answered), or answered our begin.
+    Begin {
+        /// The session.
+        session: SessionId,
+        /// What the peer said.
+        begin: Begin<'a>,
+    },
+    /// The peer ended a session (it has been answered), or answered our end. The id is free again.
+    End {
+        /// The session.
+        session: SessionId,
+        /// Why.
+        error: Option<Error<'a>>,
+    },
+    /// The peer broke a rule of the session, which was ended with this error. The id is free when the peer has answered;
+    /// until then `begin` does not give it out.
+    SessionFailed {
+        /// The session.
+        session: SessionId,
+        /// Why.
+        fault: Fault,
+    },
+    /// The peer attached a link: answer with `attach` or `refuse`. Or it answered our attach.
+    Attach {
+        /// The session.
+        session: SessionId,
+        /// The link.
+        link: LinkId,
+        /// It answers an attach of ours.
+        is_answer: bool,
+        /// What the peer said; `role` is the peer's.
+        attach: Attach<'a>,
+    },
+    /// The peer detached a link (it has been answered), or answered our detach. The id is free again, the link's
+    /// deliveries are forgotten.
+    Detach {
+        /// The session.
+        session: SessionId,
+        /// The link.
+        link: LinkId,
+        /// For good.
+        closed: bool,
+        /// Why.
+        error: Option<Error<'a>>,
+    },
+    /// The peer broke a rule of the link, which was detached with this error.
+    LinkFailed {
+        /// The session.
+        session: SessionId,
+        /// The link.
+        link: LinkId,
+        /// Why.
+        fault: Fault,
+    },
+    /// The peer's flow of a link.
+    Flow(LinkFlow<'a>),
+    /// The peer's window of a session moved: `queued` may be smaller now.
+    Window {
+        /// The session.
+        session: SessionId,
+    },
+    /// A whole delivery arrived.
+    Transfer(Transfer<'a>),
+    /// A delivery that had begun was aborted by the sender: as if it had never been sent, but for its credit.
+    Aborted {
+        /// The session.
+        session: SessionId,
+        /// The link.
+        link: LinkId,
+        /// What the sender may still send on the link.
+        credit: u32,
+    },
+    /// The peer told the state of deliveries.
+    Disposition(Disposition<'a>),
+}
+
+/// The state of a link as its other end sees it (§2.6.7).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkFlow<'a> {
+    /// The session.
+    pub session: SessionId,
+    /// The link.
+    pub link: LinkId,
+    /// Which end we are.
+    pub role: Role,
+    /// Deliveries that may now be sent on it.
+    pub credit: u32,
+    /// What the peer's delivery-count was.
+    pub delivery_count: u32,
+    /// What credit the peer said there was at that count.
+    pub link_credit: u32,
+    /// What the sender has, from a sender that says it.
+    pub available: Option<u32>,
+    /// From a receiver: use the credit up, then call `drained`.
+    pub drain: bool,
+    /// The peer wants an answer. Where we receive, it has been given; where we send, call `report`.
+    pub echo: bool,
+    /// Anything else.
+    pub properties: Map<'a>,
+}
+
+/// A delivery from the peer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Transfer<'a> {
+    /// The session.
+    pub session: SessionId,
+    /// The link.
+    pub link: LinkId,
+    /// Its number in the session, to settle it by.
+    pub delivery_id: u32,
+    /// What the sender calls it.
+    pub tag: &'a [u8],
+    /// The message format; 0: AMQP.
+    pub format: u32,
+    /// The sender has settled it.
+    pub settled: bool,
+    /// What the sender may still send on the link.
+    pub credit: u32,
+    /// The message.
+    pub payload: &'a [u8],
+    /// The first frame's state, for transactions.
+    pub state: Option<Outcome<'a>>,
+}
+
+/// Deliveries `first` to `last` of a session, both included, wrapping at 2^32.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Disposition<'a> {
+    /// The session.
+    pub session: SessionId,
+    /// Which end we are of these deliveries. As sender, call `settle` to learn which they are.
+    pub role: Role,
+    /// The first.
+    pub first: u32,
+    /// The last.
+    pub last: u32,
+    /// The peer has settled them.
+    pub settled: bool,
+    /// What became of them.
+    pub outcome: Option<Outcome<'a>>,
+}
