@@ -1,5 +1,10 @@
 """Connections and channels through pika: login, what is announced, heartbeats, ends."""
 
+import base64
+import json
+import urllib.parse
+import urllib.request
+
 import pika
 from pika import exceptions
 
@@ -120,11 +125,6 @@ class OtherUser:
     """A user that may touch only names beginning `allowed`, made over the HTTP API."""
 
     def __init__(self):
-        import base64
-        import json
-        import urllib.parse
-        import urllib.request
-
         base = suite.options.admin
         if not base:
             raise Skip("needs the HTTP API to make a user (--admin)")
@@ -197,13 +197,9 @@ for name, words, permission, kind, resource, action in PERMISSION_ROWS:
 @suite.case("permission.vhost", "a user without permissions in the virtual host",
             "connection closed: (530) `NOT_ALLOWED - access to vhost '{vhost}' refused for user '{user}'`")
 def _():
-    with OtherUser() as credentials, OtherUser() as _other:
-        pass
     user = OtherUser()
     vhost = suite.uri.vhost
     with user as credentials:
-        import urllib.parse
-
         user.call("DELETE", f"permissions/{urllib.parse.quote(vhost, safe='')}/{user.name}")
         refused(exceptions.ProbableAccessDeniedError,
                 f"NOT_ALLOWED - access to vhost '{vhost}' refused for user '{user.name}'", credentials=credentials)
