@@ -116,6 +116,12 @@ impl GroupHeader {
         Some((header, entries?))
     }
 
+    /// Which file a group would be of if one began here: a cheap first look. Believes the first copy alone.
+    pub fn peek_file(bytes: &[u8]) -> Option<FileId> {
+        let (header, ..) = GroupHeader::read_fixed(&mut Reader::new(bytes)).ok()?;
+        Some(header.file)
+    }
+
     fn read_fixed(reader: &mut Reader<'_>) -> Result<(GroupHeader, u32, usize), Short> {
         let (magic, crc) = (reader.u32_le()?, reader.u32_le()?);
         if magic != MAGIC {

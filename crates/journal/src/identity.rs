@@ -71,6 +71,8 @@ impl Identity {
     /// randomness) with `logs` local logs.
     pub fn open(disk: &dyn Disk, dice: &mut Random, logs: u32) -> Result<Identity, IdentityError> {
         if let Some(identity) = Identity::load(disk)? {
+            // Whoever wrote it may have been killed before this.
+            disk.sync_folder(FileKind::Identity)?;
             return Ok(identity);
         }
         for kind in [FileKind::Journal, FileKind::Snapshot, FileKind::Segment, FileKind::Bulk] {

@@ -79,6 +79,8 @@ pub struct Journal {
     pub(crate) is_current_done: bool,
     pub(crate) rolled: Vec<FileId>,
     pub(crate) unneeded: Vec<FileName>,
+    /// Bulk files named by groups that found no space while they were written.
+    pub(crate) doubtful_bulk: Vec<u64>,
     pub(crate) making: Option<SpareMaker>,
     pub(crate) fatal: Option<DiskError>,
     pub(crate) counters: Counters,
@@ -109,6 +111,7 @@ impl Journal {
             is_current_done: false,
             rolled: Vec::new(),
             unneeded: Vec::new(),
+            doubtful_bulk: Vec::new(),
             making: None,
             fatal: None,
             counters: Counters::default(),
@@ -178,19 +181,23 @@ impl Journal {
         batches: &[Sealed],
         places: &mut Vec<Place>,
     ) -> Result<(), WriteError> {
-        let outcome = self.write_bulk(disk, batches).and_then(|()| {
-            let (packed, len) = self.layout(batches);
-            let target = self.target(disk, len)?;
-            self.encode(&target, packed, len, batches);
-            let outcome = self.put(disk, &target, packed, batches);
-            self.settle(target, outcome, len)
-        });
-        if outcome.is_err() {
-            for entry in self.entries.iter().filter(|entry| entry.bulk != 0) {
-                let _found_unnamed_on_the_next_start = disk.remove(FileName::new(FileKind::Bulk, entry.bulk));
+        let (packed, len) = self.layout(batches);
+        let prepared = self.write_bulk(disk, batches).and_then(|()| self.target(disk, len));
+        let bulk = self.entries.iter().map(|entry| entry.bulk).filter(|bulk| *bulk != 0);
+        let bulk: Vec<u64> = bulk.collect();
+        let target = prepared.inspect_err(|_| {
+            for bulk in &bulk {
+                let _found_unnamed_on_the_next_start = disk.remove(FileName::new(FileKind::Bulk, *bulk));
             }
-            return outcome;
-        }
+        })?;
+        self.encode(&target, packed, len, batches);
+        let outcome = self.put(disk, &target, packed, batches);
+        self.settle(disk, target, outcome, len).inspect_err(|_| {
+            // The next start may find the group whole all the same, until another is written over it.
+            self.doubtful_bulk.extend(&bulk);
+        })?;
+        let doubtful = self.doubtful_bulk.drain(..);
+        self.unneeded.extend(doubtful.map(|bulk| FileName::new(FileKind::Bulk, bulk)));
         let file = self.live.back_mut().expect("a group was just written to it");
         for entry in &self.entries {
             let name = match entry.bulk {
@@ -249,13 +256,13 @@ impl Journal {
     /// Whether the group is packed, and its length.
     fn layout(&self, batches: &[Sealed]) -> (bool, u64) {
         let head = 2 * header_len(batches.len());
-        let inline = || batches.iter().zip(&self.entries).filter(|(_, entry)| entry.bulk == 0);
-        let tight: usize = inline().map(|(batch, _)| batch.len.next_multiple_of(8)).sum();
+        let inline = || batches.iter().filter(|batch| !self.is_bulk(batch));
+        let tight: usize = inline().map(|batch| batch.len.next_multiple_of(8)).sum();
         let packed = tight <= self.limits.packed_bytes_max;
         let len = match packed {
             true => (head + tight).next_multiple_of(BLOCK),
             false => {
-                let spread: usize = inline().map(|(batch, _)| batch.len.next_multiple_of(BLOCK)).sum();
+                let spread: usize = inline().map(|batch| batch.len.next_multiple_of(BLOCK)).sum();
                 head.next_multiple_of(BLOCK) + spread
             }
         };
@@ -265,13 +272,14 @@ impl Journal {
     /// Where a group of `len` bytes goes: the current file, or the next one where that is full.
     fn target(&mut self, disk: &dyn Disk, len: u64) -> Result<Target, WriteError> {
         if let Some(file) = self.live.back() {
-            let has_room = len <= file.len - file.end && file.bulk_bytes < self.limits.bulk_bytes_max;
+            let has_room =
+                len <= file.len.saturating_sub(file.end) && file.bulk_bytes < self.limits.bulk_bytes_max;
             if has_room && !self.is_current_done {
                 let (slot, id, offset) = (file.slot, file.id, file.end);
                 return Ok(Target { spare: Spare { slot, len: file.len }, id, offset, is_new: false });
             }
         }
-        let fits = |spare: &Spare| len <= spare.len - BLOCK as u64;
+        let fits = |spare: &Spare| len + BLOCK as u64 <= spare.len;
         let spare = match self.spares.iter().position(fits).and_then(|at| self.spares.remove(at)) {
             Some(spare) => spare,
             None => {
@@ -356,15 +364,22 @@ impl Journal {
     }
 
     /// Takes the outcome of writing a group to `target` into account.
-    fn settle(&mut self, target: Target, outcome: Result<(), DiskError>, len: u64) -> Result<(), WriteError> {
+    fn settle(
+        &mut self,
+        disk: &dyn Disk,
+        target: Target,
+        outcome: Result<(), DiskError>,
+        len: u64,
+    ) -> Result<(), WriteError> {
         match outcome {
             Ok(()) => {}
-            Err(DiskError::NoSpace) => {
-                if target.is_new {
-                    self.spares.push_front(target.spare);
-                }
-                return Err(WriteError::NoSpace);
+            Err(DiskError::NoSpace) if target.is_new => {
+                // Its header may be on disk, and would end the current file, which goes on.
+                let name = FileName::new(FileKind::Journal, target.spare.slot);
+                let removed = disk.remove(name).and_then(|()| disk.sync_folder(FileKind::Journal));
+                return Err(removed.map_or_else(WriteError::Fatal, |()| WriteError::NoSpace));
             }
+            Err(DiskError::NoSpace) => return Err(WriteError::NoSpace),
             Err(error) => return Err(WriteError::Fatal(error)),
         }
         if target.is_new {

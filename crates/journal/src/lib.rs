@@ -16,6 +16,7 @@
 pub mod batch;
 mod bulk;
 pub mod disk;
+pub mod faulty;
 pub mod file;
 mod group;
 pub mod identity;
@@ -28,6 +29,7 @@ mod window;
 
 pub use batch::{Batch, Place, Sealed};
 pub use disk::{Disk, DiskError, FileKind, FileName};
+pub use faulty::FaultyDisk;
 pub use file::{FileId, LiveFile, LogSpan};
 pub use group::GROUP_BATCHES_MAX;
 pub use identity::{Identity, IdentityError};

@@ -117,6 +117,8 @@ pub enum OpenError {
     },
     /// A file belongs to another data folder, or the identity of this one was replaced. It is left as it is.
     Foreign(FileName),
+    /// A file is there twice. One of them is not ours to choose; neither is touched.
+    Double(FileName),
     /// The device failed in a way that leaves nothing to go on with.
     Disk(DiskError),
 }
@@ -130,6 +132,7 @@ impl fmt::Display for OpenError {
             OpenError::Foreign(name) => {
                 write!(f, "{name} does not belong to the identity file of this data folder")
             }
+            OpenError::Double(name) => write!(f, "{name} is a copy of another file of the journal"),
             OpenError::Disk(error) => write!(f, "cannot open the journal: {error}"),
         }
     }
@@ -155,13 +158,15 @@ impl Journal {
         let mut journal = Journal::empty(limits, start.secret);
         let found = survey(disk, start, &mut journal)?;
         let window = Window::new(disk, limits.window_bytes);
-        let mut walk =
-            Walk { disk, start, window, visit, recovered: Recovered::default(), live: VecDeque::new() };
+        let recovered = Recovered::default();
+        let mut walk = Walk { disk, start, window, visit, recovered, live: VecDeque::new(), last: None };
         let can_go_on = walk.files(&found);
-        let Walk { recovered, live, .. } = walk;
-        for file in &live {
-            disk.sync(file.name())?;
+        let Walk { recovered, live, last, .. } = walk;
+        if let (Some(file), Some(found)) = (live.back(), found.last()) {
+            write_again(disk, file, found, last)?;
         }
+        disk.sync_folder(FileKind::Journal)?;
+        disk.sync_folder(FileKind::Bulk)?;
         journal.live = live;
         journal.next_sequence = can_go_on.next_sequence;
         journal.is_current_done = !can_go_on.in_last_file && !journal.live.is_empty();
@@ -212,6 +217,34 @@ impl Journal {
     }
 }
 
+/// Makes what was visited durable. Everything but the last group is; that one may be in the page cache alone: not
+/// written back yet where the process was killed, and never to be where its sync failed. So it is written again, the
+/// file's header with it where it is the first or where there is none yet.
+fn write_again(
+    disk: &dyn Disk,
+    file: &LiveFile,
+    found: &Found,
+    last: Option<Group>,
+) -> Result<(), DiskError> {
+    let mut block = Buffer::default();
+    let offset = last.as_ref().map_or(BLOCK_LEN, |group| group.offset);
+    if let Some(header) = found.header.filter(|_| offset == BLOCK_LEN) {
+        block.extend(&header.write());
+        block.pad_to(BLOCK);
+    }
+    let bytes = last.as_ref().map_or(&[][..], |group| &group.memory[group.range.clone()]);
+    let pieces = [IoSlice::new(block.bytes()), IoSlice::new(bytes)];
+    disk.write_at(file.name(), offset - block.len() as u64, &pieces)?;
+    disk.sync(file.name())
+}
+
+/// The bytes of a group.
+struct Group {
+    offset: u64,
+    memory: Memory,
+    range: Range<usize>,
+}
+
 /// A journal file that may be needed.
 struct Found {
     id: FileId,
@@ -220,8 +253,6 @@ struct Found {
     header: Option<FileHeader>,
     /// The sequence number of its first group, from the header or from that group.
     first_sequence: Option<u64>,
-    /// Its first group is whole enough to be read.
-    has_group: bool,
 }
 
 /// Looks at every slot: the files from `start.from` on in order, the others into the journal's spares.
@@ -230,35 +261,31 @@ fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Result<Vec<Fo
     let mut spares = Vec::new();
     for name in disk.list(FileKind::Journal)? {
         journal.next_slot = journal.next_slot.max(name.number + 1);
-        let len = disk.len(name)?;
-        let spare = Spare { slot: name.number, len };
-        if len < 2 * BLOCK_LEN || !len.is_multiple_of(BLOCK_LEN) {
-            // Its making was cut short.
-            journal.unneeded.push(name);
-            continue;
-        }
+        // A file that was cut short holds whole blocks up to there.
+        let len = disk.len(name)? / BLOCK_LEN * BLOCK_LEN;
         match identify(disk, name, len, start.secret)? {
             Some(file) => found.push(file),
-            None => spares.push(spare),
+            None => spares.push(Spare { slot: name.number, len }),
         }
     }
-    // A file begun twice (no space the first time): the use that got a group counts.
-    found.sort_by_key(|file| (file.id, !file.has_group));
-    found.dedup_by(|later, first| {
-        let is_double = later.id == first.id;
-        if is_double {
-            spares.push(Spare { slot: later.slot, len: later.len });
-        }
-        is_double
-    });
+    found.sort_by_key(|file| file.id);
+    if let Some(pair) = found.windows(2).find(|pair| pair[0].id == pair[1].id) {
+        return Err(OpenError::Double(FileName::new(FileKind::Journal, pair[1].slot)));
+    }
     let headers = found.iter().rev().filter_map(|file| file.header);
     let oldest = headers.map(|header| header.oldest).next().unwrap_or(FileId(0)).max(start.from);
     let needed = found.partition_point(|file| file.id < oldest);
     spares.extend(found.drain(..needed).map(|file| Spare { slot: file.slot, len: file.len }));
     for spare in spares {
-        let is_worth_keeping = spare.len >= journal.limits.file_bytes || found.is_empty();
+        let is_whole = spare.len >= 2 * BLOCK_LEN;
+        let is_worth_keeping = is_whole && (spare.len >= journal.limits.file_bytes || found.is_empty());
         if is_worth_keeping && journal.spares.len() < journal.limits.spare_files_max {
-            journal.spares.push_back(spare);
+            // A name given by a run that failed may never become durable by itself; a new one will.
+            let slot = journal.next_slot;
+            journal.next_slot += 1;
+            let name = |slot| FileName::new(FileKind::Journal, slot);
+            disk.rename(name(spare.slot), name(slot))?;
+            journal.spares.push_back(Spare { slot, ..spare });
         } else {
             journal.unneeded.push(FileName::new(FileKind::Journal, spare.slot));
         }
@@ -280,42 +307,36 @@ fn identify(disk: &dyn Disk, name: FileName, len: u64, secret: u64) -> Result<Op
         Ok(header) if header.salt != salt(secret, header.file) => return Err(OpenError::Foreign(name)),
         _ => {}
     }
-    let header = header.ok();
-    let mut window = Window::new(disk, HEADERS_MAX);
-    let group_in = |window: &mut Window<'_>, offset: u64, file: Option<FileId>| {
-        let bytes = window.from(name, len, offset, FILE_HEADER as u64).ok()?;
-        let file = file.or_else(|| Some(FileId(u64::from_le_bytes(*bytes.get(16..)?.first_chunk()?))))?;
-        let expected = Expected { salt: salt(secret, file), file, offset, file_len: len };
-        let group = GroupHeader::find(window.from(name, len, offset, HEADERS_MAX as u64).ok()?, expected);
-        group.map(|(group, _)| group)
-    };
-    if let Some(header) = header {
-        let has_group = group_in(&mut window, BLOCK_LEN, Some(header.file)).is_some();
+    if let Ok(header) = header {
         let first_sequence = Some(header.first_sequence);
-        return Ok(Some(Found {
-            id: header.file,
-            slot,
-            len,
-            header: Some(header),
-            first_sequence,
-            has_group,
-        }));
+        return Ok(Some(Found { id: header.file, slot, len, header: Some(header), first_sequence }));
     }
     // The header is damaged, or was never written: groups still say whose they are.
-    let mut offset = BLOCK_LEN;
     let mut window = Window::new(disk, 1 << 20);
+    let mut offset = BLOCK_LEN;
     while offset < len {
-        let is_group =
-            window.from(name, len, offset, FILE_HEADER as u64).is_ok_and(|bytes| bytes.starts_with(b"LVGR"));
-        if is_group && let Some(group) = group_in(&mut window, offset, None) {
-            let is_first = offset == BLOCK_LEN;
-            let first_sequence = is_first.then_some(group.sequence);
-            let id = group.file;
-            return Ok(Some(Found { id, slot, len, header: None, first_sequence, has_group: true }));
+        if let Some(group) = unknown_group(&mut window, name, len, offset, secret) {
+            let first_sequence = (offset == BLOCK_LEN).then_some(group.sequence);
+            return Ok(Some(Found { id: group.file, slot, len, header: None, first_sequence }));
         }
         offset += BLOCK_LEN;
     }
     Ok(None)
+}
+
+/// The group at `offset` of whatever use of the slot.
+fn unknown_group(
+    window: &mut Window<'_>,
+    name: FileName,
+    file_len: u64,
+    offset: u64,
+    secret: u64,
+) -> Option<GroupHeader> {
+    let bytes = window.from(name, file_len, offset, BLOCK_LEN).ok()?;
+    let file = GroupHeader::peek_file(bytes)?;
+    let bytes = window.from(name, file_len, offset, HEADERS_MAX as u64).ok()?;
+    let expected = Expected { salt: salt(secret, file), file, offset, file_len };
+    GroupHeader::find(bytes, expected).map(|(group, _)| group)
 }
 
 /// Where writing goes on after a walk.
@@ -341,6 +362,8 @@ struct Walk<'a> {
     visit: &'a mut dyn FnMut(RecoveredBatch),
     recovered: Recovered,
     live: VecDeque<LiveFile>,
+    /// The last whole group of the last file.
+    last: Option<Group>,
 }
 
 impl Walk<'_> {
@@ -355,6 +378,7 @@ impl Walk<'_> {
         let mut sequence = None;
         for (at, file) in found.iter().enumerate() {
             let next = found.get(at + 1);
+            self.last = None;
             self.live.push_back(LiveFile::new(file.id, file.slot, file.len, BLOCK_LEN));
             let is_next_missing = next.is_some_and(|next| next.id.0 != file.id.0 + 1);
             // The first group of the next file was written after all of this one's were synced.
@@ -405,6 +429,7 @@ impl Walk<'_> {
                         }
                         break;
                     }
+                    self.last = memory.clone().ok().map(|(memory, range)| Group { offset, memory, range });
                     self.group(file, offset, &entries, memory);
                     sequence = Some(group.sequence + 1);
                     offset += group.len;
@@ -526,9 +551,10 @@ impl Walk<'_> {
         let mut window = Window::new(self.disk, 1 << 20);
         let mut at = offset + BLOCK_LEN;
         while at < file.len {
-            let is_candidate =
-                window.from(name, file.len, at, BLOCK_LEN).is_ok_and(|bytes| bytes.starts_with(b"LVGR"));
-            if is_candidate && let Ok(bytes) = window.from(name, file.len, at, HEADERS_MAX as u64) {
+            let found = window.from(name, file.len, at, BLOCK_LEN).map(GroupHeader::peek_file);
+            if found == Ok(Some(file.id))
+                && let Ok(bytes) = window.from(name, file.len, at, HEADERS_MAX as u64)
+            {
                 let expected = Expected { salt, file: file.id, offset: at, file_len: file.len };
                 if let Some((group, _)) = GroupHeader::find(bytes, expected)
                     && group.sequence > over

@@ -205,8 +205,9 @@ impl Snapshots {
                 }
             }
         }
+        // Also where nothing was moved: a process killed at the wrong moment leaves a name that is not durable yet.
+        disk.sync_folder(FileKind::Snapshot)?;
         if !bad.is_empty() {
-            disk.sync_folder(FileKind::Snapshot)?;
             disk.sync_folder(FileKind::Quarantined)?;
         }
         Ok((snapshots, newest.into_values().collect(), bad))

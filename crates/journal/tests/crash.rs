@@ -1,0 +1,189 @@
+//! What was committed is there after anything that may happen to a disk, in order, and nothing else is.
+
+mod suite;
+
+use base::Random;
+use journal::faulty::Call;
+use journal::*;
+use std::collections::BTreeMap;
+use suite::{START, batch, reopen, small};
+
+/// A batch as (log, base, length).
+type Written = (u32, u64, usize);
+
+/// One run: a journal on a bad disk, and what must be found on it.
+struct Run {
+    seed: u64,
+    dice: Random,
+    disk: FaultyDisk,
+    journal: Journal,
+    limits: Limits,
+    committed: Vec<(FileId, Written)>,
+    /// Offered in the writes since the last that succeeded, and not committed: the next start may find a front of one.
+    doubtful: Vec<Vec<Written>>,
+    next: BTreeMap<u32, u64>,
+    start: Start,
+    crashes: u64,
+}
+
+impl Run {
+    fn new(seed: u64) -> Run {
+        let mut dice = Random::new(seed);
+        let disk = FaultyDisk::new(dice.bits());
+        let limits = Limits {
+            packed_bytes_max: [0, 4 << 10, 64 << 10][dice.below(3) as usize],
+            spare_files: dice.below(3) as usize,
+            spare_files_max: 1 + dice.below(3) as usize,
+            window_bytes: [4 << 10, 64 << 10, 1 << 20][dice.below(3) as usize],
+            ..small()
+        };
+        let (journal, ..) = reopen(&disk, limits, START);
+        Run {
+            seed,
+            dice,
+            disk,
+            journal,
+            limits,
+            committed: Vec::new(),
+            doubtful: Vec::new(),
+            next: BTreeMap::new(),
+            start: START,
+            crashes: 0,
+        }
+    }
+
+    fn go(&mut self, steps: u32) {
+        for _ in 0..steps {
+            match self.dice.below(40) {
+                0 => self.crash(),
+                1 => {
+                    let nth = self.dice.between(1, 12);
+                    self.disk.power_off(nth);
+                }
+                2 => {
+                    let call = [Call::Write, Call::Sync, Call::SyncFolder, Call::Create]
+                        [self.dice.below(4) as usize];
+                    let nth = self.dice.between(1, 10);
+                    self.disk.fail(call, nth, DiskError::Io(5));
+                }
+                3 => {
+                    let nth = self.dice.between(1, 3);
+                    self.disk.fail(Call::Write, nth, DiskError::NoSpace);
+                }
+                4 => {
+                    let room = self.dice.below(300 << 10);
+                    self.disk.set_capacity(self.disk.used_bytes() + room);
+                }
+                5 => self.disk.set_capacity(u64::MAX),
+                6 => self.journal.roll(),
+                7..=10 => {
+                    let _tried_again_later = self.journal.prepare(&self.disk);
+                }
+                11..=13 => self.release(),
+                _ => self.write(),
+            }
+        }
+        self.crash();
+    }
+
+    fn batches(&mut self) -> Vec<Sealed> {
+        let count = [0, 1, 1, 1, 2, 3, 9][self.dice.below(7) as usize];
+        let mut next = self.next.clone();
+        (0..count)
+            .map(|_| {
+                let log = self.dice.below(5) as u32;
+                let words = match self.dice.below(20) {
+                    0 => self.dice.between(6_000, 9_000),
+                    1..=4 => self.dice.between(500, 3_000),
+                    _ => self.dice.between(1, 60),
+                };
+                let base = next.entry(log).or_default();
+                let made = batch(log, *base, words as usize * 8);
+                *base += made.len as u64;
+                made
+            })
+            .collect()
+    }
+
+    fn write(&mut self) {
+        let batches = self.batches();
+        let mut places = Vec::new();
+        let outcome = self.journal.write(&self.disk, &batches, &mut places);
+        let mut written = batches.iter().map(|batch| (batch.log.0, batch.base.0, batch.len));
+        if !places.is_empty() {
+            self.doubtful.clear();
+        }
+        for (place, batch) in places.iter().zip(written.by_ref()) {
+            self.committed.push((place.file, batch));
+            self.next.insert(batch.0, batch.1 + batch.2 as u64);
+        }
+        match outcome {
+            Ok(()) => {
+                assert_eq!(places.len(), batches.len());
+                self.doubtful.clear();
+            }
+            Err(error) => {
+                self.doubtful.push(written.collect());
+                match error {
+                    WriteError::NoSpace => assert_eq!(self.journal.fatal(), None),
+                    WriteError::Fatal(_) => {
+                        let again = self.journal.write(&self.disk, &[batch(0, 0, 8)], &mut places);
+                        assert!(matches!(again, Err(WriteError::Fatal(_))) && places.is_empty());
+                        self.crash();
+                    }
+                }
+            }
+        }
+    }
+
+    /// As if every log had a durable snapshot behind some file.
+    fn release(&mut self) {
+        let files: Vec<FileId> = self.journal.files().map(|file| file.id).collect();
+        if files.len() > 1 {
+            let through = files[self.dice.below(files.len() as u64 - 1) as usize];
+            self.start.from = FileId(through.0 + 1);
+            self.journal.release(through);
+            self.committed.retain(|(file, _)| *file > through);
+        }
+    }
+
+    fn crash(&mut self) {
+        self.crashes += 1;
+        let temper = self.disk.crash();
+        self.disk.set_capacity(u64::MAX);
+        let mut files = Vec::new();
+        let (journal, recovered) = Journal::open(&self.disk, self.limits, self.start, &mut |found| {
+            assert!(suite::is_right(&found), "seed {}: wrong bytes", self.seed);
+            files.push((found.place.file, (found.log.0, found.base.0, found.records.len())));
+        })
+        .unwrap();
+        let context = format!("seed {}, crash {} ({temper:?})", self.seed, self.crashes);
+        assert_eq!(recovered.damages, vec![], "{context}");
+        let committed: Vec<Written> = self.committed.iter().map(|(_, batch)| *batch).collect();
+        let visited: Vec<Written> = files.iter().map(|(_, batch)| *batch).collect();
+        assert!(visited.len() >= committed.len(), "{context}: lost {:?}", &committed[visited.len()..]);
+        let (kept, more) = visited.split_at(committed.len());
+        assert_eq!(kept, committed, "{context}");
+        let is_doubtful = more.is_empty() || self.doubtful.iter().any(|offered| offered.starts_with(more));
+        assert!(is_doubtful, "{context}: invented {more:?}, not of {:?}", self.doubtful);
+        self.committed = files;
+        self.doubtful.clear();
+        for (log, base, len) in more {
+            self.next.insert(*log, base + *len as u64);
+        }
+        self.journal = journal;
+    }
+}
+
+#[test]
+fn nothing_committed_is_lost_and_nothing_invented() {
+    let seeds = std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(300);
+    let first = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
+    let mut crashes = 0;
+    for seed in first..first + seeds {
+        let mut run = Run::new(seed);
+        run.go(300);
+        crashes += run.crashes;
+    }
+    println!("{seeds} seeds, {crashes} crashes");
+}
