@@ -8,7 +8,7 @@
 //! Addresses, permissions, credit policy and outcomes are the owner's; this machine only keeps the protocol's promises.
 
 use crate::error::{Error, Fault, condition};
-use crate::event::{Disposition, Event, LinkId, SaslCode, SessionId, Transfer};
+use crate::event::{Assembled, Disposition, Event, LinkId, SaslCode, SessionId, Transfer};
 use crate::hot::{self, begin_frame, end_frame};
 use crate::limits::{FRAME_BYTES_MIN, Limits};
 use crate::performative::{self, Attach, Begin, Open, Outcome, Role, Symbols, descriptor};
@@ -88,8 +88,6 @@ pub struct Connection {
     sessions: Vec<Option<Box<Session>>>,
     /// Our channel of each of the peer's.
     remote_channels: Vec<u16>,
-    /// A delivery of several frames, while its event is looked at.
-    assembled: Option<Box<Partial>>,
     output: Output,
 }
 
@@ -111,12 +109,6 @@ enum Step<'i> {
     /// A frame that means nothing to the owner.
     Next,
     Tell(Event<'i>),
-    /// A delivery is in `assembled`.
-    Assembled {
-        session: SessionId,
-        link: LinkId,
-        credit: u32,
-    },
 }
 
 /// Who has to be told of a fault, and how much it closes.
@@ -167,7 +159,6 @@ impl Connection {
             mechanisms: config.mechanisms,
             sessions: Vec::new(),
             remote_channels: Vec::new(),
-            assembled: None,
             output: Output::default(),
         }
     }
@@ -215,7 +206,6 @@ impl Connection {
             + self.remote_channels.capacity() * 2
             + self.output.capacity()
             + self.sessions.iter().flatten().map(|session| session.memory_bytes()).sum::<usize>()
-            + self.assembled.as_ref().map_or(0, |partial| size_of::<Partial>() + partial.bytes.capacity())
     }
 
     // ---------------------------------------------------------------------------------------------------- deadlines
@@ -270,33 +260,19 @@ impl Connection {
 
     // ------------------------------------------------------------------------------------------------------- reading
 
-    /// Takes frames from `input` up to the first that means something. `None`: more bytes are needed ([`Connection::wanted`])
-    /// or an answer of the owner's.
+    /// Takes frames from `input` up to the first that means something. `None`: more bytes are needed
+    /// ([`Connection::wanted`]) or an answer of the owner's. The event borrows from the input alone, so verbs can be called
+    /// while it is looked at.
     #[inline]
-    pub fn poll_event<'a, 'i: 'a>(&'a mut self, now: Now, input: &mut Input<'i>) -> Option<Event<'a>> {
+    pub fn poll_event<'i>(&mut self, now: Now, input: &mut Input<'i>) -> Option<Event<'i>> {
         self.now_ns = now.mono_ns;
-        self.assembled = None;
-        let (session, link, credit) = loop {
+        loop {
             match self.step(input) {
                 Step::Wait => return None,
                 Step::Next => {}
                 Step::Tell(event) => return Some(event),
-                Step::Assembled { session, link, credit } => break (session, link, credit),
             }
-        };
-        self.assembled.as_deref().map(|partial| {
-            Event::Transfer(Transfer {
-                session,
-                link,
-                delivery_id: partial.delivery_id,
-                tag: &partial.tag[..partial.tag_len.into()],
-                format: partial.format,
-                settled: partial.settled,
-                credit,
-                payload: &partial.bytes,
-                state: None,
-            })
-        })
+        }
     }
 
     #[inline]
@@ -496,7 +472,7 @@ impl Connection {
         }
         self.state = if self.is_open_sent { State::Open } else { State::OpenAnswer };
         self.start_clocks();
-        Ok(Step::Tell(Event::Open(open)))
+        Ok(Step::Tell(Event::Open(Box::new(open))))
     }
 
     fn start_clocks(&mut self) {
@@ -651,8 +627,10 @@ impl Connection {
         if transfer.more {
             return Ok(Step::Next);
         }
-        self.assembled = link.partial.take();
-        Ok(Step::Assembled { session: session_id, link: id, credit: link.credit })
+        let credit = link.credit;
+        Ok(link.partial.take().map_or(Step::Next, |partial| {
+            Step::Tell(Event::Assembled(Assembled { session: session_id, link: id, credit, partial }))
+        }))
     }
 
     fn assembling_bytes(&self) -> usize {
@@ -833,7 +811,12 @@ impl Connection {
             if role == Role::Receiver {
                 slot.delivery_count = attach.initial_delivery_count.unwrap_or(0);
             }
-            return Ok(Step::Tell(Event::Attach { session: id, link, is_answer: true, attach }));
+            return Ok(Step::Tell(Event::Attach {
+                session: id,
+                link,
+                is_answer: true,
+                attach: Box::new(attach),
+            }));
         }
         let Some(link) = session.free_link(Some(handle as u16), most) else {
             let text = format!("no handle left to answer handle {handle}");
@@ -851,7 +834,7 @@ impl Connection {
         };
         slot.message_bytes_max = message_bytes_max;
         slot.name = attach.name.into();
-        Ok(Step::Tell(Event::Attach { session: id, link, is_answer: false, attach }))
+        Ok(Step::Tell(Event::Attach { session: id, link, is_answer: false, attach: Box::new(attach) }))
     }
 
     fn read_detach<'i>(

@@ -1,8 +1,9 @@
-//! What a [`Connection`](crate::Connection) tells its owner. Everything borrows from the input, or from the machine where
-//! a delivery came in several frames.
+//! What a [`Connection`](crate::Connection) tells its owner. Everything borrows from the input, but for deliveries that
+//! came in several frames, which are handed over.
 
 use crate::error::{Error, Fault};
 use crate::performative::{Attach, Begin, Open, Outcome, Role, Symbols};
+use crate::session::Partial;
 use message::amqp10::Map;
 
 /// A session, by the channel we send on.
@@ -50,7 +51,7 @@ pub enum Event<'a> {
     /// To a client: how the dialogue ended. When not `Ok`, the connection is finished; otherwise call `open`.
     SaslOutcome(SaslCode),
     /// The peer opened. To a server: answer with `open` (then maybe `close`) or `abort`; nothing more is read until then.
-    Open(Open<'a>),
+    Open(Box<Open<'a>>),
     /// The peer closed, or answered our close. The connection is finished.
     Close(Option<Error<'a>>),
     /// The connection broke a rule or a deadline. The peer was told where it can be told; see
@@ -87,7 +88,7 @@ pub enum Event<'a> {
         /// It answers an attach of ours.
         is_answer: bool,
         /// What the peer said; `role` is the peer's.
-        attach: Attach<'a>,
+        attach: Box<Attach<'a>>,
     },
     /// The peer detached a link (it has been answered), or answered our detach. The id is free again, the link's
     /// deliveries are forgotten.
@@ -117,8 +118,10 @@ pub enum Event<'a> {
         /// The session.
         session: SessionId,
     },
-    /// A whole delivery arrived.
+    /// A whole delivery arrived, in one frame.
     Transfer(Transfer<'a>),
+    /// The last frame of a delivery of several arrived.
+    Assembled(Assembled),
     /// A delivery that had begun was aborted by the sender: as if it had never been sent, but for its credit.
     Aborted {
         /// The session.
@@ -178,6 +181,33 @@ pub struct Transfer<'a> {
     pub payload: &'a [u8],
     /// The first frame's state, for transactions.
     pub state: Option<Outcome<'a>>,
+}
+
+/// A delivery from the peer that came in several frames, put together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assembled {
+    pub(crate) session: SessionId,
+    pub(crate) link: LinkId,
+    pub(crate) credit: u32,
+    pub(crate) partial: Box<Partial>,
+}
+
+impl Assembled {
+    /// The delivery, as if it had come in one frame.
+    pub fn transfer(&self) -> Transfer<'_> {
+        let partial = &*self.partial;
+        Transfer {
+            session: self.session,
+            link: self.link,
+            delivery_id: partial.delivery_id,
+            tag: &partial.tag[..partial.tag_len.into()],
+            format: partial.format,
+            settled: partial.settled,
+            credit: self.credit,
+            payload: &partial.bytes,
+            state: None,
+        }
+    }
 }
 
 /// Deliveries `first` to `last` of a session, both included, wrapping at 2^32.

@@ -10,9 +10,6 @@ use crate::performative::{Outcome, Role, descriptor};
 use message::amqp10::value::code;
 use message::amqp10::{Decoder, Encoder, Fields, List, Malformed, Map, Value};
 
-/// Bytes of a frame header without an extended one.
-pub(crate) const FRAME_HEADER: usize = 8;
-
 /// Begins a frame in `own`; end it with [`end_frame`].
 #[inline]
 pub(crate) fn begin_frame(own: &mut Vec<u8>, frame_type: u8, channel: u16) -> usize {

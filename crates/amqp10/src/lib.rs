@@ -18,7 +18,7 @@ mod unsettled;
 
 pub use connection::{AMQP_HEADER, Config, Connection, Input, SASL_HEADER};
 pub use error::{Error, Fault, condition};
-pub use event::{Disposition, Event, LinkFlow, LinkId, SaslCode, SessionId, Transfer};
+pub use event::{Assembled, Disposition, Event, LinkFlow, LinkId, SaslCode, SessionId, Transfer};
 pub use limits::{FRAME_BYTES_MIN, Limits, TAG_BYTES_MAX};
 pub use performative::{
     Attach, Begin, Open, Outcome, ReceiverSettleMode, Role, SenderSettleMode, Source, Symbols, Target,
