@@ -1,1 +1,23 @@
 //! Exchanges, bindings and the topic trie: from a routing key to queues.
+//!
+//! - [`Exchange`]: a kind, its settings and its bindings; [`Exchange::route`] is what a publish asks.
+//! - [`Matches`]: the answer, each destination once; reused from message to message.
+//! - [`Value`] and [`Arguments`]: typed arguments of queues, exchanges, bindings and consumers, whatever protocol
+//!   they came by.
+//!
+//! Nothing here knows what a queue holds or who publishes. Which exchange leads to which other is the caller's loop:
+//! see [`Matches`].
+
+mod bounds;
+mod exchange;
+mod headers;
+mod keyed;
+mod matches;
+mod topic;
+mod value;
+
+pub use exchange::{BindError, Binding, Exchange, Kind};
+pub use headers::{Field, Headers, NoHeaders};
+pub use matches::{Destination, ExchangeId, Matches};
+pub use topic::WILDCARDS_MAX;
+pub use value::{Arguments, Float, IntType, Value, disagreement};

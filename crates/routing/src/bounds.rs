@@ -1,0 +1,188 @@
+//! What is bound under one key: destinations, each once, with the arguments of their bindings.
+//!
+//! Most keys lead to one destination by one binding without arguments: that costs no heap. Many destinations are
+//! indexed, so that deleting one of them costs O(1).
+
+use crate::matches::{Destination, Matches};
+use crate::value::Arguments;
+use rustc_hash::FxHashMap;
+
+/// From so many destinations on there is an index; well below half of it, it goes again.
+const INDEXED_MIN: usize = 32;
+
+/// A destination bound under a key.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    destination: Destination,
+    /// The arguments of each of its bindings; `None`: one binding without arguments.
+    #[expect(clippy::box_collection, reason = "rare, and the word it saves is paid by every binding")]
+    variants: Option<Box<Vec<Arguments>>>,
+}
+
+/// All destinations bound under a key.
+#[derive(Clone, Debug)]
+pub(crate) enum Bounds {
+    One(Bound),
+    Few(Vec<Bound>),
+    Many(Box<Many>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Many {
+    list: Vec<Bound>,
+    index: FxHashMap<Destination, u32>,
+}
+
+static NO_ARGUMENTS: Arguments = Arguments::new();
+
+impl Bound {
+    fn new(destination: Destination, arguments: Arguments) -> Bound {
+        let variants = (!arguments.is_empty()).then(|| Box::new(vec![arguments]));
+        Bound { destination, variants }
+    }
+
+    pub(crate) fn destination(&self) -> Destination {
+        self.destination
+    }
+
+    /// The arguments of its bindings.
+    pub(crate) fn variants(&self) -> &[Arguments] {
+        match &self.variants {
+            None => std::slice::from_ref(&NO_ARGUMENTS),
+            Some(variants) => variants,
+        }
+    }
+
+    fn bind(&mut self, arguments: Arguments) -> bool {
+        if self.variants().contains(&arguments) {
+            return false;
+        }
+        self.variants.get_or_insert_with(|| Box::new(vec![Arguments::new()])).push(arguments);
+        true
+    }
+
+    /// Whether it was bound so; the second: whether it is still bound in another way.
+    fn unbind(&mut self, arguments: &Arguments) -> (bool, bool) {
+        let Some(at) = self.variants().iter().position(|have| have == arguments) else {
+            return (false, true);
+        };
+        let Some(variants) = &mut self.variants else { return (true, false) };
+        variants.swap_remove(at);
+        let is_left = !variants.is_empty();
+        if matches!(&variants[..], [only] if only.is_empty()) {
+            self.variants = None;
+        }
+        (true, is_left)
+    }
+}
+
+impl Bounds {
+    /// One binding.
+    pub(crate) fn new(destination: Destination, arguments: Arguments) -> Bounds {
+        Bounds::One(Bound::new(destination, arguments))
+    }
+
+    #[inline]
+    pub(crate) fn list(&self) -> &[Bound] {
+        match self {
+            Bounds::One(bound) => std::slice::from_ref(bound),
+            Bounds::Few(list) => list,
+            Bounds::Many(many) => &many.list,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn route(&self, out: &mut Matches) {
+        match self {
+            Bounds::One(bound) => out.push(bound.destination),
+            _ => out.extend_distinct(self.list().iter().map(|bound| bound.destination)),
+        }
+    }
+
+    /// Whether the binding is new.
+    pub(crate) fn bind(&mut self, destination: Destination, arguments: Arguments) -> bool {
+        if let Some(bound) = self.find(destination) {
+            return bound.bind(arguments);
+        }
+        let new = Bound::new(destination, arguments);
+        match self {
+            Bounds::One(first) => {
+                *self = Bounds::Few(vec![first.clone(), new]);
+            }
+            Bounds::Few(list) => {
+                list.push(new);
+                if list.len() >= INDEXED_MIN {
+                    let list = std::mem::take(list);
+                    let numbered = list.iter().enumerate();
+                    let index = numbered.map(|(at, bound)| (bound.destination, at as u32)).collect();
+                    *self = Bounds::Many(Box::new(Many { list, index }));
+                }
+            }
+            Bounds::Many(many) => {
+                many.index.insert(destination, many.list.len() as u32);
+                many.list.push(new);
+            }
+        }
+        true
+    }
+
+    fn find(&mut self, destination: Destination) -> Option<&mut Bound> {
+        match self {
+            Bounds::One(bound) => Some(bound).filter(|bound| bound.destination == destination),
+            Bounds::Few(list) => list.iter_mut().find(|bound| bound.destination == destination),
+            Bounds::Many(many) => many.list.get_mut(*many.index.get(&destination)? as usize),
+        }
+    }
+
+    /// Whether the binding was there; the second: whether any other is left.
+    pub(crate) fn unbind(&mut self, destination: Destination, arguments: &Arguments) -> (bool, bool) {
+        let Some(bound) = self.find(destination) else { return (false, true) };
+        let (existed, is_left) = bound.unbind(arguments);
+        if is_left { (existed, true) } else { (true, self.remove(destination)) }
+    }
+
+    /// Takes a destination away; whether any other is left.
+    pub(crate) fn remove(&mut self, destination: Destination) -> bool {
+        match self {
+            Bounds::One(bound) => bound.destination != destination,
+            Bounds::Few(list) => {
+                list.retain(|bound| bound.destination != destination);
+                if let [only] = &list[..] {
+                    *self = Bounds::One(only.clone());
+                    return true;
+                }
+                !list.is_empty()
+            }
+            Bounds::Many(many) => {
+                if let Some(at) = many.index.remove(&destination) {
+                    many.list.swap_remove(at as usize);
+                    if let Some(moved) = many.list.get(at as usize) {
+                        many.index.insert(moved.destination, at);
+                    }
+                }
+                if many.list.len() < INDEXED_MIN / 4 {
+                    *self = Bounds::Few(std::mem::take(&mut many.list));
+                }
+                true
+            }
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let variants = |bound: &Bound| {
+            bound.variants.as_ref().map_or(0, |variants| {
+                let held: usize = variants.iter().map(Arguments::heap_bytes).sum();
+                size_of::<Vec<Arguments>>() + variants.capacity() * size_of::<Arguments>() + held
+            })
+        };
+        let list = match self {
+            Bounds::One(_) => 0,
+            Bounds::Few(list) => list.capacity() * size_of::<Bound>(),
+            Bounds::Many(many) => {
+                let index = many.index.capacity() * (size_of::<(Destination, u32)>() + 1);
+                size_of::<Many>() + many.list.capacity() * size_of::<Bound>() + index
+            }
+        };
+        list + self.list().iter().map(variants).sum::<usize>()
+    }
+}

@@ -1,0 +1,63 @@
+//! Bindings found by their whole key: the table of direct, fanout and headers exchanges.
+
+use crate::bounds::Bounds;
+use crate::matches::{Destination, Matches};
+use crate::value::Arguments;
+use rustc_hash::FxHashMap;
+
+/// Bindings by key. Never iterated where order shows: who lists them sorts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keyed {
+    keys: FxHashMap<Box<[u8]>, Bounds>,
+}
+
+impl Keyed {
+    #[inline]
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Bounds> {
+        self.keys.get(key)
+    }
+
+    /// All keys with what is bound under them, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Bounds)> {
+        self.keys.iter().map(|(key, bounds)| (&key[..], bounds))
+    }
+
+    /// Everything, whatever the key.
+    #[inline]
+    pub(crate) fn route_all(&self, out: &mut Matches) {
+        self.keys.values().for_each(|bounds| bounds.route(out));
+    }
+
+    pub(crate) fn bind(&mut self, key: &[u8], arguments: Arguments, destination: Destination) -> bool {
+        match self.keys.get_mut(key) {
+            Some(bounds) => bounds.bind(destination, arguments),
+            None => {
+                self.keys.insert(key.into(), Bounds::new(destination, arguments));
+                true
+            }
+        }
+    }
+
+    pub(crate) fn unbind(&mut self, key: &[u8], arguments: &Arguments, destination: Destination) -> bool {
+        let Some(bounds) = self.keys.get_mut(key) else { return false };
+        let (existed, is_left) = bounds.unbind(destination, arguments);
+        if !is_left {
+            self.keys.remove(key);
+            self.shrink();
+        }
+        existed
+    }
+
+    /// Gives memory back when most of it is unused; amortized O(1) a removal.
+    fn shrink(&mut self) {
+        if self.keys.capacity() > 32 && self.keys.len() < self.keys.capacity() / 8 {
+            self.keys.shrink_to(self.keys.len() * 2);
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        // The allocator rounds a key up to 16 bytes.
+        let held = self.keys.iter().map(|(key, bounds)| key.len().next_multiple_of(16) + bounds.heap_bytes());
+        held.sum::<usize>() + self.keys.capacity() * 8 / 7 * (size_of::<(Box<[u8]>, Bounds)>() + 1)
+    }
+}

@@ -1,0 +1,340 @@
+//! Topic bindings as a trie over words: `*` is one word, `#` any number of them, none included.
+//!
+//! A routing key walks the trie as a set of nodes, one word after the other, so the cost is (words) x (nodes reached
+//! at once) whatever the patterns: nothing backtracks. Words are numbered, so a step is one look-up of two numbers.
+//!
+//! Words are what lies between dots; they may be empty. The empty key has no word.
+//!
+//! Invariant: every node but the root has something bound, or a node below that has.
+
+use crate::bounds::Bounds;
+use crate::matches::{Destination, Matches};
+use crate::value::Arguments;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// `#` words a binding key may have.
+pub const WILDCARDS_MAX: usize = 2;
+
+const ROOT: u32 = 0;
+/// No node: the root is nobody's child.
+const NONE: u32 = 0;
+
+/// Words that mean something else than themselves.
+const STAR: u32 = 0;
+const HASH: u32 = 1;
+/// Leads to the root, as it were.
+const NO_WORD: u32 = u32::MAX;
+
+/// The words of a key; none of the empty key.
+fn words(key: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let words = (!key.is_empty()).then(|| key.split(|byte| *byte == b'.'));
+    words.into_iter().flatten()
+}
+
+/// How many `#` words a binding key has.
+pub(crate) fn wildcards(key: &[u8]) -> usize {
+    words(key).filter(|word| *word == b"#").count()
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    parent: u32,
+    /// The word that leads here.
+    word: u32,
+    /// Where `*` leads.
+    star: u32,
+    /// Where `#` leads.
+    hash: u32,
+    children: u32,
+    bounds: Option<Box<Bounds>>,
+}
+
+#[derive(Clone, Debug)]
+struct Word {
+    text: Arc<[u8]>,
+    /// Edges it is on.
+    edges: u32,
+}
+
+/// The bindings of a topic exchange.
+#[derive(Clone, Debug)]
+pub(crate) struct Trie {
+    nodes: Vec<Node>,
+    free_nodes: Vec<u32>,
+    /// From a node and a word that is no wildcard to the next node.
+    edges: FxHashMap<(u32, u32), u32>,
+    words: Vec<Word>,
+    free_words: Vec<u32>,
+    numbers: FxHashMap<Arc<[u8]>, u32>,
+}
+
+/// Memory for walking a trie; belongs to who routes.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    current: Vec<u32>,
+    next: Vec<u32>,
+    /// For `#` nodes, the step in which they were last reached: they are reached from above and by staying.
+    reached: Vec<u32>,
+    step: u32,
+}
+
+impl Walk {
+    /// A step whose number no mark carries.
+    fn advance(&mut self) {
+        self.step = self.step.wrapping_add(1);
+        if self.step == 0 {
+            self.reached.fill(0);
+            self.step = 1;
+        }
+    }
+}
+
+impl Default for Trie {
+    fn default() -> Trie {
+        let root = Node { parent: NONE, word: NO_WORD, star: NONE, hash: NONE, children: 0, bounds: None };
+        let words = [&b"*"[..], b"#"].map(|text| Word { text: text.into(), edges: 0 });
+        Trie {
+            nodes: vec![root],
+            free_nodes: Vec::new(),
+            edges: FxHashMap::default(),
+            words: words.into(),
+            free_words: Vec::new(),
+            numbers: FxHashMap::default(),
+        }
+    }
+}
+
+impl Trie {
+    pub(crate) fn route(&self, key: &[u8], out: &mut Matches) {
+        let mut walk = std::mem::take(&mut out.walk);
+        walk.current.clear();
+        if walk.reached.len() < self.nodes.len() {
+            walk.reached.resize(self.nodes.len(), 0);
+        }
+        walk.advance();
+        self.reach(ROOT, &mut walk);
+        std::mem::swap(&mut walk.current, &mut walk.next);
+        for word in words(key) {
+            walk.advance();
+            let number = self.numbers.get(word).copied();
+            let current = std::mem::take(&mut walk.current);
+            for &at in &current {
+                let node = &self.nodes[at as usize];
+                if node.word == HASH {
+                    self.reach(at, &mut walk);
+                }
+                if node.star != NONE {
+                    self.reach(node.star, &mut walk);
+                }
+                if let Some(number) = number
+                    && let Some(&child) = self.edges.get(&(at, number))
+                {
+                    self.reach(child, &mut walk);
+                }
+            }
+            walk.current = current;
+            walk.current.clear();
+            std::mem::swap(&mut walk.current, &mut walk.next);
+            if walk.current.is_empty() {
+                break;
+            }
+        }
+        for &at in &walk.current {
+            if let Some(bounds) = &self.nodes[at as usize].bounds {
+                bounds.route(out);
+            }
+        }
+        walk.current.clear();
+        out.walk = walk;
+    }
+
+    /// The walk reaches a node, and with it the `#` nodes right below: they match no word too.
+    #[inline]
+    fn reach(&self, at: u32, walk: &mut Walk) {
+        let mut at = at;
+        loop {
+            let node = &self.nodes[at as usize];
+            if node.word == HASH {
+                let reached = &mut walk.reached[at as usize];
+                if *reached == walk.step {
+                    return;
+                }
+                *reached = walk.step;
+            }
+            walk.next.push(at);
+            if node.hash == NONE {
+                return;
+            }
+            at = node.hash;
+        }
+    }
+
+    pub(crate) fn bind(&mut self, key: &[u8], arguments: Arguments, destination: Destination) -> bool {
+        let mut at = ROOT;
+        for word in words(key) {
+            at = self.child_or_new(at, word);
+        }
+        let node = &mut self.nodes[at as usize];
+        match &mut node.bounds {
+            Some(bounds) => bounds.bind(destination, arguments),
+            None => {
+                node.bounds = Some(Box::new(Bounds::new(destination, arguments)));
+                true
+            }
+        }
+    }
+
+    pub(crate) fn unbind(&mut self, key: &[u8], arguments: &Arguments, destination: Destination) -> bool {
+        let mut at = ROOT;
+        for word in words(key) {
+            match self.child(at, word) {
+                Some(child) => at = child,
+                None => return false,
+            }
+        }
+        let node = &mut self.nodes[at as usize];
+        let Some(bounds) = &mut node.bounds else { return false };
+        let (existed, is_left) = bounds.unbind(destination, arguments);
+        if !is_left {
+            node.bounds = None;
+            self.prune(at);
+        }
+        existed
+    }
+
+    fn child(&self, at: u32, word: &[u8]) -> Option<u32> {
+        let node = &self.nodes[at as usize];
+        match word {
+            b"*" => Some(node.star).filter(|child| *child != NONE),
+            b"#" => Some(node.hash).filter(|child| *child != NONE),
+            _ => self.edges.get(&(at, *self.numbers.get(word)?)).copied(),
+        }
+    }
+
+    fn child_or_new(&mut self, at: u32, word: &[u8]) -> u32 {
+        if let Some(child) = self.child(at, word) {
+            return child;
+        }
+        let number = match word {
+            b"*" => STAR,
+            b"#" => HASH,
+            _ => self.number(word),
+        };
+        let new = Node { parent: at, word: number, star: NONE, hash: NONE, children: 0, bounds: None };
+        let child = match self.free_nodes.pop() {
+            Some(free) => {
+                self.nodes[free as usize] = new;
+                free
+            }
+            None => {
+                self.nodes.push(new);
+                (self.nodes.len() - 1) as u32
+            }
+        };
+        let node = &mut self.nodes[at as usize];
+        node.children += 1;
+        match number {
+            STAR => node.star = child,
+            HASH => node.hash = child,
+            _ => {
+                self.edges.insert((at, number), child);
+                self.words[number as usize].edges += 1;
+            }
+        }
+        child
+    }
+
+    /// The number of a word that is no wildcard.
+    fn number(&mut self, word: &[u8]) -> u32 {
+        if let Some(number) = self.numbers.get(word) {
+            return *number;
+        }
+        let text: Arc<[u8]> = word.into();
+        let new = Word { text: text.clone(), edges: 0 };
+        let number = match self.free_words.pop() {
+            Some(free) => {
+                self.words[free as usize] = new;
+                free
+            }
+            None => {
+                self.words.push(new);
+                (self.words.len() - 1) as u32
+            }
+        };
+        self.numbers.insert(text, number);
+        number
+    }
+
+    /// Takes away a node that leads to nothing, and those above that then do.
+    fn prune(&mut self, leaf: u32) {
+        let mut at = leaf;
+        while at != ROOT {
+            let node = &self.nodes[at as usize];
+            if node.children > 0 || node.bounds.is_some() {
+                break;
+            }
+            let (parent, number) = (node.parent, node.word);
+            let above = &mut self.nodes[parent as usize];
+            above.children -= 1;
+            match number {
+                STAR => above.star = NONE,
+                HASH => above.hash = NONE,
+                _ => {
+                    self.edges.remove(&(parent, number));
+                    let word = &mut self.words[number as usize];
+                    word.edges -= 1;
+                    if word.edges == 0 {
+                        self.numbers.remove(&word.text);
+                        word.text = Arc::default();
+                        self.free_words.push(number);
+                    }
+                }
+            }
+            self.free_nodes.push(at);
+            at = parent;
+        }
+        // Nothing is bound any more: the memory of what was goes too.
+        if self.nodes[ROOT as usize].children == 0 && self.nodes[ROOT as usize].bounds.is_none() {
+            *self = Trie::default();
+        }
+    }
+
+    /// Every key with what is bound under it, in no order.
+    pub(crate) fn for_each<'a>(&'a self, mut visit: impl FnMut(&[u8], &'a Bounds)) {
+        let mut key = Vec::new();
+        let mut path = Vec::new();
+        for (number, node) in self.nodes.iter().enumerate() {
+            let Some(bounds) = &node.bounds else { continue };
+            path.clear();
+            let mut at = number as u32;
+            while at != ROOT {
+                let node = &self.nodes[at as usize];
+                path.push(node.word);
+                at = node.parent;
+            }
+            key.clear();
+            for (place, word) in path.iter().rev().enumerate() {
+                if place > 0 {
+                    key.push(b'.');
+                }
+                key.extend(&self.words[*word as usize].text[..]);
+            }
+            visit(&key, bounds);
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        // An `Arc` has two counters in front of its bytes.
+        let words: usize = self.words.iter().map(|word| (word.text.len() + 16).next_multiple_of(16)).sum();
+        let bounds = self.nodes.iter().filter_map(|node| node.bounds.as_ref());
+        let bounds: usize = bounds.map(|bounds| size_of::<Bounds>() + bounds.heap_bytes()).sum();
+        words
+            + bounds
+            + self.nodes.capacity() * size_of::<Node>()
+            + self.words.capacity() * size_of::<Word>()
+            + self.edges.capacity() * 8 / 7 * (size_of::<((u32, u32), u32)>() + 1)
+            + self.numbers.capacity() * 8 / 7 * (size_of::<(Arc<[u8]>, u32)>() + 1)
+            + (self.free_nodes.capacity() + self.free_words.capacity()) * size_of::<u32>()
+    }
+}
