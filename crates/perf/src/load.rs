@@ -86,7 +86,7 @@ pub fn run(case: &Case, aim: &mut Aim<'_>, progress: &mut Progress) -> Result<Ve
     {
         last.findings.left_over = left_over(&mut control, &names)?;
     }
-    if !aim.bench.keep {
+    if !aim.bench.keep && aim.bench.queue.is_none() {
         control.delete_queues(&names)?;
         if case.spread == Spread::Copy {
             control.delete_exchange(&exchange)?;
@@ -395,7 +395,8 @@ fn count_up<W: Wire>(
         publish_seconds: meter.publish_span_ns() as f64 / 1e9,
         consume_seconds: meter.consume_span_ns() as f64 / 1e9,
         body_bytes: case.size,
-        delivery: Latency::of(&delivery),
+        // Each part has a clock of its own, and how long a backlog lay is no figure of the broker's.
+        delivery: Latency::of(&delivery).filter(|_| part == Part::Both),
         confirm: Latency::of(&confirm),
         cpu: before.zip(after).map(|(before, after)| crate::run::Cpu::between(before, after, messages)),
         resident: before.zip(after).map(|(before, after)| Resident {

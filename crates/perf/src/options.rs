@@ -126,8 +126,8 @@ pub struct Bench {
     /// Publish transient messages, not durable ones
     #[arg(long)]
     pub transient: bool,
-    /// Name of the queue (names of the queues begin so), instead of leveret-bench. A queue of that name that exists
-    /// with the same properties is used and purged
+    /// Name of the queue, or how the names of the queues begin, instead of leveret-bench. Such a queue may exist: it is
+    /// emptied first and left behind
     #[arg(long)]
     pub queue: Option<String>,
     /// Leave the queues, and the started broker's data folder, behind

@@ -1,56 +1,436 @@
-//! The load over AMQP 1.0: not spoken yet, which [`Wire::new`] says; there is no value of the type.
+//! The load over AMQP 1.0: a link for each queue, unsettled transfers, dispositions and credit in ranges.
 
-use super::{Happenings, Purpose, Wire};
+use super::{Happenings, Purpose, Target, Wire};
 use crate::stamp::STAMP;
 use crate::uri::Uri;
-use base::{Now, Output};
+use amqp10::{
+    Attach, Body, Config, Connection, Delivery, Error, Event, Input, Limits, LinkId, Open, Outcome, Role,
+    SaslCode, SenderSettleMode, SessionId, Source,
+};
+use base::{Buffer, Memory, Now, Output};
+use message::amqp10::section::data_prefix;
+use message::amqp10::{Decoder, Header, Map, Value};
+use std::fmt::Write;
+use std::sync::OnceLock;
+
+/// Links put on one session: what RabbitMQ's handle-max of 255 leaves room for.
+const SESSION_LINKS: usize = 256;
+
+/// Limits of a client that loads: windows that never stand in the way, patience for a busy broker.
+const LIMITS: Limits = Limits {
+    frame_bytes_before_open: 8192,
+    frame_bytes_max: 131_072,
+    sessions_max: 64,
+    links_max: SESSION_LINKS as u16,
+    incoming_window_max: 65_535,
+    message_bytes_max: 1 << 30,
+    assembly_bytes_max: 1 << 30,
+    unsettled_max: 1 << 24,
+    handshake_ms: 60_000,
+    close_ms: 10_000,
+    idle_ms: 60_000,
+};
+
+/// The limits of a connection with `purpose`. One heartbeat is asked for in a process, so one value is enough.
+fn limits(purpose: &Purpose) -> &'static Limits {
+    static IDLE: OnceLock<Limits> = OnceLock::new();
+    match purpose {
+        Purpose::Idle { heartbeat } => IDLE.get_or_init(|| Limits {
+            incoming_window_max: 100,
+            idle_ms: u32::from(*heartbeat) * 1000,
+            ..LIMITS
+        }),
+        _ => &LIMITS,
+    }
+}
+
+/// A link of ours.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    session: SessionId,
+    id: LinkId,
+    /// Receiving: deliveries that the broker may still send.
+    credit: u32,
+}
+
+/// A session of ours.
+#[derive(Debug)]
+struct Session {
+    id: SessionId,
+    /// Delivery-ids that came and are not settled: the first and the last.
+    unsettled: Option<(u32, u32)>,
+    /// The number of its first link.
+    first_link: usize,
+}
 
 /// A client connection over AMQP 1.0.
 #[derive(Debug)]
-pub enum Amqp10 {}
+pub struct Amqp10 {
+    connection: Connection,
+    uri: Uri,
+    purpose: Purpose,
+    /// Answers still awaited before it is ready.
+    awaited: usize,
+    is_ready: bool,
+    sessions: Vec<Session>,
+    links: Vec<Link>,
+    /// The link of the next message.
+    next: usize,
+    /// Messages published.
+    published: u64,
+    /// What stands in front of the stamp in every message.
+    head: Vec<u8>,
+    /// What stands behind it.
+    filler: Memory,
+    /// The header section seen last, and what it said: one is much like the next.
+    header: (Vec<u8>, bool),
+}
+
+impl Amqp10 {
+    /// Both have opened: begins sessions and attaches links.
+    fn prepare(&mut self) -> Result<(), String> {
+        let addresses: Vec<String> = match &self.purpose {
+            Purpose::Publish { targets, .. } => targets.iter().map(address).collect(),
+            Purpose::Consume { queues, .. } => queues.iter().map(|name| queue_address(name)).collect(),
+            Purpose::Idle { .. } => Vec::new(),
+        };
+        let sessions = if addresses.is_empty() { 2 } else { addresses.len().div_ceil(SESSION_LINKS) };
+        for index in 0..sessions {
+            let Some(id) = self.connection.begin(Map::default()) else {
+                return Err(format!("the broker takes only {index} sessions"));
+            };
+            self.sessions.push(Session { id, unsettled: None, first_link: index * SESSION_LINKS });
+        }
+        self.awaited = if addresses.is_empty() { sessions } else { addresses.len() };
+        for (index, address) in addresses.iter().enumerate() {
+            let session = self.sessions[index / SESSION_LINKS].id;
+            let name = format!("leveret-bench-{index}");
+            let terminus = Some(address.as_str());
+            let is_publishing = matches!(self.purpose, Purpose::Publish { .. });
+            let attach = Attach {
+                sender_settle_mode: SenderSettleMode::Unsettled,
+                source: Some(Source { address: terminus.filter(|_| !is_publishing), ..Source::default() }),
+                target: Some(amqp10::Target {
+                    address: terminus.filter(|_| is_publishing),
+                    ..amqp10::Target::default()
+                }),
+                ..Attach::new(&name, if is_publishing { Role::Sender } else { Role::Receiver })
+            };
+            let Some(id) = self.connection.attach(session, &attach) else {
+                return Err(format!("the session takes only {} links", index % SESSION_LINKS));
+            };
+            // Links are numbered from 0, which is how a delivery's queue is found without a search.
+            assert_eq!(usize::from(id.0), index % SESSION_LINKS);
+            self.links.push(Link { session, id, credit: 0 });
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self) {
+        self.awaited = self.awaited.saturating_sub(1);
+        self.is_ready |= self.awaited == 0;
+    }
+
+    /// Lets the broker send as much on a link as it may have under way.
+    fn grant(&mut self, index: usize) {
+        let Purpose::Consume { credit, .. } = self.purpose else { return };
+        let link = &mut self.links[index];
+        link.credit = credit;
+        self.connection.grant(link.session, link.id, credit, false);
+    }
+}
+
+/// The v2 address of a target.
+fn address(target: &Target) -> String {
+    match target {
+        Target::Queue(name) => queue_address(name),
+        Target::Exchange(name) => format!("/exchanges/{}", percent_encoded(name)),
+    }
+}
+
+fn queue_address(name: &str) -> String {
+    format!("/queues/{}", percent_encoded(name))
+}
+
+/// `text` with all but unreserved characters (RFC 3986 §2.3) in percent encoding.
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+/// Splits a message in front of its body: the header section, if there is one, and the content of the first data section.
+#[inline]
+fn split(payload: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (mut rest, mut header) = (payload, &payload[..0]);
+    loop {
+        let (is_header, len) = match rest {
+            [0, 0x53, 0x75, 0xa0, len, content @ ..] => {
+                return Some((header, content.get(..usize::from(*len))?));
+            }
+            [0, 0x53, 0x75, 0xb0, a, b, c, d, content @ ..] => {
+                let len = u32::from_be_bytes([*a, *b, *c, *d]);
+                return Some((header, content.get(..len as usize)?));
+            }
+            [0, 0x53, section, 0xc0 | 0xc1, len, ..] => (*section == 0x70, 5 + usize::from(*len)),
+            [0, 0x53, section, 0xd0 | 0xd1, a, b, c, d, ..] => {
+                (*section == 0x70, 8 + u32::from_be_bytes([*a, *b, *c, *d]) as usize)
+            }
+            [0, 0x53, section, 0x45, ..] => (*section == 0x70, 4),
+            _ => return None,
+        };
+        let (section, behind) = rest.split_at_checked(len)?;
+        if is_header {
+            header = section;
+        }
+        rest = behind;
+    }
+}
+
+/// Whether a header section says that this is not the first delivery: first-acquirer is false, or delivery-count is
+/// above 0 (§3.2.1). One that does not say is taken as the first.
+fn is_redelivered(header: &[u8]) -> bool {
+    let Ok(Value::Described(section)) = Decoder::new(header).value() else { return false };
+    let Value::List(fields) = section.value() else { return false };
+    let mut fields = fields.iter().skip(3);
+    let first_acquirer = fields.next();
+    first_acquirer == Some(Value::Boolean(false))
+        || fields.next().and_then(|count| count.as_u64()).is_some_and(|count| count > 0)
+}
+
+fn words(error: Option<Error<'_>>) -> String {
+    match error {
+        Some(error) => {
+            format!("the broker said: {} {}", error.condition, error.description.unwrap_or_default())
+        }
+        None => "the broker said good-bye".to_owned(),
+    }
+}
 
 impl Wire for Amqp10 {
-    fn new(_now: Now, _uri: &Uri, _purpose: Purpose) -> Result<Amqp10, String> {
-        Err("the load generator does not speak AMQP 1.0 yet".to_owned())
+    fn new(now: Now, uri: &Uri, purpose: Purpose) -> Result<Amqp10, String> {
+        let config = Config { limits: limits(&purpose), mechanisms: &[], first_id: 0 };
+        let (mut head, mut filler) = (Vec::new(), Buffer::default());
+        if let Purpose::Publish { is_durable, size, .. } = &purpose {
+            let size = *size as usize;
+            Header { durable: *is_durable, ..Header::default() }.write(&mut head);
+            let (prefix, len) = data_prefix(size);
+            head.extend_from_slice(&prefix[..len]);
+            filler.extend(&vec![b'.'; size - STAMP]);
+        }
+        Ok(Amqp10 {
+            connection: Connection::client(config, now),
+            uri: uri.clone(),
+            purpose,
+            awaited: 0,
+            is_ready: false,
+            sessions: Vec::new(),
+            links: Vec::new(),
+            next: 0,
+            published: 0,
+            head,
+            filler: filler.seal(),
+            header: (Vec::new(), false),
+        })
     }
 
-    fn input(&mut self, _now: Now, _bytes: &[u8], _to: &mut impl Happenings) -> Result<usize, String> {
-        match *self {}
+    #[inline]
+    fn input(&mut self, now: Now, bytes: &[u8], happenings: &mut impl Happenings) -> Result<usize, String> {
+        let mut input = Input::new(bytes);
+        while let Some(event) = self.connection.poll_event(now, &mut input) {
+            match event {
+                Event::Transfer(transfer) => {
+                    let session = &mut self.sessions[usize::from(transfer.session.0)];
+                    let first = session.unsettled.map_or(transfer.delivery_id, |(first, _)| first);
+                    session.unsettled = Some((first, transfer.delivery_id));
+                    let queue = session.first_link + usize::from(transfer.link.0);
+                    self.links[queue].credit = transfer.credit;
+                    let Some((header, body)) = split(transfer.payload) else {
+                        happenings.delivered(queue, false, &[]);
+                        continue;
+                    };
+                    if self.header.0 != header {
+                        self.header.1 = is_redelivered(header);
+                        self.header.0.clear();
+                        self.header.0.extend_from_slice(header);
+                    }
+                    happenings.delivered(queue, self.header.1, body);
+                }
+                Event::Disposition(disposition) => {
+                    let (session, first, last) = (disposition.session, disposition.first, disposition.last);
+                    let refusal = match disposition.outcome {
+                        _ if disposition.role == Role::Receiver || !disposition.settled => continue,
+                        Some(Outcome::Accepted) => None,
+                        Some(Outcome::Rejected(error)) => Some(format!("rejected, {}", words(error))),
+                        Some(Outcome::Released) => Some("released".to_owned()),
+                        Some(Outcome::Modified { .. }) => Some("modified".to_owned()),
+                        other => Some(format!("settled as {other:?}")),
+                    };
+                    self.connection.settle(session, first, last, |run| {
+                        let last = run.token + u64::from(run.count) - 1;
+                        match &refusal {
+                            None => happenings.confirmed(run.token, last),
+                            Some(why) => happenings.refused(run.token, last, why),
+                        }
+                    });
+                }
+                Event::Flow(_) | Event::Window { .. } => {}
+                Event::SaslMechanisms(_) => {
+                    let response = format!("\0{}\0{}", self.uri.user, self.uri.password);
+                    let host = Some(self.uri.host.as_str());
+                    self.connection.sasl_init("PLAIN", Some(response.as_bytes()), host);
+                }
+                Event::SaslOutcome(SaslCode::Ok) => {
+                    let hostname = format!("vhost:{}", self.uri.vhost);
+                    let open = Open { hostname: Some(&hostname), ..Open::new("leveret-bench") };
+                    self.connection.open(&open);
+                }
+                Event::SaslOutcome(code) => return Err(format!("the broker refused the login: {code:?}")),
+                Event::Open(_) => self.prepare()?,
+                Event::Begin { .. } => {
+                    if self.links.is_empty() {
+                        self.answered();
+                    }
+                }
+                Event::Attach { session, link, is_answer: true, .. } => {
+                    let index = usize::from(session.0) * SESSION_LINKS + usize::from(link.0);
+                    self.grant(index);
+                    self.answered();
+                }
+                Event::Close(error) => {
+                    if self.connection.is_finished() && error.is_none() {
+                        break;
+                    }
+                    return Err(words(error));
+                }
+                Event::End { error, .. } | Event::Detach { error, .. } => return Err(words(error)),
+                Event::Failed(fault)
+                | Event::SessionFailed { fault, .. }
+                | Event::LinkFailed { fault, .. } => {
+                    return Err(format!("the broker broke the protocol: {fault:?}"));
+                }
+                other => return Err(format!("the broker did something unexpected: {other:?}")),
+            }
+        }
+        Ok(bytes.len() - input.len())
     }
 
+    #[inline]
     fn output(&mut self) -> &mut Output {
-        match *self {}
+        self.connection.output_mut()
     }
 
     fn deadline(&self) -> Option<u64> {
-        match *self {}
+        self.connection.poll_deadline()
     }
 
-    fn handle_deadline(&mut self, _now: Now) -> Result<(), String> {
-        match *self {}
+    fn handle_deadline(&mut self, now: Now) -> Result<(), String> {
+        match self.connection.handle_deadline(now) {
+            Some(event) => Err(format!("the broker was silent for too long: {event:?}")),
+            None => Ok(()),
+        }
     }
 
     fn is_ready(&self) -> bool {
-        match *self {}
+        self.is_ready
     }
 
+    #[inline]
     fn room(&self) -> u64 {
-        match *self {}
+        let link = &self.links[self.next];
+        if self.connection.queued(link.session) > 0 {
+            return 0;
+        }
+        let credit = self.connection.credit(link.session, link.id).map_or(0, |(credit, _)| credit);
+        // With several links the next message is another's.
+        u64::from(if self.links.len() > 1 { credit.min(1) } else { credit })
     }
 
-    fn publish(&mut self, _now: Now, _stamp: [u8; STAMP]) {
-        match *self {}
+    #[inline]
+    fn publish(&mut self, _now: Now, stamp: [u8; STAMP]) {
+        let link = &self.links[self.next];
+        self.next = if self.next + 1 == self.links.len() { 0 } else { self.next + 1 };
+        let delivery = Delivery {
+            tag: &(self.published as u32).to_be_bytes(),
+            settled: false,
+            token: self.published,
+            head: &[&self.head, &stamp],
+            body: Body::Memory(&self.filler, 0..self.filler.len()),
+        };
+        self.published += 1;
+        let sent = self.connection.transfer(link.session, link.id, &delivery);
+        assert!(sent.is_ok(), "there was credit: {sent:?}");
     }
 
     fn settle(&mut self, _now: Now) {
-        match *self {}
+        for session in &mut self.sessions {
+            if let Some((first, last)) = session.unsettled.take() {
+                self.connection.settle_incoming(session.id, first, last, &Outcome::Accepted);
+            }
+        }
+        let Purpose::Consume { credit, .. } = self.purpose else { return };
+        for index in 0..self.links.len() {
+            if self.links[index].credit <= credit / 2 {
+                self.grant(index);
+            }
+        }
     }
 
     fn close(&mut self, _now: Now) {
-        match *self {}
+        self.connection.close(None);
     }
 
     fn is_closed(&self) -> bool {
-        match *self {}
+        self.connection.is_finished()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(header: Header) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        header.write(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn the_body_is_found_behind_any_sections() {
+        let header = section(Header { durable: true, ..Header::default() });
+        let annotations = [0, 0x53, 0x72, 0xc1, 1, 0];
+        let properties = [0, 0x53, 0x73, 0x45];
+        let data = [0, 0x53, 0x75, 0xa0, 2, b'h', b'i', 0, 0x53, 0x78, 0xc1, 1, 0];
+        let message = [&header[..], &annotations, &properties, &data].concat();
+        assert_eq!(split(&message), Some((&header[..], &b"hi"[..])));
+        assert_eq!(split(&[0, 0x53, 0x75, 0xb0, 0, 0, 0, 1, b'x']), Some((&[][..], &b"x"[..])));
+        for len in 0..header.len() + annotations.len() + properties.len() + 7 {
+            assert_eq!(split(&message[..len]), None, "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn only_a_header_that_says_so_marks_a_redelivery() {
+        for (first_acquirer, delivery_count, expected) in
+            [(true, 0, false), (true, 1, true), (false, 2, true)]
+        {
+            let header = section(Header { first_acquirer, delivery_count, ..Header::default() });
+            assert_eq!(is_redelivered(&header), expected, "{first_acquirer} {delivery_count}");
+        }
+        assert!(!is_redelivered(&section(Header { durable: true, ..Header::default() })));
+        assert!(is_redelivered(&[0, 0x53, 0x70, 0xc0, 5, 4, 0x41, 0x40, 0x40, 0x42]));
+        assert!(!is_redelivered(&[]));
+    }
+
+    #[test]
+    fn addresses_are_percent_encoded() {
+        assert_eq!(address(&Target::Queue("a b/ü".to_owned())), "/queues/a%20b%2F%C3%BC");
+        assert_eq!(address(&Target::Exchange("e".to_owned())), "/exchanges/e");
     }
 }
