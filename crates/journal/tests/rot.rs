@@ -1,0 +1,273 @@
+//! Torn tails, cut files, rotten bits, unreadable sectors: nothing wrong is ever handed out, and what is lost is named.
+
+mod suite;
+
+use base::Random;
+use base::memory::BLOCK;
+use journal::*;
+use std::io::IoSlice;
+use suite::{START, batch, reopen, small};
+
+type Written = (u32, u64, usize);
+
+fn key(batch: &Sealed) -> Written {
+    (batch.log.0, batch.base.0, batch.len)
+}
+
+/// A disk whose one journal file has been used before, so that old bytes lie behind what is written; the start to open
+/// it with, and what is committed.
+fn used_disk(limits: Limits) -> (FaultyDisk, Journal, Start, Vec<Written>) {
+    let disk = FaultyDisk::new(1);
+    let (mut journal, ..) = reopen(&disk, limits, START);
+    let mut places = Vec::new();
+    let mut base = 0;
+    // The first file is small and not used again; then two that take turns.
+    while journal.counters().rolls < 4 {
+        let old = batch(9, base, 6_000);
+        base += 6_000;
+        journal.write(&disk, &[old], &mut places).unwrap();
+        if let Some(file) = journal.take_rolled().last() {
+            journal.release(*file);
+        }
+    }
+    let from = places[0].file;
+    let mut committed = vec![(9, base - 6_000, 6_000)];
+    for round in 0..3 {
+        let batches = [batch(1, round * 64, 64), batch(2, round * 800, 800)];
+        journal.write(&disk, &batches, &mut places).unwrap();
+        committed.extend(batches.iter().map(key));
+    }
+    (disk, journal, Start { from, ..START }, committed)
+}
+
+fn limits(packed: bool) -> Limits {
+    Limits { packed_bytes_max: if packed { 64 << 10 } else { 1 << 10 }, ..small() }
+}
+
+/// Where the next group will go, and the file it goes to.
+fn end(journal: &Journal) -> (FileName, u64) {
+    let file = journal.files().next_back().unwrap();
+    (file.name(), file.end)
+}
+
+/// The bytes of a group that was just written, and the disk from before.
+fn tail(packed: bool) -> (FaultyDisk, Start, Vec<Written>, Vec<Written>, FileName, u64, Vec<u8>) {
+    let (disk, mut journal, start, committed) = used_disk(limits(packed));
+    let before = disk.fork();
+    let (name, from) = end(&journal);
+    let batches = [batch(3, 0, 30_000), batch(1, 192, 8), batch(2, 2_400, 29_000)];
+    journal.write(&disk, &batches, &mut Vec::new()).unwrap();
+    let mut bytes = vec![0; (end(&journal).1 - from) as usize];
+    assert!(bytes.len() > 56 << 10, "about 64 KiB: {}", bytes.len());
+    disk.read_at(name, from, &mut bytes).unwrap();
+    (before, start, committed, batches.iter().map(key).collect(), name, from, bytes)
+}
+
+fn every_byte_may_be_the_last_of(packed: bool) {
+    let (disk, start, committed, torn, name, from, bytes) = tail(packed);
+    let whole: Vec<Written> = committed.iter().chain(&torn).copied().collect();
+    for (at, byte) in bytes.iter().enumerate() {
+        disk.write_at(name, from + at as u64, &[IoSlice::new(&[*byte])]).unwrap();
+        disk.sync(name).unwrap();
+        let (_, recovered, visited) = reopen(&disk, limits(packed), start);
+        assert_eq!(recovered.damages, vec![], "torn at {at}");
+        assert!(visited == committed || visited == whole, "torn at {at}: {visited:?}");
+        assert!(visited == committed || at + BLOCK > bytes.len(), "torn at {at}: cannot be whole");
+    }
+    assert_eq!(reopen(&disk, limits(packed), start).2, whole);
+}
+
+#[test]
+fn every_byte_may_be_the_last_of_a_spread_group() {
+    every_byte_may_be_the_last_of(false);
+}
+
+#[test]
+fn every_byte_may_be_the_last_of_a_packed_group() {
+    every_byte_may_be_the_last_of(true);
+}
+
+#[test]
+fn a_file_may_be_cut_anywhere_in_its_tail() {
+    let (disk, start, committed, torn, name, from, bytes) = tail(false);
+    disk.write_at(name, from, &[IoSlice::new(&bytes)]).unwrap();
+    disk.sync(name).unwrap();
+    let whole: Vec<Written> = committed.iter().chain(&torn).copied().collect();
+    assert_eq!(reopen(&disk, limits(false), start).2, whole);
+    for at in (0..bytes.len() as u64).rev().step_by(5) {
+        let cut = disk.fork();
+        cut.truncate(name, from + at);
+        let (mut journal, recovered, visited) = reopen(&cut, limits(false), start);
+        assert_eq!(recovered.damages, vec![], "cut at {at}");
+        assert_eq!(visited, committed, "cut at {at}");
+        if at % 4 == 0 {
+            let more = batch(7, 0, 24);
+            journal.write(&cut, &[more], &mut Vec::new()).unwrap();
+            let visited = reopen(&cut, limits(false), start).2;
+            assert_eq!(visited, [&committed[..], &[(7, 0, 24)]].concat(), "cut at {at}");
+        }
+    }
+}
+
+/// Three files of groups of all kinds, closed as by a clean stop.
+fn filled_disk() -> (FaultyDisk, Vec<Written>) {
+    let disk = FaultyDisk::new(2);
+    let (mut journal, ..) = reopen(&disk, small(), START);
+    let mut committed = Vec::new();
+    let mut places = Vec::new();
+    for round in 0..24 {
+        let batches = [
+            batch(1, round * 640, 640),
+            batch(2, round * 12_000, 12_000),
+            batch(3 + round as u32, 0, if round % 6 == 5 { 60_000 } else { 64 }),
+        ];
+        let count = 1 + round as usize % 3;
+        journal.write(&disk, &batches[..count], &mut places).unwrap();
+        committed.extend(batches[..count].iter().map(key));
+    }
+    journal.write(&disk, &[], &mut places).unwrap();
+    assert!(journal.files().len() >= 2 && disk.list(FileKind::Bulk).unwrap().len() >= 2);
+    (disk, committed)
+}
+
+/// What is left of `committed` after something happened: in order, nothing else, and a damage for each log that lost
+/// something (or one that may be any log's).
+fn check_rest(disk: &FaultyDisk, committed: &[Written], context: &str) -> usize {
+    let (_, recovered, visited) = reopen(disk, small(), START);
+    let mut rest = visited.iter().peekable();
+    let lost: Vec<Written> =
+        committed.iter().copied().filter(|batch| rest.next_if_eq(&batch).is_none()).collect();
+    assert_eq!(rest.next(), None, "{context}: not committed, or out of order");
+    for (log, ..) in &lost {
+        let is_named = |damage: &Damage| damage.log.is_none_or(|found| found.0 == *log);
+        assert!(recovered.damages.iter().any(is_named), "{context}: lost silently: log {log}");
+    }
+    lost.len()
+}
+
+#[test]
+fn a_rotten_bit_is_never_handed_out_nor_lost_silently() {
+    let (disk, committed) = filled_disk();
+    let flips = std::env::var("FLIPS").ok().and_then(|flips| flips.parse().ok()).unwrap_or(3_000);
+    let mut dice = Random::new(3);
+    let mut files: Vec<FileName> = disk.list(FileKind::Journal).unwrap();
+    files.extend(disk.list(FileKind::Bulk).unwrap());
+    let mut lossless = 0;
+    for flip in 0..flips {
+        let name = files[dice.below(files.len() as u64) as usize];
+        let byte = dice.below(disk.len(name).unwrap());
+        let bit = dice.below(8) as u8;
+        let rotten = disk.fork();
+        assert!(rotten.rot(name, byte, bit));
+        let lost = check_rest(&rotten, &committed, &format!("flip {flip}: {name} byte {byte} bit {bit}"));
+        // One bit hits one batch; two of them where it is the header's of a group, but that is there twice.
+        assert!(lost <= 1, "flip {flip}: {name} byte {byte} bit {bit}: {lost} batches");
+        lossless += usize::from(lost == 0);
+    }
+    assert!(lossless > 0 && lossless < flips);
+}
+
+#[test]
+fn headers_survive_any_single_bit() {
+    let (disk, committed) = filled_disk();
+    let name = disk.list(FileKind::Journal).unwrap()[1];
+    // The file's header, and the first group's both copies.
+    for bit in (0..64 * 8).chain(BLOCK as u64 * 8..(BLOCK as u64 + 320) * 8) {
+        let rotten = disk.fork();
+        rotten.rot(name, bit / 8, (bit % 8) as u8);
+        assert_eq!(check_rest(&rotten, &committed, &format!("bit {bit}")), 0);
+    }
+}
+
+#[test]
+fn sectors_may_be_unreadable_or_overwritten() {
+    let (disk, committed) = filled_disk();
+    for name in disk.list(FileKind::Journal).unwrap() {
+        for sector in 0..disk.len(name).unwrap() / 512 {
+            let ruined = disk.fork();
+            ruined.ruin(name, sector * 512);
+            let lost = check_rest(&ruined, &committed, &format!("{name} sector {sector}"));
+            let overwritten = disk.fork();
+            overwritten.write_at(name, sector * 512, &[IoSlice::new(&[0xA5; 512])]).unwrap();
+            overwritten.sync(name).unwrap();
+            let lost_too =
+                check_rest(&overwritten, &committed, &format!("{name} sector {sector}, overwritten"));
+            assert!(lost <= 3 && lost_too <= 3, "{name} sector {sector}: {lost}, {lost_too}");
+        }
+    }
+}
+
+#[test]
+fn a_lost_file_is_missed() {
+    let (disk, committed) = filled_disk();
+    let names = disk.list(FileKind::Journal).unwrap();
+    let (journal, ..) = reopen(&disk, small(), START);
+    let files: Vec<(FileId, FileName)> = journal.files().map(|file| (file.id, file.name())).collect();
+    assert!(files.len() >= 2 && names.len() >= 2);
+    // Not the last one: that nothing comes after it cannot be known.
+    for (id, name) in &files[..files.len() - 1] {
+        let without = disk.fork();
+        without.remove(*name).unwrap();
+        let (_, recovered, visited) = reopen(&without, small(), START);
+        assert!(visited.len() < committed.len());
+        let missed = |damage: &Damage| damage.file == *id && damage.cause == DamageCause::Missing;
+        assert!(recovered.damages.iter().any(missed), "{:?}", recovered.damages);
+    }
+    let bulk = disk.list(FileKind::Bulk).unwrap()[0];
+    disk.remove(bulk).unwrap();
+    assert_eq!(check_rest(&disk, &committed, "bulk file"), 1);
+}
+
+#[test]
+fn what_was_damaged_stays_named_while_others_go_on() {
+    let (disk, mut journal, start, committed) = used_disk(small());
+    let (name, offset) = end(&journal);
+    let mut places = Vec::new();
+    journal.write(&disk, &[batch(4, 0, 8_000), batch(5, 0, 8_000)], &mut places).unwrap();
+    journal.write(&disk, &[batch(5, 8_000, 16)], &mut places).unwrap();
+    disk.rot(name, offset + 4096 + 100, 0);
+    for more in 0..3u64 {
+        let (mut journal, recovered, visited) = reopen(&disk, small(), start);
+        let damage = Damage {
+            log: Some(base::id::LogId(4)),
+            base: Some(base::id::LogIndex(0)),
+            file: start.from,
+            offset,
+            cause: DamageCause::Checksum,
+        };
+        assert_eq!(recovered.damages, vec![damage]);
+        assert_eq!(visited.len(), committed.len() + 2 + more as usize);
+        journal.write(&disk, &[batch(5, 8_016 + more * 8, 8)], &mut places).unwrap();
+    }
+}
+
+#[test]
+fn files_of_others_are_left_alone() {
+    let (disk, ..) = filled_disk();
+    let other = Start { secret: 1, ..START };
+    let opened = Journal::open(&disk, small(), other, &mut |_| panic!("not ours"));
+    assert!(matches!(opened, Err(OpenError::Foreign(_))));
+    let names = disk.list(FileKind::Journal).unwrap();
+    let copy = FileName::new(FileKind::Journal, 99);
+    let len = disk.len(names[1]).unwrap();
+    let mut bytes = vec![0; len as usize];
+    disk.read_at(names[1], 0, &mut bytes).unwrap();
+    disk.create(copy, len).unwrap();
+    disk.write_at(copy, 0, &[IoSlice::new(&bytes)]).unwrap();
+    let opened = Journal::open(&disk, small(), START, &mut |_| {});
+    assert_eq!(opened.err(), Some(OpenError::Double(copy)));
+}
+
+#[test]
+fn a_later_version_is_not_touched() {
+    let (disk, ..) = filled_disk();
+    let name = disk.list(FileKind::Journal).unwrap()[0];
+    let mut header = [0; 64];
+    disk.read_at(name, 0, &mut header).unwrap();
+    header[8] = 2;
+    let crc = base::crc::crc32c_append(base::crc::crc32c(&header[..12]), &header[16..]);
+    header[12..16].copy_from_slice(&crc.to_le_bytes());
+    disk.write_at(name, 0, &[IoSlice::new(&header)]).unwrap();
+    let opened = Journal::open(&disk, small(), START, &mut |_| {});
+    assert_eq!(opened.err(), Some(OpenError::Version { name, version: 2 }));
+}
