@@ -5,6 +5,7 @@ use crate::load::connect;
 use crate::options::QueueType;
 use crate::uri::Uri;
 use crate::wire::amqp091::{limits, log_in};
+use crate::wire::unexpected;
 use amqp091::method::{ExchangeDeclare, ExchangeDelete, QueueBind, QueueDeclare, QueueDelete, QueuePurge};
 use amqp091::{Connection, Event, Input, Method, MethodId, ReplyCode};
 use base::Now;
@@ -203,7 +204,7 @@ impl Control {
                     (Event::Failed(error) | Event::ChannelFailed { error, .. }, _) => {
                         return Err(error.to_string());
                     }
-                    (other, _) => return Err(format!("the broker did something unexpected: {other:?}")),
+                    (other, _) => return Err(unexpected(&other)),
                 }
             }
             let consumed = input.consumed();

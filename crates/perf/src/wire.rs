@@ -105,3 +105,10 @@ pub trait Wire: Sized + Send {
     /// Whether the broker answered the good-bye.
     fn is_closed(&self) -> bool;
 }
+
+/// Words for an event that has no place in a load. Cut short: it may hold a message.
+pub fn unexpected(event: &impl std::fmt::Debug) -> String {
+    let mut text = format!("{event:?}");
+    text.truncate(text.floor_char_boundary(200));
+    format!("the broker did something unexpected: {text}")
+}

@@ -1,6 +1,6 @@
 //! The load over AMQP 0-9-1: one channel, publisher confirms, `basic.consume` with multiple acknowledgement.
 
-use super::{Happenings, Purpose, Target, Wire};
+use super::{Happenings, Purpose, Target, Wire, unexpected};
 use crate::stamp::STAMP;
 use crate::uri::Uri;
 use amqp091::limits::BODY_SIZE_MAX;
@@ -237,7 +237,7 @@ impl Wire for Amqp091 {
                     self.is_closed = true;
                     break;
                 }
-                other => return Err(format!("the broker did something unexpected: {other:?}")),
+                other => return Err(unexpected(&other)),
             }
         }
         Ok(input.consumed())

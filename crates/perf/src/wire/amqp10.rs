@@ -1,11 +1,11 @@
 //! The load over AMQP 1.0: a link for each queue, unsettled transfers, dispositions and credit in ranges.
 
-use super::{Happenings, Purpose, Target, Wire};
+use super::{Happenings, Purpose, Target, Wire, unexpected};
 use crate::stamp::STAMP;
 use crate::uri::Uri;
 use amqp10::{
     Attach, Body, Config, Connection, Delivery, Error, Event, Input, Limits, LinkId, Open, Outcome, Role,
-    SaslCode, SenderSettleMode, SessionId, Source,
+    SaslCode, SenderSettleMode, SessionId, Source, Transfer,
 };
 use base::{Buffer, Memory, Now, Output};
 use message::amqp10::section::data_prefix;
@@ -124,6 +124,25 @@ impl Amqp10 {
             self.links.push(Link { session, id, credit: 0 });
         }
         Ok(())
+    }
+
+    #[inline]
+    fn delivered(&mut self, transfer: &Transfer<'_>, happenings: &mut impl Happenings) {
+        let session = &mut self.sessions[usize::from(transfer.session.0)];
+        let first = session.unsettled.map_or(transfer.delivery_id, |(first, _)| first);
+        session.unsettled = Some((first, transfer.delivery_id));
+        let queue = session.first_link + usize::from(transfer.link.0);
+        self.links[queue].credit = transfer.credit;
+        let Some((header, body)) = split(transfer.payload) else {
+            // Counted as foreign, for a body that short has no stamp.
+            return happenings.delivered(queue, false, &[]);
+        };
+        if self.header.0 != header {
+            self.header.1 = is_redelivered(header);
+            self.header.0.clear();
+            self.header.0.extend_from_slice(header);
+        }
+        happenings.delivered(queue, self.header.1, body);
     }
 
     fn answered(&mut self) {
@@ -245,23 +264,8 @@ impl Wire for Amqp10 {
         let mut input = Input::new(bytes);
         while let Some(event) = self.connection.poll_event(now, &mut input) {
             match event {
-                Event::Transfer(transfer) => {
-                    let session = &mut self.sessions[usize::from(transfer.session.0)];
-                    let first = session.unsettled.map_or(transfer.delivery_id, |(first, _)| first);
-                    session.unsettled = Some((first, transfer.delivery_id));
-                    let queue = session.first_link + usize::from(transfer.link.0);
-                    self.links[queue].credit = transfer.credit;
-                    let Some((header, body)) = split(transfer.payload) else {
-                        happenings.delivered(queue, false, &[]);
-                        continue;
-                    };
-                    if self.header.0 != header {
-                        self.header.1 = is_redelivered(header);
-                        self.header.0.clear();
-                        self.header.0.extend_from_slice(header);
-                    }
-                    happenings.delivered(queue, self.header.1, body);
-                }
+                Event::Transfer(transfer) => self.delivered(&transfer, happenings),
+                Event::Assembled(assembled) => self.delivered(&assembled.transfer(), happenings),
                 Event::Disposition(disposition) => {
                     let (session, first, last) = (disposition.session, disposition.first, disposition.last);
                     let refusal = match disposition.outcome {
@@ -315,7 +319,7 @@ impl Wire for Amqp10 {
                 | Event::LinkFailed { fault, .. } => {
                     return Err(format!("the broker broke the protocol: {fault:?}"));
                 }
-                other => return Err(format!("the broker did something unexpected: {other:?}")),
+                other => return Err(unexpected(&other)),
             }
         }
         Ok(bytes.len() - input.len())
