@@ -20,4 +20,4 @@ pub use exchange::{BindError, Binding, Exchange, Kind};
 pub use headers::{Field, Headers, NoHeaders};
 pub use matches::{Destination, ExchangeId, Matches};
 pub use topic::WILDCARDS_MAX;
-pub use value::{Arguments, Float, IntType, Value, disagreement};
+pub use value::{Arguments, Float, IntType, Value, describe, disagreement, equivalent};

@@ -69,6 +69,15 @@ impl Matches {
         &self.list
     }
 
+    /// The queues it goes to.
+    #[inline]
+    pub fn queues(&self) -> impl Iterator<Item = QueueId> + '_ {
+        self.list.iter().filter_map(|destination| match destination {
+            Destination::Queue(queue) => Some(*queue),
+            Destination::Exchange(_) => None,
+        })
+    }
+
     /// The destination found as number `at`.
     #[inline]
     pub fn get(&self, at: usize) -> Option<Destination> {

@@ -254,16 +254,30 @@ impl<N: Into<Box<[u8]>>> FromIterator<(N, Value)> for Arguments {
     }
 }
 
-/// Where an argument of a second declaration does not agree with the first, in the words of RabbitMQ's error text:
-/// `received '11' but current is '10'`. `None` where they agree.
-pub fn disagreement(given: Option<&Value>, current: Option<&Value>) -> Option<String> {
-    let described = |value: &Value| format!("the value '{value}' of type '{}'", value.type_name());
+/// Whether an argument of a second declaration agrees with the first.
+pub fn equivalent(given: Option<&Value>, current: Option<&Value>) -> bool {
     match (given, current) {
-        (None, None) => None,
-        (Some(given), Some(current)) if given.is_equivalent(current) => None,
+        (Some(given), Some(current)) => given.is_equivalent(current),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// An argument in the words of RabbitMQ's error texts: `none`, or `the value '10' of type 'long'`.
+pub fn describe(value: Option<&Value>) -> String {
+    match value {
+        None => "none".into(),
+        Some(value) => format!("the value '{value}' of type '{}'", value.type_name()),
+    }
+}
+
+/// Where an argument of a second declaration does not agree with the first, in the words of RabbitMQ's error text:
+/// types are named only where one of the two is missing. `None` where they agree.
+pub fn disagreement(given: Option<&Value>, current: Option<&Value>) -> Option<String> {
+    match (given, current) {
+        _ if equivalent(given, current) => None,
         (Some(given), Some(current)) => Some(format!("received '{given}' but current is '{current}'")),
-        (None, Some(current)) => Some(format!("received none but current is {}", described(current))),
-        (Some(given), None) => Some(format!("received {} but current is none", described(given))),
+        _ => Some(format!("received {} but current is {}", describe(given), describe(current))),
     }
 }
 
