@@ -55,6 +55,8 @@ enum State {
     CloseSent {
         is_asked: bool,
     },
+    /// We closed over something that hides where the next frame begins: nothing can be read any more.
+    Deaf,
     Finished,
 }
 
@@ -227,6 +229,10 @@ impl Connection {
             State::Finished => return None,
             State::Open => {}
             _ if now.mono_ns < self.limit_at_ns => return None,
+            State::Deaf => {
+                self.state = State::Finished;
+                return None;
+            }
             State::CloseSent { is_asked } => {
                 self.state = State::Finished;
                 let fault = Fault::new(condition::CONNECTION_FORCED, "the peer did not answer our close");
@@ -280,7 +286,7 @@ impl Connection {
         if self.state != State::Open {
             match self.state {
                 State::SaslAnswer | State::OpenAnswer => return Step::Wait,
-                State::Finished => {
+                State::Finished | State::Deaf => {
                     // What still comes is of no interest to anybody.
                     let _ = input.take(input.len());
                     self.wanted = 1;
@@ -300,7 +306,8 @@ impl Connection {
             _ => self.limits.frame_bytes_before_open,
         };
         if size < 8 || size > most || doff < 2 || u32::from(doff) * 4 > size {
-            return self.refuse_frame(size, most, doff);
+            let fault = wrong_frame(size, most, doff);
+            return self.refuse_frame(fault);
         }
         let Ok(frame) = input.take(size as usize) else {
             self.wanted = size;
@@ -316,16 +323,16 @@ impl Connection {
     }
 
     #[cold]
-    fn refuse_frame<'i>(&mut self, size: u32, most: u32, doff: u8) -> Step<'i> {
-        Step::Tell(self.fail(Fault::framing(if size < 8 {
-            format!("frame size ({size} bytes) < minimum frame size (8 bytes)")
-        } else if size > most {
-            format!("frame size ({size} bytes) > maximum frame size ({most} bytes)")
-        } else if doff < 2 {
-            format!("data offset ({doff}) < minimum data offset (2)")
-        } else {
-            format!("data offset ({doff}) beyond frame size ({size} bytes)")
-        })))
+    fn refuse_frame<'i>(&mut self, fault: Fault) -> Step<'i> {
+        let is_closed = matches!(self.state, State::CloseSent { .. });
+        let event = self.fail(fault);
+        if let State::CloseSent { .. } = self.state {
+            self.state = State::Deaf;
+            if is_closed {
+                return Step::Next;
+            }
+        }
+        Step::Tell(event)
     }
 
     #[cold]
@@ -945,7 +952,7 @@ impl Connection {
     }
 
     fn close_for(&mut self, error: Option<Error<'_>>, is_asked: bool) {
-        if matches!(self.state, State::Finished | State::CloseSent { .. }) {
+        if matches!(self.state, State::Finished | State::CloseSent { .. } | State::Deaf) {
             return;
         }
         self.flush();
@@ -1299,6 +1306,19 @@ fn begin_delivery<'i>(
     link.credit -= 1;
     link.delivery_count = link.delivery_count.wrapping_add(1);
     Ok((tag, link.credit))
+}
+
+#[cold]
+fn wrong_frame(size: u32, most: u32, doff: u8) -> Fault {
+    Fault::framing(if size < 8 {
+        format!("frame size ({size} bytes) < minimum frame size (8 bytes)")
+    } else if size > most {
+        format!("frame size ({size} bytes) > maximum frame size ({most} bytes)")
+    } else if doff < 2 {
+        format!("data offset ({doff}) < minimum data offset (2)")
+    } else {
+        format!("data offset ({doff}) beyond frame size ({size} bytes)")
+    })
 }
 
 #[cold]

@@ -272,8 +272,7 @@ fn section_by_any_name(bytes: &[u8]) -> Result<(u8, Decoder<'_>), Malformed> {
 #[inline]
 fn map<'a>(decoder: &mut Decoder<'a>) -> Result<Map<'a>, Malformed> {
     let first = decoder.rest().first().copied().unwrap_or(code::NULL);
-    decoder.clone().check()?;
-    match decoder.value()? {
+    match decoder.checked_value()? {
         Value::Map(map) => Ok(map),
         _ => Err(Malformed::WrongType(first)),
     }
@@ -282,8 +281,7 @@ fn map<'a>(decoder: &mut Decoder<'a>) -> Result<Map<'a>, Malformed> {
 #[inline]
 fn list<'a>(decoder: &mut Decoder<'a>) -> Result<List<'a>, Malformed> {
     let first = decoder.rest().first().copied().unwrap_or(code::NULL);
-    decoder.clone().check()?;
-    match decoder.value()? {
+    match decoder.checked_value()? {
         Value::List(list) => Ok(list),
         _ => Err(Malformed::WrongType(first)),
     }
@@ -327,6 +325,17 @@ fn header(decoder: &mut Decoder<'_>) -> Result<Header, Malformed> {
 #[inline]
 fn read_bare<'a>(message: &mut Message<'a>, bytes: &'a [u8]) -> Result<(), Malformed> {
     message.bare = bytes;
+    // What most senders write: one short data section and nothing else.
+    if let [code::DESCRIBED, code::SMALL_ULONG, descriptor::DATA, code::BINARY8, len, data @ ..] = bytes
+        && data.len() == usize::from(*len)
+    {
+        message.body = Body { kind: BodyKind::Data, bytes };
+        return Ok(());
+    }
+    read_sections(message, bytes)
+}
+
+fn read_sections<'a>(message: &mut Message<'a>, bytes: &'a [u8]) -> Result<(), Malformed> {
     let mut rest = bytes;
     let mut earliest = descriptor::PROPERTIES;
     let mut body = None;

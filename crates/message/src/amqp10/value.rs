@@ -516,13 +516,37 @@ impl<'a> Decoder<'a> {
         self.check_nested(0)
     }
 
+    /// The next value, everything inside it looked at.
+    #[inline]
+    pub fn checked_value(&mut self) -> Result<Value<'a>, Malformed> {
+        let start = self.clone();
+        let code = self.reader.u8()?;
+        if code == code::DESCRIBED {
+            *self = start.clone();
+            self.check_nested(0)?;
+            return start.clone().value();
+        }
+        let value = self.data(code)?;
+        check_inside(value, 0)?;
+        Ok(value)
+    }
+
+    #[inline]
     fn check_nested(&mut self, depth: usize) -> Result<(), Malformed> {
         if depth >= DEPTH_MAX {
             return Err(Malformed::Depth);
         }
-        let mut code = self.reader.u8()?;
+        let code = self.reader.u8()?;
+        if code == code::DESCRIBED {
+            return self.check_described(depth);
+        }
+        self.check_data(code, depth)
+    }
+
+    #[cold]
+    fn check_described(&mut self, mut depth: usize) -> Result<(), Malformed> {
+        let mut code = code::DESCRIBED;
         // A descriptor in front of a descriptor's value is as deep as one inside it.
-        let mut depth = depth;
         while code == code::DESCRIBED {
             depth += 1;
             self.check_nested(depth)?;
@@ -531,36 +555,19 @@ impl<'a> Decoder<'a> {
         self.check_data(code, depth)
     }
 
+    #[inline]
     fn check_data(&mut self, code: u8, depth: usize) -> Result<(), Malformed> {
-        match self.data(code)? {
-            Value::List(List { count, bytes }) | Value::Map(Map { count, bytes }) => {
-                let mut inner = Decoder::new(bytes);
-                for _ in 0..count {
-                    inner.check_nested(depth + 1)?;
-                }
-                if !inner.is_empty() {
-                    return Err(Malformed::Size);
-                }
+        let bytes = match width(code) {
+            Width::Fixed(width) => {
+                self.reader.take(width)?;
+                return Ok(());
             }
-            Value::Array(array) => {
-                if !array.descriptor.is_empty() {
-                    Decoder::new(array.descriptor).check_nested(depth + 1)?;
-                }
-                // Elements of a fixed width were counted against the bytes when the array was read.
-                if !matches!(width(array.code), Width::Fixed(_)) {
-                    if depth + 1 >= DEPTH_MAX {
-                        return Err(Malformed::Depth);
-                    }
-                    let mut inner = Decoder::new(array.bytes);
-                    for _ in 0..array.count {
-                        inner.check_data(array.code, depth + 1)?;
-                    }
-                    if !inner.is_empty() {
-                        return Err(Malformed::Size);
-                    }
-                }
-            }
-            _ => {}
+            Width::Sized8 if code < code::LIST8 => sized8(&mut self.reader)?,
+            Width::Sized32 if code < code::LIST8 => sized32(&mut self.reader)?,
+            _ => return check_inside(self.data(code)?, depth),
+        };
+        if code != code::BINARY8 && code != code::BINARY32 {
+            text(bytes)?;
         }
         Ok(())
     }
@@ -615,6 +622,41 @@ impl<'a> Decoder<'a> {
             unknown => return Err(Malformed::UnknownType(unknown)),
         })
     }
+}
+
+/// Looks at everything inside a value that was read.
+fn check_inside(value: Value<'_>, depth: usize) -> Result<(), Malformed> {
+    match value {
+        Value::List(List { count, bytes }) | Value::Map(Map { count, bytes }) => {
+            let mut inner = Decoder::new(bytes);
+            for _ in 0..count {
+                inner.check_nested(depth + 1)?;
+            }
+            if !inner.is_empty() {
+                return Err(Malformed::Size);
+            }
+        }
+        Value::Array(array) => {
+            if !array.descriptor.is_empty() {
+                Decoder::new(array.descriptor).check_nested(depth + 1)?;
+            }
+            // Elements of a fixed width were counted against the bytes when the array was read.
+            if !matches!(width(array.code), Width::Fixed(_)) {
+                if depth + 1 >= DEPTH_MAX {
+                    return Err(Malformed::Depth);
+                }
+                let mut inner = Decoder::new(array.bytes);
+                for _ in 0..array.count {
+                    inner.check_data(array.code, depth + 1)?;
+                }
+                if !inner.is_empty() {
+                    return Err(Malformed::Size);
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 fn compound(code: u8, count: u32, content: &[u8]) -> Result<Value<'_>, Malformed> {
