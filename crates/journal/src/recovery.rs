@@ -269,8 +269,16 @@ fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Result<Vec<Fo
         }
     }
     found.sort_by_key(|file| file.id);
-    if let Some(pair) = found.windows(2).find(|pair| pair[0].id == pair[1].id) {
-        return Err(OpenError::Double(FileName::new(FileKind::Journal, pair[1].slot)));
+    // A file whose first group found no space was removed and begun again elsewhere; a device that then failed may
+    // bring the removed one back. It has no whole group.
+    while let Some(at) = found.windows(2).position(|pair| pair[0].id == pair[1].id) {
+        let whole = [at, at + 1].map(|at| has_whole_group(disk, &found[at], start.secret));
+        let other = match whole {
+            [true, false] => found.remove(at + 1),
+            [false, true] => found.remove(at),
+            _ => return Err(OpenError::Double(FileName::new(FileKind::Journal, found[at + 1].slot))),
+        };
+        spares.push(Spare { slot: other.slot, len: other.len });
     }
     let headers = found.iter().rev().filter_map(|file| file.header);
     let oldest = headers.map(|header| header.oldest).next().unwrap_or(FileId(0)).max(start.from);
@@ -322,6 +330,21 @@ fn identify(disk: &dyn Disk, name: FileName, len: u64, secret: u64) -> Result<Op
         offset += BLOCK_LEN;
     }
     Ok(None)
+}
+
+/// The file's first group is all there.
+fn has_whole_group(disk: &dyn Disk, found: &Found, secret: u64) -> bool {
+    let name = FileName::new(FileKind::Journal, found.slot);
+    let mut window = Window::new(disk, HEADERS_MAX);
+    let expected =
+        Expected { salt: salt(secret, found.id), file: found.id, offset: BLOCK_LEN, file_len: found.len };
+    let head = window.from(name, found.len, BLOCK_LEN, HEADERS_MAX as u64);
+    let Some((group, entries)) = head.ok().and_then(|bytes| GroupHeader::find(bytes, expected)) else {
+        return false;
+    };
+    window.memory(name, found.len, BLOCK_LEN, group.len).is_ok_and(|(memory, range)| {
+        entries.iter().all(|entry| entry.bulk != 0 || is_right(entry, BLOCK_LEN, &memory[range.clone()]))
+    })
 }
 
 /// The group at `offset` of whatever use of the slot.

@@ -152,12 +152,12 @@ impl Run {
         let temper = self.disk.crash();
         self.disk.set_capacity(u64::MAX);
         let mut files = Vec::new();
-        let (journal, recovered) = Journal::open(&self.disk, self.limits, self.start, &mut |found| {
+        let context = format!("seed {}, crash {} ({temper:?})", self.seed, self.crashes);
+        let opened = Journal::open(&self.disk, self.limits, self.start, &mut |found| {
             assert!(suite::is_right(&found), "seed {}: wrong bytes", self.seed);
             files.push((found.place.file, (found.log.0, found.base.0, found.records.len())));
-        })
-        .unwrap();
-        let context = format!("seed {}, crash {} ({temper:?})", self.seed, self.crashes);
+        });
+        let (journal, recovered) = opened.unwrap_or_else(|error| panic!("{context}: {error}"));
         assert_eq!(recovered.damages, vec![], "{context}");
         let committed: Vec<Written> = self.committed.iter().map(|(_, batch)| *batch).collect();
         let visited: Vec<Written> = files.iter().map(|(_, batch)| *batch).collect();

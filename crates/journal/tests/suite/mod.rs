@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use base::Buffer;
 use base::id::{LogId, LogIndex};
+use base::{Buffer, Random};
 use journal::*;
 use std::io::IoSlice;
 
@@ -69,6 +69,10 @@ pub fn all(mut disk: impl FnMut() -> Box<dyn Disk>) {
     big_batches_have_files_of_their_own(&*disk());
     large_groups_are_split(&*disk());
     spares_are_prepared(&*disk());
+    an_identity_stays(&*disk());
+    snapshots_come_back_newest_first(&*disk());
+    files_are_releasable_once_snapshots_cover_them(&*disk());
+    segments_give_records_by_position(&*disk());
 }
 
 fn files_are_what_was_written(disk: &dyn Disk) {
@@ -204,4 +208,128 @@ fn spares_are_prepared(disk: &dyn Disk) {
     assert_eq!((journal.counters().rolls, journal.counters().unprepared_rolls), (3, 0));
     let (_, recovered, visited) = reopen(disk, small(), START);
     assert_eq!((recovered.damages, visited.len()), (vec![], 3));
+}
+
+fn an_identity_stays(disk: &dyn Disk) {
+    assert_eq!(Identity::load(disk), Ok(None));
+    let first = Identity::open(disk, &mut Random::new(1), 8).unwrap();
+    assert_eq!(Identity::open(disk, &mut Random::new(2), 16), Ok(first));
+    let more = Identity { logs: 12, ..first };
+    more.store(disk).unwrap();
+    assert_eq!(Identity::load(disk), Ok(Some(more)));
+    let name = FileName::new(FileKind::Identity, 0);
+    disk.write_at(name, 20, &[IoSlice::new(b"rot")]).unwrap();
+    assert_eq!(Identity::load(disk), Ok(Some(more)));
+    disk.write_at(name, 4096 + 20, &[IoSlice::new(b"rot")]).unwrap();
+    assert_eq!(Identity::load(disk), Err(IdentityError::Damaged));
+    disk.remove(name).unwrap();
+    disk.create(FileName::new(FileKind::Segment, 1), 0).unwrap();
+    assert_eq!(Identity::open(disk, &mut Random::new(2), 16), Err(IdentityError::Missing));
+}
+
+pub fn cover(log: u32, covered: u64, file: u64) -> Cover {
+    Cover { log: LogId(log), covered: LogIndex(covered), from_file: FileId(file), from_offset: 4096 }
+}
+
+fn snapshots_come_back_newest_first(disk: &dyn Disk) {
+    let (mut snapshots, found, bad) = Snapshots::load(disk).unwrap();
+    assert!(found.is_empty() && bad.is_empty() && snapshots.start_file() == FileId(0));
+    let large = vec![3; 100_001];
+    for number in 0..3 {
+        let tag = 7 + number as u32;
+        let sections: [(u32, &[u8]); 3] = [(tag, b"state"), (1, b""), (2, &large)];
+        snapshots.write(disk, cover(1, 10 * number, 5 + number), &sections).unwrap();
+    }
+    snapshots.write(disk, cover(4, 1, 6), &[]).unwrap();
+    assert_eq!(disk.list(FileKind::Snapshot).unwrap().len(), 3, "one log keeps two");
+    let (mut snapshots, found, bad) = Snapshots::load(disk).unwrap();
+    assert!(bad.is_empty());
+    assert_eq!((found[0].cover, found[0].number, found[1].cover), (cover(1, 20, 7), 2, cover(4, 1, 6)));
+    assert_eq!((found[0].section(9), found[0].section(7)), (Some(&b"state"[..]), None));
+    assert_eq!((found[0].section(1), found[0].section(2)), (Some(&b""[..]), Some(&large[..])));
+    assert_eq!(found[0].sections().map(|(tag, _)| tag).collect::<Vec<_>>(), [9, 1, 2]);
+    assert_eq!(snapshots.start_file(), FileId(6));
+    // The newest rots: the one before it is taken, the bad one kept aside, its number not given again.
+    let name = FileName::of_log(FileKind::Snapshot, LogId(1), 2);
+    disk.write_at(name, 70_000, &[IoSlice::new(b"rot")]).unwrap();
+    let (_, found, bad) = Snapshots::load(disk).unwrap();
+    assert_eq!(bad, vec![BadSnapshot { name, error: None }]);
+    assert_eq!((found[0].cover, found[0].number), (cover(1, 10, 6), 1));
+    assert_eq!(disk.list(FileKind::Quarantined).unwrap().len(), 1);
+    snapshots = Snapshots::load(disk).unwrap().0;
+    snapshots.write(disk, cover(1, 30, 8), &[]).unwrap();
+    assert_eq!(Snapshots::load(disk).unwrap().1[0].number, 3);
+    snapshots.remove(disk, LogId(1)).unwrap();
+    assert_eq!((snapshots.newest(LogId(1)), snapshots.newest(LogId(4))), (None, Some(cover(4, 1, 6))));
+    assert_eq!(disk.list(FileKind::Snapshot).unwrap().len(), 1);
+}
+
+fn files_are_releasable_once_snapshots_cover_them(disk: &dyn Disk) {
+    let (mut journal, ..) = reopen(disk, small(), START);
+    let (mut snapshots, ..) = Snapshots::load(disk).unwrap();
+    let mut places = Vec::new();
+    for round in 0..4 {
+        journal.roll();
+        journal.write(disk, &[batch(1, round * 8, 8)], &mut places).unwrap();
+        if round < 2 {
+            journal.write(disk, &[batch(2, round * 8, 8)], &mut places).unwrap();
+        }
+    }
+    let mut check = |log, covered, file, expected: Option<u64>| {
+        snapshots.write(disk, cover(log, covered, file), &[]).unwrap();
+        assert_eq!(snapshots.releasable(&journal), expected.map(FileId), "{log} {covered} {file}");
+    };
+    check(1, 16, 3, None);
+    check(2, 16, 3, Some(2));
+    check(1, 32, 4, Some(2));
+    // Two are kept of each log, and the older one counts.
+    check(1, 32, 5, Some(3));
+    check(1, 32, 5, Some(3));
+    check(2, 16, 5, Some(3));
+}
+
+fn segments_give_records_by_position(disk: &dyn Disk) {
+    let record = |position: u64| vec![position as u8; 8 * (1 + position as usize % 40)];
+    let mut writer = SegmentWriter::begin(disk, 6).unwrap();
+    assert!(writer.is_empty() && SegmentWriter::begin(disk, 6).is_err());
+    for position in (0..10_000).filter(|position| position % 1000 != 7) {
+        writer.push(disk, 1, position, &record(position)).unwrap();
+    }
+    writer.push(disk, 2, 5, &vec![9; segment::BLOCK_BYTES_MAX + 8]).unwrap();
+    writer.push(disk, 2, 6, &[1; 8]).unwrap();
+    writer.push(disk, 2, 3, &[2; 8]).unwrap();
+    let done = writer.finish(disk).unwrap();
+    assert_eq!(done.len, disk.len(FileName::new(FileKind::Segment, 6)).unwrap());
+    let (ones, twos): (Vec<&BlockPlace>, Vec<&BlockPlace>) =
+        done.blocks.iter().partition(|place| place.key == 1);
+    assert!(ones.len() > 5 && ones.iter().all(|place| place.len < 400 << 10));
+    let shape: Vec<_> = twos.iter().map(|place| (place.first, place.last, place.count)).collect();
+    assert_eq!(shape, [(5, 5, 1), (6, 6, 1), (3, 3, 1)]);
+    for place in &ones {
+        let block = SegmentBlock::load(disk, 6, place).unwrap().unwrap();
+        assert_eq!(block.iter().len(), place.count as usize);
+        for position in place.first..=place.last {
+            let found = block.find(position).map(|range| block.memory()[range].to_vec());
+            assert_eq!(found, (position % 1000 != 7).then(|| record(position)));
+        }
+        assert_eq!(
+            (block.find(place.last + 1), place.first.checked_sub(1).and_then(|at| block.find(at))),
+            (None, None)
+        );
+    }
+    let mut scanned = Vec::new();
+    assert_eq!(segment::scan(disk, 6, &mut |block| scanned.push(*block.place())), Ok(true));
+    assert_eq!(scanned, done.blocks);
+    // Rot in a block: that one is refused, wherever it is.
+    let place = *ones[2];
+    for at in [0, 5, 20, 60, 70, place.len - 1] {
+        let name = FileName::new(FileKind::Segment, 6);
+        let mut byte = [0];
+        disk.read_at(name, place.offset + at, &mut byte).unwrap();
+        disk.write_at(name, place.offset + at, &[IoSlice::new(&[byte[0] ^ 4])]).unwrap();
+        assert!(SegmentBlock::load(disk, 6, &place).unwrap().is_none(), "byte {at}");
+        assert_eq!(segment::scan(disk, 6, &mut |_| {}), Ok(false));
+        disk.write_at(name, place.offset + at, &[IoSlice::new(&byte)]).unwrap();
+    }
+    assert_eq!(segment::scan(disk, 6, &mut |_| {}), Ok(true));
 }
