@@ -1,0 +1,119 @@
+//! The last few permissions a channel or session was granted, so that using a queue again asks no regular expression.
+//!
+//! Grants only, as RabbitMQ's: a refusal ends the channel anyway. Costs nothing until the first grant.
+
+use super::permissions::{Access, Resource};
+use crate::catalog::{Actor, Catalog, QueueDefinition, Refusal, VhostId};
+use std::sync::Arc;
+
+/// Grants remembered.
+pub const CACHE_ENTRIES_MAX: usize = 12;
+
+#[derive(Debug)]
+struct Entry {
+    access: Access,
+    is_queue: bool,
+    name: Box<str>,
+}
+
+impl Entry {
+    fn new(access: Access, resource: Resource<'_>) -> Entry {
+        let (is_queue, name) = match resource {
+            Resource::Queue(name) => (true, name),
+            Resource::Exchange(name) => (false, name),
+        };
+        Entry { access, is_queue, name: name.into() }
+    }
+
+    #[inline]
+    fn is_for(&self, access: Access, resource: Resource<'_>) -> bool {
+        let (is_queue, name) = match resource {
+            Resource::Queue(name) => (true, name),
+            Resource::Exchange(name) => (false, name),
+        };
+        self.access == access && self.is_queue == is_queue && *self.name == *name
+    }
+}
+
+/// What was granted to an actor, newest first; forgotten when anybody's permissions change.
+#[derive(Debug)]
+pub struct AccessCache {
+    actor: Actor,
+    version: u64,
+    entries: Vec<Entry>,
+}
+
+impl AccessCache {
+    /// Nothing asked yet.
+    pub fn new(actor: Actor) -> AccessCache {
+        AccessCache { actor, version: 0, entries: Vec::new() }
+    }
+
+    /// Whose grants they are.
+    pub fn actor(&self) -> &Actor {
+        &self.actor
+    }
+
+    /// The virtual host of all names.
+    pub fn vhost(&self) -> VhostId {
+        self.actor.vhost
+    }
+
+    /// Whether the actor may.
+    pub fn check(
+        &mut self,
+        catalog: &Catalog,
+        access: Access,
+        resource: Resource<'_>,
+    ) -> Result<(), Refusal> {
+        if self.version != catalog.access_version() {
+            self.entries.clear();
+            self.version = catalog.access_version();
+        }
+        if self.entries.iter().any(|entry| entry.is_for(access, resource)) {
+            return Ok(());
+        }
+        catalog.check_access(&self.actor, access, resource)?;
+        self.entries.truncate(CACHE_ENTRIES_MAX - 1);
+        self.entries.insert(0, Entry::new(access, resource));
+        Ok(())
+    }
+
+    /// Whether the actor may publish to an exchange with this key, and the exchange is there and takes publishes.
+    pub fn check_publish(
+        &mut self,
+        catalog: &Catalog,
+        exchange: &[u8],
+        _routing_key: &[u8],
+    ) -> Result<(), Refusal> {
+        let vhost = self.actor.vhost;
+        // Names are text in every protocol: what is none names nothing.
+        let Ok(name) = str::from_utf8(exchange) else {
+            return Err(catalog.no_exchange(vhost, exchange));
+        };
+        self.check(catalog, Access::Write, Resource::Exchange(name))?;
+        match catalog.exchange(vhost, exchange) {
+            None => Err(catalog.no_exchange(vhost, exchange)),
+            Some(entry) if entry.definition.internal && !self.actor.is_internal => Err(Refusal::access(
+                format!("cannot publish to internal {}", catalog.exchange_named(vhost, name)),
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// The queue of this name, if the actor may have `access` to it and no other connection has it for itself.
+    pub fn queue<'c>(
+        &mut self,
+        catalog: &'c Catalog,
+        access: Access,
+        name: &str,
+    ) -> Result<&'c Arc<QueueDefinition>, Refusal> {
+        self.check(catalog, access, Resource::Queue(name))?;
+        catalog.open_queue(&self.actor, name)
+    }
+
+    /// Forgets what was granted, and the memory it took.
+    pub fn forget(&mut self) {
+        self.entries = Vec::new();
+    }
+}

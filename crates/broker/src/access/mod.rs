@@ -1,0 +1,18 @@
+//! Who may do what: logins, virtual hosts, permissions.
+//!
+//! Everything is decided from the catalog and what the peer said; who they are in other systems (certificates, LDAP,
+//! tokens) is not known here.
+
+mod cache;
+mod login;
+mod password;
+mod pattern;
+mod permissions;
+
+pub use cache::{AccessCache, CACHE_ENTRIES_MAX};
+pub use login::{AccessRules, Denied, authenticate, authenticate_anonymous, open_vhost};
+pub(crate) use password::base64_url;
+pub use password::{PasswordHash, SALT};
+pub use pattern::{BadPattern, PATTERN_BYTES_MAX, Pattern};
+pub(crate) use permissions::refused;
+pub use permissions::{Access, Permissions, Resource};

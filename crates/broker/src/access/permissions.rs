@@ -1,0 +1,117 @@
+//! What one user may do in one virtual host: three patterns over the names of its queues and exchanges.
+
+use super::pattern::{BadPattern, Pattern};
+use crate::catalog::Refusal;
+
+/// What somebody wants to do with a thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Make, delete or look at it.
+    Configure,
+    /// Put something in.
+    Write,
+    /// Take something out.
+    Read,
+}
+
+impl Access {
+    /// As error texts have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Access::Configure => "configure",
+            Access::Write => "write",
+            Access::Read => "read",
+        }
+    }
+}
+
+/// The thing: a queue or exchange by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Resource<'a> {
+    /// A queue.
+    Queue(&'a str),
+    /// An exchange; the default one has the empty name.
+    Exchange(&'a str),
+}
+
+impl<'a> Resource<'a> {
+    /// The name that patterns are matched with: the default exchange has one for this.
+    #[inline]
+    pub fn pattern_name(self) -> &'a str {
+        match self {
+            Resource::Exchange("") => "amq.default",
+            Resource::Queue(name) | Resource::Exchange(name) => name,
+        }
+    }
+
+    /// `queue` or `exchange`.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Resource::Queue(_) => "queue",
+            Resource::Exchange(_) => "exchange",
+        }
+    }
+}
+
+/// The three patterns of a user in a virtual host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Permissions {
+    /// What may be made, deleted and looked at.
+    pub configure: Pattern,
+    /// What may be written to.
+    pub write: Pattern,
+    /// What may be read from.
+    pub read: Pattern,
+}
+
+impl Permissions {
+    /// Compiles the three patterns.
+    pub fn new(configure: &str, write: &str, read: &str) -> Result<Permissions, BadPattern> {
+        Ok(Permissions {
+            configure: Pattern::new(configure)?,
+            write: Pattern::new(write)?,
+            read: Pattern::new(read)?,
+        })
+    }
+
+    /// Whether they allow it.
+    pub fn allow(&self, access: Access, resource: Resource<'_>) -> bool {
+        let pattern = match access {
+            Access::Configure => &self.configure,
+            Access::Write => &self.write,
+            Access::Read => &self.read,
+        };
+        pattern.matches(resource.pattern_name())
+    }
+}
+
+/// The no that follows from permissions.
+pub(crate) fn refused(access: Access, resource: Resource<'_>, vhost: &str, user: &str) -> Refusal {
+    Refusal::access(format!(
+        "{} access to {} '{}' in vhost '{vhost}' refused for user '{user}'",
+        access.name(),
+        resource.kind(),
+        resource.pattern_name(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_access_has_its_pattern() {
+        let permissions = Permissions::new("^c", "^w", "^amq\\.default$").unwrap();
+        let rows = [
+            (Access::Configure, Resource::Queue("c1"), true),
+            (Access::Configure, Resource::Queue("w1"), false),
+            (Access::Write, Resource::Exchange("w1"), true),
+            (Access::Write, Resource::Exchange(""), false),
+            (Access::Read, Resource::Exchange(""), true),
+            (Access::Read, Resource::Queue(""), false),
+        ];
+        for (access, resource, expected) in rows {
+            assert_eq!(permissions.allow(access, resource), expected, "{access:?} {resource:?}");
+        }
+    }
+}

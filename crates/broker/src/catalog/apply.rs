@@ -1,0 +1,219 @@
+//! Applying changes: the only place where a catalog is altered.
+//!
+//! A change that names what is not there (or what is there already) alters nothing: logs are replayed over snapshots
+//! that may hold their first part.
+
+use super::definition::{Binding, ExchangeDefinition, QueueDefinition, VhostDefinition, VhostId};
+use super::{Applied, ByName, Catalog, Change, Ends, ExchangeEntry, QueueEntry, Vhost};
+use base::id::QueueId;
+use routing::{Exchange, ExchangeId};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl Catalog {
+    /// Applies a change; tells what the shard must react to.
+    pub fn apply(&mut self, change: &Change) -> Vec<Applied> {
+        match change {
+            Change::ReserveQueueIds { below, may_be_used } => {
+                self.reserved_queues = self.reserved_queues.max(*below);
+                if *may_be_used {
+                    self.next_queue = self.next_queue.max(*below);
+                }
+            }
+            Change::AddVhost(vhost) => self.add_vhost(vhost),
+            Change::DeleteVhost(id) => return self.delete_vhost(*id),
+            Change::SetUser(user) => {
+                self.access_changed();
+                self.users.insert(user.name.clone(), user.clone());
+            }
+            Change::DeleteUser(name) => {
+                self.access_changed();
+                self.users.remove(name);
+                for vhost in self.vhosts.values_mut() {
+                    vhost.permissions.remove(name);
+                }
+            }
+            Change::SetPermissions(definition) => {
+                self.access_changed();
+                if let Some(vhost) = self.host_mut(definition.vhost) {
+                    vhost.permissions.insert(definition.user.clone(), definition.clone());
+                }
+            }
+            Change::ClearPermissions { vhost, user } => {
+                self.access_changed();
+                if let Some(vhost) = self.host_mut(*vhost) {
+                    vhost.permissions.remove(user);
+                }
+            }
+            Change::AddExchange(definition) => self.add_exchange(definition),
+            Change::DeleteExchange { id, .. } => self.delete_exchange(*id),
+            Change::AddQueue(definition) => return self.add_queue(definition),
+            Change::DeleteQueue { id, .. } => return self.delete_queue(*id).into_iter().collect(),
+            Change::Bind(binding) => self.bind(binding),
+            Change::Unbind(binding) => self.unbind(binding),
+        }
+        Vec::new()
+    }
+
+    fn access_changed(&mut self) {
+        self.version += 1;
+        self.access_version += 1;
+    }
+
+    fn host_mut(&mut self, id: VhostId) -> Option<&mut Vhost> {
+        self.vhosts.get_mut(&id)
+    }
+
+    fn add_vhost(&mut self, definition: &Arc<VhostDefinition>) {
+        self.next_vhost = self.next_vhost.max(definition.id.0.saturating_add(1));
+        if self.vhosts.contains_key(&definition.id) || self.vhost_names.contains_key(&definition.name) {
+            return;
+        }
+        let vhost = Vhost {
+            definition: definition.clone(),
+            queues: FxHashSet::default(),
+            exchanges: FxHashSet::default(),
+            permissions: BTreeMap::new(),
+        };
+        self.vhosts.insert(definition.id, vhost);
+        self.vhost_names.insert(definition.name.clone(), definition.id);
+        self.access_changed();
+    }
+
+    fn delete_vhost(&mut self, id: VhostId) -> Vec<Applied> {
+        let Some(vhost) = self.vhosts.remove(&id) else { return Vec::new() };
+        self.vhost_names.remove(&vhost.definition.name);
+        // Bindings never leave their virtual host: with both ends going, there is nothing to undo.
+        for exchange in &vhost.exchanges {
+            self.exchanges.remove(&exchange.0.id);
+        }
+        let mut queues: Vec<_> = vhost.queues.into_iter().map(|by_name| by_name.0).collect();
+        queues.sort_unstable_by_key(|queue| queue.id);
+        for queue in &queues {
+            self.queues.remove(&queue.id);
+            self.forget_exclusive(queue);
+        }
+        self.access_changed();
+        queues.into_iter().map(Applied::QueueDeleted).collect()
+    }
+
+    fn add_exchange(&mut self, definition: &Arc<ExchangeDefinition>) {
+        self.next_exchange = self.next_exchange.max(definition.id.0.saturating_add(1));
+        if self.exchanges.contains_key(&definition.id) {
+            return;
+        }
+        let Some(vhost) = self.host_mut(definition.vhost) else { return };
+        if !vhost.exchanges.insert(ByName(definition.clone())) {
+            return;
+        }
+        let mut exchange = Exchange::new(definition.kind);
+        exchange.durable = definition.durable;
+        exchange.auto_delete = definition.auto_delete;
+        exchange.internal = definition.internal;
+        exchange.arguments = definition.arguments.clone();
+        let entry = ExchangeEntry { definition: definition.clone(), exchange, ends: Ends::default() };
+        self.exchanges.insert(definition.id, entry);
+        self.version += 1;
+    }
+
+    fn delete_exchange(&mut self, id: ExchangeId) {
+        let Some(entry) = self.exchanges.remove(&id) else { return };
+        let definition = entry.definition;
+        if let Some(vhost) = self.host_mut(definition.vhost) {
+            vhost.exchanges.remove(definition.name.as_bytes());
+        }
+        self.undo_ends(&entry.ends);
+        for binding in entry.exchange.bindings() {
+            let binding = Arc::new(Binding {
+                source: id,
+                destination: binding.destination,
+                key: str::from_utf8(&binding.key).expect("keys were strings").into(),
+                arguments: binding.arguments,
+                durable: false,
+            });
+            if let Some(ends) = self.ends_mut(binding.destination) {
+                ends.remove(&binding);
+            }
+        }
+        self.version += 1;
+    }
+
+    fn add_queue(&mut self, definition: &Arc<QueueDefinition>) -> Vec<Applied> {
+        self.next_queue = self.next_queue.max(definition.id.0.saturating_add(1));
+        if self.queues.contains_key(&definition.id) {
+            return Vec::new();
+        }
+        let Some(vhost) = self.host_mut(definition.vhost) else { return Vec::new() };
+        let mut definition = definition.clone();
+        if definition.vhost_name != vhost.definition.name {
+            // Read back: the name of the virtual host is not written with every queue.
+            Arc::make_mut(&mut definition).vhost_name = vhost.definition.name.clone();
+        }
+        if !vhost.queues.insert(ByName(definition.clone())) {
+            return Vec::new();
+        }
+        let entry = QueueEntry { definition: definition.clone(), ends: Ends::default() };
+        self.queues.insert(definition.id, entry);
+        if let Some(port) = definition.exclusive {
+            self.exclusive.entry(port).or_default().insert(definition.id);
+        }
+        self.version += 1;
+        vec![Applied::QueueCreated(definition.clone())]
+    }
+
+    fn delete_queue(&mut self, id: QueueId) -> Option<Applied> {
+        let QueueEntry { definition, ends } = self.queues.remove(&id)?;
+        if let Some(vhost) = self.host_mut(definition.vhost) {
+            vhost.queues.remove(definition.name.as_bytes());
+        }
+        self.forget_exclusive(&definition);
+        self.undo_ends(&ends);
+        self.version += 1;
+        Some(Applied::QueueDeleted(definition))
+    }
+
+    fn forget_exclusive(&mut self, definition: &QueueDefinition) {
+        if let Some(port) = definition.exclusive
+            && let Some(queues) = self.exclusive.get_mut(&port)
+        {
+            queues.remove(&definition.id);
+            if queues.is_empty() {
+                self.exclusive.remove(&port);
+            }
+        }
+    }
+
+    /// Takes the bindings of a destination that is gone from their sources.
+    fn undo_ends(&mut self, ends: &Ends) {
+        for binding in ends.iter() {
+            self.undo_source(binding);
+        }
+    }
+
+    fn undo_source(&mut self, binding: &Binding) {
+        if let Some(source) = self.exchanges.get_mut(&binding.source) {
+            source.exchange.unbind(binding.key.as_bytes(), &binding.arguments, binding.destination);
+        }
+    }
+
+    fn bind(&mut self, binding: &Arc<Binding>) {
+        if !self.exchanges.contains_key(&binding.source) {
+            return;
+        }
+        if !self.ends_mut(binding.destination).is_some_and(|ends| ends.insert(binding.clone())) {
+            return;
+        }
+        let Some(source) = self.exchanges.get_mut(&binding.source) else { return };
+        source.exchange.bind(binding.key.as_bytes(), binding.arguments.clone(), binding.destination);
+        self.version += 1;
+    }
+
+    fn unbind(&mut self, binding: &Arc<Binding>) {
+        if !self.ends_mut(binding.destination).is_some_and(|ends| ends.remove(binding)) {
+            return;
+        }
+        self.undo_source(binding);
+        self.version += 1;
+    }
+}

@@ -1,0 +1,358 @@
+//! Arguments of queues: which there are, what they may hold, which are served, which must be the same on declaring
+//! again.
+//!
+//! Rules, their order and their texts are RabbitMQ 4.3.6's, seen by declaring queues through pika with one or all of
+//! them wrong. What this broker does not serve yet is refused by name, never passed over. Unknown arguments are kept.
+
+use super::{QueueType, Refusal, ReplyCode};
+use routing::{Arguments, Value, describe, equivalent};
+
+/// Largest time in arguments, milliseconds: ten years.
+const TIME_MS_MAX: i128 = 10 * 365 * 24 * 60 * 60 * 1000;
+
+/// Largest `x-max-priority`.
+const PRIORITY_MAX: i128 = 255;
+
+/// What a value must be.
+#[derive(Clone, Copy)]
+enum Check {
+    /// Anything.
+    Any,
+    /// An integer not below 0.
+    Count,
+    /// An integer above 0.
+    Size,
+    /// Milliseconds, from 0.
+    Time,
+    /// Milliseconds, above 0.
+    Expiry,
+    /// An integer up to the largest priority.
+    Priority,
+    /// A string.
+    Text,
+    /// One of these strings, or this complaint.
+    OneOf(&'static [&'static str], &'static str),
+    /// Milliseconds without an end, from 0.
+    Timeout,
+    /// A truth value.
+    Bool,
+    /// The version of a classic queue's files.
+    Version,
+    /// A string, and there must be a dead-letter exchange.
+    DeadLetterKey,
+}
+
+/// Whether the broker does what a value asks.
+#[derive(Clone, Copy)]
+enum Served {
+    /// It does, or there is nothing to do for one node.
+    Always,
+    /// Not yet.
+    Never,
+    /// Only when the value is this: it asks for nothing.
+    If(fn(&Value) -> bool),
+}
+
+const TYPE: &[u8] = b"x-queue-type";
+
+struct Row {
+    name: &'static str,
+    check: Check,
+    classic: bool,
+    quorum: bool,
+    served: Served,
+}
+
+const fn row(name: &'static str, check: Check, types: &str, served: Served) -> Row {
+    let types = types.as_bytes();
+    let (classic, quorum) = match types {
+        b"cq" => (true, true),
+        b"c" => (true, false),
+        b"q" => (false, true),
+        _ => (false, false),
+    };
+    Row { name, check, classic, quorum, served }
+}
+
+fn is_false(value: &Value) -> bool {
+    value.as_bool() == Some(false)
+}
+
+fn is_no_limit(value: &Value) -> bool {
+    integer(value).is_some_and(|limit| limit < 0)
+}
+
+fn is_disabled(value: &Value) -> bool {
+    value.as_str() == Some("disabled")
+}
+
+/// In the order in which values are checked.
+const ROWS: [Row; 28] = [
+    row("x-expires", Check::Expiry, "cq", Served::Never),
+    row("x-message-ttl", Check::Time, "cq", Served::Never),
+    row("x-dead-letter-exchange", Check::Text, "cq", Served::Never),
+    row("x-dead-letter-routing-key", Check::DeadLetterKey, "cq", Served::Never),
+    // Alone it does nothing: the exchange is what starts dead-lettering.
+    row(
+        "x-dead-letter-strategy",
+        Check::OneOf(&["at-most-once", "at-least-once"], "invalid_dlx_strategy"),
+        "q",
+        Served::Always,
+    ),
+    row("x-max-length", Check::Count, "cq", Served::Never),
+    row("x-max-length-bytes", Check::Count, "cq", Served::Never),
+    // Of no effect since RabbitMQ 4.0.
+    row("x-max-in-memory-length", Check::Count, "q", Served::Always),
+    row("x-max-in-memory-bytes", Check::Count, "q", Served::Always),
+    row("x-max-priority", Check::Priority, "c", Served::Never),
+    // Alone it does nothing: a limit is what makes a queue overflow.
+    row(
+        "x-overflow",
+        Check::OneOf(&["drop-head", "reject-publish", "reject-publish-dlx"], "invalid_overflow"),
+        "cq",
+        Served::Always,
+    ),
+    // Of no effect since RabbitMQ 4.0.
+    row("x-queue-mode", Check::Any, "c", Served::Always),
+    row("x-queue-version", Check::Version, "c", Served::Always),
+    row("x-single-active-consumer", Check::Bool, "cq", Served::If(is_false)),
+    row("x-consumer-timeout", Check::Timeout, "q", Served::Never),
+    row("x-consumer-disconnected-timeout", Check::Timeout, "q", Served::Always),
+    row("x-quorum-initial-group-size", Check::Size, "q", Served::Always),
+    row(
+        "x-queue-leader-locator",
+        Check::OneOf(&["client-local", "balanced", "random", "least-leaders"], "invalid_queue_locator_arg"),
+        "cq",
+        Served::Always,
+    ),
+    row("x-delivery-limit", Check::Any, "q", Served::If(is_no_limit)),
+    row("x-delayed-retry-type", Check::Any, "q", Served::If(is_disabled)),
+    // Without a type they do nothing.
+    row("x-delayed-retry-min", Check::Any, "q", Served::Always),
+    row("x-delayed-retry-max", Check::Any, "q", Served::Always),
+    row("x-max-age", Check::Any, "", Served::Always),
+    row("x-stream-max-segment-size-bytes", Check::Any, "", Served::Always),
+    row("x-stream-filter-size-bytes", Check::Any, "", Served::Always),
+    row("x-initial-cluster-size", Check::Any, "", Served::Always),
+    row("x-queue-master-locator", Check::Any, "c", Served::Never),
+    row("x-queue-type", Check::Any, "cq", Served::Always),
+];
+
+/// What must be the same on declaring again, in the order in which it is compared.
+const CLASSIC_SAME: [&str; 13] = [
+    "x-expires",
+    "x-message-ttl",
+    "x-dead-letter-exchange",
+    "x-dead-letter-routing-key",
+    "x-max-length",
+    "x-max-length-bytes",
+    "x-max-priority",
+    "x-overflow",
+    "x-queue-mode",
+    "x-queue-version",
+    "x-single-active-consumer",
+    "x-queue-type",
+    "x-queue-leader-locator",
+];
+
+const QUORUM_SAME: [&str; 20] = [
+    "x-dead-letter-exchange",
+    "x-dead-letter-routing-key",
+    "x-dead-letter-strategy",
+    "x-expires",
+    "x-max-length",
+    "x-max-length-bytes",
+    "x-max-in-memory-length",
+    "x-max-in-memory-bytes",
+    "x-overflow",
+    "x-single-active-consumer",
+    "x-queue-type",
+    "x-quorum-initial-group-size",
+    "x-delivery-limit",
+    "x-message-ttl",
+    "x-queue-leader-locator",
+    "x-consumer-disconnected-timeout",
+    "x-consumer-timeout",
+    "x-delayed-retry-type",
+    "x-delayed-retry-min",
+    "x-delayed-retry-max",
+];
+
+/// Finds a new queue's type. Without one it is classic, and so it is where the type is empty or `undefined`.
+pub(super) fn queue_type(arguments: &Arguments, named: &str) -> Result<QueueType, Refusal> {
+    match arguments.get(TYPE) {
+        None => Ok(QueueType::Classic),
+        Some(Value::Text(text)) => match &**text {
+            b"" | b"undefined" | b"classic" => Ok(QueueType::Classic),
+            b"quorum" => Ok(QueueType::Quorum),
+            b"stream" => Err(not_served("x-queue-type", &Value::Text(text.clone()), named)),
+            other => {
+                let why = format!("\"unsupported queue type '{}'\"", String::from_utf8_lossy(other));
+                Err(invalid("x-queue-type", named, &why))
+            }
+        },
+        Some(other) => {
+            Err(invalid("x-queue-type", named, &format!("{{unacceptable_type,{}}}", other.type_name())))
+        }
+    }
+}
+
+/// Checks the arguments of a new queue.
+pub(super) fn check(arguments: &Arguments, queue_type: QueueType, named: &str) -> Result<(), Refusal> {
+    let is_for = |row: &Row| match queue_type {
+        QueueType::Classic => row.classic,
+        QueueType::Quorum => row.quorum,
+    };
+    if arguments.is_empty() {
+        return Ok(());
+    }
+    for row in ROWS.iter().filter(|row| is_for(row)) {
+        if let Some(value) = arguments.get(row.name.as_bytes()) {
+            check_value(row.check, value, arguments).map_err(|why| invalid(row.name, named, &why))?;
+        }
+    }
+    for (name, _) in arguments.iter() {
+        if let Some(Row { name, .. }) = ROWS.iter().find(|row| row.name.as_bytes() == name && !is_for(row)) {
+            let module = queue_type.module();
+            return Err(Refusal::precondition(format!(
+                "invalid arg '{name}' for {named} of queue type {module}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what the broker does not do yet.
+pub(super) fn check_served(arguments: &Arguments, named: &str) -> Result<(), Refusal> {
+    for (name, value) in arguments.iter() {
+        let Some(row) = ROWS.iter().find(|row| row.name.as_bytes() == name) else { continue };
+        let is_served = match row.served {
+            Served::Always => true,
+            Served::Never => false,
+            Served::If(asks_nothing) => asks_nothing(value),
+        };
+        if !is_served {
+            return Err(not_served(row.name, value, named));
+        }
+    }
+    Ok(())
+}
+
+fn invalid(name: &str, named: &str, why: &str) -> Refusal {
+    Refusal::precondition(format!("invalid arg '{name}' for {named}: {why}"))
+}
+
+fn not_served(name: &str, value: &Value, named: &str) -> Refusal {
+    let text = format!("arg '{name}' with value '{value}' for {named} is not served");
+    Refusal::new(ReplyCode::NotImplemented, text)
+}
+
+fn check_value(check: Check, value: &Value, arguments: &Arguments) -> Result<(), String> {
+    let of_type = value.type_name();
+    let number = || integer(value).ok_or_else(|| format!("\"expected integer, got {}\"", of_type));
+    let not_negative = || match number()? {
+        number if number < 0 => Err(format!("{{value_negative,{number}}}")),
+        number => Ok(number),
+    };
+    let not_zero = || match not_negative()? {
+        0 => Err("{value_zero,0}".to_owned()),
+        number => Ok(number),
+    };
+    let at_most = |number: i128, max: i128, complaint: &str| {
+        if number > max { Err(format!("{{{complaint},{number}}}")) } else { Ok(()) }
+    };
+    let text = || match value {
+        Value::Text(text) => Ok(&**text),
+        _ => Err(format!("{{unacceptable_type,{}}}", of_type)),
+    };
+    match check {
+        Check::Any => Ok(()),
+        Check::Count | Check::Timeout => not_negative().map(drop),
+        Check::Size => not_zero().map(drop),
+        Check::Time => at_most(not_negative()?, TIME_MS_MAX, "value_too_large"),
+        Check::Expiry => at_most(not_zero()?, TIME_MS_MAX, "value_too_large"),
+        Check::Priority => at_most(not_negative()?, PRIORITY_MAX, "max_value_exceeded"),
+        Check::Text => text().map(drop),
+        Check::OneOf(all, complaint) => {
+            let text = text()?;
+            if all.iter().any(|one| one.as_bytes() == text) { Ok(()) } else { Err(complaint.to_owned()) }
+        }
+        Check::Bool => match value {
+            Value::Bool(_) => Ok(()),
+            _ => Err(format!("{{unacceptable_type,{}}}", of_type)),
+        },
+        Check::Version => match number()? {
+            2 => Ok(()),
+            other => Err(format!("\"unsupported queue version '{other}'\"")),
+        },
+        Check::DeadLetterKey => match arguments.get(b"x-dead-letter-exchange") {
+            _ if text().is_err() => text().map(drop),
+            Some(_) => Ok(()),
+            None => Err("routing_key_but_no_dlx_defined".to_owned()),
+        },
+    }
+}
+
+/// Whether a queue that is there has these arguments.
+pub(super) fn check_same(
+    received: &Arguments,
+    current: &Arguments,
+    queue_type: QueueType,
+    named: &str,
+) -> Result<(), Refusal> {
+    if received.is_empty() && queue_type == QueueType::Classic && current.is_empty() {
+        return Ok(());
+    }
+    let names: &[&str] = match queue_type {
+        QueueType::Classic => &CLASSIC_SAME,
+        QueueType::Quorum => &QUORUM_SAME,
+    };
+    for name in names {
+        if name.as_bytes() == TYPE {
+            check_same_type(received, queue_type, named)?;
+        } else {
+            check_same_argument(name, received.get(name.as_bytes()), current.get(name.as_bytes()), named)?;
+        }
+    }
+    Ok(())
+}
+
+/// A declaration without a type means classic.
+fn check_same_type(received: &Arguments, current: QueueType, named: &str) -> Result<(), Refusal> {
+    let current = current.name();
+    let received = received.get(TYPE).map_or("classic".to_owned(), Value::to_string);
+    if received == current {
+        return Ok(());
+    }
+    Err(Refusal::precondition(format!(
+        "inequivalent arg 'x-queue-type' for {named}: received '{received}' but current is '{current}'"
+    )))
+}
+
+/// Whether one argument of a thing that is there is as it was declared.
+pub(super) fn check_same_argument(
+    name: &str,
+    received: Option<&Value>,
+    current: Option<&Value>,
+    named: &str,
+) -> Result<(), Refusal> {
+    if equivalent(received, current) {
+        return Ok(());
+    }
+    let how = match (received, current) {
+        (Some(received), Some(current)) => format!("received '{received}' but current is '{current}'"),
+        (received, current) => {
+            format!("received {} but current is {}", describe(received), describe(current))
+        }
+    };
+    Err(Refusal::precondition(format!("inequivalent arg '{name}' for {named}: {how}")))
+}
+
+/// The number, if the value is an integer of any width.
+fn integer(value: &Value) -> Option<i128> {
+    match value {
+        Value::Int(_, number) => Some(i128::from(*number)),
+        Value::Unsigned(number) => Some(i128::from(*number)),
+        _ => None,
+    }
+}

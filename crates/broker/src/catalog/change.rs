@@ -1,0 +1,91 @@
+//! One change of the catalog: what is logged, sent to every shard, and applied by all in one order.
+//!
+//! Encoded as `docs/formats/catalog.md` says; definitions are shared, so that a change costs each shard a pointer.
+
+use super::definition::{
+    Binding, ExchangeDefinition, PermissionDefinition, QueueDefinition, UserDefinition, VhostDefinition,
+    VhostId,
+};
+use base::id::QueueId;
+use routing::ExchangeId;
+use std::sync::Arc;
+
+/// A change. Each names what it makes or removes; nothing in it depends on who applies it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Queue numbers below this may have been given out. Logged ahead of use, in blocks, so that the number of a
+    /// transient queue, which is not logged, is not given out again after a restart: old records may name it.
+    ReserveQueueIds {
+        /// The first number not reserved.
+        below: u64,
+        /// Read back from a log or snapshot: how many of them were given out is not known, so all count as used.
+        may_be_used: bool,
+    },
+    /// A virtual host is there. Its exchanges follow as changes of their own.
+    AddVhost(Arc<VhostDefinition>),
+    /// A virtual host is gone with everything in it.
+    DeleteVhost(VhostId),
+    /// A user is there, or is another than before.
+    SetUser(Arc<UserDefinition>),
+    /// A user is gone with all permissions.
+    DeleteUser(Arc<str>),
+    /// A user has these permissions in a virtual host.
+    SetPermissions(Arc<PermissionDefinition>),
+    /// A user has no access to a virtual host.
+    ClearPermissions {
+        /// The virtual host.
+        vhost: VhostId,
+        /// The user.
+        user: Arc<str>,
+    },
+    /// An exchange is there.
+    AddExchange(Arc<ExchangeDefinition>),
+    /// An exchange is gone with the bindings at either end of it.
+    DeleteExchange {
+        /// The exchange.
+        id: ExchangeId,
+        /// It was durable.
+        durable: bool,
+    },
+    /// A queue is there.
+    AddQueue(Arc<QueueDefinition>),
+    /// A queue is gone with its bindings.
+    DeleteQueue {
+        /// The queue.
+        id: QueueId,
+        /// It was durable.
+        durable: bool,
+    },
+    /// A binding is there.
+    Bind(Arc<Binding>),
+    /// A binding is gone.
+    Unbind(Arc<Binding>),
+}
+
+impl Change {
+    /// Whether it must be logged: what it is about survives a restart.
+    pub fn is_durable(&self) -> bool {
+        match self {
+            Change::AddExchange(exchange) => exchange.durable,
+            Change::AddQueue(queue) => queue.durable,
+            Change::DeleteExchange { durable, .. } | Change::DeleteQueue { durable, .. } => *durable,
+            Change::Bind(binding) | Change::Unbind(binding) => binding.durable,
+            Change::ReserveQueueIds { .. }
+            | Change::AddVhost(_)
+            | Change::DeleteVhost(_)
+            | Change::SetUser(_)
+            | Change::DeleteUser(_)
+            | Change::SetPermissions(_)
+            | Change::ClearPermissions { .. } => true,
+        }
+    }
+}
+
+/// What a shard must react to after a change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Applied {
+    /// A queue is there now.
+    QueueCreated(Arc<QueueDefinition>),
+    /// A queue is gone.
+    QueueDeleted(Arc<QueueDefinition>),
+}

@@ -1,0 +1,158 @@
+//! What the catalog's things are: unchanging once made, shared between the shards' copies.
+
+use crate::access::{PasswordHash, Permissions};
+use base::id::{LogId, PortId, QueueId};
+use routing::{Arguments, ExchangeId, Kind};
+use std::sync::Arc;
+
+/// A virtual host of this catalog; never reused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VhostId(pub u32);
+
+/// A virtual host.
+#[derive(Debug, PartialEq, Eq)]
+pub struct VhostDefinition {
+    /// Its number.
+    pub id: VhostId,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+/// Which machine a queue is, and which commit rule it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum QueueType {
+    /// Committed by this node's disk.
+    Classic,
+    /// Committed by a majority of its members' disks.
+    Quorum,
+}
+
+impl QueueType {
+    /// As `x-queue-type` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            QueueType::Classic => "classic",
+            QueueType::Quorum => "quorum",
+        }
+    }
+
+    /// As RabbitMQ's error texts have it.
+    pub(crate) fn module(self) -> &'static str {
+        match self {
+            QueueType::Classic => "rabbit_classic_queue",
+            QueueType::Quorum => "rabbit_quorum_queue",
+        }
+    }
+}
+
+/// A queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueDefinition {
+    /// Its number.
+    pub id: QueueId,
+    /// Its virtual host.
+    pub vhost: VhostId,
+    /// The name of its virtual host.
+    pub vhost_name: Arc<str>,
+    /// Its name, at most 255 bytes.
+    pub name: Box<str>,
+    /// The log it is placed on.
+    pub log: LogId,
+    /// Its type.
+    pub queue_type: QueueType,
+    /// It survives a restart.
+    pub durable: bool,
+    /// The connection it belongs to and goes with.
+    pub exclusive: Option<PortId>,
+    /// It goes with the last of its consumers.
+    pub auto_delete: bool,
+    /// As they were declared.
+    pub arguments: Arguments,
+}
+
+impl QueueDefinition {
+    /// `queue 'q' in vhost '/'`, as error texts have it.
+    pub fn named(&self) -> String {
+        format!("queue '{}' in vhost '{}'", self.name, self.vhost_name)
+    }
+
+    /// Whether a majority commits it, and every message in it is durable.
+    #[inline]
+    pub fn is_quorum(&self) -> bool {
+        self.queue_type == QueueType::Quorum
+    }
+
+    /// Whether a connection may use it at all: it is nobody's, or this one's.
+    #[inline]
+    pub fn is_open_to(&self, port: PortId) -> bool {
+        self.exclusive.is_none_or(|owner| owner == port)
+    }
+}
+
+/// An exchange.
+#[derive(Debug, PartialEq)]
+pub struct ExchangeDefinition {
+    /// Its number.
+    pub id: ExchangeId,
+    /// Its virtual host.
+    pub vhost: VhostId,
+    /// Its name, at most 255 bytes; empty: the default exchange.
+    pub name: Box<str>,
+    /// How it routes.
+    pub kind: Kind,
+    /// It survives a restart.
+    pub durable: bool,
+    /// It goes with the last binding from it.
+    pub auto_delete: bool,
+    /// Clients may not publish to it.
+    pub internal: bool,
+    /// As they were declared.
+    pub arguments: Arguments,
+}
+
+/// One end of a binding: what messages go to.
+pub use routing::Destination;
+
+/// A binding.
+#[derive(Debug, PartialEq)]
+pub struct Binding {
+    /// Where messages come from.
+    pub source: ExchangeId,
+    /// Where they go.
+    pub destination: Destination,
+    /// Its key, at most 255 bytes.
+    pub key: Box<str>,
+    /// Its arguments.
+    pub arguments: Arguments,
+    /// Both ends are durable.
+    pub durable: bool,
+}
+
+/// A user.
+#[derive(Debug, PartialEq)]
+pub struct UserDefinition {
+    /// The name.
+    pub name: Arc<str>,
+    /// Without one, nobody can log in with a password as this user.
+    pub password: Option<PasswordHash>,
+    /// `administrator`, `monitoring`, ...
+    pub tags: Vec<Box<str>>,
+}
+
+impl UserDefinition {
+    /// Whether the user carries `tag`.
+    pub fn has_tag(&self, tag: &str) -> bool {
+        self.tags.iter().any(|own| &**own == tag)
+    }
+}
+
+/// What a user may do in a virtual host.
+#[derive(Debug, PartialEq)]
+pub struct PermissionDefinition {
+    /// The virtual host.
+    pub vhost: VhostId,
+    /// The user.
+    pub user: Arc<str>,
+    /// The three patterns.
+    pub permissions: Permissions,
+}

@@ -1,0 +1,302 @@
+//! Virtual hosts, users, permissions, exchanges, queues and bindings: one deterministic value.
+//!
+//! Every shard holds a copy and routes on it. The copies are equal because the same [`Change`]s are applied to them in
+//! the same order; one shard [plans](Catalog::plan) them. A change costs what it changes, and what it names is shared
+//! between the copies. What is not here: messages, consumers, connections, where a log is.
+//!
+//! Invariants: numbers are never reused; a binding is known at both its ends; what is durable is what
+//! [`Catalog::write_snapshot`] writes; the default exchange has no stored bindings, since it routes by queue name.
+
+mod apply;
+mod arguments;
+mod change;
+mod definition;
+mod ends;
+mod op;
+mod plan;
+mod plan_access;
+mod plan_binding;
+mod plan_exchange;
+mod plan_queue;
+mod refusal;
+mod route;
+mod snapshot;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use change::{Applied, Change};
+pub use definition::{
+    Binding, Destination, ExchangeDefinition, PermissionDefinition, QueueDefinition, QueueType,
+    UserDefinition, VhostDefinition, VhostId,
+};
+pub use op::{Actor, Op, Plan};
+pub use plan_access::{FirstContent, first_content};
+pub use refusal::{Refusal, ReplyCode};
+pub use snapshot::BadSnapshot;
+pub use wire::{BadChange, Limits};
+
+use crate::access::{Access, Permissions, Resource, refused};
+use base::id::{PortId, QueueId};
+use ends::Ends;
+use routing::{Exchange, ExchangeId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// An exchange with what is bound to it.
+#[derive(Debug)]
+pub struct ExchangeEntry {
+    /// What it is.
+    pub definition: Arc<ExchangeDefinition>,
+    /// Its bindings, made to route.
+    pub exchange: Exchange,
+    /// The bindings that bring messages to it from other exchanges.
+    ends: Ends,
+}
+
+#[derive(Debug)]
+struct QueueEntry {
+    definition: Arc<QueueDefinition>,
+    ends: Ends,
+}
+
+/// A definition that is found by its name.
+#[derive(Debug)]
+struct ByName<T>(Arc<T>);
+
+trait Named {
+    fn name(&self) -> &[u8];
+}
+
+impl Named for QueueDefinition {
+    fn name(&self) -> &[u8] {
+        self.name.as_bytes()
+    }
+}
+
+impl Named for ExchangeDefinition {
+    fn name(&self) -> &[u8] {
+        self.name.as_bytes()
+    }
+}
+
+impl<T: Named> Borrow<[u8]> for ByName<T> {
+    fn borrow(&self) -> &[u8] {
+        self.0.name()
+    }
+}
+
+impl<T: Named> PartialEq for ByName<T> {
+    fn eq(&self, other: &ByName<T>) -> bool {
+        self.0.name() == other.0.name()
+    }
+}
+
+impl<T: Named> Eq for ByName<T> {}
+
+impl<T: Named> Hash for ByName<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.name().hash(state);
+    }
+}
+
+#[derive(Debug)]
+struct Vhost {
+    definition: Arc<VhostDefinition>,
+    queues: FxHashSet<ByName<QueueDefinition>>,
+    exchanges: FxHashSet<ByName<ExchangeDefinition>>,
+    permissions: BTreeMap<Arc<str>, Arc<PermissionDefinition>>,
+}
+
+/// The catalog. See the module's head.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    version: u64,
+    access_version: u64,
+    vhosts: FxHashMap<VhostId, Vhost>,
+    vhost_names: BTreeMap<Arc<str>, VhostId>,
+    users: BTreeMap<Arc<str>, Arc<UserDefinition>>,
+    queues: FxHashMap<QueueId, QueueEntry>,
+    exchanges: FxHashMap<ExchangeId, ExchangeEntry>,
+    /// The queues of the connections that have some for themselves.
+    exclusive: FxHashMap<PortId, BTreeSet<QueueId>>,
+    next_vhost: u32,
+    next_exchange: u64,
+    next_queue: u64,
+    /// The first queue number that no logged change has reserved.
+    reserved_queues: u64,
+}
+
+impl Catalog {
+    /// Grows with every change that could alter a route or what somebody may do.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Grows with every change that could alter what somebody may do.
+    #[inline]
+    pub fn access_version(&self) -> u64 {
+        self.access_version
+    }
+
+    // ---- virtual hosts
+
+    /// The virtual host of this name.
+    pub fn vhost(&self, name: &str) -> Option<VhostId> {
+        self.vhost_names.get(name).copied()
+    }
+
+    /// The virtual host of this number.
+    pub fn vhost_definition(&self, id: VhostId) -> Option<&Arc<VhostDefinition>> {
+        self.host(id).map(|host| &host.definition)
+    }
+
+    /// All virtual hosts, by name.
+    pub fn vhosts(&self) -> impl Iterator<Item = &Arc<VhostDefinition>> {
+        self.vhost_names.values().filter_map(|id| self.vhost_definition(*id))
+    }
+
+    #[inline]
+    fn host(&self, id: VhostId) -> Option<&Vhost> {
+        self.vhosts.get(&id)
+    }
+
+    // ---- users and permissions
+
+    /// The user of this name.
+    pub fn user(&self, name: &str) -> Option<&Arc<UserDefinition>> {
+        self.users.get(name)
+    }
+
+    /// All users, by name.
+    pub fn users(&self) -> impl Iterator<Item = &Arc<UserDefinition>> {
+        self.users.values()
+    }
+
+    /// What a user may do in a virtual host; nothing without an entry.
+    pub fn permissions(&self, vhost: VhostId, user: &str) -> Option<&Permissions> {
+        self.host(vhost)?.permissions.get(user).map(|definition| &definition.permissions)
+    }
+
+    /// The permissions of all users in a virtual host, by user.
+    pub fn vhost_permissions(&self, vhost: VhostId) -> impl Iterator<Item = &Arc<PermissionDefinition>> {
+        self.host(vhost).into_iter().flat_map(|host| host.permissions.values())
+    }
+
+    /// Whether the actor may do this with that, in its virtual host. [`crate::access::AccessCache`] remembers it.
+    pub fn check_access(&self, actor: &Actor, access: Access, resource: Resource<'_>) -> Result<(), Refusal> {
+        if actor.is_internal {
+            return Ok(());
+        }
+        let permissions = self.permissions(actor.vhost, &actor.user);
+        if permissions.is_some_and(|permissions| permissions.allow(access, resource)) {
+            return Ok(());
+        }
+        Err(refused(access, resource, self.vhost_name(actor.vhost), &actor.user))
+    }
+
+    fn vhost_name(&self, id: VhostId) -> &str {
+        self.vhost_definition(id).map_or("", |vhost| &vhost.name)
+    }
+
+    // ---- exchanges
+
+    /// The exchange of this name; the default one has the empty name.
+    #[inline]
+    pub fn exchange(&self, vhost: VhostId, name: &[u8]) -> Option<&ExchangeEntry> {
+        let definition = &self.host(vhost)?.exchanges.get(name)?.0;
+        self.exchanges.get(&definition.id)
+    }
+
+    /// The exchange of this number.
+    pub fn exchange_by_id(&self, id: ExchangeId) -> Option<&ExchangeEntry> {
+        self.exchanges.get(&id)
+    }
+
+    pub(crate) fn no_exchange(&self, vhost: VhostId, name: &[u8]) -> Refusal {
+        Refusal::missing("exchange", &String::from_utf8_lossy(name), self.vhost_name(vhost))
+    }
+
+    /// `exchange 'e' in vhost '/'`, as error texts have it.
+    pub(crate) fn exchange_named(&self, vhost: VhostId, name: &str) -> String {
+        format!("exchange '{name}' in vhost '{}'", self.vhost_name(vhost))
+    }
+
+    /// All exchanges of a virtual host, by name.
+    pub fn exchanges(&self, vhost: VhostId) -> Vec<&Arc<ExchangeDefinition>> {
+        let mut all: Vec<_> = self.host(vhost).into_iter().flat_map(|host| &host.exchanges).collect();
+        all.sort_unstable_by_key(|by_name| by_name.0.name());
+        all.into_iter().map(|by_name| &by_name.0).collect()
+    }
+
+    // ---- queues
+
+    /// The queue of this name.
+    #[inline]
+    pub fn queue_by_name(&self, vhost: VhostId, name: &[u8]) -> Option<&Arc<QueueDefinition>> {
+        Some(&self.host(vhost)?.queues.get(name)?.0)
+    }
+
+    /// The queue of this number.
+    #[inline]
+    pub fn queue(&self, id: QueueId) -> Option<&Arc<QueueDefinition>> {
+        self.queues.get(&id).map(|entry| &entry.definition)
+    }
+
+    /// How many queues there are in all.
+    pub fn queue_count(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// All queues, in no order.
+    pub fn queues(&self) -> impl Iterator<Item = &Arc<QueueDefinition>> {
+        self.queues.values().map(|entry| &entry.definition)
+    }
+
+    /// The queues of a virtual host, in no order.
+    pub fn vhost_queues(&self, vhost: VhostId) -> impl Iterator<Item = &Arc<QueueDefinition>> {
+        self.host(vhost).into_iter().flat_map(|host| &host.queues).map(|by_name| &by_name.0)
+    }
+
+    /// The queue of this name, if no other connection has it for itself. Permissions are asked before.
+    pub(crate) fn open_queue(&self, actor: &Actor, name: &str) -> Result<&Arc<QueueDefinition>, Refusal> {
+        let Some(queue) = self.queue_by_name(actor.vhost, name.as_bytes()) else {
+            return Err(Refusal::missing("queue", name, self.vhost_name(actor.vhost)));
+        };
+        if !actor.is_internal && !queue.is_open_to(actor.port) {
+            return Err(Refusal::queue_locked(queue));
+        }
+        Ok(queue)
+    }
+
+    // ---- bindings
+
+    /// The bindings that end at a queue, in no order; the default exchange's is not among them.
+    pub fn queue_bindings(&self, queue: QueueId) -> impl Iterator<Item = &Arc<Binding>> {
+        self.queues.get(&queue).into_iter().flat_map(|entry| entry.ends.iter())
+    }
+
+    /// The bindings that end at an exchange, in no order.
+    pub fn exchange_bindings(&self, exchange: ExchangeId) -> impl Iterator<Item = &Arc<Binding>> {
+        self.exchanges.get(&exchange).into_iter().flat_map(|entry| entry.ends.iter())
+    }
+
+    fn ends(&self, destination: Destination) -> Option<&Ends> {
+        match destination {
+            Destination::Queue(id) => self.queues.get(&id).map(|entry| &entry.ends),
+            Destination::Exchange(id) => self.exchanges.get(&id).map(|entry| &entry.ends),
+        }
+    }
+
+    fn ends_mut(&mut self, destination: Destination) -> Option<&mut Ends> {
+        match destination {
+            Destination::Queue(id) => self.queues.get_mut(&id).map(|entry| &mut entry.ends),
+            Destination::Exchange(id) => self.exchanges.get_mut(&id).map(|entry| &mut entry.ends),
+        }
+    }
+}

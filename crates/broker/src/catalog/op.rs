@@ -1,0 +1,202 @@
+//! What somebody wishes of the catalog, and what comes of it.
+
+use super::change::Change;
+use super::definition::{QueueDefinition, VhostId};
+use crate::access::PasswordHash;
+use base::id::{LogId, PortId, QueueId};
+use routing::Arguments;
+use std::sync::Arc;
+
+/// On whose behalf something is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Actor {
+    /// The user, whose permissions count.
+    pub user: Arc<str>,
+    /// The virtual host the connection opened.
+    pub vhost: VhostId,
+    /// The connection: the owner of the exclusive queues it declares.
+    pub port: PortId,
+    /// The broker itself: permissions are not asked.
+    pub is_internal: bool,
+}
+
+impl Actor {
+    /// A connection that logged in as `user` and opened `vhost`.
+    pub fn new(user: Arc<str>, vhost: VhostId, port: PortId) -> Actor {
+        Actor { user, vhost, port, is_internal: false }
+    }
+
+    /// The broker itself, in the course of something `port` did.
+    pub fn internal(vhost: VhostId, port: PortId) -> Actor {
+        Actor { user: "".into(), vhost, port, is_internal: true }
+    }
+}
+
+/// A wish. Names are at most 255 bytes; the default exchange's is empty.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// Have an exchange like this.
+    DeclareExchange {
+        /// Its name.
+        name: Box<str>,
+        /// Its type: `direct`, `fanout`, `topic`, `headers`.
+        kind: Box<str>,
+        /// Only see whether it is there.
+        passive: bool,
+        /// It survives a restart.
+        durable: bool,
+        /// It goes with the last binding from it.
+        auto_delete: bool,
+        /// Clients may not publish to it.
+        internal: bool,
+        /// Whatever else.
+        arguments: Arguments,
+    },
+    /// Have no exchange of this name.
+    DeleteExchange {
+        /// Its name.
+        name: Box<str>,
+        /// Only when no binding is from it.
+        if_unused: bool,
+    },
+    /// Have a queue like this.
+    DeclareQueue {
+        /// Its name; empty: one that the server makes up.
+        name: Box<str>,
+        /// Only see whether it is there.
+        passive: bool,
+        /// It survives a restart.
+        durable: bool,
+        /// It is for this connection alone and goes with it.
+        exclusive: bool,
+        /// It goes with the last of its consumers.
+        auto_delete: bool,
+        /// Whatever else.
+        arguments: Arguments,
+        /// Where to place it if it is new.
+        log: LogId,
+        /// Random bits for a server-made name.
+        random: [u8; 16],
+    },
+    /// Have no such queue. Its owner has checked what it holds and who consumes.
+    DeleteQueue {
+        /// The queue.
+        id: QueueId,
+    },
+    /// A connection is gone, and its exclusive queues with it.
+    DeleteExclusive {
+        /// The connection.
+        port: PortId,
+    },
+    /// Have a binding from an exchange to a queue.
+    BindQueue {
+        /// The queue.
+        queue: Box<str>,
+        /// The exchange.
+        exchange: Box<str>,
+        /// The binding's key.
+        key: Box<str>,
+        /// The binding's arguments.
+        arguments: Arguments,
+    },
+    /// Have no such binding.
+    UnbindQueue {
+        /// The queue.
+        queue: Box<str>,
+        /// The exchange.
+        exchange: Box<str>,
+        /// The binding's key.
+        key: Box<str>,
+        /// The binding's arguments.
+        arguments: Arguments,
+    },
+    /// Have a binding from an exchange to another.
+    BindExchange {
+        /// Where messages come from.
+        source: Box<str>,
+        /// Where they go.
+        destination: Box<str>,
+        /// The binding's key.
+        key: Box<str>,
+        /// The binding's arguments.
+        arguments: Arguments,
+    },
+    /// Have no such binding.
+    UnbindExchange {
+        /// Where messages come from.
+        source: Box<str>,
+        /// Where they go.
+        destination: Box<str>,
+        /// The binding's key.
+        key: Box<str>,
+        /// The binding's arguments.
+        arguments: Arguments,
+    },
+    /// Have a virtual host of this name.
+    AddVhost {
+        /// Its name.
+        name: Box<str>,
+    },
+    /// Have no such virtual host.
+    DeleteVhost {
+        /// Its name.
+        name: Box<str>,
+    },
+    /// Make a user.
+    AddUser {
+        /// The name.
+        name: Box<str>,
+        /// How to log in; without, nobody can with a password.
+        password: Option<PasswordHash>,
+        /// What the user is.
+        tags: Vec<Box<str>>,
+    },
+    /// Have no such user.
+    DeleteUser {
+        /// The name.
+        name: Box<str>,
+    },
+    /// Change how a user logs in.
+    ChangePassword {
+        /// The name.
+        name: Box<str>,
+        /// How to log in from now on; without, nobody can with a password.
+        password: Option<PasswordHash>,
+    },
+    /// Change what a user is.
+    SetUserTags {
+        /// The name.
+        name: Box<str>,
+        /// What the user is from now on.
+        tags: Vec<Box<str>>,
+    },
+    /// Change what a user may do in a virtual host. The patterns are regular expressions over names.
+    SetPermissions {
+        /// The user.
+        user: Box<str>,
+        /// The virtual host.
+        vhost: Box<str>,
+        /// What may be made and deleted.
+        configure: Box<str>,
+        /// What may be written to.
+        write: Box<str>,
+        /// What may be read from.
+        read: Box<str>,
+    },
+    /// Take a user's access to a virtual host away.
+    ClearPermissions {
+        /// The user.
+        user: Box<str>,
+        /// The virtual host.
+        vhost: Box<str>,
+    },
+}
+
+/// What comes of a wish that may be had.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// To be applied in this order, and the durable ones of them logged; none when all is as wished already.
+    pub changes: Vec<Change>,
+    /// The queue that was declared.
+    pub queue: Option<Arc<QueueDefinition>>,
+}

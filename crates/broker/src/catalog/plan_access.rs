@@ -1,0 +1,179 @@
+//! Virtual hosts, users and permissions; and what a new node begins with.
+
+use super::plan::check_length;
+use super::{
+    Actor, Catalog, Change, PermissionDefinition, Plan, Refusal, UserDefinition, VhostDefinition, VhostId,
+};
+use crate::access::{PasswordHash, Permissions};
+use base::id::PortId;
+use std::sync::Arc;
+
+impl Catalog {
+    /// What follows is for the broker itself and for administrators.
+    fn check_administrator(&self, by: &Actor) -> Result<(), Refusal> {
+        let is_administrator = || self.user(&by.user).is_some_and(|user| user.has_tag("administrator"));
+        if by.is_internal || is_administrator() {
+            return Ok(());
+        }
+        Err(Refusal::access(format!("user '{}' is not an administrator", by.user)))
+    }
+
+    fn known_user(&self, name: &str) -> Result<&Arc<UserDefinition>, Refusal> {
+        self.user(name).ok_or_else(|| Refusal::not_found(format!("no user '{name}'")))
+    }
+
+    fn known_vhost(&self, name: &str) -> Result<VhostId, Refusal> {
+        self.vhost(name).ok_or_else(|| Refusal::not_found(format!("no vhost '{name}'")))
+    }
+
+    pub(super) fn new_vhost(&self, by: &Actor, name: &str) -> Result<Plan, Refusal> {
+        self.check_administrator(by)?;
+        check_length("virtual host name", name)?;
+        if name.is_empty() {
+            return Err(Refusal::precondition("a virtual host needs a name".to_owned()));
+        }
+        if self.vhost(name).is_some() {
+            return Ok(Plan::nothing());
+        }
+        let id = VhostId(self.next_vhost);
+        let mut changes = vec![Change::AddVhost(Arc::new(VhostDefinition { id, name: name.into() }))];
+        changes.extend(self.predeclared(id));
+        if !by.is_internal {
+            // As with RabbitMQ, who makes a virtual host can use it.
+            changes.push(permit(id, &by.user, all_permissions()));
+        }
+        Ok(Plan { changes, queue: None })
+    }
+
+    pub(super) fn remove_vhost(&self, by: &Actor, name: &str) -> Result<Plan, Refusal> {
+        self.check_administrator(by)?;
+        Ok(Plan::one(Change::DeleteVhost(self.known_vhost(name)?)))
+    }
+
+    pub(super) fn new_user(
+        &self,
+        by: &Actor,
+        name: &str,
+        password: &Option<PasswordHash>,
+        tags: &[Box<str>],
+    ) -> Result<Plan, Refusal> {
+        self.check_administrator(by)?;
+        check_length("user name", name)?;
+        if name.is_empty() {
+            return Err(Refusal::precondition("a user needs a name".to_owned()));
+        }
+        if self.user(name).is_some() {
+            return Err(Refusal::precondition(format!("user '{name}' already exists")));
+        }
+        check_tags(tags)?;
+        let (name, password, tags) = (name.into(), password.clone(), tags.to_vec());
+        Ok(Plan::one(Change::SetUser(Arc::new(UserDefinition { name, password, tags }))))
+    }
+
+    pub(super) fn remove_user(&self, by: &Actor, name: &str) -> Result<Plan, Refusal> {
+        self.check_administrator(by)?;
+        Ok(Plan::one(Change::DeleteUser(self.known_user(name)?.name.clone())))
+    }
+
+    pub(super) fn change_password(
+        &self,
+        by: &Actor,
+        name: &str,
+        password: &Option<PasswordHash>,
+    ) -> Result<Plan, Refusal> {
+        self.check_administrator(by)?;
+        let UserDefinition { name, tags, .. } = &**self.known_user(name)?;
+        let (name, password, tags) = (name.clone(), password.clone(), tags.clone());
+        Ok(Plan::one(Change::SetUser(Arc::new(UserDefinition { name, password, tags }))))
+    }
+
+    pub(super) fn set_tags(&self, by: &Actor, name: &str, tags: &[Box<str>]) -> Result<Plan, Refusal> {
+        self.check_administrator(by)?;
+        check_tags(tags)?;
+        let UserDefinition { name, password, .. } = &**self.known_user(name)?;
+        let (name, password, tags) = (name.clone(), password.clone(), tags.to_vec());
+        Ok(Plan::one(Change::SetUser(Arc::new(UserDefinition { name, password, tags }))))
+    }
+
+    /// `patterns`: configure, write, read.
+    pub(super) fn set_permissions(
+        &self,
+        by: &Actor,
+        user: &str,
+        vhost: &str,
+        patterns: [&str; 3],
+    ) -> Result<Plan, Refusal> {
+        self.check_administrator(by)?;
+        let vhost = self.known_vhost(vhost)?;
+        let user = &self.known_user(user)?.name;
+        let [configure, write, read] = patterns;
+        let permissions = Permissions::new(configure, write, read).map_err(|bad| {
+            Refusal::precondition(format!("regular expression '{}' is invalid: {}", bad.pattern, bad.why))
+        })?;
+        Ok(Plan::one(permit(vhost, user, permissions)))
+    }
+
+    pub(super) fn clear_permissions(&self, by: &Actor, user: &str, vhost: &str) -> Result<Plan, Refusal> {
+        self.check_administrator(by)?;
+        let vhost = self.known_vhost(vhost)?;
+        let user = self.known_user(user)?.name.clone();
+        Ok(Plan::one(Change::ClearPermissions { vhost, user }))
+    }
+}
+
+/// Tags a user may carry.
+const TAGS_MAX: usize = 64;
+
+fn check_tags(tags: &[Box<str>]) -> Result<(), Refusal> {
+    if tags.len() > TAGS_MAX {
+        return Err(Refusal::precondition(format!("more than {TAGS_MAX} tags")));
+    }
+    tags.iter().try_for_each(|tag| check_length("tag", tag))
+}
+
+fn permit(vhost: VhostId, user: &Arc<str>, permissions: Permissions) -> Change {
+    Change::SetPermissions(Arc::new(PermissionDefinition { vhost, user: user.clone(), permissions }))
+}
+
+fn all_permissions() -> Permissions {
+    Permissions::new(".*", ".*", ".*").expect("this is a pattern")
+}
+
+/// What a new node begins with: the configuration's `default_*` keys.
+#[derive(Clone, Debug)]
+pub struct FirstContent {
+    /// The first virtual host.
+    pub vhost: Box<str>,
+    /// The first user.
+    pub user: Box<str>,
+    /// Its password, hashed with a salt the caller rolled.
+    pub password: PasswordHash,
+    /// What it is.
+    pub tags: Vec<Box<str>>,
+    /// What it may do in the first virtual host: configure, write, read.
+    pub permissions: Permissions,
+}
+
+impl FirstContent {
+    /// Virtual host `/`, and the administrator guest with the password guest.
+    pub fn with_salt(salt: [u8; crate::access::SALT]) -> FirstContent {
+        FirstContent {
+            vhost: "/".into(),
+            user: "guest".into(),
+            password: PasswordHash::new("guest", salt),
+            tags: vec!["administrator".into()],
+            permissions: all_permissions(),
+        }
+    }
+}
+
+/// The changes that make the first content, for an empty catalog. Names over their bounds are refused.
+pub fn first_content(content: &FirstContent) -> Result<Vec<Change>, Refusal> {
+    let empty = Catalog::default();
+    let by = Actor::internal(VhostId(0), PortId::default());
+    let mut changes = empty.new_vhost(&by, &content.vhost)?.changes;
+    let user = empty.new_user(&by, &content.user, &Some(content.password.clone()), &content.tags)?;
+    changes.extend(user.changes);
+    changes.push(permit(VhostId(0), &(&*content.user).into(), content.permissions.clone()));
+    Ok(changes)
+}

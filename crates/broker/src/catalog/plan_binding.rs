@@ -1,0 +1,152 @@
+//! Binding and unbinding.
+
+use super::plan::{Removal, check_length, check_not_default};
+use super::{Actor, Binding, Catalog, Change, Destination, ExchangeEntry, Plan, Refusal};
+use crate::access::{Access, Resource};
+use routing::Arguments;
+use std::sync::Arc;
+
+/// What a binding is asked to be, its ends still names.
+struct Wish<'a> {
+    source: &'a str,
+    destination: Resource<'a>,
+    key: &'a str,
+    arguments: &'a Arguments,
+}
+
+/// A destination that is there.
+struct End {
+    destination: Destination,
+    durable: bool,
+}
+
+impl Catalog {
+    pub(super) fn bind_queue(
+        &self,
+        by: &Actor,
+        queue: &str,
+        exchange: &str,
+        key: &str,
+        arguments: &Arguments,
+    ) -> Result<Plan, Refusal> {
+        self.have(by, &Wish { source: exchange, destination: Resource::Queue(queue), key, arguments })
+    }
+
+    pub(super) fn bind_exchange(
+        &self,
+        by: &Actor,
+        source: &str,
+        destination: &str,
+        key: &str,
+        arguments: &Arguments,
+    ) -> Result<Plan, Refusal> {
+        self.have(by, &Wish { source, destination: Resource::Exchange(destination), key, arguments })
+    }
+
+    pub(super) fn unbind_queue(
+        &self,
+        by: &Actor,
+        queue: &str,
+        exchange: &str,
+        key: &str,
+        arguments: &Arguments,
+    ) -> Result<Plan, Refusal> {
+        self.have_not(by, &Wish { source: exchange, destination: Resource::Queue(queue), key, arguments })
+    }
+
+    pub(super) fn unbind_exchange(
+        &self,
+        by: &Actor,
+        source: &str,
+        destination: &str,
+        key: &str,
+        arguments: &Arguments,
+    ) -> Result<Plan, Refusal> {
+        self.have_not(by, &Wish { source, destination: Resource::Exchange(destination), key, arguments })
+    }
+
+    fn have(&self, by: &Actor, wish: &Wish<'_>) -> Result<Plan, Refusal> {
+        self.check_binding(by, wish)?;
+        check_length("binding key", wish.key)?;
+        let Some(source) = self.exchange(by.vhost, wish.source.as_bytes()) else {
+            return Err(Refusal::missing("exchange", wish.source, self.vhost_name(by.vhost)));
+        };
+        let Some(end) = self.end(by, wish.destination) else {
+            let name = wish.destination.pattern_name();
+            return Err(Refusal::missing(wish.destination.kind(), name, self.vhost_name(by.vhost)));
+        };
+        self.check_open(by, &end)?;
+        let kind = source.definition.kind;
+        kind.check(wish.key.as_bytes(), wish.arguments)
+            .map_err(|error| Refusal::precondition(error.to_string()))?;
+        let binding = wish.binding(source, &end);
+        let ends = self.ends(end.destination);
+        if ends.is_some_and(|ends| ends.find(&binding).is_some()) {
+            return Ok(Plan::nothing());
+        }
+        Ok(Plan::one(Change::Bind(binding)))
+    }
+
+    /// What is not there need not be unbound, whichever part of it is missing.
+    fn have_not(&self, by: &Actor, wish: &Wish<'_>) -> Result<Plan, Refusal> {
+        self.check_binding(by, wish)?;
+        let Some(source) = self.exchange(by.vhost, wish.source.as_bytes()) else {
+            return Ok(Plan::nothing());
+        };
+        let Some(end) = self.end(by, wish.destination) else { return Ok(Plan::nothing()) };
+        let wanted = wish.binding(source, &end);
+        let Some(binding) = self.ends(end.destination).and_then(|ends| ends.find(&wanted)) else {
+            return Ok(Plan::nothing());
+        };
+        self.check_open(by, &end)?;
+        let mut removal = Removal::new(self);
+        removal.binding(binding);
+        Ok(removal.finish())
+    }
+
+    /// The permissions and rules that come before looking.
+    fn check_binding(&self, by: &Actor, wish: &Wish<'_>) -> Result<(), Refusal> {
+        self.check_access(by, Access::Write, wish.destination)?;
+        if let Resource::Exchange(destination) = wish.destination {
+            check_not_default(destination)?;
+        }
+        check_not_default(wish.source)?;
+        self.check_access(by, Access::Read, Resource::Exchange(wish.source))
+    }
+
+    fn end(&self, by: &Actor, resource: Resource<'_>) -> Option<End> {
+        match resource {
+            Resource::Queue(name) => {
+                let queue = self.queue_by_name(by.vhost, name.as_bytes())?;
+                Some(End { destination: Destination::Queue(queue.id), durable: queue.durable })
+            }
+            Resource::Exchange(name) => {
+                let exchange = &self.exchange(by.vhost, name.as_bytes())?.definition;
+                Some(End { destination: Destination::Exchange(exchange.id), durable: exchange.durable })
+            }
+        }
+    }
+
+    fn check_open(&self, by: &Actor, end: &End) -> Result<(), Refusal> {
+        if let Destination::Queue(id) = end.destination
+            && let Some(queue) = self.queue(id)
+            && !by.is_internal
+            && !queue.is_open_to(by.port)
+        {
+            return Err(Refusal::queue_locked(queue));
+        }
+        Ok(())
+    }
+}
+
+impl Wish<'_> {
+    fn binding(&self, source: &ExchangeEntry, end: &End) -> Arc<Binding> {
+        Arc::new(Binding {
+            source: source.definition.id,
+            destination: end.destination,
+            key: self.key.into(),
+            arguments: self.arguments.clone(),
+            durable: source.definition.durable && end.durable,
+        })
+    }
+}

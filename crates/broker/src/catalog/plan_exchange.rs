@@ -1,0 +1,165 @@
+//! Declaring and deleting exchanges.
+
+use super::arguments::check_same_argument;
+use super::plan::{Removal, check_length, check_not_default, check_not_reserved, without_line_ends};
+use super::{Actor, Catalog, Change, ExchangeDefinition, Plan, Refusal, ReplyCode, VhostId};
+use crate::access::{Access, Resource};
+use routing::{Arguments, ExchangeId, Kind, Value};
+use std::sync::Arc;
+
+/// The argument that names the exchange for what this one routes nowhere.
+pub(super) const ALTERNATE: &str = "alternate-exchange";
+
+/// Types that RabbitMQ 4.3 has and this broker has not.
+const NOT_SERVED: [&str; 2] = ["x-modulus-hash", "x-local-random"];
+
+fn kind(name: &str) -> Result<Kind, Refusal> {
+    match Kind::from_name(name.as_bytes()) {
+        Some(kind) => Ok(kind),
+        None if NOT_SERVED.contains(&name) => {
+            Err(Refusal::new(ReplyCode::NotImplemented, format!("exchange type '{name}' is not served")))
+        }
+        None if name.is_empty() => Err(Refusal::precondition("invalid exchange type ''".to_owned())),
+        None => Err(Refusal::precondition(format!("unknown exchange type '{name}'"))),
+    }
+}
+
+/// The exchanges every virtual host begins with.
+pub(super) const PREDECLARED: [(&str, Kind, bool); 7] = [
+    ("", Kind::Direct, false),
+    ("amq.direct", Kind::Direct, false),
+    ("amq.fanout", Kind::Fanout, false),
+    ("amq.headers", Kind::Headers, false),
+    ("amq.match", Kind::Headers, false),
+    ("amq.rabbitmq.trace", Kind::Topic, true),
+    ("amq.topic", Kind::Topic, false),
+];
+
+impl Catalog {
+    pub(super) fn find_exchange(&self, by: &Actor, name: &str) -> Result<Plan, Refusal> {
+        let name = without_line_ends(name);
+        check_not_default(&name)?;
+        self.check_any_access(by, Resource::Exchange(&name))?;
+        match self.exchange(by.vhost, name.as_bytes()) {
+            Some(_) => Ok(Plan::nothing()),
+            None => Err(Refusal::missing("exchange", &name, self.vhost_name(by.vhost))),
+        }
+    }
+
+    /// `flags`: durable, auto-delete, internal.
+    pub(super) fn declare_exchange(
+        &self,
+        by: &Actor,
+        name: &str,
+        kind_name: &str,
+        flags: [bool; 3],
+        arguments: &Arguments,
+    ) -> Result<Plan, Refusal> {
+        let kind = kind(kind_name)?;
+        let name = without_line_ends(name);
+        check_not_default(&name)?;
+        check_length("exchange name", &name)?;
+        let vhost = self.vhost_name(by.vhost);
+        let resource = Resource::Exchange(&name);
+        self.check_access(by, Access::Configure, resource)?;
+        let named = format!("exchange '{name}' in vhost '{vhost}'");
+        if let Some(entry) = self.exchange(by.vhost, name.as_bytes()) {
+            check_same(&entry.definition, kind, flags, arguments, &named)?;
+            return Ok(Plan::nothing());
+        }
+        check_not_reserved("exchange", &name)?;
+        match arguments.get(ALTERNATE.as_bytes()) {
+            None => {}
+            Some(Value::Text(alternate)) => {
+                self.check_access(by, Access::Read, resource)?;
+                let alternate = String::from_utf8_lossy(alternate);
+                self.check_access(by, Access::Write, Resource::Exchange(&alternate))?;
+            }
+            Some(other) => {
+                let of_type = other.type_name();
+                return Err(Refusal::precondition(format!(
+                    "invalid type '{of_type}' for arg '{ALTERNATE}' in {named}"
+                )));
+            }
+        }
+        let [durable, auto_delete, internal] = flags;
+        Ok(Plan::one(Change::AddExchange(Arc::new(ExchangeDefinition {
+            id: ExchangeId(self.next_exchange),
+            vhost: by.vhost,
+            name,
+            kind,
+            durable,
+            auto_delete,
+            internal,
+            arguments: arguments.clone(),
+        }))))
+    }
+
+    pub(super) fn remove_exchange(&self, by: &Actor, name: &str, if_unused: bool) -> Result<Plan, Refusal> {
+        let name = without_line_ends(name);
+        check_not_default(&name)?;
+        let named = format!("exchange '{name}' in vhost '{}'", self.vhost_name(by.vhost));
+        if name.starts_with("amq.") {
+            return Err(Refusal::access(format!("deletion of system {named} not allowed")));
+        }
+        self.check_access(by, Access::Configure, Resource::Exchange(&name))?;
+        let Some(entry) = self.exchange(by.vhost, name.as_bytes()) else { return Ok(Plan::nothing()) };
+        if if_unused && !entry.exchange.is_unused() {
+            return Err(Refusal::precondition(format!("{named} in use")));
+        }
+        let mut removal = Removal::new(self);
+        removal.exchange(&entry.definition);
+        Ok(removal.finish())
+    }
+
+    /// The exchanges of a new virtual host.
+    pub(super) fn predeclared(&self, vhost: VhostId) -> impl Iterator<Item = Change> {
+        let first = self.next_exchange;
+        PREDECLARED.into_iter().zip(first..).map(move |((name, kind, internal), id)| {
+            Change::AddExchange(Arc::new(ExchangeDefinition {
+                id: ExchangeId(id),
+                vhost,
+                name: name.into(),
+                kind,
+                durable: true,
+                auto_delete: false,
+                internal,
+                arguments: Arguments::default(),
+            }))
+        })
+    }
+}
+
+/// Declaring again what is there: everything must be the same.
+fn check_same(
+    current: &ExchangeDefinition,
+    kind: Kind,
+    [durable, auto_delete, internal]: [bool; 3],
+    arguments: &Arguments,
+    named: &str,
+) -> Result<(), Refusal> {
+    let differs = |argument: &str, received: &str, current: &str| {
+        Err(Refusal::precondition(format!(
+            "inequivalent arg '{argument}' for {named}: received '{received}' but current is '{current}'"
+        )))
+    };
+    if kind != current.kind {
+        return differs("type", kind.name(), current.kind.name());
+    }
+    let flags = [
+        ("durable", durable, current.durable),
+        ("auto_delete", auto_delete, current.auto_delete),
+        ("internal", internal, current.internal),
+    ];
+    for (flag, received, current) in flags {
+        if received != current {
+            return differs(flag, &received.to_string(), &current.to_string());
+        }
+    }
+    check_same_argument(
+        ALTERNATE,
+        arguments.get(ALTERNATE.as_bytes()),
+        current.arguments.get(ALTERNATE.as_bytes()),
+        named,
+    )
+}

@@ -1,0 +1,130 @@
+//! Declaring and deleting queues.
+
+use super::arguments::{check, check_same, check_served, queue_type};
+use super::plan::{Removal, check_length, check_not_reserved, without_line_ends};
+use super::{Actor, Catalog, Change, Op, Plan, QueueDefinition, QueueType, Refusal};
+use crate::access::{Access, Resource, base64_url};
+use base::id::QueueId;
+use routing::Value;
+use std::sync::Arc;
+
+/// Queue numbers reserved at once.
+const RESERVED_AT_ONCE: u64 = 1024;
+
+impl Catalog {
+    pub(super) fn find_queue(&self, by: &Actor, name: &str) -> Result<Plan, Refusal> {
+        let name = without_line_ends(name);
+        self.check_any_access(by, Resource::Queue(&name))?;
+        let Some(queue) = self.queue_by_name(by.vhost, name.as_bytes()) else {
+            return Err(Refusal::missing("queue", &name, self.vhost_name(by.vhost)));
+        };
+        if !queue.is_open_to(by.port) {
+            return Err(Refusal::queue_locked(queue));
+        }
+        Ok(Plan { changes: Vec::new(), queue: Some(queue.clone()) })
+    }
+
+    pub(super) fn declare_queue(&self, by: &Actor, op: &Op) -> Result<Plan, Refusal> {
+        let Op::DeclareQueue { name, durable, exclusive, auto_delete, arguments, log, random, .. } = op
+        else {
+            unreachable!("called for declarations of queues alone");
+        };
+        // An exclusive queue cannot outlive its connection, let alone a restart.
+        let durable = *durable && !exclusive;
+        let is_server_named = name.is_empty();
+        let name = if is_server_named {
+            format!("amq.gen-{}", base64_url(random)).into()
+        } else {
+            let name = without_line_ends(name);
+            if self.queue_by_name(by.vhost, name.as_bytes()).is_none() {
+                check_not_reserved("queue", &name)?;
+            }
+            name
+        };
+        check_length("queue name", &name)?;
+        self.check_access(by, Access::Configure, Resource::Queue(&name))?;
+        let owner = exclusive.then_some(by.port);
+        let Some(vhost) = self.vhost_definition(by.vhost) else {
+            return Err(Refusal::not_found("the virtual host has just been deleted".to_owned()));
+        };
+        let named = format!("queue '{name}' in vhost '{}'", vhost.name);
+        if let Some(queue) = self.queue_by_name(by.vhost, name.as_bytes()) {
+            if queue.exclusive != owner {
+                return Err(Refusal::queue_locked(queue));
+            }
+            check_same_flag("durable", durable, queue.durable, &named)?;
+            check_same_flag("auto_delete", *auto_delete, queue.auto_delete, &named)?;
+            check_same(arguments, &queue.arguments, queue.queue_type, &named)?;
+            return Ok(Plan { changes: Vec::new(), queue: Some(queue.clone()) });
+        }
+        match arguments.get(b"x-dead-letter-exchange") {
+            None => {}
+            Some(Value::Text(exchange)) => {
+                self.check_access(by, Access::Read, Resource::Queue(&name))?;
+                let exchange = String::from_utf8_lossy(exchange);
+                self.check_access(by, Access::Write, Resource::Exchange(&exchange))?;
+            }
+            Some(other) => {
+                return Err(Refusal::precondition(format!(
+                    "invalid type '{}' for arg 'x-dead-letter-exchange' in {named}",
+                    other.type_name()
+                )));
+            }
+        }
+        let queue_type = queue_type(arguments, &named)?;
+        if queue_type == QueueType::Quorum && is_server_named {
+            let module = queue_type.module();
+            return Err(Refusal::precondition(format!(
+                "Cannot declare a server-named queue for type {module}"
+            )));
+        }
+        check(arguments, queue_type, &named)?;
+        if queue_type == QueueType::Quorum {
+            let rules =
+                [(*auto_delete, "auto-delete"), (*exclusive, "exclusive-owner"), (!durable, "non-durable")];
+            if let Some((_, property)) = rules.into_iter().find(|(is_broken, _)| *is_broken) {
+                return Err(Refusal::precondition(format!("invalid property '{property}' for {named}")));
+            }
+        }
+        check_served(arguments, &named)?;
+        let queue = Arc::new(QueueDefinition {
+            id: QueueId(self.next_queue),
+            vhost: by.vhost,
+            vhost_name: vhost.name.clone(),
+            name,
+            log: *log,
+            queue_type,
+            durable,
+            exclusive: owner,
+            auto_delete: *auto_delete,
+            arguments: arguments.clone(),
+        });
+        let mut changes = Vec::with_capacity(2);
+        if self.next_queue >= self.reserved_queues {
+            let below = self.next_queue.saturating_add(RESERVED_AT_ONCE);
+            changes.push(Change::ReserveQueueIds { below, may_be_used: false });
+        }
+        changes.push(Change::AddQueue(queue.clone()));
+        Ok(Plan { changes, queue: Some(queue) })
+    }
+
+    pub(super) fn remove_queue(&self, by: &Actor, id: QueueId) -> Result<Plan, Refusal> {
+        let Some(queue) = self.queue(id) else { return Ok(Plan::nothing()) };
+        self.check_access(by, Access::Configure, Resource::Queue(&queue.name))?;
+        if !by.is_internal && !queue.is_open_to(by.port) {
+            return Err(Refusal::queue_locked(queue));
+        }
+        let mut removal = Removal::new(self);
+        removal.queue(id);
+        Ok(removal.finish())
+    }
+}
+
+fn check_same_flag(flag: &str, received: bool, current: bool, named: &str) -> Result<(), Refusal> {
+    if received == current {
+        return Ok(());
+    }
+    Err(Refusal::precondition(format!(
+        "inequivalent arg '{flag}' for {named}: received '{received}' but current is '{current}'"
+    )))
+}

@@ -1,0 +1,199 @@
+//! An answer that says no: whose rule was broken, in the words RabbitMQ uses.
+//!
+//! The text carries no code in front of it: AMQP 0-9-1 wants one ([`Refusal::reply_text`]), AMQP 1.0 names a condition
+//! beside it ([`ReplyCode::condition`]), HTTP has ways of its own.
+
+use super::definition::QueueDefinition;
+use std::fmt;
+
+/// What kind of no. The numbers are AMQP 0-9-1's (§1.2), the conditions AMQP 1.0's (§2.8.15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u16)]
+pub enum ReplyCode {
+    /// An operator or a resource closes the connection.
+    ConnectionForced = 320,
+    /// The user may not.
+    AccessRefused = 403,
+    /// It is not there.
+    NotFound = 404,
+    /// Another connection has it for itself.
+    ResourceLocked = 405,
+    /// It is there and different, or the request does not fit it.
+    PreconditionFailed = 406,
+    /// A bound of the broker is reached.
+    ResourceError = 506,
+    /// The connection may not do this at all.
+    NotAllowed = 530,
+    /// Leveret does not serve this.
+    NotImplemented = 540,
+    /// The broker cannot go on with this.
+    InternalError = 541,
+}
+
+impl ReplyCode {
+    /// The number in `connection.close` and `channel.close`.
+    pub fn number(self) -> u16 {
+        self as u16
+    }
+
+    /// The word in front of AMQP 0-9-1 reply texts.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReplyCode::ConnectionForced => "CONNECTION_FORCED",
+            ReplyCode::AccessRefused => "ACCESS_REFUSED",
+            ReplyCode::NotFound => "NOT_FOUND",
+            ReplyCode::ResourceLocked => "RESOURCE_LOCKED",
+            ReplyCode::PreconditionFailed => "PRECONDITION_FAILED",
+            ReplyCode::ResourceError => "RESOURCE_ERROR",
+            ReplyCode::NotAllowed => "NOT_ALLOWED",
+            ReplyCode::NotImplemented => "NOT_IMPLEMENTED",
+            ReplyCode::InternalError => "INTERNAL_ERROR",
+        }
+    }
+
+    /// The error condition of AMQP 1.0 that means the same.
+    pub fn condition(self) -> &'static str {
+        match self {
+            ReplyCode::ConnectionForced => "amqp:connection:forced",
+            ReplyCode::AccessRefused => "amqp:unauthorized-access",
+            ReplyCode::NotFound => "amqp:not-found",
+            ReplyCode::ResourceLocked => "amqp:resource-locked",
+            ReplyCode::PreconditionFailed => "amqp:precondition-failed",
+            ReplyCode::ResourceError => "amqp:resource-limit-exceeded",
+            ReplyCode::NotAllowed => "amqp:not-allowed",
+            ReplyCode::NotImplemented => "amqp:not-implemented",
+            ReplyCode::InternalError => "amqp:internal-error",
+        }
+    }
+
+    /// Closes the connection in AMQP 0-9-1; the others close the channel (§1.2).
+    pub fn is_hard(self) -> bool {
+        !matches!(
+            self,
+            ReplyCode::AccessRefused
+                | ReplyCode::NotFound
+                | ReplyCode::ResourceLocked
+                | ReplyCode::PreconditionFailed
+        )
+    }
+}
+
+/// Longest reply text of AMQP 0-9-1 in bytes: a short string.
+const REPLY_TEXT_MAX: usize = 255;
+
+/// A no with its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What kind of no.
+    pub code: ReplyCode,
+    /// For the peer, without the code's name.
+    pub text: String,
+}
+
+impl Refusal {
+    /// A no of this kind.
+    pub fn new(code: ReplyCode, text: impl Into<String>) -> Refusal {
+        Refusal { code, text: text.into() }
+    }
+
+    /// The text as AMQP 0-9-1 sends it: code and reason, at most 255 bytes, cut with an ellipsis.
+    pub fn reply_text(&self) -> String {
+        let mut text = self.to_string();
+        if text.len() > REPLY_TEXT_MAX {
+            text.truncate(text.floor_char_boundary(REPLY_TEXT_MAX - 3));
+            text.push_str("...");
+        }
+        text
+    }
+
+    pub(crate) fn access(text: String) -> Refusal {
+        Refusal::new(ReplyCode::AccessRefused, text)
+    }
+
+    pub(crate) fn not_found(text: String) -> Refusal {
+        Refusal::new(ReplyCode::NotFound, text)
+    }
+
+    pub(crate) fn precondition(text: String) -> Refusal {
+        Refusal::new(ReplyCode::PreconditionFailed, text)
+    }
+
+    /// Nothing by this name and kind (`queue`, `exchange`) in the virtual host.
+    pub fn missing(kind: &str, name: &str, vhost: &str) -> Refusal {
+        Refusal::not_found(format!("no {kind} '{name}' in vhost '{vhost}'"))
+    }
+
+    /// The queue was deleted between finding it and asking its owner.
+    pub fn queue_gone() -> Refusal {
+        Refusal::not_found("the queue has just been deleted".to_owned())
+    }
+
+    /// Deleting only if unused, but there are consumers.
+    pub fn queue_in_use(queue: &QueueDefinition) -> Refusal {
+        Refusal::precondition(format!("{} in use", queue.named()))
+    }
+
+    /// Deleting only if empty, but there are messages.
+    pub fn queue_not_empty(queue: &QueueDefinition) -> Refusal {
+        Refusal::precondition(format!("{} not empty", queue.named()))
+    }
+
+    /// Consuming where another consumer is exclusive, or exclusively where there are others.
+    pub fn exclusive_use(queue: &QueueDefinition) -> Refusal {
+        Refusal::access(format!("{} in exclusive use", queue.named()))
+    }
+
+    /// The message is too large to be recorded.
+    pub fn message_too_large() -> Refusal {
+        Refusal::precondition("message size is larger than what a record can hold".to_owned())
+    }
+
+    /// The queue belongs to another connection.
+    pub fn queue_locked(queue: &QueueDefinition) -> Refusal {
+        let text = format!(
+            "cannot obtain exclusive access to locked {}. It could be originally declared on another connection or \
+             the exclusive property value does not match that of the original declaration.",
+            queue.named()
+        );
+        Refusal::new(ReplyCode::ResourceLocked, text)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} - {}", self.code.name(), self.text)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_to_a_short_string() {
+        let refusal = Refusal::missing("queue", &"é".repeat(200), "/");
+        let text = refusal.reply_text();
+        assert!(text.len() <= 255 && text.starts_with("NOT_FOUND - no queue 'é") && text.ends_with("é..."));
+        assert_eq!(Refusal::missing("queue", "q", "/").reply_text(), "NOT_FOUND - no queue 'q' in vhost '/'");
+    }
+
+    #[test]
+    fn every_code_has_its_number_and_condition() {
+        let rows = [
+            (ReplyCode::ConnectionForced, 320, "amqp:connection:forced", true),
+            (ReplyCode::AccessRefused, 403, "amqp:unauthorized-access", false),
+            (ReplyCode::NotFound, 404, "amqp:not-found", false),
+            (ReplyCode::ResourceLocked, 405, "amqp:resource-locked", false),
+            (ReplyCode::PreconditionFailed, 406, "amqp:precondition-failed", false),
+            (ReplyCode::ResourceError, 506, "amqp:resource-limit-exceeded", true),
+            (ReplyCode::NotAllowed, 530, "amqp:not-allowed", true),
+            (ReplyCode::NotImplemented, 540, "amqp:not-implemented", true),
+            (ReplyCode::InternalError, 541, "amqp:internal-error", true),
+        ];
+        for (code, number, condition, is_hard) in rows {
+            assert_eq!((code.number(), code.condition(), code.is_hard()), (number, condition, is_hard));
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! From an exchange to queues, through exchanges bound to exchanges and alternate exchanges.
+
+use super::plan_exchange::ALTERNATE;
+use super::{Catalog, Destination, Refusal, VhostId};
+use routing::{ExchangeId, Headers, Matches, Value};
+
+impl Catalog {
+    /// Adds the destinations of a message to `out`: the queues among them are where it goes, each once; the exchanges
+    /// are those it came through. True: the headers had a part in it, so that the next message with this key may go
+    /// elsewhere. Call `out.start()` before a message; once per message, since CC headers make it several keys.
+    ///
+    /// The default exchange leads to the queue that has the key as its name.
+    pub fn route(
+        &self,
+        vhost: VhostId,
+        exchange: &[u8],
+        routing_key: &[u8],
+        headers: &dyn Headers,
+        out: &mut Matches,
+    ) -> Result<bool, Refusal> {
+        if exchange.is_empty() {
+            match self.queue_by_name(vhost, routing_key) {
+                Some(queue) => out.push(Destination::Queue(queue.id)),
+                None if self.host(vhost).is_none() => return Err(self.no_exchange(vhost, exchange)),
+                None => {}
+            }
+            return Ok(false);
+        }
+        let Some(entry) = self.exchange(vhost, exchange) else {
+            return Err(self.no_exchange(vhost, exchange));
+        };
+        let mut next = out.destinations().len();
+        let first = entry.definition.id;
+        let mut reads_headers = self.route_on(first, first, routing_key, headers, out);
+        // A destination is in the list once, so exchanges that are bound in a circle end it.
+        while let Some(destination) = out.get(next) {
+            next += 1;
+            if let Destination::Exchange(id) = destination {
+                reads_headers |= self.route_on(id, first, routing_key, headers, out);
+            }
+        }
+        Ok(reads_headers)
+    }
+
+    /// One exchange's part; where that leads nowhere, its alternate exchange takes its place.
+    fn route_on(
+        &self,
+        exchange: ExchangeId,
+        first: ExchangeId,
+        routing_key: &[u8],
+        headers: &dyn Headers,
+        out: &mut Matches,
+    ) -> bool {
+        let Some(entry) = self.exchanges.get(&exchange) else { return false };
+        let found = out.destinations().len();
+        entry.exchange.route(routing_key, headers, out);
+        let reads_headers = entry.exchange.reads_headers();
+        if out.destinations().len() > found || entry.definition.arguments.is_empty() {
+            return reads_headers;
+        }
+        if let Some(Value::Text(alternate)) = entry.definition.arguments.get(ALTERNATE.as_bytes()) {
+            let vhost = entry.definition.vhost;
+            if alternate.is_empty() {
+                if let Some(queue) = self.queue_by_name(vhost, routing_key) {
+                    out.push(Destination::Queue(queue.id));
+                }
+            } else if let Some(alternate) = self.exchange(vhost, alternate)
+                && alternate.definition.id != first
+            {
+                out.push(Destination::Exchange(alternate.definition.id));
+            }
+        }
+        reads_headers
+    }
+}

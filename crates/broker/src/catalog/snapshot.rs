@@ -1,0 +1,121 @@
+//! A catalog as bytes: the changes that make its durable part from nothing, in one order.
+//!
+//! The same encoding as in the log, so that there is one format to read, to keep and to document.
+
+use super::wire::BadChange;
+use super::{Catalog, Change, Destination};
+use base::{Reader, Short};
+
+/// What a snapshot begins with: magic and version.
+const MAGIC: &[u8; 8] = b"LVRTCAT\x01";
+
+/// These bytes are no snapshot of a catalog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadSnapshot {
+    /// They do not begin as one of this version.
+    Magic,
+    /// They end early.
+    Short,
+    /// One of the changes is none.
+    Change {
+        /// Which, counted from 0.
+        number: u64,
+        /// What is wrong with it.
+        why: BadChange,
+    },
+}
+
+impl From<Short> for BadSnapshot {
+    fn from(_: Short) -> BadSnapshot {
+        BadSnapshot::Short
+    }
+}
+
+impl std::fmt::Display for BadSnapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BadSnapshot::Magic => f.write_str("not a catalog snapshot of this version"),
+            BadSnapshot::Short => f.write_str("the catalog snapshot ends early"),
+            BadSnapshot::Change { number, why } => {
+                write!(f, "change {number} of the catalog snapshot: {why}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BadSnapshot {}
+
+impl Catalog {
+    /// Appends the durable part. Equal catalogs give equal bytes.
+    pub fn write_snapshot(&self, out: &mut Vec<u8>) {
+        out.extend(MAGIC);
+        self.each_change(|change| {
+            if change.is_durable() {
+                let start = out.len();
+                out.extend([0; 4]);
+                change.encode_to(out);
+                let len = (out.len() - start - 4) as u32;
+                out[start..start + 4].copy_from_slice(&len.to_le_bytes());
+            }
+        });
+    }
+
+    /// The catalog that was written.
+    pub fn read_snapshot(bytes: &[u8]) -> Result<Catalog, BadSnapshot> {
+        let mut reader = Reader::new(bytes);
+        if reader.take(MAGIC.len())? != MAGIC {
+            return Err(BadSnapshot::Magic);
+        }
+        let mut catalog = Catalog::default();
+        let mut number = 0;
+        while !reader.is_empty() {
+            let len = reader.u32_le()?;
+            let change = Change::decode(reader.take(len as usize)?);
+            catalog.apply(&change.map_err(|why| BadSnapshot::Change { number, why })?);
+            number += 1;
+        }
+        Ok(catalog)
+    }
+
+    /// The changes that make this catalog from an empty one, what is transient included.
+    pub(super) fn each_change(&self, mut each: impl FnMut(&Change)) {
+        if self.reserved_queues > 0 {
+            each(&Change::ReserveQueueIds { below: self.reserved_queues, may_be_used: false });
+        }
+        for user in self.users.values() {
+            each(&Change::SetUser(user.clone()));
+        }
+        let mut vhosts: Vec<_> = self.vhosts.values().collect();
+        vhosts.sort_unstable_by_key(|vhost| vhost.definition.id);
+        for vhost in &vhosts {
+            each(&Change::AddVhost(vhost.definition.clone()));
+            for definition in vhost.permissions.values() {
+                each(&Change::SetPermissions(definition.clone()));
+            }
+        }
+        let mut exchanges: Vec<_> = self.exchanges.values().collect();
+        exchanges.sort_unstable_by_key(|entry| entry.definition.id);
+        for entry in &exchanges {
+            each(&Change::AddExchange(entry.definition.clone()));
+        }
+        let mut queues: Vec<_> = self.queues.values().collect();
+        queues.sort_unstable_by_key(|entry| entry.definition.id);
+        for entry in &queues {
+            each(&Change::AddQueue(entry.definition.clone()));
+        }
+        for entry in &queues {
+            self.each_binding(Destination::Queue(entry.definition.id), &mut each);
+        }
+        for entry in &exchanges {
+            self.each_binding(Destination::Exchange(entry.definition.id), &mut each);
+        }
+    }
+
+    fn each_binding(&self, destination: Destination, each: &mut impl FnMut(&Change)) {
+        let mut bindings: Vec<_> = self.ends(destination).into_iter().flat_map(|ends| ends.iter()).collect();
+        if bindings.len() > 1 {
+            bindings.sort_by_cached_key(|binding| Change::Bind((*binding).clone()).encode());
+        }
+        bindings.into_iter().for_each(|binding| each(&Change::Bind(binding.clone())));
+    }
+}

@@ -1,0 +1,484 @@
+//! How a change is written: `docs/formats/catalog.md` has the tables.
+//!
+//! By hand, not derived: arguments nest, and what is read may be anybody's bytes. Reading costs linear time, memory
+//! within a fixed multiple of the input, and a bounded stack.
+
+use super::change::Change;
+use super::definition::{
+    Binding, ExchangeDefinition, PermissionDefinition, QueueDefinition, QueueType, UserDefinition,
+    VhostDefinition, VhostId,
+};
+use crate::access::{PasswordHash, Permissions};
+use base::id::{LogId, PortId, QueueId, ShardId};
+use base::{Reader, Short};
+use routing::{Arguments, Destination, ExchangeId, Float, IntType, Kind, Value};
+use std::sync::Arc;
+
+/// Bounds of what is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Lists and tables within each other.
+    pub nesting_max: u32,
+}
+
+/// The bounds in force.
+pub const LIMITS: Limits = Limits { nesting_max: 32 };
+
+/// These bytes are no change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadChange {
+    /// They end early.
+    Short,
+    /// They go on after the change.
+    Long,
+    /// A tag that means nothing here.
+    Tag {
+        /// What the tag tells apart.
+        of: &'static str,
+        /// The tag.
+        tag: u8,
+    },
+    /// A name is no text.
+    Text,
+    /// More elements than bytes.
+    Count,
+    /// Nested deeper than [`Limits::nesting_max`].
+    Nesting,
+    /// A permission is no pattern.
+    Pattern,
+    /// A password hash of another length.
+    Password,
+}
+
+impl From<Short> for BadChange {
+    fn from(_: Short) -> BadChange {
+        BadChange::Short
+    }
+}
+
+impl std::fmt::Display for BadChange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BadChange::Short => f.write_str("the change ends early"),
+            BadChange::Long => f.write_str("bytes follow the change"),
+            BadChange::Tag { of, tag } => write!(f, "no {of} has the tag {tag}"),
+            BadChange::Text => f.write_str("a name is not UTF-8"),
+            BadChange::Count => f.write_str("a list claims more elements than there are bytes"),
+            BadChange::Nesting => f.write_str("arguments are nested too deep"),
+            BadChange::Pattern => f.write_str("a permission is no regular expression"),
+            BadChange::Password => f.write_str("a password hash has a wrong length"),
+        }
+    }
+}
+
+impl std::error::Error for BadChange {}
+
+// ---- writing
+
+fn put_flags(out: &mut Vec<u8>, flags: [bool; 3]) {
+    out.push(flags.iter().enumerate().fold(0, |byte, (at, flag)| byte | u8::from(*flag) << at));
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend((bytes.len() as u32).to_le_bytes());
+    out.extend(bytes);
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_bytes(out, text.as_bytes());
+}
+
+fn put_destination(out: &mut Vec<u8>, destination: Destination) {
+    let (tag, id) = match destination {
+        Destination::Queue(id) => (0, id.0),
+        Destination::Exchange(id) => (1, id.0),
+    };
+    out.push(tag);
+    out.extend(id.to_le_bytes());
+}
+
+/// Appends arguments.
+pub(super) fn put_arguments(out: &mut Vec<u8>, arguments: &Arguments) {
+    out.extend((arguments.len() as u32).to_le_bytes());
+    for (name, value) in arguments.iter() {
+        put_bytes(out, name);
+        put_value(out, value);
+    }
+}
+
+fn put_value(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Void => out.push(0),
+        Value::Bool(value) => out.extend([1, u8::from(*value)]),
+        Value::Int(of_type, number) => {
+            out.extend([2, *of_type as u8]);
+            out.extend(number.to_le_bytes());
+        }
+        Value::Unsigned(number) => {
+            out.push(3);
+            out.extend(number.to_le_bytes());
+        }
+        Value::Float(number) => {
+            out.push(4);
+            out.extend(number.0.to_bits().to_le_bytes());
+        }
+        Value::Decimal { scale, value } => {
+            out.extend([5, *scale]);
+            out.extend(value.to_le_bytes());
+        }
+        Value::Text(text) => {
+            out.push(6);
+            put_bytes(out, text);
+        }
+        Value::Bytes(bytes) => {
+            out.push(7);
+            put_bytes(out, bytes);
+        }
+        Value::Timestamp(seconds) => {
+            out.push(8);
+            out.extend(seconds.to_le_bytes());
+        }
+        Value::List(values) => {
+            out.push(9);
+            out.extend((values.len() as u32).to_le_bytes());
+            values.iter().for_each(|value| put_value(out, value));
+        }
+        Value::Table(table) => {
+            out.push(10);
+            put_arguments(out, table);
+        }
+    }
+}
+
+impl Change {
+    /// The change as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64);
+        self.encode_to(&mut out);
+        out
+    }
+
+    /// Appends the change as bytes.
+    pub fn encode_to(&self, out: &mut Vec<u8>) {
+        match self {
+            Change::ReserveQueueIds { below, may_be_used: _ } => {
+                out.push(1);
+                out.extend(below.to_le_bytes());
+            }
+            Change::AddVhost(vhost) => {
+                out.push(2);
+                out.extend(vhost.id.0.to_le_bytes());
+                put_text(out, &vhost.name);
+            }
+            Change::DeleteVhost(id) => {
+                out.push(3);
+                out.extend(id.0.to_le_bytes());
+            }
+            Change::SetUser(user) => {
+                out.push(4);
+                put_text(out, &user.name);
+                put_bytes(out, user.password.as_ref().map_or(&[], PasswordHash::as_bytes));
+                out.extend((user.tags.len() as u32).to_le_bytes());
+                user.tags.iter().for_each(|tag| put_text(out, tag));
+            }
+            Change::DeleteUser(name) => {
+                out.push(5);
+                put_text(out, name);
+            }
+            Change::SetPermissions(definition) => {
+                out.push(6);
+                out.extend(definition.vhost.0.to_le_bytes());
+                put_text(out, &definition.user);
+                let Permissions { configure, write, read } = &definition.permissions;
+                [configure, write, read].into_iter().for_each(|pattern| put_text(out, pattern.source()));
+            }
+            Change::ClearPermissions { vhost, user } => {
+                out.push(7);
+                out.extend(vhost.0.to_le_bytes());
+                put_text(out, user);
+            }
+            Change::AddExchange(exchange) => {
+                let ExchangeDefinition { id, vhost, name, kind, durable, auto_delete, internal, arguments } =
+                    &**exchange;
+                out.push(8);
+                out.extend(id.0.to_le_bytes());
+                out.extend(vhost.0.to_le_bytes());
+                put_text(out, name);
+                out.push(*kind as u8);
+                put_flags(out, [*durable, *auto_delete, *internal]);
+                put_arguments(out, arguments);
+            }
+            Change::DeleteExchange { id, durable } => {
+                out.push(9);
+                out.extend(id.0.to_le_bytes());
+                put_flags(out, [*durable, false, false]);
+            }
+            Change::AddQueue(queue) => put_queue(out, queue),
+            Change::DeleteQueue { id, durable } => {
+                out.push(11);
+                out.extend(id.0.to_le_bytes());
+                put_flags(out, [*durable, false, false]);
+            }
+            Change::Bind(binding) => put_binding(out, 12, binding),
+            Change::Unbind(binding) => put_binding(out, 13, binding),
+        }
+    }
+
+    /// Reads a change from all of `bytes`. What a queue says of its virtual host's name is left to
+    /// [`super::Catalog::apply`], which knows it.
+    pub fn decode(bytes: &[u8]) -> Result<Change, BadChange> {
+        let mut decoder = Decoder { reader: Reader::new(bytes), elements_left: bytes.len() };
+        let change = decoder.change()?;
+        if decoder.reader.is_empty() { Ok(change) } else { Err(BadChange::Long) }
+    }
+}
+
+fn put_queue(out: &mut Vec<u8>, queue: &QueueDefinition) {
+    let QueueDefinition {
+        id,
+        vhost,
+        vhost_name: _,
+        name,
+        log,
+        queue_type,
+        durable,
+        exclusive,
+        auto_delete,
+        arguments,
+    } = queue;
+    out.push(10);
+    out.extend(id.0.to_le_bytes());
+    out.extend(vhost.0.to_le_bytes());
+    put_text(out, name);
+    out.extend(log.0.to_le_bytes());
+    out.push(*queue_type as u8);
+    put_flags(out, [*durable, *auto_delete, exclusive.is_some()]);
+    if let Some(PortId { shard, slot, generation }) = exclusive {
+        out.extend(shard.0.to_le_bytes());
+        out.extend(slot.to_le_bytes());
+        out.extend(generation.to_le_bytes());
+    }
+    put_arguments(out, arguments);
+}
+
+fn put_binding(out: &mut Vec<u8>, tag: u8, binding: &Binding) {
+    let Binding { source, destination, key, arguments, durable } = binding;
+    out.push(tag);
+    out.extend(source.0.to_le_bytes());
+    put_destination(out, *destination);
+    put_text(out, key);
+    put_flags(out, [*durable, false, false]);
+    put_arguments(out, arguments);
+}
+
+// ---- reading
+
+struct Decoder<'a> {
+    reader: Reader<'a>,
+    /// Elements of lists and tables that may still come: each takes at least a byte, so more than there are bytes is a
+    /// lie, and room is made for no more than that in all.
+    elements_left: usize,
+}
+
+impl<'a> Decoder<'a> {
+    fn change(&mut self) -> Result<Change, BadChange> {
+        Ok(match self.reader.u8()? {
+            1 => Change::ReserveQueueIds { below: self.reader.u64_le()?, may_be_used: true },
+            2 => {
+                let (id, name) = (self.vhost()?, self.text()?);
+                Change::AddVhost(Arc::new(VhostDefinition { id, name: name.into() }))
+            }
+            3 => Change::DeleteVhost(self.vhost()?),
+            4 => {
+                let name = self.text()?.into();
+                let password = match self.bytes()? {
+                    [] => None,
+                    hash => Some(PasswordHash::from_bytes(hash).ok_or(BadChange::Password)?),
+                };
+                let tags = self.count(4)?;
+                let tags = (0..tags).map(|_| self.text().map(Box::from)).collect::<Result<_, _>>()?;
+                Change::SetUser(Arc::new(UserDefinition { name, password, tags }))
+            }
+            5 => Change::DeleteUser(self.text()?.into()),
+            6 => {
+                let (vhost, user) = (self.vhost()?, self.text()?.into());
+                let [configure, write, read] = [self.text()?, self.text()?, self.text()?];
+                let permissions = Permissions::new(configure, write, read).map_err(|_| BadChange::Pattern)?;
+                Change::SetPermissions(Arc::new(PermissionDefinition { vhost, user, permissions }))
+            }
+            7 => Change::ClearPermissions { vhost: self.vhost()?, user: self.text()?.into() },
+            8 => {
+                let (id, vhost) = (ExchangeId(self.reader.u64_le()?), self.vhost()?);
+                let (name, kind) = (self.text()?.into(), self.kind()?);
+                let [durable, auto_delete, internal] = self.flags()?;
+                let arguments = self.arguments(0)?;
+                Change::AddExchange(Arc::new(ExchangeDefinition {
+                    id,
+                    vhost,
+                    name,
+                    kind,
+                    durable,
+                    auto_delete,
+                    internal,
+                    arguments,
+                }))
+            }
+            9 => {
+                let id = ExchangeId(self.reader.u64_le()?);
+                Change::DeleteExchange { id, durable: self.one_flag()? }
+            }
+            10 => Change::AddQueue(Arc::new(self.queue()?)),
+            11 => {
+                let id = QueueId(self.reader.u64_le()?);
+                Change::DeleteQueue { id, durable: self.one_flag()? }
+            }
+            12 => Change::Bind(Arc::new(self.binding()?)),
+            13 => Change::Unbind(Arc::new(self.binding()?)),
+            tag => return Err(BadChange::Tag { of: "change", tag }),
+        })
+    }
+
+    fn queue(&mut self) -> Result<QueueDefinition, BadChange> {
+        let (id, vhost) = (QueueId(self.reader.u64_le()?), self.vhost()?);
+        let (name, log) = (self.text()?.into(), LogId(self.reader.u32_le()?));
+        let queue_type = match self.reader.u8()? {
+            0 => QueueType::Classic,
+            1 => QueueType::Quorum,
+            tag => return Err(BadChange::Tag { of: "queue type", tag }),
+        };
+        let [durable, auto_delete, is_exclusive] = self.flags()?;
+        let exclusive = match is_exclusive {
+            true => Some(PortId {
+                shard: ShardId(self.reader.u16_le()?),
+                slot: self.reader.u32_le()?,
+                generation: self.reader.u32_le()?,
+            }),
+            false => None,
+        };
+        let arguments = self.arguments(0)?;
+        let vhost_name = Arc::default();
+        Ok(QueueDefinition {
+            id,
+            vhost,
+            vhost_name,
+            name,
+            log,
+            queue_type,
+            durable,
+            exclusive,
+            auto_delete,
+            arguments,
+        })
+    }
+
+    fn binding(&mut self) -> Result<Binding, BadChange> {
+        let source = ExchangeId(self.reader.u64_le()?);
+        let destination = match (self.reader.u8()?, self.reader.u64_le()?) {
+            (0, id) => Destination::Queue(QueueId(id)),
+            (1, id) => Destination::Exchange(ExchangeId(id)),
+            (tag, _) => return Err(BadChange::Tag { of: "destination", tag }),
+        };
+        let key = self.text()?.into();
+        let durable = self.one_flag()?;
+        let arguments = self.arguments(0)?;
+        Ok(Binding { source, destination, key, arguments, durable })
+    }
+
+    fn vhost(&mut self) -> Result<VhostId, BadChange> {
+        Ok(VhostId(self.reader.u32_le()?))
+    }
+
+    fn bytes(&mut self) -> Result<&'a [u8], BadChange> {
+        let len = self.reader.u32_le()?;
+        Ok(self.reader.take(len as usize)?)
+    }
+
+    fn text(&mut self) -> Result<&'a str, BadChange> {
+        str::from_utf8(self.bytes()?).map_err(|_| BadChange::Text)
+    }
+
+    fn flags(&mut self) -> Result<[bool; 3], BadChange> {
+        match self.reader.u8()? {
+            bits @ 0..8 => Ok([bits & 1 != 0, bits & 2 != 0, bits & 4 != 0]),
+            tag => Err(BadChange::Tag { of: "set of flags", tag }),
+        }
+    }
+
+    fn one_flag(&mut self) -> Result<bool, BadChange> {
+        match self.reader.u8()? {
+            bit @ 0..2 => Ok(bit == 1),
+            tag => Err(BadChange::Tag { of: "flag", tag }),
+        }
+    }
+
+    fn kind(&mut self) -> Result<Kind, BadChange> {
+        let all = [Kind::Direct, Kind::Fanout, Kind::Topic, Kind::Headers];
+        let tag = self.reader.u8()?;
+        all.into_iter().find(|kind| *kind as u8 == tag).ok_or(BadChange::Tag { of: "exchange type", tag })
+    }
+
+    /// A number of elements that take at least `bytes_min` bytes each.
+    fn count(&mut self, bytes_min: usize) -> Result<usize, BadChange> {
+        let count = self.reader.u32_le()? as usize;
+        let bytes = count.saturating_mul(bytes_min);
+        self.elements_left = self.elements_left.checked_sub(bytes).ok_or(BadChange::Count)?;
+        Ok(count)
+    }
+
+    fn arguments(&mut self, depth: u32) -> Result<Arguments, BadChange> {
+        let count = self.count(5)?;
+        let mut all = Vec::with_capacity(count);
+        for _ in 0..count {
+            let name = self.bytes()?;
+            all.push((name, self.value(depth)?));
+        }
+        Ok(all.into_iter().collect())
+    }
+
+    fn value(&mut self, depth: u32) -> Result<Value, BadChange> {
+        Ok(match self.reader.u8()? {
+            0 => Value::Void,
+            1 => Value::Bool(self.one_flag()?),
+            2 => {
+                let of_type = self.int_type()?;
+                Value::Int(of_type, self.reader.i64_le()?)
+            }
+            3 => Value::Unsigned(self.reader.u64_le()?),
+            4 => Value::Float(Float(f64::from_bits(self.reader.u64_le()?))),
+            5 => {
+                let scale = self.reader.u8()?;
+                Value::Decimal { scale, value: self.reader.u32_le()? }
+            }
+            6 => Value::Text(self.bytes()?.into()),
+            7 => Value::Bytes(self.bytes()?.into()),
+            8 => Value::Timestamp(self.reader.u64_le()?),
+            9 | 10 if depth == LIMITS.nesting_max => return Err(BadChange::Nesting),
+            9 => {
+                let count = self.count(1)?;
+                let mut values = Vec::with_capacity(count);
+                for _ in 0..count {
+                    values.push(self.value(depth + 1)?);
+                }
+                Value::List(values)
+            }
+            10 => Value::Table(self.arguments(depth + 1)?),
+            tag => return Err(BadChange::Tag { of: "value", tag }),
+        })
+    }
+
+    fn int_type(&mut self) -> Result<IntType, BadChange> {
+        let all = [
+            IntType::Byte,
+            IntType::UnsignedByte,
+            IntType::Short,
+            IntType::UnsignedShort,
+            IntType::SignedInt,
+            IntType::UnsignedInt,
+            IntType::Long,
+        ];
+        let tag = self.reader.u8()?;
+        all.into_iter()
+            .find(|of_type| *of_type as u8 == tag)
+            .ok_or(BadChange::Tag { of: "integer type", tag })
+    }
+}
