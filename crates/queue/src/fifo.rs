@@ -408,9 +408,10 @@ impl Fifo {
         QueueSeq(self.head)
     }
 
-    /// Delivery has come so far: what a clean end saves for [`Recovery::Clean`].
+    /// Nothing from here on was ever handed out, by this owner or one before: what a clean end saves for
+    /// [`Recovery::Clean`].
     pub fn cursor(&self) -> QueueSeq {
-        QueueSeq(self.cursor)
+        QueueSeq(self.cursor.max(self.redelivered_below))
     }
 
     /// How often the message came back; only where the queue counts.

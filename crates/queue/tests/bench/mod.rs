@@ -1,0 +1,808 @@
+//! A queue machine beside a plain model of it, and an owner with a log that commits late.
+//!
+//! The model knows one thing per message and searches; what it expects is compared with every effect of the machine.
+
+use base::Random;
+use base::id::{LogIndex, QueueSeq};
+use message::record::{Kind, Outcome, SeqRange};
+use queue::{
+    Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, Place, Record, Recovery, Run, Settings,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Consumers a bench uses at most.
+pub const SLOTS: u32 = 7;
+
+/// What the log, or the mover of segments, did to the queue.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    Record(Record),
+    MoveOut(Vec<Run>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Ready,
+    Held(u32),
+    /// A settle, return or purge was asked for.
+    Away,
+    Gone,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Where {
+    Log(LogIndex),
+    Run(usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    state: State,
+    place: Where,
+    transient: bool,
+    was_delivered: bool,
+    is_returning: bool,
+    came_back: bool,
+    failed: u32,
+    acquired: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Consumer {
+    credit: Credit,
+    settled: bool,
+    exclusive: bool,
+    priority: i32,
+    paused: bool,
+    drain: bool,
+    is_consumer: bool,
+}
+
+pub struct Bench {
+    pub fifo: Fifo,
+    pub dice: Random,
+    counts: bool,
+    effects: Effects,
+    messages: Vec<Message>,
+    /// Below it nothing is ready that did not come back.
+    first_new: usize,
+    came_back: BTreeSet<u64>,
+    steps: u64,
+    runs: Vec<(Run, u64)>,
+    consumers: BTreeMap<u32, Consumer>,
+    /// Whose turn it is, by priority: the front.
+    turns: BTreeMap<i32, VecDeque<u32>>,
+    draining: Vec<u32>,
+    /// Written, in order; the machine has seen `applied` of it.
+    log: VecDeque<Record>,
+    next_place: u64,
+    /// A snapshot, and what came after it.
+    base: Vec<u8>,
+    tail: Vec<Entry>,
+    /// Everything since the queue was new.
+    pub history: Vec<Entry>,
+    pub delivered: u64,
+}
+
+fn range(first: u64, last: u64) -> SeqRange {
+    SeqRange { first: QueueSeq(first), last: QueueSeq(last) }
+}
+
+pub fn snapshot(fifo: &Fifo) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    fifo.write_snapshot(&mut bytes);
+    bytes
+}
+
+pub fn replay(fifo: &mut Fifo, entries: &[Entry]) {
+    let mut effects = Effects::default();
+    for entry in entries {
+        match entry {
+            Entry::Record(record) => fifo.record(*record, &mut effects),
+            Entry::MoveOut(runs) => fifo.move_out(runs, &mut effects),
+        }
+        effects.clear();
+    }
+}
+
+impl Bench {
+    pub fn new(seed: u64) -> Bench {
+        let mut dice = Random::new(seed);
+        let counts = dice.one_in(2);
+        let fifo = Fifo::new(Settings { counts });
+        let base = snapshot(&fifo);
+        Bench {
+            fifo,
+            dice,
+            counts,
+            effects: Effects::default(),
+            messages: Vec::new(),
+            first_new: 0,
+            came_back: BTreeSet::new(),
+            steps: 0,
+            runs: Vec::new(),
+            consumers: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            draining: Vec::new(),
+            log: VecDeque::new(),
+            next_place: 0,
+            base,
+            tail: Vec::new(),
+            history: Vec::new(),
+            delivered: 0,
+        }
+    }
+
+    pub fn counts(&self) -> bool {
+        self.counts
+    }
+
+    pub fn step(&mut self) {
+        match self.dice.below(100) {
+            0..18 => self.publish(),
+            18..38 => self.commit(),
+            38..58 => self.dispatch(),
+            58..76 => self.settle(),
+            76..80 => self.consume(),
+            80..82 => self.cancel_or_close(),
+            82..88 => self.credit(),
+            88..92 => self.pause(),
+            92..95 => self.take(),
+            95 => self.purge_sometimes(),
+            96 => self.check_replay(),
+            97 => self.move_out(),
+            98 => self.restart_sometimes(),
+            _ => self.check_places(),
+        }
+        self.steps += 1;
+        if self.steps.is_multiple_of(16) {
+            self.check_counts();
+        }
+    }
+
+    /// Leaves nothing behind: everything committed, handed out and settled.
+    pub fn finish(&mut self) {
+        for slot in self.consumers.keys().copied().collect::<Vec<_>>() {
+            self.close(slot);
+        }
+        let new = Consume {
+            consumer: ConsumerId(0),
+            credit: Credit::Prefetch(0),
+            settled: false,
+            exclusive: true,
+            priority: 0,
+        };
+        self.commit_some(usize::MAX);
+        self.open(new);
+        while self.fifo.total() > 0 {
+            self.dispatch_up_to(1000);
+            self.settle_range(0, range(0, u64::MAX - 1), Outcome::Accepted);
+            self.commit_some(usize::MAX);
+        }
+        self.check_counts();
+        assert!(self.messages.iter().all(|message| message.state == State::Gone));
+        assert!(self.runs.iter().all(|(_, live)| *live == 0));
+        self.check_replay();
+        self.close(0);
+        assert!(self.fifo.memory_bytes() < 600, "{} bytes for nothing", self.fifo.memory_bytes());
+    }
+
+    // The log.
+
+    fn publish(&mut self) {
+        let transient_too = self.dice.one_in(4);
+        for _ in 0..self.dice.between(1, 40) {
+            self.next_place += 8 * self.dice.between(1, 40);
+            if self.dice.one_in(5000) {
+                self.next_place += 5 << 30;
+            }
+            let place = LogIndex(self.next_place);
+            let transient = transient_too && self.dice.one_in(3);
+            self.log.push_back(Record::Enqueue { place, transient });
+        }
+    }
+
+    fn commit(&mut self) {
+        let count = self.dice.between(1, 60) as usize;
+        self.commit_some(count);
+    }
+
+    fn commit_some(&mut self, count: usize) {
+        for _ in 0..count.min(self.log.len()) {
+            let record = self.log.pop_front().unwrap();
+            self.see(record);
+            // Records may come twice; an enqueue does not, its place in the log tells.
+            if !matches!(record, Record::Enqueue { .. } | Record::Return { .. }) && self.dice.one_in(10) {
+                self.see(record);
+            }
+        }
+    }
+
+    fn see(&mut self, record: Record) {
+        self.tail.push(Entry::Record(record));
+        self.history.push(Entry::Record(record));
+        self.fifo.record(record, &mut self.effects);
+        match record {
+            Record::Enqueue { place, transient } => {
+                self.messages.push(Message {
+                    state: State::Ready,
+                    place: Where::Log(place),
+                    transient,
+                    was_delivered: false,
+                    is_returning: false,
+                    came_back: false,
+                    failed: 0,
+                    acquired: 0,
+                });
+                self.expect_left(&[]);
+            }
+            Record::Settle { range } | Record::Purge { range } => self.model_gone(range),
+            Record::Return { range, outcome } => {
+                for seq in range.first.0..=range.last.0 {
+                    let message = &mut self.messages[seq as usize];
+                    if message.state != State::Gone {
+                        message.acquired += 1;
+                        message.failed += u32::from(outcome == Outcome::Failed);
+                    }
+                    if std::mem::take(&mut message.is_returning) {
+                        message.state = State::Ready;
+                        message.came_back = true;
+                        self.came_back.insert(seq);
+                    }
+                }
+                self.expect_left(&[]);
+            }
+        }
+        assert!(self.effects.list.is_empty());
+    }
+
+    fn model_gone(&mut self, range: SeqRange) {
+        let mut gone = Vec::new();
+        for seq in range.first.0..=range.last.0 {
+            let message = &mut self.messages[seq as usize];
+            if message.state != State::Gone {
+                message.state = State::Gone;
+                message.is_returning = false;
+                self.came_back.remove(&seq);
+                gone.push(message.place);
+            }
+        }
+        self.expect_left(&gone);
+    }
+
+    /// The machine told just these as left.
+    fn expect_left(&mut self, gone: &[Where]) {
+        let mut left = Vec::new();
+        let mut runs_left = Vec::new();
+        for place in gone {
+            match *place {
+                Where::Log(place) => left.push(place),
+                Where::Run(at) => {
+                    self.runs[at].1 -= 1;
+                    if self.runs[at].1 == 0 {
+                        runs_left.push(self.runs[at].0);
+                    }
+                }
+            }
+        }
+        assert_eq!(self.effects.left, left);
+        assert_eq!(self.effects.runs_left, runs_left);
+        self.effects.left.clear();
+        self.effects.runs_left.clear();
+    }
+
+    /// Writes what the machine asked for, and nothing else was asked.
+    fn write(&mut self, expected: &[(Kind, Outcome, u64)]) {
+        let mut asked = Vec::new();
+        for effect in std::mem::take(&mut self.effects.list) {
+            let Effect::Append { kind, range, outcome } = effect else { panic!("{effect:?}") };
+            asked.extend((range.first.0..=range.last.0).map(|seq| (kind, outcome, seq)));
+            self.log.push_back(match kind {
+                Kind::Settle => Record::Settle { range },
+                Kind::Return => Record::Return { range, outcome },
+                Kind::Purge => Record::Purge { range },
+                other => panic!("a queue writes no {other:?}"),
+            });
+        }
+        assert_eq!(asked, expected);
+    }
+
+    // Consumers.
+
+    fn room(&self, slot: u32) -> u64 {
+        let consumer = &self.consumers[&slot];
+        match consumer.credit {
+            _ if consumer.paused || !consumer.is_consumer => 0,
+            Credit::Prefetch(0) => u64::MAX,
+            Credit::Prefetch(_) if consumer.settled => u64::MAX,
+            Credit::Prefetch(prefetch) => u64::from(prefetch).saturating_sub(self.held(slot).len() as u64),
+            Credit::Link(credit) => u64::from(credit),
+        }
+    }
+
+    fn held(&self, slot: u32) -> Vec<u64> {
+        let ranges = self.fifo.held(ConsumerId(slot));
+        ranges.flat_map(|range| range.first.0..=range.last.0).collect()
+    }
+
+    /// As the machine should: in line exactly while there is room.
+    fn line_up(&mut self, slot: u32) {
+        let priority = self.consumers[&slot].priority;
+        let can_take = self.room(slot) > 0;
+        let line = self.turns.entry(priority).or_default();
+        let at = line.iter().position(|have| *have == slot);
+        match (at, can_take) {
+            (None, true) => line.push_back(slot),
+            (Some(at), false) => drop(line.remove(at)),
+            _ => {}
+        }
+    }
+
+    fn consume(&mut self) {
+        let slot = self.dice.below(u64::from(SLOTS)) as u32;
+        if self.consumers.contains_key(&slot) {
+            return;
+        }
+        if self.dice.one_in(5) {
+            self.fifo.add_getter(ConsumerId(slot));
+            let consumer = Consumer {
+                credit: Credit::Link(0),
+                settled: false,
+                exclusive: false,
+                priority: 0,
+                paused: false,
+                drain: false,
+                is_consumer: false,
+            };
+            self.consumers.insert(slot, consumer);
+            return;
+        }
+        let credit = match self.dice.below(3) {
+            0 => Credit::Prefetch(0),
+            1 => Credit::Prefetch(self.dice.between(1, 30) as u32),
+            _ => Credit::Link(self.dice.below(30) as u32),
+        };
+        let new = Consume {
+            consumer: ConsumerId(slot),
+            credit,
+            settled: self.dice.one_in(4),
+            exclusive: self.dice.one_in(12),
+            priority: self.dice.below(3) as i32 - 1,
+        };
+        self.open(new);
+    }
+
+    fn open(&mut self, new: Consume) {
+        let mut others = self.consumers.values().filter(|consumer| consumer.is_consumer);
+        let is_refused =
+            if new.exclusive { others.next().is_some() } else { others.any(|other| other.exclusive) };
+        assert_eq!(self.fifo.consume(new).is_err(), is_refused);
+        if is_refused {
+            return;
+        }
+        let Consume { consumer, credit, settled, exclusive, priority } = new;
+        let (paused, drain, is_consumer) = (false, false, true);
+        let model = Consumer { credit, settled, exclusive, priority, paused, drain, is_consumer };
+        self.consumers.insert(consumer.0, model);
+        self.line_up(consumer.0);
+    }
+
+    fn any_slot(&mut self) -> Option<u32> {
+        let at = self.dice.below(self.consumers.len().max(1) as u64) as usize;
+        self.consumers.keys().nth(at).copied()
+    }
+
+    fn cancel_or_close(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        if self.dice.one_in(3) {
+            self.fifo.apply(Command::Cancel { consumer: ConsumerId(slot) }, &mut self.effects);
+            let consumer = self.consumers.get_mut(&slot).unwrap();
+            consumer.is_consumer = false;
+            consumer.exclusive = false;
+            consumer.drain = false;
+            self.draining.retain(|draining| *draining != slot);
+            self.line_up(slot);
+            self.write(&[]);
+        } else {
+            self.close(slot);
+        }
+    }
+
+    fn close(&mut self, slot: u32) {
+        let held = self.held(slot);
+        self.fifo.apply(Command::Close { consumer: ConsumerId(slot) }, &mut self.effects);
+        let consumer = self.consumers.remove(&slot).unwrap();
+        self.turns.entry(consumer.priority).or_default().retain(|have| *have != slot);
+        self.draining.retain(|draining| *draining != slot);
+        self.model_back(&held, Outcome::Failed);
+    }
+
+    /// Held positions come back: ready at once, or when the record about it does.
+    fn model_back(&mut self, held: &[u64], outcome: Outcome) {
+        let mut expected = Vec::new();
+        for &seq in held {
+            let message = &mut self.messages[seq as usize];
+            if message.state == State::Gone {
+                continue;
+            }
+            if self.counts {
+                message.state = State::Away;
+                message.is_returning = true;
+                expected.push((Kind::Return, outcome, seq));
+            } else {
+                message.state = State::Ready;
+                message.came_back = true;
+                self.came_back.insert(seq);
+            }
+        }
+        self.write(&expected);
+    }
+
+    fn credit(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        let consumer = self.consumers.get_mut(&slot).unwrap();
+        let id = ConsumerId(slot);
+        if self.dice.one_in(3) {
+            let prefetch = self.dice.below(20) as u32;
+            consumer.credit = Credit::Prefetch(prefetch);
+            consumer.drain = false;
+            self.draining.retain(|draining| *draining != slot);
+            self.fifo.apply(Command::Prefetch { consumer: id, prefetch }, &mut self.effects);
+        } else {
+            let credit = self.dice.below(40) as u32;
+            let drain = self.dice.one_in(3);
+            consumer.credit = Credit::Link(credit);
+            let was_draining = std::mem::replace(&mut consumer.drain, drain);
+            if was_draining && !drain {
+                self.draining.retain(|draining| *draining != slot);
+            } else if drain && !was_draining {
+                self.draining.push(slot);
+            }
+            self.fifo.apply(Command::Credit { consumer: id, credit, drain }, &mut self.effects);
+        }
+        self.line_up(slot);
+        self.write(&[]);
+    }
+
+    fn pause(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        let paused = self.dice.one_in(3);
+        self.consumers.get_mut(&slot).unwrap().paused = paused;
+        self.fifo.apply(Command::Pause { consumer: ConsumerId(slot), paused }, &mut self.effects);
+        self.line_up(slot);
+        self.write(&[]);
+    }
+
+    // Messages out.
+
+    /// The next in order: what came back, lowest first, then what never was out.
+    fn next_ready(&mut self) -> Option<usize> {
+        let is_new = |message: &Message| message.state == State::Ready && !message.came_back;
+        while self.messages.get(self.first_new).is_some_and(|message| !is_new(message)) {
+            self.first_new += 1;
+        }
+        let first = self.came_back.first().map(|seq| *seq as usize);
+        first.or((self.first_new < self.messages.len()).then_some(self.first_new))
+    }
+
+    /// What the next message is handed out as.
+    fn model_hand_out(&mut self, slot: u32, settled: bool) -> Option<(u32, u64, bool, u32)> {
+        let at = self.next_ready()?;
+        let message = &mut self.messages[at];
+        let redelivered = std::mem::replace(&mut message.was_delivered, true);
+        message.came_back = false;
+        self.came_back.remove(&(at as u64));
+        message.state = if settled { State::Away } else { State::Held(slot) };
+        Some((slot, at as u64, redelivered, message.failed))
+    }
+
+    fn dispatch(&mut self) {
+        let budget = if self.dice.one_in(4) { 1000 } else { self.dice.below(30) as u32 };
+        self.dispatch_up_to(budget);
+    }
+
+    fn dispatch_up_to(&mut self, budget: u32) {
+        let rooms: BTreeMap<u32, u64> = self.consumers.keys().map(|slot| (*slot, self.room(*slot))).collect();
+        let given = self.fifo.dispatch(budget, &mut self.effects);
+        // The model hands out one by one.
+        let mut rooms = rooms;
+        let mut expected = Vec::new();
+        let mut settled = Vec::new();
+        while expected.len() < budget as usize {
+            let Some(line) = self.turns.values_mut().rev().find(|line| !line.is_empty()) else { break };
+            let slot = line[0];
+            let consumer = self.consumers[&slot].clone();
+            let Some(out) = self.model_hand_out(slot, consumer.settled) else { break };
+            expected.push(out);
+            if consumer.settled {
+                settled.push((Kind::Settle, Outcome::Accepted, out.1));
+            }
+            let room = rooms.get_mut(&slot).unwrap();
+            *room = room.saturating_sub(u64::from(*room != u64::MAX));
+            if let Credit::Link(credit) = &mut self.consumers.get_mut(&slot).unwrap().credit {
+                *credit -= 1;
+            }
+            let line = self.turns.get_mut(&consumer.priority).unwrap();
+            line.pop_front();
+            if *room > 0 {
+                line.push_back(slot);
+            }
+        }
+        assert_eq!(given as usize, expected.len());
+        let mut drained = Vec::new();
+        let is_empty = self.next_ready().is_none();
+        for slot in std::mem::take(&mut self.draining) {
+            let consumer = self.consumers.get_mut(&slot).unwrap();
+            let Credit::Link(unused) = consumer.credit else { panic!("prefetch does not drain") };
+            if is_empty || unused == 0 {
+                consumer.credit = Credit::Link(0);
+                consumer.drain = false;
+                drained.push((slot, unused));
+                self.line_up(slot);
+            } else {
+                self.draining.push(slot);
+            }
+        }
+        self.compare_out(&expected, &settled, &drained);
+    }
+
+    fn compare_out(
+        &mut self,
+        expected: &[(u32, u64, bool, u32)],
+        settled: &[(Kind, Outcome, u64)],
+        drained: &[(u32, u32)],
+    ) {
+        let mut delivered = Vec::new();
+        let mut told = Vec::new();
+        self.effects.list.retain(|effect| {
+            match *effect {
+                Effect::Deliver { consumer, first, count, redelivered, delivery_count } => {
+                    let out = (first.0..).take(count as usize);
+                    delivered.extend(out.map(|seq| (consumer.0, seq, redelivered, delivery_count)));
+                }
+                Effect::Drained { consumer, unused } => told.push((consumer.0, unused)),
+                _ => return true,
+            }
+            false
+        });
+        self.delivered += delivered.len() as u64;
+        assert_eq!(delivered, expected);
+        assert_eq!(told, drained);
+        self.write(settled);
+    }
+
+    fn take(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        let settled = self.dice.one_in(2);
+        let taken = self.fifo.take(ConsumerId(slot), settled, &mut self.effects);
+        let expected = self.model_hand_out(slot, settled);
+        assert_eq!(taken, expected.is_some());
+        match expected {
+            Some(out) => {
+                let records = [(Kind::Settle, Outcome::Accepted, out.1)];
+                self.compare_out(&[out], if settled { &records } else { &[] }, &[]);
+                self.line_up(slot);
+            }
+            None => {
+                assert_eq!(self.effects.list, [Effect::Empty { consumer: ConsumerId(slot) }]);
+                self.effects.list.clear();
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        let outcome = match self.dice.below(10) {
+            0..6 => Outcome::Accepted,
+            6 => Outcome::Rejected,
+            7..9 => Outcome::Released,
+            _ => Outcome::Failed,
+        };
+        let held = self.held(slot);
+        let positions = match self.dice.below(4) {
+            _ if held.is_empty() => {
+                let first = self.dice.below(self.messages.len() as u64 + 3);
+                range(first, first + self.dice.below(5))
+            }
+            0 => range(held[0], held[held.len() - 1]),
+            1 => {
+                let seq = held[self.dice.below(held.len() as u64) as usize];
+                range(seq, seq)
+            }
+            _ => {
+                let first = held[self.dice.below(held.len() as u64) as usize];
+                range(first.saturating_sub(self.dice.below(4)), first + self.dice.below(12))
+            }
+        };
+        self.settle_range(slot, positions, outcome);
+    }
+
+    fn settle_range(&mut self, slot: u32, positions: SeqRange, outcome: Outcome) {
+        let mut held = self.held(slot);
+        held.retain(|seq| positions.first.0 <= *seq && *seq <= positions.last.0);
+        let consumer = ConsumerId(slot);
+        self.fifo.apply(Command::Settle { consumer, range: positions, outcome }, &mut self.effects);
+        let ignored = positions.last.0 - positions.first.0 + 1 - held.len() as u64;
+        assert_eq!(std::mem::take(&mut self.effects.ignored), ignored);
+        for &seq in &held {
+            assert!(matches!(self.messages[seq as usize].state, State::Held(by) if by == slot));
+        }
+        match outcome {
+            Outcome::Accepted | Outcome::Rejected => {
+                held.iter().for_each(|seq| self.messages[*seq as usize].state = State::Away);
+                let records: Vec<_> = held.iter().map(|seq| (Kind::Settle, outcome, *seq)).collect();
+                self.write(&records);
+            }
+            Outcome::Released | Outcome::Failed => self.model_back(&held, outcome),
+        }
+        self.line_up(slot);
+    }
+
+    fn purge_sometimes(&mut self) {
+        if !self.dice.one_in(5) {
+            return;
+        }
+        self.fifo.apply(Command::Purge, &mut self.effects);
+        let mut purged = [Vec::new(), Vec::new()];
+        for (seq, message) in self.messages.iter_mut().enumerate() {
+            if message.state == State::Ready {
+                message.state = State::Away;
+                let is_new = usize::from(!message.came_back);
+                message.came_back = false;
+                purged[is_new].push((Kind::Purge, Outcome::Released, seq as u64));
+            }
+        }
+        self.came_back.clear();
+        self.write(&purged.concat());
+        assert_eq!(self.fifo.ready(), 0);
+    }
+
+    // Segments and snapshots.
+
+    fn move_out(&mut self) {
+        let bound = LogIndex(self.dice.below(self.next_place + 2));
+        let live: Vec<_> = self.fifo.live_below(bound).collect();
+        let expected = self.messages.iter().enumerate().filter_map(|(seq, message)| match message.place {
+            Where::Log(place) if place < bound && message.state != State::Gone => {
+                Some((QueueSeq(seq as u64), place))
+            }
+            _ => None,
+        });
+        assert_eq!(live, expected.collect::<Vec<_>>());
+        let mut runs = Vec::new();
+        let mut rest = &live[..];
+        while !rest.is_empty() {
+            let (block, others) = rest.split_at(rest.len().min(self.dice.between(1, 30) as usize));
+            rest = others;
+            runs.push(Run {
+                first: block[0].0,
+                last: block[block.len() - 1].0,
+                count: block.len() as u32,
+                segment: self.dice.below(9),
+                offset: self.dice.below(1 << 40),
+                len: self.dice.below(1 << 20) as u32,
+            });
+        }
+        // While the segment was written, some left.
+        self.commit();
+        self.fifo.move_out(&runs, &mut self.effects);
+        let mut empty = Vec::new();
+        let mut live = live.iter();
+        for run in &runs {
+            let at = self.runs.len();
+            let mut left = 0;
+            for (seq, _) in live.by_ref().take(run.count as usize) {
+                let message = &mut self.messages[seq.0 as usize];
+                if message.state != State::Gone {
+                    message.place = Where::Run(at);
+                    left += 1;
+                }
+            }
+            if left == 0 {
+                empty.push(*run);
+            }
+            self.runs.push((*run, left));
+        }
+        assert_eq!(std::mem::take(&mut self.effects.runs_left), empty);
+        assert!(self.effects.is_empty());
+        self.tail.push(Entry::MoveOut(runs.clone()));
+        self.history.push(Entry::MoveOut(runs));
+    }
+
+    fn check_places(&mut self) {
+        let first = self.dice.below(self.messages.len() as u64 + 1);
+        let last = first + self.dice.below(50);
+        let listed: Vec<_> = self.fifo.places(range(first, last)).collect();
+        let mut live = Vec::new();
+        for seq in first..=last {
+            let message = self.messages.get(seq as usize).filter(|message| message.state != State::Gone);
+            let place = self.fifo.place(QueueSeq(seq));
+            assert_eq!(place.is_some(), message.is_some());
+            assert_eq!(self.fifo.is_live(QueueSeq(seq)), message.is_some());
+            if let (Some(place), Some(message)) = (place, message) {
+                match message.place {
+                    Where::Log(index) => assert_eq!(place, Place::Log(index)),
+                    Where::Run(at) => assert_eq!(place, Place::Segment(&self.runs[at].0)),
+                }
+                live.push((QueueSeq(seq), place));
+                let counts = self.fifo.counts(QueueSeq(seq));
+                if self.counts {
+                    assert_eq!(
+                        (counts.delivery_count, counts.acquired_count),
+                        (message.failed, message.acquired)
+                    );
+                }
+            }
+        }
+        assert_eq!(listed, live);
+    }
+
+    /// Snapshot and tail, and everything from the start, reach the same state byte for byte.
+    fn check_replay(&mut self) {
+        let now = snapshot(&self.fifo);
+        let mut again = Fifo::read_snapshot(&self.base).unwrap();
+        assert_eq!(snapshot(&again), self.base);
+        replay(&mut again, &self.tail);
+        assert_eq!(snapshot(&again), now);
+        assert_eq!(snapshot(&Fifo::read_snapshot(&now).unwrap()), now);
+        self.base = now;
+        self.tail.clear();
+    }
+
+    fn restart_sometimes(&mut self) {
+        if !self.dice.one_in(10) {
+            return;
+        }
+        self.check_replay();
+        let mut fifo = Fifo::read_snapshot(&self.base).unwrap();
+        let recovery = match self.dice.one_in(2) {
+            true => Recovery::Dirty,
+            false => Recovery::Clean(self.fifo.cursor()),
+        };
+        let cursor = self.fifo.cursor().0;
+        fifo.recover(recovery, &mut self.effects);
+        self.fifo = fifo;
+        // What was not committed is lost with the owner.
+        self.log.clear();
+        self.consumers.clear();
+        self.turns.clear();
+        self.draining.clear();
+        let mut dropped = Vec::new();
+        let mut gone = Vec::new();
+        for (seq, message) in self.messages.iter_mut().enumerate() {
+            if message.state == State::Gone {
+                continue;
+            }
+            message.state = State::Ready;
+            message.is_returning = false;
+            message.came_back = false;
+            message.was_delivered = recovery == Recovery::Dirty || (seq as u64) < cursor;
+            if message.transient {
+                message.state = State::Gone;
+                dropped.push((Kind::Purge, Outcome::Released, seq as u64));
+                gone.push(message.place);
+            }
+        }
+        self.first_new = 0;
+        self.came_back.clear();
+        self.write(&dropped);
+        self.expect_left(&gone);
+        for entry in &dropped {
+            let positions = range(entry.2, entry.2);
+            self.history.push(Entry::Record(Record::Purge { range: positions }));
+        }
+        self.base = snapshot(&self.fifo);
+        self.tail.clear();
+    }
+
+    fn check_counts(&self) {
+        // Every message is somewhere, once.
+        let count = |which: fn(State) -> bool| self.messages.iter().filter(|m| which(m.state)).count() as u64;
+        assert_eq!(self.fifo.ready(), count(|state| state == State::Ready));
+        assert_eq!(self.fifo.unsettled(), count(|state| matches!(state, State::Held(_))));
+        assert_eq!(self.fifo.total(), count(|state| state != State::Gone));
+        assert_eq!(self.fifo.next_seq().0, self.messages.len() as u64);
+        let consumers = self.consumers.values().filter(|consumer| consumer.is_consumer).count();
+        assert_eq!(self.fifo.consumers() as usize, consumers);
+    }
+}
