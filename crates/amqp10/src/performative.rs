@@ -526,7 +526,8 @@ impl<'a> Attach<'a> {
             target,
             unsettled,
             initial_delivery_count: fields.uint()?,
-            max_message_size: fields.ulong()?,
+            // Zero means the same as nothing.
+            max_message_size: fields.ulong()?.filter(|bytes| *bytes != 0),
             offered_capabilities: Symbols::Read(fields.value()?),
             desired_capabilities: Symbols::Read(fields.value()?),
             properties: fields.map()?.unwrap_or_default(),
