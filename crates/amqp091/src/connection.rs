@@ -87,6 +87,8 @@ pub enum Event<'a> {
         /// The whole body.
         body: &'a [u8],
     },
+    /// A message that came in several pieces: see [`Gathered::event`].
+    Gathered(Gathered),
     /// Client: a message for a consumer.
     Deliver {
         /// Where.
@@ -155,6 +157,30 @@ pub enum Event<'a> {
     Closed,
 }
 
+/// A message that had to be gathered, in memory of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gathered {
+    channel: u16,
+    assembly: Box<Assembly>,
+}
+
+impl Gathered {
+    /// The message as the event it would have been in one piece.
+    pub fn event(&self) -> Event<'_> {
+        let (channel, (arguments, properties, body)) = (self.channel, self.assembly.parts());
+        let read = || {
+            let properties = Properties::read(properties)?;
+            Ok::<_, Malformed>(match self.assembly.method.method {
+                40 => BasicPublish::decode(arguments)?.event(channel, properties, body),
+                60 => BasicDeliver::decode(arguments)?.event(channel, properties, body),
+                50 => BasicReturn::decode(arguments)?.event(channel, properties, body),
+                _ => BasicGetOk::decode(arguments)?.event(channel, properties, body),
+            })
+        };
+        read().expect("method and header were read when they came")
+    }
+}
+
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -191,10 +217,6 @@ enum State {
 /// What one step of reading led to.
 enum Step<'i> {
     Event(Event<'i>),
-    /// The message in `Connection::finished` is complete.
-    Assembled {
-        channel: u16,
-    },
     /// Go on.
     Again,
     /// More input, or a verb, is needed.
@@ -236,8 +258,6 @@ pub struct Connection {
     wanted: usize,
     /// Bytes left in the input at the last poll.
     left: usize,
-    /// The message that the last event was about, when it had to be gathered.
-    finished: Option<Box<Assembly>>,
     /// Still to be told.
     failure: Option<Box<Error>>,
 }
@@ -276,15 +296,14 @@ impl Connection {
             heartbeat: Heartbeat::default(),
             wanted: 0,
             left: 0,
-            finished: None,
             failure: None,
         }
     }
 
-    /// The next event, read from `input` as far as needed. `None`: more input or a verb is needed first.
+    /// The next event, read from `input` as far as needed. `None`: more input or a verb is needed first. The event
+    /// borrows from the input alone, so verbs can be called while it is looked at.
     #[inline]
-    pub fn poll_event<'a, 'i: 'a>(&'a mut self, now: Now, input: &mut Input<'i>) -> Option<Event<'a>> {
-        self.finished = None;
+    pub fn poll_event<'i>(&mut self, now: Now, input: &mut Input<'i>) -> Option<Event<'i>> {
         // What comes by the million: a message or an ack whose bytes are all there and as they should be. Anything
         // else, be it wrong or only rare, takes the long way, which also knows these.
         if self.state == State::Running {
@@ -310,11 +329,10 @@ impl Connection {
         self.poll_any_event(now, input)
     }
 
-    fn poll_any_event<'a, 'i: 'a>(&'a mut self, now: Now, input: &mut Input<'i>) -> Option<Event<'a>> {
+    fn poll_any_event<'i>(&mut self, now: Now, input: &mut Input<'i>) -> Option<Event<'i>> {
         loop {
             match self.step(now, input) {
                 Ok(Step::Event(event)) => return Some(event),
-                Ok(Step::Assembled { channel }) => return self.finished_event(channel),
                 Ok(Step::Again) => {}
                 Ok(Step::Empty) => {
                     let left = input.rest().len();
@@ -405,7 +423,7 @@ impl Connection {
 
     /// Bytes of memory behind it, the output's excepted.
     pub fn capacity(&self) -> usize {
-        self.channels.capacity() + self.finished.as_ref().map_or(0, |finished| finished.capacity())
+        self.channels.capacity()
     }
 
     /// When [`Connection::handle_deadline`] has something to do, in monotonic nanoseconds.
@@ -805,21 +823,10 @@ impl Connection {
         else {
             return Step::Again;
         };
-        self.finished = assembly.take();
-        Step::Assembled { channel }
-    }
-
-    /// The event about `finished`.
-    fn finished_event(&self, channel: u16) -> Option<Event<'_>> {
-        let finished = self.finished.as_ref()?;
-        let (arguments, properties, body) = finished.parts();
-        let properties = Properties::read(properties).ok()?;
-        Some(match finished.method.method {
-            40 => BasicPublish::decode(arguments).ok()?.event(channel, properties, body),
-            60 => BasicDeliver::decode(arguments).ok()?.event(channel, properties, body),
-            50 => BasicReturn::decode(arguments).ok()?.event(channel, properties, body),
-            _ => BasicGetOk::decode(arguments).ok()?.event(channel, properties, body),
-        })
+        match assembly.take() {
+            Some(assembly) => Step::Event(Event::Gathered(Gathered { channel, assembly })),
+            None => Step::Again,
+        }
     }
 
     /// Ends the connection for what the peer did: tells it, unless it has not logged in.

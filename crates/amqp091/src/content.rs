@@ -100,7 +100,7 @@ pub(crate) fn whole(bytes: &[u8], channel: u16, size_max: u32) -> Option<(&[u8],
 const RESERVE_MAX: usize = 64 * 1024;
 
 /// A message being gathered.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Assembly {
     pub method: MethodId,
     /// Arguments of the method, then properties, then body.

@@ -19,7 +19,7 @@ mod heartbeat;
 pub mod limits;
 pub mod method;
 
-pub use connection::{Connection, Event, Role, Tune};
+pub use connection::{Connection, Event, Gathered, Role, Tune};
 pub use encode::{Body, DeliverPrefix, Outgoing, PublishPrefix};
 pub use error::{Error, ReplyCode};
 pub use frame::{Detected, Input, detect};

@@ -181,7 +181,15 @@ impl Control {
             let now = self.now();
             let mut input = Input::new(&self.buffer[..self.filled]);
             let mut is_over = false;
-            while let Some(event) = self.connection.poll_event(now, &mut input) {
+            while let Some(polled) = self.connection.poll_event(now, &mut input) {
+                let gathered;
+                let event = match polled {
+                    Event::Gathered(whole) => {
+                        gathered = whole;
+                        gathered.event()
+                    }
+                    other => other,
+                };
                 match (event, awaited) {
                     (Event::Start(_), Awaited::Channel(uri)) => log_in(&mut self.connection, uri),
                     (Event::Tune(proposed), Awaited::Channel(uri)) => {

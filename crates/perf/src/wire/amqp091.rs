@@ -188,7 +188,15 @@ impl Wire for Amqp091 {
     #[inline]
     fn input(&mut self, now: Now, bytes: &[u8], happenings: &mut impl Happenings) -> Result<usize, String> {
         let mut input = Input::new(bytes);
-        while let Some(event) = self.connection.poll_event(now, &mut input) {
+        while let Some(polled) = self.connection.poll_event(now, &mut input) {
+            let gathered;
+            let event = match polled {
+                Event::Gathered(whole) => {
+                    gathered = whole;
+                    gathered.event()
+                }
+                other => other,
+            };
             match event {
                 Event::Deliver { deliver, body, .. } => {
                     self.last_delivered = deliver.delivery_tag;
