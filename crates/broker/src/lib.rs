@@ -1,1 +1,33 @@
 //! The shard: catalog, permissions, logs and their machines, delivery, flow control.
+//!
+//! The broker does not know which protocol speaks, and has no sockets, files, threads or clocks: see [`Shard`].
+
+pub mod access;
+mod batches;
+pub mod catalog;
+mod commit;
+mod delivery;
+mod desk;
+mod event;
+mod limits;
+mod log;
+mod mail;
+mod moving;
+mod owned;
+mod planner;
+mod post;
+mod publisher;
+mod recovery;
+mod request;
+mod shard;
+
+pub use commit::CommitRule;
+pub use delivery::{BlockKey, ReadBytes, ReadRequest, ReadWhat};
+pub use event::{Event, Events, Item, REDELIVERED};
+pub use limits::Limits;
+pub use mail::{Answering, Mail, Waiter};
+pub use moving::{MoveJob, Moved};
+pub use publisher::{Publish, Published, Publisher};
+pub use recovery::{LogSnapshot, RecoveryError, SECTION};
+pub use request::{ConsumerRef, Credit, NewConsumer, Placement, QueueCommand, Reply};
+pub use shard::{CATALOG_LOG, Shard, ShardSettings};

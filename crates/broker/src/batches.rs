@@ -1,0 +1,226 @@
+//! Where a log's messages are: the committed batches that still hold a live one, in log order.
+//!
+//! A batch is in memory while it is recent (bounded by [`crate::Limits::resident_bytes_max`]) or was just read back;
+//! otherwise it is known by its place in the journal only. It is forgotten when its last message has left, or when what
+//! it still held was moved to a segment.
+//! Invariant: the batches are sorted by their base and do not overlap.
+
+use base::id::LogIndex;
+use base::{Buffer, Memory};
+use journal::Place;
+use std::collections::VecDeque;
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    base: u64,
+    /// Bytes of records.
+    len: u32,
+    /// Messages, counted once per queue, that have not left.
+    live: u32,
+    memory: Option<Memory>,
+    place: Option<Place>,
+}
+
+/// What `live` holds besides while the batch is being applied: messages may leave before all are counted.
+const APPLYING: u32 = 1 << 31;
+
+/// A log's live batches.
+#[derive(Debug, Default)]
+pub(crate) struct Batches {
+    ring: VecDeque<Entry>,
+    /// Where the last look-up ended: the next is nearly always there or just behind.
+    hint: usize,
+    /// Bytes of memory held.
+    resident: usize,
+    /// Buffers of batches that are done, to be filled again.
+    spare: Vec<Buffer>,
+}
+
+/// What [`Batches::find`] found.
+pub(crate) enum Found<'a> {
+    /// The record begins at this offset of this memory.
+    Resident(&'a Memory, u32),
+    /// The batch must be read first: its base and its place.
+    Away(LogIndex, Place),
+}
+
+impl Batches {
+    /// Bytes of memory held by live batches.
+    pub(crate) fn resident_bytes(&self) -> usize {
+        self.resident
+    }
+
+    /// Bytes of memory of the bookkeeping itself and of spare buffers.
+    pub(crate) fn overhead_bytes(&self) -> usize {
+        self.ring.capacity() * size_of::<Entry>() + self.spare.iter().map(Buffer::capacity).sum::<usize>()
+    }
+
+    /// A buffer to fill: a used one when there is one.
+    pub(crate) fn buffer(&mut self) -> Buffer {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Takes back the memory of a batch nobody needs any more; at most `most` buffers are kept.
+    pub(crate) fn give_back(&mut self, memory: Memory, most: usize) {
+        if self.spare.len() < most
+            && let Some(buffer) = memory.recycle()
+        {
+            self.spare.push(buffer);
+        }
+    }
+
+    /// A batch that is about to be applied; it follows all others. It stays until [`Batches::came`] is called.
+    pub(crate) fn push(&mut self, base: LogIndex, len: u32, memory: Option<Memory>, place: Option<Place>) {
+        debug_assert!(self.ring.back().is_none_or(|last| last.base + u64::from(last.len) <= base.0));
+        self.resident += memory.as_ref().map_or(0, Memory::capacity);
+        self.ring.push_back(Entry { base: base.0, len, live: APPLYING, memory, place });
+    }
+
+    /// The batch was applied and brought `live` messages, of which some may have left already.
+    pub(crate) fn came(&mut self, base: LogIndex, live: u32, spare_max: usize) {
+        let at = self.position(base.0).expect("a batch stays until it is applied");
+        self.ring[at].live += live;
+        self.leave(at, APPLYING, spare_max);
+    }
+
+    /// Counts one live message, at recovery.
+    pub(crate) fn count_one(&mut self, place: LogIndex) {
+        if let Some(at) = self.position(place.0) {
+            self.ring[at].live += 1;
+        }
+    }
+
+    /// Recovery is over: all live messages are counted, batches without any are forgotten.
+    pub(crate) fn settle_counts(&mut self) {
+        for entry in &mut self.ring {
+            entry.live -= APPLYING;
+        }
+        self.ring.retain(|entry| entry.live > 0);
+        self.ring.shrink_to_fit();
+        self.hint = 0;
+    }
+
+    /// The place of a batch that was applied before it was written is known now.
+    pub(crate) fn placed(&mut self, base: LogIndex, place: Place) {
+        if let Some(at) = self.position(base.0) {
+            self.ring[at].place = Some(place);
+        }
+    }
+
+    /// Drops the memory of the newest batch, if its place is known, because memory is full.
+    pub(crate) fn evict_newest(&mut self, resident_max: usize) {
+        while self.resident > resident_max
+            && let Some(entry) = self.ring.back_mut()
+            && entry.place.is_some()
+            && let Some(memory) = entry.memory.take()
+        {
+            self.resident -= memory.capacity();
+        }
+    }
+
+    /// A batch was read back.
+    pub(crate) fn loaded(&mut self, base: LogIndex, memory: Memory) {
+        if let Some(at) = self.position(base.0)
+            && self.ring[at].memory.is_none()
+        {
+            self.resident += memory.capacity();
+            self.ring[at].memory = Some(memory);
+        }
+    }
+
+    /// Drops the memory of a batch that was read back.
+    pub(crate) fn unload(&mut self, base: LogIndex) {
+        if let Some(at) = self.position(base.0)
+            && self.ring[at].place.is_some()
+            && let Some(memory) = self.ring[at].memory.take()
+        {
+            self.resident -= memory.capacity();
+        }
+    }
+
+    #[inline]
+    fn holds(&self, at: usize, index: u64) -> bool {
+        self.ring.get(at).is_some_and(|entry| index.wrapping_sub(entry.base) < u64::from(entry.len))
+    }
+
+    #[inline]
+    fn position(&mut self, index: u64) -> Option<usize> {
+        if self.holds(self.hint, index) {
+            return Some(self.hint);
+        }
+        if self.holds(self.hint + 1, index) {
+            self.hint += 1;
+            return Some(self.hint);
+        }
+        let after = self.ring.partition_point(|entry| entry.base <= index);
+        let at = after.checked_sub(1)?;
+        self.holds(at, index).then(|| {
+            self.hint = at;
+            at
+        })
+    }
+
+    /// Where the record at `index` is. Panics when no live batch holds it: a queue's index never names such a place.
+    #[inline]
+    pub(crate) fn find(&mut self, index: LogIndex) -> Found<'_> {
+        let at = self.position(index.0).expect("a live message lies in a live batch");
+        let entry = &self.ring[at];
+        match &entry.memory {
+            Some(memory) => Found::Resident(memory, (index.0 - entry.base) as u32),
+            None => Found::Away(LogIndex(entry.base), entry.place.expect("what is not in memory is on disk")),
+        }
+    }
+
+    /// Messages at `places` have left. Batches that held nothing else are forgotten.
+    #[inline]
+    pub(crate) fn left(&mut self, places: &[LogIndex], spare_max: usize) {
+        let mut places = places.iter().peekable();
+        while let Some(place) = places.next() {
+            let Some(at) = self.position(place.0) else { continue };
+            let mut count = 1;
+            while places.next_if(|next| self.holds(at, next.0)).is_some() {
+                count += 1;
+            }
+            self.leave(at, count, spare_max);
+        }
+    }
+
+    fn leave(&mut self, at: usize, count: u32, spare_max: usize) {
+        let entry = &mut self.ring[at];
+        debug_assert!(entry.live >= count, "more left than came");
+        entry.live = entry.live.saturating_sub(count);
+        if entry.live > 0 {
+            return;
+        }
+        if let Some(memory) = entry.memory.take() {
+            self.resident -= memory.capacity();
+            self.give_back(memory, spare_max);
+        }
+        while self.ring.front().is_some_and(|entry| entry.live == 0) {
+            self.ring.pop_front();
+            self.hint = self.hint.saturating_sub(1);
+        }
+    }
+
+    /// Forgets all batches that begin before `end`: what they still held lives in segments now.
+    pub(crate) fn forget_below(&mut self, end: LogIndex) {
+        while let Some(entry) = self.ring.front()
+            && entry.base < end.0
+        {
+            if let Some(memory) = &entry.memory {
+                self.resident -= memory.capacity();
+            }
+            self.ring.pop_front();
+        }
+        self.hint = 0;
+        if self.ring.is_empty() {
+            self.ring.shrink_to(64);
+        }
+    }
+
+    /// The bases and places of the live batches before `end`, oldest first.
+    pub(crate) fn places_below(&self, end: LogIndex) -> Vec<(LogIndex, Place)> {
+        let before = self.ring.iter().filter(|entry| entry.base < end.0 && entry.live > 0);
+        before.filter_map(|entry| Some((LogIndex(entry.base), entry.place?))).collect()
+    }
+}

@@ -1,0 +1,320 @@
+//! From a queue's decision to the consumer's connection: finding the bytes, in memory or on disk.
+//!
+//! A delivery whose bytes are away waits in its queue, and all later ones of that queue behind it, so order holds. What
+//! was read back is kept for a while (bounded), since the next deliveries mostly lie beside it.
+
+use crate::batches::Found;
+use crate::event::{Event, Item, REDELIVERED};
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::owned::Waiting;
+use crate::post::Post;
+use base::id::{LogId, LogIndex, QueueId, QueueSeq};
+use base::{Memory, Now};
+use journal::{BlockPlace, Disk, DiskError, SegmentBlock};
+use queue::{Effect, Place, Run};
+use std::collections::VecDeque;
+
+/// Bytes to be read back before deliveries can go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadRequest {
+    /// The log whose deliveries wait.
+    pub log: LogId,
+    /// What to read.
+    pub what: ReadWhat,
+}
+
+/// Where the bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadWhat {
+    /// The batch with this base, at this place of the journal.
+    Batch {
+        /// Its first record's index.
+        base: LogIndex,
+        /// Its place.
+        place: journal::Place,
+    },
+    /// A block of a segment.
+    Block(BlockKey),
+}
+
+/// What a read brought.
+#[derive(Clone, Debug)]
+pub enum ReadBytes {
+    /// A whole batch.
+    Batch(Memory),
+    /// A block.
+    Block(SegmentBlock),
+}
+
+impl ReadRequest {
+    /// Reads, on whatever thread has the disk. `Ok(None)`: the bytes there are not what was written.
+    pub fn carry_out(&self, disk: &dyn Disk) -> Result<Option<ReadBytes>, DiskError> {
+        match self.what {
+            ReadWhat::Batch { place, .. } => Ok(place.read(disk)?.map(ReadBytes::Batch)),
+            ReadWhat::Block(key) => {
+                Ok(SegmentBlock::load(disk, key.segment, &key.place)?.map(ReadBytes::Block))
+            }
+        }
+    }
+}
+
+/// Names a block of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockKey {
+    /// The segment.
+    pub segment: u64,
+    /// The block in it.
+    pub place: BlockPlace,
+}
+
+impl BlockKey {
+    fn new(queue: QueueId, run: &Run) -> BlockKey {
+        let Run { first, last, count, segment, offset, len } = *run;
+        let len = u64::from(len);
+        let place = BlockPlace { key: queue.0, first: first.0, last: last.0, count, offset, len };
+        BlockKey { segment, place }
+    }
+}
+
+/// Reads under way, the queues that wait for each, and those not yet given out.
+#[derive(Debug, Default)]
+pub(crate) struct Reading {
+    under_way: Vec<(ReadWhat, Vec<u32>)>,
+    wanted: Vec<ReadWhat>,
+}
+
+impl Reading {
+    /// The queue in `slot` waits for `what`.
+    fn wait(&mut self, what: ReadWhat, slot: u32) {
+        match self.under_way.iter_mut().find(|(have, _)| *have == what) {
+            Some((_, slots)) if slots.contains(&slot) => {}
+            Some((_, slots)) => slots.push(slot),
+            None => {
+                self.under_way.push((what, vec![slot]));
+                self.wanted.push(what);
+            }
+        }
+    }
+
+    fn done(&mut self, what: ReadWhat) -> Vec<u32> {
+        let at = self.under_way.iter().position(|(have, _)| *have == what);
+        at.map_or_else(Vec::new, |at| self.under_way.swap_remove(at).1)
+    }
+
+    /// The queue in `slot` is gone.
+    pub(crate) fn forget(&mut self, slot: u32) {
+        self.under_way.iter_mut().for_each(|(_, slots)| slots.retain(|waiting| *waiting != slot));
+    }
+}
+
+/// What of a log was read back, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    blocks: VecDeque<(BlockKey, SegmentBlock)>,
+    batches: VecDeque<(LogIndex, usize)>,
+    bytes: usize,
+}
+
+impl Loaded {
+    /// Bytes of blocks held; batches are counted where they are.
+    pub(crate) fn block_bytes(&self) -> usize {
+        self.blocks.iter().map(|(_, block)| block.memory().capacity()).sum()
+    }
+
+    #[inline]
+    fn block(&self, key: BlockKey) -> Option<&SegmentBlock> {
+        self.blocks.iter().rev().find(|(have, _)| *have == key).map(|(_, block)| block)
+    }
+}
+
+impl Log {
+    /// Hands out what is ready to who has credit, for every queue something happened to. A queue that could hand out
+    /// more than the limit stays on the list.
+    pub(crate) fn dispatch(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+        for _ in 0..self.dirty.len() {
+            let Some(slot) = self.dirty.pop_front() else { break };
+            let queue = &mut self.queues[slot as usize];
+            queue.is_dirty = false;
+            let room = limits.waiting_for_bytes_max.saturating_sub(queue.waiting_len());
+            let budget = limits.dispatch_messages_max.min(room as u32);
+            let given = queue.fifo.dispatch(budget, &mut self.effects);
+            self.carry_out(now, slot, None, limits, post);
+            if given == budget && budget > 0 {
+                self.mark_dirty(slot);
+            }
+        }
+    }
+
+    /// Does what a queue's machine asked for. `token`: of the get the effects answer.
+    pub(crate) fn carry_out(
+        &mut self,
+        now: Now,
+        slot: u32,
+        token: Option<u32>,
+        limits: &Limits,
+        post: &mut Post,
+    ) {
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in effects.list.drain(..) {
+            match effect {
+                Effect::Deliver { consumer, first, count, redelivered, delivery_count } => {
+                    let marks = delivery_count | if redelivered { REDELIVERED } else { 0 };
+                    for seq in first.0..first.0 + u64::from(count) {
+                        let waiting = Waiting { consumer, seq: QueueSeq(seq), marks, token };
+                        self.deliver(slot, waiting, post);
+                    }
+                }
+                Effect::Append { kind, range, outcome } => {
+                    let id = self.queues[slot as usize].definition.id;
+                    self.append_positions(now, kind, id, outcome, range);
+                }
+                Effect::Drained { consumer, unused } => {
+                    if let Some(member) = self.queues[slot as usize].member(consumer) {
+                        let event = Event::Drained { consumer: member.handle, unused };
+                        post.event(member.port, event);
+                    }
+                }
+                Effect::Empty { .. } => {}
+            }
+        }
+        let list = effects.list;
+        self.effects.list = list;
+        self.effects.left.append(&mut effects.left);
+        self.let_go(limits);
+    }
+
+    #[inline]
+    fn deliver(&mut self, slot: u32, delivery: Waiting, post: &mut Post) {
+        let queue = &self.queues[slot as usize];
+        if queue.is_waiting() || !self.try_deliver(slot, delivery, post) {
+            self.queues[slot as usize].wait(delivery);
+        }
+    }
+
+    /// Delivers if the bytes are in memory; else asks for them.
+    #[inline]
+    fn try_deliver(&mut self, slot: u32, delivery: Waiting, post: &mut Post) -> bool {
+        let queue = &self.queues[slot as usize];
+        let Some(member) = queue.member(delivery.consumer) else { return true };
+        let Waiting { seq, marks, token, .. } = delivery;
+        let (memory, offset) = match queue.fifo.place(seq) {
+            Some(Place::Log(index)) => match self.batches.find(index) {
+                Found::Resident(memory, offset) => (memory, offset),
+                Found::Away(base, place) => {
+                    self.reading.wait(ReadWhat::Batch { base, place }, slot);
+                    return false;
+                }
+            },
+            Some(Place::Segment(run)) => {
+                let key = BlockKey::new(queue.definition.id, run);
+                match self.loaded.block(key) {
+                    Some(block) => match block.find(seq.0) {
+                        Some(range) => (block.memory(), range.start as u32),
+                        None => return true,
+                    },
+                    None => {
+                        self.reading.wait(ReadWhat::Block(key), slot);
+                        return false;
+                    }
+                }
+            }
+            // Purged or settled meanwhile: it is nobody's any more.
+            None => return true,
+        };
+        let item = Item { seq, offset, marks };
+        match token {
+            None => post.deliver(member.port, member.handle, memory, item),
+            Some(token) => {
+                post.got(member.port, token, member.handle, memory, item, queue.fifo.ready());
+            }
+        }
+        true
+    }
+
+    /// Moves the reads that deliveries wait for into `into`.
+    pub(crate) fn take_reads(&mut self, into: &mut Vec<ReadRequest>) {
+        let log = self.id;
+        into.extend(self.reading.wanted.drain(..).map(|what| ReadRequest { log, what }));
+    }
+
+    /// A read ended; `None`: the bytes there are not what was written, and what lies there cannot be delivered.
+    pub(crate) fn read_done(
+        &mut self,
+        now: Now,
+        what: ReadWhat,
+        brought: Option<ReadBytes>,
+        limits: &Limits,
+        post: &mut Post,
+    ) {
+        let slots = self.reading.done(what);
+        let is_damaged = brought.is_none();
+        if let Some(bytes) = brought {
+            self.keep_loaded(what, bytes, limits);
+        }
+        for slot in slots {
+            if is_damaged {
+                self.pass_over_damage(slot, what);
+            }
+            while let Some(first) = self.queues.get(slot as usize).and_then(|queue| queue.first_waiting()) {
+                if !self.try_deliver(slot, first, post) {
+                    break;
+                }
+                self.queues[slot as usize].pop_waiting();
+            }
+            self.mark_dirty(slot);
+        }
+        self.dispatch(now, limits, post);
+    }
+
+    fn keep_loaded(&mut self, what: ReadWhat, brought: ReadBytes, limits: &Limits) {
+        match (what, brought) {
+            (ReadWhat::Batch { base, .. }, ReadBytes::Batch(memory)) => {
+                let bytes = memory.capacity();
+                self.loaded.bytes += bytes;
+                self.batches.loaded(base, memory);
+                self.loaded.batches.push_back((base, bytes));
+            }
+            (ReadWhat::Block(key), ReadBytes::Block(block)) => {
+                self.loaded.bytes += block.memory().capacity();
+                self.loaded.blocks.push_back((key, block));
+            }
+            _ => panic!("a read brings what was asked for"),
+        }
+        // Never the one just read: somebody waits for it.
+        while self.loaded.bytes > limits.loaded_bytes_max
+            && self.loaded.batches.len() + self.loaded.blocks.len() > 1
+        {
+            if self.loaded.batches.len() > usize::from(matches!(what, ReadWhat::Batch { .. })) {
+                let Some((base, bytes)) = self.loaded.batches.pop_front() else { break };
+                self.batches.unload(base);
+                self.loaded.bytes -= bytes;
+            } else {
+                let Some((_, block)) = self.loaded.blocks.pop_front() else { break };
+                self.loaded.bytes -= block.memory().capacity();
+            }
+        }
+    }
+
+    /// The bytes of the first waiting delivery are damaged: it cannot be delivered, now or ever. It stays unsettled with
+    /// its consumer, so nothing is lost that could still be repaired, and what is behind it goes on.
+    fn pass_over_damage(&mut self, slot: u32, what: ReadWhat) {
+        let Some(queue) = self.queues.get_mut(slot as usize) else { return };
+        while let Some(first) = queue.first_waiting() {
+            let is_there = match (queue.fifo.place(first.seq), what) {
+                (Some(Place::Log(index)), ReadWhat::Batch { base, place }) => {
+                    index >= base && index.0 < base.0 + place.len
+                }
+                (Some(Place::Segment(run)), ReadWhat::Block(key)) => {
+                    (run.segment, run.offset) == (key.segment, key.place.offset)
+                }
+                _ => false,
+            };
+            if !is_there {
+                break;
+            }
+            queue.pop_waiting();
+        }
+        self.mark_dirty(slot);
+    }
+}

@@ -1,0 +1,228 @@
+//! What connections ask of the queues of a log: consume, get, credit, settle, purge, delete.
+
+use crate::catalog::{QueueDefinition, Refusal};
+use crate::event::Event;
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::owned::Member;
+use crate::post::Post;
+use crate::request::{Credit, NewConsumer, QueueCommand, Reply};
+use base::Now;
+use base::id::{PortId, QueueId};
+use message::record::Outcome;
+use queue::{Command, Consume, ConsumerId};
+use std::sync::Arc;
+
+/// What is left to do for somebody who knows the catalog.
+#[derive(Debug)]
+pub(crate) enum Done {
+    /// Nothing.
+    Nothing,
+    /// Delete the queue; `token`: of who asked, to be told how many messages went with it.
+    Delete { definition: Arc<QueueDefinition>, token: Option<u32>, messages: u64 },
+}
+
+impl Log {
+    /// Carries out a connection's command. A queue that is gone answers not-found to those who want an answer.
+    pub(crate) fn command(
+        &mut self,
+        now: Now,
+        queue: QueueId,
+        port: PortId,
+        command: QueueCommand,
+        limits: &Limits,
+        post: &mut Post,
+    ) -> Done {
+        let Some((slot, owned)) = self.queue_mut(queue) else {
+            match command {
+                QueueCommand::Consume { token, .. }
+                | QueueCommand::Get { token, .. }
+                | QueueCommand::Purge { token }
+                | QueueCommand::Counts { token } => post.reply(port, token, Err(Refusal::queue_gone())),
+                QueueCommand::Delete { token, .. } => {
+                    post.reply(port, token, Ok(Reply::Deleted { messages: 0 }));
+                }
+                QueueCommand::Cancel { token: Some(token), .. } => {
+                    post.reply(port, token, Ok(Reply::Cancelled));
+                }
+                _ => {}
+            }
+            return Done::Nothing;
+        };
+        match command {
+            QueueCommand::Consume { token, handle, consumer } => {
+                let answer = self.consume(slot, Member { port, handle }, consumer);
+                post.reply(port, token, answer);
+                self.mark_dirty(slot);
+            }
+            QueueCommand::Get { token, handle, settled } => {
+                let member = Member { port, handle };
+                let id = match owned.find(member) {
+                    Some(id) => id,
+                    None => self.add_getter(slot, member),
+                };
+                let owned = &mut self.queues[slot as usize];
+                let taken = owned.fifo.take(id, settled, &mut self.effects);
+                if !taken {
+                    post.reply(port, token, Ok(Reply::Empty));
+                }
+                self.carry_out(now, slot, Some(token), limits, post);
+            }
+            QueueCommand::Counts { token } => {
+                let reply = Reply::Declared {
+                    queue: owned.definition.clone(),
+                    is_new: false,
+                    ready: owned.fifo.ready(),
+                    consumers: owned.fifo.consumers(),
+                };
+                post.reply(port, token, Ok(reply));
+            }
+            QueueCommand::Purge { token } => {
+                let messages = owned.fifo.ready();
+                post.reply(port, token, Ok(Reply::Purged { messages }));
+                self.queues[slot as usize].fifo.apply(Command::Purge, &mut self.effects);
+                self.carry_out(now, slot, None, limits, post);
+            }
+            QueueCommand::Delete { token, if_unused, if_empty } => {
+                let definition = owned.definition.clone();
+                let messages = owned.fifo.ready();
+                if if_unused && owned.fifo.consumers() > 0 {
+                    post.reply(port, token, Err(Refusal::queue_in_use(&definition)));
+                } else if if_empty && messages > 0 {
+                    post.reply(port, token, Err(Refusal::queue_not_empty(&definition)));
+                } else {
+                    return Done::Delete { definition, token: Some(token), messages };
+                }
+            }
+            QueueCommand::Cancel { token, handle, keep } => {
+                if let Some(token) = token {
+                    post.reply(port, token, Ok(Reply::Cancelled));
+                }
+                if let Some(id) = owned.find(Member { port, handle }) {
+                    return self.leave(now, slot, id, keep, limits, post);
+                }
+            }
+            QueueCommand::Leave => {
+                let mut done = Done::Nothing;
+                for id in owned.members_of(port) {
+                    done = self.leave(now, slot, id, false, limits, post);
+                }
+                return done;
+            }
+            QueueCommand::Credit { handle, credit, drain } => {
+                self.with(now, slot, port, handle, limits, post, |consumer| Command::Credit {
+                    consumer,
+                    credit,
+                    drain,
+                });
+            }
+            QueueCommand::Prefetch { handle, prefetch } => {
+                self.with(now, slot, port, handle, limits, post, |consumer| Command::Prefetch {
+                    consumer,
+                    prefetch,
+                });
+            }
+            QueueCommand::Pause { handle, paused } => {
+                self.with(now, slot, port, handle, limits, post, |consumer| Command::Pause {
+                    consumer,
+                    paused,
+                });
+            }
+            QueueCommand::Settle { handle, range, outcome } => {
+                self.with(now, slot, port, handle, limits, post, |consumer| Command::Settle {
+                    consumer,
+                    range,
+                    outcome,
+                });
+            }
+        }
+        Done::Nothing
+    }
+
+    /// Has the machine carry out a command for one of its consumers; one that is gone is passed over.
+    #[inline]
+    #[allow(clippy::too_many_arguments)]
+    fn with(
+        &mut self,
+        now: Now,
+        slot: u32,
+        port: PortId,
+        handle: u32,
+        limits: &Limits,
+        post: &mut Post,
+        command: impl FnOnce(ConsumerId) -> Command,
+    ) {
+        let owned = &mut self.queues[slot as usize];
+        let Some(id) = owned.find(Member { port, handle }) else { return };
+        owned.fifo.apply(command(id), &mut self.effects);
+        self.carry_out(now, slot, None, limits, post);
+        self.mark_dirty(slot);
+    }
+
+    fn consume(&mut self, slot: u32, member: Member, consumer: NewConsumer) -> Result<Reply, Refusal> {
+        let owned = &mut self.queues[slot as usize];
+        let NewConsumer { credit, settled, exclusive, priority } = consumer;
+        let credit = match credit {
+            Credit::Prefetch(prefetch) => queue::Credit::Prefetch(prefetch),
+            Credit::Link => queue::Credit::Link(0),
+        };
+        let id = owned.add_member(member);
+        let new = Consume { consumer: id, credit, settled, exclusive, priority };
+        match owned.fifo.consume(new) {
+            Ok(()) => {
+                owned.had_consumer = true;
+                Ok(Reply::Consuming)
+            }
+            Err(_) => {
+                owned.remove_member(id);
+                Err(Refusal::exclusive_use(&owned.definition))
+            }
+        }
+    }
+
+    /// The consumer that stands for a channel's gets: it has no credit of its own.
+    fn add_getter(&mut self, slot: u32, member: Member) -> ConsumerId {
+        let owned = &mut self.queues[slot as usize];
+        let id = owned.add_member(member);
+        owned.fifo.add_getter(id);
+        id
+    }
+
+    fn leave(
+        &mut self,
+        now: Now,
+        slot: u32,
+        id: ConsumerId,
+        keep: bool,
+        limits: &Limits,
+        post: &mut Post,
+    ) -> Done {
+        let owned = &mut self.queues[slot as usize];
+        // What was decided but not sent goes back untouched.
+        for seq in owned.forget_waiting(id) {
+            let range = message::record::SeqRange { first: seq, last: seq };
+            let command = Command::Settle { consumer: id, range, outcome: Outcome::Released };
+            owned.fifo.apply(command, &mut self.effects);
+        }
+        let command = if keep { Command::Cancel { consumer: id } } else { Command::Close { consumer: id } };
+        owned.fifo.apply(command, &mut self.effects);
+        if !keep {
+            owned.remove_member(id);
+        }
+        self.carry_out(now, slot, None, limits, post);
+        self.mark_dirty(slot);
+        let owned = &self.queues[slot as usize];
+        if owned.definition.auto_delete && owned.had_consumer && owned.fifo.consumers() == 0 {
+            let messages = owned.fifo.ready();
+            return Done::Delete { definition: owned.definition.clone(), token: None, messages };
+        }
+        Done::Nothing
+    }
+
+    /// Tells the consumers of a queue that is gone.
+    pub(crate) fn tell_members(queue: &crate::owned::OwnedQueue, post: &mut Post) {
+        for Member { port, handle } in queue.all_members() {
+            post.event(port, Event::Cancelled { consumer: handle });
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What a shard tells a connection: answers, confirms, deliveries.
+//!
+//! Events of one turn for the connections of one shard travel together in an [`Events`]: a list in the order in which
+//! things happened, with the deliveries' particulars in flat side vectors, so that a delivery costs sixteen bytes and no
+//! allocation, and the memory it is sent from is referenced once per run of messages.
+
+use crate::catalog::Refusal;
+use crate::request::Reply;
+use base::Memory;
+use base::id::{PortId, QueueSeq};
+use message::record::Enqueue;
+use std::ops::Range;
+
+/// What happened, for one connection. Handles are those the connection chose.
+#[derive(Debug)]
+pub enum Event {
+    /// The answer to the request with this token.
+    Reply {
+        /// The token given with the request.
+        token: u32,
+        /// What was answered.
+        reply: Result<Reply, Refusal>,
+    },
+    /// Publishes `first..=last` of this publisher are on disk, for one more of the logs each was written to.
+    /// Pass it to [`crate::Publisher::confirmed`].
+    Confirmed {
+        /// The publisher's handle.
+        publisher: u32,
+        /// The first publish.
+        first: u64,
+        /// The last publish.
+        last: u64,
+    },
+    /// Messages for a consumer.
+    Deliver {
+        /// The consumer's handle.
+        consumer: u32,
+        /// Which of [`Events::memories`] holds them.
+        memory: u32,
+        /// Which of [`Events::items`] they are.
+        items: Range<u32>,
+    },
+    /// A `basic.get` took this message; it is unsettled by the consumer that stands for the channel's gets.
+    Got {
+        /// The token given with the request.
+        token: u32,
+        /// The handle given with the request.
+        consumer: u32,
+        /// Which of [`Events::memories`] holds it.
+        memory: u32,
+        /// Which of [`Events::items`] it is.
+        item: u32,
+        /// Ready messages left in the queue.
+        ready: u64,
+    },
+    /// The consumer had asked to drain and nothing is left to send: its credit is 0 now.
+    Drained {
+        /// The consumer's handle.
+        consumer: u32,
+        /// The credit that was not used.
+        unused: u32,
+    },
+    /// The consumer is gone because its queue is.
+    Cancelled {
+        /// The consumer's handle.
+        consumer: u32,
+    },
+    /// The connection must close: an operator or a resource says so.
+    Close {
+        /// Why, for the peer.
+        refusal: Refusal,
+    },
+}
+
+/// One delivered message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Its position in the queue: what a settle names.
+    pub seq: QueueSeq,
+    /// Where its record begins in the memory.
+    pub offset: u32,
+    /// Failed deliveries before this one (quorum queues count them); bit 31: it was delivered before.
+    pub marks: u32,
+}
+
+/// The bit of [`Item::marks`] that says the message was delivered before.
+pub const REDELIVERED: u32 = 1 << 31;
+
+impl Item {
+    /// It was, or may have been, delivered before.
+    #[inline]
+    pub fn is_redelivered(&self) -> bool {
+        self.marks & REDELIVERED != 0
+    }
+
+    /// Failed deliveries before this one.
+    #[inline]
+    pub fn delivery_count(&self) -> u32 {
+        self.marks & !REDELIVERED
+    }
+}
+
+/// A turn's events for the connections of one shard.
+#[derive(Debug, Default)]
+pub struct Events {
+    /// What happened, in order.
+    pub list: Vec<(PortId, Event)>,
+    /// Particulars of deliveries.
+    pub items: Vec<Item>,
+    /// What the deliveries are read from.
+    pub memories: Vec<Memory>,
+}
+
+impl Events {
+    /// Nothing happened.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Forgets everything, keeping the vectors.
+    pub fn clear(&mut self) {
+        self.list.clear();
+        self.items.clear();
+        self.memories.clear();
+    }
+
+    /// The message an item stands for, and where its record lies in the memory.
+    #[inline]
+    pub fn message(&self, memory: u32, item: &Item) -> Enqueue<'_> {
+        let bytes: &[u8] = &self.memories[memory as usize];
+        Enqueue::read(&bytes[item.offset as usize..]).expect("only enqueue records are delivered")
+    }
+
+    /// Adds `memory` unless it was the last one added, and says where it is.
+    #[inline]
+    pub(crate) fn memory(&mut self, memory: &Memory) -> u32 {
+        if !self.memories.last().is_some_and(|last| last.same(memory)) {
+            self.memories.push(memory.clone());
+        }
+        self.memories.len() as u32 - 1
+    }
+
+    /// Adds one delivery, to the run before it when it continues that.
+    #[inline]
+    pub(crate) fn deliver(&mut self, port: PortId, consumer: u32, memory: &Memory, item: Item) {
+        let memory = self.memory(memory);
+        let at = self.items.len() as u32;
+        self.items.push(item);
+        if let Some((last_port, Event::Deliver { consumer: c, memory: m, items })) = self.list.last_mut()
+            && (*c, *m, items.end) == (consumer, memory, at)
+            && *last_port == port
+        {
+            items.end = at + 1;
+            return;
+        }
+        self.list.push((port, Event::Deliver { consumer, memory, items: at..at + 1 }));
+    }
+
+    /// Adds a confirm, to the one before it when it follows on.
+    #[inline]
+    pub(crate) fn confirm(&mut self, port: PortId, publisher: u32, first: u64, last: u64) {
+        if let Some((last_port, Event::Confirmed { publisher: p, last: end, .. })) = self.list.last_mut()
+            && *p == publisher
+            && *end + 1 == first
+            && *last_port == port
+        {
+            *end = last;
+            return;
+        }
+        self.list.push((port, Event::Confirmed { publisher, first, last }));
+    }
+}

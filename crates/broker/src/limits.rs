@@ -1,0 +1,46 @@
+//! The broker's bounds, each with its name.
+
+/// Bounds of one shard and of what it grants. Sizes in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest message body a publisher may send.
+    pub message_size_max: usize,
+    /// Bytes of a shard's logs that are appended and not yet committed; beyond it publishing connections are not read.
+    pub log_bytes_in_flight_max: usize,
+    /// Bytes after which a batch that nobody waits for is written all the same.
+    pub lazy_batch_bytes_max: usize,
+    /// Milliseconds after which a batch that nobody waits for is written all the same.
+    pub lazy_batch_ms_max: u64,
+    /// Bytes of committed batches a shard keeps in memory for messages that are still ready.
+    pub resident_bytes_max: usize,
+    /// Bytes of batches and segment blocks a shard keeps after reading them back.
+    pub loaded_bytes_max: usize,
+    /// Deliveries one queue makes before the shard turns to the next.
+    pub dispatch_messages_max: u32,
+    /// Buffers of finished batches a shard keeps to fill again.
+    pub spare_buffers_max: usize,
+    /// Routes a publisher remembers.
+    pub routes_max: usize,
+    /// Deliveries that wait for their bytes to be read, for one queue, before it stops handing out more.
+    pub waiting_for_bytes_max: usize,
+    /// Bytes delivered to one consumer's connection and not yet sent, beyond which the consumer pauses.
+    pub consumer_window_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            message_size_max: 16 << 20,
+            log_bytes_in_flight_max: 32 << 20,
+            lazy_batch_bytes_max: 256 << 10,
+            lazy_batch_ms_max: 100,
+            resident_bytes_max: 8 << 20,
+            loaded_bytes_max: 4 << 20,
+            dispatch_messages_max: 4096,
+            spare_buffers_max: 4,
+            routes_max: 256,
+            waiting_for_bytes_max: 16_384,
+            consumer_window_bytes: 1 << 20,
+        }
+    }
+}

@@ -1,0 +1,484 @@
+//! A log and the queues placed on it: records go in, are committed, are applied in order, and move messages.
+//!
+//! A turn's records gather in the open batch. When somebody waits for one of them the batch is sealed and written;
+//! [`Log::committed`] then applies it. Records nobody waits for (settles, transient messages) are applied as soon as
+//! everything before them is, and written with the next batch or after a while.
+//! Not here: files (the batch goes out as data), connections (events go to the [`Post`]), the catalog.
+//! Invariant: records are applied in log order, each once; `applied` never passes the first unwritten record that
+//! somebody waits for.
+
+use crate::batches::Batches;
+use crate::catalog::QueueDefinition;
+use crate::commit::CommitRule;
+use crate::delivery::{Loaded, Reading};
+use crate::limits::Limits;
+use crate::mail::{Waiter, wait};
+use crate::owned::OwnedQueue;
+use crate::post::Post;
+use base::id::{LogId, LogIndex, PortId, QueueId, QueueSeq};
+use base::{Buffer, Now};
+use journal::{Batch, Place, Sealed};
+use message::record::{self, Enqueue, Kind, NewEnqueue, Outcome, Positions, SeqRange};
+use queue::{Effects, Fifo, Settings};
+use rustc_hash::FxHashMap;
+use slab::Slab;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+#[derive(Debug)]
+struct InFlight {
+    sealed: Sealed,
+    waiters: Vec<Waiter>,
+    is_written: Option<Place>,
+    is_agreed: bool,
+}
+
+/// What a log keeps while the node comes up.
+#[derive(Debug, Default)]
+pub(crate) struct Recovering {
+    /// Queues a snapshot held that the catalog has not named yet, and how far delivery had come if that is known.
+    pub(crate) restored: FxHashMap<QueueId, (Fifo, Option<QueueSeq>)>,
+    /// How far delivery had come in each queue.
+    pub(crate) cursors: FxHashMap<u32, QueueSeq>,
+    /// Something was replayed: the node had not stopped in order.
+    pub(crate) has_replayed: bool,
+}
+
+/// A log.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) id: LogId,
+    rule: CommitRule,
+    open: Batch,
+    /// Bytes of the open batch's records that are applied already.
+    open_applied: usize,
+    /// Where the last record of the open batch begins, if it is one of positions.
+    open_positions: Option<usize>,
+    open_has_messages: bool,
+    open_needs_flush: bool,
+    /// When the first record of the open batch came, for the lazy deadline; monotonic nanoseconds.
+    open_since: u64,
+    waiters: Vec<Waiter>,
+    spare_waiters: Vec<Vec<Waiter>>,
+    in_flight: VecDeque<InFlight>,
+    in_flight_bytes: usize,
+    pub(crate) batches: Batches,
+    pub(crate) queues: Slab<OwnedQueue>,
+    by_id: FxHashMap<QueueId, u32>,
+    last_lookup: (QueueId, u32),
+    /// Only until the replay is over.
+    pub(crate) recovering: Option<Box<Recovering>>,
+    /// Segments with blocks of this log's queues, and in how many of them something lives.
+    pub(crate) segments: FxHashMap<u64, u32>,
+    pub(crate) dirty: VecDeque<u32>,
+    pub(crate) effects: Effects,
+    /// All records before this are committed.
+    committed: LogIndex,
+    pub(crate) reading: Reading,
+    pub(crate) loaded: Loaded,
+}
+
+impl Log {
+    pub(crate) fn new(id: LogId, rule: CommitRule, next: LogIndex) -> Log {
+        Log {
+            id,
+            rule,
+            open: Batch::new(id, next, Buffer::default()),
+            open_applied: 0,
+            open_positions: None,
+            open_has_messages: false,
+            open_needs_flush: false,
+            open_since: 0,
+            waiters: Vec::new(),
+            spare_waiters: Vec::new(),
+            in_flight: VecDeque::new(),
+            in_flight_bytes: 0,
+            batches: Batches::default(),
+            queues: Slab::new(),
+            by_id: FxHashMap::default(),
+            last_lookup: (QueueId(u64::MAX), 0),
+            recovering: Some(Box::default()),
+            segments: FxHashMap::default(),
+            dirty: VecDeque::new(),
+            effects: Effects::default(),
+            committed: next,
+            reading: Reading::default(),
+            loaded: Loaded::default(),
+        }
+    }
+
+    // ---- queues
+
+    /// A queue was declared; what a snapshot held of it is given back to it.
+    pub(crate) fn create_queue(&mut self, definition: Arc<QueueDefinition>) {
+        let id = definition.id;
+        let settings = Settings { counts: definition.is_quorum() };
+        let restored = self.recovering.as_mut().and_then(|recovering| recovering.restored.remove(&id));
+        let (fifo, cursor) = restored.unwrap_or_else(|| (Fifo::new(settings), Some(QueueSeq(0))));
+        let slot = self.queues.insert(OwnedQueue::new(definition, fifo)) as u32;
+        self.by_id.insert(id, slot);
+        if let (Some(recovering), Some(cursor)) = (&mut self.recovering, cursor) {
+            recovering.cursors.insert(slot, cursor);
+        }
+    }
+
+    // ---- recovery: see the module of that name
+
+    /// All records before `index` are in the queues' state.
+    pub(crate) fn begin_at(&mut self, index: LogIndex) {
+        self.open = Batch::new(self.id, index, Buffer::default());
+        self.committed = index;
+    }
+
+    /// Everything before this is applied.
+    pub(crate) fn applied(&self) -> LogIndex {
+        match self.in_flight.front() {
+            Some(first) => first.sealed.base,
+            None => LogIndex(self.open.base().0 + self.open_applied as u64),
+        }
+    }
+
+    /// Takes a queue out; what it held in memory goes with it.
+    pub(crate) fn remove_queue(&mut self, id: QueueId, limits: &Limits) -> Option<OwnedQueue> {
+        let slot = self.by_id.remove(&id)?;
+        self.last_lookup = (QueueId(u64::MAX), 0);
+        let queue = self.queues.remove(slot as usize);
+        self.dirty.retain(|dirty| *dirty != slot);
+        self.reading.forget(slot);
+        let places: Vec<LogIndex> =
+            queue.fifo.live_below(LogIndex(u64::MAX)).map(|(_, place)| place).collect();
+        self.batches.left(&places, limits.spare_buffers_max);
+        Some(queue)
+    }
+
+    #[inline]
+    pub(crate) fn slot(&mut self, id: QueueId) -> Option<u32> {
+        if self.last_lookup.0 == id {
+            return Some(self.last_lookup.1);
+        }
+        let slot = *self.by_id.get(&id)?;
+        self.last_lookup = (id, slot);
+        Some(slot)
+    }
+
+    pub(crate) fn queue_mut(&mut self, id: QueueId) -> Option<(u32, &mut OwnedQueue)> {
+        let slot = self.slot(id)?;
+        Some((slot, &mut self.queues[slot as usize]))
+    }
+
+    /// It is written to disk.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.rule != CommitRule::Immediate
+    }
+
+    /// Where the next record will be.
+    pub(crate) fn next(&self) -> LogIndex {
+        self.open.next()
+    }
+
+    /// All records before this are committed.
+    pub(crate) fn committed(&self) -> LogIndex {
+        self.committed
+    }
+
+    /// A queue can hand out more at once.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    // ---- appending
+
+    /// Bytes appended and not yet committed.
+    pub(crate) fn bytes_in_flight(&self) -> usize {
+        self.open.len() + self.in_flight_bytes
+    }
+
+    #[inline]
+    fn touch(&mut self, now: Now) {
+        if self.open.len() == 0 {
+            self.open_since = now.mono_ns;
+        }
+    }
+
+    /// Appends a message for `queues` of this log. `waiter`: who waits for it to be committed.
+    #[inline]
+    pub(crate) fn append_message(
+        &mut self,
+        now: Now,
+        message: &NewEnqueue<'_>,
+        queues: &[QueueId],
+        waiter: Option<(PortId, u32, u64)>,
+        needs_flush: bool,
+    ) {
+        self.touch(now);
+        message.write(queues.iter().copied(), self.open.records());
+        self.open_positions = None;
+        self.open_has_messages = true;
+        self.open_needs_flush |= needs_flush;
+        if let Some((port, publisher, seq)) = waiter {
+            wait(&mut self.waiters, port, publisher, seq);
+        }
+    }
+
+    /// Appends whole records that another shard made.
+    pub(crate) fn append_records(&mut self, now: Now, records: &[u8], waiters: &[Waiter], needs_flush: bool) {
+        self.touch(now);
+        self.open.records().extend(records);
+        self.open_positions = None;
+        self.open_has_messages = true;
+        self.open_needs_flush |= needs_flush;
+        for waiter in waiters {
+            match self.waiters.last_mut() {
+                Some(last)
+                    if last.port == waiter.port
+                        && last.publisher == waiter.publisher
+                        && last.last + 1 == waiter.first =>
+                {
+                    last.last = waiter.last;
+                }
+                _ => self.waiters.push(*waiter),
+            }
+        }
+    }
+
+    /// Appends a change of the catalog.
+    pub(crate) fn append_catalog(&mut self, now: Now, change: &[u8]) {
+        self.touch(now);
+        record::write_catalog(change, self.open.records());
+        self.open_positions = None;
+        self.open_needs_flush = true;
+    }
+
+    pub(crate) fn append_positions(
+        &mut self,
+        now: Now,
+        kind: Kind,
+        queue: QueueId,
+        outcome: Outcome,
+        range: SeqRange,
+    ) {
+        self.touch(now);
+        if let Some(at) = self.open_positions
+            && at >= self.open_applied
+            && Positions::extend_last(&mut self.open.records().bytes_mut()[at..], kind, queue, outcome, range)
+        {
+            return;
+        }
+        self.open_positions = Some(self.open.len());
+        Positions::write(kind, queue, outcome, now.wall_ms, 0, &[range], self.open.records());
+    }
+
+    // ---- committing
+
+    /// Ends the turn: applies what nobody waits for, and seals the open batch if it is to be written. Sealed batches go
+    /// to `out`; the caller writes them in order and reports with [`Log::written`].
+    pub(crate) fn end_turn(&mut self, now: Now, limits: &Limits, post: &mut Post, out: &mut Vec<Sealed>) {
+        self.dispatch(now, limits, post);
+        if self.open.is_empty() {
+            return;
+        }
+        if self.rule == CommitRule::Immediate {
+            if self.open_has_messages {
+                let sealed = self.seal(now);
+                let waiters = self.take_waiters();
+                self.apply_sealed(now, &sealed, None, &waiters, limits, post);
+                self.put_waiters(waiters);
+            } else {
+                self.apply_open(now, limits, post);
+                let sealed = self.seal(now);
+                self.batches.give_back(sealed.memory, limits.spare_buffers_max);
+            }
+            return;
+        }
+        if !self.in_flight.is_empty() {
+            return;
+        }
+        if self.open_needs_flush {
+            let sealed = self.seal(now);
+            self.in_flight_bytes += sealed.memory.len();
+            let waiters = self.take_waiters();
+            out.push(sealed.clone());
+            self.in_flight.push_back(InFlight { sealed, waiters, is_written: None, is_agreed: false });
+        } else if self.open_has_messages {
+            let sealed = self.seal(now);
+            let waiters = self.take_waiters();
+            self.apply_sealed(now, &sealed, None, &waiters, limits, post);
+            self.put_waiters(waiters);
+            out.push(sealed);
+        } else {
+            self.apply_open(now, limits, post);
+            if self.is_lazy_due(now, limits) {
+                out.push(self.seal(now));
+            }
+        }
+    }
+
+    fn is_lazy_due(&self, now: Now, limits: &Limits) -> bool {
+        self.open.len() > limits.lazy_batch_bytes_max
+            || now.mono_ns >= self.open_since + limits.lazy_batch_ms_max * base::time::NS_PER_MS
+    }
+
+    /// When [`Log::end_turn`] has something to do though nothing more came; monotonic nanoseconds.
+    pub(crate) fn deadline(&self, limits: &Limits) -> Option<u64> {
+        let is_lazy = self.open.len() > 0 && self.in_flight.is_empty() && !self.open_needs_flush;
+        is_lazy.then(|| self.open_since + limits.lazy_batch_ms_max * base::time::NS_PER_MS)
+    }
+
+    fn seal(&mut self, now: Now) -> Sealed {
+        let fresh = Batch::new(self.id, self.open.next(), self.batches.buffer());
+        let full = std::mem::replace(&mut self.open, fresh);
+        self.open_applied = 0;
+        self.open_positions = None;
+        self.open_has_messages = false;
+        self.open_needs_flush = false;
+        full.seal(now.wall_ms)
+    }
+
+    fn take_waiters(&mut self) -> Vec<Waiter> {
+        std::mem::replace(&mut self.waiters, self.spare_waiters.pop().unwrap_or_default())
+    }
+
+    fn put_waiters(&mut self, mut waiters: Vec<Waiter>) {
+        waiters.clear();
+        if self.spare_waiters.len() < 2 {
+            self.spare_waiters.push(waiters);
+        }
+    }
+
+    /// A batch that [`Log::end_turn`] gave out is on disk, at `place`.
+    pub(crate) fn written(
+        &mut self,
+        now: Now,
+        base: LogIndex,
+        place: Place,
+        limits: &Limits,
+        post: &mut Post,
+    ) {
+        let Some(at) = self.in_flight.iter().position(|batch| batch.sealed.base == base) else {
+            // It was applied before it was written.
+            self.batches.placed(base, place);
+            return;
+        };
+        self.in_flight[at].is_written = Some(place);
+        self.commit(now, limits, post);
+    }
+
+    /// Under [`CommitRule::Quorum`]: all records before `end` are agreed on.
+    pub(crate) fn agreed(&mut self, now: Now, end: LogIndex, limits: &Limits, post: &mut Post) {
+        for batch in &mut self.in_flight {
+            batch.is_agreed |= batch.sealed.next() <= end;
+        }
+        self.commit(now, limits, post);
+    }
+
+    /// Applies the batches at the front that are committed.
+    fn commit(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+        while let Some(first) = self.in_flight.front()
+            && let Some(place) = first.is_written
+            && (self.rule != CommitRule::Quorum || first.is_agreed)
+        {
+            let InFlight { sealed, waiters, .. } = self.in_flight.pop_front().expect("there is a first");
+            self.in_flight_bytes -= sealed.memory.len();
+            self.committed = sealed.next();
+            self.apply_sealed(now, &sealed, Some(place), &waiters, limits, post);
+            self.put_waiters(waiters);
+        }
+    }
+
+    // ---- applying
+
+    fn apply_sealed(
+        &mut self,
+        now: Now,
+        sealed: &Sealed,
+        place: Option<Place>,
+        waiters: &[Waiter],
+        limits: &Limits,
+        post: &mut Post,
+    ) {
+        self.batches.push(sealed.base, sealed.len as u32, Some(sealed.memory.clone()), place);
+        let live = self.apply_records(sealed.base, sealed.records());
+        self.batches.came(sealed.base, live, limits.spare_buffers_max);
+        self.let_go(limits);
+        waiters.iter().for_each(|waiter| post.confirm(waiter));
+        self.dispatch(now, limits, post);
+        self.batches.evict_newest(limits.resident_bytes_max);
+    }
+
+    /// Applies records of the open batch, none of which is a message.
+    fn apply_open(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+        let instead = Batch::new(self.id, self.open.next(), Buffer::default());
+        let open = std::mem::replace(&mut self.open, instead);
+        let at = LogIndex(open.base().0 + self.open_applied as u64);
+        self.apply_records(at, &open.bytes()[self.open_applied..]);
+        self.open_applied = open.len();
+        self.open = open;
+        self.let_go(limits);
+        self.dispatch(now, limits, post);
+    }
+
+    /// Applies records to their queues and counts the messages that became live, once per queue. Records of queues
+    /// that are gone are passed over.
+    pub(crate) fn apply_records(&mut self, base: LogIndex, records: &[u8]) -> u32 {
+        let mut at = base;
+        let mut live = 0;
+        let mut rest = records;
+        while let Some((kind, record, after)) = record::split(rest) {
+            match kind {
+                Kind::Enqueue => live += self.apply_enqueue(at, record),
+                Kind::Settle | Kind::Return | Kind::Purge => self.apply_positions(kind, record),
+                Kind::Catalog => {}
+            }
+            at.0 += (rest.len() - after.len()) as u64;
+            rest = after;
+        }
+        assert!(rest.is_empty(), "a committed batch holds whole records");
+        live
+    }
+
+    #[inline]
+    fn apply_enqueue(&mut self, at: LogIndex, record: &[u8]) -> u32 {
+        let message = Enqueue::read(record).expect("a committed batch holds whole records");
+        let mut live = 0;
+        for id in message.queues() {
+            let Some(slot) = self.slot(id) else { continue };
+            let queue = &mut self.queues[slot as usize];
+            let is_transient = !message.is_durable() && !queue.definition.is_quorum();
+            queue.fifo.enqueue(at, is_transient);
+            live += 1;
+            self.mark_dirty(slot);
+        }
+        live
+    }
+
+    fn apply_positions(&mut self, kind: Kind, record: &[u8]) {
+        let positions = Positions::read(record).expect("a committed batch holds whole records");
+        let Some(slot) = self.slot(positions.queue) else { return };
+        let fifo = &mut self.queues[slot as usize].fifo;
+        for range in positions.ranges() {
+            match kind {
+                Kind::Settle => fifo.settled(range, &mut self.effects),
+                Kind::Return => fifo.returned(range, positions.outcome, &mut self.effects),
+                _ => fifo.purged(range, &mut self.effects),
+            }
+        }
+        self.mark_dirty(slot);
+    }
+
+    /// Frees what left the queues since the last time.
+    pub(crate) fn let_go(&mut self, limits: &Limits) {
+        if !self.effects.left.is_empty() {
+            self.batches.left(&self.effects.left, limits.spare_buffers_max);
+            self.effects.left.clear();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn mark_dirty(&mut self, slot: u32) {
+        let queue = &mut self.queues[slot as usize];
+        if !queue.is_dirty {
+            queue.is_dirty = true;
+            self.dirty.push_back(slot);
+        }
+    }
+}

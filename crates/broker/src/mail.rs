@@ -1,0 +1,96 @@
+//! What shards send each other: whole turns' worth at once, in order, never a message alone.
+
+use crate::catalog::{Actor, Change, Op};
+use crate::event::Events;
+use crate::request::{QueueCommand, Reply};
+use base::Buffer;
+use base::id::{LogId, PortId, QueueId};
+use std::sync::Arc;
+
+/// Who waits for records of a batch to be committed: publishes `first..=last` of one publisher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiter {
+    /// The publisher's connection.
+    pub port: PortId,
+    /// The publisher's handle.
+    pub publisher: u32,
+    /// The first publish.
+    pub first: u64,
+    /// The last publish.
+    pub last: u64,
+}
+
+/// Adds a waiting publish to those of a batch, to the one before it when it follows on.
+#[inline]
+pub(crate) fn wait(waiters: &mut Vec<Waiter>, port: PortId, publisher: u32, seq: u64) {
+    if let Some(last) = waiters.last_mut()
+        && last.last + 1 == seq
+        && last.publisher == publisher
+        && last.port == port
+    {
+        last.last = seq;
+        return;
+    }
+    waiters.push(Waiter { port, publisher, first: seq, last: seq });
+}
+
+/// Whom to answer when a wish is granted.
+#[derive(Clone, Debug)]
+pub struct Answering {
+    /// The connection.
+    pub port: PortId,
+    /// The token it gave.
+    pub token: u32,
+    /// The reply, where the planner cannot know it.
+    pub instead: Option<Reply>,
+}
+
+/// One piece of mail.
+#[derive(Debug)]
+pub enum Mail {
+    /// Records for a log of the addressee's, and who waits for them.
+    Append {
+        /// The log.
+        log: LogId,
+        /// Whole records.
+        records: Buffer,
+        /// Who waits.
+        waiters: Vec<Waiter>,
+        /// Somebody waits for the disk.
+        needs_flush: bool,
+    },
+    /// A connection's command for a queue of the addressee's.
+    Queue {
+        /// The log the queue is placed on.
+        log: LogId,
+        /// The queue.
+        queue: QueueId,
+        /// The connection.
+        port: PortId,
+        /// The command.
+        command: QueueCommand,
+    },
+    /// A connection's wish to change the catalog, for the shard that plans.
+    Plan {
+        /// On whose behalf.
+        actor: Actor,
+        /// Whom to answer.
+        answer: Option<Answering>,
+        /// The wish.
+        op: Box<Op>,
+    },
+    /// Changes of the catalog, in order.
+    Changes {
+        /// Counts the messages of this kind.
+        number: u64,
+        /// The changes.
+        changes: Arc<[Change]>,
+    },
+    /// The changes of this number were applied by the sender.
+    ChangesSeen {
+        /// The number.
+        number: u64,
+    },
+    /// Events for connections of the addressee's.
+    Events(Box<Events>),
+}

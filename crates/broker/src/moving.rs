@@ -1,0 +1,220 @@
+//! Moving live remains out of journal files that were left, so that the files can be used again.
+//!
+//! The shard lists what still lives ([`Shard::begin_move`]); whoever has a disk copies it to segments
+//! ([`MoveJob::carry_out`], on another thread); the shard then points its queues there ([`Shard::finish_move`]). What
+//! leaves meanwhile is simply not pointed at. Only then, and when snapshots cover the files, may they be released.
+
+use crate::batches::Batches;
+use crate::log::Log;
+use crate::shard::Shard;
+use base::Memory;
+use base::id::{LogId, LogIndex, QueueId, QueueSeq};
+use journal::{BlockPlace, Disk, DiskError, Place, SegmentWriter};
+use message::record;
+use queue::Run;
+use rustc_hash::FxHashMap;
+
+/// A queue with more than this to move gets a segment of its own; the others of a log share one. Bytes.
+pub const OWN_SEGMENT_BYTES_MIN: u64 = 1 << 20;
+
+/// Bytes of batches kept in memory while they are copied.
+const CACHE_BYTES_MAX: usize = 8 << 20;
+
+/// What is to be moved of one log.
+#[derive(Debug)]
+pub struct MoveJob {
+    /// The log.
+    pub log: LogId,
+    /// Everything live before this is moved.
+    pub bound: LogIndex,
+    queues: Vec<(QueueId, Vec<(QueueSeq, LogIndex)>)>,
+    batches: Vec<(LogIndex, Place)>,
+}
+
+/// What was moved of one log.
+#[derive(Debug)]
+pub struct Moved {
+    /// The log.
+    pub log: LogId,
+    /// As in the job.
+    pub bound: LogIndex,
+    /// Where each queue's messages are now.
+    queues: Vec<(QueueId, Vec<Run>)>,
+    /// Batches whose bytes are not what was written: what was in them is lost.
+    pub damaged: Vec<LogIndex>,
+}
+
+/// Reads records of batches, a few of which it keeps.
+struct Source<'a> {
+    disk: &'a dyn Disk,
+    batches: &'a [(LogIndex, Place)],
+    kept: Vec<(usize, Memory)>,
+    damaged: Vec<LogIndex>,
+}
+
+impl Source<'_> {
+    fn batch(&mut self, index: LogIndex) -> Result<Option<(LogIndex, &Memory)>, DiskError> {
+        let after = self.batches.partition_point(|(base, _)| *base <= index);
+        let Some(at) = after.checked_sub(1) else { return Ok(None) };
+        let (base, place) = self.batches[at];
+        if self.damaged.last() == Some(&base) {
+            return Ok(None);
+        }
+        let have = match self.kept.iter().position(|(kept, _)| *kept == at) {
+            Some(have) => have,
+            None => {
+                let Some(memory) = place.read(self.disk)? else {
+                    self.damaged.push(base);
+                    return Ok(None);
+                };
+                while self.kept.iter().map(|(_, memory)| memory.capacity()).sum::<usize>() > CACHE_BYTES_MAX {
+                    self.kept.remove(0);
+                }
+                self.kept.push((at, memory));
+                self.kept.len() - 1
+            }
+        };
+        Ok(Some((base, &self.kept[have].1)))
+    }
+}
+
+impl MoveJob {
+    /// Copies what is to be moved to new segments, whose numbers `next_segment` gives, and makes them durable.
+    pub fn carry_out(
+        &self,
+        disk: &dyn Disk,
+        mut next_segment: impl FnMut() -> u64,
+    ) -> Result<Moved, DiskError> {
+        let mut source = Source { disk, batches: &self.batches, kept: Vec::new(), damaged: Vec::new() };
+        let mut runs: FxHashMap<QueueId, Vec<Run>> = FxHashMap::default();
+        let mut shared: Option<SegmentWriter> = None;
+        for (queue, messages) in &self.queues {
+            let mut own: Option<SegmentWriter> = None;
+            let is_large = self.bytes_of(messages) > OWN_SEGMENT_BYTES_MIN;
+            let writer = if is_large { &mut own } else { &mut shared };
+            for (seq, index) in messages {
+                let Some((base, memory)) = source.batch(*index)? else { continue };
+                let bytes = memory.get((index.0 - base.0) as usize..).unwrap_or_default();
+                let Some((_, record, _)) = record::split(bytes) else { continue };
+                if writer.is_none() {
+                    *writer = Some(SegmentWriter::begin(disk, next_segment())?);
+                }
+                if let Some(writer) = writer {
+                    writer.push(disk, queue.0, seq.0, record)?;
+                }
+            }
+            if let Some(own) = own {
+                finish(own, disk, &mut runs)?;
+            }
+        }
+        if let Some(shared) = shared {
+            finish(shared, disk, &mut runs)?;
+        }
+        let queues = self.queues.iter().map(|(id, _)| (*id, runs.remove(id).unwrap_or_default())).collect();
+        Ok(Moved { log: self.log, bound: self.bound, queues, damaged: source.damaged })
+    }
+
+    /// Roughly the bytes of these messages: they lie between the first and the last of them, among others.
+    fn bytes_of(&self, messages: &[(QueueSeq, LogIndex)]) -> u64 {
+        let share = messages.len() as u64;
+        let all: u64 = self.queues.iter().map(|(_, messages)| messages.len() as u64).sum();
+        let span: u64 = self.batches.iter().map(|(_, place)| place.len).sum();
+        span * share / all.max(1)
+    }
+
+    /// Nothing is to be moved.
+    pub fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+}
+
+fn finish(
+    writer: SegmentWriter,
+    disk: &dyn Disk,
+    runs: &mut FxHashMap<QueueId, Vec<Run>>,
+) -> Result<(), DiskError> {
+    let done = writer.finish(disk)?;
+    for BlockPlace { key, first, last, count, offset, len } in done.blocks {
+        runs.entry(QueueId(key)).or_default().push(Run {
+            first: QueueSeq(first),
+            last: QueueSeq(last),
+            count,
+            segment: done.id,
+            offset,
+            len: len as u32,
+        });
+    }
+    Ok(())
+}
+
+impl Log {
+    fn begin_move(&self, bound: LogIndex) -> MoveJob {
+        let mut queues = Vec::new();
+        for (_, queue) in &self.queues {
+            let live: Vec<_> = queue.fifo.live_below(bound).collect();
+            if !live.is_empty() {
+                queues.push((queue.definition.id, live));
+            }
+        }
+        MoveJob { log: self.id, bound, queues, batches: self.batches.places_below(bound) }
+    }
+
+    /// Points the queues to where their messages are now; segments that hold nothing live are told by `dead`.
+    fn finish_move(&mut self, moved: &Moved, dead: &mut Vec<u64>) {
+        for (id, runs) in &moved.queues {
+            for run in runs {
+                *self.segments.entry(run.segment).or_insert(0) += 1;
+            }
+            match self.queue_mut(*id) {
+                Some((slot, _)) => self.queues[slot as usize].fifo.move_out(runs, &mut self.effects),
+                None => self.effects.runs_left.extend(runs),
+            }
+        }
+        self.forget_batches_below(moved.bound);
+        self.let_segments_go(dead);
+    }
+
+    /// Counts down the segments whose blocks nothing is left of.
+    pub(crate) fn let_segments_go(&mut self, dead: &mut Vec<u64>) {
+        for run in self.effects.runs_left.drain(..) {
+            if let Some(blocks) = self.segments.get_mut(&run.segment) {
+                *blocks -= 1;
+                if *blocks == 0 {
+                    self.segments.remove(&run.segment);
+                    dead.push(run.segment);
+                }
+            }
+        }
+    }
+
+    fn forget_batches_below(&mut self, bound: LogIndex) {
+        let batches: &mut Batches = &mut self.batches;
+        batches.forget_below(bound);
+    }
+}
+
+impl Shard {
+    /// Lists what still lives of `log` before `bound`, the end of what the journal files left behind hold of it.
+    pub fn begin_move(&self, log: LogId, bound: LogIndex) -> Option<MoveJob> {
+        self.log(log).map(|log| log.begin_move(bound))
+    }
+
+    /// What [`Shard::begin_move`] listed was copied.
+    pub fn finish_move(&mut self, moved: &Moved) {
+        let mut dead = std::mem::take(&mut self.dead_segments);
+        if let Some(log) = self.log_mut(moved.log) {
+            log.finish_move(moved, &mut dead);
+        }
+        self.dead_segments = dead;
+    }
+
+    /// Takes the segments nothing live is left in: they may be deleted once a snapshot of their log was written since.
+    pub fn take_dead_segments(&mut self) -> Vec<u64> {
+        for at in 0..self.logs.len() {
+            let mut dead = std::mem::take(&mut self.dead_segments);
+            self.logs[at].let_segments_go(&mut dead);
+            self.dead_segments = dead;
+        }
+        std::mem::take(&mut self.dead_segments)
+    }
+}

@@ -1,0 +1,173 @@
+//! A queue at its owner: the machine, and which connections its consumers belong to.
+//!
+//! Costs little while idle: what only queues with consumers need is boxed and goes with the last of them.
+
+use crate::catalog::QueueDefinition;
+use base::id::{PortId, QueueSeq};
+use queue::{ConsumerId, Fifo};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A consumer's connection and the handle it chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Member {
+    pub(crate) port: PortId,
+    pub(crate) handle: u32,
+}
+
+/// The consumers of one queue.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
+    slots: slab::Slab<Member>,
+    by_member: FxHashMap<Member, u32>,
+}
+
+impl Members {
+    pub(crate) fn find(&self, member: Member) -> Option<ConsumerId> {
+        // One consumer is the common case and needs no hash.
+        if self.slots.len() == 1
+            && let Some((slot, only)) = self.slots.iter().next()
+        {
+            return (*only == member).then_some(ConsumerId(slot as u32));
+        }
+        self.by_member.get(&member).map(|slot| ConsumerId(*slot))
+    }
+
+    /// Adds a member; it must not be one yet.
+    pub(crate) fn add(&mut self, member: Member) -> ConsumerId {
+        let slot = self.slots.insert(member) as u32;
+        let was = self.by_member.insert(member, slot);
+        assert!(was.is_none(), "a handle names one consumer");
+        ConsumerId(slot)
+    }
+
+    pub(crate) fn remove(&mut self, id: ConsumerId) {
+        let member = self.slots.remove(id.0 as usize);
+        self.by_member.remove(&member);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: ConsumerId) -> Option<Member> {
+        self.slots.get(id.0 as usize).copied()
+    }
+
+    pub(crate) fn of_port(&self, port: PortId) -> Vec<ConsumerId> {
+        let theirs = self.slots.iter().filter(|(_, member)| member.port == port);
+        theirs.map(|(slot, _)| ConsumerId(slot as u32)).collect()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Member> {
+        self.slots.iter().map(|(_, member)| *member)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+}
+
+/// A delivery that was decided and waits for its bytes to be read from disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) consumer: ConsumerId,
+    pub(crate) seq: QueueSeq,
+    /// As in [`crate::event::Item`].
+    pub(crate) marks: u32,
+    /// The token of the get that took it.
+    pub(crate) token: Option<u32>,
+}
+
+/// A queue at its owner.
+#[derive(Debug)]
+pub(crate) struct OwnedQueue {
+    pub(crate) definition: Arc<QueueDefinition>,
+    pub(crate) fifo: Fifo,
+    members: Option<Box<Members>>,
+    /// Deliveries that wait for bytes, in order; while there are any, all further ones wait behind them.
+    waiting: Option<Box<VecDeque<Waiting>>>,
+    /// It is on the list of queues to dispatch.
+    pub(crate) is_dirty: bool,
+    /// It has had a consumer: the last one's leaving deletes an auto-delete queue.
+    pub(crate) had_consumer: bool,
+}
+
+impl OwnedQueue {
+    pub(crate) fn new(definition: Arc<QueueDefinition>, fifo: Fifo) -> OwnedQueue {
+        OwnedQueue { definition, fifo, members: None, waiting: None, is_dirty: false, had_consumer: false }
+    }
+
+    pub(crate) fn find(&self, member: Member) -> Option<ConsumerId> {
+        self.members.as_ref()?.find(member)
+    }
+
+    #[inline]
+    pub(crate) fn member(&self, id: ConsumerId) -> Option<Member> {
+        self.members.as_ref()?.get(id)
+    }
+
+    pub(crate) fn add_member(&mut self, member: Member) -> ConsumerId {
+        self.members.get_or_insert_default().add(member)
+    }
+
+    /// Forgets a consumer and its waiting deliveries.
+    pub(crate) fn remove_member(&mut self, id: ConsumerId) {
+        if let Some(members) = &mut self.members {
+            members.remove(id);
+            if members.is_empty() {
+                self.members = None;
+            }
+        }
+        self.forget_waiting(id);
+    }
+
+    pub(crate) fn members_of(&self, port: PortId) -> Vec<ConsumerId> {
+        self.members.as_ref().map_or_else(Vec::new, |members| members.of_port(port))
+    }
+
+    pub(crate) fn all_members(&self) -> Vec<Member> {
+        self.members.as_ref().map_or_else(Vec::new, |members| members.iter().collect())
+    }
+
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    pub(crate) fn wait(&mut self, waiting: Waiting) {
+        self.waiting.get_or_insert_default().push_back(waiting);
+    }
+
+    pub(crate) fn waiting_len(&self) -> usize {
+        self.waiting.as_ref().map_or(0, |waiting| waiting.len())
+    }
+
+    pub(crate) fn first_waiting(&self) -> Option<Waiting> {
+        self.waiting.as_ref()?.front().copied()
+    }
+
+    pub(crate) fn pop_waiting(&mut self) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.pop_front();
+            if waiting.is_empty() {
+                self.waiting = None;
+            }
+        }
+    }
+
+    /// Drops what waits for this consumer and says which positions that were.
+    pub(crate) fn forget_waiting(&mut self, id: ConsumerId) -> Vec<QueueSeq> {
+        let Some(waiting) = &mut self.waiting else { return Vec::new() };
+        let mut dropped = Vec::new();
+        waiting.retain(|delivery| {
+            let is_theirs = delivery.consumer == id;
+            if is_theirs {
+                dropped.push(delivery.seq);
+            }
+            !is_theirs
+        });
+        if waiting.is_empty() {
+            self.waiting = None;
+        }
+        dropped
+    }
+}

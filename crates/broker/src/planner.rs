@@ -1,0 +1,113 @@
+//! Changing the catalog: planned on one shard, logged, applied everywhere, then answered.
+//!
+//! The changes of a turn form a *wave*. A wave with durable changes waits for the catalog log's commit; then it is sent
+//! to every shard, and its answers go out when every shard has applied it. Waves finish in order. An answer that needs
+//! no change waits for the waves before it: it may rest on what they changed.
+
+use crate::catalog::{Change, Refusal};
+use crate::request::Reply;
+use base::id::{LogIndex, PortId};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Whom to answer, and with what.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) port: PortId,
+    pub(crate) token: u32,
+    pub(crate) reply: Result<Reply, Refusal>,
+}
+
+#[derive(Debug)]
+struct Wave {
+    number: u64,
+    changes: Arc<[Change]>,
+    /// The catalog log must be committed up to here first.
+    commit: Option<LogIndex>,
+    is_sent: bool,
+    /// Shards that have not applied it yet.
+    unseen: u16,
+    answers: Vec<Answer>,
+}
+
+/// The waves under way.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    others: u16,
+    next_number: u64,
+    changes: Vec<Change>,
+    answers: Vec<Answer>,
+    waves: VecDeque<Wave>,
+}
+
+impl Planner {
+    /// `others`: shards besides this one.
+    pub(crate) fn new(others: u16) -> Planner {
+        Planner { others, next_number: 1, changes: Vec::new(), answers: Vec::new(), waves: VecDeque::new() }
+    }
+
+    pub(crate) fn add_change(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+
+    pub(crate) fn add_answer(&mut self, answer: Answer) {
+        self.answers.push(answer);
+    }
+
+    /// Ends the turn. `commit`: where the catalog log must be committed to, if this turn logged anything.
+    pub(crate) fn close_wave(&mut self, commit: Option<LogIndex>) {
+        if self.changes.is_empty() {
+            match self.waves.back_mut() {
+                Some(last) => last.answers.append(&mut self.answers),
+                None if !self.answers.is_empty() => self.push_wave(None),
+                None => {}
+            }
+            return;
+        }
+        self.push_wave(commit);
+    }
+
+    fn push_wave(&mut self, commit: Option<LogIndex>) {
+        // A wave of answers alone only waits for those before it.
+        let is_empty = self.changes.is_empty();
+        self.waves.push_back(Wave {
+            number: self.next_number,
+            changes: std::mem::take(&mut self.changes).into(),
+            commit,
+            is_sent: is_empty,
+            unseen: if is_empty { 0 } else { self.others },
+            answers: std::mem::take(&mut self.answers),
+        });
+        self.next_number += 1;
+    }
+
+    /// The next wave to send, now that the catalog log is committed up to `committed`: its number and changes.
+    pub(crate) fn next_to_send(&mut self, committed: LogIndex) -> Option<(u64, Arc<[Change]>)> {
+        let wave = self.waves.iter_mut().find(|wave| !wave.is_sent)?;
+        if wave.commit.is_some_and(|commit| commit > committed) {
+            return None;
+        }
+        wave.is_sent = true;
+        Some((wave.number, wave.changes.clone()))
+    }
+
+    /// One more shard has applied all waves up to `number`.
+    pub(crate) fn seen(&mut self, number: u64) {
+        for wave in self.waves.iter_mut().filter(|wave| wave.is_sent && wave.number == number) {
+            wave.unseen -= 1;
+        }
+    }
+
+    /// The answers of waves that are finished.
+    pub(crate) fn finished(&mut self, mut answer: impl FnMut(Answer)) {
+        while self.waves.front().is_some_and(|wave| wave.is_sent && wave.unseen == 0) {
+            let wave = self.waves.pop_front().expect("there is a front");
+            wave.answers.into_iter().for_each(&mut answer);
+        }
+    }
+
+    /// Anything is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.waves.is_empty() || !self.changes.is_empty() || !self.answers.is_empty()
+    }
+}

@@ -1,0 +1,104 @@
+//! Where a shard puts what leaves it this turn: events for its own connections, mail for other shards.
+
+use crate::catalog::Refusal;
+use crate::event::{Event, Events, Item};
+use crate::mail::{Mail, Waiter};
+use crate::request::Reply;
+use base::Memory;
+use base::id::{PortId, ShardId};
+
+/// The outgoing tray.
+#[derive(Debug)]
+pub(crate) struct Post {
+    me: ShardId,
+    /// Events for the connections of each shard; this shard's own are handed out, the others' become mail.
+    events: Vec<Events>,
+    mail: Vec<Vec<Mail>>,
+}
+
+impl Post {
+    pub(crate) fn new(me: ShardId, shards: u16) -> Post {
+        Post {
+            me,
+            events: (0..shards).map(|_| Events::default()).collect(),
+            mail: (0..shards).map(|_| Vec::new()).collect(),
+        }
+    }
+
+    pub(crate) fn me(&self) -> ShardId {
+        self.me
+    }
+
+    #[inline]
+    pub(crate) fn deliver(&mut self, port: PortId, consumer: u32, memory: &Memory, item: Item) {
+        self.events[port.shard.0 as usize].deliver(port, consumer, memory, item);
+    }
+
+    pub(crate) fn got(
+        &mut self,
+        port: PortId,
+        token: u32,
+        consumer: u32,
+        memory: &Memory,
+        item: Item,
+        ready: u64,
+    ) {
+        let events = &mut self.events[port.shard.0 as usize];
+        let memory = events.memory(memory);
+        let at = events.items.len() as u32;
+        events.items.push(item);
+        events.list.push((port, Event::Got { token, consumer, memory, item: at, ready }));
+    }
+
+    #[inline]
+    pub(crate) fn confirm(&mut self, waiter: &Waiter) {
+        let events = &mut self.events[waiter.port.shard.0 as usize];
+        events.confirm(waiter.port, waiter.publisher, waiter.first, waiter.last);
+    }
+
+    pub(crate) fn event(&mut self, port: PortId, event: Event) {
+        self.events[port.shard.0 as usize].list.push((port, event));
+    }
+
+    pub(crate) fn reply(&mut self, port: PortId, token: u32, reply: Result<Reply, Refusal>) {
+        self.event(port, Event::Reply { token, reply });
+    }
+
+    /// Puts mail for another shard; what is for this one is the caller's to do at once.
+    pub(crate) fn send(&mut self, to: ShardId, mail: Mail) {
+        debug_assert!(to != self.me, "a shard does not write to itself");
+        self.mail[to.0 as usize].push(mail);
+    }
+
+    /// The last mail put for `to`, to be added to.
+    pub(crate) fn last_for(&mut self, to: ShardId) -> Option<&mut Mail> {
+        self.mail[to.0 as usize].last_mut()
+    }
+
+    /// Every shard but this one.
+    pub(crate) fn others(&self) -> impl Iterator<Item = ShardId> + use<> {
+        let me = self.me;
+        (0..self.mail.len() as u16).map(ShardId).filter(move |shard| *shard != me)
+    }
+
+    /// Swaps this turn's own events out for an empty collection.
+    pub(crate) fn take_events(&mut self, empty: &mut Events) {
+        empty.clear();
+        std::mem::swap(empty, &mut self.events[self.me.0 as usize]);
+    }
+
+    /// Whether there are events for this shard's connections.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events[self.me.0 as usize].is_empty()
+    }
+
+    /// Moves what is for shard `to` into `into`.
+    pub(crate) fn take_mail(&mut self, to: ShardId, into: &mut Vec<Mail>) {
+        let mail = &mut self.mail[to.0 as usize];
+        let events = &mut self.events[to.0 as usize];
+        into.append(mail);
+        if !events.is_empty() {
+            into.push(Mail::Events(Box::new(std::mem::take(events))));
+        }
+    }
+}

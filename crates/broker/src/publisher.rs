@@ -1,0 +1,319 @@
+//! Where messages come in: one [`Publisher`] per channel or session, which remembers what it may do and where its
+//! messages go.
+//!
+//! A route is worked out once per exchange and key and kept until the catalog changes, permissions included, so that a
+//! publish costs one comparison of names.
+
+use crate::access::AccessCache;
+use crate::catalog::{Catalog, Refusal};
+use crate::limits::Limits;
+use crate::mail::{Mail, wait};
+use crate::request::Placement;
+use crate::shard::Shard;
+use base::id::{LogId, PortId, QueueId};
+use base::{Buffer, Now};
+use message::record::{Format, NewEnqueue, flag};
+use routing::{Headers, Matches};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::Hasher;
+
+/// A message to be published.
+#[derive(Clone, Copy)]
+pub struct Publish<'a> {
+    /// The exchange; empty: the default one.
+    pub exchange: &'a [u8],
+    /// The routing key.
+    pub routing_key: &'a [u8],
+    /// The fields a headers exchange looks at.
+    pub headers: &'a dyn Headers,
+    /// Whose encoding head and body are in.
+    pub format: Format,
+    /// It survives a restart.
+    pub durable: bool,
+    /// As the publisher gave it.
+    pub priority: Option<u8>,
+    /// Milliseconds to live.
+    pub ttl_ms: Option<u64>,
+    /// The pieces of the head.
+    pub head: &'a [&'a [u8]],
+    /// The pieces of the body.
+    pub body: &'a [&'a [u8]],
+    /// The publisher wants to know when it is safe.
+    pub confirm: bool,
+}
+
+/// What became of a publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Published {
+    /// It was routed; an [`crate::Event::Confirmed`] with this number follows when it is safe.
+    Waiting,
+    /// It was routed, and nothing is to be waited for.
+    Done,
+    /// It was routed nowhere.
+    Unroutable,
+}
+
+/// The queues of one log a route leads to.
+#[derive(Debug)]
+struct Target {
+    log: LogId,
+    queues: Box<[QueueId]>,
+    /// The log is in memory alone.
+    is_memory: bool,
+    /// One of the queues treats every message as durable.
+    has_quorum: bool,
+}
+
+#[derive(Debug, Default)]
+struct Route {
+    exchange: Box<[u8]>,
+    key: Box<[u8]>,
+    targets: Box<[Target]>,
+}
+
+impl Route {
+    #[inline]
+    fn is_for(&self, exchange: &[u8], key: &[u8]) -> bool {
+        *self.key == *key && *self.exchange == *exchange
+    }
+}
+
+/// One source of messages of a connection.
+#[derive(Debug)]
+pub struct Publisher {
+    port: PortId,
+    handle: u32,
+    access: AccessCache,
+    next_seq: u64,
+    /// The catalog version the routes are of.
+    version: u64,
+    routes: Vec<Route>,
+    last: usize,
+    by_hash: FxHashMap<u64, u32>,
+    /// Publishes that wait for more than one log, and for how many more.
+    split: FxHashMap<u64, u32>,
+}
+
+impl Publisher {
+    /// A publisher of `port`; `handle` is the connection's name for it.
+    pub fn new(port: PortId, handle: u32, access: AccessCache) -> Publisher {
+        Publisher {
+            port,
+            handle,
+            access,
+            next_seq: 1,
+            version: 0,
+            routes: Vec::new(),
+            last: 0,
+            by_hash: FxHashMap::default(),
+            split: FxHashMap::default(),
+        }
+    }
+
+    /// The number the next publish gets; the first is 1.
+    pub fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// Uses up a number without publishing.
+    pub fn skip(&mut self) -> u64 {
+        self.next_seq += 1;
+        self.next_seq - 1
+    }
+
+    /// Takes in an [`crate::Event::Confirmed`] and calls `safe` with the ranges that are confirmed now: on all logs.
+    #[inline]
+    pub fn confirmed(&mut self, first: u64, last: u64, mut safe: impl FnMut(u64, u64)) {
+        if self.split.is_empty() {
+            return safe(first, last);
+        }
+        let mut from = first;
+        for seq in first..=last {
+            let Some(left) = self.split.get_mut(&seq) else { continue };
+            if seq > from {
+                safe(from, seq - 1);
+            }
+            *left -= 1;
+            from = seq;
+            if *left > 0 {
+                from = seq + 1;
+            } else {
+                self.split.remove(&seq);
+            }
+        }
+        if from <= last {
+            safe(from, last);
+        }
+    }
+
+    /// Where `exchange` and `key` lead: an index of `routes`.
+    #[inline]
+    fn route(&mut self, view: &View<'_>, publish: &Publish<'_>) -> Result<usize, Refusal> {
+        let version = view.catalog.version();
+        if self.version != version {
+            self.forget();
+            self.version = version;
+        }
+        let (exchange, key) = (publish.exchange, publish.routing_key);
+        if self.routes.get(self.last).is_some_and(|route| route.is_for(exchange, key)) {
+            return Ok(self.last);
+        }
+        self.look_up(view, publish)
+    }
+
+    fn forget(&mut self) {
+        self.routes.clear();
+        self.by_hash.clear();
+        self.last = 0;
+    }
+
+    fn look_up(&mut self, view: &View<'_>, publish: &Publish<'_>) -> Result<usize, Refusal> {
+        let (exchange, key) = (publish.exchange, publish.routing_key);
+        let mut hasher = FxHasher::default();
+        hasher.write(exchange);
+        hasher.write_u8(0xFF);
+        hasher.write(key);
+        let hash = hasher.finish();
+        if let Some(at) = self.by_hash.get(&hash).map(|at| *at as usize)
+            && self.routes[at].is_for(exchange, key)
+        {
+            self.last = at;
+            return Ok(at);
+        }
+        self.access.check_publish(view.catalog, exchange, key)?;
+        let mut matches = Matches::default();
+        let uses_headers =
+            view.catalog.route(self.access.vhost(), exchange, key, publish.headers, &mut matches)?;
+        if self.routes.len() >= view.limits.routes_max {
+            self.forget();
+        }
+        let targets = view.targets(&matches);
+        let at = self.routes.len();
+        let route = if uses_headers {
+            // What the headers decided does not hold for the next message: remembered under no name.
+            Route { targets, ..Route::default() }
+        } else {
+            self.by_hash.insert(hash, at as u32);
+            self.last = at;
+            Route { exchange: exchange.into(), key: key.into(), targets }
+        };
+        self.routes.push(route);
+        Ok(at)
+    }
+}
+
+/// What routing looks at.
+struct View<'a> {
+    catalog: &'a Catalog,
+    limits: &'a Limits,
+    placement: Placement,
+}
+
+impl View<'_> {
+    /// Groups the queues found by their log.
+    fn targets(&self, matches: &Matches) -> Box<[Target]> {
+        let mut found: Vec<_> = matches.queues().filter_map(|id| self.catalog.queue(id)).collect();
+        found.sort_by_key(|queue| queue.log);
+        let groups = found.chunk_by(|a, b| a.log == b.log);
+        let target = |group: &[&std::sync::Arc<crate::catalog::QueueDefinition>]| Target {
+            log: group[0].log,
+            queues: group.iter().map(|queue| queue.id).collect(),
+            is_memory: group[0].log.0 >= self.placement.logs,
+            has_quorum: group.iter().any(|queue| queue.is_quorum()),
+        };
+        groups.map(target).collect()
+    }
+}
+
+impl Shard {
+    /// Publishes a message. Uses up one number of the publisher's, also when it goes nowhere or is refused.
+    #[inline]
+    pub fn publish(
+        &mut self,
+        now: Now,
+        publisher: &mut Publisher,
+        publish: &Publish<'_>,
+    ) -> Result<Published, Refusal> {
+        let seq = publisher.skip();
+        let view = View {
+            catalog: &self.catalog,
+            limits: &self.settings.limits,
+            placement: self.settings.placement,
+        };
+        let at = publisher.route(&view, publish)?;
+        let route = &publisher.routes[at];
+        if route.targets.is_empty() {
+            if route.key.is_empty() && route.exchange.is_empty() {
+                publisher.routes.pop();
+            }
+            return Ok(Published::Unroutable);
+        }
+        let message = NewEnqueue {
+            flags: if publish.durable { flag::DURABLE } else { 0 }
+                | if publish.priority.is_some() { flag::PRIORITY } else { 0 },
+            format: publish.format,
+            priority: publish.priority.unwrap_or(0),
+            received_at_ms: now.wall_ms,
+            expires_at_ms: publish.ttl_ms.map_or(0, |ttl| now.wall_ms.saturating_add(ttl).max(1)),
+            due_at_ms: 0,
+            ordering_key: 0,
+            exchange: publish.exchange,
+            routing_key: publish.routing_key,
+            head: publish.head,
+            body: publish.body,
+        };
+        if message
+            .record_len(route.targets.iter().map(|target| target.queues.len()).max().unwrap_or(0))
+            .is_none()
+        {
+            return Err(Refusal::message_too_large());
+        }
+        let mut waits = 0;
+        for target in &route.targets {
+            let needs_flush = !target.is_memory && (publish.durable || target.has_quorum);
+            let is_waited_for = publish.confirm && needs_flush;
+            waits += u32::from(is_waited_for);
+            let waiter = is_waited_for.then_some((publisher.port, publisher.handle, seq));
+            match self.log_slots.get(&target.log) {
+                Some(slot) => {
+                    let log = &mut self.logs[*slot as usize];
+                    log.append_message(now, &message, &target.queues, waiter, needs_flush);
+                }
+                None => self.append_remote(&message, target, waiter, needs_flush),
+            }
+        }
+        let is_nameless = route.key.is_empty() && route.exchange.is_empty();
+        if is_nameless {
+            publisher.routes.pop();
+        }
+        match waits {
+            0 => Ok(Published::Done),
+            1 => Ok(Published::Waiting),
+            _ => {
+                publisher.split.insert(seq, waits);
+                Ok(Published::Waiting)
+            }
+        }
+    }
+
+    fn append_remote(
+        &mut self,
+        message: &NewEnqueue<'_>,
+        target: &Target,
+        waiter: Option<(PortId, u32, u64)>,
+        needs_flush: bool,
+    ) {
+        let owner = self.settings.placement.owner(target.log);
+        if !matches!(self.post.last_for(owner), Some(Mail::Append { log, .. }) if *log == target.log) {
+            let (records, waiters) = (Buffer::default(), Vec::new());
+            self.post.send(owner, Mail::Append { log: target.log, records, waiters, needs_flush: false });
+        }
+        if let Some(Mail::Append { records, waiters, needs_flush: flush, .. }) = self.post.last_for(owner) {
+            message.write(target.queues.iter().copied(), records);
+            *flush |= needs_flush;
+            if let Some((port, publisher, seq)) = waiter {
+                wait(waiters, port, publisher, seq);
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! From disk to a running shard and back: snapshots of logs, and the replay of what the journal holds behind them.
+//!
+//! Order: [`Shard::restore`] for each snapshot, [`Shard::replay`] for each batch of the journal in the order it was
+//! written (the catalog's batches go to every shard), then [`Shard::finish_recovery`] once.
+//! A queue's snapshot may be newer than the catalog's: it is kept until the replay of the catalog names the queue, and
+//! dropped at the end if it never does.
+
+use crate::batches::Batches;
+use crate::catalog::{Catalog, Change};
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::post::Post;
+use crate::shard::{CATALOG_LOG, Shard};
+use base::cursor::Reader;
+use base::id::{LogId, LogIndex, QueueId, QueueSeq};
+use base::{Now, Short};
+use journal::Place;
+use message::record::{self, Kind};
+use queue::{Fifo, Recovery};
+
+/// The section of a snapshot that holds the queues of a log, or the catalog.
+pub const SECTION: u32 = 1;
+
+/// Why a snapshot or a batch cannot be taken in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecoveryError {
+    /// The snapshot of this log is not what any version of ours wrote.
+    Snapshot(LogId),
+    /// A batch of this log holds something that is no record.
+    Record(LogId),
+}
+
+impl From<Short> for RecoveryError {
+    fn from(_: Short) -> RecoveryError {
+        RecoveryError::Snapshot(CATALOG_LOG)
+    }
+}
+
+/// The state of a log to be written as a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogSnapshot {
+    /// The log.
+    pub log: LogId,
+    /// Everything before this is in it.
+    pub covered: LogIndex,
+    /// What goes into section [`SECTION`].
+    pub bytes: Vec<u8>,
+}
+
+impl Log {
+    /// The recorded state of all queues.
+    ///
+    /// ```text
+    ///   0         4           12       20           28
+    ///   | is clean | queues    | id     | cursor     | length (4) | queue's snapshot | next queue ...
+    /// ```
+    fn write_snapshot(&self, is_clean: bool) -> LogSnapshot {
+        let mut bytes = Vec::new();
+        bytes.extend(u32::from(is_clean).to_le_bytes());
+        bytes.extend((self.queues.len() as u64).to_le_bytes());
+        for (_, queue) in &self.queues {
+            bytes.extend(queue.definition.id.0.to_le_bytes());
+            bytes.extend(queue.fifo.cursor().0.to_le_bytes());
+            let at = bytes.len();
+            bytes.extend([0; 4]);
+            queue.fifo.write_snapshot(&mut bytes);
+            let len = (bytes.len() - at - 4) as u32;
+            bytes[at..at + 4].copy_from_slice(&len.to_le_bytes());
+        }
+        LogSnapshot { log: self.id, covered: self.applied(), bytes }
+    }
+
+    fn restore(&mut self, covered: LogIndex, bytes: &[u8]) -> Result<(), RecoveryError> {
+        let bad = |_| RecoveryError::Snapshot(self.id);
+        let mut reader = Reader::new(bytes);
+        let is_clean = reader.u32_le().map_err(bad)? == 1;
+        let queues = reader.u64_le().map_err(bad)?;
+        let mut restored = Vec::new();
+        for _ in 0..queues {
+            let id = QueueId(reader.u64_le().map_err(bad)?);
+            let cursor = QueueSeq(reader.u64_le().map_err(bad)?);
+            let len = reader.u32_le().map_err(bad)? as usize;
+            let fifo = Fifo::read_snapshot(reader.take(len).map_err(bad)?);
+            restored.push((id, fifo.map_err(|_| RecoveryError::Snapshot(self.id))?, cursor));
+        }
+        self.begin_at(covered);
+        for (id, fifo, cursor) in restored {
+            for run in fifo.runs() {
+                *self.segments.entry(run.segment).or_insert(0) += 1;
+            }
+            let cursor = is_clean.then_some(cursor);
+            let slot = self.slot(id);
+            let recovering = self.recovering.as_mut().expect("snapshots come before the end of the replay");
+            let Some(slot) = slot else {
+                recovering.restored.insert(id, (fifo, cursor));
+                continue;
+            };
+            match cursor {
+                Some(cursor) => recovering.cursors.insert(slot, cursor),
+                None => recovering.cursors.remove(&slot),
+            };
+            self.queues[slot as usize].fifo = fifo;
+        }
+        Ok(())
+    }
+
+    /// Takes in a batch of the journal: what the snapshot does not cover is applied, the rest is known to be there.
+    fn replay(&mut self, base: LogIndex, records: &[u8], place: Place) {
+        let next = LogIndex(base.0 + records.len() as u64);
+        self.batches.push(base, records.len() as u32, None, Some(place));
+        if next > self.applied() {
+            let covered = self.applied().0.saturating_sub(base.0) as usize;
+            if let Some(recovering) = &mut self.recovering {
+                recovering.has_replayed = true;
+            }
+            self.apply_records(LogIndex(base.0 + covered as u64), &records[covered..]);
+            self.effects.left.clear();
+            self.begin_at(next);
+        }
+    }
+
+    /// The replay is over: queues begin, and batches without a live message are forgotten.
+    fn finish_recovery(&mut self, limits: &Limits, post: &mut Post, now: Now) {
+        let Some(recovering) = self.recovering.take() else { return };
+        // What a snapshot held and the catalog never named was deleted.
+        for (fifo, _) in recovering.restored.into_values() {
+            self.effects.runs_left.extend(fifo.runs());
+        }
+        let slots: Vec<usize> = self.queues.iter().map(|(slot, _)| slot).collect();
+        let mut batches = std::mem::take(&mut self.batches);
+        for slot in slots {
+            let clean = recovering.cursors.get(&(slot as u32)).filter(|_| !recovering.has_replayed);
+            let recovery = clean.map_or(Recovery::Dirty, |cursor| Recovery::Clean(*cursor));
+            self.queues[slot].fifo.recover(recovery, &mut self.effects);
+            self.effects.left.clear();
+            self.carry_out(now, slot as u32, None, limits, post);
+            count_live(&mut batches, &self.queues[slot].fifo);
+        }
+        batches.settle_counts();
+        self.batches = batches;
+    }
+}
+
+/// Counts what a queue still holds in each batch.
+fn count_live(batches: &mut Batches, fifo: &Fifo) {
+    for (_, place) in fifo.live_below(LogIndex(u64::MAX)) {
+        batches.count_one(place);
+    }
+}
+
+impl Shard {
+    /// Takes in the snapshot of a log: of this shard's, or of the catalog's.
+    pub fn restore(&mut self, log: LogId, covered: LogIndex, bytes: &[u8]) -> Result<(), RecoveryError> {
+        if log == CATALOG_LOG {
+            let mut reader = Reader::new(bytes);
+            let catalog_len = reader.u32_le()? as usize;
+            let catalog = reader.take(catalog_len)?;
+            self.catalog = Catalog::read_snapshot(catalog).map_err(|_| RecoveryError::Snapshot(log))?;
+            let queues: Vec<_> = self.catalog.queues().cloned().collect();
+            for queue in queues {
+                if let Some(log) = self.log_mut(queue.log) {
+                    log.create_queue(queue);
+                }
+            }
+            let rest = reader.rest();
+            if let Some(log) = self.log_mut(CATALOG_LOG) {
+                return log.restore(covered, rest);
+            }
+            self.catalog_covered = covered;
+            return Ok(());
+        }
+        match self.log_mut(log) {
+            Some(log) => log.restore(covered, bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes in a batch of the journal, if it is of a log of this shard or of the catalog's.
+    pub fn replay(
+        &mut self,
+        log: LogId,
+        base: LogIndex,
+        records: &[u8],
+        place: Place,
+    ) -> Result<(), RecoveryError> {
+        if log == CATALOG_LOG {
+            self.replay_catalog(base, records)?;
+        }
+        if let Some(log) = self.log_mut(log) {
+            log.replay(base, records, place);
+        }
+        Ok(())
+    }
+
+    fn replay_catalog(&mut self, base: LogIndex, records: &[u8]) -> Result<(), RecoveryError> {
+        let bad = RecoveryError::Record(CATALOG_LOG);
+        let covered = self.log_mut(CATALOG_LOG).map(|log| log.applied());
+        let covered = covered.unwrap_or(self.catalog_covered);
+        let mut at = base;
+        let mut rest = records;
+        while let Some((kind, record, after)) = record::split(rest) {
+            if kind == Kind::Catalog && at >= covered {
+                let change = record::read_catalog(record).and_then(|bytes| Change::decode(bytes).ok());
+                self.apply_change(&change.ok_or(bad.clone())?);
+            }
+            at.0 += (rest.len() - after.len()) as u64;
+            rest = after;
+        }
+        self.catalog_covered = at.max(covered);
+        if rest.is_empty() { Ok(()) } else { Err(bad) }
+    }
+
+    /// The journal is read to its end: from now on the shard is open for business.
+    pub fn finish_recovery(&mut self, now: Now) {
+        let limits = self.settings.limits;
+        for log in &mut self.logs {
+            log.finish_recovery(&limits, &mut self.post, now);
+        }
+    }
+
+    /// The snapshot of a log of this shard. `is_clean`: the shard stops now, and nothing will be delivered any more.
+    pub fn snapshot(&self, log: LogId, is_clean: bool) -> Option<LogSnapshot> {
+        let mut snapshot = self.log(log)?.write_snapshot(is_clean);
+        if log == CATALOG_LOG {
+            let mut bytes = vec![0; 4];
+            self.catalog.write_snapshot(&mut bytes);
+            let len = (bytes.len() - 4) as u32;
+            bytes[..4].copy_from_slice(&len.to_le_bytes());
+            bytes.append(&mut snapshot.bytes);
+            snapshot.bytes = bytes;
+        }
+        Some(snapshot)
+    }
+
+    /// The logs on disk that this shard owns.
+    pub fn durable_logs(&self) -> Vec<LogId> {
+        self.settings.placement.logs_of(self.settings.id).collect()
+    }
+}

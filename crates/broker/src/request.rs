@@ -1,0 +1,188 @@
+//! What a connection asks of queues, wherever they live, and the answers to everything it asks.
+
+use crate::catalog::QueueDefinition;
+use base::id::{LogId, QueueId, ShardId};
+use message::record::{Outcome, SeqRange};
+use std::sync::Arc;
+
+/// How logs are spread over shards: fixed while the node runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Shards of this node, at least 1.
+    pub shards: u16,
+    /// Logs of this node, the catalog's included, at least 1.
+    pub logs: u32,
+}
+
+impl Placement {
+    /// The log in memory of `shard`: where its transient queues are. Its number follows those on disk.
+    pub fn memory_log(&self, shard: ShardId) -> LogId {
+        LogId(self.logs + u32::from(shard.0))
+    }
+
+    /// The shard that owns `log`.
+    #[inline]
+    pub fn owner(&self, log: LogId) -> ShardId {
+        if log.0 >= self.logs {
+            return ShardId((log.0 - self.logs) as u16);
+        }
+        ShardId((log.0 % u32::from(self.shards)) as u16)
+    }
+
+    /// The logs `shard` owns.
+    pub fn logs_of(&self, shard: ShardId) -> impl Iterator<Item = LogId> + use<> {
+        (u32::from(shard.0)..self.logs).step_by(self.shards as usize).map(LogId)
+    }
+}
+
+/// What a connection keeps of a consumer it opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConsumerRef {
+    /// The log its queue is placed on.
+    pub log: LogId,
+    /// Its queue.
+    pub queue: QueueId,
+    /// The handle the connection chose; unique among its consumers.
+    pub handle: u32,
+}
+
+/// How a consumer gets its credit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credit {
+    /// At most so many unsettled at once; 0: any number (AMQP 0-9-1 prefetch).
+    Prefetch(u32),
+    /// As granted by [`QueueCommand::Credit`] (AMQP 1.0 link credit), none at first.
+    Link,
+}
+
+/// A consumer to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewConsumer {
+    /// How it gets credit.
+    pub credit: Credit,
+    /// What is delivered is settled at once.
+    pub settled: bool,
+    /// Nobody else may consume from the queue.
+    pub exclusive: bool,
+    /// Higher goes first.
+    pub priority: i32,
+}
+
+/// What a connection asks of a queue's owner. Those with a token are answered by an [`crate::Event::Reply`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueueCommand {
+    /// Open a consumer. Answer: [`Reply::Consuming`].
+    Consume {
+        /// For the answer.
+        token: u32,
+        /// The consumer's handle.
+        handle: u32,
+        /// What it is like.
+        consumer: NewConsumer,
+    },
+    /// No more deliveries for this consumer. Answer: [`Reply::Cancelled`].
+    Cancel {
+        /// For the answer; none wanted without.
+        token: Option<u32>,
+        /// The consumer's handle.
+        handle: u32,
+        /// What it holds stays with it, to be settled later (AMQP 0-9-1 basic.cancel); else it goes back to the queue.
+        keep: bool,
+    },
+    /// One message now. Answer: [`crate::Event::Got`] or [`Reply::Empty`].
+    Get {
+        /// For the answer.
+        token: u32,
+        /// The handle under which it is unsettled afterwards.
+        handle: u32,
+        /// It is settled at once.
+        settled: bool,
+    },
+    /// Set a link consumer's credit.
+    Credit {
+        /// The consumer's handle.
+        handle: u32,
+        /// Messages it may still be sent.
+        credit: u32,
+        /// Use the credit up at once, see [`crate::Event::Drained`].
+        drain: bool,
+    },
+    /// Change how many may be unsettled at once.
+    Prefetch {
+        /// The consumer's handle.
+        handle: u32,
+        /// 0: any number.
+        prefetch: u32,
+    },
+    /// The consumer's connection cannot take more for now, or can again.
+    Pause {
+        /// The consumer's handle.
+        handle: u32,
+        /// It cannot.
+        paused: bool,
+    },
+    /// These positions, held by this consumer, are done with.
+    Settle {
+        /// The consumer's handle.
+        handle: u32,
+        /// The positions.
+        range: SeqRange,
+        /// How they ended.
+        outcome: Outcome,
+    },
+    /// Remove all ready messages. Answer: [`Reply::Purged`].
+    Purge {
+        /// For the answer.
+        token: u32,
+    },
+    /// Delete the queue. Answer: [`Reply::Deleted`].
+    Delete {
+        /// For the answer.
+        token: u32,
+        /// Only when it has no consumers.
+        if_unused: bool,
+        /// Only when it has no ready messages.
+        if_empty: bool,
+    },
+    /// Answer: [`Reply::Declared`].
+    Counts {
+        /// For the answer.
+        token: u32,
+    },
+    /// The connection is gone: all its consumers with it.
+    Leave,
+}
+
+/// What was answered.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// The exchange, binding, user, ... is as was asked.
+    Done,
+    /// The queue is there.
+    Declared {
+        /// What it is.
+        queue: Arc<QueueDefinition>,
+        /// It was made for this request.
+        is_new: bool,
+        /// Ready messages.
+        ready: u64,
+        /// Consumers.
+        consumers: u32,
+    },
+    /// Ready messages are gone.
+    Purged {
+        /// How many.
+        messages: u64,
+    },
+    /// The queue is gone.
+    Deleted {
+        /// How many ready messages went with it.
+        messages: u64,
+    },
+    /// The consumer is open.
+    Consuming,
+    /// The consumer is gone.
+    Cancelled,
+    /// Nothing is ready.
+    Empty,
+}

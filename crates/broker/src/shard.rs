@@ -1,0 +1,385 @@
+//! One shard: its copy of the catalog, its logs with their queues, and the connections that are at home here.
+//!
+//! A value without I/O. The loop around it, in every turn: hands in what the connections want ([`Shard::request`],
+//! [`Shard::publish`], [`Shard::command`]) and what came from other shards ([`Shard::receive`]); calls
+//! [`Shard::end_turn`]; writes the batches that gives out and reports them with [`Shard::written`]; carries out the
+//! reads; hands [`Shard::take_events`] to the connections and [`Shard::take_mail`] to the other shards.
+//! Invariants: a queue lives on the shard that owns its log; shard 0 plans the catalog's changes, and all shards apply
+//! them in one order.
+
+use crate::access::AccessRules;
+use crate::catalog::{Actor, Applied, Catalog, Change, Op, Plan};
+use crate::commit::CommitRule;
+use crate::delivery::{ReadBytes, ReadRequest};
+use crate::desk::Done;
+use crate::event::Events;
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::mail::Answering;
+use crate::mail::Mail;
+use crate::planner::{Answer, Planner};
+use crate::post::Post;
+use crate::request::{ConsumerRef, Placement, QueueCommand, Reply};
+use base::Now;
+use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
+use journal::{Place, Sealed};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// The log of the catalog.
+pub const CATALOG_LOG: LogId = LogId(0);
+
+/// What a shard is made from.
+#[derive(Clone, Debug)]
+pub struct ShardSettings {
+    /// Which one it is.
+    pub id: ShardId,
+    /// How logs are spread.
+    pub placement: Placement,
+    /// Its bounds.
+    pub limits: Limits,
+    /// Who may log in from where.
+    pub rules: Arc<AccessRules>,
+}
+
+/// A connection that is at home here.
+#[derive(Debug)]
+struct Port {
+    actor: Actor,
+    /// Queues where it has consumers, to be told when it goes.
+    consumers: Vec<ConsumerRef>,
+    /// It declared an exclusive queue.
+    owns_queues: bool,
+}
+
+/// A shard. See the module's head.
+#[derive(Debug)]
+pub struct Shard {
+    pub(crate) settings: ShardSettings,
+    pub(crate) catalog: Catalog,
+    planner: Option<Planner>,
+    pub(crate) logs: Vec<Log>,
+    /// Which of `logs` a log is, by its number.
+    pub(crate) log_slots: FxHashMap<LogId, u32>,
+    ports: FxHashMap<PortId, Port>,
+    pub(crate) post: Post,
+    reads: Vec<ReadRequest>,
+    pub(crate) dead_segments: Vec<u64>,
+    /// Everything of the catalog's log before this is in the catalog; only during recovery.
+    pub(crate) catalog_covered: LogIndex,
+}
+
+impl Shard {
+    /// A shard with nothing in it yet. Shard 0 plans the catalog.
+    pub fn new(settings: ShardSettings) -> Shard {
+        let Placement { shards, logs } = settings.placement;
+        let id = settings.id;
+        let mut shard = Shard {
+            catalog: Catalog::default(),
+            planner: (id == settings.placement.owner(CATALOG_LOG)).then(|| Planner::new(shards - 1)),
+            logs: Vec::new(),
+            log_slots: FxHashMap::default(),
+            ports: FxHashMap::default(),
+            post: Post::new(id, shards),
+            reads: Vec::new(),
+            dead_segments: Vec::new(),
+            catalog_covered: LogIndex(0),
+            settings,
+        };
+        for log in shard.settings.placement.logs_of(id) {
+            shard.add_log(log, CommitRule::Synced);
+        }
+        debug_assert!(logs > 0);
+        shard.add_log(shard.settings.placement.memory_log(id), CommitRule::Immediate);
+        shard
+    }
+
+    fn add_log(&mut self, log: LogId, rule: CommitRule) {
+        self.log_slots.insert(log, self.logs.len() as u32);
+        self.logs.push(Log::new(log, rule, LogIndex(0)));
+    }
+
+    pub(crate) fn log(&self, log: LogId) -> Option<&Log> {
+        let slot = *self.log_slots.get(&log)?;
+        Some(&self.logs[slot as usize])
+    }
+
+    pub(crate) fn log_mut(&mut self, log: LogId) -> Option<&mut Log> {
+        let slot = *self.log_slots.get(&log)?;
+        Some(&mut self.logs[slot as usize])
+    }
+
+    /// The shard's copy of the catalog.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Its bounds.
+    pub fn limits(&self) -> &Limits {
+        &self.settings.limits
+    }
+
+    // ---- connections
+
+    /// A connection has logged in and opened its virtual host: from now on it may ask for things as `actor`.
+    pub fn open_port(&mut self, port: PortId, actor: Actor) {
+        self.ports.insert(port, Port { actor, consumers: Vec::new(), owns_queues: false });
+    }
+
+    /// A connection is gone: its consumers go, what they held goes back, its exclusive queues are deleted.
+    pub fn close_port(&mut self, now: Now, port: PortId) {
+        let Some(Port { actor, mut consumers, owns_queues }) = self.ports.remove(&port) else { return };
+        consumers.sort_unstable_by_key(|consumer| (consumer.log, consumer.queue));
+        consumers.dedup_by_key(|consumer| (consumer.log, consumer.queue));
+        for consumer in consumers {
+            self.to_queue(now, consumer.log, consumer.queue, port, QueueCommand::Leave);
+        }
+        if owns_queues {
+            self.to_planner(now, actor, None, Op::DeleteExclusive { port });
+        }
+    }
+
+    /// Asks for a change of the catalog. The answer comes as an [`Event::Reply`] with `token`, when the change is on
+    /// disk and every shard knows it.
+    pub fn request(&mut self, now: Now, port: PortId, token: u32, op: Op) {
+        let Some(state) = self.ports.get_mut(&port) else { return };
+        state.owns_queues |= matches!(op, Op::DeclareQueue { exclusive: true, .. });
+        let actor = state.actor.clone();
+        self.to_planner(now, actor, Some(Answering { port, token, instead: None }), op);
+    }
+
+    /// The log a queue declared now by a connection of this shard is placed on: the one with the fewest queues.
+    pub fn log_for_new_queue(&self, is_durable: bool) -> LogId {
+        if !is_durable {
+            return self.settings.placement.memory_log(self.settings.id);
+        }
+        let mine = self.logs.iter().filter(|log| log.is_durable() && log.id != CATALOG_LOG);
+        let fewest = mine.min_by_key(|log| log.queues.len()).map(|log| log.id);
+        fewest.unwrap_or(CATALOG_LOG)
+    }
+
+    /// Sends `command` to the queue's owner on behalf of `port`; what it answers comes as an event. The caller has
+    /// checked permissions.
+    pub fn command(&mut self, now: Now, port: PortId, log: LogId, queue: QueueId, command: QueueCommand) {
+        if let QueueCommand::Consume { handle, .. } | QueueCommand::Get { handle, .. } = command
+            && let Some(state) = self.ports.get_mut(&port)
+        {
+            let consumer = ConsumerRef { log, queue, handle };
+            if !state.consumers.contains(&consumer) {
+                state.consumers.push(consumer);
+            }
+        }
+        self.to_queue(now, log, queue, port, command);
+    }
+
+    /// The connection is done with a consumer for good.
+    pub fn forget_consumer(&mut self, port: PortId, handle: u32) {
+        if let Some(state) = self.ports.get_mut(&port) {
+            state.consumers.retain(|consumer| consumer.handle != handle);
+            if state.consumers.is_empty() {
+                state.consumers = Vec::new();
+            }
+        }
+    }
+
+    fn to_queue(&mut self, now: Now, log: LogId, queue: QueueId, port: PortId, command: QueueCommand) {
+        let owner = self.settings.placement.owner(log);
+        if owner == self.settings.id {
+            self.at_queue(now, log, queue, port, command);
+        } else {
+            self.post.send(owner, Mail::Queue { log, queue, port, command });
+        }
+    }
+
+    fn at_queue(&mut self, now: Now, log: LogId, queue: QueueId, port: PortId, command: QueueCommand) {
+        let limits = self.settings.limits;
+        let Some(slot) = self.log_slots.get(&log) else { return };
+        let done = self.logs[*slot as usize].command(now, queue, port, command, &limits, &mut self.post);
+        match done {
+            Done::Nothing => {}
+            Done::Delete { definition, token, messages } => {
+                let actor = Actor::internal(definition.vhost, port);
+                let instead = Some(Reply::Deleted { messages });
+                let answer = token.map(|token| Answering { port, token, instead });
+                self.to_planner(now, actor, answer, Op::DeleteQueue { id: definition.id });
+            }
+        }
+    }
+
+    // ---- the catalog
+
+    fn to_planner(&mut self, now: Now, actor: Actor, answer: Option<Answering>, op: Op) {
+        if self.planner.is_some() {
+            self.plan(now, actor, answer, op);
+        } else {
+            let planner = self.settings.placement.owner(CATALOG_LOG);
+            self.post.send(planner, Mail::Plan { actor, answer, op: Box::new(op) });
+        }
+    }
+
+    /// On the planning shard: works out what a wish changes, applies it here and logs it.
+    fn plan(&mut self, now: Now, actor: Actor, answer: Option<Answering>, op: Op) {
+        let planned = self.catalog.plan(&actor, &op);
+        let mut reply = Ok(Reply::Done);
+        match planned {
+            Err(refusal) => reply = Err(refusal),
+            Ok(Plan { changes, queue }) => {
+                let is_new = !changes.is_empty();
+                for change in changes {
+                    if change.is_durable() {
+                        let encoded = change.encode();
+                        let log = self.log_mut(CATALOG_LOG).expect("the planner owns the catalog's log");
+                        log.append_catalog(now, &encoded);
+                    }
+                    self.apply_change(&change);
+                    let planner = self.planner.as_mut().expect("this shard plans");
+                    planner.add_change(change);
+                }
+                if let Some(queue) = queue {
+                    if !is_new && let Some(answer) = answer {
+                        // What it holds now, only its owner knows.
+                        let command = QueueCommand::Counts { token: answer.token };
+                        self.to_queue(now, queue.log, queue.id, answer.port, command);
+                        return;
+                    }
+                    reply = Ok(Reply::Declared { queue, is_new, ready: 0, consumers: 0 });
+                }
+            }
+        }
+        if let Some(Answering { port, token, instead }) = answer {
+            let reply = reply.map(|reply| instead.unwrap_or(reply));
+            let planner = self.planner.as_mut().expect("this shard plans");
+            planner.add_answer(Answer { port, token, reply });
+        }
+    }
+
+    /// Applies a change of the catalog and does what it means for the queues here.
+    pub(crate) fn apply_change(&mut self, change: &Change) {
+        for applied in self.catalog.apply(change) {
+            match applied {
+                Applied::QueueCreated(definition) => {
+                    if let Some(log) = self.log_mut(definition.log) {
+                        log.create_queue(definition);
+                    }
+                }
+                Applied::QueueDeleted(definition) => {
+                    let limits = self.settings.limits;
+                    if let Some(slot) = self.log_slots.get(&definition.log)
+                        && let Some(queue) = self.logs[*slot as usize].remove_queue(definition.id, &limits)
+                    {
+                        Log::tell_members(&queue, &mut self.post);
+                    }
+                }
+            }
+        }
+    }
+
+    /// On the planning shard, at the end of a turn: sends the waves that are committed, answers those all have seen.
+    fn advance_waves(&mut self) {
+        let committed = self.log_mut(CATALOG_LOG).map(|log| log.committed());
+        let (Some(planner), Some(committed)) = (&mut self.planner, committed) else { return };
+        while let Some((number, changes)) = planner.next_to_send(committed) {
+            for shard in self.post.others() {
+                self.post.send(shard, Mail::Changes { number, changes: changes.clone() });
+            }
+        }
+        planner.finished(|Answer { port, token, reply }| self.post.reply(port, token, reply));
+    }
+
+    // ---- the turn
+
+    /// Takes in what another shard sent. Events in it are for the connections: they are appended to `events`.
+    pub fn receive(&mut self, now: Now, mail: Mail) -> Option<Box<Events>> {
+        match mail {
+            Mail::Append { log, records, waiters, needs_flush } => {
+                if let Some(log) = self.log_mut(log) {
+                    log.append_records(now, records.bytes(), &waiters, needs_flush);
+                }
+            }
+            Mail::Queue { log, queue, port, command } => self.at_queue(now, log, queue, port, command),
+            Mail::Plan { actor, answer, op } => self.plan(now, actor, answer, *op),
+            Mail::Changes { number, changes } => {
+                changes.iter().for_each(|change| self.apply_change(change));
+                let planner = self.settings.placement.owner(CATALOG_LOG);
+                self.post.send(planner, Mail::ChangesSeen { number });
+            }
+            Mail::ChangesSeen { number } => {
+                if let Some(planner) = &mut self.planner {
+                    planner.seen(number);
+                }
+            }
+            Mail::Events(events) => return Some(events),
+        }
+        None
+    }
+
+    /// Ends the turn: what nobody waits for is applied, what somebody waits for is sealed. The batches in `out` are to
+    /// be written, in order, in one group, and reported with [`Shard::written`].
+    pub fn end_turn(&mut self, now: Now, out: &mut Vec<Sealed>) {
+        let limits = self.settings.limits;
+        // The catalog's log comes first, in every group: a queue is on disk before anything in it.
+        for log in &mut self.logs {
+            log.end_turn(now, &limits, &mut self.post, out);
+            log.take_reads(&mut self.reads);
+        }
+        if let Some(planner) = &mut self.planner {
+            let slot = self.log_slots[&CATALOG_LOG];
+            planner.close_wave(Some(self.logs[slot as usize].next()));
+        }
+        self.advance_waves();
+    }
+
+    /// The batch with this base, given out by [`Shard::end_turn`], is on disk.
+    pub fn written(&mut self, now: Now, log: LogId, base: LogIndex, place: Place) {
+        let limits = self.settings.limits;
+        if let Some(slot) = self.log_slots.get(&log) {
+            let log = &mut self.logs[*slot as usize];
+            log.written(now, base, place, &limits, &mut self.post);
+            log.take_reads(&mut self.reads);
+        }
+        if log == CATALOG_LOG {
+            self.advance_waves();
+        }
+    }
+
+    /// Something is left to do at once, without anything more coming in.
+    pub fn has_work(&self) -> bool {
+        self.logs.iter().any(Log::has_work) || self.post.has_events()
+    }
+
+    /// When to come back though nothing came in; monotonic nanoseconds.
+    pub fn deadline(&self) -> Option<u64> {
+        self.logs.iter().filter_map(|log| log.deadline(&self.settings.limits)).min()
+    }
+
+    /// Too much is appended and not yet committed: connections that publish are not to be read for now.
+    pub fn is_congested(&self) -> bool {
+        let in_flight: usize = self.logs.iter().map(Log::bytes_in_flight).sum();
+        in_flight > self.settings.limits.log_bytes_in_flight_max
+    }
+
+    /// Takes the reads that deliveries wait for; each is to be answered with [`Shard::read_done`].
+    pub fn take_reads(&mut self, into: &mut Vec<ReadRequest>) {
+        into.append(&mut self.reads);
+    }
+
+    /// What a read brought; `None`: the bytes there are not what was written.
+    pub fn read_done(&mut self, now: Now, request: ReadRequest, brought: Option<ReadBytes>) {
+        let limits = self.settings.limits;
+        if let Some(slot) = self.log_slots.get(&request.log) {
+            let log = &mut self.logs[*slot as usize];
+            log.read_done(now, request.what, brought, &limits, &mut self.post);
+            log.take_reads(&mut self.reads);
+        }
+    }
+
+    /// Swaps this turn's events for the connections here into `into`, which is emptied first.
+    pub fn take_events(&mut self, into: &mut Events) {
+        self.post.take_events(into);
+    }
+
+    /// Moves the mail for another shard into `into`.
+    pub fn take_mail(&mut self, to: ShardId, into: &mut Vec<Mail>) {
+        self.post.take_mail(to, into);
+    }
+}
