@@ -80,6 +80,14 @@ impl Buffer {
         fresh
     }
 
+    /// Makes it `len` bytes long and returns all of them, to be overwritten: what was not filled before holds zeros or
+    /// what an earlier use left. For reading into, where zeroing first would cost as much again.
+    pub fn stretch(&mut self, len: usize) -> &mut [u8] {
+        self.reserve(len.saturating_sub(self.len));
+        self.len = len;
+        self.bytes_mut()
+    }
+
     /// Fills with zeros up to the next multiple of `alignment`, a power of two.
     #[inline]
     pub fn pad_to(&mut self, alignment: usize) {
@@ -173,6 +181,14 @@ mod tests {
         assert!(memory.recycle().is_none());
         let again = other.recycle().unwrap();
         assert_eq!((again.len(), again.capacity()), (0, BLOCK));
+    }
+
+    #[test]
+    fn stretches_without_moving_what_is_there() {
+        let mut buffer = Buffer::default();
+        buffer.extend(&[7; 10]);
+        assert_eq!(buffer.stretch(5000)[..10], [7; 10]);
+        assert_eq!((buffer.stretch(4).len(), buffer.len()), (4, 4));
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl Place {
     pub fn read(&self, disk: &dyn Disk) -> Result<Option<Memory>, DiskError> {
         let Ok(len) = usize::try_from(self.len) else { return Ok(None) };
         let mut buffer = Buffer::default();
-        read_exact(disk, self.name, self.offset, buffer.extend_zeroed(len))?;
+        read_exact(disk, self.name, self.offset, buffer.stretch(len))?;
         Ok((crc32c(buffer.bytes()) == self.crc).then(|| buffer.seal()))
     }
 }

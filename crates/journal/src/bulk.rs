@@ -60,7 +60,7 @@ pub(crate) fn read(disk: &dyn Disk, salt: u64, entry: &Entry) -> Result<Option<M
     let Some(len) = wanted_len.filter(|len| is_ours && *len == found_len) else { return Ok(None) };
     let Ok(len) = usize::try_from(len - BLOCK as u64) else { return Ok(None) };
     let mut records = Buffer::default();
-    read_exact(disk, name, BLOCK as u64, records.extend_zeroed(len))?;
+    read_exact(disk, name, BLOCK as u64, records.stretch(len))?;
     records.truncate(entry.len as usize);
     Ok((crc32c(records.bytes()) == entry.crc).then(|| records.seal()))
 }

@@ -77,7 +77,7 @@ impl Default for Limits {
             inline_bytes_max: 8 << 20,
             bulk_bytes_max: 256 << 20,
             prepare_bytes: 4 << 20,
-            window_bytes: 1 << 20,
+            window_bytes: 4 << 20,
         }
     }
 }

@@ -269,6 +269,10 @@ fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Result<Vec<Fo
         }
     }
     found.sort_by_key(|file| file.id);
+    let headers = found.iter().rev().filter_map(|file| file.header);
+    let oldest = headers.map(|header| header.oldest).next().unwrap_or(FileId(0)).max(start.from);
+    let needed = found.partition_point(|file| file.id < oldest);
+    spares.extend(found.drain(..needed).map(|file| Spare { slot: file.slot, len: file.len }));
     // A file whose first group found no space was removed and begun again elsewhere; a device that then failed may
     // bring the removed one back. It has no whole group.
     while let Some(at) = found.windows(2).position(|pair| pair[0].id == pair[1].id) {
@@ -280,10 +284,6 @@ fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Result<Vec<Fo
         };
         spares.push(Spare { slot: other.slot, len: other.len });
     }
-    let headers = found.iter().rev().filter_map(|file| file.header);
-    let oldest = headers.map(|header| header.oldest).next().unwrap_or(FileId(0)).max(start.from);
-    let needed = found.partition_point(|file| file.id < oldest);
-    spares.extend(found.drain(..needed).map(|file| Spare { slot: file.slot, len: file.len }));
     for spare in spares {
         let is_whole = spare.len >= 2 * BLOCK_LEN;
         let is_worth_keeping = is_whole && (spare.len >= journal.limits.file_bytes || found.is_empty());

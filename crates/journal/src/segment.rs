@@ -191,7 +191,7 @@ impl SegmentBlock {
     ) -> Result<Option<SegmentBlock>, DiskError> {
         let Ok(len) = usize::try_from(place.len) else { return Ok(None) };
         let mut buffer = Buffer::default();
-        read_exact(disk, name(segment), place.offset, buffer.extend_zeroed(len))?;
+        read_exact(disk, name(segment), place.offset, buffer.stretch(len))?;
         Ok(SegmentBlock::read(buffer.seal(), segment, place.offset).filter(|block| block.place == *place))
     }
 

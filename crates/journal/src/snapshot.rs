@@ -299,7 +299,7 @@ fn load_one(disk: &dyn Disk, name: FileName) -> Result<Result<Snapshot, Option<D
     let len = disk.len(name)?;
     let read = usize::try_from(len)
         .map_err(|_| DiskError::Io(0))
-        .and_then(|len| read_exact(disk, name, 0, buffer.extend_zeroed(len)));
+        .and_then(|len| read_exact(disk, name, 0, buffer.stretch(len)));
     if let Err(error) = read {
         return Ok(Err(Some(error)));
     }

@@ -53,18 +53,23 @@ impl<'a> Window<'a> {
             return Ok(());
         }
         let ahead = file_len.min(offset.saturating_add(wanted.max(self.size)));
+        self.name = None;
+        let old = std::mem::replace(&mut self.memory, Buffer::default().seal());
+        let mut buffer = old.recycle().unwrap_or_default();
         // Where not all of it can be read, perhaps what is asked for can.
-        let read = self.read(name, offset, ahead);
-        let read = if ahead > end { read.or_else(|_| self.read(name, offset, end)) } else { read };
-        self.memory = read?;
+        let read = self.read(name, offset, ahead, &mut buffer);
+        if ahead > end {
+            read.or_else(|_| self.read(name, offset, end, &mut buffer))?;
+        } else {
+            read?;
+        }
+        self.memory = buffer.seal();
         self.name = Some(name);
         self.start = offset;
         Ok(())
     }
 
-    fn read(&self, name: FileName, from: u64, to: u64) -> Result<Memory, DiskError> {
-        let mut buffer = Buffer::default();
-        read_exact(self.disk, name, from, buffer.extend_zeroed(to.saturating_sub(from) as usize))?;
-        Ok(buffer.seal())
+    fn read(&self, name: FileName, from: u64, to: u64, into: &mut Buffer) -> Result<(), DiskError> {
+        read_exact(self.disk, name, from, into.stretch(to.saturating_sub(from) as usize))
     }
 }

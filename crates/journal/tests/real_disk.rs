@@ -36,11 +36,100 @@ fn cached_with_two_descriptors() {
 }
 
 #[test]
+fn large_reads_end_where_the_file_does() {
+    use journal::{Disk, FileKind, FileName};
+    let root = folder("large");
+    let disk = RealDisk::open(&root, DiskOptions::default()).unwrap();
+    let name = FileName::new(FileKind::Journal, 1);
+    let bytes: Vec<u8> = (0..1_000_001u32).map(|at| (at / 7) as u8).collect();
+    disk.create(name, 0).unwrap();
+    disk.write_at(name, 0, &[std::io::IoSlice::new(&bytes)]).unwrap();
+    let mut buffer = base::Buffer::default();
+    for offset in [0, 4096, 5000] {
+        let read = disk.read_at(name, offset, buffer.stretch(1 << 20)).unwrap();
+        assert_eq!(buffer.bytes()[..read], bytes[offset as usize..]);
+    }
+    drop(disk);
+    std::fs::remove_dir_all(root).unwrap();
+}
+
+#[test]
 fn a_folder_has_one_owner() {
     let root = folder("owner");
     let first = RealDisk::open(&root, DiskOptions::default()).unwrap();
     assert!(matches!(RealDisk::open(&root, DiskOptions::default()), Err(FolderError::InUse(_))));
     drop(first);
     RealDisk::open(&root, DiskOptions::default()).unwrap();
+    std::fs::remove_dir_all(root).unwrap();
+}
+
+/// Figures, not a check: `cargo test -p journal --profile quick --test real_disk -- --ignored --nocapture`.
+#[test]
+#[ignore = "takes seconds and measures the machine"]
+#[allow(clippy::disallowed_methods, reason = "it measures")]
+fn how_fast() {
+    use base::Buffer;
+    use base::id::{LogId, LogIndex};
+    use journal::*;
+    use rustix::time::{ClockId, clock_gettime};
+    use std::time::Instant;
+
+    let cpu_us = || {
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
+    };
+    let root = std::env::var_os("LEVERET_DISK").map_or_else(|| folder("fast"), PathBuf::from);
+    let begun = Instant::now();
+    let disk = RealDisk::open(&root, DiskOptions::default()).unwrap();
+    let start = Start { secret: 5, from: FileId(0) };
+    let (mut journal, _) = Journal::open(&disk, Limits::default(), start, &mut |_| {}).unwrap();
+    println!("direct: {}; start on an empty folder: {:?}", disk.is_direct(), begun.elapsed());
+    while journal.prepare(&disk).unwrap() {}
+    let mut base = 0;
+    let mut places = Vec::new();
+    for (len, count) in [(128, 5_000), (12_288, 3_000), (65_536, 2_000), (1 << 20, 400), (4 << 20, 100)] {
+        let mut slowest = 0.0f64;
+        let (begun, cpu) = (Instant::now(), cpu_us());
+        let mut spent_cpu = 0.0;
+        let mut spent = 0.0;
+        for _ in 0..count {
+            let mut batch = Batch::new(LogId(1), LogIndex(base), Buffer::with_capacity(len));
+            batch.records().extend_zeroed(len);
+            let sealed = batch.seal(1);
+            base += len as u64;
+            let (once, once_cpu) = (Instant::now(), cpu_us());
+            journal.write(&disk, &[sealed], &mut places).unwrap();
+            let took = once.elapsed().as_secs_f64() * 1e6;
+            spent_cpu += cpu_us() - once_cpu;
+            spent += took;
+            slowest = slowest.max(took);
+            if let Some(file) = journal.take_rolled().last() {
+                journal.release(*file);
+                while journal.prepare(&disk).unwrap() {}
+            }
+        }
+        println!(
+            "{len:>8} bytes: {:>6.1} us a commit, slowest {slowest:.0}, CPU {:.1} us, {:.0} MB/s (with all: {:.0} ms, CPU {:.0} ms)",
+            spent / count as f64,
+            spent_cpu / count as f64,
+            (len * count) as f64 / spent,
+            begun.elapsed().as_secs_f64() * 1e3,
+            (cpu_us() - cpu) / 1e3,
+        );
+    }
+    println!("{:?}", journal.counters());
+    // A gigabyte to recover.
+    let from = journal.end().0;
+    for _ in 0..1024 {
+        let mut batch = Batch::new(LogId(1), LogIndex(base), Buffer::with_capacity(1 << 20));
+        batch.records().extend_zeroed(1 << 20);
+        base += 1 << 20;
+        journal.write(&disk, &[batch.seal(1)], &mut places).unwrap();
+    }
+    let begun = Instant::now();
+    let start = Start { from, ..start };
+    let (_, recovered) = Journal::open(&disk, Limits::default(), start, &mut |_| {}).unwrap();
+    println!("recovery of {} MiB: {:?}", recovered.record_bytes >> 20, begun.elapsed());
+    drop(disk);
     std::fs::remove_dir_all(root).unwrap();
 }

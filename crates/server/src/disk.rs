@@ -23,6 +23,9 @@ use std::time::Duration;
 /// Pieces one system call takes (IOV_MAX on Linux).
 const PIECES_MAX: usize = 1024;
 
+/// Bytes from which on an aligned read goes past the page cache.
+const DIRECT_READ_MIN: usize = 256 << 10;
+
 /// Bounds and keys of a real disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskOptions {
@@ -212,6 +215,10 @@ fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, DiskError> 
     }
 }
 
+fn is_direct_kind(file: FileName) -> bool {
+    matches!(file.kind, FileKind::Journal | FileKind::Bulk)
+}
+
 fn is_aligned(offset: u64, pieces: &[IoSlice<'_>]) -> bool {
     let whole = |number: usize| number.is_multiple_of(BLOCK);
     whole(offset as usize) && pieces.iter().all(|piece| whole(piece.as_ptr() as usize) && whole(piece.len()))
@@ -259,8 +266,22 @@ impl Disk for RealDisk {
     }
 
     fn read_at(&self, file: FileName, offset: u64, into: &mut [u8]) -> Result<usize, DiskError> {
-        let descriptor = self.descriptor(file, Access::Cached)?;
+        // What was written past the page cache is not in it either: large reads need not fill it.
+        let is_large = into.len() >= DIRECT_READ_MIN && self.is_direct && is_direct_kind(file);
+        let access = match is_large && is_aligned(offset, &[IoSlice::new(into)]) {
+            true => Access::Direct,
+            false => Access::Cached,
+        };
         let mut done = 0;
+        if access == Access::Direct {
+            let descriptor = self.descriptor(file, access)?;
+            done = retry(|| rustix::io::pread(&descriptor, &mut *into, offset))?;
+            if done == into.len() {
+                return Ok(done);
+            }
+        }
+        // The rest of a short read is not aligned any more.
+        let descriptor = self.descriptor(file, Access::Cached)?;
         while done < into.len() {
             match retry(|| rustix::io::pread(&descriptor, &mut into[done..], offset + done as u64))? {
                 0 => break,
@@ -271,8 +292,7 @@ impl Disk for RealDisk {
     }
 
     fn write_at(&self, file: FileName, offset: u64, pieces: &[IoSlice<'_>]) -> Result<(), DiskError> {
-        let is_bulk_of_bytes = matches!(file.kind, FileKind::Journal | FileKind::Bulk);
-        let access = match self.is_direct && is_bulk_of_bytes && is_aligned(offset, pieces) {
+        let access = match self.is_direct && is_direct_kind(file) && is_aligned(offset, pieces) {
             true => Access::Direct,
             false => Access::Cached,
         };
