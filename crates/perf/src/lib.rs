@@ -13,6 +13,8 @@
 mod child;
 mod confirms;
 mod control;
+#[cfg(test)]
+mod double;
 mod end;
 mod idle;
 mod load;
@@ -26,6 +28,8 @@ mod report;
 mod run;
 mod scenario;
 mod stamp;
+#[cfg(test)]
+mod tests;
 mod uri;
 mod wire;
 mod worker;
