@@ -1,0 +1,139 @@
+//! Snapshots from others: anything is read or refused, never more.
+
+use base::id::{LogIndex, QueueSeq};
+use message::record::{Outcome, SeqRange};
+use proptest::prelude::*;
+use queue::{Effects, Fifo, Record, Run, Settings, SnapshotError};
+
+fn range(first: u64, last: u64) -> SeqRange {
+    SeqRange { first: QueueSeq(first), last: QueueSeq(last) }
+}
+
+/// A queue with something in every part of its snapshot.
+fn rich() -> Fifo {
+    let mut fifo = Fifo::new(Settings { counts: true });
+    let mut effects = Effects::default();
+    for seq in 0..40u64 {
+        fifo.enqueue(LogIndex(1000 + seq * 100), seq % 7 == 6);
+    }
+    fifo.settled(range(0, 2), &mut effects);
+    fifo.settled(range(5, 8), &mut effects);
+    fifo.settled(range(20, 20), &mut effects);
+    fifo.returned(range(4, 30), Outcome::Failed, &mut effects);
+    fifo.returned(range(25, 26), Outcome::Released, &mut effects);
+    let run = Run { first: QueueSeq(3), last: QueueSeq(10), count: 4, segment: 7, offset: 4096, len: 512 };
+    fifo.move_out(&[run], &mut effects);
+    fifo
+}
+
+fn bytes(fifo: &Fifo) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    fifo.write_snapshot(&mut bytes);
+    bytes
+}
+
+fn refused(bytes: &[u8]) -> SnapshotError {
+    Fifo::read_snapshot(bytes).expect_err("no snapshot")
+}
+
+#[test]
+fn comes_back_as_written() {
+    for fifo in [rich(), Fifo::default(), Fifo::new(Settings { counts: true })] {
+        let written = bytes(&fifo);
+        let read = Fifo::read_snapshot(&written).unwrap();
+        assert_eq!(bytes(&read), written);
+        assert_eq!((read.total(), read.ready()), (fifo.total(), fifo.total()));
+        assert_eq!(read.settings(), fifo.settings());
+        for seq in (0..45).map(QueueSeq) {
+            assert_eq!(read.place(seq), fifo.place(seq));
+            assert_eq!(read.counts(seq), fifo.counts(seq));
+        }
+    }
+}
+
+#[test]
+fn every_truncation_is_short() {
+    let written = bytes(&rich());
+    for len in 0..written.len() {
+        assert_eq!(refused(&written[..len]), SnapshotError::Short, "{len}");
+    }
+    assert_eq!(refused(&[&written[..], &[0]].concat()), SnapshotError::Long);
+}
+
+#[test]
+fn contradictions_are_refused_by_name() {
+    let check = |at: usize, byte: u8, error: SnapshotError| {
+        let mut written = bytes(&rich());
+        written[at] = byte;
+        assert_eq!(refused(&written), error, "byte {at}");
+    };
+    check(0, b'l', SnapshotError::Magic);
+    check(4, 2, SnapshotError::Version(2));
+    check(5, 3, SnapshotError::Broken("flags"));
+    check(5, 0, SnapshotError::Broken("counts"));
+    check(6, 1, SnapshotError::Broken("flags"));
+    // The head above the next position, and at a settled one.
+    check(8, 41, SnapshotError::Broken("head"));
+    check(8, 5, SnapshotError::Broken("settled"));
+    // Ranges out of order, beyond the end, touching.
+    check(32, 9, SnapshotError::Broken("settled"));
+    check(56, 40, SnapshotError::Broken("settled"));
+    check(48, 9, SnapshotError::Broken("settled"));
+    // A transient position that is settled.
+    check(72, 5, SnapshotError::Broken("transient"));
+}
+
+/// Positions in front of a run that are in none would have no place.
+#[test]
+fn live_positions_without_a_place_are_refused() {
+    let mut fifo = Fifo::default();
+    for seq in 0..10 {
+        fifo.enqueue(LogIndex(seq * 8), false);
+    }
+    let run = Run { first: QueueSeq(0), last: QueueSeq(4), count: 5, segment: 0, offset: 0, len: 1 };
+    fifo.move_out(&[run], &mut Effects::default());
+    let mut written = bytes(&fifo);
+    let first_of_run = 8 + 16 + 8 + 8 + 8;
+    assert_eq!(written[first_of_run..first_of_run + 16], [[0; 8], [4, 0, 0, 0, 0, 0, 0, 0]].concat());
+    written[first_of_run] = 1;
+    assert_eq!(refused(&written), SnapshotError::Broken("runs"));
+}
+
+#[test]
+#[should_panic(expected = "2 live messages are in no run")]
+fn moving_out_forgets_nobody() {
+    let mut fifo = Fifo::default();
+    for seq in 0..10 {
+        fifo.enqueue(LogIndex(seq * 8), false);
+    }
+    let run = Run { first: QueueSeq(2), last: QueueSeq(4), count: 3, segment: 0, offset: 0, len: 1 };
+    fifo.move_out(&[run], &mut Effects::default());
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = Fifo::read_snapshot(&bytes);
+    }
+
+    /// Bytes that nearly are a snapshot; what is still read is a queue that works, at a bounded cost.
+    #[test]
+    fn nearly_right_bytes_are_read_without_panic(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut written = bytes(&rich());
+        for (at, byte) in changes {
+            let at = at.index(written.len());
+            written[at] = byte;
+        }
+        if let Ok(mut fifo) = Fifo::read_snapshot(&written) {
+            prop_assert!(fifo.memory_bytes() <= 32 * written.len() + 4096);
+            let mut effects = Effects::default();
+            fifo.recover(queue::Recovery::Dirty, &mut effects);
+            let all = range(0, fifo.next_seq().0);
+            fifo.record(Record::Settle { range: all }, &mut effects);
+            prop_assert_eq!(fifo.total(), 0);
+            prop_assert_eq!(fifo.head(), fifo.next_seq());
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Any bytes as a queue's snapshot: read or refused, and what is read is a queue that works.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use message::record::Outcome;
+use queue::{Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, Record, Recovery};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(mut fifo) = Fifo::read_snapshot(bytes) else { return };
+    assert!(fifo.memory_bytes() <= 32 * bytes.len() + 4096);
+    let mut again = Vec::new();
+    fifo.write_snapshot(&mut again);
+    // A run's count may be more than what is live in it, and varints may be long: else the bytes are the same.
+    let mut twice = Vec::new();
+    Fifo::read_snapshot(&again).expect("what was written is read").write_snapshot(&mut twice);
+    assert_eq!(again, twice);
+
+    let mut effects = Effects::default();
+    fifo.recover(Recovery::Dirty, &mut effects);
+    effects.clear();
+    let total = fifo.total();
+    assert_eq!(fifo.ready(), total);
+    let id = ConsumerId(0);
+    let credit = Credit::Prefetch(0);
+    let new = Consume { consumer: id, credit, settled: false, exclusive: true, priority: 0 };
+    fifo.consume(new).expect("nobody else consumes");
+    let mut given = 0;
+    while fifo.ready() > 0 {
+        given += u64::from(fifo.dispatch(u32::MAX, &mut effects));
+    }
+    assert_eq!(given, total);
+    for effect in std::mem::take(&mut effects.list) {
+        let Effect::Deliver { first, count, .. } = effect else { panic!("{effect:?}") };
+        let last = base::id::QueueSeq(first.0 + u64::from(count) - 1);
+        let range = message::record::SeqRange { first, last };
+        let outcome = Outcome::Accepted;
+        fifo.apply(Command::Settle { consumer: id, range, outcome }, &mut effects);
+    }
+    for effect in std::mem::take(&mut effects.list) {
+        let Effect::Append { range, .. } = effect else { panic!("{effect:?}") };
+        fifo.record(Record::Settle { range }, &mut effects);
+    }
+    assert_eq!((fifo.total(), fifo.head()), (0, fifo.next_seq()));
+    assert_eq!(fifo.runs().len(), 0);
+});
