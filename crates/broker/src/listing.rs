@@ -1,6 +1,7 @@
 //! A shard as it is listed: its queues, and the memory they take.
 
 use crate::catalog::QueueDefinition;
+use crate::log::Log;
 use crate::shard::Shard;
 use std::sync::Arc;
 
@@ -30,5 +31,16 @@ impl Shard {
             consumers: queue.fifo.consumers(),
             memory_bytes: queue.fifo.memory_bytes() + size_of_val(queue),
         })
+    }
+
+    /// Bytes of memory by what they are for, in the words of RabbitMQ's memory breakdown.
+    pub fn memory_pools(&self) -> [(&'static str, u64); 3] {
+        let sum = |bytes: &dyn Fn(&Log) -> usize| self.logs.iter().map(bytes).sum::<usize>() as u64;
+        let queues: usize = self.queue_rows().map(|row| row.memory_bytes).sum();
+        [
+            ("queue_procs", queues as u64),
+            ("binary", sum(&|log| log.batches.resident_bytes() + log.loaded.block_bytes())),
+            ("msg_index", sum(&|log| log.batches.overhead_bytes())),
+        ]
     }
 }

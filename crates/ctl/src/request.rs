@@ -176,24 +176,14 @@ pub struct ConnectionRow {
     pub peer_port: u16,
     /// Encrypted.
     pub ssl: bool,
-    /// As in `AMQP 0-9-1`, as an array of numbers in RabbitMQ's tools.
+    /// As in `AMQP 0-9-1`.
     pub protocol: String,
-    /// As in `PLAIN`.
-    pub auth_mechanism: String,
     /// Who.
     pub user: String,
     /// Where.
     pub vhost: String,
-    /// Seconds of heartbeat.
-    pub timeout: u64,
-    /// Bytes of a frame.
-    pub frame_max: u64,
-    /// Channels or sessions allowed.
-    pub channel_max: u64,
-    /// Channels or sessions open.
+    /// Channels or sessions.
     pub channels: u64,
-    /// What the client says of itself.
-    pub client_properties: BTreeMap<String, serde_json::Value>,
     /// Bytes received.
     pub recv_oct: u64,
     /// Bytes sent.
@@ -204,8 +194,6 @@ pub struct ConnectionRow {
     pub connected_at: u64,
     /// The node that serves it.
     pub node: String,
-    /// Bytes of memory it takes.
-    pub memory: u64,
 }
 
 /// Addresses are lists of numbers in RabbitMQ's JSON.

@@ -331,20 +331,14 @@ pub(crate) mod tests {
             peer_port: 40_000,
             ssl: false,
             protocol: "AMQP 0-9-1".into(),
-            auth_mechanism: "PLAIN".into(),
             user: "guest".into(),
             vhost: "/".into(),
-            timeout: 60,
-            frame_max: 131_072,
-            channel_max: 2047,
             channels: 1,
-            client_properties: [("product".to_owned(), json!("tests"))].into(),
             recv_oct: 1,
             send_oct: 2,
             state: "running".into(),
             connected_at: 3,
             node: "rabbit@hare".into(),
-            memory: 4,
         }
     }
 
@@ -376,9 +370,10 @@ pub(crate) mod tests {
     #[test]
     fn addresses_and_tables_in_cells_are_readable() {
         let row = serde_json::to_value(connection()).unwrap();
-        let columns = ["peer_host", "client_properties", "ssl"].map(str::to_owned);
+        let queue = json!({"peer_host": row["peer_host"], "arguments": {"x-max": 1}, "ssl": false});
+        let columns = ["peer_host", "arguments", "ssl"].map(str::to_owned);
         let bare = Show { headers: false, banner: None, ..show(Formatter::Table) };
-        assert_eq!(bare.rows(&columns, &json!([row])), "127.0.0.1\t[{\"product\",\"tests\"}]\tfalse\n");
+        assert_eq!(bare.rows(&columns, &json!([queue])), "127.0.0.1\t[{\"x-max\",1}]\tfalse\n");
         let json = bare_json().rows(&columns[..1], &json!([row]));
         assert_eq!(json, "[\n{\"peer_host\":[127,0,0,1]}\n]\n");
     }

@@ -1,22 +1,53 @@
 //! How threads hand batches to each other: a vector behind a lock, swapped out whole, and one wake-up a turn.
 //!
-//! The wake-up is the cost (a system call), so it is made only when the addressee may sleep: who takes everything marks
-//! the box empty, who puts something into an empty box wakes.
+//! The wake-up is the cost (a system call), so it is made only when the addressee sleeps: it says so before it does
+//! ([`Sleeper::going_to_sleep`]) and looks once more; who puts something into a box takes that word back and wakes it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A thread that sleeps at times, and how to wake it.
+pub struct Sleeper {
+    is_asleep: AtomicBool,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Sleeper {
+    /// A thread, awake, that `wake` wakes.
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Arc<Sleeper> {
+        Arc::new(Sleeper { is_asleep: AtomicBool::new(false), wake: Box::new(wake) })
+    }
+
+    /// Said by the thread: it sleeps unless it finds something when it looks once more, which it must.
+    pub fn going_to_sleep(&self) {
+        self.is_asleep.store(true, Ordering::SeqCst);
+    }
+
+    /// Said by the thread: it is awake and will look into its boxes before it sleeps again.
+    pub fn is_up(&self) {
+        self.is_asleep.store(false, Ordering::SeqCst);
+    }
+
+    fn wake(&self) {
+        if self.is_asleep.swap(false, Ordering::SeqCst) {
+            (self.wake)();
+        }
+    }
+}
 
 /// A box of `T` for one addressee.
 pub struct Mailbox<T> {
     mail: Mutex<Vec<T>>,
-    wake: Box<dyn Fn() + Send + Sync>,
+    addressee: Arc<Sleeper>,
 }
 
 impl<T> Mailbox<T> {
-    /// An empty box whose addressee `wake` wakes.
-    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Mailbox<T> {
-        Mailbox { mail: Mutex::new(Vec::new()), wake: Box::new(wake) }
+    /// An empty box.
+    pub fn new(addressee: Arc<Sleeper>) -> Mailbox<T> {
+        Mailbox { mail: Mutex::new(Vec::new()), addressee }
     }
 
+    /// No state here is broken by a thread that panicked.
     fn lock(&self) -> MutexGuard<'_, Vec<T>> {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -27,27 +58,19 @@ impl<T> Mailbox<T> {
             return;
         }
         let mut inside = self.lock();
-        let was_empty = inside.is_empty();
-        if was_empty {
+        if inside.is_empty() {
             std::mem::swap(&mut *inside, mail);
         } else {
             inside.append(mail);
         }
         drop(inside);
-        if was_empty {
-            (self.wake)();
-        }
+        self.addressee.wake();
     }
 
     /// Puts one thing into the box.
     pub fn put(&self, mail: T) {
-        let mut inside = self.lock();
-        let was_empty = inside.is_empty();
-        inside.push(mail);
-        drop(inside);
-        if was_empty {
-            (self.wake)();
-        }
+        self.lock().push(mail);
+        self.addressee.wake();
     }
 
     /// Swaps what is in the box for `empty`, which must be empty and keeps its memory in use.
@@ -55,49 +78,66 @@ impl<T> Mailbox<T> {
         debug_assert!(empty.is_empty());
         std::mem::swap(&mut *self.lock(), empty);
     }
+
+    /// Nothing is in the box.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Mailbox;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
 
     #[test]
-    fn wakes_once_until_it_is_emptied() {
+    fn wakes_only_who_sleeps_and_once() {
         let wakes = Arc::new(AtomicUsize::new(0));
         let counter = wakes.clone();
-        let mailbox = Mailbox::new(move || {
+        let sleeper = Sleeper::new(move || {
             counter.fetch_add(1, Ordering::Relaxed);
         });
+        let mailbox = Mailbox::new(sleeper.clone());
         let check = |expected: usize| assert_eq!(wakes.load(Ordering::Relaxed), expected);
+        mailbox.put_all(&mut vec![1, 2]);
+        check(0);
+        sleeper.going_to_sleep();
         mailbox.put_all(&mut Vec::new());
         check(0);
-        mailbox.put_all(&mut vec![1, 2]);
         mailbox.put(3);
         mailbox.put_all(&mut vec![4]);
         check(1);
         let mut taken = Vec::new();
         mailbox.take(&mut taken);
         assert_eq!(taken, [1, 2, 3, 4]);
+        sleeper.going_to_sleep();
+        sleeper.is_up();
         mailbox.put(5);
-        check(2);
+        check(1);
+        assert!(!mailbox.is_empty());
     }
 
     #[test]
-    fn nothing_is_lost_between_threads() {
-        let mailbox = Arc::new(Mailbox::new(|| {}));
-        let mut taken = Vec::new();
+    fn nothing_is_lost_and_nobody_sleeps_through() {
+        let (wake, woken) = std::sync::mpsc::channel();
+        let sleeper = Sleeper::new(move || wake.send(()).unwrap_or_default());
+        let mailbox = Mailbox::new(sleeper.clone());
+        let mut taken: Vec<(u32, u32)> = Vec::new();
         std::thread::scope(|threads| {
             for sender in 0..4u32 {
                 let mailbox = &mailbox;
                 threads.spawn(move || {
-                    for number in 0..1000u32 {
+                    for number in 0..5000u32 {
                         mailbox.put_all(&mut vec![(sender, number)]);
                     }
                 });
             }
-            while taken.len() < 4000 {
+            while taken.len() < 20_000 {
+                sleeper.going_to_sleep();
+                if mailbox.is_empty() {
+                    woken.recv_timeout(std::time::Duration::from_secs(20)).expect("woken when mail comes");
+                }
+                sleeper.is_up();
                 let mut some = Vec::new();
                 mailbox.take(&mut some);
                 taken.append(&mut some);
@@ -106,7 +146,7 @@ mod tests {
         for sender in 0..4 {
             let numbers: Vec<u32> =
                 taken.iter().filter(|(from, _)| *from == sender).map(|(_, n)| *n).collect();
-            assert_eq!(numbers, (0..1000).collect::<Vec<_>>());
+            assert_eq!(numbers, (0..5000).collect::<Vec<_>>());
         }
     }
 }

@@ -1,2 +1,154 @@
-//! The `leveret` binary.
-fn main() {}
+//! The `leveret` binary: a node, its administration, and the load generator.
+//!
+//! The outermost room: the only one that knows sockets, threads, the clock, signals and real files.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "the shell is where these live")]
+
+mod acceptor;
+mod alarm;
+mod clock;
+mod committer;
+mod config;
+mod disk;
+mod keeper;
+mod log;
+mod mailbox;
+mod node;
+mod rows;
+mod seed;
+mod shard;
+mod socket;
+mod timers;
+
+use clap::{Parser, Subcommand};
+use config::{Config, Level, Sources};
+use node::End;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::{Sender, channel};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A message broker: RabbitMQ's protocols in front, one durable log behind.
+#[derive(Parser)]
+#[command(version, name = "leveret")]
+struct Leveret {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs a node in the foreground
+    Server(Server),
+    /// Puts a load on a broker and tells what it took
+    Bench(Box<perf::Bench>),
+    /// Asks a running node, or tells it what to do
+    Ctl(ctl::command::Ctl),
+}
+
+#[derive(clap::Args)]
+struct Server {
+    /// Settings, in the syntax of rabbitmq.conf
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// Where everything is kept
+    #[arg(long)]
+    data_dir: Option<PathBuf>,
+    /// One more setting, which wins over files and environment
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let words: Vec<_> = std::env::args_os().collect();
+    let called = words.first().map(Path::new).and_then(Path::file_name).and_then(|name| name.to_str());
+    if called.is_some_and(|name| ctl::command::NAMES.contains(&name)) {
+        return ExitCode::from(ctl::command::main(words));
+    }
+    match Leveret::parse().command {
+        Command::Server(server) => serve(server),
+        Command::Bench(bench) => perf::main(&bench),
+        Command::Ctl(ctl) => ExitCode::from(ctl::command::run(&ctl)),
+    }
+}
+
+fn serve(server: Server) -> ExitCode {
+    let config = match load(server) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("leveret: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let level = if config.log_console { config.log_level } else { Level::None };
+    let (logger, writer) = match log::start(level, std::io::stdout()) {
+        Ok(started) => started,
+        Err(error) => {
+            eprintln!("leveret: the log cannot be started: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    logger.info(format!("Starting Leveret {version} (as RabbitMQ {})", adapters::settings::VERSION));
+    config.warnings.iter().for_each(|warning| logger.warning(warning.as_str()));
+    let (end, ends) = channel();
+    let outcome = listen_for_signals(end.clone())
+        .and_then(|()| write_pid(&config))
+        .and_then(|()| node::run(&config, &logger, end, &ends));
+    if let Err(why) = &outcome {
+        logger.log(Level::Critical, why.as_str());
+    }
+    drop(logger);
+    writer.finish();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("leveret: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn load(server: Server) -> Result<Config, config::syntax::Error> {
+    let read = |path: &Path| std::fs::read_to_string(path);
+    let list = |path: &Path| {
+        let entries = std::fs::read_dir(path)?;
+        entries.map(|entry| entry.map(|entry| entry.path())).collect()
+    };
+    let environment = std::env::vars_os();
+    let text =
+        environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    config::load(&Sources {
+        file: server.config,
+        data_dir: server.data_dir,
+        settings: server.settings,
+        environment: text.collect(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        read: &read,
+        list: &list,
+    })
+}
+
+fn write_pid(config: &Config) -> Result<(), String> {
+    let Some(path) = &config.pid_file else { return Ok(()) };
+    let written = std::fs::write(path, format!("{}\n", std::process::id()));
+    written.map_err(|error| format!("cannot write the pid file {}: {error}", path.display()))
+}
+
+/// SIGTERM and SIGINT end the node; SIGHUP, which a closing terminal sends to a node in the foreground, does too.
+fn listen_for_signals(end: Sender<End>) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("signals cannot be received: {error}");
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(failed)?;
+    let wait = move || {
+        for _ in signals.forever() {
+            if end.send(End::Asked).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(wait).map_err(failed)?;
+    Ok(())
+}

@@ -230,7 +230,7 @@ pub const KEYS: &[(&str, Standing)] = &[
     // How credit grows: a value caps what is measured.
     (
         "credit_flow_default_credit.$",
-        Refused("it is written in advanced.config: {credit_flow_default_credit, {400, 200}}"),
+        Refused("it is written in advanced.config, and has no effect there either"),
     ),
     // What is Erlang's, what is for later.
     ("cluster_name", Served(|draft, _, value| put(text(value), |it| draft.config.cluster_name = Some(it)))),

@@ -119,14 +119,10 @@ pub struct DefaultUser {
 /// Caps on what is otherwise measured, from `advanced.config`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CreditCaps {
-    /// `credit_flow_default_credit`: messages between two parts of the broker, and how many are given back at once.
-    pub flow: Option<(u32, u32)>,
     /// `max_incoming_window`: transfers a session may send ahead.
     pub incoming_window: Option<u32>,
     /// `max_link_credit`: transfers a sender's link may send ahead.
     pub link: Option<u32>,
-    /// `max_queue_credit`: messages a queue hands to a session ahead of its client.
-    pub queue: Option<u32>,
 }
 
 /// What the node was told.
@@ -186,6 +182,8 @@ pub struct Config {
     pub test_sync_delay_us: u64,
     /// Caps on adaptive credit.
     pub credit: CreditCaps,
+    /// Files it was read from.
+    pub files: Vec<PathBuf>,
     /// Where to write the process id.
     pub pid_file: Option<PathBuf>,
     /// What was accepted without effect, in words for the log.
@@ -231,6 +229,7 @@ impl Config {
             inline_flush_us: 200,
             test_sync_delay_us: 0,
             credit: CreditCaps::default(),
+            files: Vec::new(),
             pid_file: None,
             warnings: Vec::new(),
         }
@@ -358,6 +357,7 @@ pub fn load(sources: &Sources<'_>) -> Result<Config, Error> {
     let settings: Result<Vec<Setting>, Error> = sources.settings.iter().map(line).collect();
     apply(&mut draft, &settings?)?;
     let mut config = draft.finish();
+    config.files = files;
     if let Some(folder) = &sources.data_dir {
         config.data_dir.clone_from(folder);
     }
@@ -544,16 +544,20 @@ fn apply_term(
     };
     let credit = &mut draft.config.credit;
     let done = match (application, key) {
-        ("rabbit", "credit_flow_default_credit") => {
-            credit.flow = match value {
-                Term::Tuple(items) => items.first().and_then(number).zip(items.get(1).and_then(number)),
-                _ => None,
+        ("rabbit", "credit_flow_default_credit" | "max_queue_credit") => {
+            let is_usable = match value {
+                Term::Tuple(items) => items.len() == 2 && items.iter().all(|item| number(item).is_some()),
+                other => number(other).is_some(),
             };
-            credit.flow.is_some()
+            let warning = format!(
+                "{}: '{application}.{key}' has no effect: windows inside follow the disk",
+                path.display()
+            );
+            draft.config.warnings.push(warning);
+            is_usable
         }
         ("rabbit", "max_incoming_window") => put(&mut credit.incoming_window, number(value)),
         ("rabbit", "max_link_credit") => put(&mut credit.link, number(value)),
-        ("rabbit", "max_queue_credit") => put(&mut credit.queue, number(value)),
         ("rabbit", "loopback_users") => {
             let user = |term: &Term| match term {
                 Term::Text(name) => Some(name.clone()),

@@ -162,7 +162,11 @@ fn advanced_terms_cap_credit() {
         (Some((400, 200)), Some(10), None)
     );
     assert!(config.loopback_users.is_empty());
-    assert_eq!(config.warnings, ["etc/advanced.config: 'rabbit.tcp_listeners' has no effect here"]);
+    let expected = [
+        "etc/advanced.config: 'rabbit.credit_flow_default_credit' has no effect: windows inside follow the disk",
+        "etc/advanced.config: 'rabbit.tcp_listeners' has no effect here",
+    ];
+    assert_eq!(config.warnings, expected);
     let check = |advanced: &str, expected: &str| {
         assert_eq!(load_from("", advanced, &[], &[]).expect_err("unusable"), expected, "{advanced}");
     };
@@ -170,4 +174,5 @@ fn advanced_terms_cap_credit() {
     check("[rabbit].", "etc/advanced.config: expected a list of {application, [{key, value}, ...]}");
     let value = "etc/advanced.config: Integer(-1) is no value for 'rabbit.max_link_credit'";
     check("[{rabbit, [{max_link_credit, -1}]}].", value);
+    assert!(load_from("", "[{rabbit, [{credit_flow_default_credit, {0, 1}}]}].", &[], &[]).is_err());
 }

@@ -1,0 +1,204 @@
+//! Listening sockets and the thread that accepts: each connection goes to the next shard in turn.
+
+use crate::config::SocketOptions;
+use crate::config::value::Address;
+use adapters::Peer;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Milliseconds without accepting after the process ran out of descriptors.
+const PAUSE_MS: u64 = 100;
+
+/// Listeners one node may have.
+const LISTENERS_MAX: usize = 1024;
+
+const WAKE: Token = Token(LISTENERS_MAX);
+
+/// Opens a listening socket. Without an address: IPv6 and IPv4, or IPv4 alone where there is no IPv6.
+///
+/// # Errors
+/// The address it is about, and what the system said.
+pub fn listen(address: Address, options: &SocketOptions) -> Result<TcpListener, String> {
+    let open = |ip: IpAddr| -> io::Result<TcpListener> {
+        let at = SocketAddr::new(ip, address.port);
+        let socket = Socket::new(Domain::for_address(at), Type::STREAM, Some(Protocol::TCP))?;
+        if ip.is_ipv6() {
+            socket.set_only_v6(address.ip.is_some())?;
+        }
+        socket.set_reuse_address(true)?;
+        // Accepted sockets inherit these.
+        if let Some(bytes) = options.send_bytes {
+            socket.set_send_buffer_size(bytes as usize)?;
+        }
+        if let Some(bytes) = options.receive_bytes {
+            socket.set_recv_buffer_size(bytes as usize)?;
+        }
+        socket.set_keepalive(options.keepalive)?;
+        socket.set_tcp_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&at.into())?;
+        socket.listen(options.backlog as i32)?;
+        Ok(TcpListener::from_std(socket.into()))
+    };
+    let opened = match address.ip {
+        Some(ip) => open(ip),
+        None => open(Ipv6Addr::UNSPECIFIED.into()).or_else(|error| match error.kind() {
+            io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
+            _ => open(Ipv4Addr::UNSPECIFIED.into()),
+        }),
+    };
+    let named = || match address.ip {
+        Some(ip) => SocketAddr::new(ip, address.port).to_string(),
+        None => format!("port {}", address.port),
+    };
+    opened.map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => format!("cannot listen on {}: another program does", named()),
+        _ => format!("cannot listen on {}: {error}", named()),
+    })
+}
+
+/// The thread's value.
+pub struct Acceptor {
+    poll: Poll,
+    listeners: Vec<TcpListener>,
+    is_stopping: Arc<AtomicBool>,
+}
+
+/// Ends the thread.
+pub struct Stop {
+    waker: Waker,
+    is_stopping: Arc<AtomicBool>,
+}
+
+impl Stop {
+    /// No connection is accepted from here on.
+    pub fn stop(&self) {
+        self.is_stopping.store(true, Ordering::SeqCst);
+        // A poll that cannot be woken is gone.
+        let _ = self.waker.wake();
+    }
+}
+
+impl Acceptor {
+    /// One for these listeners.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn new(mut listeners: Vec<TcpListener>) -> io::Result<(Acceptor, Stop)> {
+        let poll = Poll::new()?;
+        if listeners.len() > LISTENERS_MAX {
+            return Err(io::Error::other(format!("more than {LISTENERS_MAX} listeners")));
+        }
+        for (number, listener) in listeners.iter_mut().enumerate() {
+            poll.registry().register(listener, Token(number), Interest::READABLE)?;
+        }
+        let waker = Waker::new(poll.registry(), WAKE)?;
+        let is_stopping = Arc::new(AtomicBool::new(false));
+        let stop = Stop { waker, is_stopping: is_stopping.clone() };
+        Ok((Acceptor { poll, listeners, is_stopping }, stop))
+    }
+
+    /// Accepts until told to stop. `hand_over` gets each connection; `complain` what went wrong.
+    pub fn run(mut self, mut hand_over: impl FnMut(TcpStream, Peer), mut complain: impl FnMut(String)) {
+        let mut events = Events::with_capacity(64);
+        let mut pause = None;
+        while !self.is_stopping.load(Ordering::SeqCst) {
+            match self.poll.poll(&mut events, pause) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    complain(format!("accepting connections failed: {error}"));
+                    return;
+                }
+                _ => {}
+            }
+            pause = None;
+            // After a pause no event says that connections wait, so all are asked.
+            for listener in &self.listeners {
+                if let Err(error) = accept_all(listener, &mut hand_over) {
+                    complain(format!("a connection could not be accepted: {error}"));
+                    pause = Some(Duration::from_millis(PAUSE_MS));
+                }
+            }
+        }
+    }
+}
+
+fn accept_all(listener: &TcpListener, hand_over: &mut impl FnMut(TcpStream, Peer)) -> io::Result<()> {
+    loop {
+        match listener.accept() {
+            Ok((stream, from)) => {
+                // A peer that is gone already needs no connection.
+                let Ok(here) = stream.local_addr() else { continue };
+                if stream.set_nodelay(true).is_err() {
+                    continue;
+                }
+                let name = format!("{} -> {}", plain(from), plain(here)).into_boxed_str();
+                hand_over(stream, Peer { name, is_loopback: from.ip().to_canonical().is_loopback() });
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Errors of the connection that was to be accepted, not of the listener.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
+    )
+}
+
+/// An IPv4 address that came through an IPv6 socket is shown as what it is.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpStream as Client;
+    use std::sync::mpsc::channel;
+
+    const OPTIONS: SocketOptions =
+        SocketOptions { backlog: 16, keepalive: false, send_bytes: Some(4096), receive_bytes: None };
+
+    #[test]
+    fn connections_arrive_with_their_names_until_it_stops() {
+        let any = listen(Address { ip: None, port: 0 }, &OPTIONS).expect("listens");
+        let one =
+            listen(Address { ip: Some(Ipv4Addr::LOCALHOST.into()), port: 0 }, &OPTIONS).expect("listens");
+        let ports = [&any, &one].map(|listener| listener.local_addr().expect("bound").port());
+        let (acceptor, stop) = Acceptor::new(vec![any, one]).expect("starts");
+        let (sender, receiver) = channel();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                acceptor.run(move |stream, peer| sender.send((stream, peer)).expect("heard"), |_| {})
+            });
+            for port in ports {
+                let client = Client::connect((Ipv4Addr::LOCALHOST, port)).expect("connects");
+                let (stream, peer) = receiver.recv().expect("accepted");
+                let from = client.local_addr().expect("bound");
+                assert_eq!(*peer.name, *format!("{from} -> 127.0.0.1:{port}"));
+                assert!(peer.is_loopback && stream.nodelay().expect("asked"));
+            }
+            stop.stop();
+        });
+    }
+
+    #[test]
+    fn a_port_in_use_is_named() {
+        let first =
+            listen(Address { ip: Some(Ipv4Addr::LOCALHOST.into()), port: 0 }, &OPTIONS).expect("listens");
+        let port = first.local_addr().expect("bound").port();
+        let error =
+            listen(Address { ip: Some(Ipv4Addr::LOCALHOST.into()), port }, &OPTIONS).expect_err("in use");
+        assert_eq!(error, format!("cannot listen on 127.0.0.1:{port}: another program does"));
+    }
+}

@@ -1,0 +1,511 @@
+//! Where shards hand in batches to be committed, and when who flushes.
+//!
+//! While one shard alone commits and flushes are quick, it flushes inside its own turn: no hand-over, no wake-up.
+//! Otherwise a writer thread takes all that has gathered while the last flush ran, so a slow disk makes larger groups.
+//! Invariant: a shard's batches are written in the order it handed them in; one with batches at the writer hands later
+//! ones there too.
+
+use base::id::{LogId, LogIndex, ShardId};
+use journal::{Counters, Disk, Journal, Place, Sealed, WriteError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Nanoseconds without another shard's commit after which a shard counts as alone.
+const ALONE_NS: u64 = 2_000_000;
+
+/// Milliseconds between two attempts while there is no space.
+const RETRY_MS: u64 = 200;
+
+/// A batch that is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its log.
+    pub log: LogId,
+    /// Its first record's index.
+    pub base: LogIndex,
+    /// Where it lies.
+    pub place: Place,
+}
+
+/// What became of batches handed in.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Handed {
+    /// They are on disk: see the list given.
+    Written,
+    /// Those not in the list given will be reported later, so many.
+    Queued(usize),
+    /// The device failed; the node must stop.
+    Failed(String),
+}
+
+/// Tells shards what was written for them, and the node that it must stop.
+pub trait Report: Send + Sync {
+    /// Batches of this shard are on disk, in order.
+    fn written(&self, shard: ShardId, written: Vec<Written>);
+    /// The device failed.
+    fn failed(&self, why: String);
+}
+
+/// See the module. Shared by all shards and the writer thread.
+pub struct Committer {
+    disk: Arc<dyn Disk>,
+    journal: Mutex<Journal>,
+    queue: Mutex<Queue>,
+    has_queued: Condvar,
+    /// A file was left for the next: time to keep house.
+    rolls: AtomicU64,
+    has_rolled: Mutex<()>,
+    roll_signal: Condvar,
+    is_out_of_space: AtomicBool,
+    /// Nanoseconds a flush takes, smoothed.
+    flush_ns: AtomicU64,
+    flush_inline_max_ns: u64,
+    last_shard: AtomicU64,
+    last_change_ns: AtomicU64,
+    started: Instant,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: Vec<(ShardId, Vec<Sealed>)>,
+    is_writing: bool,
+    is_stopping: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Committer {
+    /// One over `journal`; a flush that takes longer than `flush_inline_max_ns` is not done inside a turn.
+    pub fn new(disk: Arc<dyn Disk>, journal: Journal, flush_inline_max_ns: u64) -> Committer {
+        Committer {
+            disk,
+            journal: Mutex::new(journal),
+            queue: Mutex::default(),
+            has_queued: Condvar::new(),
+            rolls: AtomicU64::new(0),
+            has_rolled: Mutex::new(()),
+            roll_signal: Condvar::new(),
+            is_out_of_space: AtomicBool::new(false),
+            flush_ns: AtomicU64::new(0),
+            flush_inline_max_ns,
+            last_shard: AtomicU64::new(u64::MAX),
+            last_change_ns: AtomicU64::new(0),
+            started: Instant::now(),
+        }
+    }
+
+    /// Commits `batches`, which are left empty, for `shard`, of whose earlier ones `outstanding` are not reported yet.
+    /// `written` is cleared and then given those that were written at once.
+    pub fn commit(
+        &self,
+        shard: ShardId,
+        outstanding: usize,
+        batches: &mut Vec<Sealed>,
+        places: &mut Vec<Place>,
+        written: &mut Vec<Written>,
+    ) -> Handed {
+        written.clear();
+        let is_alone = self.note_shard(shard);
+        let is_quick = self.flush_ns.load(Ordering::Relaxed) < self.flush_inline_max_ns;
+        if is_alone && is_quick && outstanding == 0 && !self.is_out_of_space() {
+            // Somebody in there means not alone after all.
+            if let Ok(mut journal) = self.journal.try_lock() {
+                let result = self.write(&mut journal, batches, places);
+                drop(journal);
+                written.extend(batches.iter().zip(places.iter()).map(report));
+                // The memory must be the shard's alone again before it hears of it, or it cannot be reused.
+                batches.drain(..places.len());
+                match result {
+                    Ok(()) => return Handed::Written,
+                    Err(WriteError::NoSpace) => self.set_out_of_space(true),
+                    Err(error) => return Handed::Failed(error.to_string()),
+                }
+            }
+        }
+        let count = batches.len();
+        let mut queue = lock(&self.queue);
+        queue.jobs.push((shard, std::mem::take(batches)));
+        let is_waiting = !queue.is_writing;
+        drop(queue);
+        if is_waiting {
+            self.has_queued.notify_one();
+        }
+        Handed::Queued(count)
+    }
+
+    /// Remembers who commits; whether nobody else did lately.
+    fn note_shard(&self, shard: ShardId) -> bool {
+        let shard = u64::from(shard.0);
+        let last = self.last_shard.load(Ordering::Relaxed);
+        if last != shard {
+            self.last_shard.store(shard, Ordering::Relaxed);
+            if last != u64::MAX {
+                let now = self.started.elapsed().as_nanos() as u64;
+                self.last_change_ns.store(now, Ordering::Relaxed);
+                return false;
+            }
+        }
+        let changed = self.last_change_ns.load(Ordering::Relaxed);
+        changed == 0 || self.started.elapsed().as_nanos() as u64 - changed > ALONE_NS
+    }
+
+    fn write(
+        &self,
+        journal: &mut Journal,
+        batches: &[Sealed],
+        places: &mut Vec<Place>,
+    ) -> Result<(), WriteError> {
+        let started = Instant::now();
+        let rolls = journal.counters().rolls;
+        let result = journal.write(&*self.disk, batches, places);
+        let took = started.elapsed().as_nanos() as u64;
+        // Eight flushes back count for a third; one stall alone does not change the way.
+        let before = self.flush_ns.load(Ordering::Relaxed);
+        let smoothed = if before == 0 { took } else { before - before / 8 + took.min(before * 4) / 8 };
+        self.flush_ns.store(smoothed.max(1), Ordering::Relaxed);
+        if journal.counters().rolls != rolls {
+            self.rolls.fetch_add(1, Ordering::Relaxed);
+            self.roll_signal.notify_all();
+        }
+        result
+    }
+
+    /// The writer thread: returns when it was told to stop and nothing is left, or when the device failed.
+    pub fn run_writer(&self, to: &dyn Report) {
+        let mut jobs: Vec<(ShardId, Vec<Sealed>)> = Vec::new();
+        let mut places = Vec::new();
+        let mut owners: Vec<(ShardId, usize)> = Vec::new();
+        let mut batches: Vec<Sealed> = Vec::new();
+        loop {
+            let mut queue = lock(&self.queue);
+            queue.is_writing = false;
+            while queue.jobs.is_empty() && batches.is_empty() {
+                if queue.is_stopping {
+                    return;
+                }
+                queue = self.has_queued.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
+            queue.is_writing = true;
+            std::mem::swap(&mut queue.jobs, &mut jobs);
+            let is_stopping = queue.is_stopping;
+            drop(queue);
+            for (shard, mut more) in jobs.drain(..) {
+                owners.push((shard, more.len()));
+                batches.append(&mut more);
+            }
+            let result = self.write(&mut lock(&self.journal), &batches, &mut places);
+            self.hand_back(to, &mut owners, &mut batches, &places);
+            match result {
+                Ok(()) => self.set_out_of_space(false),
+                Err(WriteError::NoSpace) => {
+                    self.set_out_of_space(true);
+                    if is_stopping {
+                        // What is left was never confirmed.
+                        return;
+                    }
+                    self.wait_for_space();
+                }
+                Err(error) => return to.failed(error.to_string()),
+            }
+        }
+    }
+
+    /// Reports the batches that have places, in order; the others stay.
+    fn hand_back(
+        &self,
+        to: &dyn Report,
+        owners: &mut Vec<(ShardId, usize)>,
+        batches: &mut Vec<Sealed>,
+        places: &[Place],
+    ) {
+        let mut done: Vec<(ShardId, Vec<Written>)> = Vec::new();
+        let mut reports = batches.iter().zip(places).map(report);
+        let mut left = places.len();
+        for (shard, count) in owners.iter_mut() {
+            let of_shard = (*count).min(left);
+            *count -= of_shard;
+            left -= of_shard;
+            if of_shard > 0 {
+                let written = reports.by_ref().take(of_shard);
+                match done.iter_mut().find(|(other, _)| other == shard) {
+                    Some((_, all)) => all.extend(written),
+                    None => done.push((*shard, written.collect())),
+                }
+            }
+        }
+        drop(reports);
+        owners.retain(|(_, count)| *count > 0);
+        // The memory must be the shards' alone again before they hear of it, or it cannot be reused.
+        batches.drain(..places.len());
+        done.into_iter().for_each(|(shard, written)| to.written(shard, written));
+    }
+
+    fn wait_for_space(&self) {
+        let queue = lock(&self.queue);
+        if !queue.is_stopping {
+            let pause = Duration::from_millis(RETRY_MS);
+            drop(self.has_queued.wait_timeout(queue, pause));
+        }
+    }
+
+    /// Ends the writer thread once it has written what was handed in.
+    pub fn stop(&self) {
+        lock(&self.queue).is_stopping = true;
+        self.has_queued.notify_all();
+        self.roll_signal.notify_all();
+    }
+
+    fn is_stopping(&self) -> bool {
+        lock(&self.queue).is_stopping
+    }
+
+    fn set_out_of_space(&self, is_out: bool) {
+        if self.is_out_of_space() != is_out {
+            self.is_out_of_space.store(is_out, Ordering::Relaxed);
+        }
+    }
+
+    /// The last write found no space: publishers must wait.
+    pub fn is_out_of_space(&self) -> bool {
+        self.is_out_of_space.load(Ordering::Relaxed)
+    }
+
+    /// Calls `work` with the journal, which is locked meanwhile: for what is quick and does not flush.
+    pub fn with_journal<T>(&self, work: impl FnOnce(&mut Journal) -> T) -> T {
+        work(&mut lock(&self.journal))
+    }
+
+    /// The disk the journal is on.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// What the journal has done.
+    pub fn counters(&self) -> Counters {
+        self.with_journal(|journal| journal.counters())
+    }
+
+    /// Nanoseconds a flush takes, smoothed; 0: none yet.
+    pub fn flush_ns(&self) -> u64 {
+        self.flush_ns.load(Ordering::Relaxed)
+    }
+
+    /// Writes the group after which rot is told from a torn write. For a node that stops.
+    ///
+    /// # Errors
+    /// What the device said.
+    pub fn seal_end(&self) -> Result<(), String> {
+        let mut places = Vec::new();
+        let result = lock(&self.journal).write(&*self.disk, &[], &mut places);
+        result.map_err(|error| error.to_string())
+    }
+
+    /// The housekeeping thread: prepares files ahead and removes those nobody needs, at once and after every roll, and
+    /// calls `after` each time. Returns when the committer stops.
+    pub fn run_housekeeping(&self, interval: Duration, mut after: impl FnMut()) {
+        let mut seen = u64::MAX;
+        while !self.is_stopping() {
+            let rolls = self.rolls.load(Ordering::Relaxed);
+            if rolls != seen {
+                seen = rolls;
+                self.prepare();
+            }
+            after();
+            let guard = lock(&self.has_rolled);
+            if self.rolls.load(Ordering::Relaxed) == seen && !self.is_stopping() {
+                drop(self.roll_signal.wait_timeout(guard, interval));
+            }
+        }
+    }
+
+    fn prepare(&self) {
+        while let Some(maker) = self.with_journal(|journal| journal.wanted_spare()) {
+            match maker.finish(&*self.disk) {
+                Ok(spare) => self.with_journal(|journal| journal.add_spare(spare)),
+                // Without a spare the next roll makes its file itself.
+                Err(_) => return self.with_journal(|journal| journal.spare_failed()),
+            }
+            if self.is_stopping() {
+                return;
+            }
+        }
+        for file in self.with_journal(|journal| journal.take_unneeded()) {
+            // What is not removed is found again by the next start.
+            let _ = self.disk.remove(file);
+        }
+    }
+}
+
+fn report((batch, place): (&Sealed, &Place)) -> Written {
+    Written { log: batch.log, base: batch.base, place: *place }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Buffer;
+    use journal::{Batch, DiskError, FaultyDisk, FileId, Limits, RecoveredBatch, Start, faulty::Call};
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    const LIMITS: Limits =
+        Limits { file_bytes: 1 << 20, first_file_bytes: 1 << 20, ..limits_of_the_journal() };
+
+    const fn limits_of_the_journal() -> Limits {
+        Limits {
+            file_bytes: 0,
+            first_file_bytes: 0,
+            spare_files: 1,
+            spare_files_max: 2,
+            live_files_max: 64,
+            packed_bytes_max: 16 << 10,
+            inline_bytes_max: 512 << 10,
+            bulk_bytes_max: 256 << 20,
+            prepare_bytes: 1 << 20,
+            window_bytes: 1 << 20,
+        }
+    }
+
+    struct Channel(Mutex<Sender<Result<(ShardId, Vec<Written>), String>>>);
+
+    impl Report for Channel {
+        fn written(&self, shard: ShardId, written: Vec<Written>) {
+            lock(&self.0).send(Ok((shard, written))).expect("heard");
+        }
+
+        fn failed(&self, why: String) {
+            lock(&self.0).send(Err(why)).expect("heard");
+        }
+    }
+
+    type Reports = Receiver<Result<(ShardId, Vec<Written>), String>>;
+
+    fn open(disk: &FaultyDisk, visit: &mut dyn FnMut(RecoveredBatch)) -> Journal {
+        let start = Start { secret: 7, from: FileId(0) };
+        Journal::open(disk, LIMITS, start, visit).expect("opens").0
+    }
+
+    fn committer(disk: &FaultyDisk, flush_inline_max_ns: u64) -> (Committer, Channel, Reports) {
+        let journal = open(disk, &mut |_| {});
+        let (sender, receiver) = channel();
+        let committer = Committer::new(Arc::new(disk.clone()), journal, flush_inline_max_ns);
+        (committer, Channel(Mutex::new(sender)), receiver)
+    }
+
+    fn batch(log: u32, base: u64, len: usize) -> Sealed {
+        let mut batch = Batch::new(LogId(log), LogIndex(base), Buffer::default());
+        batch.records().extend(&vec![log as u8; len]);
+        batch.seal(0)
+    }
+
+    fn commit(committer: &Committer, shard: u16, outstanding: usize, batch: Sealed) -> (Handed, usize) {
+        let mut written = Vec::new();
+        let handed =
+            committer.commit(ShardId(shard), outstanding, &mut vec![batch], &mut Vec::new(), &mut written);
+        (handed, written.len())
+    }
+
+    #[test]
+    fn who_is_alone_and_has_nothing_outstanding_flushes_at_once() {
+        let (committer, _, _) = committer(&FaultyDisk::new(1), u64::MAX);
+        assert_eq!(commit(&committer, 0, 0, batch(1, 0, 64)), (Handed::Written, 1));
+        assert_eq!(commit(&committer, 0, 1, batch(1, 64, 64)), (Handed::Queued(1), 0));
+        assert_eq!(commit(&committer, 1, 0, batch(2, 0, 64)), (Handed::Queued(1), 0));
+    }
+
+    #[test]
+    fn slow_flushes_go_to_the_writer() {
+        let (committer, _, _) = committer(&FaultyDisk::new(1), 0);
+        assert_eq!(commit(&committer, 0, 0, batch(1, 0, 64)), (Handed::Queued(1), 0));
+    }
+
+    #[test]
+    fn the_writer_reports_to_each_shard_in_order_and_all_is_there_afterwards() {
+        let disk = FaultyDisk::new(3);
+        let (committer, channel, reports) = committer(&disk, 0);
+        std::thread::scope(|threads| {
+            threads.spawn(|| committer.run_writer(&channel));
+            for base in 0..500u64 {
+                commit(&committer, 0, 1, batch(1, base * 64, 64));
+                commit(&committer, 1, 1, batch(2, base * 64, 64));
+            }
+            committer.stop();
+        });
+        drop(channel);
+        let mut seen = [Vec::new(), Vec::new()];
+        for report in reports {
+            let (shard, written) = report.expect("no failure");
+            seen[shard.0 as usize].extend(written.iter().map(|written| written.base.0));
+        }
+        let expected: Vec<u64> = (0..500).map(|base| base * 64).collect();
+        assert_eq!(seen, [expected.clone(), expected]);
+        disk.crash();
+        let mut recovered = 0;
+        open(&disk, &mut |_| recovered += 1);
+        assert_eq!(recovered, 1000);
+    }
+
+    #[test]
+    fn a_failed_flush_is_told_and_nothing_is_written_after_it() {
+        let disk = FaultyDisk::new(4);
+        let (committer, channel, reports) = committer(&disk, 0);
+        disk.fail(Call::Sync, 1, DiskError::Io(5));
+        commit(&committer, 0, 1, batch(1, 0, 64));
+        committer.run_writer(&channel);
+        assert!(reports.recv().expect("a report").is_err());
+        let disk = FaultyDisk::new(6);
+        let (committer, ..) = self::committer(&disk, u64::MAX);
+        disk.fail(Call::Sync, 1, DiskError::Io(5));
+        assert!(matches!(commit(&committer, 0, 0, batch(1, 0, 64)).0, Handed::Failed(_)));
+    }
+
+    #[test]
+    fn without_space_batches_wait_and_are_written_later() {
+        let disk = FaultyDisk::new(8);
+        let (committer, channel, reports) = committer(&disk, u64::MAX);
+        disk.set_capacity(disk.used_bytes());
+        // More than the first file takes: a second one is needed.
+        for base in 0..4u64 {
+            commit(&committer, 0, usize::from(base > 0), batch(1, base * 400_000, 400_000));
+        }
+        std::thread::scope(|threads| {
+            threads.spawn(|| committer.run_writer(&channel));
+            let started = Instant::now();
+            while !committer.is_out_of_space() {
+                assert!(started.elapsed() < Duration::from_secs(20), "the disk is full");
+                std::thread::yield_now();
+            }
+            disk.set_capacity(1 << 30);
+            let mut bases = Vec::new();
+            while bases.len() < 3 {
+                let (_, written) = reports.recv().expect("a report").expect("no failure");
+                bases.extend(written.iter().map(|written| written.base.0 / 400_000));
+            }
+            assert_eq!(bases, [1, 2, 3]);
+            committer.stop();
+        });
+        assert!(!committer.is_out_of_space());
+    }
+
+    #[test]
+    fn files_are_prepared_before_they_are_needed() {
+        let disk = FaultyDisk::new(9);
+        let (committer, ..) = committer(&disk, u64::MAX);
+        let mut rounds = 0;
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                committer.run_housekeeping(Duration::from_millis(1), || rounds += 1);
+            });
+            for base in 0..20u64 {
+                commit(&committer, 0, 0, batch(1, base * 100_000, 100_000));
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            committer.stop();
+        });
+        let counters = committer.counters();
+        assert!(rounds > 0 && counters.rolls > 0, "{counters:?}");
+        assert_eq!(counters.unprepared_rolls, 0, "{counters:?}");
+    }
+}

@@ -1,0 +1,190 @@
+//! Keeps house beside the shards: when a journal file is full, what still lives in it is moved to segments, snapshots
+//! are written, and the file is released.
+//!
+//! Runs on a thread of its own. The shards list and point ([`broker::MoveJob`]); copying and writing happen here. One
+//! round after the other; nothing is released before every log has snapshots beyond it.
+
+use crate::committer::Committer;
+use crate::config::Level;
+use crate::log::Logger;
+use crate::shard::{Door, Letter};
+use base::id::{LogId, LogIndex};
+use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION};
+use journal::{Cover, DiskError, FileId, FileKind, FileName, Journal, Snapshots};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// How long a shard may take to answer before the round is given up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the keeper asks of a shard.
+pub enum Errand {
+    /// List what lives of a log before an index.
+    List(LogId, LogIndex, Sender<Option<MoveJob>>),
+    /// Point to where it is now.
+    Point(Moved, Sender<()>),
+    /// Say what a log's recorded state is.
+    Snapshot(LogId, Sender<Option<LogSnapshot>>),
+    /// Say which segments hold nothing any more.
+    Dead(Sender<Vec<u64>>),
+}
+
+/// The keeper's value.
+pub struct Keeper {
+    committer: Arc<Committer>,
+    doors: Arc<[Door]>,
+    logger: Logger,
+    placement: Placement,
+    snapshots: Snapshots,
+    next_segment: u64,
+    /// Everything of a log before this was moved.
+    moved: BTreeMap<LogId, LogIndex>,
+    /// Segments without life, by how many rounds of snapshots they have seen.
+    dead: [Vec<u64>; 2],
+}
+
+/// Why a round could not be finished.
+#[derive(Debug)]
+enum Trouble {
+    /// There is no space: later, perhaps.
+    NoSpace,
+    /// A shard does not answer: the node stops.
+    Silence,
+    /// The device failed: the node must stop.
+    Failed(DiskError),
+}
+
+impl From<DiskError> for Trouble {
+    fn from(error: DiskError) -> Trouble {
+        match error {
+            DiskError::NoSpace => Trouble::NoSpace,
+            other => Trouble::Failed(other),
+        }
+    }
+}
+
+impl Keeper {
+    /// One that goes on from these snapshots.
+    ///
+    /// # Errors
+    /// What the device said.
+    pub fn new(
+        committer: Arc<Committer>,
+        doors: Arc<[Door]>,
+        logger: Logger,
+        placement: Placement,
+        snapshots: Snapshots,
+    ) -> Result<Keeper, DiskError> {
+        let segments = committer.disk().list(FileKind::Segment)?;
+        let next_segment = segments.iter().map(|name| name.number + 1).max().unwrap_or(1);
+        let (moved, dead) = (BTreeMap::new(), [Vec::new(), Vec::new()]);
+        Ok(Keeper { committer, doors, logger, placement, snapshots, next_segment, moved, dead })
+    }
+
+    /// Does what is to be done since the last roll, if there was one. The text of an error that must stop the node.
+    pub fn round(&mut self) -> Result<(), String> {
+        let rolled = self.committer.with_journal(|journal| journal.take_rolled());
+        if rolled.is_empty() {
+            return Ok(());
+        }
+        match self.move_and_release() {
+            Ok(()) | Err(Trouble::Silence) => Ok(()),
+            Err(Trouble::NoSpace) => {
+                let text = "journal files cannot be released: there is no space to move what is left in them";
+                self.logger.log(Level::Warning, text);
+                Ok(())
+            }
+            Err(Trouble::Failed(error)) => Err(format!("moving messages out of the journal failed: {error}")),
+        }
+    }
+
+    fn move_and_release(&mut self) -> Result<(), Trouble> {
+        for (log, bound) in self.committer.with_journal(bounds) {
+            // A log that is not of this node's any more has nobody to ask.
+            if log.0 >= self.placement.logs {
+                continue;
+            }
+            let job = self.ask(log, |answer| Errand::List(log, bound, answer))?;
+            let Some(job) = job else { continue };
+            let next_segment = &mut self.next_segment;
+            let moved = job.carry_out(&**self.committer.disk(), || {
+                *next_segment += 1;
+                *next_segment - 1
+            })?;
+            for base in &moved.damaged {
+                let text =
+                    format!("log {log}: the batch at {base} is damaged on disk; its messages are lost");
+                self.logger.log(Level::Error, text);
+            }
+            self.ask(log, |answer| Errand::Point(moved, answer))?;
+            self.moved.insert(log, bound);
+        }
+        for log in (0..self.placement.logs).map(LogId) {
+            if let Some(snapshot) = self.ask(log, |answer| Errand::Snapshot(log, answer))? {
+                self.write(&snapshot)?;
+            }
+        }
+        self.collect_dead()?;
+        let Keeper { committer, snapshots, .. } = self;
+        committer.with_journal(|journal| {
+            if let Some(through) = snapshots.releasable(journal) {
+                journal.release(through);
+            }
+        });
+        Ok(())
+    }
+
+    /// Writes a snapshot. Replay starts at the first file that holds what was not moved: live messages are still read
+    /// from there, covered or not.
+    ///
+    /// # Errors
+    /// What the device said.
+    pub fn write(&mut self, snapshot: &LogSnapshot) -> Result<(), DiskError> {
+        let LogSnapshot { log, covered, bytes } = snapshot;
+        let moved = self.moved.get(log).copied().unwrap_or(LogIndex(0));
+        let from_file = self.committer.with_journal(|journal| first_file(journal, *log, moved));
+        let cover = Cover { log: *log, covered: *covered, from_file, from_offset: 0 };
+        self.snapshots.write(&**self.committer.disk(), cover, &[(SECTION, bytes)])
+    }
+
+    /// A segment goes when both kept snapshots of its log are younger than its last message's end.
+    fn collect_dead(&mut self) -> Result<(), Trouble> {
+        for file in self.dead[1].drain(..) {
+            self.committer.disk().remove(FileName::new(FileKind::Segment, file))?;
+        }
+        self.dead.swap(0, 1);
+        for shard in 0..self.doors.len() {
+            let mut dead = self.ask_shard(shard, Errand::Dead)?;
+            self.dead[0].append(&mut dead);
+        }
+        Ok(())
+    }
+
+    fn ask<T>(&self, log: LogId, errand: impl FnOnce(Sender<T>) -> Errand) -> Result<T, Trouble> {
+        self.ask_shard(self.placement.owner(log).0 as usize, errand)
+    }
+
+    fn ask_shard<T>(&self, shard: usize, errand: impl FnOnce(Sender<T>) -> Errand) -> Result<T, Trouble> {
+        let (answer, receiver): (Sender<T>, Receiver<T>) = channel();
+        self.doors[shard].letters.put(Letter::Errand(errand(answer)));
+        receiver.recv_timeout(PATIENCE).map_err(|_| Trouble::Silence)
+    }
+}
+
+/// How far the files that were left go, of each log.
+fn bounds(journal: &mut Journal) -> BTreeMap<LogId, LogIndex> {
+    let mut bounds = BTreeMap::new();
+    let left = journal.files().len().saturating_sub(1);
+    for span in journal.files().take(left).flat_map(|file| &file.logs) {
+        let bound = bounds.entry(span.log).or_insert(span.end);
+        *bound = (*bound).max(span.end);
+    }
+    bounds
+}
+
+fn first_file(journal: &Journal, log: LogId, moved: LogIndex) -> FileId {
+    let needs = |file: &&journal::LiveFile| file.logs.iter().any(|span| span.log == log && span.end > moved);
+    journal.files().find(needs).map_or_else(|| journal.end().0, |file| file.id)
+}

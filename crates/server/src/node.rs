@@ -1,0 +1,555 @@
+//! One node: from a configuration to running shards, and to a clean end.
+//!
+//! Start-up order: data folder, identity, snapshots, journal, first user, listeners, threads. Everything is recovered
+//! before the first connection is accepted.
+
+use crate::acceptor::{self, Acceptor};
+use crate::alarm::{self, Meter, Raised};
+use crate::clock::Clock;
+use crate::committer::{Committer, Report, Written};
+use crate::config::{Config, Level};
+use crate::disk::{DiskOptions, RealDisk};
+use crate::keeper::Keeper;
+use crate::log::Logger;
+use crate::seed;
+use crate::shard::{Door, Letter, Question, ShardLoop, Surroundings, poll};
+use adapters::{Frontend, Settings};
+use base::Random;
+use base::id::ShardId;
+use broker::access::AccessRules;
+use broker::{Limits, Placement, ReadRequest, SECTION, Shard, ShardSettings};
+use ctl::client::SOCKET_NAME;
+use journal::{Disk, Identity, Journal, Snapshots, Start};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// Local logs of a new data folder: twice the cores, at least this many.
+const LOGS_MIN: u32 = 8;
+
+/// Milliseconds between two looks of the housekeeper when nothing calls it.
+const HOUSE_MS: u64 = 1000;
+
+/// Why the node ends.
+pub enum End {
+    /// Somebody asked it to.
+    Asked,
+    /// It must.
+    Failed(String),
+}
+
+/// Hands what the writer thread tells to the shards and to whoever ends the node.
+struct Reporter {
+    doors: Arc<[Door]>,
+    end: Mutex<Sender<End>>,
+}
+
+impl Report for Reporter {
+    fn written(&self, shard: ShardId, written: Vec<Written>) {
+        self.doors[shard.0 as usize].letters.put(Letter::Written(written));
+    }
+
+    fn failed(&self, why: String) {
+        send_end(&self.end, why);
+    }
+}
+
+fn send_end(end: &Mutex<Sender<End>>, why: String) {
+    if let Ok(end) = end.lock() {
+        // Nobody listens once the node is ending.
+        let _ = end.send(End::Failed(why));
+    }
+}
+
+/// What a node is made of before it runs.
+struct Recovered {
+    disk: Arc<dyn Disk>,
+    journal: Journal,
+    snapshots: Snapshots,
+    shards: Vec<Shard>,
+    placement: Placement,
+}
+
+/// Runs a node until it ends. `end` is where whoever wants that says so; `ends` is where the node hears of it.
+///
+/// # Errors
+/// Why it could not start or had to stop, in plain words.
+pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<End>) -> Result<(), String> {
+    let clock = Clock::new();
+    raise_descriptor_limit(logger);
+    let mut recovered = recover(config, clock, logger)?;
+    seed::first_user(config, clock, &mut recovered.shards, &mut recovered.journal, &*recovered.disk)?;
+    let listeners: Result<Vec<_>, String> =
+        config.listeners.iter().map(|address| acceptor::listen(*address, &config.socket)).collect();
+    let listeners = listeners?;
+    let node = Node::start(config, logger, clock, recovered, end)?;
+    let outcome = node.serve(config, listeners, ends);
+    node.stop(outcome)
+}
+
+/// Every connection is a descriptor; the limit of who started us is often a tenth of what is allowed.
+fn raise_descriptor_limit(logger: &Logger) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+    {
+        logger.warning(format!("the limit of open files stays at {current:?}: {error}"));
+    }
+}
+
+fn cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
+}
+
+/// Opens the data folder and brings the shards to where they were.
+fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, String> {
+    let options = DiskOptions { sync_delay_ns: config.test_sync_delay_us * 1000, ..DiskOptions::default() };
+    let disk = RealDisk::open(&config.data_dir, options).map_err(|error| error.to_string())?;
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let in_folder = |error: String| format!("data folder {}: {error}", config.data_dir.display());
+    let identity = identity(config, &*disk, logger).map_err(in_folder)?;
+    let shards = config.shards.map_or_else(cores, u32::from).clamp(1, identity.logs) as u16;
+    let placement = Placement { shards, logs: identity.logs };
+    let rules = Arc::new(AccessRules {
+        loopback_users: config.loopback_users.iter().map(|user| user.as_str().into()).collect(),
+        ..AccessRules::default()
+    });
+    let settings = |id| ShardSettings { id, placement, limits: broker_limits(config), rules: rules.clone() };
+    let mut shards: Vec<Shard> = (0..shards).map(|id| Shard::new(settings(ShardId(id)))).collect();
+    let (snapshots, loaded, bad) = Snapshots::load(&*disk).map_err(|error| in_folder(error.to_string()))?;
+    for bad in bad {
+        logger.error(format!("snapshot {} is damaged and was moved aside", bad.name));
+    }
+    for snapshot in &loaded {
+        let bytes = snapshot.section(SECTION).unwrap_or_default();
+        for shard in &mut shards {
+            let restored = shard.restore(snapshot.cover.log, snapshot.cover.covered, bytes);
+            restored.map_err(|error| in_folder(format!("a snapshot cannot be read: {error:?}")))?;
+        }
+    }
+    let mut trouble = None;
+    let start = Start { secret: identity.secret, from: snapshots.start_file() };
+    let (journal, found) = Journal::open(&*disk, journal_limits(config), start, &mut |batch| {
+        let records = &batch.memory[batch.records.clone()];
+        for shard in &mut shards {
+            if let Err(error) = shard.replay(batch.log, batch.base, records, batch.place) {
+                trouble = Some(error);
+            }
+        }
+    })
+    .map_err(|error| in_folder(error.to_string()))?;
+    for damage in &found.damages {
+        logger.error(format!("the journal is damaged, and what is named is lost: {damage}"));
+    }
+    if let Some(error) = trouble {
+        return Err(in_folder(format!("the journal holds what cannot be read: {error:?}")));
+    }
+    if found.torn_bytes > 0 {
+        logger
+            .info(format!("the last write before the node stopped was torn; {} bytes cut", found.torn_bytes));
+    }
+    shards.iter_mut().for_each(|shard| shard.finish_recovery(clock.now()));
+    if found.batches > 0 {
+        logger.info(format!("recovered {} bytes in {} batches", found.record_bytes, found.batches));
+    }
+    Ok(Recovered { disk, journal, snapshots, shards, placement })
+}
+
+fn identity(config: &Config, disk: &dyn Disk, logger: &Logger) -> Result<Identity, String> {
+    let wanted = config.logs.unwrap_or_else(|| LOGS_MIN.max(2 * cores()));
+    let mut dice = Random::new(seed::random_bits()?);
+    let mut identity = Identity::open(disk, &mut dice, wanted).map_err(|error| error.to_string())?;
+    if let Some(logs) = config.logs {
+        if logs > identity.logs {
+            identity.logs = logs;
+            identity.store(disk).map_err(|error| error.to_string())?;
+        } else if logs < identity.logs {
+            let has = identity.logs;
+            logger.warning(format!("leveret.logs = {logs} has no effect: the data folder has {has} logs"));
+        }
+    }
+    Ok(identity)
+}
+
+fn broker_limits(config: &Config) -> Limits {
+    Limits { message_size_max: config.message_bytes_max as usize, ..Limits::default() }
+}
+
+fn journal_limits(config: &Config) -> journal::Limits {
+    let mut limits = journal::Limits::default();
+    if let Some(bytes) = config.journal_file_bytes {
+        limits.file_bytes = bytes.next_multiple_of(base::memory::BLOCK as u64);
+        limits.first_file_bytes = limits.first_file_bytes.min(limits.file_bytes);
+    }
+    if let Some(files) = config.journal_files {
+        limits.live_files_max = files as usize;
+    }
+    limits
+}
+
+fn front_settings(config: &Config) -> Settings {
+    let mut settings = Settings::new(&config.node_name);
+    settings.handshake_ms_max = config.handshake_timeout_ms;
+    if let Some(name) = &config.cluster_name {
+        settings.cluster = name.as_str().into();
+    }
+    settings.default_vhost = config.default_user.vhost.as_str().into();
+    if let Some(most) = config.credit.link {
+        settings.link_credit_max = most;
+        settings.link_credit_min = settings.link_credit_min.min(most);
+    }
+    let message_bytes = u32::try_from(config.message_bytes_max).unwrap_or(u32::MAX);
+    settings.amqp091.frame_max = config.frame_max;
+    settings.amqp091.channel_max = config.channel_max;
+    settings.amqp091.heartbeat_s = config.heartbeat_s;
+    settings.amqp091.message_size_max = message_bytes;
+    settings.amqp091.handshake_ms_max = u32::try_from(config.handshake_timeout_ms).unwrap_or(u32::MAX);
+    settings.amqp10.frame_bytes_max = config.frame_max;
+    settings.amqp10.sessions_max = config.session_max;
+    settings.amqp10.links_max = u16::try_from(config.link_max).unwrap_or(u16::MAX);
+    settings.amqp10.message_bytes_max = config.message_bytes_max;
+    settings.amqp10.handshake_ms = settings.amqp091.handshake_ms_max;
+    if let Some(most) = config.credit.incoming_window {
+        settings.amqp10.incoming_window_max = most;
+    }
+    settings
+}
+
+/// A node that runs.
+struct Node {
+    doors: Arc<[Door]>,
+    committer: Arc<Committer>,
+    keeper: Arc<Mutex<Keeper>>,
+    logger: Logger,
+    shards: Vec<JoinHandle<Shard>>,
+    others: Vec<JoinHandle<()>>,
+    is_stopping: Arc<AtomicBool>,
+    clock: Clock,
+    node_name: String,
+    raised: Arc<AtomicU8>,
+}
+
+impl Node {
+    fn start(
+        config: &Config,
+        logger: &Logger,
+        clock: Clock,
+        recovered: Recovered,
+        end: Sender<End>,
+    ) -> Result<Node, String> {
+        let failed = |error: std::io::Error| format!("the node cannot start: {error}");
+        let Recovered { disk, journal, snapshots, shards, placement } = recovered;
+        let committer = Arc::new(Committer::new(disk.clone(), journal, config.inline_flush_us * 1000));
+        let polls: Result<Vec<_>, _> = shards.iter().map(|_| poll()).collect();
+        let (polls, sleepers): (Vec<_>, Vec<_>) = polls.map_err(failed)?.into_iter().unzip();
+        let doors: Arc<[Door]> = sleepers.into_iter().map(Door::new).collect();
+        let keeper = Keeper::new(committer.clone(), doors.clone(), logger.clone(), placement, snapshots)
+            .map_err(|error| format!("the data folder cannot be read: {error}"))?;
+        let mut node = Node {
+            doors: doors.clone(),
+            committer: committer.clone(),
+            keeper: Arc::new(Mutex::new(keeper)),
+            logger: logger.clone(),
+            shards: Vec::new(),
+            others: Vec::new(),
+            is_stopping: Arc::new(AtomicBool::new(false)),
+            clock,
+            node_name: config.node_name.clone(),
+            raised: Arc::new(AtomicU8::new(0)),
+        };
+        let (reader, reads) = channel::<(ShardId, ReadRequest)>();
+        let settings = Arc::new(front_settings(config));
+        for (number, (shard, poll)) in shards.into_iter().zip(polls).enumerate() {
+            let id = ShardId(number as u16);
+            let end = end.clone();
+            let around = Surroundings {
+                doors: doors.clone(),
+                committer: committer.clone(),
+                reader: reader.clone(),
+                clock,
+                logger: logger.of(number as u32 + 1),
+                fail: Box::new(move |why| end.send(End::Failed(why)).unwrap_or_default()),
+                node: config.node_name.as_str().into(),
+            };
+            let front = Frontend::new(id, settings.clone());
+            let shard_loop = ShardLoop::new(id, poll, shard, front, around);
+            let thread = Builder::new().name(format!("shard-{number}"));
+            node.shards.push(thread.spawn(move || shard_loop.run()).map_err(failed)?);
+        }
+        let reporter = Reporter { doors: doors.clone(), end: Mutex::new(end.clone()) };
+        let writer = committer.clone();
+        node.spawn("writer", move || writer.run_writer(&reporter)).map_err(failed)?;
+        let (house, keeper) = (committer.clone(), node.keeper.clone());
+        node.spawn("house", move || {
+            house.run_housekeeping(Duration::from_millis(HOUSE_MS), || {
+                if let Ok(mut keeper) = keeper.lock()
+                    && let Err(why) = keeper.round()
+                {
+                    // Nobody listens once the node is ending.
+                    let _ = end.send(End::Failed(why));
+                }
+            });
+        })
+        .map_err(failed)?;
+        node.spawn("reader", move || {
+            for (shard, request) in reads {
+                // A sector that cannot be read is lost like one that reads wrong.
+                let bytes = request.carry_out(&*disk).ok().flatten();
+                doors[shard.0 as usize].letters.put(Letter::Loaded(request, bytes));
+            }
+        })
+        .map_err(failed)?;
+        drop(reader);
+        Ok(node)
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        self.others.push(Builder::new().name(name.into()).spawn(work)?);
+        Ok(())
+    }
+
+    /// Accepts connections until the node is to end; what it ends with.
+    fn serve(
+        &self,
+        config: &Config,
+        listeners: Vec<mio::net::TcpListener>,
+        ends: &Receiver<End>,
+    ) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("the node cannot start: {error}");
+        let mut ports = Vec::new();
+        for listener in &listeners {
+            let address = listener.local_addr().map_err(failed)?;
+            self.logger.info(format!("started TCP listener on {address}"));
+            ports.push(ctl::Listener {
+                node: config.node_name.clone(),
+                interface: if address.ip().is_unspecified() {
+                    "[::]".into()
+                } else {
+                    address.ip().to_string()
+                },
+                port: address.port(),
+                protocol: "amqp".into(),
+                purpose: "AMQP 0-9-1 and AMQP 1.0".into(),
+            });
+        }
+        let (acceptor, stop_accepting) = Acceptor::new(listeners).map_err(failed)?;
+        let socket = config.data_dir.join(SOCKET_NAME);
+        let control = ctl::server::listen(&socket)
+            .map_err(|error| format!("cannot listen on {}: {error}", socket.display()))?;
+        self.logger.info(format!("administration socket at {}", socket.display()));
+        std::thread::scope(|threads| {
+            let doors = &self.doors;
+            let accept = move || {
+                let mut next = 0;
+                acceptor.run(
+                    |stream, peer| {
+                        doors[next % doors.len()].letters.put(Letter::Accepted(stream, peer));
+                        next = (next + 1) % doors.len();
+                    },
+                    |text| self.logger.error(text),
+                );
+            };
+            let answer = || {
+                let desk = Desk { node: self, config, ports: &ports };
+                ctl::server::serve(&control, &ctl::Limits::default(), |request| {
+                    (!self.is_stopping.load(Ordering::SeqCst)).then(|| desk.answer(request))
+                });
+            };
+            let spawned = Builder::new()
+                .name("accept".into())
+                .spawn_scoped(threads, accept)
+                .and_then(|_| Builder::new().name("ctl".into()).spawn_scoped(threads, answer))
+                .map_err(failed);
+            let outcome = match spawned {
+                Ok(_) => {
+                    let ms = self.clock.now().mono_ns / base::time::NS_PER_MS;
+                    self.logger.info("Server startup complete; 0 plugins started.");
+                    self.logger.info(format!("Time to start RabbitMQ: {ms} ms"));
+                    self.watch(config, ends)
+                }
+                Err(why) => Err(why),
+            };
+            self.is_stopping.store(true, Ordering::SeqCst);
+            stop_accepting.stop();
+            // Its thread ends with the next request, which this is.
+            if let Err(error) = ctl::server::wake(&socket) {
+                self.logger.warning(format!("the administration socket does not answer: {error}"));
+            }
+            outcome
+        })
+    }
+
+    /// Watches memory and disk until the node is to end.
+    fn watch(&self, config: &Config, ends: &Receiver<End>) -> Result<(), String> {
+        let mut alarms = alarm::of_config(config);
+        let meter = Meter::new(&config.data_dir);
+        let interval = Duration::from_millis(config.sample_interval_ms);
+        let mut lines = Vec::new();
+        loop {
+            match meter.sample() {
+                Ok(mut sample) => {
+                    if self.committer.is_out_of_space() {
+                        sample.disk_free = 0;
+                    }
+                    if alarms.judge(sample, &mut lines) {
+                        self.announce(alarms.raised());
+                    }
+                }
+                Err(error) => self.logger.warning(format!("memory and disk cannot be measured: {error}")),
+            }
+            lines.drain(..).for_each(|(level, text): (Level, String)| self.logger.log(level, text));
+            match ends.recv_timeout(interval) {
+                Ok(End::Asked) => return Ok(()),
+                Ok(End::Failed(why)) => return Err(why),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err("nobody is left to end the node".into()),
+            }
+        }
+    }
+
+    fn announce(&self, raised: Raised) {
+        self.raised.store(u8::from(raised.memory) | u8::from(raised.disk) << 1, Ordering::Relaxed);
+        self.doors.iter().for_each(|door| door.letters.put(Letter::Alarm(raised)));
+    }
+
+    fn raised(&self) -> Raised {
+        let bits = self.raised.load(Ordering::Relaxed);
+        Raised { memory: bits & 1 != 0, disk: bits & 2 != 0 }
+    }
+
+    /// Ends every thread. After a clean end each log has a snapshot, so the next start replays nothing.
+    fn stop(self, outcome: Result<(), String>) -> Result<(), String> {
+        if outcome.is_err() {
+            // What the device did with the last writes is only known after a restart; nothing more is written.
+            return outcome;
+        }
+        self.logger.info("the node is stopping");
+        self.doors.iter().for_each(|door| door.letters.put(Letter::Stop));
+        let shards: Result<Vec<Shard>, _> = self.shards.into_iter().map(JoinHandle::join).collect();
+        self.committer.stop();
+        for thread in self.others {
+            if thread.join().is_err() {
+                return Err("a thread failed while the node was stopping".into());
+            }
+        }
+        let shards = shards.map_err(|_| "a shard failed while the node was stopping".to_owned())?;
+        let mut keeper = self.keeper.lock().map_err(|_| "the housekeeper failed".to_owned())?;
+        for shard in &shards {
+            for log in shard.durable_logs() {
+                if let Some(snapshot) = shard.snapshot(log, true) {
+                    keeper
+                        .write(&snapshot)
+                        .map_err(|error| format!("a snapshot was not written: {error}"))?;
+                }
+            }
+        }
+        self.committer.seal_end()?;
+        self.logger.info("the node has stopped");
+        Ok(())
+    }
+}
+
+/// Answers the administration socket from what the shards say.
+struct Desk<'a> {
+    node: &'a Node,
+    config: &'a Config,
+    ports: &'a [ctl::Listener],
+}
+
+impl Desk<'_> {
+    fn answer(&self, request: ctl::Request) -> ctl::Answer {
+        match request {
+            ctl::Request::Ping => Ok(serde_json::Value::Null),
+            ctl::Request::Status => json(&self.status()?),
+            ctl::Request::MemoryBreakdown => json(&self.memory()?),
+            ctl::Request::ListConnections => {
+                let parts = self.ask(&Question::Connections)?;
+                json(&parts.into_iter().flat_map(|part| part.connections).collect::<Vec<_>>())
+            }
+            ctl::Request::ListQueues { vhost } => {
+                let parts = self.ask(&Question::Queues(vhost))?;
+                let mut rows: Vec<_> = parts.into_iter().flat_map(|part| part.queues).collect();
+                rows.sort_by(|a, b| a.name.cmp(&b.name));
+                json(&rows)
+            }
+        }
+    }
+
+    /// Every shard's answer, in no order.
+    fn ask(&self, question: &Question) -> Result<Vec<crate::shard::Part>, ctl::Refusal> {
+        let (sender, receiver) = channel();
+        for door in self.node.doors.iter() {
+            door.letters.put(Letter::Ask(question.clone(), sender.clone()));
+        }
+        drop(sender);
+        let patience = Duration::from_secs(10);
+        let answers = self.node.doors.iter().map(|_| receiver.recv_timeout(patience));
+        answers.collect::<Result<_, _>>().map_err(|_| ctl::Refusal {
+            code: ctl::exit::UNAVAILABLE,
+            message: "the node is busy: a shard did not answer in time".into(),
+        })
+    }
+
+    fn memory(&self) -> Result<ctl::Memory, ctl::Refusal> {
+        let mut memory = ctl::Memory::default();
+        for (name, bytes) in self.ask(&Question::Memory)?.into_iter().flat_map(|part| part.memory) {
+            *memory.pools.entry(name.to_owned()).or_insert(0) += bytes;
+        }
+        let named: u64 = memory.pools.values().sum();
+        if let Ok(sample) = Meter::new(&self.config.data_dir).sample() {
+            memory.total.insert("rss".into(), sample.memory_used);
+            memory.pools.insert("other".into(), sample.memory_used.saturating_sub(named));
+        }
+        Ok(memory)
+    }
+
+    fn status(&self) -> Result<ctl::Status, ctl::Refusal> {
+        let mut totals = ctl::Totals::default();
+        for part in self.ask(&Question::Totals)?.into_iter().filter_map(|part| part.totals) {
+            totals.connection_count += part.connection_count;
+            totals.queue_count = part.queue_count;
+            totals.virtual_host_count = part.virtual_host_count;
+        }
+        let alarms = alarm::of_config(self.config);
+        let sample = Meter::new(&self.config.data_dir).sample();
+        let (setting, value) = match self.config.memory_limit {
+            crate::config::Limit::Share(share) => ("relative", share),
+            crate::config::Limit::Bytes(bytes) => ("absolute", bytes as f64),
+        };
+        Ok(ctl::Status {
+            node_name: self.node.node_name.clone(),
+            pid: std::process::id(),
+            os: "Linux".into(),
+            rabbitmq_version: adapters::settings::VERSION.into(),
+            product_name: "Leveret".into(),
+            product_version: env!("CARGO_PKG_VERSION").into(),
+            erlang_version: String::new(),
+            uptime: self.node.clock.now().mono_ns / 1_000_000_000,
+            alarms: self.node.raised().names(),
+            listeners: self.ports.to_vec(),
+            config_files: self.config.files.iter().map(|path| path.display().to_string()).collect(),
+            data_directory: absolute(&self.config.data_dir),
+            log_files: vec!["<stdout>".into()],
+            memory: self.memory()?,
+            vm_memory_high_watermark_limit: alarms.memory_limit,
+            vm_memory_high_watermark_setting: [(setting.to_owned(), value)].into(),
+            disk_free_limit: alarms.disk_limit,
+            disk_free: sample.map_or(0, |sample| sample.disk_free),
+            totals,
+        })
+    }
+}
+
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+}
+
+fn json(value: &impl serde::Serialize) -> ctl::Answer {
+    let failed =
+        |error: serde_json::Error| ctl::Refusal { code: ctl::exit::SOFTWARE, message: error.to_string() };
+    serde_json::to_value(value).map_err(failed)
+}

@@ -1,0 +1,111 @@
+//! What shards tell of themselves, in the words of RabbitMQ's tools.
+
+use adapters::ConnectionRow;
+use broker::Shard;
+use routing::Value;
+use serde_json::Value as Json;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Connections here; queues and virtual hosts of the whole node, which every shard knows.
+pub fn totals(shard: &Shard, connections: usize) -> ctl::Totals {
+    ctl::Totals {
+        connection_count: connections as u64,
+        queue_count: shard.catalog().queue_count() as u64,
+        virtual_host_count: shard.catalog().vhosts().count() as u64,
+    }
+}
+
+/// The queues of a virtual host that live here.
+pub fn queues(shard: &Shard, vhost: &str, node: &str) -> Vec<ctl::QueueRow> {
+    let rows = shard.queue_rows().filter(|row| *row.definition.vhost_name == *vhost);
+    let row = |row: broker::QueueRow| {
+        let definition = &row.definition;
+        let arguments = definition.arguments.iter();
+        ctl::QueueRow {
+            name: definition.name.to_string(),
+            vhost: definition.vhost_name.to_string(),
+            kind: definition.queue_type.name().to_owned(),
+            durable: definition.durable,
+            auto_delete: definition.auto_delete,
+            exclusive: definition.exclusive.is_some(),
+            arguments: arguments.map(|(name, value)| (name_of(name), argument(value))).collect(),
+            state: "running".to_owned(),
+            node: node.to_owned(),
+            pid: format!("<0.{}.{}>", definition.log, definition.id),
+            owner_pid: definition.exclusive.map(|port| pid(port.shard.0, port.slot)).unwrap_or_default(),
+            messages: row.ready + row.unsettled,
+            messages_ready: row.ready,
+            messages_unacknowledged: row.unsettled,
+            consumers: u64::from(row.consumers),
+            memory: row.memory_bytes as u64,
+            ..ctl::QueueRow::default()
+        }
+    };
+    rows.map(row).collect()
+}
+
+/// Where something is served, in the shape of RabbitMQ's process ids.
+pub fn pid(shard: u16, slot: u32) -> String {
+    format!("<0.{shard}.{slot}>")
+}
+
+/// A declared argument as JSON has it.
+fn argument(value: &Value) -> Json {
+    let text = |bytes: &[u8]| Json::from(String::from_utf8_lossy(bytes).into_owned());
+    match value {
+        Value::Void => Json::Null,
+        Value::Bool(value) => Json::from(*value),
+        Value::Int(_, value) => Json::from(*value),
+        Value::Unsigned(value) | Value::Timestamp(value) => Json::from(*value),
+        Value::Float(value) => Json::from(value.0),
+        Value::Decimal { scale, value } => Json::from(f64::from(*value) / 10f64.powi(i32::from(*scale))),
+        Value::Text(bytes) | Value::Bytes(bytes) => text(bytes),
+        Value::List(values) => values.iter().map(argument).collect(),
+        Value::Table(values) => {
+            Json::Object(values.iter().map(|(name, value)| (name_of(name), argument(value))).collect())
+        }
+    }
+}
+
+fn name_of(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+/// What a socket knows of its connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Traffic {
+    /// Bytes received.
+    pub received: u64,
+    /// Bytes sent.
+    pub sent: u64,
+    /// When it was accepted, milliseconds since 1970.
+    pub since_ms: u64,
+}
+
+/// A connection as tools list it.
+pub fn connection(row: ConnectionRow, traffic: Traffic, pid: String, node: &str) -> ctl::ConnectionRow {
+    let (peer, here) = row.name.split_once(" -> ").unwrap_or_default();
+    let (peer, here) = (address(peer), address(here));
+    ctl::ConnectionRow {
+        pid,
+        host: here.ip(),
+        port: here.port(),
+        peer_host: peer.ip(),
+        peer_port: peer.port(),
+        ssl: false,
+        protocol: row.protocol.to_owned(),
+        user: row.user,
+        vhost: row.vhost,
+        channels: row.channels as u64,
+        recv_oct: traffic.received,
+        send_oct: traffic.sent,
+        state: row.state.to_owned(),
+        connected_at: traffic.since_ms,
+        node: node.to_owned(),
+        name: row.name,
+    }
+}
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0))
+}

@@ -1,0 +1,742 @@
+//! The loop of one shard: sockets in, turns of the broker, sockets out.
+//!
+//! One turn: take what other threads sent; read the sockets that have something, each at most [`READ_BYTES_TURN`]; fire
+//! timers; end the broker's turn and commit its batches; hand events to the connections; write every dirty connection
+//! once; send the mail. Nothing here decides anything about messages: that is [`broker`]'s and [`adapters`]' part.
+//! Invariants: `sockets[slot]` is there exactly while the frontend has a connection of that number; a socket with
+//! something to read is on the run list or waits for the broker.
+
+use crate::alarm::Raised;
+use crate::clock::Clock;
+use crate::committer::{Committer, Handed, Written};
+use crate::config::Level;
+use crate::keeper::Errand;
+use crate::log::Logger;
+use crate::mailbox::{Mailbox, Sleeper};
+use crate::rows::{self, Traffic};
+use crate::socket::{Brought, Socket};
+use crate::timers::Timers;
+use adapters::{Frontend, Gravity, Note, Peer};
+use base::Now;
+use base::id::ShardId;
+use broker::{Mail, ReadBytes, ReadRequest, Shard};
+use journal::{Place, Sealed};
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
+use slab::Slab;
+use std::collections::VecDeque;
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+/// Bytes one connection may bring in one turn.
+pub const READ_BYTES_TURN: usize = 256 << 10;
+
+/// Rounds of commit and delivery before sockets are looked at again.
+const ROUNDS_MAX: usize = 4;
+
+/// Readiness events taken at once.
+const EVENTS_MAX: usize = 1024;
+
+/// Nanoseconds after which a connection that was quiet gives back its buffers.
+const WARM_NS: u64 = 250_000_000;
+
+/// Nanoseconds a closing connection's peer has to read what was said last, and how many such there may be.
+const LINGER_NS: u64 = 1_000_000_000;
+const LINGERING_MAX: usize = 4096;
+
+/// Nanoseconds a connection that is over has to send what is left.
+const PART_NS: u64 = 5_000_000_000;
+
+/// Nanoseconds a stopping shard waits for the disk and for its peers.
+const STOP_NS: u64 = 2_000_000_000;
+
+const WAKE: Token = Token(usize::MAX - 1);
+
+/// Tokens from here on are of sockets that linger.
+const LINGER: usize = 1 << 40;
+
+/// What the node says to a shard, messages apart.
+pub enum Letter {
+    /// A connection was accepted.
+    Accepted(TcpStream, Peer),
+    /// Batches are on disk.
+    Written(Vec<Written>),
+    /// A read that deliveries waited for.
+    Loaded(ReadRequest, Option<ReadBytes>),
+    /// The alarms that hold now.
+    Alarm(Raised),
+    /// The housekeeper wants something done.
+    Errand(Errand),
+    /// Somebody wants to know something.
+    Ask(Question, Sender<Part>),
+    /// Finish what was begun, and end.
+    Stop,
+}
+
+/// What is asked of every shard.
+#[derive(Clone, Debug)]
+pub enum Question {
+    /// How many there are of what.
+    Totals,
+    /// The queues of this virtual host.
+    Queues(String),
+    /// The connections.
+    Connections,
+    /// Bytes of memory.
+    Memory,
+}
+
+/// What one shard answers: the part that was asked for.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// Open connections; queues and virtual hosts of the whole node.
+    pub totals: Option<ctl::Totals>,
+    /// Queues that live here.
+    pub queues: Vec<ctl::QueueRow>,
+    /// Connections at home here.
+    pub connections: Vec<ctl::ConnectionRow>,
+    /// Bytes by what they are for.
+    pub memory: Vec<(&'static str, u64)>,
+}
+
+/// How to reach a shard.
+pub struct Door {
+    /// From other shards.
+    pub mail: Mailbox<Mail>,
+    /// From the node.
+    pub letters: Mailbox<Letter>,
+    sleeper: Arc<Sleeper>,
+}
+
+impl Door {
+    /// The door of the shard that `sleeper` is.
+    pub fn new(sleeper: Arc<Sleeper>) -> Door {
+        Door { mail: Mailbox::new(sleeper.clone()), letters: Mailbox::new(sleeper.clone()), sleeper }
+    }
+}
+
+/// What a shard's loop needs from the node around it.
+pub struct Surroundings {
+    /// All shards' doors, by number.
+    pub doors: Arc<[Door]>,
+    /// Where batches are committed.
+    pub committer: Arc<Committer>,
+    /// Where reads are asked for.
+    pub reader: Sender<(ShardId, ReadRequest)>,
+    /// What time it is.
+    pub clock: Clock,
+    /// The log.
+    pub logger: Logger,
+    /// Tells the node that it must stop, and why.
+    pub fail: Box<dyn Fn(String) + Send>,
+    /// The node's name.
+    pub node: Box<str>,
+}
+
+/// One shard's loop.
+pub struct ShardLoop {
+    id: ShardId,
+    poll: Poll,
+    shard: Shard,
+    front: Frontend,
+    around: Surroundings,
+    sockets: Vec<Option<Socket>>,
+    lingering: Slab<TcpStream>,
+    /// When each may be given up, oldest first.
+    linger_until: VecDeque<(u64, usize)>,
+    timers: Timers,
+    run_list: Vec<u32>,
+    /// Connections with more to send than the kernel took in their turn, which can take more now.
+    unsent: Vec<u32>,
+    warm: Vec<u32>,
+    warm_at: u64,
+    /// Shared by all reads: a kept tail, then what the socket brings.
+    buffer: Vec<u8>,
+    /// Batches at the writer.
+    outstanding: usize,
+    was_congested: bool,
+    stop_at: Option<u64>,
+    scratch: Scratch,
+}
+
+/// Lists that are filled and emptied every turn and keep their memory.
+#[derive(Default)]
+struct Scratch {
+    slots: Vec<u32>,
+    mail: Vec<Mail>,
+    letters: Vec<Letter>,
+    sealed: Vec<Sealed>,
+    places: Vec<Place>,
+    written: Vec<Written>,
+    reads: Vec<ReadRequest>,
+    notes: Vec<Note>,
+}
+
+/// The poll of a shard's loop, and the sleeper by which it is woken.
+///
+/// # Errors
+/// What the system said.
+pub fn poll() -> std::io::Result<(Poll, Arc<Sleeper>)> {
+    let poll = Poll::new()?;
+    let waker = mio::Waker::new(poll.registry(), WAKE)?;
+    // A loop that cannot be woken is gone.
+    let sleeper = Sleeper::new(move || waker.wake().unwrap_or_default());
+    Ok((poll, sleeper))
+}
+
+impl ShardLoop {
+    /// The loop of `shard` with the connections of `front`.
+    pub fn new(id: ShardId, poll: Poll, shard: Shard, front: Frontend, around: Surroundings) -> ShardLoop {
+        ShardLoop {
+            id,
+            poll,
+            shard,
+            front,
+            around,
+            sockets: Vec::new(),
+            lingering: Slab::new(),
+            linger_until: VecDeque::new(),
+            timers: Timers::default(),
+            run_list: Vec::new(),
+            unsent: Vec::new(),
+            warm: Vec::new(),
+            warm_at: 0,
+            buffer: vec![0; READ_BYTES_TURN],
+            outstanding: 0,
+            was_congested: false,
+            stop_at: None,
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Runs until the node stops; the shard as it is then.
+    pub fn run(mut self) -> Shard {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        loop {
+            let timeout = self.timeout();
+            if let Err(error) = self.wait(&mut events, timeout) {
+                (self.around.fail)(format!("waiting for sockets failed: {error}"));
+                return self.shard;
+            }
+            let now = self.around.clock.now();
+            for event in &events {
+                self.note_readiness(event);
+            }
+            if !self.turn(now) || self.is_finished(now) {
+                return self.shard;
+            }
+        }
+    }
+
+    /// False when the node must stop.
+    fn turn(&mut self, now: Now) -> bool {
+        self.take_letters(now);
+        self.take_mail(now);
+        self.read_sockets(now);
+        self.fire_timers(now);
+        let mut goes_on = true;
+        for _ in 0..ROUNDS_MAX {
+            goes_on = self.commit(now);
+            self.front.handle_events(now, &mut self.shard);
+            if !self.shard.has_work() {
+                break;
+            }
+        }
+        self.front.end_turn(now, &mut self.shard);
+        self.write_sockets(now);
+        self.send_mail();
+        self.resume();
+        self.write_notes();
+        goes_on
+    }
+
+    // ---- waiting
+
+    fn timeout(&self) -> Option<Duration> {
+        if !self.run_list.is_empty() || !self.unsent.is_empty() || self.shard.has_work() {
+            return Some(Duration::ZERO);
+        }
+        let warm = (!self.warm.is_empty()).then_some(self.warm_at);
+        let linger = self.linger_until.front().map(|(at, _)| *at);
+        let moments = [self.timers.next(), self.shard.deadline(), warm, linger, self.stop_at];
+        let next = moments.into_iter().flatten().min()?;
+        let now = self.around.clock.now().mono_ns;
+        Some(Duration::from_nanos(next.saturating_sub(now)))
+    }
+
+    fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> std::io::Result<()> {
+        let door = &self.around.doors[self.id.0 as usize];
+        let mut timeout = timeout;
+        let sleeps = timeout != Some(Duration::ZERO);
+        if sleeps {
+            door.sleeper.going_to_sleep();
+            if !door.mail.is_empty() || !door.letters.is_empty() {
+                timeout = Some(Duration::ZERO);
+            }
+        }
+        let result = self.poll.poll(events, timeout);
+        if sleeps {
+            door.sleeper.is_up();
+        }
+        match result {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
+                events.clear();
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn note_readiness(&mut self, event: &mio::event::Event) {
+        let token = event.token();
+        if token == WAKE {
+            return;
+        }
+        if let Some(number) = token.0.checked_sub(LINGER) {
+            self.drain_lingering(number);
+            return;
+        }
+        // An event of a socket that was closed after it was reported finds nobody, or the slot's next tenant, whom it
+        // only makes look once in vain.
+        let slot = token.0 as u32;
+        let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { return };
+        if event.is_writable() {
+            socket.can_write = true;
+            if !self.front.output(slot).is_empty() {
+                self.unsent.push(slot);
+            }
+        }
+        if event.is_readable() || event.is_read_closed() || event.is_error() {
+            socket.can_read = true;
+            socket.is_ending |= event.is_read_closed() || event.is_error();
+            list(&mut self.run_list, socket, slot);
+        }
+    }
+
+    // ---- what other threads sent
+
+    fn take_letters(&mut self, now: Now) {
+        let mut letters = std::mem::take(&mut self.scratch.letters);
+        self.around.doors[self.id.0 as usize].letters.take(&mut letters);
+        for letter in letters.drain(..) {
+            match letter {
+                Letter::Accepted(stream, peer) => self.accept(now, stream, peer),
+                Letter::Written(written) => {
+                    self.outstanding -= written.len();
+                    self.report(now, &written);
+                }
+                Letter::Loaded(request, memory) => self.shard.read_done(now, request, memory),
+                Letter::Alarm(raised) => self.front.set_alarm(now, &mut self.shard, reason(raised)),
+                Letter::Errand(errand) => self.run_errand(errand),
+                Letter::Ask(question, answer) => {
+                    // Who asked may have given up.
+                    let _ = answer.send(self.answer(&question));
+                }
+                Letter::Stop => self.stop(now),
+            }
+        }
+        self.scratch.letters = letters;
+    }
+
+    /// Who asked may have given up.
+    fn run_errand(&mut self, errand: Errand) {
+        match errand {
+            Errand::List(log, bound, answer) => {
+                answer.send(self.shard.begin_move(log, bound)).unwrap_or_default()
+            }
+            Errand::Point(moved, answer) => {
+                self.shard.finish_move(&moved);
+                answer.send(()).unwrap_or_default();
+            }
+            Errand::Snapshot(log, answer) => {
+                answer.send(self.shard.snapshot(log, false)).unwrap_or_default();
+            }
+            Errand::Dead(answer) => answer.send(self.shard.take_dead_segments()).unwrap_or_default(),
+        }
+    }
+
+    fn take_mail(&mut self, now: Now) {
+        let mut mail = std::mem::take(&mut self.scratch.mail);
+        self.around.doors[self.id.0 as usize].mail.take(&mut mail);
+        for mail in mail.drain(..) {
+            if let Some(events) = self.shard.receive(now, mail) {
+                self.front.handle_mail(now, &mut self.shard, &events);
+            }
+        }
+        self.scratch.mail = mail;
+    }
+
+    fn send_mail(&mut self) {
+        let doors = self.around.doors.clone();
+        for (number, door) in doors.iter().enumerate() {
+            if number != self.id.0 as usize {
+                self.shard.take_mail(ShardId(number as u16), &mut self.scratch.mail);
+                door.mail.put_all(&mut self.scratch.mail);
+                self.scratch.mail.clear();
+            }
+        }
+    }
+
+    fn accept(&mut self, now: Now, mut stream: TcpStream, peer: Peer) {
+        if self.stop_at.is_some() {
+            return;
+        }
+        if self.around.logger.takes(Level::Info) {
+            self.around.logger.info(format!("accepting AMQP connection {}", peer.name));
+        }
+        let slot = self.front.accept(now, peer);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = self.poll.registry().register(&mut stream, Token(slot as usize), interest) {
+            self.around.logger.error(format!("a connection could not be served: {error}"));
+            self.front.closed(now, &mut self.shard, slot);
+            return;
+        }
+        let index = slot as usize;
+        if index >= self.sockets.len() {
+            self.sockets.resize_with(index + 1, || None);
+        }
+        let socket = self.sockets[index].insert(Socket::new(stream, now.wall_ms));
+        list(&mut self.run_list, socket, slot);
+        self.timers.set(slot, self.front.deadline(slot));
+    }
+
+    // ---- reading
+
+    fn read_sockets(&mut self, now: Now) {
+        let mut slots = std::mem::take(&mut self.scratch.slots);
+        std::mem::swap(&mut slots, &mut self.run_list);
+        for slot in slots.drain(..) {
+            self.read_socket(now, slot);
+        }
+        self.scratch.slots = slots;
+    }
+
+    fn read_socket(&mut self, now: Now, slot: u32) {
+        let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { return };
+        socket.is_listed = false;
+        if socket.is_waiting {
+            return;
+        }
+        let mut have = socket.tail.len();
+        if self.buffer.len() < have + READ_BYTES_TURN {
+            self.buffer.resize(have + READ_BYTES_TURN, 0);
+        }
+        self.buffer[..have].copy_from_slice(&socket.tail);
+        socket.tail.clear();
+        let mut left = READ_BYTES_TURN;
+        let mut ended = false;
+        while socket.can_read && left > 0 {
+            match socket.read(&mut self.buffer[have..have + left]) {
+                Brought::Nothing => break,
+                Brought::End => {
+                    ended = true;
+                    break;
+                }
+                Brought::Bytes(count) => {
+                    left -= count;
+                    let end = have + count;
+                    let taken = self.front.input(now, &mut self.shard, slot, &self.buffer[..end]);
+                    have = end - taken.consumed;
+                    if taken.consumed > 0 && have > 0 {
+                        self.buffer.copy_within(taken.consumed..end, 0);
+                    }
+                    socket.is_waiting = taken.is_waiting;
+                    if taken.is_waiting || self.front.is_over(slot) {
+                        break;
+                    }
+                }
+            }
+        }
+        if ended {
+            self.close(now, slot);
+            return;
+        }
+        if have > 0 {
+            socket.tail.extend_from_slice(&self.buffer[..have]);
+        }
+        socket.was_active = true;
+        if !socket.is_warm {
+            socket.is_warm = true;
+            self.warm.push(slot);
+        }
+        if socket.can_read && !socket.is_waiting && !self.front.is_over(slot) {
+            list(&mut self.run_list, socket, slot);
+        }
+    }
+
+    /// Connections that no longer wait get their kept input again, and then what the socket has.
+    fn resume(&mut self) {
+        let is_congested = self.shard.is_congested();
+        if self.was_congested && !is_congested {
+            self.front.release_held();
+        }
+        self.was_congested = is_congested;
+        let mut slots = std::mem::take(&mut self.scratch.slots);
+        self.front.take_resumed(&mut slots);
+        let now = self.around.clock.now();
+        for slot in slots.drain(..) {
+            let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { continue };
+            socket.is_waiting = false;
+            if !socket.tail.is_empty() {
+                let taken = self.front.input(now, &mut self.shard, slot, &socket.tail);
+                socket.tail.drain(..taken.consumed);
+                socket.is_waiting = taken.is_waiting;
+            }
+            if socket.can_read && !socket.is_waiting {
+                list(&mut self.run_list, socket, slot);
+            }
+        }
+        self.scratch.slots = slots;
+    }
+
+    // ---- committing
+
+    /// Ends the broker's turn and hands in its batches. False when the device failed.
+    fn commit(&mut self, now: Now) -> bool {
+        let mut sealed = std::mem::take(&mut self.scratch.sealed);
+        let mut written = std::mem::take(&mut self.scratch.written);
+        self.shard.end_turn(now, &mut sealed);
+        let mut goes_on = true;
+        if !sealed.is_empty() {
+            let places = &mut self.scratch.places;
+            match self.around.committer.commit(self.id, self.outstanding, &mut sealed, places, &mut written) {
+                Handed::Written => {}
+                Handed::Queued(count) => self.outstanding += count,
+                Handed::Failed(why) => {
+                    (self.around.fail)(why);
+                    goes_on = false;
+                }
+            }
+            if !written.is_empty() {
+                self.report(self.around.clock.now(), &written);
+            }
+        }
+        self.scratch.sealed = sealed;
+        self.scratch.written = written;
+        let mut reads = std::mem::take(&mut self.scratch.reads);
+        self.shard.take_reads(&mut reads);
+        for request in reads.drain(..) {
+            // A reader that is gone means that the node stops.
+            let _ = self.around.reader.send((self.id, request));
+        }
+        self.scratch.reads = reads;
+        goes_on
+    }
+
+    fn report(&mut self, now: Now, written: &[Written]) {
+        for Written { log, base, place } in written {
+            self.shard.written(now, *log, *base, *place);
+        }
+    }
+
+    // ---- writing
+
+    fn write_sockets(&mut self, now: Now) {
+        let mut slots = std::mem::take(&mut self.scratch.slots);
+        slots.append(&mut self.unsent);
+        self.front.take_dirty(&mut slots);
+        for slot in slots.drain(..) {
+            self.write_socket(now, slot);
+        }
+        self.scratch.slots = slots;
+        self.cool(now);
+        self.give_up_lingering(now);
+    }
+
+    fn write_socket(&mut self, now: Now, slot: u32) {
+        let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { return };
+        let output = self.front.output(slot);
+        let sent = if output.is_empty() { Ok(false) } else { socket.write(output) };
+        let is_sent = output.is_empty();
+        match sent {
+            Err(()) => return self.close(now, slot),
+            Ok(true) => self.front.sent(now, &mut self.shard, slot),
+            Ok(false) => {}
+        }
+        if !is_sent && socket.can_write {
+            // Others had their turn to wait for; this one goes on in the next.
+            self.unsent.push(slot);
+        }
+        socket.was_active = true;
+        if !socket.is_warm {
+            socket.is_warm = true;
+            self.warm.push(slot);
+        }
+        if !self.front.is_over(slot) {
+            return self.timers.set(slot, self.front.deadline(slot));
+        }
+        if is_sent {
+            return self.part(now, slot);
+        }
+        if let Some(Some(socket)) = self.sockets.get_mut(slot as usize)
+            && !socket.is_parting
+        {
+            socket.is_parting = true;
+            self.timers.set(slot, Some(now.mono_ns + PART_NS));
+        }
+    }
+
+    /// Takes the buffers of connections that have been quiet since the last time.
+    fn cool(&mut self, now: Now) {
+        if now.mono_ns < self.warm_at {
+            return;
+        }
+        self.warm_at = now.mono_ns + WARM_NS;
+        let Self { warm, sockets, front, .. } = self;
+        warm.retain(|slot| {
+            let Some(Some(socket)) = sockets.get_mut(*slot as usize) else { return false };
+            let output = front.output(*slot);
+            if std::mem::take(&mut socket.was_active) || !output.is_empty() {
+                return true;
+            }
+            socket.cool();
+            drop(output.release());
+            socket.is_warm = !socket.tail.is_empty();
+            socket.is_warm
+        });
+    }
+
+    // ---- time
+
+    fn fire_timers(&mut self, now: Now) {
+        while let Some(slot) = self.timers.due(now.mono_ns) {
+            if !matches!(self.sockets.get(slot as usize), Some(Some(_))) {
+                continue;
+            }
+            if self.front.is_over(slot) {
+                // It had its time to read what was said last.
+                self.close(now, slot);
+            } else {
+                self.front.handle_deadline(now, &mut self.shard, slot);
+            }
+        }
+    }
+
+    // ---- the end of a connection
+
+    /// The socket is gone.
+    fn close(&mut self, now: Now, slot: u32) {
+        let Some(mut socket) = self.sockets.get_mut(slot as usize).and_then(Option::take) else { return };
+        // A socket that is dropped is deregistered anyhow.
+        let _ = self.poll.registry().deregister(&mut socket.stream);
+        self.timers.set(slot, None);
+        self.front.closed(now, &mut self.shard, slot);
+    }
+
+    /// All was said. The peer gets time to read it: closing a socket with unread input would tear it from its hands.
+    fn part(&mut self, now: Now, slot: u32) {
+        let Some(mut socket) = self.sockets.get_mut(slot as usize).and_then(Option::take) else { return };
+        self.timers.set(slot, None);
+        self.front.closed(now, &mut self.shard, slot);
+        let is_alive = socket.stream.shutdown(Shutdown::Write).is_ok();
+        if !is_alive || socket.is_ending || self.lingering.len() >= LINGERING_MAX {
+            return;
+        }
+        let entry = self.lingering.vacant_entry();
+        let number = entry.key();
+        let token = Token(LINGER + number);
+        if self.poll.registry().reregister(&mut socket.stream, token, Interest::READABLE).is_ok() {
+            entry.insert(socket.stream);
+            self.linger_until.push_back((now.mono_ns + LINGER_NS, number));
+        }
+    }
+
+    fn drain_lingering(&mut self, number: usize) {
+        use std::io::Read;
+        let Some(stream) = self.lingering.get_mut(number) else { return };
+        loop {
+            match stream.read(&mut self.buffer) {
+                Ok(count) if count > 0 => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+        self.lingering.remove(number);
+        self.linger_until.retain(|(_, other)| *other != number);
+    }
+
+    fn give_up_lingering(&mut self, now: Now) {
+        while let Some((at, number)) = self.linger_until.front().copied() {
+            if at > now.mono_ns {
+                return;
+            }
+            self.linger_until.pop_front();
+            self.lingering.try_remove(number);
+        }
+    }
+
+    // ---- the end of the node
+
+    fn stop(&mut self, now: Now) {
+        if self.stop_at.is_none() {
+            self.stop_at = Some(now.mono_ns + STOP_NS);
+            self.front.shut_down(now, &mut self.shard);
+        }
+    }
+
+    fn is_finished(&self, now: Now) -> bool {
+        let Some(stop_at) = self.stop_at else { return false };
+        let is_done = self.front.is_empty() && self.outstanding == 0 && !self.shard.has_work();
+        is_done || now.mono_ns >= stop_at
+    }
+
+    // ---- what people see
+
+    fn write_notes(&mut self) {
+        self.front.take_notes(&mut self.scratch.notes);
+        for Note { gravity, text } in self.scratch.notes.drain(..) {
+            let level = match gravity {
+                Gravity::Info => Level::Info,
+                Gravity::Warning => Level::Warning,
+                Gravity::Error => Level::Error,
+            };
+            self.around.logger.log(level, text);
+        }
+    }
+
+    fn answer(&self, question: &Question) -> Part {
+        let mut part = Part::default();
+        match question {
+            Question::Totals => part.totals = Some(rows::totals(&self.shard, self.front.len())),
+            Question::Queues(vhost) => part.queues = rows::queues(&self.shard, vhost, &self.around.node),
+            Question::Connections => {
+                let node = &self.around.node;
+                // Both in the order of slots.
+                let sockets = self.sockets.iter().enumerate();
+                let sockets =
+                    sockets.filter_map(|(slot, socket)| Some((slot as u32, socket.as_ref()?.traffic)));
+                let row =
+                    |(row, (slot, traffic))| rows::connection(row, traffic, rows::pid(self.id.0, slot), node);
+                part.connections = self.front.rows().into_iter().zip(sockets).map(row).collect();
+            }
+            Question::Memory => {
+                let sockets = self.sockets.capacity() * size_of::<Option<Socket>>();
+                let tails: usize = self.sockets.iter().flatten().map(|socket| socket.tail.capacity()).sum();
+                part.memory = self.shard.memory_pools().to_vec();
+                part.memory.push(("connection_readers", (sockets + tails + self.buffer.len()) as u64));
+                part.memory.push(("connection_channels", self.front.heap_bytes() as u64));
+            }
+        }
+        part
+    }
+}
+
+fn list(run_list: &mut Vec<u32>, socket: &mut Socket, slot: u32) {
+    if !socket.is_listed {
+        socket.is_listed = true;
+        run_list.push(slot);
+    }
+}
+
+/// What blocked publishers are told.
+fn reason(raised: Raised) -> Option<&'static str> {
+    match (raised.memory, raised.disk) {
+        (false, false) => None,
+        (true, false) => Some("low on memory"),
+        (false, true) => Some("low on disk"),
+        (true, true) => Some("low on disk & memory"),
+    }
+}
