@@ -162,8 +162,8 @@ impl Journal {
         let mut walk = Walk { disk, start, window, visit, recovered, live: VecDeque::new(), last: None };
         let can_go_on = walk.files(&found);
         let Walk { recovered, live, last, .. } = walk;
-        if let (Some(file), Some(found)) = (live.back(), found.last()) {
-            write_again(disk, file, found, last)?;
+        if let Some(found) = found.last() {
+            write_again(disk, found, last, start.secret)?;
         }
         disk.sync_folder(FileKind::Journal)?;
         disk.sync_folder(FileKind::Bulk)?;
@@ -220,29 +220,23 @@ impl Journal {
 /// Makes what was visited durable. Everything but the last group is; that one may be in the page cache alone: not
 /// written back yet where the process was killed, and never to be where its sync failed. So it is written again, the
 /// file's header with it where it is the first or where there is none yet.
-fn write_again(
-    disk: &dyn Disk,
-    file: &LiveFile,
-    found: &Found,
-    last: Option<Group>,
-) -> Result<(), DiskError> {
+fn write_again(disk: &dyn Disk, found: &Found, last: Option<u64>, secret: u64) -> Result<(), DiskError> {
+    let offset = last.unwrap_or(BLOCK_LEN);
     let mut block = Buffer::default();
-    let offset = last.as_ref().map_or(BLOCK_LEN, |group| group.offset);
     if let Some(header) = found.header.filter(|_| offset == BLOCK_LEN) {
         block.extend(&header.write());
         block.pad_to(BLOCK);
     }
-    let bytes = last.as_ref().map_or(&[][..], |group| &group.memory[group.range.clone()]);
+    // Read and checked once more rather than kept from the walk, which would keep its memory from being used again.
+    let group = match last {
+        Some(offset) => Some(whole_group(disk, found, offset, secret).ok_or(DiskError::Io(0))?),
+        None => None,
+    };
+    let bytes = group.as_ref().map_or(&[][..], |(memory, range)| &memory[range.clone()]);
+    let name = FileName::new(FileKind::Journal, found.slot);
     let pieces = [IoSlice::new(block.bytes()), IoSlice::new(bytes)];
-    disk.write_at(file.name(), offset - block.len() as u64, &pieces)?;
-    disk.sync(file.name())
-}
-
-/// The bytes of a group.
-struct Group {
-    offset: u64,
-    memory: Memory,
-    range: Range<usize>,
+    disk.write_at(name, offset - block.len() as u64, &pieces)?;
+    disk.sync(name)
 }
 
 /// A journal file that may be needed.
@@ -276,7 +270,7 @@ fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Result<Vec<Fo
     // A file whose first group found no space was removed and begun again elsewhere; a device that then failed may
     // bring the removed one back. It has no whole group.
     while let Some(at) = found.windows(2).position(|pair| pair[0].id == pair[1].id) {
-        let whole = [at, at + 1].map(|at| has_whole_group(disk, &found[at], start.secret));
+        let whole = [at, at + 1].map(|at| whole_group(disk, &found[at], BLOCK_LEN, start.secret).is_some());
         let other = match whole {
             [true, false] => found.remove(at + 1),
             [false, true] => found.remove(at),
@@ -332,19 +326,31 @@ fn identify(disk: &dyn Disk, name: FileName, len: u64, secret: u64) -> Result<Op
     Ok(None)
 }
 
-/// The file's first group is all there.
-fn has_whole_group(disk: &dyn Disk, found: &Found, secret: u64) -> bool {
+/// The bytes a group's header at `offset` may take. The block itself may be readable where a later one is not.
+fn head_bytes<'a>(
+    window: &'a mut Window<'_>,
+    name: FileName,
+    file_len: u64,
+    offset: u64,
+) -> Result<&'a [u8], DiskError> {
+    let wanted = match window.from(name, file_len, offset, HEADERS_MAX as u64) {
+        Ok(_) => HEADERS_MAX as u64,
+        Err(_) => BLOCK_LEN,
+    };
+    window.from(name, file_len, offset, wanted)
+}
+
+/// The bytes of the group at `offset`, if all of it is there.
+fn whole_group(disk: &dyn Disk, found: &Found, offset: u64, secret: u64) -> Option<(Memory, Range<usize>)> {
     let name = FileName::new(FileKind::Journal, found.slot);
     let mut window = Window::new(disk, HEADERS_MAX);
-    let expected =
-        Expected { salt: salt(secret, found.id), file: found.id, offset: BLOCK_LEN, file_len: found.len };
-    let head = window.from(name, found.len, BLOCK_LEN, HEADERS_MAX as u64);
-    let Some((group, entries)) = head.ok().and_then(|bytes| GroupHeader::find(bytes, expected)) else {
-        return false;
-    };
-    window.memory(name, found.len, BLOCK_LEN, group.len).is_ok_and(|(memory, range)| {
-        entries.iter().all(|entry| entry.bulk != 0 || is_right(entry, BLOCK_LEN, &memory[range.clone()]))
-    })
+    let expected = Expected { salt: salt(secret, found.id), file: found.id, offset, file_len: found.len };
+    let head = head_bytes(&mut window, name, found.len, offset).ok()?;
+    let (group, entries) = GroupHeader::find(head, expected)?;
+    let (memory, range) = window.memory(name, found.len, offset, group.len).ok()?;
+    let bytes = &memory[range.clone()];
+    let is_whole = entries.iter().all(|entry| entry.bulk != 0 || is_right(entry, offset, bytes));
+    is_whole.then_some((memory, range))
 }
 
 /// The group at `offset` of whatever use of the slot.
@@ -357,7 +363,7 @@ fn unknown_group(
 ) -> Option<GroupHeader> {
     let bytes = window.from(name, file_len, offset, BLOCK_LEN).ok()?;
     let file = GroupHeader::peek_file(bytes)?;
-    let bytes = window.from(name, file_len, offset, HEADERS_MAX as u64).ok()?;
+    let bytes = head_bytes(window, name, file_len, offset).ok()?;
     let expected = Expected { salt: salt(secret, file), file, offset, file_len };
     GroupHeader::find(bytes, expected).map(|(group, _)| group)
 }
@@ -385,8 +391,8 @@ struct Walk<'a> {
     visit: &'a mut dyn FnMut(RecoveredBatch),
     recovered: Recovered,
     live: VecDeque<LiveFile>,
-    /// The last whole group of the last file.
-    last: Option<Group>,
+    /// Where the last group of the last file is.
+    last: Option<u64>,
 }
 
 impl Walk<'_> {
@@ -452,7 +458,7 @@ impl Walk<'_> {
                         }
                         break;
                     }
-                    self.last = memory.clone().ok().map(|(memory, range)| Group { offset, memory, range });
+                    self.last = Some(offset);
                     self.group(file, offset, &entries, memory);
                     sequence = Some(group.sequence + 1);
                     offset += group.len;
@@ -553,14 +559,10 @@ impl Walk<'_> {
 
     fn group_at(&mut self, file: &Found, offset: u64) -> Result<(GroupHeader, Vec<Entry>), Nothing> {
         let name = FileName::new(FileKind::Journal, file.slot);
-        let bytes = match self.window.from(name, file.len, offset, HEADERS_MAX as u64) {
-            Ok(bytes) => bytes,
-            // The block itself may still be read where a later one in the window may not.
-            Err(_) => self.window.from(name, file.len, offset, BLOCK_LEN).map_err(|error| match error {
-                DiskError::Io(code) => Nothing::Io(code),
-                _ => Nothing::Io(0),
-            })?,
-        };
+        let bytes = head_bytes(&mut self.window, name, file.len, offset).map_err(|error| match error {
+            DiskError::Io(code) => Nothing::Io(code),
+            _ => Nothing::Io(0),
+        })?;
         let salt = salt(self.start.secret, file.id);
         let expected = Expected { salt, file: file.id, offset, file_len: file.len };
         GroupHeader::find(bytes, expected).ok_or(Nothing::Invalid)

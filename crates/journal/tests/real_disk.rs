@@ -85,6 +85,22 @@ fn how_fast() {
     let (mut journal, _) = Journal::open(&disk, Limits::default(), start, &mut |_| {}).unwrap();
     println!("direct: {}; start on an empty folder: {:?}", disk.is_direct(), begun.elapsed());
     while journal.prepare(&disk).unwrap() {}
+    // The floor: the same two calls, nothing around them.
+    let bare = FileName::new(FileKind::Journal, 1 << 40);
+    let zeros = vec![0; 1 << 20];
+    disk.create(bare, 1 << 20).unwrap();
+    disk.write_at(bare, 0, &[std::io::IoSlice::new(&zeros)]).unwrap();
+    disk.sync(bare).unwrap();
+    let mut block = Buffer::default();
+    block.extend_zeroed(4096);
+    let (begun, cpu) = (Instant::now(), cpu_us());
+    for at in 0..4_000 {
+        disk.write_at(bare, at % 256 * 4096, &[std::io::IoSlice::new(block.bytes())]).unwrap();
+        disk.sync(bare).unwrap();
+    }
+    let spent = begun.elapsed().as_secs_f64() * 1e6;
+    println!("    bare 4096: {:>6.1} us a commit, CPU {:.1} us", spent / 4e3, (cpu_us() - cpu) / 4e3);
+    disk.remove(bare).unwrap();
     let mut base = 0;
     let mut places = Vec::new();
     for (len, count) in [(128, 5_000), (12_288, 3_000), (65_536, 2_000), (1 << 20, 400), (4 << 20, 100)] {
@@ -126,10 +142,15 @@ fn how_fast() {
         base += 1 << 20;
         journal.write(&disk, &[batch.seal(1)], &mut places).unwrap();
     }
-    let begun = Instant::now();
+    let (begun, cpu) = (Instant::now(), cpu_us());
     let start = Start { from, ..start };
     let (_, recovered) = Journal::open(&disk, Limits::default(), start, &mut |_| {}).unwrap();
-    println!("recovery of {} MiB: {:?}", recovered.record_bytes >> 20, begun.elapsed());
+    println!(
+        "recovery of {} MiB: {:?}, CPU {:.0} ms",
+        recovered.record_bytes >> 20,
+        begun.elapsed(),
+        (cpu_us() - cpu) / 1e3
+    );
     drop(disk);
     std::fs::remove_dir_all(root).unwrap();
 }
