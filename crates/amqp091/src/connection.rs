@@ -336,7 +336,7 @@ impl Connection {
                 Ok(Step::Again) => {}
                 Ok(Step::Empty) => {
                     let left = input.rest().len();
-                    self.heartbeat.received |= input.consumed() > 0 || left != self.left;
+                    self.heartbeat.received |= input.consumed() > 0 || left > self.left;
                     self.left = left;
                     return None;
                 }
