@@ -1,0 +1,403 @@
+//! Exchanges from outside: who gets what, what is listed, what is left.
+
+use base::id::QueueId;
+use proptest::prelude::*;
+use routing::{
+    Arguments, BindError, Binding, Destination, Exchange, ExchangeId, Field, Headers, Kind, Matches,
+    NoHeaders, Value,
+};
+use std::collections::BTreeSet;
+
+fn queue(id: u64) -> Destination {
+    Destination::Queue(QueueId(id))
+}
+
+fn arguments(values: &[(&str, Value)]) -> Arguments {
+    values.iter().map(|(name, value)| (name.as_bytes(), value.clone())).collect()
+}
+
+/// Where a message goes, sorted.
+fn route(exchange: &Exchange, key: &str, headers: &dyn Headers) -> Vec<Destination> {
+    let mut matches = Matches::default();
+    matches.start();
+    exchange.route(key.as_bytes(), headers, &mut matches);
+    let mut found = matches.destinations().to_vec();
+    found.sort();
+    found
+}
+
+mod by_key {
+    use super::*;
+
+    fn check(kind: Kind, bindings: &[(&str, u64)], key: &str, expected: &[u64]) {
+        let mut exchange = Exchange::new(kind);
+        for (key, id) in bindings {
+            exchange.bind(key.as_bytes(), Arguments::new(), queue(*id));
+        }
+        let expected: Vec<_> = expected.iter().map(|id| queue(*id)).collect();
+        assert_eq!(route(&exchange, key, &NoHeaders), expected, "{kind:?} {bindings:?} {key:?}");
+    }
+
+    #[test]
+    fn direct_is_the_whole_key() {
+        let bindings = [("a", 1), ("b", 2), ("a", 3), ("", 4), ("a", 1)];
+        check(Kind::Direct, &bindings, "a", &[1, 3]);
+        check(Kind::Direct, &bindings, "b", &[2]);
+        check(Kind::Direct, &bindings, "", &[4]);
+        check(Kind::Direct, &bindings, "c", &[]);
+        check(Kind::Direct, &[("#", 1)], "a", &[]);
+    }
+
+    #[test]
+    fn fanout_is_everybody_once() {
+        check(Kind::Fanout, &[("a", 1), ("b", 2), ("c", 1), ("", 3)], "zzz", &[1, 2, 3]);
+        check(Kind::Fanout, &[], "a", &[]);
+    }
+
+    #[test]
+    fn topic_gives_each_destination_once() {
+        check(Kind::Topic, &[("a.*", 1), ("a.#", 1), ("#", 1), ("a.b", 2), ("*.b", 2)], "a.b", &[1, 2]);
+    }
+}
+
+mod topic {
+    use super::*;
+
+    fn check(pattern: &str, key: &str, is_match: bool) {
+        let mut exchange = Exchange::new(Kind::Topic);
+        exchange.bind(pattern.as_bytes(), Arguments::new(), queue(1));
+        assert_eq!(!route(&exchange, key, &NoHeaders).is_empty(), is_match, "{pattern:?} {key:?}");
+        assert_eq!(matches_naively(pattern, key), is_match, "the model: {pattern:?} {key:?}");
+    }
+
+    /// The definition, spelled out.
+    fn matches_naively(pattern: &str, key: &str) -> bool {
+        fn go(pattern: &[&str], key: &[&str]) -> bool {
+            match (pattern.split_first(), key.split_first()) {
+                (None, None) => true,
+                (Some((&"#", rest)), None) => go(rest, key),
+                (Some((&"#", rest)), Some((_, others))) => go(rest, key) || go(pattern, others),
+                (Some((&word, rest)), Some((&first, others))) => {
+                    (word == "*" || word == first) && go(rest, others)
+                }
+                _ => false,
+            }
+        }
+        fn words(text: &str) -> Vec<&str> {
+            if text.is_empty() { Vec::new() } else { text.split('.').collect() }
+        }
+        go(&words(pattern), &words(key))
+    }
+
+    /// As RabbitMQ 4.3.6 routes.
+    #[test]
+    fn words_stars_and_hashes() {
+        check("", "", true);
+        check("", "a", false);
+        check("", ".", false);
+        check("*", "", false);
+        check("*", "a", true);
+        check("*", ".", false);
+        check("*", "a.b", false);
+        check("#", "", true);
+        check("#", "a", true);
+        check("#", ".", true);
+        check("#", "a.b.c", true);
+        check("*.*", ".", true);
+        check("*.*", "a.", true);
+        check("*.*", ".a", true);
+        check("*.*", "a", false);
+        check("a.*", "a", false);
+        check("a.*", "a.", true);
+        check("a.*", "a.b", true);
+        check("a.*", "a.b.c", false);
+        check("a.#", "a", true);
+        check("a.#", "a.", true);
+        check("a.#", "a.b.c", true);
+        check("a.#", "ab", false);
+        check("#.a", "a", true);
+        check("#.a", ".a", true);
+        check("#.a", "b.a", true);
+        check("#.a", "b.ab", false);
+        check("#.#", "", true);
+        check("#.#", "a", true);
+        check("#.#", "a.b", true);
+        check("#.a.#", "a", true);
+        check("#.a.#", "b.a.c", true);
+        check("#.a.#", "b.c", false);
+        check("#.a.#", "", false);
+        check("*.#", "", false);
+        check("*.#", "a", true);
+        check("*.#", "a.b", true);
+        check("#.*", "", false);
+        check("#.*", "a", true);
+        check(".", ".", true);
+        check(".", "", false);
+        check(".", "..", false);
+        check("a..b", "a..b", true);
+        check("a..b", "a.b", false);
+        check("a..b", "a.x.b", false);
+        check("a*", "a*", true);
+        check("a*", "ab", false);
+        // A key is not a pattern.
+        check("a.b", "a.*", false);
+        check("a.b", "#", false);
+        check("a.*", "a.*", true);
+    }
+
+    #[test]
+    fn at_most_two_hashes() {
+        let check = |key: &str, refused: Option<&str>| {
+            let answer = Kind::Topic.check(key.as_bytes(), &Arguments::new());
+            assert_eq!(answer.err().map(|error| error.to_string()).as_deref(), refused);
+        };
+        check("#.a.#", None);
+        check("###.#.#", None);
+        let told = "Topic binding key '#.#.#' uses 3 '#' wildcards, at most 2 are allowed";
+        check("#.#.#", Some(told));
+        assert_eq!(Kind::Direct.check(b"#.#.#", &Arguments::new()), Ok(()));
+    }
+
+    fn any_key(words: &'static [&'static str]) -> impl Strategy<Value = String> {
+        prop::collection::vec(prop::sample::select(words), 0..6).prop_map(|words| words.join("."))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// Bindings come and go; whatever is left matches as the definition says, and is listed.
+        #[test]
+        fn agrees_with_the_definition(
+            steps in prop::collection::vec((any_key(&["a", "b", "", "*", "#", "#", "c"]), 0..4u64, any::<bool>()), 0..40),
+            keys in prop::collection::vec(any_key(&["a", "b", "", "c", "*"]), 1..8),
+        ) {
+            let mut exchange = Exchange::new(Kind::Topic);
+            let mut bound = BTreeSet::new();
+            for (pattern, id, is_bind) in steps {
+                if is_bind {
+                    let is_new = exchange.bind(pattern.as_bytes(), Arguments::new(), queue(id));
+                    prop_assert_eq!(is_new, bound.insert((pattern, id)));
+                } else {
+                    let existed = exchange.unbind(pattern.as_bytes(), &Arguments::new(), queue(id));
+                    prop_assert_eq!(existed, bound.remove(&(pattern, id)));
+                }
+            }
+            let listed: BTreeSet<_> = exchange.bindings().into_iter().map(|binding| {
+                let Destination::Queue(id) = binding.destination else { panic!("only queues were bound") };
+                (String::from_utf8(binding.key.into()).unwrap(), id.0)
+            }).collect();
+            prop_assert_eq!(&listed, &bound);
+            prop_assert_eq!(exchange.bindings_count(), bound.len());
+            for key in keys {
+                let matching = bound.iter().filter(|(pattern, _)| matches_naively(pattern, &key));
+                let expected: BTreeSet<_> = matching.map(|(_, id)| queue(*id)).collect();
+                let found = route(&exchange, &key, &NoHeaders);
+                prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{}", key);
+            }
+            for (pattern, id) in bound {
+                prop_assert!(exchange.unbind(pattern.as_bytes(), &Arguments::new(), queue(id)));
+            }
+            prop_assert!(exchange.is_unused());
+            prop_assert!(exchange.memory_bytes() < 1000, "{}", exchange.memory_bytes());
+        }
+    }
+}
+
+mod headers {
+    use super::*;
+
+    struct Given<'a>(&'a [(&'a str, Field<'a>)]);
+
+    impl Headers for Given<'_> {
+        fn get(&self, name: &[u8]) -> Option<Field<'_>> {
+            let found = self.0.iter().find(|(have, _)| have.as_bytes() == name);
+            found.map(|(_, field)| field.clone())
+        }
+    }
+
+    fn check(bound: &[(&str, Value)], given: &[(&str, Field<'_>)], is_match: bool) {
+        let mut exchange = Exchange::new(Kind::Headers);
+        exchange.bind(b"", arguments(bound), queue(1));
+        let found = route(&exchange, "any", &Given(given));
+        assert_eq!(!found.is_empty(), is_match, "{bound:?} {given:?}");
+    }
+
+    fn mode(mode: &str) -> (&'static str, Value) {
+        ("x-match", Value::text(mode))
+    }
+
+    /// As RabbitMQ 4.3.6 routes, where HTTP can ask it.
+    #[test]
+    fn all_any_and_with_x() {
+        let one = || Value::long(1);
+        check(&[], &[], true);
+        check(&[], &[("a", Field::Int(1))], true);
+        check(&[mode("all")], &[], true);
+        check(&[mode("any")], &[("a", Field::Int(1))], false);
+        check(&[("a", one()), ("b", one())], &[("a", Field::Int(1))], false);
+        check(&[("a", one()), ("b", one())], &[("a", Field::Int(1)), ("b", Field::Int(1))], true);
+        check(&[mode("any"), ("a", one()), ("b", one())], &[("b", Field::Int(1))], true);
+        check(&[mode("any"), ("a", one()), ("b", one())], &[("b", Field::Int(2))], false);
+        // Arguments with x- take part only where the mode says so, and x-match never.
+        check(&[("x-a", one())], &[], true);
+        check(&[mode("any"), ("x-a", one())], &[("x-a", Field::Int(1))], false);
+        check(&[mode("all-with-x"), ("x-a", one())], &[("x-a", Field::Int(1))], true);
+        check(&[mode("all-with-x"), ("x-a", one())], &[], false);
+        check(&[mode("any-with-x"), ("x-a", one())], &[("x-a", Field::Int(1))], true);
+        check(&[mode("any-with-x")], &[("x-a", Field::Int(1))], false);
+        check(&[mode("any-with-x")], &[("x-match", Field::Bytes(b"any-with-x"))], false);
+    }
+
+    #[test]
+    fn values_match_by_meaning() {
+        let check = |value: Value, field: Field<'_>, is_match: bool| {
+            check(&[("a", value)], &[("a", field)], is_match)
+        };
+        check(Value::long(1), Field::Int(1), true);
+        check(Value::long(1), Field::Unsigned(1), true);
+        check(Value::Unsigned(u64::MAX), Field::Int(-1), false);
+        check(Value::Unsigned(u64::MAX), Field::Unsigned(u64::MAX), true);
+        check(Value::Int(routing::IntType::Byte, 1), Field::Int(1), true);
+        check(Value::long(1), Field::Float(1.0), false);
+        check(Value::long(1), Field::Bytes(b"1"), false);
+        check(Value::long(1), Field::Timestamp(1), false);
+        check(Value::Float(routing::Float(1.5)), Field::Float(1.5), true);
+        check(Value::Bool(true), Field::Bool(true), true);
+        check(Value::Bool(true), Field::Bytes(b"true"), false);
+        check(Value::text("x"), Field::Bytes(b"x"), true);
+        check(Value::Bytes(b"x"[..].into()), Field::Bytes(b"x"), true);
+        check(Value::Timestamp(7), Field::Timestamp(7), true);
+        check(Value::Decimal { scale: 1, value: 2 }, Field::Decimal { scale: 1, value: 2 }, true);
+        check(Value::Decimal { scale: 1, value: 2 }, Field::Decimal { scale: 2, value: 20 }, false);
+        // Without a value, the name alone counts.
+        check(Value::Void, Field::Int(5), true);
+        check(Value::Void, Field::Void, true);
+        check(Value::long(5), Field::Void, false);
+        let list = |n| Value::List(vec![Value::long(n)]);
+        check(list(1), Field::Nested(list(1)), true);
+        check(list(1), Field::Nested(list(2)), false);
+    }
+
+    #[test]
+    fn modes_are_checked() {
+        let check = |value: Value, refused: Option<&str>| {
+            let answer: Result<(), BindError> = Kind::Headers.check(b"", &arguments(&[("x-match", value)]));
+            assert_eq!(answer.err().map(|error| error.to_string()).as_deref(), refused);
+        };
+        ["all", "any", "all-with-x", "any-with-x"].iter().for_each(|mode| check(Value::text(mode), None));
+        check(
+            Value::text("bogus"),
+            Some("Invalid x-match field value <<\"bogus\">>; expected all, any, all-with-x, or any-with-x"),
+        );
+        check(Value::long(5), Some("Invalid x-match field type long (value 5); expected longstr"));
+    }
+
+    #[test]
+    fn bindings_of_one_destination_are_told_apart_by_arguments() {
+        let mut exchange = Exchange::new(Kind::Headers);
+        let (one, two) = (arguments(&[("a", Value::long(1))]), arguments(&[("a", Value::long(2))]));
+        assert!(exchange.bind(b"", one.clone(), queue(1)));
+        assert!(exchange.bind(b"", two.clone(), queue(1)));
+        assert!(!exchange.bind(b"", two.clone(), queue(1)));
+        assert_eq!(route(&exchange, "", &Given(&[("a", Field::Int(2))])), [queue(1)]);
+        assert!(exchange.unbind(b"", &two, queue(1)));
+        assert_eq!(route(&exchange, "", &Given(&[("a", Field::Int(2))])), []);
+        assert_eq!(route(&exchange, "", &Given(&[("a", Field::Int(1))])), [queue(1)]);
+        assert!(!exchange.unbind(b"", &Arguments::new(), queue(1)));
+        assert!(exchange.unbind(b"", &one, queue(1)));
+        assert!(exchange.is_unused());
+    }
+}
+
+/// Bindings come and go, of every kind, few and many under one key: the list is what is bound, each once.
+#[test]
+fn bindings_are_a_set() {
+    let mut dice = base::Random::new(3);
+    for kind in [Kind::Direct, Kind::Fanout, Kind::Topic, Kind::Headers] {
+        let mut exchange = Exchange::new(kind);
+        let mut bound: Vec<Binding> = Vec::new();
+        for step in 0..6000 {
+            // Mostly growing at first, mostly shrinking at last.
+            let is_bind = dice.below(6000) > step;
+            let key: Box<[u8]> = [b"", &b"k"[..], b"k.1"][dice.below(3) as usize].into();
+            let arguments = match dice.below(5) {
+                0 => arguments(&[("a", Value::long(dice.below(3) as i64))]),
+                _ => Arguments::new(),
+            };
+            let destination = match dice.below(4) {
+                0 => Destination::Exchange(ExchangeId(dice.below(50))),
+                _ => queue(dice.below(120)),
+            };
+            let binding = Binding { key, arguments, destination };
+            let at = bound.iter().position(|have| *have == binding);
+            if is_bind {
+                assert_eq!(exchange.bind(&binding.key, binding.arguments.clone(), destination), at.is_none());
+                if at.is_none() {
+                    bound.push(binding);
+                }
+            } else {
+                assert_eq!(exchange.unbind(&binding.key, &binding.arguments, destination), at.is_some());
+                at.map(|at| bound.swap_remove(at));
+            }
+            if step % 500 == 0 || bound.is_empty() {
+                compare(&exchange, &bound);
+            }
+        }
+        // One destination goes as a whole.
+        let gone = queue(7);
+        let count = bound.iter().filter(|binding| binding.destination == gone).count();
+        assert_eq!(exchange.remove_destination(gone), count);
+        bound.retain(|binding| binding.destination != gone);
+        compare(&exchange, &bound);
+        for binding in bound.drain(..) {
+            assert!(exchange.unbind(&binding.key, &binding.arguments, binding.destination));
+        }
+        compare(&exchange, &bound);
+        assert!(exchange.is_unused());
+    }
+}
+
+fn compare(exchange: &Exchange, bound: &[Binding]) {
+    let text = |binding: &Binding| format!("{binding:?}");
+    let sorted = |bindings: &[Binding]| -> BTreeSet<String> { bindings.iter().map(text).collect() };
+    let listed = exchange.bindings();
+    assert_eq!((listed.len(), exchange.bindings_count()), (bound.len(), bound.len()));
+    assert_eq!(sorted(&listed), sorted(bound));
+    assert_eq!(exchange.is_unused(), bound.is_empty());
+    let mut expected: Vec<_> = bound
+        .iter()
+        .filter(|binding| match exchange.kind() {
+            Kind::Fanout => true,
+            Kind::Headers => binding.arguments.is_empty(),
+            Kind::Direct | Kind::Topic => *binding.key == *b"k",
+        })
+        .map(|binding| binding.destination)
+        .collect();
+    expected.sort();
+    expected.dedup();
+    assert_eq!(route(exchange, "k", &NoHeaders), expected);
+}
+
+/// Exchanges in a circle: the loop of [`Matches`] ends, and nobody gets a message twice.
+#[test]
+fn circles_end() {
+    let mut exchanges = [Kind::Fanout, Kind::Direct, Kind::Topic].map(Exchange::new);
+    for (at, exchange) in exchanges.iter_mut().enumerate() {
+        exchange.bind(b"k", Arguments::new(), Destination::Exchange(ExchangeId((at as u64 + 1) % 3)));
+        exchange.bind(b"k", Arguments::new(), queue(at as u64));
+        exchange.bind(b"k", Arguments::new(), queue(9));
+    }
+    let mut matches = Matches::default();
+    matches.start();
+    exchanges[0].route(b"k", &NoHeaders, &mut matches);
+    let mut at = 0;
+    while let Some(destination) = matches.get(at) {
+        if let Destination::Exchange(id) = destination {
+            exchanges[id.0 as usize].route(b"k", &NoHeaders, &mut matches);
+        }
+        at += 1;
+    }
+    let mut queues: Vec<_> = matches.queues().collect();
+    queues.sort();
+    assert_eq!(queues, [0, 1, 2, 9].map(QueueId));
+}
