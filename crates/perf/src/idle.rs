@@ -273,7 +273,18 @@ impl<W: Wire> Holder<'_, W> {
                 self.keep_deadlines();
             }
         }
+        self.say_goodbye();
         Ok(self.why)
+    }
+
+    /// Tells the broker that it is over, so that it need not guess. Nobody waits for the answers.
+    fn say_goodbye(&mut self) {
+        let now = self.shared.now();
+        for link in self.links.iter_mut().flatten() {
+            link.wire.close(now);
+            // A connection that broke in the last moment was idle until then.
+            let _ = link.write();
+        }
     }
 
     fn open(&mut self, poll: &Poll) -> io::Result<()> {

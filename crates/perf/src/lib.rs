@@ -90,6 +90,11 @@ impl Target {
         let own = std::env::current_exe().map_err(|error| format!("this program is nowhere: {error}"))?;
         let binary = bench.broker_binary.clone().unwrap_or(own);
         let mut settings = bench.settings.clone();
+        if bench.scenario == Scenario::Connections {
+            // In front of the user's own, which win.
+            let small = ["sndbuf", "recbuf"].map(|buffer| format!("tcp_listen_options.{buffer}=2048"));
+            settings.splice(0..0, small);
+        }
         if let Some(shards) = bench.shards {
             settings.push(format!("leveret.shards={shards}"));
         }

@@ -383,6 +383,8 @@ fn count_up<W: Wire>(
     }
     let consumed = meter.consumed.get();
     let messages = meter.published.get().max(consumed);
+    let publish_seconds = meter.publish_span_ns() as f64 / 1e9;
+    let consume_seconds = meter.consume_span_ns() as f64 / 1e9;
     Ok(Figures {
         part: match part {
             Part::Both => "",
@@ -392,8 +394,10 @@ fn count_up<W: Wire>(
         published: meter.published.get(),
         confirmed: meter.confirmed.get(),
         consumed,
-        publish_seconds: meter.publish_span_ns() as f64 / 1e9,
-        consume_seconds: meter.consume_span_ns() as f64 / 1e9,
+        publish_seconds,
+        consume_seconds,
+        in_per_second: crate::run::rate(meter.published.get(), publish_seconds),
+        out_per_second: crate::run::rate(consumed, consume_seconds),
         body_bytes: case.size,
         // Each part has a clock of its own, and how long a backlog lay is no figure of the broker's.
         delivery: Latency::of(&delivery).filter(|_| part == Part::Both),

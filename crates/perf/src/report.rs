@@ -94,6 +94,7 @@ impl Report {
                 &self.rows.iter().map(|row| self.line(row)).collect::<Vec<_>>(),
             ));
         }
+        self.write_remarks(&mut text);
         for idle in &self.idle {
             text.push('\n');
             text.push_str(&idle.text());
@@ -108,6 +109,34 @@ impl Report {
             }
         }
         text
+    }
+
+    /// What the table cannot show because it compares rows, or a row with the disk.
+    fn write_remarks(&self, text: &mut String) {
+        for (index, row) in self.rows.iter().enumerate() {
+            if row.median.part == "build"
+                && let Some(resident) = row.median.resident
+            {
+                let grown = resident.peak.saturating_sub(resident.before);
+                let each = grown as f64 / row.median.published.max(1) as f64;
+                let _ = writeln!(
+                    text,
+                    "{}: memory grew by {} MB, {each:.1} bytes a message",
+                    row.label,
+                    grown >> 20
+                );
+            }
+            let Some(twin) = self.rows.get(index + 1).filter(|twin| twin.case.is_twin_of(&row.case)) else {
+                continue;
+            };
+            let mut lesser = twin.median.bytes_per_second();
+            if let Some(probe) = &self.probe {
+                lesser = lesser.min(probe.bytes_per_second());
+            }
+            let share = 100.0 * row.median.bytes_per_second() / lesser.max(1.0);
+            let what = if self.probe.is_some() { "the lesser of transient and disk" } else { "transient" };
+            let _ = writeln!(text, "{}: {share:.0} % of {what}", row.label);
+        }
     }
 
     fn write_probe(&self, probe: &Probe, text: &mut String) {
@@ -137,8 +166,8 @@ impl Report {
         let figures = &row.median;
         let mut line = vec![
             row.label.clone(),
-            count(figures.in_per_second()),
-            count(figures.out_per_second()),
+            count(figures.in_per_second),
+            count(figures.out_per_second),
             format!("{:.1}", figures.bytes_per_second() / 1e6),
         ];
         if let Some(probe) = &self.probe {

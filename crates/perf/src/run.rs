@@ -81,6 +81,10 @@ pub struct Figures {
     pub publish_seconds: f64,
     /// From the first publish to the last delivery; in a drain, from the first delivery.
     pub consume_seconds: f64,
+    /// Messages published per second.
+    pub in_per_second: f64,
+    /// Messages delivered per second.
+    pub out_per_second: f64,
     /// Bytes of a body.
     pub body_bytes: u32,
     /// From the publisher's write to the consumer's read.
@@ -99,24 +103,15 @@ pub struct Figures {
     pub refusal: Option<String>,
 }
 
-fn rate(count: u64, seconds: f64) -> f64 {
+/// Per second; 0 where no time passed.
+pub fn rate(count: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
 }
 
 impl Figures {
-    /// Messages published per second.
-    pub fn in_per_second(&self) -> f64 {
-        rate(self.published, self.publish_seconds)
-    }
-
-    /// Messages delivered per second.
-    pub fn out_per_second(&self) -> f64 {
-        rate(self.consumed, self.consume_seconds)
-    }
-
     /// Body bytes per second in the direction that has messages; the consumer's where both have.
     pub fn bytes_per_second(&self) -> f64 {
-        let messages = if self.consumed > 0 { self.out_per_second() } else { self.in_per_second() };
+        let messages = if self.consumed > 0 { self.out_per_second } else { self.in_per_second };
         messages * f64::from(self.body_bytes)
     }
 
@@ -144,6 +139,8 @@ mod tests {
             published: 1000,
             confirmed: 1000,
             consumed: 1000,
+            in_per_second: rate(1000, seconds),
+            out_per_second: rate(1000, seconds),
             publish_seconds: seconds,
             consume_seconds: seconds,
             body_bytes: 12,
@@ -168,7 +165,7 @@ mod tests {
     #[test]
     fn rates() {
         let figures = figures(None, 0.5);
-        assert_eq!((figures.in_per_second(), figures.bytes_per_second()), (2000.0, 24_000.0));
+        assert_eq!((figures.in_per_second, figures.bytes_per_second()), (2000.0, 24_000.0));
         assert_eq!(rate(5, 0.0), 0.0);
     }
 

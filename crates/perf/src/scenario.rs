@@ -88,6 +88,14 @@ impl Case {
             Spread::Copy => self.messages * u64::from(self.queues),
         }
     }
+
+    /// Whether it is the same load as `durable` but for its messages being transient.
+    pub fn is_twin_of(&self, durable: &Case) -> bool {
+        let load = |case: &Case| {
+            (case.protocol, case.queue_type, case.size, case.publishers, case.consumers, case.queues)
+        };
+        durable.is_durable && !self.is_durable && load(self) == load(durable)
+    }
 }
 
 const MILLION: u64 = 1_000_000;
