@@ -1,1 +1,15 @@
-//! One adapter per protocol: protocol events to broker requests and back.
+//! The front of a shard: its connections, each a protocol machine and the adapter that speaks to the broker for it.
+//!
+//! A value without I/O. [`Frontend`] holds the connections of one shard; the loop around it hands in the bytes that
+//! sockets brought and takes away the bytes they shall send. An adapter (one module per protocol) turns protocol events
+//! into broker requests and broker events into protocol verbs; it knows both sides and nobody else does.
+
+pub mod amqp091;
+pub mod amqp10;
+mod connection;
+mod frontend;
+pub mod settings;
+
+pub use connection::Context;
+pub use frontend::{ConnectionRow, Frontend, Taken};
+pub use settings::{Peer, Settings};

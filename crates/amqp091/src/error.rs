@@ -16,6 +16,14 @@ macro_rules! reply_codes {
             pub fn name(self) -> &'static str {
                 match self { $(ReplyCode::$name => $text,)* }
             }
+
+            /// The code with this number.
+            pub fn from_number(number: u16) -> Option<ReplyCode> {
+                match number {
+                    $($code => Some(ReplyCode::$name),)*
+                    _ => None,
+                }
+            }
         }
     };
 }

@@ -115,6 +115,23 @@ impl Publisher {
         self.next_seq
     }
 
+    /// What its actor may do.
+    pub fn access(&mut self) -> &mut AccessCache {
+        &mut self.access
+    }
+
+    /// Bytes of memory it holds besides itself, roughly.
+    pub fn heap_bytes(&self) -> usize {
+        let route = |route: &Route| {
+            let targets = route.targets.len() * (size_of::<Target>() + size_of::<QueueId>());
+            route.exchange.len() + route.key.len() + targets
+        };
+        self.routes.capacity() * size_of::<Route>()
+            + self.routes.iter().map(route).sum::<usize>()
+            + self.by_hash.capacity() * 16
+            + self.split.capacity() * 16
+    }
+
     /// Uses up a number without publishing.
     pub fn skip(&mut self) -> u64 {
         self.next_seq += 1;

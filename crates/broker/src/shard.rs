@@ -8,7 +8,7 @@
 //! them in one order.
 
 use crate::access::AccessRules;
-use crate::catalog::{Actor, Applied, Catalog, Change, Op, Plan};
+use crate::catalog::{Actor, Applied, Catalog, Change, FirstContent, Op, Plan, Refusal, first_content};
 use crate::commit::CommitRule;
 use crate::delivery::{ReadBytes, ReadRequest};
 use crate::desk::Done;
@@ -20,8 +20,8 @@ use crate::mail::Mail;
 use crate::planner::{Answer, Planner};
 use crate::post::Post;
 use crate::request::{ConsumerRef, Placement, QueueCommand, Reply};
-use base::Now;
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
+use base::{Now, Random};
 use journal::{Place, Sealed};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub struct ShardSettings {
     pub limits: Limits,
     /// Who may log in from where.
     pub rules: Arc<AccessRules>,
+    /// Where the dice for server-made names begin.
+    pub seed: u64,
 }
 
 /// A connection that is at home here.
@@ -64,6 +66,7 @@ pub struct Shard {
     ports: FxHashMap<PortId, Port>,
     pub(crate) post: Post,
     reads: Vec<ReadRequest>,
+    random: Random,
     pub(crate) dead_segments: Vec<u64>,
     /// Everything of the catalog's log before this is in the catalog; only during recovery.
     pub(crate) catalog_covered: LogIndex,
@@ -82,6 +85,7 @@ impl Shard {
             ports: FxHashMap::default(),
             post: Post::new(id, shards),
             reads: Vec::new(),
+            random: Random::new(settings.seed),
             dead_segments: Vec::new(),
             catalog_covered: LogIndex(0),
             settings,
@@ -114,9 +118,31 @@ impl Shard {
         &self.catalog
     }
 
+    /// Who may log in from where.
+    pub fn rules(&self) -> &AccessRules {
+        &self.settings.rules
+    }
+
     /// Its bounds.
     pub fn limits(&self) -> &Limits {
         &self.settings.limits
+    }
+
+    /// Dice for a name that the server makes. Not secret, but no two are alike.
+    pub fn random_bytes(&mut self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        self.random.fill(&mut bytes);
+        bytes
+    }
+
+    /// On the planning shard: what a new node begins with, unless the catalog has something already.
+    pub fn begin(&mut self, now: Now, content: &FirstContent) -> Result<(), Refusal> {
+        if self.planner.is_some() && self.catalog.vhosts().next().is_none() {
+            for change in first_content(content)? {
+                self.make_change(now, change);
+            }
+        }
+        Ok(())
     }
 
     // ---- connections
@@ -226,14 +252,7 @@ impl Shard {
             Ok(Plan { changes, queue }) => {
                 let is_new = !changes.is_empty();
                 for change in changes {
-                    if change.is_durable() {
-                        let encoded = change.encode();
-                        let log = self.log_mut(CATALOG_LOG).expect("the planner owns the catalog's log");
-                        log.append_catalog(now, &encoded);
-                    }
-                    self.apply_change(&change);
-                    let planner = self.planner.as_mut().expect("this shard plans");
-                    planner.add_change(change);
+                    self.make_change(now, change);
                 }
                 if let Some(queue) = queue {
                     if !is_new && let Some(answer) = answer {
@@ -251,6 +270,17 @@ impl Shard {
             let planner = self.planner.as_mut().expect("this shard plans");
             planner.add_answer(Answer { port, token, reply });
         }
+    }
+
+    /// On the planning shard: logs a change, applies it here and has it sent to the others.
+    fn make_change(&mut self, now: Now, change: Change) {
+        if change.is_durable() {
+            let encoded = change.encode();
+            let log = self.log_mut(CATALOG_LOG).expect("the planner owns the catalog's log");
+            log.append_catalog(now, &encoded);
+        }
+        self.apply_change(&change);
+        self.planner.as_mut().expect("this shard plans").add_change(change);
     }
 
     /// Applies a change of the catalog and does what it means for the queues here.

@@ -33,7 +33,7 @@ impl Catalog {
         let durable = *durable && !exclusive;
         let is_server_named = name.is_empty();
         let name = if is_server_named {
-            format!("amq.gen-{}", base64_url(random)).into()
+            generated_name("amq.gen-", random).into()
         } else {
             let name = without_line_ends(name);
             if self.queue_by_name(by.vhost, name.as_bytes()).is_none() {
@@ -127,4 +127,9 @@ fn check_same_flag(flag: &str, received: bool, current: bool, named: &str) -> Re
     Err(Refusal::precondition(format!(
         "inequivalent arg '{flag}' for {named}: received '{received}' but current is '{current}'"
     )))
+}
+
+/// A name the server makes: `prefix` and 22 characters that stand for the random bytes.
+pub fn generated_name(prefix: &str, random: &[u8; 16]) -> String {
+    format!("{prefix}{}", base64_url(random))
 }

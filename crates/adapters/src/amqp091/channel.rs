@@ -1,0 +1,95 @@
+//! A channel: its publisher, its consumers' tags, what it was sent and has not settled.
+
+use super::confirms::Confirms;
+use super::unacked::Unacked;
+use broker::Publisher;
+use std::collections::VecDeque;
+
+/// A channel of a connection.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) number: u16,
+    pub(super) publisher: Publisher,
+    /// Only in confirm mode.
+    pub(super) confirms: Option<Box<Confirms>>,
+    /// The tag the next delivery gets, less one.
+    pub(super) last_tag: u64,
+    pub(super) unacked: Unacked,
+    /// For consumers opened from now on; 0: unlimited.
+    pub(super) prefetch: u16,
+    /// The queue declared last: what an empty queue name means.
+    pub(super) last_queue: Box<str>,
+    /// Something is to be told at the end of the turn.
+    pub(super) is_due: bool,
+}
+
+impl Channel {
+    pub(super) fn new(number: u16, publisher: Publisher, prefetch: u16) -> Channel {
+        Channel {
+            number,
+            publisher,
+            confirms: None,
+            last_tag: 0,
+            unacked: Unacked::default(),
+            prefetch,
+            last_queue: "".into(),
+            is_due: false,
+        }
+    }
+
+    /// The tag of the next delivery.
+    #[inline]
+    pub(super) fn next_tag(&mut self) -> u64 {
+        self.last_tag += 1;
+        self.last_tag
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let confirms = self.confirms.as_ref().map_or(0, |_| size_of::<Confirms>());
+        confirms + self.unacked.heap_bytes() + self.last_queue.len() + self.publisher.heap_bytes()
+    }
+}
+
+/// The channels of a connection: few, found by number.
+#[derive(Debug, Default)]
+pub(super) struct Channels(VecDeque<Box<Channel>>);
+
+impl Channels {
+    #[inline]
+    pub(super) fn get(&mut self, number: u16) -> Option<&mut Channel> {
+        // Channels are numbered from 1 by most clients and kept in order.
+        let guess = usize::from(number).wrapping_sub(1);
+        let at = match self.0.get(guess) {
+            Some(channel) if channel.number == number => guess,
+            _ => self.0.binary_search_by_key(&number, |channel| channel.number).ok()?,
+        };
+        self.0.get_mut(at).map(|channel| &mut **channel)
+    }
+
+    pub(super) fn add(&mut self, channel: Channel) {
+        let at = self.0.partition_point(|other| other.number < channel.number);
+        self.0.insert(at, Box::new(channel));
+    }
+
+    pub(super) fn remove(&mut self, number: u16) -> Option<Box<Channel>> {
+        let at = self.0.binary_search_by_key(&number, |channel| channel.number).ok()?;
+        self.0.remove(at)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn each(&mut self, mut work: impl FnMut(&mut Channel)) {
+        self.0.iter_mut().for_each(|channel| work(channel));
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Channel> {
+        self.0.iter().map(|channel| &**channel)
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let each = |channel: &Channel| size_of::<Channel>() + channel.heap_bytes();
+        self.0.capacity() * size_of::<usize>() + self.iter().map(each).sum::<usize>()
+    }
+}

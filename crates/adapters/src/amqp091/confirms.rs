@@ -1,0 +1,120 @@
+//! Telling a publisher what is safe: publish numbers become delivery tags, as few acks as possible.
+
+/// What is to be acked: a tag, and whether with all before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ack {
+    pub(super) tag: u64,
+    pub(super) multiple: bool,
+}
+
+/// The confirms of one channel. Numbers are those of the publisher less `base`.
+#[derive(Debug)]
+pub(super) struct Confirms {
+    /// The publisher's number before the first publish that counts.
+    base: u64,
+    /// All tags up to this are confirmed and told.
+    told: u64,
+    /// Safe and not told yet.
+    safe: base::RangeSet,
+    /// Told one by one, because something before was not safe.
+    singly: base::RangeSet,
+}
+
+impl Confirms {
+    /// Counts from here: the next publish gets the publisher's number `next`.
+    pub(super) fn new(next: u64) -> Confirms {
+        Confirms { base: next - 1, told: 0, safe: Default::default(), singly: Default::default() }
+    }
+
+    /// The publishes `first..=last` are safe.
+    #[inline]
+    pub(super) fn safe(&mut self, first: u64, last: u64) {
+        if last > self.base {
+            let first = first.max(self.base + 1) - self.base;
+            self.safe.insert(base::ranges::Range { first, last: last - self.base });
+        }
+    }
+
+    /// Something is to be told.
+    pub(super) fn is_due(&self) -> bool {
+        !self.safe.is_empty()
+    }
+
+    /// Tells all that is safe; afterwards nothing is due.
+    pub(super) fn tell(&mut self, mut ack: impl FnMut(Ack)) {
+        let mut upto = self.told;
+        for range in std::mem::take(&mut self.safe).iter() {
+            let mut first = range.first;
+            if first == upto + 1 {
+                upto = range.last;
+                first = range.last + 1;
+                upto = self.skip_singly(upto);
+            }
+            if first > range.last {
+                continue;
+            }
+            if upto > self.told {
+                ack(Ack { tag: upto, multiple: upto - self.told > 1 });
+                self.told = upto;
+            }
+            for tag in first..=range.last {
+                ack(Ack { tag, multiple: false });
+            }
+            self.singly.insert(range);
+        }
+        if upto > self.told {
+            ack(Ack { tag: upto, multiple: upto - self.told > 1 });
+            self.told = upto;
+        }
+    }
+
+    /// What was told singly right behind `upto` belongs to what is told up to now.
+    fn skip_singly(&mut self, upto: u64) -> u64 {
+        let mut upto = upto;
+        while let Some(range) = self.singly.first().filter(|range| range.first == upto + 1) {
+            upto = range.last;
+            self.singly.remove(range, |_| ());
+        }
+        upto
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(confirms: &mut Confirms) -> Vec<(u64, bool)> {
+        let mut acks = Vec::new();
+        confirms.tell(|Ack { tag, multiple }| acks.push((tag, multiple)));
+        acks
+    }
+
+    #[test]
+    fn in_order_is_one_ack() {
+        let mut confirms = Confirms::new(1);
+        confirms.safe(1, 1);
+        assert_eq!(told(&mut confirms), [(1, false)]);
+        confirms.safe(2, 50);
+        confirms.safe(51, 60);
+        assert_eq!(told(&mut confirms), [(60, true)]);
+        assert!(!confirms.is_due());
+    }
+
+    #[test]
+    fn out_of_order_is_told_singly_and_once() {
+        let mut confirms = Confirms::new(11);
+        confirms.safe(13, 14);
+        assert_eq!(told(&mut confirms), [(3, false), (4, false)]);
+        confirms.safe(11, 12);
+        assert_eq!(told(&mut confirms), [(4, true)]);
+        confirms.safe(15, 15);
+        assert_eq!(told(&mut confirms), [(5, false)]);
+    }
+
+    #[test]
+    fn publishes_before_confirm_select_do_not_count() {
+        let mut confirms = Confirms::new(11);
+        confirms.safe(9, 11);
+        assert_eq!(told(&mut confirms), [(1, false)]);
+    }
+}

@@ -1,0 +1,266 @@
+//! Messages out, acks in.
+
+use super::Adapter;
+use super::unacked::Delivery;
+use crate::connection::Context;
+use ::amqp091::method::{BasicCancel, MethodId};
+use ::amqp091::{Body, DeliverPrefix, Outgoing};
+use base::Memory;
+use base::id::QueueSeq;
+use broker::catalog::{QueueDefinition, Refusal, ReplyCode};
+use broker::{ConsumerRef, Events, Item, QueueCommand};
+use message::record::{Enqueue, Format, Outcome, SeqRange};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A consumer of the connection, or what stands for a channel's gets from a queue.
+#[derive(Debug)]
+pub(super) struct Consumer {
+    pub(super) channel: u16,
+    pub(super) at: ConsumerRef,
+    /// What begins each of its deliveries; none for gets.
+    pub(super) prefix: Option<DeliverPrefix>,
+    pub(super) no_ack: bool,
+    /// The client cancelled it; it may still hold something.
+    pub(super) is_cancelled: bool,
+}
+
+/// Positions of one consumer that follow on each other and are to be settled alike.
+#[derive(Debug)]
+pub(super) struct Settling {
+    consumer: u32,
+    outcome: Outcome,
+    first: QueueSeq,
+    last: QueueSeq,
+}
+
+/// The stored message as the client gets it, converted if it came over another protocol.
+struct Sendable<'a> {
+    message: &'a Enqueue<'a>,
+    converted: Option<(Vec<u8>, Vec<u8>)>,
+    memory: &'a Memory,
+}
+
+impl<'a> Sendable<'a> {
+    #[inline]
+    fn new(message: &'a Enqueue<'a>, memory: &'a Memory) -> Sendable<'a> {
+        let converted = match message.format {
+            Format::Amqp091 => None,
+            Format::Amqp10 => Some((Vec::new(), message.body.to_vec())),
+        };
+        Sendable { message, converted, memory }
+    }
+
+    #[inline]
+    fn outgoing(&self) -> Outgoing<'_> {
+        let Enqueue { exchange, routing_key, head, body, .. } = *self.message;
+        match &self.converted {
+            None => {
+                // The body is a slice of the memory: as a range it can go out by reference.
+                let start = body.as_ptr() as usize - self.memory.as_ptr() as usize;
+                Outgoing {
+                    exchange,
+                    routing_key,
+                    head,
+                    body: Body::Memory(self.memory, start..start + body.len()),
+                }
+            }
+            Some((head, body)) => Outgoing { exchange, routing_key, head, body: Body::Bytes(body) },
+        }
+    }
+}
+
+impl Adapter {
+    #[inline]
+    pub(super) fn deliver(
+        &mut self,
+        _context: &mut Context<'_>,
+        handle: u32,
+        memory: u32,
+        items: Range<u32>,
+        events: &Events,
+    ) {
+        let Some(consumer) = self.consumers.get(handle as usize) else { return };
+        let Some(prefix) = &consumer.prefix else { return };
+        let Some(channel) = self.channels.get(consumer.channel) else { return };
+        let bytes = &events.memories[memory as usize];
+        for item in &events.items[items.start as usize..items.end as usize] {
+            let message = events.message(memory, item);
+            let tag = channel.next_tag();
+            if !consumer.no_ack {
+                channel.unacked.push(tag, Delivery { consumer: handle, seq: item.seq });
+            }
+            let sendable = Sendable::new(&message, bytes);
+            self.machine.deliver(prefix, tag, item.is_redelivered(), &sendable.outgoing());
+        }
+    }
+
+    pub(super) fn send_got(
+        &mut self,
+        number: u16,
+        handle: u32,
+        no_ack: bool,
+        (memory, item): (u32, &Item),
+        ready: u64,
+        events: &Events,
+    ) {
+        let Some(channel) = self.channels.get(number) else { return };
+        let message = events.message(memory, item);
+        let tag = channel.next_tag();
+        if !no_ack {
+            channel.unacked.push(tag, Delivery { consumer: handle, seq: item.seq });
+        }
+        let sendable = Sendable::new(&message, &events.memories[memory as usize]);
+        let ready = u32::try_from(ready).unwrap_or(u32::MAX);
+        self.machine.get_ok(number, tag, item.is_redelivered(), ready, &sendable.outgoing());
+    }
+
+    /// The client settles one delivery, or all up to it.
+    #[inline]
+    pub(super) fn settle(
+        &mut self,
+        context: &mut Context<'_>,
+        number: u16,
+        tag: u64,
+        multiple: bool,
+        outcome: Outcome,
+        method: MethodId,
+    ) {
+        let Some(channel) = self.channels.get(number) else { return };
+        let is_known = if multiple {
+            let mut deliveries = std::mem::take(&mut channel.unacked);
+            let is_known =
+                deliveries.take_through(tag, |delivery| self.settle_one(context, delivery, outcome));
+            if let Some(channel) = self.channels.get(number) {
+                channel.unacked = deliveries;
+            }
+            is_known
+        } else {
+            let taken = channel.unacked.take(tag);
+            if let Some(delivery) = taken {
+                self.settle_one(context, delivery, outcome);
+            }
+            taken.is_some()
+        };
+        if !is_known {
+            let text = format!("unknown delivery tag {tag}");
+            let refusal = Refusal::new(ReplyCode::PreconditionFailed, text);
+            self.refuse(context, number, &refusal, method);
+        }
+    }
+
+    #[inline]
+    fn settle_one(&mut self, context: &mut Context<'_>, delivery: Delivery, outcome: Outcome) {
+        let Delivery { consumer, seq } = delivery;
+        if let Some(settling) = &mut self.settling {
+            if settling.consumer == consumer && settling.outcome == outcome && settling.last.0 + 1 == seq.0 {
+                settling.last = seq;
+                return;
+            }
+            self.pass_on_settled(context);
+        }
+        self.settling = Some(Settling { consumer, outcome, first: seq, last: seq });
+    }
+
+    /// Passes on what was settled last.
+    #[inline]
+    pub(super) fn pass_on_settled(&mut self, context: &mut Context<'_>) {
+        let Some(Settling { consumer, outcome, first, last }) = self.settling.take() else { return };
+        let Some(found) = self.consumers.get(consumer as usize) else { return };
+        let ConsumerRef { log, queue, handle } = found.at;
+        let range = SeqRange { first, last };
+        let command = QueueCommand::Settle { handle, range, outcome };
+        context.shard.command(context.now, context.port, log, queue, command);
+    }
+
+    pub(super) fn add_consumer(
+        &mut self,
+        queue: &Arc<QueueDefinition>,
+        channel: u16,
+        prefix: Option<DeliverPrefix>,
+        no_ack: bool,
+    ) -> u32 {
+        let entry = self.consumers.vacant_entry();
+        let handle = entry.key() as u32;
+        let at = ConsumerRef { log: queue.log, queue: queue.id, handle };
+        entry.insert(Consumer { channel, at, prefix, no_ack, is_cancelled: false });
+        handle
+    }
+
+    /// The consumer of a channel with this tag.
+    pub(super) fn by_tag(&self, channel: u16, tag: &[u8]) -> Option<u32> {
+        let found = self.consumers.iter().find(|(_, consumer)| {
+            consumer.channel == channel
+                && !consumer.is_cancelled
+                && consumer.prefix.as_ref().is_some_and(|prefix| prefix.consumer_tag() == tag)
+        });
+        found.map(|(handle, _)| handle as u32)
+    }
+
+    /// What stands for a channel's gets from a queue.
+    pub(super) fn getter(&self, channel: u16, queue: &QueueDefinition) -> Option<u32> {
+        let found = self.consumers.iter().find(|(_, consumer)| {
+            consumer.channel == channel && consumer.prefix.is_none() && consumer.at.queue == queue.id
+        });
+        found.map(|(handle, _)| handle as u32)
+    }
+
+    /// A queue is gone, and the consumer with it: the client is told, as RabbitMQ does.
+    pub(super) fn cancelled(&mut self, context: &mut Context<'_>, handle: u32) {
+        let Some(consumer) = self.consumers.get_mut(handle as usize) else { return };
+        if let Some(prefix) = consumer.prefix.as_ref().filter(|_| !consumer.is_cancelled) {
+            let cancel = BasicCancel { consumer_tag: prefix.consumer_tag(), nowait: true };
+            self.machine.send(consumer.channel, &cancel);
+        }
+        consumer.is_cancelled = true;
+        self.remove_if_idle(context, handle);
+    }
+
+    /// Forgets a cancelled consumer that holds nothing. One that does stays until its channel goes: its handle must not
+    /// come to mean another.
+    pub(super) fn remove_if_idle(&mut self, context: &mut Context<'_>, handle: u32) {
+        let Some(consumer) = self.consumers.get(handle as usize) else { return };
+        let holds = self.channels.get(consumer.channel).is_some_and(|channel| channel.unacked.holds(handle));
+        let is_settling = self.settling.as_ref().is_some_and(|settling| settling.consumer == handle);
+        if holds || is_settling {
+            return;
+        }
+        let ConsumerRef { log, queue, handle } = self.consumers.remove(handle as usize).at;
+        let command = QueueCommand::Cancel { token: None, handle, keep: false };
+        context.shard.command(context.now, context.port, log, queue, command);
+        context.shard.forget_consumer(context.port, handle);
+    }
+
+    /// A channel is gone: its consumers go, and what they held goes back.
+    pub(super) fn drop_channel(&mut self, context: &mut Context<'_>, number: u16) {
+        self.pass_on_settled(context);
+        let handles: Vec<usize> = self
+            .consumers
+            .iter()
+            .filter(|(_, consumer)| consumer.channel == number)
+            .map(|(at, _)| at)
+            .collect();
+        for handle in handles {
+            let ConsumerRef { log, queue, handle } = self.consumers.remove(handle).at;
+            let command = QueueCommand::Cancel { token: None, handle, keep: false };
+            context.shard.command(context.now, context.port, log, queue, command);
+            context.shard.forget_consumer(context.port, handle);
+        }
+        self.channels.remove(number);
+        if self.pending.as_ref().is_some_and(|pending| pending.channel == number) {
+            self.pending = None;
+        }
+    }
+
+    /// There is much to send, or no longer: consumers pause or go on.
+    pub(crate) fn set_paused(&mut self, context: &mut Context<'_>, paused: bool) {
+        self.is_paused = paused;
+        for (_, consumer) in &self.consumers {
+            if consumer.prefix.is_some() {
+                let ConsumerRef { log, queue, handle } = consumer.at;
+                let command = QueueCommand::Pause { handle, paused };
+                context.shard.command(context.now, context.port, log, queue, command);
+            }
+        }
+    }
+}

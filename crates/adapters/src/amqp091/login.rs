@@ -1,0 +1,141 @@
+//! From the protocol header to an open connection: who, and in which virtual host.
+
+use super::{Adapter, code};
+use crate::connection::{Context, Gravity};
+use crate::settings::{INFORMATION, PLATFORM, PRODUCT, VERSION};
+use ::amqp091::method::{ConnectionOpen, ConnectionStartOk, MethodId};
+use broker::access::{authenticate, authenticate_anonymous, open_vhost};
+use broker::catalog::Actor;
+use message::amqp091::{Table, Value};
+use std::sync::Arc;
+
+/// The mechanisms offered, in order of preference; ANONYMOUS only where a user stands for it.
+const MECHANISMS: &[u8] = b"ANONYMOUS PLAIN";
+const MECHANISMS_WITHOUT_ANONYMOUS: &[u8] = b"PLAIN";
+
+/// Features clients look for (RabbitMQ's extensions that are served).
+const CAPABILITIES: [&str; 7] = [
+    "publisher_confirms",
+    "basic.nack",
+    "consumer_cancel_notify",
+    "connection.blocked",
+    "consumer_priorities",
+    "authentication_failure_close",
+    "per_consumer_qos",
+];
+
+/// What is known of who logs in.
+#[derive(Debug, Default)]
+pub(super) struct Login {
+    user: Option<Arc<str>>,
+}
+
+impl Adapter {
+    /// The client spoke: tells it who we are.
+    pub(super) fn start(&mut self, context: &mut Context<'_>) {
+        let mut capabilities = Vec::new();
+        for name in CAPABILITIES {
+            field(&mut capabilities, name, &Value::Bool(true));
+        }
+        let capabilities = Table::new(&capabilities).expect("it was just written");
+        let mut properties = Vec::new();
+        field(&mut properties, "capabilities", &Value::Table(capabilities));
+        let texts = [
+            ("cluster_name", &*context.settings.cluster),
+            ("copyright", "Copyright (c) the Leveret authors"),
+            ("information", INFORMATION),
+            ("node", &*context.settings.node),
+            ("platform", PLATFORM),
+            ("product", PRODUCT),
+            ("version", VERSION),
+        ];
+        for (name, text) in texts {
+            field(&mut properties, name, &Value::Text(text.as_bytes()));
+        }
+        let properties = Table::new(&properties).expect("it was just written");
+        let has_anonymous = context.shard.rules().anonymous.is_some();
+        let mechanisms = if has_anonymous { MECHANISMS } else { MECHANISMS_WITHOUT_ANONYMOUS };
+        self.machine.start(properties, mechanisms, b"en_US");
+    }
+
+    pub(super) fn log_in(&mut self, context: &mut Context<'_>, start_ok: &ConnectionStartOk<'_>) {
+        let capability = |name: &[u8]| {
+            let value = start_ok.client_properties.get(b"capabilities").and_then(|value| value.as_table());
+            value.and_then(|table| table.get(name)).and_then(|value| value.as_bool()).unwrap_or(false)
+        };
+        self.hears_blocked = capability(b"connection.blocked");
+        let wants_close = capability(b"authentication_failure_close");
+        let mechanism = String::from_utf8_lossy(start_ok.mechanism).into_owned();
+        let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
+        let found = match start_ok.mechanism {
+            b"PLAIN" => plain(start_ok.response)
+                .ok_or_else(|| "malformed PLAIN response".to_owned())
+                .and_then(|(user, password)| {
+                    authenticate(catalog, user, password, self.peer.is_loopback, rules)
+                        .map_err(|denied| denied.reason)
+                }),
+            b"ANONYMOUS" => {
+                authenticate_anonymous(catalog, self.peer.is_loopback, rules).map_err(|denied| denied.reason)
+            }
+            _ => {
+                let text = format!("unknown authentication mechanism '{mechanism}'");
+                self.note(context, Gravity::Error, text.clone());
+                // Told like any other refusal that comes before the login: not at all.
+                return self.machine.refuse_login(context.now, &text, false);
+            }
+        };
+        match found {
+            Ok(user) => {
+                if let Some(login) = &mut self.login {
+                    login.user = Some(user.name.clone());
+                }
+                self.machine.tune();
+            }
+            Err(reason) => {
+                self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
+                let text = format!(
+                    "Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
+                );
+                self.machine.refuse_login(context.now, &text, wants_close);
+            }
+        }
+    }
+
+    pub(super) fn open(&mut self, context: &mut Context<'_>, open: &ConnectionOpen<'_>) {
+        let vhost = String::from_utf8_lossy(open.virtual_host).into_owned();
+        let Some(user) = self.login.as_ref().and_then(|login| login.user.clone()) else { return };
+        match open_vhost(context.shard.catalog(), &user, &vhost) {
+            Ok(id) => {
+                let actor = Actor::new(user, id, context.port);
+                context.shard.open_port(context.port, actor.clone());
+                let text =
+                    format!("user '{}' authenticated and granted access to vhost '{vhost}'", actor.user);
+                self.note(context, Gravity::Info, text);
+                self.actor = Some(actor);
+                self.login = None;
+                self.machine.open_ok();
+            }
+            Err(refusal) => {
+                self.note(context, Gravity::Error, format!("error: {}", refusal.reply_text()));
+                let method = MethodId { class: 10, method: 40 };
+                self.machine.close_connection(context.now, code(&refusal), &refusal.reply_text(), method);
+            }
+        }
+    }
+}
+
+/// Appends a field to the bytes of a table.
+fn field(into: &mut Vec<u8>, name: &str, value: &Value<'_>) {
+    into.push(name.len() as u8);
+    into.extend_from_slice(name.as_bytes());
+    value.write(into);
+}
+
+/// User and password of a PLAIN response: `authzid NUL user NUL password` (RFC 4616).
+fn plain(response: &[u8]) -> Option<(&str, &str)> {
+    let mut parts = response.splitn(3, |byte| *byte == 0);
+    let _authzid = parts.next()?;
+    let user = str::from_utf8(parts.next()?).ok()?;
+    let password = str::from_utf8(parts.next()?).ok()?;
+    Some((user, password))
+}

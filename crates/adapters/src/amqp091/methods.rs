@@ -1,0 +1,454 @@
+//! Methods that ask for something, and their answers.
+//!
+//! What only the broker can answer leaves a [`Pending`]: nothing further is read until [`Adapter::answered`].
+
+use super::channel::Channel;
+use super::confirms::Confirms;
+use super::{Adapter, tables};
+use crate::connection::Context;
+use ::amqp091::DeliverPrefix;
+use ::amqp091::method::*;
+use broker::access::{Access, AccessCache};
+use broker::catalog::{Op, QueueDefinition, Refusal, ReplyCode};
+use broker::{Credit, Events, NewConsumer, Publisher, QueueCommand, Reply};
+use message::record::Outcome;
+use std::sync::Arc;
+
+/// What the broker was asked.
+#[derive(Debug)]
+pub(super) struct Pending {
+    token: u32,
+    pub(super) channel: u16,
+    /// The method, for a refusal.
+    method: MethodId,
+    nowait: bool,
+    wish: Wish,
+}
+
+/// What is to be said when it is granted.
+#[derive(Debug)]
+enum Wish {
+    DeclareExchange,
+    DeleteExchange,
+    BindExchange,
+    UnbindExchange,
+    DeclareQueue,
+    BindQueue,
+    UnbindQueue,
+    Purge,
+    DeleteQueue,
+    Consume { handle: u32 },
+    Cancel { handle: u32, tag: Box<[u8]> },
+    Get { no_ack: bool },
+}
+
+fn text(bytes: &[u8]) -> Result<Box<str>, Refusal> {
+    let name = str::from_utf8(bytes).map_err(|_| {
+        let shown = String::from_utf8_lossy(bytes);
+        Refusal::new(ReplyCode::PreconditionFailed, format!("name '{shown}' is not valid UTF-8"))
+    })?;
+    Ok(name.into())
+}
+
+fn unserved(what: &str) -> Refusal {
+    Refusal::new(ReplyCode::NotImplemented, format!("{what} is not served yet"))
+}
+
+impl Adapter {
+    pub(super) fn open_channel(&mut self, context: &mut Context<'_>, number: u16) {
+        let Some(actor) = &self.actor else { return };
+        let access = AccessCache::new(actor.clone());
+        let publisher = Publisher::new(context.port, number.into(), access);
+        self.channels.add(Channel::new(number, publisher, context.settings.default_prefetch));
+        self.machine.channel_open_ok(number);
+    }
+
+    pub(super) fn method(&mut self, context: &mut Context<'_>, number: u16, method: &Method<'_>) {
+        // The commonest first.
+        match method {
+            Method::BasicAck(ack) => {
+                let BasicAck { delivery_tag, multiple } = *ack;
+                self.settle(context, number, delivery_tag, multiple, Outcome::Accepted, method.id());
+            }
+            Method::BasicNack(nack) => {
+                let BasicNack { delivery_tag, multiple, requeue } = *nack;
+                let outcome = if requeue { Outcome::Released } else { Outcome::Rejected };
+                self.settle(context, number, delivery_tag, multiple, outcome, method.id());
+            }
+            Method::BasicReject(reject) => {
+                let BasicReject { delivery_tag, requeue } = *reject;
+                // A rejected message that goes back counts as a failed delivery; one that is nacked does not.
+                let outcome = if requeue { Outcome::Failed } else { Outcome::Rejected };
+                self.settle(context, number, delivery_tag, false, outcome, method.id());
+            }
+            _ => {
+                self.pass_on_settled(context);
+                if let Err(refusal) = self.ask(context, number, method) {
+                    self.refuse(context, number, &refusal, method.id());
+                }
+            }
+        }
+    }
+
+    /// Leaves word that the broker's answer is awaited.
+    fn wait(&mut self, channel: u16, method: MethodId, nowait: bool, wish: Wish) -> u32 {
+        self.next_token = self.next_token.wrapping_add(1);
+        let token = self.next_token;
+        self.pending = Some(Box::new(Pending { token, channel, method, nowait, wish }));
+        token
+    }
+
+    fn request(
+        &mut self,
+        context: &mut Context<'_>,
+        (channel, method): (u16, MethodId),
+        nowait: bool,
+        wish: Wish,
+        op: Op,
+    ) {
+        let token = self.wait(channel, method, nowait, wish);
+        context.shard.request(context.now, context.port, token, op);
+    }
+
+    /// The name, or the channel's last queue where it is empty.
+    fn queue_name(&mut self, number: u16, name: &[u8]) -> Result<Box<str>, Refusal> {
+        if !name.is_empty() {
+            return text(name);
+        }
+        let last = self.channels.get(number).map(|channel| channel.last_queue.clone()).unwrap_or_default();
+        if last.is_empty() {
+            return Err(Refusal::new(ReplyCode::NotFound, "no previously declared queue"));
+        }
+        Ok(last)
+    }
+
+    fn queue(
+        &mut self,
+        context: &mut Context<'_>,
+        number: u16,
+        access: Access,
+        name: &[u8],
+    ) -> Result<Arc<QueueDefinition>, Refusal> {
+        let name = self.queue_name(number, name)?;
+        let Some(channel) = self.channels.get(number) else {
+            return Err(Refusal::new(ReplyCode::InternalError, "no such channel"));
+        };
+        channel.publisher.access().queue(context.shard.catalog(), access, &name).cloned()
+    }
+
+    fn ask(&mut self, context: &mut Context<'_>, number: u16, method: &Method<'_>) -> Result<(), Refusal> {
+        let id = (number, method.id());
+        match method {
+            Method::ExchangeDeclare(declare) => {
+                let op = Op::DeclareExchange {
+                    name: text(declare.exchange)?,
+                    kind: text(declare.kind)?,
+                    passive: declare.passive,
+                    durable: declare.durable,
+                    auto_delete: declare.auto_delete,
+                    internal: declare.internal,
+                    arguments: tables::arguments(&declare.arguments),
+                };
+                self.request(context, id, declare.nowait, Wish::DeclareExchange, op);
+            }
+            Method::ExchangeDelete(delete) => {
+                let op = Op::DeleteExchange { name: text(delete.exchange)?, if_unused: delete.if_unused };
+                self.request(context, id, delete.nowait, Wish::DeleteExchange, op);
+            }
+            Method::ExchangeBind(bind) => {
+                let op = Op::BindExchange {
+                    source: text(bind.source)?,
+                    destination: text(bind.destination)?,
+                    key: text(bind.routing_key)?,
+                    arguments: tables::arguments(&bind.arguments),
+                };
+                self.request(context, id, bind.nowait, Wish::BindExchange, op);
+            }
+            Method::ExchangeUnbind(unbind) => {
+                let op = Op::UnbindExchange {
+                    source: text(unbind.source)?,
+                    destination: text(unbind.destination)?,
+                    key: text(unbind.routing_key)?,
+                    arguments: tables::arguments(&unbind.arguments),
+                };
+                self.request(context, id, unbind.nowait, Wish::UnbindExchange, op);
+            }
+            Method::QueueDeclare(declare) => self.declare_queue(context, id, declare)?,
+            Method::QueueBind(bind) => {
+                let queue = self.queue_name(number, bind.queue)?;
+                let key = if bind.queue.is_empty() && bind.routing_key.is_empty() {
+                    queue.clone()
+                } else {
+                    text(bind.routing_key)?
+                };
+                let op = Op::BindQueue {
+                    queue,
+                    exchange: text(bind.exchange)?,
+                    key,
+                    arguments: tables::arguments(&bind.arguments),
+                };
+                self.request(context, id, bind.nowait, Wish::BindQueue, op);
+            }
+            Method::QueueUnbind(unbind) => {
+                let queue = self.queue_name(number, unbind.queue)?;
+                let key = if unbind.queue.is_empty() && unbind.routing_key.is_empty() {
+                    queue.clone()
+                } else {
+                    text(unbind.routing_key)?
+                };
+                let op = Op::UnbindQueue {
+                    queue,
+                    exchange: text(unbind.exchange)?,
+                    key,
+                    arguments: tables::arguments(&unbind.arguments),
+                };
+                self.request(context, id, false, Wish::UnbindQueue, op);
+            }
+            Method::QueuePurge(purge) => {
+                let queue = self.queue(context, number, Access::Read, purge.queue)?;
+                let token = self.wait(number, id.1, purge.nowait, Wish::Purge);
+                self.command(context, &queue, QueueCommand::Purge { token });
+            }
+            Method::QueueDelete(delete) => self.delete_queue(context, id, delete)?,
+            Method::BasicConsume(consume) => self.consume(context, id, consume)?,
+            Method::BasicCancel(cancel) => self.cancel(context, id, cancel),
+            Method::BasicGet(get) => {
+                let queue = self.queue(context, number, Access::Read, get.queue)?;
+                let handle = match self.getter(number, &queue) {
+                    Some(handle) => handle,
+                    None => self.add_consumer(&queue, number, None, false),
+                };
+                let token = self.wait(number, id.1, false, Wish::Get { no_ack: get.no_ack });
+                self.command(context, &queue, QueueCommand::Get { token, handle, settled: get.no_ack });
+            }
+            Method::BasicQos(qos) => {
+                if qos.prefetch_size != 0 {
+                    let text = format!("prefetch_size!=0 ({})", qos.prefetch_size);
+                    return Err(Refusal::new(ReplyCode::NotImplemented, text));
+                }
+                // `global` is answered like any other and the prefetch stays per consumer, as RabbitMQ 4.3 does.
+                if let Some(channel) = self.channels.get(number) {
+                    channel.prefetch = qos.prefetch_count;
+                }
+                self.machine.send(number, &BasicQosOk {});
+            }
+            Method::ConfirmSelect(select) => {
+                if let Some(channel) = self.channels.get(number)
+                    && channel.confirms.is_none()
+                {
+                    let confirms = Confirms::new(channel.publisher.next_seq());
+                    channel.confirms = Some(Box::new(confirms));
+                }
+                if !select.nowait {
+                    self.machine.send(number, &ConfirmSelectOk {});
+                }
+            }
+            Method::ChannelFlow(flow) if flow.active => {
+                self.machine.send(number, &ChannelFlowOk { active: true });
+            }
+            Method::ChannelFlow(_) => {
+                return Err(Refusal::new(ReplyCode::NotImplemented, "active=false"));
+            }
+            Method::BasicRecover(_) | Method::BasicRecoverAsync(_) => return Err(unserved("basic.recover")),
+            Method::TxSelect(_) | Method::TxCommit(_) | Method::TxRollback(_) => {
+                return Err(unserved("tx"));
+            }
+            Method::ConnectionUpdateSecret(_) => return Err(unserved("connection.update-secret")),
+            Method::AccessRequest(_) => self.machine.send(number, &AccessRequestOk { ticket: 1 }),
+            // Answers to what the broker said unasked, and what the machine has dealt with.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, context: &mut Context<'_>, queue: &QueueDefinition, command: QueueCommand) {
+        context.shard.command(context.now, context.port, queue.log, queue.id, command);
+    }
+
+    fn declare_queue(
+        &mut self,
+        context: &mut Context<'_>,
+        id: (u16, MethodId),
+        declare: &QueueDeclare<'_>,
+    ) -> Result<(), Refusal> {
+        let name = match (declare.queue, declare.passive) {
+            (b"", true) => self.queue_name(id.0, b"")?,
+            (name, _) => text(name)?,
+        };
+        let op = Op::DeclareQueue {
+            name,
+            passive: declare.passive,
+            durable: declare.durable,
+            exclusive: declare.exclusive,
+            auto_delete: declare.auto_delete,
+            arguments: tables::arguments(&declare.arguments),
+            log: context.shard.log_for_new_queue(declare.durable && !declare.exclusive),
+            random: context.shard.random_bytes(),
+        };
+        self.request(context, id, declare.nowait, Wish::DeclareQueue, op);
+        Ok(())
+    }
+
+    fn delete_queue(
+        &mut self,
+        context: &mut Context<'_>,
+        (number, method): (u16, MethodId),
+        delete: &QueueDelete<'_>,
+    ) -> Result<(), Refusal> {
+        let queue = match self.queue(context, number, Access::Configure, delete.queue) {
+            Ok(queue) => queue,
+            // Deleting what is not there is as good as done.
+            Err(refusal) if refusal.code == ReplyCode::NotFound && !delete.queue.is_empty() => {
+                if !delete.nowait {
+                    self.machine.send(number, &QueueDeleteOk { message_count: 0 });
+                }
+                return Ok(());
+            }
+            Err(refusal) => return Err(refusal),
+        };
+        let token = self.wait(number, method, delete.nowait, Wish::DeleteQueue);
+        let (if_unused, if_empty) = (delete.if_unused, delete.if_empty);
+        self.command(context, &queue, QueueCommand::Delete { token, if_unused, if_empty });
+        Ok(())
+    }
+
+    fn consume(
+        &mut self,
+        context: &mut Context<'_>,
+        (number, method): (u16, MethodId),
+        consume: &BasicConsume<'_>,
+    ) -> Result<(), Refusal> {
+        let queue = self.queue(context, number, Access::Read, consume.queue)?;
+        let random;
+        let tag = if consume.consumer_tag.is_empty() {
+            random = broker::catalog::generated_name("amq.ctag-", &context.shard.random_bytes());
+            random.as_bytes()
+        } else {
+            consume.consumer_tag
+        };
+        if self.by_tag(number, tag).is_some() {
+            let tag = String::from_utf8_lossy(tag);
+            let text = format!("attempt to reuse consumer tag '{tag}'");
+            return Err(Refusal::new(ReplyCode::NotAllowed, text));
+        }
+        let priority = consume.arguments.get(b"x-priority").and_then(|value| value.as_i64());
+        let prefetch = self.channels.get(number).map_or(0, |channel| channel.prefetch);
+        let consumer = NewConsumer {
+            credit: Credit::Prefetch(prefetch.into()),
+            settled: consume.no_ack,
+            exclusive: consume.exclusive,
+            priority: priority.map_or(0, |priority| priority.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
+        };
+        let prefix = Some(DeliverPrefix::new(number, tag));
+        let handle = self.add_consumer(&queue, number, prefix, consume.no_ack);
+        let token = self.wait(number, method, consume.nowait, Wish::Consume { handle });
+        self.command(context, &queue, QueueCommand::Consume { token, handle, consumer });
+        if self.is_paused {
+            self.command(context, &queue, QueueCommand::Pause { handle, paused: true });
+        }
+        Ok(())
+    }
+
+    fn cancel(
+        &mut self,
+        context: &mut Context<'_>,
+        (number, method): (u16, MethodId),
+        cancel: &BasicCancel<'_>,
+    ) {
+        let Some(handle) = self.by_tag(number, cancel.consumer_tag) else {
+            // Cancelling what is not there is as good as done.
+            if !cancel.nowait {
+                self.machine.send(number, &BasicCancelOk { consumer_tag: cancel.consumer_tag });
+            }
+            return;
+        };
+        let tag = cancel.consumer_tag.into();
+        let token = self.wait(number, method, cancel.nowait, Wish::Cancel { handle, tag });
+        let at = self.consumers[handle as usize].at;
+        let command = QueueCommand::Cancel { token: Some(token), handle, keep: true };
+        context.shard.command(context.now, context.port, at.log, at.queue, command);
+    }
+
+    /// The broker answered.
+    pub(super) fn answered(&mut self, context: &mut Context<'_>, token: u32, reply: Result<Reply, Refusal>) {
+        let Some(pending) = self.pending.take_if(|pending| pending.token == token) else { return };
+        let Pending { channel, method, nowait, wish, .. } = *pending;
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(refusal) => {
+                if let Wish::Consume { handle } = wish {
+                    self.consumers.remove(handle as usize);
+                    context.shard.forget_consumer(context.port, handle);
+                }
+                return self.refuse(context, channel, &refusal, method);
+            }
+        };
+        self.granted(context, channel, nowait, wish, reply);
+    }
+
+    fn granted(&mut self, context: &mut Context<'_>, channel: u16, nowait: bool, wish: Wish, reply: Reply) {
+        let count = |messages: u64| u32::try_from(messages).unwrap_or(u32::MAX);
+        if let (Wish::DeclareQueue, Reply::Declared { queue, .. }) = (&wish, &reply)
+            && let Some(found) = self.channels.get(channel)
+        {
+            found.last_queue = queue.name.clone();
+        }
+        if let Wish::Cancel { handle, .. } = wish {
+            if let Some(consumer) = self.consumers.get_mut(handle as usize) {
+                consumer.is_cancelled = true;
+            }
+            self.remove_if_idle(context, handle);
+        }
+        if nowait {
+            return;
+        }
+        match (wish, reply) {
+            (Wish::DeclareExchange, _) => self.machine.send(channel, &ExchangeDeclareOk {}),
+            (Wish::DeleteExchange, _) => self.machine.send(channel, &ExchangeDeleteOk {}),
+            (Wish::BindExchange, _) => self.machine.send(channel, &ExchangeBindOk {}),
+            (Wish::UnbindExchange, _) => self.machine.send(channel, &ExchangeUnbindOk {}),
+            (Wish::BindQueue, _) => self.machine.send(channel, &QueueBindOk {}),
+            (Wish::UnbindQueue, _) => self.machine.send(channel, &QueueUnbindOk {}),
+            (Wish::DeclareQueue, Reply::Declared { queue, ready, consumers, .. }) => {
+                let ok = QueueDeclareOk {
+                    queue: queue.name.as_bytes(),
+                    message_count: count(ready),
+                    consumer_count: consumers,
+                };
+                self.machine.send(channel, &ok);
+            }
+            (Wish::Purge, Reply::Purged { messages }) => {
+                self.machine.send(channel, &QueuePurgeOk { message_count: count(messages) });
+            }
+            (Wish::DeleteQueue, Reply::Deleted { messages }) => {
+                self.machine.send(channel, &QueueDeleteOk { message_count: count(messages) });
+            }
+            (Wish::Consume { handle }, _) => {
+                let prefix = self.consumers.get(handle as usize).and_then(|it| it.prefix.clone());
+                let tag = prefix.as_ref().map_or(&b""[..], |prefix| prefix.consumer_tag());
+                self.machine.send(channel, &BasicConsumeOk { consumer_tag: tag });
+            }
+            (Wish::Cancel { tag, .. }, _) => {
+                self.machine.send(channel, &BasicCancelOk { consumer_tag: &tag });
+            }
+            (Wish::Get { .. }, _) => self.machine.send(channel, &BasicGetEmpty { cluster_id: b"" }),
+            (wish, reply) => panic!("{reply:?} does not answer {wish:?}"),
+        }
+    }
+
+    /// A get took a message.
+    pub(super) fn got(
+        &mut self,
+        _context: &mut Context<'_>,
+        token: u32,
+        handle: u32,
+        (memory, item): (u32, u32),
+        ready: u64,
+        events: &Events,
+    ) {
+        let Some(pending) = self.pending.take_if(|pending| pending.token == token) else { return };
+        let no_ack = matches!(pending.wish, Wish::Get { no_ack: true });
+        let item = &events.items[item as usize];
+        self.send_got(pending.channel, handle, no_ack, (memory, item), ready, events);
+    }
+}

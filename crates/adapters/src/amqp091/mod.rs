@@ -1,0 +1,259 @@
+//! AMQP 0-9-1 and the broker.
+//!
+//! [`Adapter`] is a connection; the work is in rooms of its own: the handshake in `login`, methods that ask for
+//! something in `methods`, publishing and confirms in `publishing`, consuming and settling in `consuming`.
+//! While the broker's answer to a method is awaited nothing further is read, so that everything a client says takes
+//! effect in the order it was said.
+
+mod channel;
+mod confirms;
+mod consuming;
+mod login;
+mod methods;
+mod publishing;
+mod tables;
+mod unacked;
+
+use crate::connection::{Context, Gravity, Note};
+use crate::frontend::ConnectionRow;
+use crate::settings::Peer;
+use ::amqp091::method::MethodId;
+use ::amqp091::{Connection, Event as Said, Input, ReplyCode};
+use base::Output;
+use broker::catalog::{Actor, Refusal};
+use broker::{Event, Events};
+use channel::Channels;
+use consuming::{Consumer, Settling};
+use login::Login;
+use methods::Pending;
+use slab::Slab;
+
+/// A connection that speaks AMQP 0-9-1.
+#[derive(Debug)]
+pub struct Adapter {
+    machine: Connection,
+    peer: Peer,
+    /// Only until the connection is open.
+    login: Option<Box<Login>>,
+    /// On whose behalf; once the connection is open.
+    actor: Option<Actor>,
+    channels: Channels,
+    consumers: Slab<Consumer>,
+    /// What the broker was asked and has not answered.
+    pending: Option<Box<Pending>>,
+    next_token: u32,
+    /// Settled positions not yet passed on: they grow while acks follow on each other.
+    settling: Option<Settling>,
+    /// Something is to be told at the end of the turn.
+    is_due: bool,
+    has_published: bool,
+    /// The client wants to hear of alarms.
+    hears_blocked: bool,
+    is_blocked: bool,
+    /// Its consumers are to wait: there is much to send.
+    is_paused: bool,
+    is_over: bool,
+}
+
+impl Adapter {
+    /// The server's end of a connection whose protocol header is about to be read.
+    pub fn new(context: &mut Context<'_>, peer: &Peer) -> Adapter {
+        Adapter {
+            machine: Connection::server(context.settings.amqp091, context.now),
+            peer: peer.clone(),
+            login: Some(Box::default()),
+            actor: None,
+            channels: Channels::default(),
+            consumers: Slab::new(),
+            pending: None,
+            next_token: 0,
+            settling: None,
+            is_due: false,
+            has_published: false,
+            hears_blocked: false,
+            is_blocked: false,
+            is_paused: false,
+            is_over: false,
+        }
+    }
+
+    /// Takes in what the client sent: how many bytes are done with.
+    pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
+        let mut input = Input::new(bytes);
+        while self.pending.is_none()
+            && let Some(said) = self.machine.poll_event(context.now, &mut input)
+        {
+            self.heard(context, said);
+        }
+        self.pass_on_settled(context);
+        input.consumed()
+    }
+
+    fn heard(&mut self, context: &mut Context<'_>, said: Said<'_>) {
+        match said {
+            Said::Publish { channel, publish, properties, body } => {
+                self.publish(context, channel, &publish, &properties, body);
+            }
+            Said::Method { channel, method } => self.method(context, channel, &method),
+            Said::Gathered(message) => self.heard(context, message.event()),
+            Said::ProtocolHeader => self.start(context),
+            Said::StartOk(start_ok) => self.log_in(context, &start_ok),
+            Said::Open(open) => self.open(context, &open),
+            Said::ChannelOpen { channel } => self.open_channel(context, channel),
+            Said::ChannelClose { channel, .. } => {
+                self.drop_channel(context, channel);
+                self.machine.channel_close_ok(channel);
+            }
+            Said::ChannelFailed { channel, error } => {
+                self.note(context, Gravity::Error, format!("channel {channel} error: {error}"));
+                self.drop_channel(context, channel);
+            }
+            Said::Close(_) => self.machine.close_ok(),
+            Said::Failed(error) => {
+                self.note(context, Gravity::Error, format!("error: {error}"));
+            }
+            Said::Closed => self.is_over = true,
+            // What is agreed on is the machine's matter; challenges are not among the mechanisms offered.
+            Said::TuneOk(_) | Said::SecureOk(_) | Said::ChannelClosed { .. } => {}
+            // A server never hears these.
+            Said::Start(_)
+            | Said::Secure(_)
+            | Said::Tune(_)
+            | Said::OpenOk
+            | Said::ChannelOpenOk { .. }
+            | Said::Deliver { .. }
+            | Said::Return { .. }
+            | Said::GetOk { .. } => {}
+        }
+    }
+
+    pub(crate) fn event(&mut self, context: &mut Context<'_>, event: &Event, events: &Events) {
+        match event {
+            Event::Deliver { consumer, memory, items } => {
+                self.deliver(context, *consumer, *memory, items.clone(), events);
+            }
+            Event::Confirmed { publisher, first, last } => self.confirmed(*publisher, *first, *last),
+            Event::Reply { token, reply } => self.answered(context, *token, reply.clone()),
+            Event::Got { token, consumer, memory, item, ready } => {
+                self.got(context, *token, *consumer, (*memory, *item), *ready, events);
+            }
+            // Link credit is AMQP 1.0's.
+            Event::Drained { .. } => {}
+            Event::Cancelled { consumer } => self.cancelled(context, *consumer),
+            Event::Close { refusal } => self.close(context, refusal, MethodId::NONE),
+        }
+    }
+
+    /// The turn ends: confirms gathered are told.
+    pub(crate) fn end_turn(&mut self, context: &mut Context<'_>) {
+        self.pass_on_settled(context);
+        if self.is_due {
+            self.is_due = false;
+            self.tell_confirms();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn output(&mut self) -> &mut Output {
+        self.machine.output_mut()
+    }
+
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    pub(crate) fn is_publishing(&self) -> bool {
+        self.has_published
+    }
+
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        self.machine.poll_deadline()
+    }
+
+    pub(crate) fn handle_deadline(&mut self, context: &mut Context<'_>) {
+        self.machine.handle_deadline(context.now);
+        let mut nothing = Input::new(&[]);
+        while let Some(said) = self.machine.poll_event(context.now, &mut nothing) {
+            self.heard(context, said);
+        }
+    }
+
+    /// The socket is gone.
+    pub(crate) fn closed(&mut self, context: &mut Context<'_>) {
+        if self.actor.is_some() && !self.is_over {
+            let text = "client unexpectedly closed TCP connection".to_owned();
+            self.note(context, Gravity::Warning, text);
+        }
+    }
+
+    pub(crate) fn set_blocked(&mut self, _context: &mut Context<'_>, reason: Option<&'static str>) {
+        if !self.hears_blocked || self.actor.is_none() || self.is_over {
+            return;
+        }
+        match reason {
+            Some(reason) if !self.is_blocked => {
+                self.machine.send(0, &::amqp091::method::ConnectionBlocked { reason: reason.as_bytes() });
+            }
+            None if self.is_blocked => self.machine.send(0, &::amqp091::method::ConnectionUnblocked {}),
+            _ => {}
+        }
+        self.is_blocked = reason.is_some();
+    }
+
+    pub(crate) fn row(&self) -> ConnectionRow {
+        ConnectionRow {
+            state: if self.is_over {
+                "closing"
+            } else if self.actor.is_some() {
+                "running"
+            } else {
+                "starting"
+            },
+            user: self.actor.as_ref().map(|actor| actor.user.to_string()).unwrap_or_default(),
+            vhost: String::new(),
+            protocol: "{0,9,1}",
+            channels: self.channels.len(),
+            name: self.peer.name.to_string(),
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        size_of::<Adapter>()
+            + self.peer.name.len()
+            + self.channels.heap_bytes()
+            + self.consumers.capacity() * size_of::<Consumer>()
+    }
+
+    fn note(&self, context: &mut Context<'_>, gravity: Gravity, text: String) {
+        let text = format!("AMQP connection {}: {text}", self.peer.name);
+        context.notes.push(Note { gravity, text });
+    }
+
+    /// A refusal of the broker's: closes the channel or the connection, whichever its code calls for.
+    fn refuse(&mut self, context: &mut Context<'_>, channel: u16, refusal: &Refusal, method: MethodId) {
+        if refusal.code.is_hard() || channel == 0 {
+            return self.close(context, refusal, method);
+        }
+        self.note(context, Gravity::Error, format!("channel {channel} error: {}", refusal.reply_text()));
+        self.drop_channel(context, channel);
+        self.machine.close_channel(channel, code(refusal), &refusal.reply_text(), method);
+    }
+
+    fn close(&mut self, context: &mut Context<'_>, refusal: &Refusal, method: MethodId) {
+        self.note(context, Gravity::Error, format!("error: {}", refusal.reply_text()));
+        self.machine.close_connection(context.now, code(refusal), &refusal.reply_text(), method);
+        let numbers: Vec<u16> = self.channels.iter().map(|channel| channel.number).collect();
+        numbers.into_iter().for_each(|channel| self.drop_channel(context, channel));
+    }
+}
+
+/// The protocol's own name for the code.
+fn code(refusal: &Refusal) -> ReplyCode {
+    ReplyCode::from_number(refusal.code.number()).unwrap_or(ReplyCode::InternalError)
+}

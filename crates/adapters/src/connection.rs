@@ -1,0 +1,164 @@
+//! One connection: its protocol once it is known, and what every adapter offers.
+
+use crate::amqp091;
+use crate::settings::{Peer, Settings};
+use base::id::PortId;
+use base::{Now, Output};
+use broker::{Event, Events, Shard};
+
+/// What an adapter works with while it is called.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// The time of this turn.
+    pub now: Now,
+    /// The shard the connection is at home on.
+    pub shard: &'a mut Shard,
+    /// The connection.
+    pub port: PortId,
+    /// What all connections have in common.
+    pub settings: &'a Settings,
+    /// Lines for the log, at most a few a connection.
+    pub notes: &'a mut Vec<Note>,
+}
+
+/// How grave a [`Note`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Gravity {
+    /// For who looks closely.
+    Info,
+    /// Something was refused.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+/// A line for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// How grave.
+    pub gravity: Gravity,
+    /// What, and what to do about it.
+    pub text: String,
+}
+
+/// What speaks on a connection.
+#[derive(Debug)]
+pub(crate) enum Speaker {
+    /// The first eight bytes have not come yet.
+    Greeting(Greeting),
+    Amqp091(Box<amqp091::Adapter>),
+}
+
+/// Waits for the protocol header.
+#[derive(Debug)]
+pub(crate) struct Greeting {
+    deadline: u64,
+    is_over: bool,
+    output: Output,
+}
+
+/// Calls the same method of whichever adapter speaks; `$greeting` while none does.
+macro_rules! speak {
+    ($speaker:expr, $adapter:ident => $call:expr, $greeting:ident => $before:expr) => {
+        match $speaker {
+            Speaker::Greeting($greeting) => $before,
+            Speaker::Amqp091($adapter) => $call,
+        }
+    };
+}
+
+impl Speaker {
+    pub(crate) fn new(now: Now, settings: &Settings) -> Speaker {
+        let deadline = now.after_ms(settings.handshake_ms_max);
+        Speaker::Greeting(Greeting { deadline, is_over: false, output: Output::default() })
+    }
+
+    /// Takes in bytes from the peer and says how many it is done with; the rest is to come again, with more behind it.
+    #[inline]
+    pub(crate) fn input(&mut self, context: &mut Context<'_>, peer: &Peer, bytes: &[u8]) -> usize {
+        if let Speaker::Greeting(greeting) = self {
+            let Some(header) = bytes.first_chunk::<8>() else { return 0 };
+            match ::amqp091::detect(header) {
+                ::amqp091::Detected::Amqp091 => {
+                    *self = Speaker::Amqp091(Box::new(amqp091::Adapter::new(context, peer)));
+                }
+                ::amqp091::Detected::Amqp10 | ::amqp091::Detected::Amqp10Sasl => {
+                    greeting.is_over = true;
+                    return bytes.len();
+                }
+                ::amqp091::Detected::Unknown(answer) => {
+                    greeting.output.extend(&answer);
+                    greeting.is_over = true;
+                    return bytes.len();
+                }
+            }
+        }
+        speak!(self, adapter => adapter.input(context, bytes), _greeting => bytes.len())
+    }
+
+    #[inline]
+    pub(crate) fn event(&mut self, context: &mut Context<'_>, event: &Event, events: &Events) {
+        speak!(self, adapter => adapter.event(context, event, events), _greeting => {});
+    }
+
+    /// The turn ends: what was gathered (confirms, credit) is to be said now.
+    pub(crate) fn end_turn(&mut self, context: &mut Context<'_>) {
+        speak!(self, adapter => adapter.end_turn(context), _greeting => {});
+    }
+
+    #[inline]
+    pub(crate) fn output(&mut self) -> &mut Output {
+        speak!(self, adapter => adapter.output(), greeting => &mut greeting.output)
+    }
+
+    /// It waits for the broker and wants no input for now.
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        speak!(self, adapter => adapter.is_waiting(), _greeting => false)
+    }
+
+    /// It publishes: not to be read while the broker is congested or an alarm is on.
+    pub(crate) fn is_publishing(&self) -> bool {
+        speak!(self, adapter => adapter.is_publishing(), _greeting => false)
+    }
+
+    /// Nothing more is to be read; the socket is to be closed when all output is sent.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        speak!(self, adapter => adapter.is_over(), greeting => greeting.is_over)
+    }
+
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        speak!(self, adapter => adapter.deadline(), greeting => Some(greeting.deadline))
+    }
+
+    pub(crate) fn handle_deadline(&mut self, context: &mut Context<'_>) {
+        speak!(self, adapter => adapter.handle_deadline(context), greeting => {
+            greeting.is_over |= context.now.mono_ns >= greeting.deadline;
+        });
+    }
+
+    /// The socket is gone.
+    pub(crate) fn closed(&mut self, context: &mut Context<'_>) {
+        speak!(self, adapter => adapter.closed(context), _greeting => {});
+    }
+
+    /// Consumers are to pause, or to go on, because of how much there is to send.
+    pub(crate) fn set_paused(&mut self, context: &mut Context<'_>, paused: bool) {
+        speak!(self, adapter => adapter.set_paused(context, paused), _greeting => {});
+    }
+
+    /// An alarm was raised or cleared: publishers are blocked or not, and why.
+    pub(crate) fn set_blocked(&mut self, context: &mut Context<'_>, reason: Option<&'static str>) {
+        speak!(self, adapter => adapter.set_blocked(context, reason), _greeting => {});
+    }
+
+    pub(crate) fn row(&self) -> crate::frontend::ConnectionRow {
+        speak!(self, adapter => adapter.row(), _greeting => crate::frontend::ConnectionRow::default())
+    }
+
+    /// Bytes of memory it holds besides itself, output apart.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        speak!(self, adapter => adapter.heap_bytes(), _greeting => 0)
+    }
+}

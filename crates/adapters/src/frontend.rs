@@ -1,0 +1,303 @@
+//! The connections of one shard.
+//!
+//! Invariant: a connection is on the dirty list exactly while `is_dirty`; what the shell must look at after a turn is
+//! on one of the lists, so that nothing walks over idle connections.
+
+use crate::connection::{Context, Note, Speaker};
+use crate::settings::{Peer, Settings};
+use base::id::{PortId, ShardId};
+use base::{Now, Output};
+use broker::{Events, Shard};
+use slab::Slab;
+use std::sync::Arc;
+
+/// What became of bytes handed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// So many are done with; the rest is to be kept and handed in again, with more behind it.
+    pub consumed: usize,
+    /// No more input is wanted until the connection is on the list of [`Frontend::take_resumed`].
+    pub is_waiting: bool,
+}
+
+/// A connection as it is listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionRow {
+    /// Whether it is open, and how far.
+    pub state: &'static str,
+    /// Who logged in.
+    pub user: String,
+    /// Where.
+    pub vhost: String,
+    /// The protocol's name and version.
+    pub protocol: &'static str,
+    /// Channels or sessions.
+    pub channels: usize,
+    /// `ADDRESS:PORT -> ADDRESS:PORT`.
+    pub name: String,
+}
+
+#[derive(Debug)]
+struct Connection {
+    generation: u32,
+    is_dirty: bool,
+    /// Its consumers were paused because it has much to send.
+    is_paused: bool,
+    /// It was told of the alarm.
+    is_blocked: bool,
+    /// It was told to wait and is to be handed its input again when it no longer does.
+    was_waiting: bool,
+    speaker: Speaker,
+    peer: Box<Peer>,
+}
+
+/// The connections of one shard.
+#[derive(Debug)]
+pub struct Frontend {
+    shard: ShardId,
+    settings: Arc<Settings>,
+    connections: Slab<Connection>,
+    next_generation: u32,
+    dirty: Vec<u32>,
+    resumed: Vec<u32>,
+    events: Events,
+    /// Why publishers are blocked, while they are.
+    alarm: Option<&'static str>,
+    notes: Vec<Note>,
+}
+
+impl Frontend {
+    /// A front without connections.
+    pub fn new(shard: ShardId, settings: Arc<Settings>) -> Frontend {
+        Frontend {
+            shard,
+            settings,
+            connections: Slab::new(),
+            next_generation: 0,
+            dirty: Vec::new(),
+            resumed: Vec::new(),
+            events: Events::default(),
+            alarm: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Connections there are.
+    pub fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// There is no connection.
+    pub fn is_empty(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    /// A socket was accepted: the number of its connection, which is free again after [`Frontend::closed`].
+    pub fn accept(&mut self, now: Now, peer: Peer) -> u32 {
+        self.next_generation = self.next_generation.wrapping_add(1);
+        let speaker = Speaker::new(now, &self.settings);
+        let connection = Connection {
+            generation: self.next_generation,
+            is_dirty: false,
+            is_paused: false,
+            is_blocked: false,
+            was_waiting: false,
+            speaker,
+            peer: Box::new(peer),
+        };
+        self.connections.insert(connection) as u32
+    }
+
+    /// Calls `work` for a connection with all it needs, and puts it on the dirty list.
+    fn with<T>(
+        &mut self,
+        now: Now,
+        shard: &mut Shard,
+        slot: u32,
+        work: impl FnOnce(&mut Connection, &mut Context<'_>) -> T,
+    ) -> T {
+        let connection = &mut self.connections[slot as usize];
+        let port = PortId { shard: self.shard, slot, generation: connection.generation };
+        if !connection.is_dirty {
+            connection.is_dirty = true;
+            self.dirty.push(slot);
+        }
+        let mut context = Context { now, shard, port, settings: &self.settings, notes: &mut self.notes };
+        work(connection, &mut context)
+    }
+
+    /// Hands in what the peer sent: the kept rest, if any, and what came behind it.
+    pub fn input(&mut self, now: Now, shard: &mut Shard, slot: u32, bytes: &[u8]) -> Taken {
+        let is_held = self.alarm.is_some() || shard.is_congested();
+        self.with(now, shard, slot, |connection, context| {
+            let speaker = &mut connection.speaker;
+            if speaker.is_over() {
+                return Taken { consumed: bytes.len(), is_waiting: false };
+            }
+            if speaker.is_waiting() || (is_held && speaker.is_publishing()) {
+                connection.was_waiting = true;
+                return Taken { consumed: 0, is_waiting: true };
+            }
+            let consumed = speaker.input(context, &connection.peer, bytes);
+            let is_waiting = speaker.is_waiting();
+            connection.was_waiting |= is_waiting;
+            Taken { consumed, is_waiting }
+        })
+    }
+
+    /// Hands the shard's events to the connections they are for.
+    pub fn handle_events(&mut self, now: Now, shard: &mut Shard) {
+        let mut events = std::mem::take(&mut self.events);
+        shard.take_events(&mut events);
+        self.hand_out(now, shard, &events);
+        events.clear();
+        self.events = events;
+    }
+
+    /// Hands out events that came as mail from another shard.
+    pub fn handle_mail(&mut self, now: Now, shard: &mut Shard, events: &Events) {
+        self.hand_out(now, shard, events);
+    }
+
+    fn hand_out(&mut self, now: Now, shard: &mut Shard, events: &Events) {
+        for (port, event) in &events.list {
+            let is_current = self
+                .connections
+                .get(port.slot as usize)
+                .is_some_and(|connection| connection.generation == port.generation);
+            if is_current {
+                self.with(now, shard, port.slot, |connection, context| {
+                    connection.speaker.event(context, event, events);
+                });
+            }
+        }
+    }
+
+    /// Ends the turn of every connection something happened to: what was gathered is said. Afterwards these are the
+    /// ones [`Frontend::take_dirty`] names.
+    pub fn end_turn(&mut self, now: Now, shard: &mut Shard) {
+        let is_held = self.alarm.is_some() || shard.is_congested();
+        for at in 0..self.dirty.len() {
+            let slot = self.dirty[at];
+            self.with(now, shard, slot, |connection, context| {
+                connection.speaker.end_turn(context);
+                let len = connection.speaker.output().len();
+                if !connection.is_paused && len > context.settings.output_bytes_max {
+                    connection.is_paused = true;
+                    connection.speaker.set_paused(context, true);
+                }
+            });
+            let connection = &mut self.connections[slot as usize];
+            let is_held = is_held && connection.speaker.is_publishing();
+            if connection.was_waiting && !connection.speaker.is_waiting() && !is_held {
+                connection.was_waiting = false;
+                self.resumed.push(slot);
+            }
+        }
+    }
+
+    /// Moves the connections whose output, or whose end, is to be looked at into `into`.
+    pub fn take_dirty(&mut self, into: &mut Vec<u32>) {
+        for slot in &self.dirty {
+            self.connections[*slot as usize].is_dirty = false;
+        }
+        into.append(&mut self.dirty);
+    }
+
+    /// Moves the connections that want their kept input, and more, into `into`.
+    pub fn take_resumed(&mut self, into: &mut Vec<u32>) {
+        into.append(&mut self.resumed);
+    }
+
+    /// Lines for the log.
+    pub fn take_notes(&mut self, into: &mut Vec<Note>) {
+        into.append(&mut self.notes);
+    }
+
+    /// What a connection has to send.
+    pub fn output(&mut self, slot: u32) -> &mut Output {
+        self.connections[slot as usize].speaker.output()
+    }
+
+    /// The connection is to be closed once its output is sent.
+    pub fn is_over(&self, slot: u32) -> bool {
+        self.connections[slot as usize].speaker.is_over()
+    }
+
+    /// Some output went out: consumers that had paused because of it go on.
+    pub fn sent(&mut self, now: Now, shard: &mut Shard, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        if connection.is_paused && connection.speaker.output().len() <= self.settings.output_bytes_low {
+            connection.is_paused = false;
+            self.with(now, shard, slot, |connection, context| {
+                connection.speaker.set_paused(context, false);
+            });
+        }
+    }
+
+    /// When the connection wants [`Frontend::handle_deadline`] though nothing came; monotonic nanoseconds.
+    pub fn deadline(&self, slot: u32) -> Option<u64> {
+        self.connections[slot as usize].speaker.deadline()
+    }
+
+    /// Time has come.
+    pub fn handle_deadline(&mut self, now: Now, shard: &mut Shard, slot: u32) {
+        self.with(now, shard, slot, |connection, context| connection.speaker.handle_deadline(context));
+    }
+
+    /// The socket is gone, and with it the connection.
+    pub fn closed(&mut self, now: Now, shard: &mut Shard, slot: u32) {
+        self.with(now, shard, slot, |connection, context| {
+            connection.speaker.closed(context);
+            context.shard.close_port(context.now, context.port);
+        });
+        self.dirty.retain(|dirty| *dirty != slot);
+        self.resumed.retain(|resumed| *resumed != slot);
+        self.connections.remove(slot as usize);
+    }
+
+    /// An alarm was raised, changed or cleared: whether publishers are blocked, and why.
+    pub fn set_alarm(&mut self, now: Now, shard: &mut Shard, alarm: Option<&'static str>) {
+        if self.alarm == alarm {
+            return;
+        }
+        self.alarm = alarm;
+        let slots: Vec<u32> = self.connections.iter().map(|(slot, _)| slot as u32).collect();
+        for slot in slots {
+            self.with(now, shard, slot, |connection, context| {
+                if connection.is_blocked != alarm.is_some() {
+                    connection.is_blocked = alarm.is_some();
+                    connection.speaker.set_blocked(context, alarm);
+                }
+            });
+        }
+    }
+
+    /// The broker is no longer congested: who was held for it goes on.
+    pub fn release_held(&mut self) {
+        for (slot, connection) in &mut self.connections {
+            if connection.was_waiting && !connection.is_dirty {
+                connection.is_dirty = true;
+                self.dirty.push(slot as u32);
+            }
+        }
+    }
+
+    /// The connections, as they are listed.
+    pub fn rows(&self) -> Vec<ConnectionRow> {
+        let row = |(_, connection): (usize, &Connection)| ConnectionRow {
+            name: connection.peer.name.to_string(),
+            ..connection.speaker.row()
+        };
+        self.connections.iter().map(row).collect()
+    }
+
+    /// Bytes of memory of the connections, output apart.
+    pub fn heap_bytes(&self) -> usize {
+        let own = self.connections.capacity() * size_of::<Connection>();
+        let of_each = |(_, connection): (usize, &Connection)| {
+            connection.speaker.heap_bytes() + size_of::<Peer>() + connection.peer.name.len()
+        };
+        own + self.connections.iter().map(of_each).sum::<usize>()
+    }
+}

@@ -1,0 +1,74 @@
+//! What all connections of a node have in common, and what is known of a peer before it speaks.
+
+use std::sync::Arc;
+
+/// Settings of the front, the same for all connections. Sizes in bytes.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Bounds of AMQP 0-9-1 connections.
+    pub amqp091: amqp091::Limits,
+    /// Bounds of AMQP 1.0 connections.
+    pub amqp10: amqp10::Limits,
+    /// The node's name, told to clients (`rabbit@HOST`).
+    pub node: Arc<str>,
+    /// The name of the cluster, told to clients.
+    pub cluster: Arc<str>,
+    /// The virtual host of a 1.0 connection that names none.
+    pub default_vhost: Arc<str>,
+    /// Whom an anonymous login stands for; none: refused.
+    pub anonymous_user: Option<Arc<str>>,
+    /// The prefetch of a 0-9-1 consumer that sets none; 0: unlimited.
+    pub default_prefetch: u16,
+    /// Bytes a connection may have to send before its consumers pause.
+    pub output_bytes_max: usize,
+    /// Bytes left to send at which they go on.
+    pub output_bytes_low: usize,
+    /// Publishes of one connection that are not yet confirmed, whatever the protocol's own windows, before it is not
+    /// read for a while.
+    pub unconfirmed_max: u64,
+    /// The least link credit granted to an AMQP 1.0 publisher.
+    pub link_credit_min: u32,
+    /// The most link credit granted to an AMQP 1.0 publisher.
+    pub link_credit_max: u32,
+    /// Milliseconds from the connection's first byte to its being open.
+    pub handshake_ms_max: u64,
+}
+
+impl Settings {
+    /// RabbitMQ 4.3's defaults for a node of this name.
+    pub fn new(node: &str) -> Settings {
+        Settings {
+            amqp091: amqp091::Limits::default(),
+            amqp10: amqp10::Limits::default(),
+            node: node.into(),
+            cluster: node.into(),
+            default_vhost: "/".into(),
+            anonymous_user: Some("guest".into()),
+            default_prefetch: 0,
+            output_bytes_max: 1 << 20,
+            output_bytes_low: 256 << 10,
+            unconfirmed_max: 65_536,
+            link_credit_min: 170,
+            link_credit_max: 4096,
+            handshake_ms_max: 10_000,
+        }
+    }
+}
+
+/// The product name clients are told: they switch features on it.
+pub const PRODUCT: &str = "RabbitMQ";
+/// The version clients are told: they switch features on it.
+pub const VERSION: &str = "4.3.6";
+/// Who we really are.
+pub const PLATFORM: &str = concat!("Leveret ", env!("CARGO_PKG_VERSION"));
+/// Where to read more.
+pub const INFORMATION: &str = "Leveret, licensed under the Apache License 2.0";
+
+/// The other end of a socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// `ADDRESS:PORT -> ADDRESS:PORT`, as connections are named.
+    pub name: Box<str>,
+    /// It comes from this machine.
+    pub is_loopback: bool,
+}
