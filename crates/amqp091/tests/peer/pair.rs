@@ -109,10 +109,8 @@ fn bodies_of_any_length_cross_both_ways() {
             let wire = crate::support::take_output(&mut server);
             assert!(copied == wire, "by reference or by copy is the same");
             let mut input = Input::new(&wire);
-            let Some(Event::Deliver { deliver, body, .. }) = client.poll_event(Now::default(), &mut input)
-            else {
-                panic!("deliver follows")
-            };
+            let polled = client.poll_event(Now::default(), &mut input).unwrap();
+            let Event::Deliver { deliver, body, .. } = whole(&polled) else { panic!("deliver follows") };
             assert_eq!(
                 (deliver.consumer_tag, deliver.delivery_tag, deliver.redelivered),
                 (&b"consumer"[..], 7, true)
