@@ -1,0 +1,119 @@
+//! Logs recorded by earlier versions reach the same state for ever: `replays/*.log`.
+//!
+//! A line is a record, a move to segments, or at the end the CRC32C of the snapshot:
+//!
+//! ```text
+//! counts true|false
+//! enqueue PLACE [transient]
+//! settle FIRST LAST · purge FIRST LAST · return FIRST LAST failed|released
+//! move FIRST LAST COUNT SEGMENT OFFSET LEN ...      six numbers a run
+//! state CRC
+//! ```
+
+#[allow(dead_code, reason = "shared; this test uses a part")]
+mod bench;
+
+use base::id::{LogIndex, QueueSeq};
+use bench::{Bench, Entry, replay, snapshot};
+use message::record::{Outcome, SeqRange};
+use queue::{Fifo, Record, Run, Settings};
+use std::fmt::Write;
+
+fn number(word: Option<&str>) -> u64 {
+    word.and_then(|word| word.parse().ok()).expect("a number")
+}
+
+fn read(line: &str) -> Entry {
+    let mut words = line.split(' ');
+    let verb = words.next().expect("a verb");
+    let mut range =
+        || SeqRange { first: QueueSeq(number(words.next())), last: QueueSeq(number(words.next())) };
+    Entry::Record(match verb {
+        "enqueue" => {
+            let place = LogIndex(number(words.next()));
+            Record::Enqueue { place, transient: words.next() == Some("transient") }
+        }
+        "settle" => Record::Settle { range: range() },
+        "purge" => Record::Purge { range: range() },
+        "return" => {
+            let range = range();
+            let is_failed = words.next() == Some("failed");
+            Record::Return { range, outcome: if is_failed { Outcome::Failed } else { Outcome::Released } }
+        }
+        "move" => {
+            let numbers: Vec<u64> = words.map(|word| number(Some(word))).collect();
+            let run = |run: &[u64; 6]| Run {
+                first: QueueSeq(run[0]),
+                last: QueueSeq(run[1]),
+                count: run[2] as u32,
+                segment: run[3],
+                offset: run[4],
+                len: run[5] as u32,
+            };
+            return Entry::MoveOut(numbers.as_chunks().0.iter().map(run).collect());
+        }
+        other => panic!("unknown: {other}"),
+    })
+}
+
+fn write(entry: &Entry, text: &mut String) {
+    match entry {
+        Entry::Record(Record::Enqueue { place, transient }) => {
+            write!(text, "enqueue {place}{}", if *transient { " transient" } else { "" })
+        }
+        Entry::Record(Record::Settle { range }) => write!(text, "settle {} {}", range.first, range.last),
+        Entry::Record(Record::Purge { range }) => write!(text, "purge {} {}", range.first, range.last),
+        Entry::Record(Record::Return { range, outcome }) => {
+            let how = if *outcome == Outcome::Failed { "failed" } else { "released" };
+            write!(text, "return {} {} {how}", range.first, range.last)
+        }
+        Entry::MoveOut(runs) => {
+            text.push_str("move");
+            runs.iter().try_for_each(|run| {
+                let Run { first, last, count, segment, offset, len } = run;
+                write!(text, " {first} {last} {count} {segment} {offset} {len}")
+            })
+        }
+    }
+    .expect("into memory");
+    text.push('\n');
+}
+
+/// The state a recorded log leads to, as its last line has it.
+fn check(log: &str) {
+    let mut lines = log.lines();
+    let counts = lines.next().expect("a first line") == "counts true";
+    let state = lines.next_back().expect("a last line");
+    let entries: Vec<Entry> = lines.map(read).collect();
+    let mut again = String::new();
+    entries.iter().for_each(|entry| write(entry, &mut again));
+    assert!(log.contains(&again), "the log is read as it was written");
+    let mut fifo = Fifo::new(Settings { counts });
+    replay(&mut fifo, &entries);
+    assert_eq!(format!("state {:08x}", base::crc::crc32c(&snapshot(&fifo))), state);
+    assert!(fifo.total() > 0, "a log that ends with nothing shows nothing");
+}
+
+#[test]
+fn a_classic_queue() {
+    check(include_str!("../replays/classic-1.log"));
+}
+
+#[test]
+fn a_counting_queue() {
+    check(include_str!("../replays/quorum-1.log"));
+}
+
+/// Records new logs; old ones are never written again. To standard output.
+#[test]
+#[ignore = "by hand, when the machine learned something new"]
+fn record() {
+    let seed: u64 = std::env::var("QUEUE_SEED").map_or(1, |text| text.parse().expect("a number"));
+    let mut bench = Bench::new(seed);
+    (0..400).for_each(|_| bench.step());
+    let mut text = format!("counts {}\n", bench.counts());
+    bench.history.iter().for_each(|entry| write(entry, &mut text));
+    let mut fifo = Fifo::new(Settings { counts: bench.counts() });
+    replay(&mut fifo, &bench.history);
+    println!("{text}state {:08x}", base::crc::crc32c(&snapshot(&fifo)));
+}
