@@ -167,6 +167,7 @@ fn listener_port(line: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn the_port_is_found_in_the_log() {
@@ -181,5 +182,31 @@ mod tests {
         let error = Broker::start(Path::new("/bin/echo"), &std::env::temp_dir(), &[], false).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("ended while starting") && text.contains("server --data-dir"), "{text}");
+    }
+
+    #[test]
+    fn a_broker_serves_until_it_is_dropped() {
+        let home = std::env::temp_dir().join(format!("leveret-child-test-{}", std::process::id()));
+        fs::create_dir_all(&home).unwrap();
+        let (script, word) = (home.join("broker"), home.join("stopped"));
+        let text = format!(
+            "#!/bin/sh\ntrap 'echo $* >{}; exit 0' TERM\necho started TCP listener on 127.0.0.1:4711\n\
+             echo Server startup complete\nwhile :; do sleep 0.05; done\n",
+            word.display()
+        );
+        fs::write(&script, text).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let broker = Broker::start(&script, &home, &["a.b=c".to_owned()], false).unwrap();
+        assert_eq!(broker.port(), 4711);
+        let folder = broker.folder().to_owned();
+        assert!(folder.is_dir());
+        drop(broker);
+        assert!(!folder.exists());
+        let arguments = fs::read_to_string(&word).unwrap();
+        let folder = folder.display();
+        let expected =
+            format!("server --data-dir {folder} --set listeners.tcp.default=127.0.0.1:0 --set a.b=c\n");
+        assert_eq!(arguments, expected);
+        fs::remove_dir_all(&home).unwrap();
     }
 }
