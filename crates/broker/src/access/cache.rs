@@ -112,6 +112,11 @@ impl AccessCache {
         catalog.open_queue(&self.actor, name)
     }
 
+    /// How many grants are remembered.
+    pub fn remembered(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Forgets what was granted, and the memory it took.
     pub fn forget(&mut self) {
         self.entries = Vec::new();

@@ -12,6 +12,7 @@ mod arguments;
 mod change;
 mod definition;
 mod ends;
+mod memory;
 mod op;
 mod plan;
 mod plan_access;

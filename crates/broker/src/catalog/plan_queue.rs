@@ -36,9 +36,7 @@ impl Catalog {
             generated_name("amq.gen-", random).into()
         } else {
             let name = without_line_ends(name);
-            if self.queue_by_name(by.vhost, name.as_bytes()).is_none() {
-                check_not_reserved("queue", &name)?;
-            }
+            check_not_reserved("queue", &name)?;
             name
         };
         check_length("queue name", &name)?;

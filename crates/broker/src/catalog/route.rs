@@ -52,10 +52,16 @@ impl Catalog {
         out: &mut Matches,
     ) -> bool {
         let Some(entry) = self.exchanges.get(&exchange) else { return false };
-        let found = out.destinations().len();
-        entry.exchange.route(routing_key, headers, out);
         let reads_headers = entry.exchange.reads_headers();
-        if out.destinations().len() > found || entry.definition.arguments.is_empty() {
+        if entry.definition.arguments.is_empty() {
+            entry.exchange.route(routing_key, headers, out);
+            return reads_headers;
+        }
+        // Whether it leads anywhere does not show in `out`, where others may have found the same before.
+        let mut own = Matches::default();
+        entry.exchange.route(routing_key, headers, &mut own);
+        own.destinations().iter().for_each(|destination| out.push(*destination));
+        if !own.is_empty() {
             return reads_headers;
         }
         if let Some(Value::Text(alternate)) = entry.definition.arguments.get(ALTERNATE.as_bytes()) {

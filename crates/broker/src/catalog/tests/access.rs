@@ -1,0 +1,293 @@
+//! Permissions, users, logins. Texts as RabbitMQ 4.3.6 gave them to pika 1.3 for a user with these permissions.
+
+use super::*;
+use crate::access::{
+    AccessRules, CACHE_ENTRIES_MAX, PasswordHash, authenticate, authenticate_anonymous, open_vhost,
+};
+
+fn add_user(name: &str, password: &str) -> Op {
+    let password = Some(PasswordHash::new(password, [1, 2, 3, 4]));
+    Op::AddUser { name: name.into(), password, tags: Vec::new() }
+}
+
+fn permit(user: &str, [configure, write, read]: [&str; 3]) -> Op {
+    let (user, vhost) = (user.into(), "/".into());
+    Op::SetPermissions { user, vhost, configure: configure.into(), write: write.into(), read: read.into() }
+}
+
+/// What user `u` with these permissions is answered; guest has declared queue `pq` and exchange `px`.
+fn check(permissions: [&str; 3], rows: &[(Op, &str)]) {
+    let mut world = World::new();
+    for op in [queue("pq", ""), exchange("px", "direct", ""), add_user("u", "p"), permit("u", permissions)] {
+        world.must(&op);
+    }
+    let user = Actor::new("u".into(), VhostId(0), port(9));
+    for (op, expected) in rows {
+        assert_eq!(world.wish_of(&user, op), *expected, "{permissions:?} {op:?}");
+    }
+}
+
+fn refused(access: &str, what: &str) -> String {
+    format!("403 ACCESS_REFUSED - {access} access to {what} in vhost '/' refused for user 'u'")
+}
+
+#[test]
+fn without_permissions_nothing_may_be_done() {
+    let queue_of = |name: &str| refused("configure", &format!("queue '{name}'"));
+    let exchange_of = |name: &str| refused("configure", &format!("exchange '{name}'"));
+    let alternate = [("alternate-exchange", Value::text("ae"))];
+    check(
+        ["^$", "^$", "^$"],
+        &[
+            (queue("pq", ""), &queue_of("pq")),
+            (queue("pq", "passive"), &queue_of("pq")),
+            (queue("pnone", "passive"), &queue_of("pnone")),
+            (
+                queue("amq.pq", ""),
+                "403 ACCESS_REFUSED - queue name 'amq.pq' contains reserved prefix 'amq.*'",
+            ),
+            (queue("", "exclusive"), &queue_of("amq.gen-CQkJCQkJCQkJCQkJCQkJCQ")),
+            (exchange("px", "direct", ""), &exchange_of("px")),
+            (exchange("px", "nope", ""), "406 PRECONDITION_FAILED - unknown exchange type 'nope'"),
+            (exchange("amq.px", "direct", ""), &exchange_of("amq.px")),
+            (exchange("pnone", "direct", "passive"), &exchange_of("pnone")),
+            (exchange("amq.direct", "direct", "passive"), &exchange_of("amq.direct")),
+            (
+                exchange("", "direct", ""),
+                "403 ACCESS_REFUSED - operation not permitted on the default exchange",
+            ),
+            (exchange_with("pz", "direct", "", &alternate), &exchange_of("pz")),
+            (queue_with("pz", "", &[("x-expires", Value::text("a"))]), &queue_of("pz")),
+            (delete_exchange("px", false), &exchange_of("px")),
+            (delete_exchange("pnone", false), &exchange_of("pnone")),
+            (
+                delete_exchange("amq.direct", false),
+                "403 ACCESS_REFUSED - deletion of system exchange 'amq.direct' in vhost '/' not allowed",
+            ),
+            (bind("amq.direct", "pq", "k"), &refused("write", "queue 'pq'")),
+            (bind("pnonex", "pnone", "k"), &refused("write", "queue 'pnone'")),
+            (bind("", "pq", "k"), &refused("write", "queue 'pq'")),
+            (unbind("amq.direct", "pq", "k"), &refused("write", "queue 'pq'")),
+            (link("amq.direct", "amq.fanout", "k"), &refused("write", "exchange 'amq.fanout'")),
+        ],
+    );
+}
+
+#[test]
+fn each_operation_asks_for_its_permissions() {
+    let not_default = "403 ACCESS_REFUSED - operation not permitted on the default exchange";
+    let alternate = [("alternate-exchange", Value::text("ae"))];
+    let dead = [("x-dead-letter-exchange", Value::text("dlx"))];
+    check(
+        [".*", "pq", "^$"],
+        &[
+            (queue("pz", ""), "ok"),
+            (queue("pnone", "passive"), "404 NOT_FOUND - no queue 'pnone' in vhost '/'"),
+            (exchange("pz", "direct", ""), "ok"),
+            (
+                exchange("amq.pz", "direct", ""),
+                "403 ACCESS_REFUSED - exchange name 'amq.pz' contains reserved prefix 'amq.*'",
+            ),
+            (exchange_with("pa", "direct", "", &alternate), &refused("read", "exchange 'pa'")),
+            (queue_with("pd", "", &dead), &refused("read", "queue 'pd'")),
+            (bind("amq.direct", "pq", "k"), &refused("read", "exchange 'amq.direct'")),
+            (bind("pnonex", "pnone", "k"), &refused("write", "queue 'pnone'")),
+            (bind("", "pq", "k"), not_default),
+            (link("amq.direct", "amq.fanout", "k"), &refused("write", "exchange 'amq.fanout'")),
+            (delete_exchange("pz", false), "ok"),
+        ],
+    );
+    check(
+        [".*", "^$", ".*"],
+        &[
+            (exchange_with("pa", "direct", "", &alternate), &refused("write", "exchange 'ae'")),
+            (queue_with("pd", "", &dead), &refused("write", "exchange 'dlx'")),
+        ],
+    );
+    check([".*", "ae|dlx", ".*"], &[(exchange_with("pa", "direct", "", &alternate), "ok")]);
+    check([".*", ".*", "px"], &[(bind("pnonex", "pq", "k"), &refused("read", "exchange 'pnonex'"))]);
+    // Looking needs any one of the three.
+    for permissions in [["pq", "^$", "^$"], ["^$", "pq", "^$"], ["^$", "^$", "pq"]] {
+        check(permissions, &[(queue("pq", "passive"), "ok")]);
+    }
+}
+
+#[test]
+fn publishing_asks_before_it_looks() {
+    let publish = |permissions: [&str; 3], exchange: &str| {
+        let mut world = World::new();
+        for op in [add_user("u", "p"), permit("u", permissions), super::exchange("in", "direct", "internal")]
+        {
+            world.must(&op);
+        }
+        let mut cache = AccessCache::new(Actor::new("u".into(), VhostId(0), port(9)));
+        let answer = cache.check_publish(&world.catalog, exchange.as_bytes(), b"k");
+        answer.map_or_else(|refusal| format!("{} {refusal}", refusal.code.number()), |()| "ok".to_owned())
+    };
+    let none = ["^$", "^$", "^$"];
+    let rows = [
+        (none, "amq.direct", refused("write", "exchange 'amq.direct'")),
+        (none, "", refused("write", "exchange 'amq.default'")),
+        (none, "nope", refused("write", "exchange 'nope'")),
+        (["^$", "^amq\\.default$", "^$"], "", "ok".to_owned()),
+        (["^$", ".*", "^$"], "amq.direct", "ok".to_owned()),
+        (["^$", ".*", "^$"], "nope", "404 NOT_FOUND - no exchange 'nope' in vhost '/'".to_owned()),
+        (
+            ["^$", ".*", "^$"],
+            "in",
+            "403 ACCESS_REFUSED - cannot publish to internal exchange 'in' in vhost '/'".to_owned(),
+        ),
+    ];
+    for (permissions, exchange, expected) in rows {
+        assert_eq!(publish(permissions, exchange), expected, "{permissions:?} {exchange}");
+    }
+    let world = World::new();
+    let mut cache = AccessCache::new(guest(1));
+    let refusal = cache.check_publish(&world.catalog, b"\xFF\xFE", b"").unwrap_err();
+    assert_eq!(refusal.code, ReplyCode::NotFound);
+}
+
+#[test]
+fn grants_are_remembered_until_somebodys_permissions_change() {
+    let mut world = World::new();
+    for op in [add_user("u", "p"), permit("u", [".*", "q", ".*"])] {
+        world.must(&op);
+    }
+    let mut cache = AccessCache::new(Actor::new("u".into(), VhostId(0), port(9)));
+    let names: Vec<String> = (0..CACHE_ENTRIES_MAX + 3).map(|at| format!("q{at}")).collect();
+    for name in &names {
+        cache.check(&world.catalog, Access::Write, Resource::Queue(name)).unwrap();
+        cache.check(&world.catalog, Access::Write, Resource::Queue(name)).unwrap();
+    }
+    assert_eq!(cache.remembered(), CACHE_ENTRIES_MAX);
+    // A grant is for one access to one kind of thing.
+    assert!(cache.check(&world.catalog, Access::Write, Resource::Queue("z")).is_err());
+    world.must(&permit("u", ["q", "^$", "^$"]));
+    let last = Resource::Queue(&names[names.len() - 1]);
+    let refusal = cache.check(&world.catalog, Access::Write, last).unwrap_err();
+    assert_eq!(format!("403 {refusal}"), refused("write", "queue 'q14'"));
+    assert_eq!(cache.remembered(), 0);
+    cache.check(&world.catalog, Access::Configure, last).unwrap();
+    assert!(cache.check(&world.catalog, Access::Read, last).is_err());
+    cache.forget();
+    assert_eq!(cache.remembered(), 0);
+}
+
+#[test]
+fn logins() {
+    let mut world = World::new();
+    for op in [add_user("u", "p"), Op::AddUser { name: "nopass".into(), password: None, tags: Vec::new() }] {
+        world.must(&op);
+    }
+    let rules = AccessRules::default();
+    let rows = [
+        ("guest", "guest", true, ""),
+        ("guest", "guest", false, "user 'guest' can only connect via localhost"),
+        ("guest", "wrong", false, "user 'guest' - invalid credentials"),
+        ("u", "p", false, ""),
+        ("u", "P", true, "user 'u' - invalid credentials"),
+        ("nobody", "p", true, "user 'nobody' - invalid credentials"),
+        ("nopass", "p", true, "user 'nopass' - invalid credentials"),
+    ];
+    for (name, password, is_loopback, expected) in rows {
+        let answer = authenticate(&world.catalog, name, password, is_loopback, &rules);
+        let reason = answer.as_ref().map_or_else(|denied| &*denied.reason, |_| "");
+        assert_eq!(reason, expected, "{name} {password} {is_loopback}");
+        if let Err(denied) = answer {
+            assert_eq!(
+                denied.refusal("PLAIN").reply_text(),
+                "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN. For details see the broker logfile."
+            );
+        }
+    }
+    let blank = authenticate(&world.catalog, "u", "", true, &rules).unwrap_err();
+    assert!(blank.reason.starts_with("user 'u' attempted to log in with a blank password"));
+
+    let open = AccessRules { loopback_users: Vec::new(), ..AccessRules::default() };
+    assert!(authenticate(&world.catalog, "guest", "guest", false, &open).is_ok());
+    let user = authenticate_anonymous(&world.catalog, true, &rules).unwrap();
+    assert_eq!(
+        (&*user.name, user.has_tag("administrator"), user.has_tag("monitoring")),
+        ("guest", true, false)
+    );
+    assert!(authenticate_anonymous(&world.catalog, false, &rules).is_err());
+    let closed = AccessRules { anonymous: None, ..AccessRules::default() };
+    assert!(authenticate_anonymous(&world.catalog, true, &closed).is_err());
+}
+
+#[test]
+fn virtual_hosts_open_to_those_with_permissions() {
+    let mut world = World::new();
+    world.must(&add_user("u", "p"));
+    world.must(&Op::AddVhost { name: "v".into() });
+    let open = |world: &World, user: &str, vhost: &str| {
+        open_vhost(&world.catalog, user, vhost)
+            .map_err(|refusal| format!("{} {refusal}", refusal.code.number()))
+    };
+    assert_eq!(open(&world, "guest", "/"), Ok(VhostId(0)));
+    assert_eq!(open(&world, "guest", "v"), Ok(VhostId(1)), "who makes a virtual host can use it");
+    assert_eq!(open(&world, "guest", "nov"), Err("530 NOT_ALLOWED - vhost nov not found".to_owned()));
+    let refused = Err("530 NOT_ALLOWED - access to vhost '/' refused for user 'u'".to_owned());
+    assert_eq!(open(&world, "u", "/"), refused);
+    world.must(&permit("u", ["^$", "^$", "^$"]));
+    assert_eq!(open(&world, "u", "/"), Ok(VhostId(0)));
+    world.must(&Op::ClearPermissions { user: "u".into(), vhost: "/".into() });
+    assert_eq!(open(&world, "u", "/"), refused);
+    assert_eq!(
+        World::new().catalog.plan(&guest(1), &Op::AddVhost { name: "/".into() }).unwrap().changes,
+        Vec::new()
+    );
+}
+
+#[test]
+fn users_are_the_administrators_business() {
+    let mut world = World::new();
+    world.must(&add_user("u", "p"));
+    let user = Actor::new("u".into(), VhostId(0), port(9));
+    let name = || "u".into();
+    let wishes = [
+        add_user("z", "p"),
+        Op::DeleteUser { name: name() },
+        Op::ChangePassword { name: name(), password: None },
+        Op::SetUserTags { name: name(), tags: vec!["administrator".into()] },
+        Op::AddVhost { name: "v".into() },
+        Op::DeleteVhost { name: "/".into() },
+        permit("u", [".*", ".*", ".*"]),
+        Op::ClearPermissions { user: name(), vhost: "/".into() },
+    ];
+    for op in &wishes {
+        assert_eq!(
+            world.wish_of(&user, op),
+            "403 ACCESS_REFUSED - user 'u' is not an administrator",
+            "{op:?}"
+        );
+    }
+    let rules = AccessRules::default();
+    let logs_in =
+        |world: &World, password: &str| authenticate(&world.catalog, "u", password, true, &rules).is_ok();
+    let password = Some(PasswordHash::new("new", [5; SALT]));
+    world.must(&Op::ChangePassword { name: name(), password });
+    assert!(logs_in(&world, "new") && !logs_in(&world, "p"));
+    world.must(&Op::SetUserTags { name: name(), tags: vec!["administrator".into()] });
+    assert!(logs_in(&world, "new"));
+    assert_eq!(world.wish_of(&user, &add_user("z", "p")), "ok");
+    world.must(&permit("u", ["", "", ""]));
+    world.must(&Op::DeleteUser { name: name() });
+    assert!(!logs_in(&world, "new") && world.catalog.permissions(VhostId(0), "u").is_none());
+    let rows = [
+        (add_user("z", "p"), "406 PRECONDITION_FAILED - user 'z' already exists"),
+        (add_user("", "p"), "406 PRECONDITION_FAILED - a user needs a name"),
+        (Op::DeleteUser { name: name() }, "404 NOT_FOUND - no user 'u'"),
+        (permit("u", ["", "", ""]), "404 NOT_FOUND - no user 'u'"),
+        (
+            Op::SetUserTags { name: "z".into(), tags: vec!["t".into(); 65] },
+            "406 PRECONDITION_FAILED - more than 64 tags",
+        ),
+        (Op::AddVhost { name: "".into() }, "406 PRECONDITION_FAILED - a virtual host needs a name"),
+    ];
+    for (op, expected) in rows {
+        assert_eq!(world.wish(&op), expected);
+    }
+    let answer = world.wish(&permit("z", ["[", "", ""]));
+    assert!(answer.starts_with("406 PRECONDITION_FAILED - regular expression '[' is invalid: "), "{answer}");
+}

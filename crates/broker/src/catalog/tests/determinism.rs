@@ -1,0 +1,244 @@
+//! Copies are equal: planned here and applied there, replayed from bytes, rebuilt from a snapshot and the tail.
+
+use super::*;
+use proptest::prelude::*;
+
+/// Everything in a catalog, as bytes: equal catalogs have equal ones.
+fn everything(catalog: &Catalog) -> Vec<u8> {
+    let mut out = Vec::new();
+    catalog.each_change(|change| change.encode_to(&mut out));
+    out
+}
+
+/// The durable part.
+fn snapshot(catalog: &Catalog) -> Vec<u8> {
+    let mut out = Vec::new();
+    catalog.write_snapshot(&mut out);
+    out
+}
+
+/// What holds between the parts of every catalog.
+fn check_whole(catalog: &Catalog) {
+    let mut bindings = 0;
+    for entry in catalog.queues.values() {
+        let QueueDefinition { id, vhost, name, exclusive, .. } = &*entry.definition;
+        assert!(catalog.queue_by_name(*vhost, name.as_bytes()).is_some_and(|queue| queue.id == *id));
+        let is_listed = exclusive.is_some_and(|port| catalog.exclusive[&port].contains(id));
+        assert_eq!(is_listed, exclusive.is_some());
+        bindings += entry.ends.iter().count();
+    }
+    for entry in catalog.exchanges.values() {
+        bindings += entry.ends.iter().count();
+        let ExchangeDefinition { id, vhost, name, .. } = &*entry.definition;
+        assert!(catalog.exchange(*vhost, name.as_bytes()).is_some_and(|found| found.definition.id == *id));
+        for binding in entry.exchange.bindings() {
+            let source = *id;
+            let key = str::from_utf8(&binding.key).unwrap().into();
+            let (destination, arguments) = (binding.destination, binding.arguments);
+            let same = Arc::new(Binding { source, destination, key, arguments, durable: false });
+            assert!(catalog.ends(destination).unwrap().find(&same).is_some());
+        }
+    }
+    let from_sources: usize = catalog.exchanges.values().map(|entry| entry.exchange.bindings_count()).sum();
+    assert_eq!(from_sources, bindings, "every binding is known at both its ends");
+    assert_eq!(catalog.queues.len(), catalog.vhosts.values().map(|vhost| vhost.queues.len()).sum::<usize>());
+    assert_eq!(
+        catalog.exchanges.len(),
+        catalog.vhosts.values().map(|vhost| vhost.exchanges.len()).sum::<usize>()
+    );
+}
+
+/// A wish made of a few numbers, so that wishes meet each other.
+fn op() -> impl Strategy<Value = Op> {
+    let kinds = prop::sample::select(vec!["direct", "fanout", "topic", "headers"]);
+    let how =
+        prop::sample::select(vec!["", "transient", "auto-delete", "exclusive", "transient auto-delete"]);
+    let with = prop::sample::select(vec![0, 1, 2]);
+    (0..12u8, 0..5u8, 0..5u8, kinds, how, with).prop_map(|(which, a, b, kind, how, with)| {
+        let with: &[(&str, Value)] = match with {
+            0 => &[],
+            1 => &[("a", Value::Void), ("x-match", Value::text("any"))],
+            _ => &[("x-queue-type", Value::text("quorum"))],
+        };
+        let (x, y, q) = (format!("x{a}"), format!("x{b}"), format!("q{b}"));
+        match which {
+            0 | 1 => queue_with(&q, how, with),
+            2 => exchange_with(&x, kind, how, with),
+            3 => delete_exchange(&x, b > 2),
+            4 | 5 => bind_with(&x, &q, if a > b { "k" } else { "k.#" }, if b == 4 { &[] } else { with }),
+            6 => unbind(&x, &q, if a > b { "k" } else { "k.#" }),
+            7 => link(&x, &y, "k"),
+            8 => unlink(&x, &y, "k"),
+            9 => Op::DeleteExclusive { port: port(u32::from(a)) },
+            10 if a == 0 => Op::DeleteVhost { name: format!("v{b}").into() },
+            10 => Op::AddVhost { name: format!("v{b}").into() },
+            _ => Op::DeleteQueue { id: QueueId(u64::from(a) * 5 + u64::from(b)) },
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn copies_replays_and_snapshots_are_equal(
+        ops in prop::collection::vec((op(), 0..3u32, any::<bool>()), 0..60),
+        cut in 0..60usize,
+    ) {
+        let mut planned = World::new();
+        let mut copy = World::new().catalog;
+        let mut replayed = World::new().catalog;
+        let mut restored = None;
+        for (number, (op, slot, in_other)) in ops.iter().enumerate() {
+            if number == cut {
+                restored = Some(Catalog::read_snapshot(&snapshot(&planned.catalog)).unwrap());
+            }
+            let mut by = guest(*slot);
+            if *in_other && let Some(other) = planned.catalog.vhost("v1") {
+                by.vhost = other;
+            }
+            let version = planned.catalog.version();
+            let Ok(plan) = planned.catalog.plan(&by, op) else { continue };
+            for change in &plan.changes {
+                planned.catalog.apply(change);
+                copy.apply(change);
+                let bytes = change.encode();
+                let decoded = Change::decode(&bytes).unwrap();
+                prop_assert_eq!(&bytes, &decoded.encode());
+                prop_assert_eq!(change.is_durable(), decoded.is_durable());
+                if change.is_durable() {
+                    replayed.apply(&decoded);
+                    restored.iter_mut().for_each(|restored| drop(restored.apply(&decoded)));
+                }
+            }
+            let changes = plan.changes.iter().any(|change| !matches!(change, Change::ReserveQueueIds { .. }));
+            prop_assert_eq!(changes, planned.catalog.version() > version);
+        }
+        check_whole(&planned.catalog);
+        check_whole(&replayed);
+        prop_assert_eq!(everything(&planned.catalog), everything(&copy));
+        prop_assert_eq!(snapshot(&planned.catalog), snapshot(&replayed));
+        prop_assert_eq!(everything(&replayed), everything(&Catalog::read_snapshot(&snapshot(&copy)).unwrap()));
+        if let Some(restored) = restored {
+            check_whole(&restored);
+            prop_assert_eq!(everything(&restored), everything(&replayed));
+        }
+    }
+
+    #[test]
+    fn replaying_what_a_snapshot_holds_already_alters_nothing(
+        ops in prop::collection::vec(op(), 0..40),
+    ) {
+        let mut world = World::new();
+        let mut log = Vec::new();
+        for op in &ops {
+            let Ok(plan) = world.catalog.plan(&guest(1), op) else { continue };
+            plan.changes.iter().for_each(|change| drop(world.catalog.apply(change)));
+            // What removes is left out: only a log that makes and removes again can differ in between.
+            let adds = |change: &&Change| {
+                change.is_durable()
+                    && matches!(change, Change::AddQueue(_) | Change::AddExchange(_) | Change::Bind(_))
+            };
+            log.extend(plan.changes.iter().filter(adds).cloned());
+        }
+        let before = everything(&world.catalog);
+        let still_there: Vec<_> = log.iter().filter(|change| match change {
+            Change::AddQueue(queue) => world.catalog.queue(queue.id).is_some(),
+            Change::AddExchange(exchange) => world.catalog.exchange_by_id(exchange.id).is_some(),
+            Change::Bind(binding) => {
+                world.catalog.ends(binding.destination).is_some_and(|ends| ends.find(binding).is_some())
+            }
+            _ => false,
+        }).collect();
+        still_there.into_iter().for_each(|change| drop(world.catalog.apply(change)));
+        prop_assert_eq!(before, everything(&world.catalog));
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), tag in 1..14u8) {
+        let _ = Change::decode(&bytes);
+        let mut tagged = bytes.clone();
+        tagged.insert(0, tag);
+        if let Ok(change) = Change::decode(&tagged) {
+            prop_assert_eq!(Change::decode(&change.encode()), Ok(change.clone()));
+            Catalog::default().apply(&change);
+        }
+        let _ = Catalog::read_snapshot(&bytes);
+        let mut snapshot = b"LVRTCAT\x01".to_vec();
+        snapshot.extend(&bytes);
+        let _ = Catalog::read_snapshot(&snapshot);
+    }
+
+    #[test]
+    fn a_changed_byte_is_another_change_or_an_error(at in 0..200usize, bit in 0..8u32) {
+        let mut world = World::new();
+        world.must(&queue("q", ""));
+        let with = [("list", Value::List(vec![Value::Void, int(1), Value::text("x")]))];
+        let plan = world.catalog.plan(&guest(1), &bind_with("amq.topic", "q", "a.*", &with)).unwrap();
+        let mut bytes = plan.changes[0].encode();
+        let at = at % bytes.len();
+        bytes[at] ^= 1 << bit;
+        if let Ok(change) = Change::decode(&bytes) {
+            prop_assert!(change != plan.changes[0]);
+        }
+    }
+}
+
+#[test]
+fn bounds_of_reading_hold() {
+    // Arguments of an unbind: a list in a list in a list ...
+    let nested = |depth: usize| {
+        let mut value = Value::Void;
+        for _ in 0..depth {
+            value = Value::List(vec![value]);
+        }
+        let plan = World::new();
+        let source = plan.catalog.exchange(VhostId(0), b"amq.direct").unwrap().definition.id;
+        let destination = Destination::Queue(QueueId(0));
+        let arguments = arguments(&[("n", value)]);
+        Change::Unbind(Arc::new(Binding { source, destination, key: "k".into(), arguments, durable: true }))
+    };
+    let limit = wire::LIMITS.nesting_max as usize;
+    assert_eq!(Change::decode(&nested(limit).encode()), Ok(nested(limit)));
+    assert_eq!(Change::decode(&nested(limit + 1).encode()), Err(BadChange::Nesting));
+    // A count that is a lie makes no room.
+    let mut bytes = nested(0).encode();
+    let len = bytes.len();
+    bytes[len - 10..len - 6].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert_eq!(Change::decode(&bytes), Err(BadChange::Count));
+    let mut long = nested(1).encode();
+    long.push(0);
+    assert_eq!(Change::decode(&long), Err(BadChange::Long));
+    assert_eq!(Change::decode(&[]), Err(BadChange::Short));
+    assert_eq!(Change::decode(&[99]), Err(BadChange::Tag { of: "change", tag: 99 }));
+}
+
+#[test]
+fn old_bytes_are_still_read() {
+    // The format as documented in docs/formats/catalog.md, byte by byte: these must be read for ever.
+    let rows: [(&[u8], Change); 3] = [
+        (b"\x01\x00\x04\x00\x00\x00\x00\x00\x00", Change::ReserveQueueIds { below: 1024, may_be_used: true }),
+        (
+            b"\x02\x03\x00\x00\x00\x01\x00\x00\x00v",
+            Change::AddVhost(Arc::new(VhostDefinition { id: VhostId(3), name: "v".into() })),
+        ),
+        (
+            b"\x0A\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00q\x02\x00\x00\x00\x01\x01\
+              \x01\x00\x00\x00\x01\x00\x00\x00a\x02\x06\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF",
+            Change::AddQueue(Arc::new(QueueDefinition {
+                id: QueueId(5),
+                vhost: VhostId(0),
+                vhost_name: "".into(),
+                name: "q".into(),
+                log: LogId(2),
+                queue_type: QueueType::Quorum,
+                durable: true,
+                exclusive: None,
+                auto_delete: false,
+                arguments: arguments(&[("a", Value::long(-1))]),
+            })),
+        ),
+    ];
+    for (bytes, change) in rows {
+        assert_eq!(Change::decode(bytes).as_ref(), Ok(&change));
+        assert_eq!(change.encode(), bytes);
+    }
+}

@@ -1,0 +1,158 @@
+//! The catalog seen from outside: wishes, answers, and what they leave behind.
+
+mod access;
+mod determinism;
+mod exchanges;
+mod queues;
+mod routes;
+mod scale;
+
+use super::*;
+use crate::access::{AccessCache, SALT};
+use base::id::{LogId, ShardId};
+use routing::{Arguments, IntType, Kind, Matches, NoHeaders, Value};
+
+/// Virtual host `/` with guest, and whatever the wishes of a test make of it.
+pub(super) struct World {
+    pub(super) catalog: Catalog,
+}
+
+pub(super) fn port(slot: u32) -> PortId {
+    PortId { shard: ShardId(1), slot, generation: 7 }
+}
+
+pub(super) fn guest(slot: u32) -> Actor {
+    Actor::new("guest".into(), VhostId(0), port(slot))
+}
+
+impl World {
+    pub(super) fn new() -> World {
+        let mut catalog = Catalog::default();
+        let content = FirstContent::with_salt([1; SALT]);
+        first_content(&content).unwrap().iter().for_each(|change| drop(catalog.apply(change)));
+        World { catalog }
+    }
+
+    /// Plans and applies a wish of `by`: `ok`, or the code and text of the refusal.
+    pub(super) fn wish_of(&mut self, by: &Actor, op: &Op) -> String {
+        match self.catalog.plan(by, op) {
+            Ok(plan) => {
+                plan.changes.iter().for_each(|change| drop(self.catalog.apply(change)));
+                "ok".to_owned()
+            }
+            Err(refusal) => format!("{} {refusal}", refusal.code.number()),
+        }
+    }
+
+    /// Plans and applies a wish of guest on the first connection.
+    pub(super) fn wish(&mut self, op: &Op) -> String {
+        self.wish_of(&guest(1), op)
+    }
+
+    pub(super) fn must(&mut self, op: &Op) {
+        assert_eq!(self.wish(op), "ok", "{op:?}");
+    }
+
+    pub(super) fn queue(&self, name: &str) -> &QueueDefinition {
+        self.catalog.queue_by_name(VhostId(0), name.as_bytes()).unwrap()
+    }
+
+    /// Where a message goes, by name and sorted.
+    pub(super) fn routed(&self, exchange: &str, key: &str) -> String {
+        let mut matches = Matches::default();
+        matches.start();
+        match self.catalog.route(VhostId(0), exchange.as_bytes(), key.as_bytes(), &NoHeaders, &mut matches) {
+            Err(refusal) => refusal.to_string(),
+            Ok(_) => {
+                let names = matches.destinations().iter().filter_map(|destination| match destination {
+                    Destination::Queue(id) => self.catalog.queue(*id).map(|queue| &*queue.name),
+                    Destination::Exchange(_) => None,
+                });
+                let mut names: Vec<_> = names.collect();
+                names.sort_unstable();
+                names.join(" ")
+            }
+        }
+    }
+}
+
+/// Wishes in turn, each with what is answered; all of guest on the first connection.
+pub(super) fn check(rows: &[(Op, &str)]) {
+    let mut world = World::new();
+    for (op, expected) in rows {
+        assert_eq!(world.wish(op), *expected, "{op:?}");
+    }
+}
+
+pub(super) fn arguments(all: &[(&str, Value)]) -> Arguments {
+    all.iter().map(|(name, value)| (name.as_bytes(), value.clone())).collect()
+}
+
+pub(super) fn int(number: i64) -> Value {
+    Value::Int(IntType::SignedInt, number)
+}
+
+/// A durable queue; `how` changes it: words of `transient exclusive auto-delete passive`.
+pub(super) fn queue(name: &str, how: &str) -> Op {
+    queue_with(name, how, &[])
+}
+
+pub(super) fn queue_with(name: &str, how: &str, with: &[(&str, Value)]) -> Op {
+    let is = |word: &str| how.split(' ').any(|own| own == word);
+    Op::DeclareQueue {
+        name: name.into(),
+        passive: is("passive"),
+        durable: !is("transient"),
+        exclusive: is("exclusive"),
+        auto_delete: is("auto-delete"),
+        arguments: arguments(with),
+        log: LogId(3),
+        random: [9; 16],
+    }
+}
+
+/// A durable exchange; `how` changes it: words of `transient internal auto-delete passive`.
+pub(super) fn exchange(name: &str, kind: &str, how: &str) -> Op {
+    exchange_with(name, kind, how, &[])
+}
+
+pub(super) fn exchange_with(name: &str, kind: &str, how: &str, with: &[(&str, Value)]) -> Op {
+    let is = |word: &str| how.split(' ').any(|own| own == word);
+    Op::DeclareExchange {
+        name: name.into(),
+        kind: kind.into(),
+        passive: is("passive"),
+        durable: !is("transient"),
+        auto_delete: is("auto-delete"),
+        internal: is("internal"),
+        arguments: arguments(with),
+    }
+}
+
+pub(super) fn delete_exchange(name: &str, if_unused: bool) -> Op {
+    Op::DeleteExchange { name: name.into(), if_unused }
+}
+
+pub(super) fn bind(exchange: &str, queue: &str, key: &str) -> Op {
+    bind_with(exchange, queue, key, &[])
+}
+
+pub(super) fn bind_with(exchange: &str, queue: &str, key: &str, with: &[(&str, Value)]) -> Op {
+    let arguments = arguments(with);
+    Op::BindQueue { queue: queue.into(), exchange: exchange.into(), key: key.into(), arguments }
+}
+
+pub(super) fn unbind(exchange: &str, queue: &str, key: &str) -> Op {
+    let arguments = Arguments::new();
+    Op::UnbindQueue { queue: queue.into(), exchange: exchange.into(), key: key.into(), arguments }
+}
+
+pub(super) fn link(source: &str, destination: &str, key: &str) -> Op {
+    let arguments = Arguments::new();
+    Op::BindExchange { source: source.into(), destination: destination.into(), key: key.into(), arguments }
+}
+
+pub(super) fn unlink(source: &str, destination: &str, key: &str) -> Op {
+    let arguments = Arguments::new();
+    Op::UnbindExchange { source: source.into(), destination: destination.into(), key: key.into(), arguments }
+}

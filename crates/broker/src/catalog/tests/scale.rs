@@ -1,0 +1,93 @@
+//! Fifty thousand queues: what they cost. The bounds are loose enough for a busy machine and tight enough to see a
+//! copy of everything per change.
+
+use super::*;
+use std::time::Duration;
+
+const QUEUES: usize = 50_000;
+
+/// Declares durable queues with a topic binding each; hands every change to `copies`. The time one wish took to plan
+/// and apply, in the best thousand of them and in the last: whatever else the machine did, one thousand went well.
+fn fill(world: &mut World, copies: &mut [Catalog]) -> Duration {
+    let by = guest(1);
+    let mut best = Duration::MAX;
+    let mut batch = Duration::ZERO;
+    for number in 0..QUEUES {
+        let name = format!("orders-of-customer-{number:06}");
+        for op in [queue(&name, ""), bind("amq.topic", &name, &name)] {
+            #[expect(clippy::disallowed_methods, reason = "this test is about time")]
+            let start = std::time::Instant::now();
+            let plan = world.catalog.plan(&by, &op).unwrap();
+            plan.changes.iter().for_each(|change| drop(world.catalog.apply(change)));
+            batch += start.elapsed();
+            for change in &plan.changes {
+                copies.iter_mut().for_each(|copy| drop(copy.apply(change)));
+            }
+        }
+        // The second half alone counts: what grows with the catalog shows there.
+        if number % 1000 == 999 {
+            if number > QUEUES / 2 {
+                best = best.min(batch / 2000);
+            }
+            batch = Duration::ZERO;
+        }
+    }
+    best
+}
+
+#[test]
+fn queues_cost_little_time_and_memory() {
+    let mut world = World::new();
+    let each = fill(&mut world, &mut []);
+    assert!(each < Duration::from_micros(10), "{each:?} per wish");
+    let bytes = world.catalog.memory_bytes();
+    assert!(bytes < QUEUES * 600, "{} bytes per queue with a binding", bytes / QUEUES);
+    assert!(
+        bytes > QUEUES * 200,
+        "{} bytes per queue with a binding: something is not counted",
+        bytes / QUEUES
+    );
+}
+
+#[test]
+fn deleting_costs_what_is_deleted() {
+    let mut world = World::new();
+    let _ = fill(&mut world, &mut []);
+    // All of one exchange's fifty thousand bindings, one by one; then one queue with as many bindings.
+    let ids: Vec<QueueId> = world.catalog.queues().map(|queue| queue.id).collect();
+    for id in ids {
+        world.must(&Op::DeleteQueue { id });
+    }
+    assert_eq!(world.catalog.queue_count(), 0);
+    assert!(world.catalog.exchange(VhostId(0), b"amq.topic").unwrap().exchange.is_unused());
+    world.must(&queue("q", "exclusive"));
+    for number in 0..QUEUES {
+        world.must(&bind("amq.direct", "q", &format!("key-{number}")));
+    }
+    for number in 0..QUEUES / 2 {
+        world.must(&unbind("amq.direct", "q", &format!("key-{number}")));
+    }
+    world.must(&Op::DeleteExclusive { port: port(1) });
+    assert!(world.catalog.exchange(VhostId(0), b"amq.direct").unwrap().exchange.is_unused());
+    // One connection with as many exclusive queues.
+    for number in 0..QUEUES {
+        world.must(&queue(&format!("e{number}"), "exclusive"));
+    }
+    world.must(&Op::DeleteExclusive { port: port(1) });
+    assert_eq!(world.catalog.queue_count(), 0);
+}
+
+#[test]
+fn a_snapshot_of_many_queues_comes_back() {
+    let mut world = World::new();
+    let mut copy = [World::new().catalog];
+    let _ = fill(&mut world, &mut copy);
+    let mut bytes = Vec::new();
+    world.catalog.write_snapshot(&mut bytes);
+    let restored = Catalog::read_snapshot(&bytes).unwrap();
+    assert_eq!(restored.queue_count(), QUEUES);
+    let mut again = Vec::new();
+    restored.write_snapshot(&mut again);
+    assert!(bytes == again);
+    assert!(bytes.len() < QUEUES * 160, "{} bytes", bytes.len());
+}
