@@ -7,7 +7,8 @@ use crate::connection::{Context, Note, Speaker};
 use crate::settings::{Peer, Settings};
 use base::id::{PortId, ShardId};
 use base::{Now, Output};
-use broker::{Events, Shard};
+use broker::catalog::{Refusal, ReplyCode};
+use broker::{Event, Events, Shard};
 use slab::Slab;
 use std::sync::Arc;
 
@@ -269,6 +270,18 @@ impl Frontend {
                     connection.is_blocked = alarm.is_some();
                     connection.speaker.set_blocked(context, alarm);
                 }
+            });
+        }
+    }
+
+    /// The node stops: every connection is told so, and is over when its peer has heard it.
+    pub fn shut_down(&mut self, now: Now, shard: &mut Shard) {
+        let text = "broker forced connection closure with reason 'shutdown'";
+        let event = Event::Close { refusal: Refusal::new(ReplyCode::ConnectionForced, text) };
+        let slots: Vec<u32> = self.connections.iter().map(|(slot, _)| slot as u32).collect();
+        for slot in slots {
+            self.with(now, shard, slot, |connection, context| {
+                connection.speaker.event(context, &event, &Events::default());
             });
         }
     }

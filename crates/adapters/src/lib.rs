@@ -10,6 +10,6 @@ mod connection;
 mod frontend;
 pub mod settings;
 
-pub use connection::Context;
+pub use connection::{Context, Gravity, Note};
 pub use frontend::{ConnectionRow, Frontend, Taken};
 pub use settings::{Peer, Settings};
