@@ -118,8 +118,12 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
         loopback_users: config.loopback_users.iter().map(|user| user.as_str().into()).collect(),
         ..AccessRules::default()
     });
-    let settings = |id| ShardSettings { id, placement, limits: broker_limits(config), rules: rules.clone() };
-    let mut shards: Vec<Shard> = (0..shards).map(|id| Shard::new(settings(ShardId(id)))).collect();
+    let mut dice = Random::new(seed::random_bits()?);
+    let mut shard = |id| {
+        let (limits, rules) = (broker_limits(config), rules.clone());
+        Shard::new(ShardSettings { id: ShardId(id), placement, limits, rules, seed: dice.bits() })
+    };
+    let mut shards: Vec<Shard> = (0..shards).map(&mut shard).collect();
     let (snapshots, loaded, bad) = Snapshots::load(&*disk).map_err(|error| in_folder(error.to_string()))?;
     for bad in bad {
         logger.error(format!("snapshot {} is damaged and was moved aside", bad.name));

@@ -157,10 +157,7 @@ fn advanced_terms_cap_credit() {
     let advanced = "[{rabbit, [{credit_flow_default_credit, {400, 200}}, {max_link_credit, 10},\n\
                     {loopback_users, []}, {tcp_listeners, [5672]}]}].";
     let config = load_from("", advanced, &[], &[]).expect("usable");
-    assert_eq!(
-        (config.credit.flow, config.credit.link, config.credit.queue),
-        (Some((400, 200)), Some(10), None)
-    );
+    assert_eq!((config.credit.link, config.credit.incoming_window), (Some(10), None));
     assert!(config.loopback_users.is_empty());
     let expected = [
         "etc/advanced.config: 'rabbit.credit_flow_default_credit' has no effect: windows inside follow the disk",

@@ -1,0 +1,207 @@
+//! The real binary from outside: how it starts, what it says, how it stops, and what a peer without manners gets.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test of the shell, where these live"
+)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A data folder that goes with its test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("leveret-node-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn command(folder: &Path, settings: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leveret"));
+    command.env_clear().arg("server").arg("--data-dir").arg(folder);
+    settings.iter().for_each(|setting| {
+        command.args(["--set", setting]);
+    });
+    command
+}
+
+/// A node that runs.
+struct Node {
+    child: Child,
+    port: u16,
+    log: Vec<String>,
+}
+
+impl Node {
+    fn start(folder: &Path, settings: &[&str]) -> Node {
+        let mut all = vec!["listeners.tcp.default=127.0.0.1:0"];
+        all.extend(settings);
+        let mut child = command(folder, &all).stdout(Stdio::piped()).spawn().expect("starts");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut log = Vec::new();
+        let mut port = 0;
+        for line in output.lines() {
+            let line = line.expect("text");
+            if let Some((_, address)) = line.split_once("started TCP listener on 127.0.0.1:") {
+                port = address.parse().expect("a port");
+            }
+            let is_complete = line.contains("Server startup complete");
+            log.push(line);
+            if is_complete {
+                return Node { child, port, log };
+            }
+        }
+        panic!("the node did not start: {log:?}");
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("connects");
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        stream
+    }
+
+    fn stop(mut self) -> ExitStatus {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").arg(&pid).status().expect("kill").success());
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("waits") {
+                return status;
+            }
+            assert!(started.elapsed() < PATIENCE, "the node does not stop");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn ctl(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leveret"));
+    command.env_clear().arg("ctl").arg("--data-dir").arg(folder).args(words).output().expect("runs")
+}
+
+/// Everything until the node closes.
+fn read_to_end(mut stream: TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("closed by the node");
+    bytes
+}
+
+#[test]
+fn starts_answers_and_stops() {
+    let folder = Folder::new();
+    let node = Node::start(&folder.0, &[]);
+    let ping = ctl(&folder.0, &["ping", "-q"]);
+    assert_eq!((ping.status.code(), &*ping.stdout), (Some(0), &b"Ping succeeded\n"[..]));
+    let status = ctl(&folder.0, &["status", "--formatter", "json"]);
+    let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("json");
+    assert_eq!(status["pid"], node.child.id());
+    assert_eq!(status["listeners"][0]["port"], node.port);
+    assert_eq!(status["totals"]["virtual_host_count"], 1);
+    let memory = ctl(&folder.0, &["memory_breakdown", "--unit", "mb"]);
+    assert!(String::from_utf8_lossy(&memory.stdout).contains("connection_readers: "), "{memory:?}");
+    assert_eq!(node.stop().code(), Some(0));
+    assert_eq!(ctl(&folder.0, &["ping"]).status.code(), Some(69));
+}
+
+#[test]
+fn starts_again_where_it_was_after_a_stop_and_after_a_kill() {
+    let folder = Folder::new();
+    assert_eq!(Node::start(&folder.0, &["default_vhost=mine"]).stop().code(), Some(0));
+    for _ in 0..2 {
+        // Not seeded again: there is one virtual host, the first one's.
+        let mut node = Node::start(&folder.0, &["default_vhost=other", "leveret.shards=3"]);
+        let status = ctl(&folder.0, &["status", "--formatter", "json"]);
+        let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("json");
+        assert_eq!(status["totals"]["virtual_host_count"], 1);
+        node.child.kill().expect("killed");
+    }
+}
+
+#[test]
+fn what_is_no_protocol_gets_the_header_and_the_door() {
+    let folder = Folder::new();
+    let node = Node::start(&folder.0, &[]);
+    let mut stream = node.connect();
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("written");
+    assert_eq!(read_to_end(stream), b"AMQP\0\0\x09\x01");
+    // The same in the smallest pieces.
+    let mut stream = node.connect();
+    for byte in b"GET / HT" {
+        stream.write_all(&[*byte]).expect("written");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(read_to_end(stream), b"AMQP\0\0\x09\x01");
+}
+
+#[test]
+fn who_says_nothing_is_closed_in_time_and_others_are_not_disturbed() {
+    let folder = Folder::new();
+    let node = Node::start(&folder.0, &["handshake_timeout=400"]);
+    let silent: Vec<TcpStream> = (0..50).map(|_| node.connect()).collect();
+    let gone: Vec<TcpStream> = (0..50).map(|_| node.connect()).collect();
+    drop(gone);
+    let started = Instant::now();
+    for stream in silent {
+        assert_eq!(read_to_end(stream), b"");
+    }
+    assert!(started.elapsed() > Duration::from_millis(200), "not at once");
+    let connections = ctl(&folder.0, &["list_connections", "-s", "state"]);
+    assert_eq!(String::from_utf8_lossy(&connections.stdout), "");
+    let mut late = node.connect();
+    late.write_all(b"nonsense").expect("written");
+    assert_eq!(read_to_end(late).len(), 8);
+}
+
+#[test]
+fn what_cannot_be_is_said_in_plain_words() {
+    let check = |folder: &Path, settings: &[&str], expected: &str| {
+        let output = command(folder, settings).output().expect("runs");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains(expected), "{expected:?} is not in {text:?}");
+    };
+    let folder = Folder::new();
+    check(&folder.0, &["heartbeet=5"], "the nearest known key is 'heartbeat'");
+    let node = Node::start(&folder.0, &["mqtt.vhost=/"]);
+    assert!(
+        node.log.iter().any(|line| line.contains("[warning]") && line.contains("'mqtt.vhost' has no effect"))
+    );
+    check(&folder.0, &[], "is in use by another node");
+    let port = format!("listeners.tcp.default=127.0.0.1:{}", node.port);
+    check(&Folder::new().0, &[&port], "another program does");
+}
+
+#[test]
+fn the_tools_names_mean_the_tools() {
+    let folder = Folder::new();
+    let link = folder.0.join("rabbitmq-diagnostics");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_leveret"), &link).expect("linked");
+    let output =
+        Command::new(link).env_clear().args(["--data-dir", "nowhere", "-q", "ping"]).output().expect("runs");
+    assert_eq!(output.status.code(), Some(69));
+}
