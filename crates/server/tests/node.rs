@@ -148,14 +148,14 @@ fn what_is_no_protocol_gets_the_header_and_the_door() {
     let node = Node::start(&folder.0, &[]);
     let mut stream = node.connect();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("written");
-    assert_eq!(read_to_end(stream), b"AMQP\0\0\x09\x01");
+    assert_eq!(read_to_end(stream), b"AMQP\x03\x01\0\0");
     // The same in the smallest pieces.
     let mut stream = node.connect();
     for byte in b"GET / HT" {
         stream.write_all(&[*byte]).expect("written");
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert_eq!(read_to_end(stream), b"AMQP\0\0\x09\x01");
+    assert_eq!(read_to_end(stream), b"AMQP\x03\x01\0\0");
 }
 
 #[test]
