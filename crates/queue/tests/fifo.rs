@@ -383,3 +383,41 @@ fn blocked_consumers_are_skipped() {
     assert_eq!(owner.dispatch(), "c7<0-0 c5007<1-1");
     assert_eq!(owner.fifo.consumers(), 10_000);
 }
+
+/// Records this owner did not ask for: of one before, still in the log when this one began.
+#[test]
+fn records_of_another_owner_are_obeyed() {
+    for counts in [false, true] {
+        let mut owner = Owner::new(counts);
+        owner.consume(0, Credit::Prefetch(0));
+        owner.publish(6);
+        owner.dispatch();
+        owner.settle(0, 0, 2, Outcome::Released);
+        owner.commit();
+        assert_eq!((owner.fifo.ready(), owner.fifo.unsettled()), (3, 3));
+        // One that is ready, one that is held.
+        owner.fifo.settled(range(1, 1), &mut owner.effects);
+        owner.fifo.settled(range(4, 4), &mut owner.effects);
+        assert_eq!(owner.left(), [1, 4]);
+        assert_eq!((owner.fifo.ready(), owner.fifo.total()), (2, 4));
+        // What is gone does not come back.
+        owner.settle(0, 3, 5, Outcome::Released);
+        owner.commit();
+        assert_eq!((owner.fifo.ready(), owner.fifo.unsettled(), owner.fifo.total()), (4, 0, 4));
+        assert_eq!(owner.dispatch(), "c0<0-0! c0<2-3! c0<5-5!");
+    }
+}
+
+/// A replica follows without owning: returns count, nothing is handed out, and all is ready when it takes over.
+#[test]
+fn a_replica_takes_over() {
+    let mut owner = Owner::new(true);
+    owner.publish(6);
+    owner.fifo.returned(range(1, 2), Outcome::Failed, &mut owner.effects);
+    owner.fifo.returned(range(2, 2), Outcome::Failed, &mut owner.effects);
+    owner.fifo.settled(range(3, 4), &mut owner.effects);
+    assert_eq!(owner.fifo.ready(), 4);
+    owner.fifo.recover(Recovery::Dirty, &mut owner.effects);
+    owner.consume(0, Credit::Prefetch(0));
+    assert_eq!(owner.dispatch(), "c0<0-0! c0<1-1!x1 c0<2-2!x2 c0<5-5!");
+}
