@@ -317,7 +317,7 @@ impl<'a> Array<'a> {
 }
 
 /// Elements of no width that a walk over an array repeats at most.
-pub const EMPTY_ELEMENTS_MAX: u32 = 1024;
+pub const EMPTY_ELEMENTS_MAX: u32 = 64;
 
 /// A described value (§1.1.2): both parts as encodings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -806,7 +806,7 @@ mod tests {
             let bytes = [0xf0, 0, 0, 0, 5, 0xff, 0xff, 0xff, 0xff, code];
             check(&bytes, Ok(()));
             let Ok(Value::Array(array)) = Decoder::new(&bytes).value() else { panic!() };
-            assert_eq!((array.len(), array.iter().count()), (u32::MAX as usize, 1024));
+            assert_eq!((array.len(), array.iter().count()), (u32::MAX as usize, EMPTY_ELEMENTS_MAX as usize));
         }
     }
 

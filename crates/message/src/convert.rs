@@ -1,1 +1,0 @@
-//! Conversion of message heads between protocols.

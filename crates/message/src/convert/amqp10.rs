@@ -1,0 +1,188 @@
+//! AMQP 0-9-1 to AMQP 1.0.
+
+use super::{OWN_ANNOTATIONS, SECTIONS_TYPE, text};
+use crate::amqp10::section::{data_prefix, descriptor};
+use crate::amqp10::{Encoder, Header, Message, Value, properties};
+use crate::amqp091::{self, Properties, Table};
+
+/// A 0-9-1 message as 1.0 sections. Keep one and convert many into it: its vectors are reused.
+///
+/// The message is: `header`, the annotations with whatever is to be added, `bare`, then the body's bytes as they were.
+#[derive(Clone, Debug, Default)]
+pub struct Amqp10 {
+    /// The header.
+    pub header: Header,
+    /// Encoded keys and values of message-annotations.
+    pub annotations: Vec<u8>,
+    /// Keys and values in `annotations`, together.
+    pub annotations_count: u32,
+    /// Properties, application-properties, and what goes in front of the body to make it a section.
+    pub bare: Vec<u8>,
+    /// Room for a reply-to address.
+    address: Vec<u8>,
+}
+
+impl Amqp10 {
+    /// Converts a message; what was in here is forgotten.
+    pub fn convert(&mut self, from: &Properties<'_>, body: &[u8]) {
+        self.annotations.clear();
+        self.annotations_count = 0;
+        self.bare.clear();
+        let ttl_ms = from.expiration_ms().ok().flatten();
+        self.header = Header {
+            durable: from.is_persistent(),
+            priority: from.priority(),
+            ttl_ms: ttl_ms.map(|ms| ms.min(u32::MAX.into()) as u32),
+            ..Header::default()
+        };
+        self.write_properties(from);
+        if let Some(headers) = from.headers() {
+            self.write_headers(headers);
+        }
+        if let Some(kind) = from.message_type() {
+            self.annotate("x-basic-type", text_value(kind));
+        }
+        // The body of a message that was 1.0 before is sections already, if it is true what the type says.
+        let is_sections = from.message_type() == Some(SECTIONS_TYPE.as_bytes())
+            && Message::read_parts(&[], body).is_ok_and(|message| message.body.bytes().len() == body.len());
+        if !is_sections {
+            let (prefix, len) = data_prefix(body.len());
+            self.bare.extend_from_slice(&prefix[..len]);
+        }
+    }
+
+    fn write_properties(&mut self, from: &Properties<'_>) {
+        let [message_uuid, correlation_uuid] =
+            [from.message_id(), from.correlation_id()].map(|id| id.and_then(text::uuid));
+        let id = |text: Option<_>| text.map_or(Value::Null, text_value);
+        let symbol = |text: Option<_>| match text.map(std::str::from_utf8) {
+            Some(Ok(text)) if text.is_ascii() => Value::Symbol(text),
+            _ => Value::Null,
+        };
+        let mut fields = [Value::Null; 13];
+        fields[0] = message_uuid.as_ref().map_or_else(|| id(from.message_id()), Value::Uuid);
+        fields[1] = from.user_id().map_or(Value::Null, Value::Binary);
+        if let Some(queue) = from.reply_to() {
+            self.address.clear();
+            self.address.extend_from_slice(b"/queues/");
+            text::percent_encode(queue, &mut self.address);
+            fields[4] = text_value(&self.address);
+        }
+        fields[5] = correlation_uuid.as_ref().map_or_else(|| id(from.correlation_id()), Value::Uuid);
+        fields[6] = symbol(from.content_type());
+        fields[7] = symbol(from.content_encoding());
+        if let Some(seconds) = from.timestamp() {
+            fields[9] = Value::Timestamp(milliseconds(seconds));
+        }
+        fields[10] = match from.app_id().map(std::str::from_utf8) {
+            Some(Ok(app)) => Value::String(app),
+            _ => Value::Null,
+        };
+        properties::write(&fields, &mut self.bare);
+    }
+
+    /// Headers `x-...` become annotations, others application-properties, which hold simple values only (§3.2.5).
+    fn write_headers(&mut self, headers: Table<'_>) {
+        let mut encoder = Encoder::new(&mut self.bare);
+        let mut map = None;
+        for (name, value) in headers.iter() {
+            let Ok(name) = std::str::from_utf8(name) else { continue };
+            let is_compound = matches!(value, amqp091::Value::Array(_) | amqp091::Value::Table(_));
+            if is_annotation(name) || is_compound || name == "BCC" {
+                continue;
+            }
+            let map = map.get_or_insert_with(|| {
+                encoder.descriptor(descriptor::APPLICATION_PROPERTIES.into());
+                encoder.map()
+            });
+            encoder.string(name);
+            map.field(&encoder);
+            write_value(value, &mut encoder);
+            map.field(&encoder);
+        }
+        if let Some(map) = map {
+            encoder.close(map);
+        }
+        for (name, value) in headers.iter() {
+            match (std::str::from_utf8(name), value) {
+                (Ok("CC"), amqp091::Value::Array(_)) => self.annotate_with("x-cc", value),
+                (Ok(name), _) if is_annotation(name) && !OWN_ANNOTATIONS.contains(&name) => {
+                    self.annotate_with(name, value);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn annotate(&mut self, name: &str, value: Value<'_>) {
+        let mut encoder = Encoder::new(&mut self.annotations);
+        encoder.symbol(name);
+        encoder.value(value);
+        self.annotations_count += 2;
+    }
+
+    fn annotate_with(&mut self, name: &str, value: amqp091::Value<'_>) {
+        let mut encoder = Encoder::new(&mut self.annotations);
+        encoder.symbol(name);
+        write_value(value, &mut encoder);
+        self.annotations_count += 2;
+    }
+}
+
+/// A header that becomes an annotation. Symbols are ASCII (§1.6.21): clients break on others.
+fn is_annotation(name: &str) -> bool {
+    name.starts_with("x-") && name.is_ascii()
+}
+
+fn milliseconds(seconds: u64) -> i64 {
+    i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000)
+}
+
+/// Text by right, binary where it is not.
+fn text_value(bytes: &[u8]) -> Value<'_> {
+    std::str::from_utf8(bytes).map_or(Value::Binary(bytes), Value::String)
+}
+
+/// Nested as deep as tables may be, which were checked when they came in.
+fn write_value(value: amqp091::Value<'_>, encoder: &mut Encoder<'_>) {
+    use amqp091::Value as From;
+    encoder.value(match value {
+        From::Bool(value) => Value::Boolean(value),
+        From::I8(value) => Value::Byte(value),
+        From::U8(value) => Value::Ubyte(value),
+        From::I16(value) => Value::Short(value),
+        From::U16(value) => Value::Ushort(value),
+        From::I32(value) => Value::Int(value),
+        From::U32(value) => Value::Uint(value),
+        From::I64(value) => Value::Long(value),
+        From::U64(value) => i64::try_from(value).map_or(Value::Ulong(value), Value::Long),
+        From::F32(value) => Value::Float(value),
+        From::F64(value) => Value::Double(value),
+        From::Decimal { scale, value } => Value::Double(f64::from(value) / 10f64.powi(scale.into())),
+        From::Text(text) => text_value(text),
+        From::Bytes(bytes) => Value::Binary(bytes),
+        From::Timestamp(seconds) => Value::Timestamp(milliseconds(seconds)),
+        From::Void => Value::Null,
+        From::Array(array) => {
+            let mut list = encoder.list();
+            for value in array.iter() {
+                write_value(value, encoder);
+                list.field(encoder);
+            }
+            return encoder.close(list);
+        }
+        From::Table(table) => {
+            let mut map = encoder.map();
+            for (name, value) in table.iter() {
+                match std::str::from_utf8(name) {
+                    Ok(name) if name.is_ascii() => encoder.symbol(name),
+                    _ => encoder.value(text_value(name)),
+                }
+                map.field(encoder);
+                write_value(value, encoder);
+                map.field(encoder);
+            }
+            return encoder.close(map);
+        }
+    });
+}

@@ -1,0 +1,23 @@
+//! Conversion of messages between protocols, by RabbitMQ's tables (docs: `docs/compatibility.md`).
+//!
+//! Both ways are total: any message of one protocol becomes a message of the other, whatever is in it. Where RabbitMQ
+//! crashes (a decimal, a character, a uuid in a header, a name too long) something sensible takes its place. Converting
+//! costs at most a small multiple of the message's own bytes, and bodies are never copied but for a message of several
+//! data sections.
+
+mod amqp091;
+mod amqp10;
+mod text;
+
+pub use amqp10::Amqp10;
+pub use amqp091::{Amqp091, Body};
+pub use text::{percent_decode, percent_encode};
+
+/// Annotations a broker sets on every delivery; what a publisher put there is not passed on.
+const OWN_ANNOTATIONS: [&str; 2] = ["x-exchange", "x-routing-key"];
+
+/// The `type` of a 0-9-1 message whose body is AMQP 1.0 sections.
+const SECTIONS_TYPE: &str = "amqp-1.0";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,353 @@
+//! Rows as RabbitMQ 4.3.6 answers them, published over one protocol and consumed over the other; where it crashes, ours.
+
+use super::*;
+use crate::amqp10::section::descriptor;
+use crate::amqp10::{Encoder, Header, Map, Message, Value, properties};
+use crate::amqp091::{NewProperties, Properties, Table, TableWriter, Value as Field};
+use proptest::prelude::*;
+
+/// Converts a 0-9-1 message and reads the result as a consumer would.
+fn to_10(new: NewProperties<'_>, body: &[u8], look: impl FnOnce(Message<'_>)) {
+    let mut raw = Vec::new();
+    new.write(&mut raw);
+    let mut converted = Amqp10::default();
+    converted.convert(&Properties::read(&raw).unwrap(), body);
+    let mut bytes = Vec::new();
+    converted.header.write(&mut bytes);
+    let annotations = Map::new(converted.annotations_count, &converted.annotations);
+    crate::amqp10::section::write_map(descriptor::MESSAGE_ANNOTATIONS, annotations, &mut bytes);
+    bytes.extend_from_slice(&converted.bare);
+    bytes.extend_from_slice(body);
+    look(Message::read(&bytes).unwrap());
+}
+
+/// Converts a 1.0 message of these sections and reads the result.
+fn to_091(sections: &[u8], look: impl FnOnce(Properties<'_>, &[u8])) {
+    let message = Message::read(sections).unwrap();
+    let mut converted = Amqp091::default();
+    let body = converted.convert(&message).bytes().to_vec();
+    look(Properties::read(&converted.properties).unwrap(), &body);
+}
+
+const BODY: &[u8] = b"\0\x53\x75\xa0\x01b";
+
+fn with_properties(fields: &[(usize, Value<'_>)]) -> Vec<u8> {
+    let mut all = [Value::Null; 13];
+    fields.iter().for_each(|(at, value)| all[*at] = *value);
+    let mut bytes = Vec::new();
+    properties::write(&all, &mut bytes);
+    bytes.extend_from_slice(BODY);
+    bytes
+}
+
+fn with_map(section: u8, pairs: &[(&str, Value<'_>)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(&mut bytes);
+    encoder.descriptor(section.into());
+    let mut map = encoder.map();
+    for (key, value) in pairs {
+        match section {
+            descriptor::MESSAGE_ANNOTATIONS => encoder.symbol(key),
+            _ => encoder.string(key),
+        }
+        map.field(&encoder);
+        encoder.value(*value);
+        map.field(&encoder);
+    }
+    encoder.close(map);
+    bytes.extend_from_slice(BODY);
+    bytes
+}
+
+#[test]
+fn properties_become_sections() {
+    let new = NewProperties {
+        content_type: Some(b"a/b"),
+        content_encoding: Some(b"gz"),
+        delivery_mode: Some(2),
+        priority: Some(7),
+        correlation_id: Some(b"cid"),
+        reply_to: Some(b"a b/c%\xc3\xa9"),
+        expiration: Some(b"60000"),
+        message_id: Some(b"urn:uuid:12345678-1234-5678-1234-567812345678"),
+        timestamp: Some(1_700_000_000),
+        message_type: Some(b"ty"),
+        user_id: Some(b"guest"),
+        app_id: Some(b"app"),
+        cluster_id: Some(b"cl"),
+        headers: None,
+    };
+    to_10(new, b"body", |message| {
+        let header = Header { durable: true, priority: Some(7), ttl_ms: Some(60_000), ..Header::default() };
+        assert_eq!(message.header, header);
+        let properties = message.properties;
+        let uuid = *b"\x12\x34\x56\x78\x12\x34\x56\x78\x12\x34\x56\x78\x12\x34\x56\x78";
+        assert_eq!(properties.message_id(), Value::Uuid(&uuid));
+        assert_eq!(properties.correlation_id(), Value::String("cid"));
+        assert_eq!(properties.user_id(), Some(&b"guest"[..]));
+        assert_eq!(properties.reply_to(), Some("/queues/a%20b%2Fc%25%C3%A9"));
+        assert_eq!((properties.content_type(), properties.content_encoding()), (Some("a/b"), Some("gz")));
+        assert_eq!(properties.creation_time_ms(), Some(1_700_000_000_000));
+        assert_eq!((properties.group_id(), properties.to(), properties.subject()), (Some("app"), None, None));
+        assert_eq!(message.message_annotations.get("x-basic-type"), Some(Value::String("ty")));
+        assert_eq!(message.message_annotations.len(), 1);
+        assert_eq!(message.body.single_data(), Some(&b"body"[..]));
+    });
+    to_10(NewProperties::default(), b"", |message| {
+        assert_eq!((message.header, message.properties.is_empty()), (Header::default(), true));
+        assert_eq!(message.body.single_data(), Some(&b""[..]));
+    });
+}
+
+#[test]
+fn headers_become_annotations_or_application_properties() {
+    let check = |name: &str, value: Field<'_>, annotation: Option<Value<'_>>, property: Option<Value<'_>>| {
+        let fields = TableWriter::fields(|table| table.put(name.as_bytes(), value));
+        let headers = Some(Table::new(&fields).unwrap());
+        to_10(NewProperties { headers, ..NewProperties::default() }, b"body", |message| {
+            let annotated = if name == "CC" { "x-cc" } else { name };
+            assert_eq!(message.message_annotations.get(annotated), annotation, "{name}");
+            assert_eq!(message.application_properties.get(name), property, "{name}");
+        });
+    };
+    let simple = [
+        (Field::Text(b"str"), Value::String("str")),
+        (Field::Text(b"\xff\xfe"), Value::Binary(b"\xff\xfe")),
+        (Field::Bytes(b"\0\xff"), Value::Binary(b"\0\xff")),
+        (Field::I8(-3), Value::Byte(-3)),
+        (Field::U8(253), Value::Ubyte(253)),
+        (Field::I16(-5), Value::Short(-5)),
+        (Field::U16(60_000), Value::Ushort(60_000)),
+        (Field::I32(1), Value::Int(1)),
+        (Field::U32(4_000_000_000), Value::Uint(4_000_000_000)),
+        (Field::I64(1 << 40), Value::Long(1 << 40)),
+        (Field::U64(1 << 40), Value::Long(1 << 40)),
+        (Field::F32(1.5), Value::Float(1.5)),
+        (Field::F64(1.5), Value::Double(1.5)),
+        (Field::Bool(true), Value::Boolean(true)),
+        (Field::Void, Value::Null),
+        (Field::Timestamp(1_700_000_000), Value::Timestamp(1_700_000_000_000)),
+        (Field::Decimal { scale: 2, value: 150 }, Value::Double(1.5)),
+    ];
+    for (field, value) in simple {
+        check("h", field, None, Some(value));
+        check("x-h", field, Some(value), None);
+    }
+    check("X-Up", Field::I32(1), None, Some(Value::Int(1)));
+    check("", Field::I32(1), None, Some(Value::Int(1)));
+    check("x-é", Field::I32(1), None, Some(Value::Int(1)));
+    check("x-exchange", Field::I32(1), None, None);
+    check("BCC", Field::I32(1), None, None);
+    let fields = TableWriter::fields(|table| table.put(b"a", Field::I32(1)));
+    let table = Field::Table(Table::new(&fields).unwrap());
+    check("h", table, None, None);
+    check("x-h", table, Some(Value::Map(Map::new(2, b"\xa3\x01a\x54\x01"))), None);
+    let fields = TableWriter::fields(|table| table.array(b"a", [Field::Text(b"k1"), Field::I32(1)]));
+    let (_, array) = Table::new(&fields).unwrap().iter().next().unwrap();
+    let list = Value::List(crate::amqp10::List::new(2, b"\xa1\x02k1\x54\x01"));
+    check("h", array, None, None);
+    check("x-h", array, Some(list), None);
+    check("CC", array, Some(list), None);
+    check("BCC", array, None, None);
+}
+
+#[test]
+fn bodies_keep_what_they_were() {
+    let new = NewProperties { message_type: Some(b"amqp-1.0"), ..NewProperties::default() };
+    to_10(new, b"\0\x53\x77\xa1\x03abc", |message| {
+        assert_eq!(message.body.sections().collect::<Vec<_>>(), [Value::String("abc")]);
+    });
+    // Not what the type says.
+    to_10(new, b"abc", |message| assert_eq!(message.body.single_data(), Some(&b"abc"[..])));
+    let check = |sections: &[u8], kind: Option<&[u8]>, body: &[u8]| {
+        to_091(sections, |properties, converted| {
+            assert_eq!((properties.message_type(), converted), (kind, body));
+        });
+    };
+    check(BODY, None, b"b");
+    check(b"\0\x53\x75\xa0\x01a\0\x53\x75\xa0\x02bc", None, b"abc");
+    let value = b"\0\x53\x77\xa1\x03str";
+    check(value, Some(b"amqp-1.0"), value);
+    let sequences = b"\0\x53\x76\xc0\x02\x01\x40\0\x53\x76\x45";
+    check(sequences, Some(b"amqp-1.0"), sequences);
+}
+
+#[test]
+fn sections_become_properties() {
+    let mut bytes = Vec::new();
+    Header { durable: true, priority: Some(7), ttl_ms: Some(60_000), ..Header::default() }.write(&mut bytes);
+    bytes.extend(with_properties(&[
+        (0, Value::String("mid")),
+        (1, Value::Binary(b"guest")),
+        (3, Value::String("subj")),
+        (5, Value::Ulong(8)),
+        (6, Value::Symbol("a/b")),
+        (7, Value::Symbol("gz")),
+        (8, Value::Timestamp(1_900_000_000_000)),
+        (9, Value::Timestamp(1_700_000_000_999)),
+        (10, Value::String("g")),
+        (11, Value::Uint(3)),
+        (12, Value::String("rg")),
+    ]));
+    to_091(&bytes, |properties, _| {
+        let expected = NewProperties {
+            content_type: Some(b"a/b"),
+            content_encoding: Some(b"gz"),
+            delivery_mode: Some(2),
+            priority: Some(7),
+            correlation_id: Some(b"8"),
+            expiration: Some(b"60000"),
+            message_id: Some(b"mid"),
+            timestamp: Some(1_700_000_000),
+            user_id: Some(b"guest"),
+            app_id: Some(b"g"),
+            ..NewProperties::default()
+        };
+        assert_eq!(properties.to_new(), expected);
+    });
+    to_091(BODY, |properties, _| assert_eq!(properties.to_new(), NewProperties::default()));
+}
+
+#[test]
+fn addresses_and_ids() {
+    let check = |field: usize, value: Value<'_>, expected: NewProperties<'_>| {
+        to_091(&with_properties(&[(field, value)]), |properties, _| {
+            assert_eq!(properties.to_new(), expected)
+        });
+    };
+    let reply = |reply_to| NewProperties { reply_to, ..NewProperties::default() };
+    let long = "r".repeat(256);
+    check(4, Value::String("/queues/my%20q"), reply(Some(b"my q")));
+    check(4, Value::String("/queues/a%2Fb"), reply(Some(b"a/b")));
+    check(4, Value::String("/queues/a%zz"), reply(None));
+    check(4, Value::String("/exchanges/e/k"), reply(Some(b"/exchanges/e/k")));
+    check(4, Value::String("rt"), reply(Some(b"rt")));
+    check(4, Value::String(&long), reply(None));
+    let id = |message_id| NewProperties { message_id, ..NewProperties::default() };
+    check(0, Value::Ulong(u64::MAX), id(Some(b"18446744073709551615")));
+    let uuid = *b"\x12\x34\x56\x78\x12\x34\x56\x78\x12\x34\x56\x78\x12\x34\x56\x7a";
+    check(0, Value::Uuid(&uuid), id(Some(b"urn:uuid:12345678-1234-5678-1234-56781234567a")));
+    let fields = TableWriter::fields(|table| table.put(b"x-message-id", Field::Bytes(b"\0\x01")));
+    let headers =
+        |fields| NewProperties { headers: Some(Table::new(fields).unwrap()), ..NewProperties::default() };
+    check(0, Value::Binary(b"\0\x01"), headers(&fields));
+    let fields = TableWriter::fields(|table| table.put(b"x-correlation-id", Field::Text(long.as_bytes())));
+    check(5, Value::String(&long), headers(&fields));
+    check(6, Value::Symbol(&long), NewProperties::default());
+    check(10, Value::String(&long), NewProperties::default());
+}
+
+#[test]
+fn application_properties_and_annotations_become_headers() {
+    let check = |section: u8, name: &str, value: Value<'_>, expected: Option<Field<'_>>| {
+        to_091(&with_map(section, &[(name, value)]), |properties, _| {
+            let name = if name == "x-cc" { "CC" } else { name };
+            let headers = properties.headers();
+            assert_eq!(headers.and_then(|headers| headers.get(name.as_bytes())), expected, "{name}");
+        });
+    };
+    let uuid = [0xab; 16];
+    let simple = [
+        (Value::String("str"), Field::Text(b"str")),
+        (Value::Symbol("sy"), Field::Text(b"sy")),
+        (Value::Binary(b"\0\xff"), Field::Text(b"\0\xff")),
+        (Value::Null, Field::Void),
+        (Value::Boolean(true), Field::Bool(true)),
+        (Value::Ubyte(200), Field::U8(200)),
+        (Value::Ushort(60_000), Field::U16(60_000)),
+        (Value::Uint(4_000_000_000), Field::U32(4_000_000_000)),
+        (Value::Ulong(5), Field::I64(5)),
+        (Value::Byte(-3), Field::I8(-3)),
+        (Value::Short(-300), Field::I16(-300)),
+        (Value::Int(-70_000), Field::I32(-70_000)),
+        (Value::Long(1), Field::I64(1)),
+        (Value::Float(1.5), Field::F32(1.5)),
+        (Value::Double(2.5), Field::F64(2.5)),
+        (Value::Timestamp(1_700_000_000_123), Field::Timestamp(1_700_000_000)),
+        (Value::Char(0xe9), Field::Text("é".as_bytes())),
+        (Value::Uuid(&uuid), Field::Text(b"urn:uuid:abababab-abab-abab-abab-abababababab")),
+    ];
+    for (value, field) in simple {
+        check(descriptor::APPLICATION_PROPERTIES, "h", value, Some(field));
+        check(descriptor::APPLICATION_PROPERTIES, "x-h", value, Some(field));
+        check(descriptor::MESSAGE_ANNOTATIONS, "x-h", value, Some(field));
+    }
+    let fields = TableWriter::fields(|table| table.put(b"a", Field::I64(1)));
+    let table = Field::Table(Table::new(&fields).unwrap());
+    check(descriptor::MESSAGE_ANNOTATIONS, "x-m", Value::Map(Map::new(2, b"\xa3\x01a\x55\x01")), Some(table));
+    let fields = TableWriter::fields(|table| table.array(b"a", [Field::I64(1), Field::Text(b"a")]));
+    let (_, array) = Table::new(&fields).unwrap().iter().next().unwrap();
+    let list = Value::List(crate::amqp10::List::new(2, b"\x55\x01\xa1\x01a"));
+    check(descriptor::MESSAGE_ANNOTATIONS, "x-l", list, Some(array));
+    check(descriptor::MESSAGE_ANNOTATIONS, "x-cc", list, Some(array));
+    check(descriptor::MESSAGE_ANNOTATIONS, "x-exchange", Value::Null, None);
+    check(descriptor::MESSAGE_ANNOTATIONS, "x-basic-app-id", Value::Null, None);
+    check(descriptor::APPLICATION_PROPERTIES, &"k".repeat(256), Value::Null, None);
+    to_091(
+        &with_map(descriptor::MESSAGE_ANNOTATIONS, &[("x-basic-type", Value::String("t"))]),
+        |properties, _| {
+            assert_eq!((properties.message_type(), properties.headers()), (Some(&b"t"[..]), None));
+        },
+    );
+}
+
+#[test]
+fn the_deepest_values_survive() {
+    let mut value = vec![0x41];
+    for depth in 1..crate::amqp10::value::DEPTH_MAX {
+        value = [&[0xd0][..], &(value.len() as u32 + 4).to_be_bytes(), &[0, 0, 0, 1], &value].concat();
+        let map = [b"\xa3\x03x-l", &value[..]].concat();
+        let mut bytes = Vec::new();
+        crate::amqp10::section::write_map(descriptor::MESSAGE_ANNOTATIONS, Map::new(2, &map), &mut bytes);
+        bytes.extend_from_slice(BODY);
+        if Message::read(&bytes).is_ok() {
+            to_091(&bytes, |properties, _| assert!(properties.has_headers(), "depth {depth}"));
+        } else {
+            assert!(depth + 1 >= crate::amqp10::value::DEPTH_MAX, "depth {depth}");
+        }
+    }
+}
+
+#[test]
+fn a_few_bytes_do_not_become_many() {
+    // Arrays of nothing in a list: each claims four thousand million elements.
+    let mut list = Vec::new();
+    for _ in 0..1000 {
+        list.extend([0xf0, 0, 0, 0, 5, 0xff, 0xff, 0xff, 0xff, 0x41]);
+    }
+    let value = Value::List(crate::amqp10::List::new(1000, &list));
+    let bytes = with_map(descriptor::MESSAGE_ANNOTATIONS, &[("x-l", value)]);
+    to_091(&bytes, |properties, _| assert!(properties.raw().len() < 32 * bytes.len()));
+}
+
+proptest! {
+    #[test]
+    fn any_sections_become_properties(
+        sections in prop::collection::vec((0x70u8..0x79, prop::collection::vec(any::<u8>(), 0..30)), 0..5),
+    ) {
+        let mut bytes = Vec::new();
+        for (section, content) in sections {
+            bytes.extend([0, 0x53, section, 0xc1, content.len() as u8 + 1, 2]);
+            bytes.extend(content);
+        }
+        bytes.extend_from_slice(BODY);
+        if let Ok(message) = Message::read(&bytes) {
+            let mut converted = Amqp091::default();
+            converted.convert(&message);
+            prop_assert!(Properties::read(&converted.properties).is_ok());
+            prop_assert!(converted.properties.len() <= 64 + 32 * bytes.len());
+        }
+    }
+
+    #[test]
+    fn any_properties_become_sections(
+        flags in any::<u16>(),
+        rest in prop::collection::vec(any::<u8>(), 0..100),
+        body in prop::collection::vec(any::<u8>(), 0..20),
+    ) {
+        let raw = [&(flags & !1).to_be_bytes()[..], &rest].concat();
+        if let Ok(properties) = Properties::read(&raw) {
+            to_10(properties.to_new(), &body, |_| {});
+        }
+    }
+}
