@@ -4,7 +4,7 @@
 //! that may hold their first part.
 
 use super::definition::{Binding, ExchangeDefinition, QueueDefinition, VhostDefinition, VhostId};
-use super::{Applied, ByName, Catalog, Change, Ends, ExchangeEntry, QueueEntry, Vhost};
+use super::{Applied, ByName, Catalog, Change, Destination, Ends, ExchangeEntry, QueueEntry, Vhost};
 use base::id::QueueId;
 use routing::{Exchange, ExchangeId};
 use rustc_hash::FxHashSet;
@@ -198,10 +198,14 @@ impl Catalog {
     }
 
     fn bind(&mut self, binding: &Arc<Binding>) {
-        if !self.exchanges.contains_key(&binding.source) {
-            return;
-        }
-        if !self.ends_mut(binding.destination).is_some_and(|ends| ends.insert(binding.clone())) {
+        let Some(source) = self.exchanges.get(&binding.source) else { return };
+        let destination_vhost = match binding.destination {
+            Destination::Queue(id) => self.queues.get(&id).map(|entry| entry.definition.vhost),
+            Destination::Exchange(id) => self.exchanges.get(&id).map(|entry| entry.definition.vhost),
+        };
+        if destination_vhost != Some(source.definition.vhost)
+            || !self.ends_mut(binding.destination).is_some_and(|ends| ends.insert(binding.clone()))
+        {
             return;
         }
         let Some(source) = self.exchanges.get_mut(&binding.source) else { return };

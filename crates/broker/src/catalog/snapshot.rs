@@ -16,6 +16,11 @@ pub enum BadSnapshot {
     Magic,
     /// They end early.
     Short,
+    /// One of the changes is about something that does not survive a restart.
+    Transient {
+        /// Which, counted from 0.
+        number: u64,
+    },
     /// One of the changes is none.
     Change {
         /// Which, counted from 0.
@@ -36,6 +41,9 @@ impl std::fmt::Display for BadSnapshot {
         match self {
             BadSnapshot::Magic => f.write_str("not a catalog snapshot of this version"),
             BadSnapshot::Short => f.write_str("the catalog snapshot ends early"),
+            BadSnapshot::Transient { number } => {
+                write!(f, "change {number} of the catalog snapshot is not durable")
+            }
             BadSnapshot::Change { number, why } => {
                 write!(f, "change {number} of the catalog snapshot: {why}")
             }
@@ -71,7 +79,11 @@ impl Catalog {
         while !reader.is_empty() {
             let len = reader.u32_le()?;
             let change = Change::decode(reader.take(len as usize)?);
-            catalog.apply(&change.map_err(|why| BadSnapshot::Change { number, why })?);
+            let change = change.map_err(|why| BadSnapshot::Change { number, why })?;
+            if !change.is_durable() {
+                return Err(BadSnapshot::Transient { number });
+            }
+            catalog.apply(&change);
             number += 1;
         }
         Ok(catalog)

@@ -212,6 +212,42 @@ fn bounds_of_reading_hold() {
 }
 
 #[test]
+fn wrong_snapshots_are_refused() {
+    let mut world = World::new();
+    world.must(&queue("q", "transient"));
+    let whole = snapshot(&world.catalog);
+    let read = |bytes: &[u8]| Catalog::read_snapshot(bytes).map(|catalog| catalog.queue_count());
+    assert_eq!(read(&whole), Ok(0), "what is transient is not in it");
+    assert_eq!(read(&whole[..whole.len() - 1]), Err(BadSnapshot::Short));
+    assert_eq!(read(b"LVRTCAT\x02"), Err(BadSnapshot::Magic));
+    assert_eq!(read(b"LVRT"), Err(BadSnapshot::Short));
+    let with = |change: &[u8]| {
+        let mut bytes = whole.clone();
+        bytes.extend((change.len() as u32).to_le_bytes());
+        bytes.extend(change);
+        read(&bytes)
+    };
+    let transient = Change::DeleteQueue { id: QueueId(0), durable: false };
+    let number = 11;
+    assert_eq!(with(&transient.encode()), Err(BadSnapshot::Transient { number }));
+    assert_eq!(with(&[]), Err(BadSnapshot::Change { number, why: BadChange::Short }));
+}
+
+#[test]
+fn a_binding_never_leaves_its_virtual_host() {
+    let mut world = World::new();
+    world.must(&Op::AddVhost { name: "v".into() });
+    let source = world.catalog.exchange(VhostId(1), b"amq.direct").unwrap().definition.id;
+    let destination = world.catalog.exchange(VhostId(0), b"amq.direct").unwrap().definition.id;
+    let destination = Destination::Exchange(destination);
+    let arguments = Arguments::new();
+    let binding = Arc::new(Binding { source, destination, key: "k".into(), arguments, durable: true });
+    let before = everything(&world.catalog);
+    world.catalog.apply(&Change::Bind(binding));
+    assert_eq!(before, everything(&world.catalog));
+}
+
+#[test]
 fn old_bytes_are_still_read() {
     // The format as documented in docs/formats/catalog.md, byte by byte: these must be read for ever.
     let rows: [(&[u8], Change); 3] = [

@@ -1,0 +1,22 @@
+//! Changes and snapshots of the catalog: any bytes are read without panic, and what was read survives writing.
+#![no_main]
+
+use broker::catalog::{Catalog, Change};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(change) = Change::decode(bytes) {
+        let again = Change::decode(&change.encode());
+        assert_eq!(again.as_ref(), Ok(&change));
+        Catalog::default().apply(&change);
+    }
+    let mut snapshot = b"LVRTCAT\x01".to_vec();
+    snapshot.extend(bytes);
+    if let Ok(catalog) = Catalog::read_snapshot(&snapshot) {
+        let mut written = Vec::new();
+        catalog.write_snapshot(&mut written);
+        let mut again = Vec::new();
+        Catalog::read_snapshot(&written).expect("what was written is read").write_snapshot(&mut again);
+        assert_eq!(written, again);
+    }
+});
