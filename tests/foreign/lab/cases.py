@@ -63,6 +63,7 @@ class Suite:
     def case(self, name, behaviour, answer="", seconds_max=CASE_SECONDS_MAX, later=False):
         """Registers the decorated function; it takes no argument.
 
+        `seconds_max` may be a function of the options.
         `later`: the behaviour is on the road map but not due; runs with `--later` alone.
         """
 
@@ -95,7 +96,7 @@ class Suite:
         for case in self.cases:
             due = self.options.later or not case.later
             if due and fnmatch.fnmatch(case.name, self.options.only):
-                result = run(case)
+                result = run(case, self.options)
                 failed += result["status"] == "failed"
                 results.write(json.dumps(result) + "\n")
         results.flush()
@@ -106,12 +107,14 @@ class TooLong(BaseException):
     """Not an `Exception`: client libraries swallow those in their callbacks."""
 
 
-def run(case):
+def run(case, options=None):
+    seconds_max = case.seconds_max(options) if callable(case.seconds_max) else case.seconds_max
+
     def too_long(_signal, _frame):
-        raise TooLong(f"no end after {case.seconds_max} s")
+        raise TooLong(f"no end after {seconds_max} s")
 
     signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(case.seconds_max)
+    signal.alarm(seconds_max)
     begin = time.monotonic()
     status, why = "ok", ""
     try:

@@ -6,7 +6,7 @@ Queues are declared with pika: the two protocols of one broker meet in every cas
 import collections
 import logging
 
-from proton import Delivery, Message
+from proton import Delivery, Endpoint, Message
 from proton.handlers import MessagingHandler
 from proton.utils import BlockingConnection, LinkDetached
 
@@ -70,8 +70,9 @@ class Taker(MessagingHandler):
         event.container.yield_()
 
     def on_link_error(self, event):
-        event.link.close()
-        raise LinkDetached(event.link)
+        if event.link.state & Endpoint.LOCAL_ACTIVE:  # told once, not again while it closes
+            event.link.close()
+            raise LinkDetached(event.link)
 
 
 class Receiver:

@@ -1,0 +1,410 @@
+package main
+
+// The load of the crash suite: publishers and consumers that know what was promised.
+//
+// Commands come on standard input, one a line; each is answered by one JSON line:
+//
+//	cut        ends all connections without a word, answers when the load has ended
+//	lost       answers when the load has ended because the broker went away
+//	drain URI  takes everything left in the queues and checks it against the ledger
+//
+// What is checked: every confirmed message was delivered or is still there, whole; nothing
+// came that was not sent; each publisher's order is kept; a second copy says redelivered.
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+const (
+	windowMax       = 400 // unconfirmed messages of a publisher
+	creditMax       = 200 // unsettled messages of a consumer
+	ackBatch        = 20
+	paddingMax      = 1500
+	drainQuiet      = 700 * time.Millisecond
+	drainMax        = 60 * time.Second
+	messagesPerLane = 200_000
+)
+
+// client is one connection of one protocol. Both loops end when the connection does.
+type client interface {
+	// publish sends what next hands out; confirm is told each sequence number's fate, in any order.
+	publish(queue string, next func() (uint64, []byte, bool), confirm func(sequence uint64, accepted bool)) error
+	// consume takes messages; take says whether to acknowledge all up to this one.
+	consume(queue string, take func(body []byte, redelivered bool) (acknowledge bool)) error
+	cut()
+}
+
+type opener func(uri string) (client, error)
+
+// lane is one publisher to one queue, and what is known of its messages.
+type lane struct {
+	sent      uint64
+	confirmed map[uint64]bool
+	delivered map[uint64]bool
+	last      uint64 // the highest delivered for the first time, live
+	drained   uint64 // the highest drained
+}
+
+type ledger struct {
+	mutex    sync.Mutex
+	queue    string
+	kind     string
+	consumed bool
+	round    string
+	lanes    []*lane
+	faults   []string
+	drained  int
+	twice    int
+}
+
+type summary struct {
+	Confirmed int      `json:"confirmed"`
+	Delivered int      `json:"delivered"`
+	Drained   int      `json:"drained"`
+	Twice     int      `json:"twice"`
+	Faults    []string `json:"faults"`
+}
+
+type load struct {
+	open    opener
+	uri     string
+	ledgers []*ledger
+	clients []client
+	mutex   sync.Mutex
+	running sync.WaitGroup
+	ended   chan struct{} // closed when the clients are to stop
+}
+
+func runLoad(arguments []string, open opener) {
+	flags := flag.NewFlagSet("load", flag.ExitOnError)
+	uri := flags.String("uri", "", "broker")
+	round := flags.String("round", "r", "name of this round, part of every queue and body")
+	publishers := flags.Int("publishers", 2, "publishers of each queue")
+	seed := flags.Uint64("seed", 0, "of the sizes")
+	_ = flags.Parse(arguments)
+	l := &load{open: open, uri: *uri, ended: make(chan struct{})}
+	for _, kind := range []string{"classic", "quorum"} {
+		for _, consumed := range []bool{true, false} {
+			name := fmt.Sprintf("foreign.crash.%s.%s.%t", *round, kind, consumed)
+			one := &ledger{queue: name, kind: kind, consumed: consumed, round: *round}
+			for range *publishers {
+				one.lanes = append(one.lanes, &lane{confirmed: map[uint64]bool{}, delivered: map[uint64]bool{}})
+			}
+			l.ledgers = append(l.ledgers, one)
+		}
+	}
+	if err := l.start(*seed); err != nil {
+		answer(map[string]any{"error": err.Error()})
+		os.Exit(1)
+	}
+	answer(map[string]any{"started": true})
+	commands := bufio.NewScanner(os.Stdin)
+	for commands.Scan() {
+		word, rest, _ := strings.Cut(commands.Text(), " ")
+		switch word {
+		case "cut", "lost":
+			answer(l.finish(word == "cut"))
+		case "drain":
+			answer(l.drain(rest))
+		default:
+			answer(map[string]any{"error": "unknown command " + word})
+		}
+	}
+}
+
+func answer(value any) {
+	_ = json.NewEncoder(os.Stdout).Encode(value)
+}
+
+// onChannel declares and deletes over 0-9-1: both protocols meet in the same queues.
+func onChannel(uri string, act func(*amqp.Channel) error) error {
+	connection, err := amqp.Dial(uri)
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	channel, err := connection.Channel()
+	if err != nil {
+		return err
+	}
+	return act(channel)
+}
+
+func (l *load) start(seed uint64) error {
+	err := onChannel(l.uri, func(channel *amqp.Channel) error {
+		for _, one := range l.ledgers {
+			arguments := amqp.Table{"x-queue-type": one.kind}
+			if _, err := channel.QueueDeclare(one.queue, true, false, false, false, arguments); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for index, one := range l.ledgers {
+		for number := range one.lanes {
+			dice := rand.New(rand.NewPCG(seed, uint64(index*100+number)))
+			if err := l.run(func(c client) error { return one.publishLane(c, number, dice, l.ended) }); err != nil {
+				return err
+			}
+		}
+		if one.consumed {
+			if err := l.run(func(c client) error { return one.consumeLive(c) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *load) run(act func(client) error) error {
+	c, err := l.open(l.uri)
+	if err != nil {
+		return err
+	}
+	l.mutex.Lock()
+	l.clients = append(l.clients, c)
+	l.mutex.Unlock()
+	l.running.Add(1)
+	go func() {
+		defer l.running.Done()
+		_ = act(c) // it ends with the connection; what that cost shows in the ledger
+	}()
+	return nil
+}
+
+func (l *load) finish(cut bool) any {
+	close(l.ended)
+	if cut {
+		for _, c := range l.clients {
+			c.cut()
+		}
+	}
+	done := make(chan struct{})
+	go func() { l.running.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		return map[string]any{"error": "the load did not end with its connections"}
+	}
+	for _, c := range l.clients {
+		c.cut()
+	}
+	return l.sum()
+}
+
+func (l *load) sum() summary {
+	var total summary
+	for _, one := range l.ledgers {
+		one.mutex.Lock()
+		for _, lane := range one.lanes {
+			total.Confirmed += len(lane.confirmed)
+			total.Delivered += len(lane.delivered)
+		}
+		total.Drained += one.drained
+		total.Twice += one.twice
+		total.Faults = append(total.Faults, one.faults...)
+		one.mutex.Unlock()
+	}
+	if len(total.Faults) > 20 {
+		total.Faults = append(total.Faults[:20], fmt.Sprintf("and %d more", len(total.Faults)-20))
+	}
+	return total
+}
+
+// body is "round lane sequence checksum padding".
+func (l *ledger) body(number int, sequence uint64, dice *rand.Rand) []byte {
+	padding := strings.Repeat(string(rune('a'+dice.IntN(26))), dice.IntN(paddingMax))
+	text := fmt.Sprintf("%s %d %d ", l.round, number, sequence)
+	sum := crc32.ChecksumIEEE([]byte(text + padding))
+	return []byte(fmt.Sprintf("%s%08x %s", text, sum, padding))
+}
+
+func (l *ledger) parse(body []byte) (*lane, uint64, bool) {
+	fields := strings.SplitN(string(body), " ", 5)
+	if len(fields) != 5 || fields[0] != l.round {
+		return nil, 0, false
+	}
+	number, err1 := strconv.Atoi(fields[1])
+	sequence, err2 := strconv.ParseUint(fields[2], 10, 64)
+	sum, err3 := strconv.ParseUint(fields[3], 16, 32)
+	if err1 != nil || err2 != nil || err3 != nil || number < 0 || number >= len(l.lanes) {
+		return nil, 0, false
+	}
+	whole := crc32.ChecksumIEEE([]byte(strings.Join(fields[:3], " ")+" "+fields[4])) == uint32(sum)
+	known := sequence >= 1 && sequence <= l.lanes[number].sent
+	return l.lanes[number], sequence, whole && known
+}
+
+func (l *ledger) publishLane(c client, number int, dice *rand.Rand, ended chan struct{}) error {
+	lane := l.lanes[number]
+	window := make(chan struct{}, windowMax)
+	next := func() (uint64, []byte, bool) {
+		select {
+		case window <- struct{}{}:
+		case <-ended:
+			return 0, nil, false
+		}
+		l.mutex.Lock()
+		defer l.mutex.Unlock()
+		if lane.sent == messagesPerLane {
+			return 0, nil, false
+		}
+		lane.sent++
+		return lane.sent, l.body(number, lane.sent, dice), true
+	}
+	return c.publish(l.queue, next, func(sequence uint64, accepted bool) {
+		l.mutex.Lock()
+		if accepted {
+			lane.confirmed[sequence] = true
+		}
+		l.mutex.Unlock()
+		<-window
+	})
+}
+
+func (l *ledger) fault(format string, values ...any) {
+	l.faults = append(l.faults, l.queue+": "+fmt.Sprintf(format, values...))
+}
+
+func (l *ledger) consumeLive(c client) error {
+	count := 0
+	return c.consume(l.queue, func(body []byte, redelivered bool) bool {
+		l.mutex.Lock()
+		defer l.mutex.Unlock()
+		lane, sequence, known := l.parse(body)
+		switch {
+		case !known:
+			l.fault("a message that nobody sent: %.60q", body)
+		case redelivered:
+			l.fault("redelivered without a reason: %d", sequence)
+		case sequence <= lane.last:
+			l.fault("order: %d after %d", sequence, lane.last)
+		default:
+			lane.last = sequence
+			lane.delivered[sequence] = true
+		}
+		count++
+		return count%ackBatch == 0
+	})
+}
+
+// drain takes what is left, until nothing came for a while, and settles the account.
+func (l *load) drain(uri string) any {
+	var group sync.WaitGroup
+	failures := make([]error, len(l.ledgers))
+	for index, one := range l.ledgers {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			failures[index] = one.drainQueue(l.open, uri)
+		}()
+	}
+	group.Wait()
+	for _, err := range failures {
+		if err != nil {
+			return map[string]any{"error": err.Error()}
+		}
+	}
+	for _, one := range l.ledgers {
+		one.settle()
+	}
+	err := onChannel(uri, func(channel *amqp.Channel) error {
+		for _, one := range l.ledgers {
+			if _, err := channel.QueueDelete(one.queue, false, false, false); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return map[string]any{"error": err.Error()}
+	}
+	return l.sum()
+}
+
+func (l *ledger) drainQueue(open opener, uri string) error {
+	c, err := open(uri)
+	if err != nil {
+		return err
+	}
+	came := make(chan struct{}, 1)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.consume(l.queue, func(body []byte, redelivered bool) bool {
+			l.mutex.Lock()
+			defer l.mutex.Unlock()
+			l.takeDrained(body, redelivered)
+			select {
+			case came <- struct{}{}:
+			default:
+			}
+			return l.drained%ackBatch == 0
+		})
+	}()
+	deadline := time.After(drainMax)
+	for {
+		select {
+		case <-came:
+		case <-time.After(drainQuiet):
+			c.cut()
+			<-ended
+			return nil
+		case err := <-ended:
+			return fmt.Errorf("draining %s ended: %w", l.queue, err)
+		case <-deadline:
+			return fmt.Errorf("draining %s: no end after %v", l.queue, drainMax)
+		}
+	}
+}
+
+func (l *ledger) takeDrained(body []byte, redelivered bool) {
+	lane, sequence, known := l.parse(body)
+	l.drained++
+	switch {
+	case !known:
+		l.fault("a message that nobody sent: %.60q", body)
+		return
+	case sequence <= lane.drained:
+		l.fault("order after the restart: %d after %d", sequence, lane.drained)
+	case lane.delivered[sequence] && !redelivered:
+		l.fault("a second copy not marked redelivered: %d", sequence)
+	}
+	if lane.delivered[sequence] {
+		l.twice++
+	}
+	lane.drained = max(lane.drained, sequence)
+	lane.delivered[sequence] = true
+}
+
+func (l *ledger) settle() {
+	for number, lane := range l.lanes {
+		lost := 0
+		var first uint64
+		for sequence := range lane.confirmed {
+			if !lane.delivered[sequence] {
+				lost++
+				if first == 0 || sequence < first {
+					first = sequence
+				}
+			}
+		}
+		if lost > 0 {
+			l.fault("publisher %d: %d confirmed messages lost of %d, the first is %d", number, lost, len(lane.confirmed), first)
+		}
+	}
+}
