@@ -1,8 +1,8 @@
 //! A group: the batches that one write and one sync commit together.
 //!
 //! ```text
-//!   0       4     8      16        24       32         40    48      52      56      64
-//!   | magic | crc | salt | file id | offset | sequence | len | count | zeros | zeros | count entries of 48 bytes ...
+//!   0       4     8      16        24       32         40    48      52      56       64
+//!   | magic | crc | salt | file id | offset | sequence | len | count | zeros | oldest | count entries of 48 bytes ...
 //!
 //!   entry:  0     4     8      16             24       32    40        48
 //!           | log | crc | base | committed at | offset | len | bulk id |
@@ -60,6 +60,8 @@ pub(crate) struct GroupHeader {
     pub sequence: u64,
     /// Bytes of all of it, a multiple of [`BLOCK`].
     pub len: u64,
+    /// Files before this one were not needed any more when it was written.
+    pub oldest: FileId,
 }
 
 impl GroupHeader {
@@ -74,6 +76,7 @@ impl GroupHeader {
             first[8 + at * 8..16 + at * 8].copy_from_slice(&number.to_le_bytes());
         }
         first[48..52].copy_from_slice(&(entries.len() as u32).to_le_bytes());
+        first[56..64].copy_from_slice(&self.oldest.0.to_le_bytes());
         for (entry, bytes) in entries.iter().zip(first[FIXED..].as_chunks_mut::<ENTRY>().0) {
             entry.write(bytes);
         }
@@ -127,16 +130,11 @@ impl GroupHeader {
         if magic != MAGIC {
             return Err(Short);
         }
-        let header = GroupHeader {
-            salt: reader.u64_le()?,
-            file: FileId(reader.u64_le()?),
-            offset: reader.u64_le()?,
-            sequence: reader.u64_le()?,
-            len: reader.u64_le()?,
-        };
-        let count = reader.u32_le()? as usize;
-        let _zeros = reader.take(12)?;
-        Ok((header, crc, count))
+        let (salt, file, offset) = (reader.u64_le()?, FileId(reader.u64_le()?), reader.u64_le()?);
+        let (sequence, len) = (reader.u64_le()?, reader.u64_le()?);
+        let (count, _zeros) = (reader.u32_le()? as usize, reader.u32_le()?);
+        let oldest = FileId(reader.u64_le()?);
+        Ok((GroupHeader { salt, file, offset, sequence, len, oldest }, crc, count))
     }
 }
 
@@ -189,7 +187,14 @@ mod tests {
     const EXPECTED: Expected = Expected { salt: 77, file: FileId(3), offset: 8192, file_len: 65_536 };
 
     fn group() -> (GroupHeader, Vec<Entry>, Vec<u8>) {
-        let header = GroupHeader { salt: 77, file: FileId(3), offset: 8192, sequence: 12, len: 4096 };
+        let header = GroupHeader {
+            salt: 77,
+            file: FileId(3),
+            offset: 8192,
+            sequence: 12,
+            len: 4096,
+            oldest: FileId(2),
+        };
         let entry = |log: u32, offset: u64, bulk: u64| Entry {
             log: LogId(log),
             crc: 5,

@@ -79,6 +79,8 @@ pub struct Journal {
     pub(crate) is_current_done: bool,
     pub(crate) rolled: Vec<FileId>,
     pub(crate) unneeded: Vec<FileName>,
+    /// Released files: removed or used again once a group says on disk that they are not needed.
+    pub(crate) released: Vec<LiveFile>,
     /// Bulk files named by groups that found no space while they were written.
     pub(crate) doubtful_bulk: Vec<u64>,
     pub(crate) making: Option<SpareMaker>,
@@ -111,6 +113,7 @@ impl Journal {
             is_current_done: false,
             rolled: Vec::new(),
             unneeded: Vec::new(),
+            released: Vec::new(),
             doubtful_bulk: Vec::new(),
             making: None,
             fatal: None,
@@ -196,6 +199,7 @@ impl Journal {
             // The next start may find the group whole all the same, until another is written over it.
             self.doubtful_bulk.extend(&bulk);
         })?;
+        self.let_go();
         let doubtful = self.doubtful_bulk.drain(..);
         self.unneeded.extend(doubtful.map(|bulk| FileName::new(FileKind::Bulk, bulk)));
         let file = self.live.back_mut().expect("a group was just written to it");
@@ -308,8 +312,8 @@ impl Journal {
     fn encode(&mut self, target: &Target, packed: bool, len: u64, batches: &[Sealed]) {
         self.head.truncate(0);
         let salt = salt(self.secret, target.id);
+        let oldest = self.live.front().map_or(target.id, |file| file.id);
         if target.is_new {
-            let oldest = self.live.front().map_or(target.id, |file| file.id);
             let header = FileHeader { file: target.id, salt, oldest, first_sequence: self.next_sequence };
             self.head.extend(&header.write());
             self.head.pad_to(BLOCK);
@@ -332,8 +336,8 @@ impl Journal {
             }
         }
         self.head.pad_to(BLOCK);
-        let header =
-            GroupHeader { salt, file: target.id, offset: target.offset, sequence: self.next_sequence, len };
+        let (file, offset, sequence) = (target.id, target.offset, self.next_sequence);
+        let header = GroupHeader { salt, file, offset, sequence, len, oldest };
         header.write(&self.entries, &mut self.head.bytes_mut()[start..start + head]);
     }
 
@@ -422,10 +426,17 @@ impl Journal {
     }
 
     /// Nothing in the files up to and with `through` is needed any more: every log has a durable snapshot that replays
-    /// from behind them, and no live message is read from them. Their slots are used again; the current file stays.
+    /// from behind them, and no live message is read from them. Their slots are used again, from the next commit on;
+    /// the current file stays.
     pub fn release(&mut self, through: FileId) {
         while self.live.len() > 1 && self.live.front().is_some_and(|file| file.id <= through) {
-            let Some(file) = self.live.pop_front() else { return };
+            self.released.extend(self.live.pop_front());
+        }
+    }
+
+    /// A group on disk now says which files are not needed.
+    fn let_go(&mut self) {
+        for file in self.released.drain(..) {
             self.unneeded.extend(file.bulk.iter().map(|bulk| FileName::new(FileKind::Bulk, *bulk)));
             // Files shorter than the others (the first one) are not worth keeping.
             if self.spares.len() < self.limits.spare_files_max && file.len >= self.limits.file_bytes {

@@ -29,7 +29,8 @@ const BLOCK_LEN: u64 = BLOCK as u64;
 pub struct Start {
     /// The data folder's secret (see [`crate::Identity`]): what was written with another one is not ours.
     pub secret: u64,
-    /// The oldest file any log's snapshot replays from; `FileId(0)` where a log has none. Earlier files are not read.
+    /// The oldest file any log's snapshot replays from; `FileId(0)` where a log has none (see
+    /// [`crate::Snapshots::start_file`]). Earlier files are not read, and are used again.
     pub from: FileId,
 }
 
@@ -159,9 +160,15 @@ impl Journal {
         let found = survey(disk, start, &mut journal)?;
         let window = Window::new(disk, limits.window_bytes);
         let recovered = Recovered::default();
-        let mut walk = Walk { disk, start, window, visit, recovered, live: VecDeque::new(), last: None };
+        let (live, oldest) = (VecDeque::new(), start.from);
+        let mut walk = Walk { disk, start, window, visit, recovered, live, last: None, oldest };
         let can_go_on = walk.files(&found);
-        let Walk { recovered, live, last, .. } = walk;
+        let Walk { mut recovered, mut live, last, oldest, .. } = walk;
+        // What the last group says was released needs nobody to miss it.
+        recovered.damages.retain(|damage| damage.file >= oldest);
+        while live.len() > 1 && live.front().is_some_and(|file| file.id < oldest) {
+            live.pop_front().into_iter().for_each(|file| journal.unneeded.push(file.name()));
+        }
         if let Some(found) = found.last() {
             write_again(disk, found, last, start.secret)?;
         }
@@ -393,6 +400,8 @@ struct Walk<'a> {
     live: VecDeque<LiveFile>,
     /// Where the last group of the last file is.
     last: Option<u64>,
+    /// Files before this one are not needed any more.
+    oldest: FileId,
 }
 
 impl Walk<'_> {
@@ -459,6 +468,7 @@ impl Walk<'_> {
                         break;
                     }
                     self.last = Some(offset);
+                    self.oldest = self.oldest.max(group.oldest);
                     self.group(file, offset, &entries, memory);
                     sequence = Some(group.sequence + 1);
                     offset += group.len;

@@ -272,11 +272,11 @@ impl Snapshots {
         self.logs.get(&log)?.kept.front().map(|(_, cover)| *cover)
     }
 
-    /// The file [`crate::Start`] takes: the oldest any log's newest snapshot replays from. Logs without a snapshot
-    /// are the caller's to know: if there may be one, replay starts at `FileId(0)`.
-    pub fn start_file(&self) -> FileId {
-        let newest = self.logs.values().filter_map(|series| series.kept.back());
-        newest.map(|(_, cover)| cover.from_file).min().unwrap_or(FileId(0))
+    /// The file [`crate::Start`] takes: the oldest that the newest snapshot of any of `logs` replays from. They must be
+    /// all logs that may have records: one without a snapshot needs everything there is.
+    pub fn start_file(&self, logs: impl IntoIterator<Item = LogId>) -> FileId {
+        let from = |log| self.newest(log).map_or(FileId(0), |cover| cover.from_file);
+        logs.into_iter().map(from).min().unwrap_or(FileId(0))
     }
 
     /// The newest file of `journal` that no log needs any more, with all before it: every log that has records there
