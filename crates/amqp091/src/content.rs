@@ -96,9 +96,6 @@ pub(crate) fn whole(bytes: &[u8], channel: u16, size_max: u32) -> Option<(&[u8],
     (body_channel == channel && body.len() as u64 == size).then_some((properties, body, rest))
 }
 
-/// Bytes reserved for a body when its header is seen. More only as it comes: an announcement costs nothing.
-const RESERVE_MAX: usize = 64 * 1024;
-
 /// A message being gathered.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Assembly {
@@ -130,9 +127,10 @@ impl Assembly {
         self.has_header
     }
 
-    /// Takes the header's properties; the size was found to be within bounds.
+    /// Takes the header's properties; the size was found to be within bounds. Nothing is reserved for the body: on two
+    /// thousand channels at once an announcement must cost nothing.
     pub fn header(&mut self, properties: &[u8], body_size: usize) {
-        self.bytes.reserve_exact(properties.len() + body_size.min(RESERVE_MAX));
+        self.bytes.reserve_exact(properties.len());
         self.bytes.extend_from_slice(properties);
         self.properties_end = self.bytes.len();
         self.body_size = body_size;
