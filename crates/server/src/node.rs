@@ -15,7 +15,7 @@ use crate::seed;
 use crate::shard::{Door, Letter, Question, ShardLoop, Surroundings, poll};
 use adapters::{Frontend, Settings};
 use base::Random;
-use base::id::ShardId;
+use base::id::{LogId, ShardId};
 use broker::access::AccessRules;
 use broker::{Limits, Placement, ReadRequest, SECTION, Shard, ShardSettings};
 use ctl::client::SOCKET_NAME;
@@ -136,7 +136,7 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
         }
     }
     let mut trouble = None;
-    let start = Start { secret: identity.secret, from: snapshots.start_file() };
+    let start = Start { secret: identity.secret, from: snapshots.start_file((0..placement.logs).map(LogId)) };
     let (journal, found) = Journal::open(&*disk, journal_limits(config), start, &mut |batch| {
         let records = &batch.memory[batch.records.clone()];
         for shard in &mut shards {
