@@ -1,0 +1,25 @@
+#![no_main]
+//! Conversion is total, bounded, and its results can be read.
+
+use libfuzzer_sys::fuzz_target;
+use message::amqp10::Message;
+use message::amqp091::Properties;
+use message::convert::{Amqp10, Amqp091};
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(message) = Message::read(bytes) {
+        let mut converted = Amqp091::default();
+        let body = converted.convert(&message).bytes().len();
+        assert!(body <= bytes.len());
+        assert!(Properties::read(&converted.properties).is_ok());
+        assert!(converted.properties.len() <= 64 + 32 * bytes.len());
+    }
+    let (raw, body) = bytes.split_at(bytes.len() / 2);
+    if let Ok(properties) = Properties::read(raw) {
+        let mut converted = Amqp10::default();
+        converted.convert(&properties, body);
+        let bare = [&converted.bare, body].concat();
+        assert!(Message::read_parts(&[], &bare).is_ok());
+        assert!(converted.bare.len() + converted.annotations.len() <= 64 + 32 * bytes.len());
+    }
+});
