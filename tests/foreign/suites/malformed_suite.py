@@ -19,6 +19,7 @@ from lab.wire10 import ATTACH, BEGIN, DISPOSITION, FLOW, TRANSFER, Described, Pe
 suite = Suite("malformed")
 FRAMES, FRAMES_FULL = 500, 10_000
 PAUSE_SECONDS_MAX = 5.0
+MESSAGES_MIN = 20
 GROWTH_BYTES_MAX = 32 << 20
 TIMEOUT_SECONDS = (9.0, 14.0)
 HALF_OPEN = 300
@@ -48,11 +49,14 @@ class Bystander(threading.Thread):
             self.failure = error
 
     def finish(self):
+        deadline = time.monotonic() + 2 * PAUSE_SECONDS_MAX
+        while self.count < MESSAGES_MIN and self.failure is None and time.monotonic() < deadline:
+            time.sleep(0.01)
         self.stopping.set()
         self.join(30)
         if self.failure is not None:
             raise AssertionError(f"{type(self).__name__} after {self.count} messages: {self.failure!r}")
-        equal(self.count > 3 and self.slowest < PAUSE_SECONDS_MAX, True,
+        equal(self.count >= MESSAGES_MIN and self.slowest < PAUSE_SECONDS_MAX, True,
               f"{type(self).__name__}: {self.count} messages, the slowest {self.slowest:.2f} s")
 
 
