@@ -1,5 +1,6 @@
 //! From the protocol header to `open-ok` (AMQP 0-9-1 §2.2.4), both ends of it.
 
+use super::refusal::{Refusal, decode};
 use super::*;
 use crate::method::ConnectionTuneOk;
 

@@ -4,8 +4,9 @@
 use super::*;
 use crate::encode::{Body, DeliverPrefix, Outgoing, PublishPrefix};
 use crate::method::{
-    BasicNack, BasicReject, ChannelCloseOk, ChannelOpen, ChannelOpenOk, ConnectionCloseOk, ConnectionOpenOk,
-    ConnectionTune, ConnectionTuneOk, Plain,
+    BasicNack, BasicReject, ChannelClose, ChannelCloseOk, ChannelOpen, ChannelOpenOk, ConnectionClose,
+    ConnectionCloseOk, ConnectionOpen, ConnectionOpenOk, ConnectionSecure, ConnectionSecureOk,
+    ConnectionStart, ConnectionStartOk, ConnectionTune, ConnectionTuneOk, Plain,
 };
 use message::amqp091::Table;
 
