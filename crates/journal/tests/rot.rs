@@ -271,3 +271,36 @@ fn a_later_version_is_not_touched() {
     let opened = Journal::open(&disk, small(), START, &mut |_| {});
     assert_eq!(opened.err(), Some(OpenError::Version { name, version: 2 }));
 }
+
+/// A publisher who knows the format, the file and the sequence number puts whole groups into a message, to be found
+/// when the group that carries them is torn. It cannot know the salt.
+#[test]
+fn a_group_in_a_message_is_not_one_of_the_journal() {
+    let limits = limits(false);
+    let (disk, forged_disk) = (FaultyDisk::new(1), FaultyDisk::new(1));
+    let (mut journal, ..) = reopen(&disk, limits, START);
+    let (mut forger, ..) = reopen(&forged_disk, limits, Start { secret: 2, ..START });
+    let mut places = Vec::new();
+    // The forger's groups: one block each, from the first on; those that come after the fourth will do.
+    for base in 0..12 {
+        forger.write(&forged_disk, &[batch(8, base * 8, 8)], &mut places).unwrap();
+    }
+    let (name, end_of_forgery) = end(&forger);
+    for base in 0..3 {
+        journal.write(&disk, &[batch(1, base * 8, 8)], &mut places).unwrap();
+    }
+    let before = disk.fork();
+    let (_, from) = end(&journal);
+    let at = from as usize + BLOCK;
+    let mut payload = vec![0; end_of_forgery as usize - at];
+    forged_disk.read_at(name, at as u64, &mut payload).unwrap();
+    let mut batch = Batch::new(base::id::LogId(1), base::id::LogIndex(24), base::Buffer::default());
+    batch.records().extend(&payload);
+    journal.write(&disk, &[batch.seal(1)], &mut places).unwrap();
+    assert_eq!(places[0].offset as usize, at, "the forged groups lie where they say");
+    // All of the group but its header reached the disk.
+    before.write_at(name, at as u64, &[IoSlice::new(&payload)]).unwrap();
+    before.sync(name).unwrap();
+    let (_, recovered, visited) = reopen(&before, limits, START);
+    assert_eq!((recovered.damages, visited), (vec![], vec![(1, 0, 8), (1, 8, 8), (1, 16, 8)]));
+}
