@@ -146,7 +146,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The number, whatever its width, where it fits; nothing for values that are no whole number.
+    /// The number, whatever its width; nothing for values that are no whole number. `L` counts as signed, as it does
+    /// in RabbitMQ.
     pub fn as_i64(&self) -> Option<i64> {
         match *self {
             Value::I8(value) => Some(value.into()),
@@ -156,7 +157,7 @@ impl<'a> Value<'a> {
             Value::I32(value) => Some(value.into()),
             Value::U32(value) => Some(value.into()),
             Value::I64(value) => Some(value),
-            Value::U64(value) => i64::try_from(value).ok(),
+            Value::U64(value) => Some(value as i64),
             _ => None,
         }
     }
@@ -464,6 +465,24 @@ mod tests {
         check_value(b"V", Value::Void);
         check_value(b"A\0\0\0\x03t\x01V", Value::Array(Array::new(b"t\x01V").unwrap()));
         check_value(b"F\0\0\0\x03\x01zV", Value::Table(Table::new(b"\x01zV").unwrap()));
+    }
+
+    #[test]
+    fn whole_numbers_of_any_width() {
+        let all = [
+            (Value::I8(-1), -1),
+            (Value::U8(255), 255),
+            (Value::I16(-1), -1),
+            (Value::U16(65535), 65535),
+            (Value::I32(-1), -1),
+            (Value::U32(u32::MAX), u32::MAX.into()),
+            (Value::I64(-1), -1),
+            (Value::U64(u64::MAX), -1),
+        ];
+        for (value, number) in all {
+            assert_eq!(value.as_i64(), Some(number), "{value:?}");
+        }
+        assert_eq!(Value::F64(1.0).as_i64(), None);
     }
 
     #[test]
