@@ -179,8 +179,6 @@ pub struct Transfer<'a> {
     pub credit: u32,
     /// The message.
     pub payload: &'a [u8],
-    /// The first frame's state, for transactions.
-    pub state: Option<Outcome<'a>>,
 }
 
 /// A delivery from the peer that came in several frames, put together.
@@ -205,7 +203,6 @@ impl Assembled {
             settled: partial.settled,
             credit: self.credit,
             payload: &partial.bytes,
-            state: None,
         }
     }
 }

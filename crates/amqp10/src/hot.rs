@@ -180,6 +180,58 @@ impl<'a> Transfer<'a> {
     }
 }
 
+/// A transfer as nearly all are: whole in one frame, with nothing rare said about it.
+pub(crate) struct Plain<'a> {
+    pub handle: u32,
+    pub delivery_id: u32,
+    pub tag: &'a [u8],
+    pub format: u32,
+    pub settled: bool,
+    pub payload: &'a [u8],
+}
+
+impl<'a> Plain<'a> {
+    /// Reads what follows the descriptor; `None` for every other transfer, be it rare or wrong. Says the same as
+    /// [`Transfer::read`], in registers.
+    #[inline(always)]
+    pub fn read(bytes: &'a [u8]) -> Option<Plain<'a>> {
+        let [code::LIST8, size, count @ 3..=6, rest @ ..] = bytes else { return None };
+        let (mut fields, payload) = rest.split_at_checked((*size as usize).checked_sub(1)?)?;
+        let handle = plain_uint(&mut fields)?;
+        let delivery_id = plain_uint(&mut fields)?;
+        let [code::BINARY8, len, rest @ ..] = fields else { return None };
+        let (tag, rest) = rest.split_at_checked(*len as usize)?;
+        fields = rest;
+        let format = if *count > 3 { plain_uint(&mut fields)? } else { 0 };
+        let settled = *count > 4 && plain_flag(&mut fields)?;
+        let more = *count > 5 && plain_flag(&mut fields)?;
+        (!more && fields.is_empty()).then_some(Plain { handle, delivery_id, tag, format, settled, payload })
+    }
+}
+
+#[inline(always)]
+fn plain_uint(bytes: &mut &[u8]) -> Option<u32> {
+    let (number, rest) = match **bytes {
+        [code::SMALL_UINT, number, ref rest @ ..] => (number.into(), rest),
+        [code::UINT, a, b, c, d, ref rest @ ..] => (u32::from_be_bytes([a, b, c, d]), rest),
+        [code::UINT0, ref rest @ ..] => (0, rest),
+        _ => return None,
+    };
+    *bytes = rest;
+    Some(number)
+}
+
+#[inline(always)]
+fn plain_flag(bytes: &mut &[u8]) -> Option<bool> {
+    let (&code, rest) = bytes.split_first()?;
+    *bytes = rest;
+    match code {
+        code::TRUE => Some(true),
+        code::FALSE | code::NULL => Some(false),
+        _ => None,
+    }
+}
+
 /// Bytes of the longest frame header with transfer that [`transfer_header`] makes.
 pub(crate) const TRANSFER_HEADER_MAX: usize = 64;
 
@@ -444,5 +496,48 @@ impl<'a> Flow<'a> {
         list.option(&mut encoder, properties, |encoder, map| encoder.whole_map(map));
         encoder.close(list);
         end_frame(own, start);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn plain_transfers_are_read_alike(count in 0u8..8, fields in prop::collection::vec(prop_oneof![
+            Just(0x40u8), Just(0x41), Just(0x42), Just(0x43), Just(0x52), Just(0x70), Just(0xa0), 0u8..4, any::<u8>(),
+        ], 0..24), payload in prop::collection::vec(any::<u8>(), 0..4)) {
+            let mut bytes = vec![code::LIST8, fields.len() as u8 + 1, count];
+            bytes.extend(fields);
+            bytes.extend(&payload);
+            if let Some(plain) = Plain::read(&bytes) {
+                let (transfer, after) = Transfer::read(&bytes).unwrap();
+                prop_assert_eq!(plain.payload, after);
+                prop_assert_eq!(plain.handle, transfer.handle);
+                prop_assert_eq!(Some(plain.delivery_id), transfer.delivery_id);
+                prop_assert_eq!(Some(plain.tag), transfer.tag);
+                prop_assert_eq!(plain.format, transfer.format.unwrap_or(0));
+                prop_assert_eq!(plain.settled, transfer.settled.unwrap_or(false));
+                prop_assert!(!transfer.more && !transfer.aborted);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_plain() {
+        let mut header = [0; TRANSFER_HEADER_MAX];
+        let len = transfer_header(&mut header, 3, 200, 70_000, b"12345678", true, false);
+        let plain = Plain::read(&header[11..len]).unwrap();
+        assert_eq!((plain.handle, plain.delivery_id, plain.tag), (200, 70_000, &b"12345678"[..]));
+        assert_eq!((plain.format, plain.settled, plain.payload.len()), (0, true, 0));
+        let len = transfer_header(&mut header, 3, 200, 70_000, &[7; 32], false, true);
+        assert!(Plain::read(&header[11..len]).is_none());
+        let (transfer, _) = Transfer::read(&header[11..len]).unwrap();
+        assert!(transfer.more && transfer.tag == Some(&[7; 32]));
+        let len = continuation_header(&mut header, 3, 200, true);
+        let (transfer, _) = Transfer::read(&header[11..len]).unwrap();
+        assert_eq!((transfer.handle, transfer.delivery_id, transfer.more), (200, None, true));
     }
 }
