@@ -216,9 +216,12 @@ impl Places {
     /// The first sealed block that ends at `seq` or above.
     #[inline]
     fn find_sealed(&self, seq: u64) -> usize {
-        match self.sealed.front() {
-            Some(block) if block.end() <= seq => self.sealed.partition_point(|block| block.end() <= seq),
-            _ => 0,
+        let Some(front) = self.sealed.front().filter(|block| block.end() <= seq) else { return 0 };
+        // Right where all blocks are full, which is nearly always.
+        let guess = (seq - front.first) as usize / BLOCK;
+        match self.sealed.get(guess) {
+            Some(block) if block.first <= seq && seq < block.end() => guess,
+            _ => self.sealed.partition_point(|block| block.end() <= seq),
         }
     }
 

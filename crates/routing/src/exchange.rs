@@ -3,7 +3,7 @@
 use crate::headers::{self, Headers, X_MATCH};
 use crate::keyed::Keyed;
 use crate::matches::{Destination, Matches};
-use crate::topic::{self, Trie, WILDCARDS_MAX};
+use crate::topic::{self, Topic, WILDCARDS_MAX};
 use crate::value::{Arguments, Value};
 use serde::{Deserialize, Serialize};
 
@@ -115,7 +115,7 @@ pub struct Binding {
 enum Table {
     Direct(Keyed),
     Fanout(Keyed),
-    Topic(Box<Trie>),
+    Topic(Box<Topic>),
     Headers(Keyed),
 }
 
@@ -167,7 +167,7 @@ impl Exchange {
                 }
             }
             Table::Fanout(keyed) => keyed.route_all(out),
-            Table::Topic(trie) => trie.route(routing_key, out),
+            Table::Topic(topic) => topic.route(routing_key, out),
             Table::Headers(keyed) => {
                 for bound in keyed.iter().flat_map(|(_, bounds)| bounds.list()) {
                     let mut variants = bound.variants().iter();
@@ -191,7 +191,7 @@ impl Exchange {
             Table::Direct(keyed) | Table::Fanout(keyed) | Table::Headers(keyed) => {
                 keyed.bind(key, arguments, destination)
             }
-            Table::Topic(trie) => trie.bind(key, arguments, destination),
+            Table::Topic(topic) => topic.bind(key, arguments, destination),
         };
         self.bindings += usize::from(is_new);
         is_new
@@ -203,7 +203,7 @@ impl Exchange {
             Table::Direct(keyed) | Table::Fanout(keyed) | Table::Headers(keyed) => {
                 keyed.unbind(key, arguments, destination)
             }
-            Table::Topic(trie) => trie.unbind(key, arguments, destination),
+            Table::Topic(topic) => topic.unbind(key, arguments, destination),
         };
         self.bindings -= usize::from(existed);
         existed
@@ -232,7 +232,7 @@ impl Exchange {
             Table::Direct(keyed) | Table::Fanout(keyed) | Table::Headers(keyed) => {
                 keyed.iter().for_each(|(key, bounds)| add(key, bounds));
             }
-            Table::Topic(trie) => trie.for_each(add),
+            Table::Topic(topic) => topic.for_each(add),
         }
         list.sort_by(|a, b| (&a.key, a.destination).cmp(&(&b.key, b.destination)));
         list
@@ -252,7 +252,7 @@ impl Exchange {
     pub fn memory_bytes(&self) -> usize {
         let table = match &self.table {
             Table::Direct(keyed) | Table::Fanout(keyed) | Table::Headers(keyed) => keyed.heap_bytes(),
-            Table::Topic(trie) => size_of::<Trie>() + trie.heap_bytes(),
+            Table::Topic(topic) => size_of::<Topic>() + topic.heap_bytes(),
         };
         size_of::<Exchange>() + self.arguments.heap_bytes() + table
     }

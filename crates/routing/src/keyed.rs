@@ -50,7 +50,9 @@ impl Keyed {
 
     /// Gives memory back when most of it is unused; amortized O(1) a removal.
     fn shrink(&mut self) {
-        if self.keys.capacity() > 32 && self.keys.len() < self.keys.capacity() / 8 {
+        if self.keys.is_empty() {
+            self.keys = FxHashMap::default();
+        } else if self.keys.capacity() > 32 && self.keys.len() < self.keys.capacity() / 8 {
             self.keys.shrink_to(self.keys.len() * 2);
         }
     }

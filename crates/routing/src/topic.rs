@@ -1,13 +1,15 @@
-//! Topic bindings as a trie over words: `*` is one word, `#` any number of them, none included.
+//! Topic bindings: `*` is one word, `#` any number of them, none included.
 //!
-//! A routing key walks the trie as a set of nodes, one word after the other, so the cost is (words) x (nodes reached
-//! at once) whatever the patterns: nothing backtracks. Words are numbered, so a step is one look-up of two numbers.
+//! Keys without wildcards are looked up whole, as in a direct exchange. Patterns are a trie over words: a routing key
+//! walks it as a set of nodes, one word after the other, so the cost is (words) x (nodes reached at once) whatever the
+//! patterns: nothing backtracks. Words are numbered, so a step is one look-up of two numbers.
 //!
 //! Words are what lies between dots; they may be empty. The empty key has no word.
 //!
-//! Invariant: every node but the root has something bound, or a node below that has.
+//! Invariant: every node of the trie but the root has something bound, or a node below that has.
 
 use crate::bounds::Bounds;
+use crate::keyed::Keyed;
 use crate::matches::{Destination, Matches};
 use crate::value::Arguments;
 use rustc_hash::FxHashMap;
@@ -58,8 +60,56 @@ struct Word {
 }
 
 /// The bindings of a topic exchange.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Topic {
+    exact: Keyed,
+    patterns: Trie,
+}
+
+impl Topic {
+    #[inline]
+    pub(crate) fn route(&self, key: &[u8], out: &mut Matches) {
+        if let Some(bounds) = self.exact.get(key) {
+            bounds.route(out);
+        }
+        if !self.patterns.is_empty() {
+            self.patterns.route(key, out);
+        }
+    }
+
+    pub(crate) fn bind(&mut self, key: &[u8], arguments: Arguments, destination: Destination) -> bool {
+        match is_pattern(key) {
+            true => self.patterns.bind(key, arguments, destination),
+            false => self.exact.bind(key, arguments, destination),
+        }
+    }
+
+    pub(crate) fn unbind(&mut self, key: &[u8], arguments: &Arguments, destination: Destination) -> bool {
+        match is_pattern(key) {
+            true => self.patterns.unbind(key, arguments, destination),
+            false => self.exact.unbind(key, arguments, destination),
+        }
+    }
+
+    /// Every key with what is bound under it, in no order.
+    pub(crate) fn for_each<'a>(&'a self, mut visit: impl FnMut(&[u8], &'a Bounds)) {
+        self.exact.iter().for_each(|(key, bounds)| visit(key, bounds));
+        self.patterns.for_each(visit);
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.exact.heap_bytes() + self.patterns.heap_bytes()
+    }
+}
+
+/// Whether a binding key has a wildcard.
+fn is_pattern(key: &[u8]) -> bool {
+    words(key).any(|word| matches!(word, b"*" | b"#"))
+}
+
+/// The patterns among them.
 #[derive(Clone, Debug)]
-pub(crate) struct Trie {
+struct Trie {
     nodes: Vec<Node>,
     free_nodes: Vec<u32>,
     /// From a node and a word that is no wildcard to the next node.
@@ -106,7 +156,11 @@ impl Default for Trie {
 }
 
 impl Trie {
-    pub(crate) fn route(&self, key: &[u8], out: &mut Matches) {
+    fn is_empty(&self) -> bool {
+        self.nodes[ROOT as usize].children == 0 && self.nodes[ROOT as usize].bounds.is_none()
+    }
+
+    fn route(&self, key: &[u8], out: &mut Matches) {
         let mut walk = std::mem::take(&mut out.walk);
         walk.current.clear();
         if walk.reached.len() < self.nodes.len() {
@@ -170,7 +224,7 @@ impl Trie {
         }
     }
 
-    pub(crate) fn bind(&mut self, key: &[u8], arguments: Arguments, destination: Destination) -> bool {
+    fn bind(&mut self, key: &[u8], arguments: Arguments, destination: Destination) -> bool {
         let mut at = ROOT;
         for word in words(key) {
             at = self.child_or_new(at, word);
@@ -185,7 +239,7 @@ impl Trie {
         }
     }
 
-    pub(crate) fn unbind(&mut self, key: &[u8], arguments: &Arguments, destination: Destination) -> bool {
+    fn unbind(&mut self, key: &[u8], arguments: &Arguments, destination: Destination) -> bool {
         let mut at = ROOT;
         for word in words(key) {
             match self.child(at, word) {
@@ -295,13 +349,13 @@ impl Trie {
             at = parent;
         }
         // Nothing is bound any more: the memory of what was goes too.
-        if self.nodes[ROOT as usize].children == 0 && self.nodes[ROOT as usize].bounds.is_none() {
+        if self.is_empty() {
             *self = Trie::default();
         }
     }
 
     /// Every key with what is bound under it, in no order.
-    pub(crate) fn for_each<'a>(&'a self, mut visit: impl FnMut(&[u8], &'a Bounds)) {
+    fn for_each<'a>(&'a self, mut visit: impl FnMut(&[u8], &'a Bounds)) {
         let mut key = Vec::new();
         let mut path = Vec::new();
         for (number, node) in self.nodes.iter().enumerate() {
@@ -324,7 +378,7 @@ impl Trie {
         }
     }
 
-    pub(crate) fn heap_bytes(&self) -> usize {
+    fn heap_bytes(&self) -> usize {
         // An `Arc` has two counters in front of its bytes.
         let words: usize = self.words.iter().map(|word| (word.text.len() + 16).next_multiple_of(16)).sum();
         let bounds = self.nodes.iter().filter_map(|node| node.bounds.as_ref());
