@@ -1,14 +1,17 @@
 //! Matching by headers instead of keys: `x-match` all, any, all-with-x, any-with-x.
 //!
-//! Values match by meaning: integers of different types by their number, text and bytes by their bytes; a number never
-//! matches its text. A binding argument without a value matches whatever the header holds. Arguments that begin with
-//! `x-` take no part unless the mode says `-with-x`, and `x-match` itself never does.
+//! Values match as RabbitMQ's do, which is not how arguments of a second declaration are compared: integers of different
+//! types by their number, text and bytes by their bytes, floating-point numbers by their bits (0 is not -0), lists and
+//! tables only where all types in them are the same too; a number never matches its text. A moment is a number: a
+//! header's counts milliseconds, a binding's is taken as given. A binding argument without a value matches whatever
+//! the header holds. Arguments that begin with `x-` take no part unless the mode says `-with-x`, and `x-match` itself
+//! never does.
 
 use crate::value::{Arguments, Value};
 
 /// The headers of a message, in whatever encoding it came.
 pub trait Headers {
-    /// The value of `name`; where a name comes more than once, whichever the protocol's rules say.
+    /// The value of `name`; of a name that comes more than once, the last one's.
     fn get(&self, name: &[u8]) -> Option<Field<'_>>;
 }
 
@@ -51,24 +54,36 @@ pub enum Field<'a> {
 }
 
 impl Field<'_> {
-    /// Whether it means the same as `value`.
+    /// Whether a binding with `value` lets it through.
     pub fn matches(&self, value: &Value) -> bool {
         match (self, value) {
-            (Field::Void, Value::Void) => true,
+            (_, Value::Void) => true,
             (Field::Bool(a), Value::Bool(b)) => a == b,
-            (Field::Int(a), Value::Int(_, b)) => a == b,
-            (Field::Int(a), Value::Unsigned(b)) => u64::try_from(*a) == Ok(*b),
-            (Field::Unsigned(a), Value::Int(_, b)) => Ok(*a) == u64::try_from(*b),
-            (Field::Unsigned(a), Value::Unsigned(b)) => a == b,
-            (Field::Float(a), Value::Float(b)) => *a == b.0,
+            (Field::Float(a), Value::Float(b)) => a.to_bits() == b.0.to_bits(),
             (Field::Decimal { scale: a, value: x }, Value::Decimal { scale: b, value: y }) => {
                 a == b && x == y
             }
             (Field::Bytes(a), Value::Text(b) | Value::Bytes(b)) => **a == **b,
-            (Field::Timestamp(a), Value::Timestamp(b)) => a == b,
-            (Field::Nested(a), b) => a.is_equivalent(b),
-            _ => false,
+            (Field::Nested(a), b) => a == b,
+            _ => self.number().is_some_and(|a| Some(a) == number(value)),
         }
+    }
+
+    fn number(&self) -> Option<i128> {
+        match self {
+            Field::Int(number) => Some(i128::from(*number)),
+            Field::Unsigned(number) => Some(i128::from(*number)),
+            Field::Timestamp(seconds) => Some(i128::from(*seconds) * 1000),
+            _ => None,
+        }
+    }
+}
+
+fn number(value: &Value) -> Option<i128> {
+    match value {
+        Value::Int(_, number) => Some(i128::from(*number)),
+        Value::Unsigned(number) | Value::Timestamp(number) => Some(i128::from(*number)),
+        _ => None,
     }
 }
 
@@ -103,8 +118,6 @@ pub(crate) fn is_match(arguments: &Arguments, headers: &dyn Headers) -> bool {
     let mut weighed = arguments
         .iter()
         .filter(|(name, _)| if with_x { *name != X_MATCH } else { !name.starts_with(b"x-") })
-        .map(|(name, value)| {
-            headers.get(name).is_some_and(|field| *value == Value::Void || field.matches(value))
-        });
+        .map(|(name, value)| headers.get(name).is_some_and(|field| field.matches(value)));
     if any { weighed.any(|is_match| is_match) } else { weighed.all(|is_match| is_match) }
 }
