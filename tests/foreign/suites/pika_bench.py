@@ -148,21 +148,29 @@ class Consumer:
         return [method.delivery_tag for method, _properties, _body in self.deliveries]
 
 
+def watch_methods(channel, look):
+    """Shows each incoming method to `look` before the library acts on it."""
+    connection = channel._impl.connection
+    process = connection._process_frame
+
+    def see(frame):
+        method = getattr(frame, "method", None)
+        if method is not None:
+            look(method)
+        return process(frame)
+
+    connection._process_frame = see
+
+
 class CloseWatch:
     """Sees the ids in channel.close and connection.close, which the exceptions omit."""
 
     def __init__(self, channel):
         self.ids = None
         self.scope = None
-        connection = channel._impl.connection
-        process = connection._process_frame
+        watch_methods(channel, self._look)
 
-        def look(frame):
-            method = getattr(frame, "method", None)
-            if isinstance(method, spec.Channel.Close):
-                self.scope, self.ids = "channel", (method.class_id, method.method_id)
-            elif isinstance(method, spec.Connection.Close):
-                self.scope, self.ids = "connection", (method.class_id, method.method_id)
-            return process(frame)
-
-        connection._process_frame = look
+    def _look(self, method):
+        if isinstance(method, (spec.Channel.Close, spec.Connection.Close)):
+            self.scope = "channel" if isinstance(method, spec.Channel.Close) else "connection"
+            self.ids = (method.class_id, method.method_id)

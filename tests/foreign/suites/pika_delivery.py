@@ -8,7 +8,7 @@ import pika
 from pika import exceptions, spec
 
 from lab.cases import equal, eventually
-from suites.pika_bench import CLOSED, Consumer, Desk, fresh, suite
+from suites.pika_bench import CLOSED, Consumer, Desk, fresh, suite, watch_methods
 
 MEBIBYTE = 1 << 20
 FRAME_MAX = 131072
@@ -63,15 +63,14 @@ def _():
     with Desk() as desk:
         absent = fresh("absent")
         order = []
-        implementation = desk.channel._impl
-        implementation.add_callback(lambda _frame: order.append("ack"), [spec.Basic.Ack], one_shot=False)
-        desk.channel.add_on_return_callback(lambda *_: order.append("return"))
+        watch_methods(desk.channel, lambda method: order.append(method.NAME))
         desk.channel.confirm_delivery()
         try:
             desk.channel.basic_publish("amq.direct", absent, b"back", pika.BasicProperties(message_id="m"),
                                        mandatory=True)
         except exceptions.UnroutableError as error:
             (returned,) = error.messages
+        equal(order, ["Confirm.SelectOk", "Basic.Return", "Basic.Ack"])
         equal((returned.method.reply_code, returned.method.reply_text), (312, "NO_ROUTE"))
         equal((returned.method.exchange, returned.method.routing_key), ("amq.direct", absent))
         equal((returned.properties.message_id, returned.body), ("m", b"back"))
@@ -112,7 +111,7 @@ def round_trip(size):
 
 
 for size, label in [
-    (0, "empty"), (1, "one byte"), (FRAME_MAX - 8, "exactly one frame"), (FRAME_MAX - 7, "a frame and a byte"),
+    (0, "no bytes"), (1, "one byte"), (FRAME_MAX - 8, "exactly one frame"), (FRAME_MAX - 7, "a frame and a byte"),
     (MEBIBYTE, "1 MiB"), (10 * MEBIBYTE, "10 MiB"), (16 * MEBIBYTE, "16 MiB, the largest"),
 ]:
     suite.add(f"body.{size}", f"a body of {label}, both ways", "the same bytes", round_trip(size))
