@@ -1,7 +1,7 @@
 //! One connection: its protocol once it is known, and what every adapter offers.
 
-use crate::amqp091;
 use crate::settings::{Peer, Settings};
+use crate::{amqp10, amqp091};
 use base::id::PortId;
 use base::{Now, Output};
 use broker::{Event, Events, Shard};
@@ -17,8 +17,23 @@ pub struct Context<'a> {
     pub port: PortId,
     /// What all connections have in common.
     pub settings: &'a Settings,
+    /// Bounds of AMQP 1.0 connections, which each of them refers to.
+    pub limits10: &'static ::amqp10::Limits,
     /// Lines for the log, at most a few a connection.
     pub notes: &'a mut Vec<Note>,
+    /// Memory to work in.
+    pub scratch: &'a mut Scratch,
+}
+
+/// Memory that all connections of a shard work in, one after the other.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    /// Sections being written.
+    pub(crate) bytes: Vec<u8>,
+    /// A message being made one of AMQP 1.0.
+    pub(crate) amqp10: message::convert::Amqp10,
+    /// A message being made one of AMQP 0-9-1.
+    pub(crate) amqp091: message::convert::Amqp091,
 }
 
 /// How grave a [`Note`] is.
@@ -47,6 +62,7 @@ pub(crate) enum Speaker {
     /// The first eight bytes have not come yet.
     Greeting(Greeting),
     Amqp091(Box<amqp091::Adapter>),
+    Amqp10(Box<amqp10::Adapter>),
 }
 
 /// Waits for the protocol header.
@@ -63,6 +79,7 @@ macro_rules! speak {
         match $speaker {
             Speaker::Greeting($greeting) => $before,
             Speaker::Amqp091($adapter) => $call,
+            Speaker::Amqp10($adapter) => $call,
         }
     };
 }
@@ -83,8 +100,7 @@ impl Speaker {
                     *self = Speaker::Amqp091(Box::new(amqp091::Adapter::new(context, peer)));
                 }
                 ::amqp091::Detected::Amqp10 | ::amqp091::Detected::Amqp10Sasl => {
-                    greeting.is_over = true;
-                    return bytes.len();
+                    *self = Speaker::Amqp10(Box::new(amqp10::Adapter::new(context, peer)));
                 }
                 ::amqp091::Detected::Unknown(answer) => {
                     greeting.output.extend(&answer);

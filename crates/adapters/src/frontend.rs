@@ -3,7 +3,7 @@
 //! Invariant: a connection is on the dirty list exactly while `is_dirty`; what the shell must look at after a turn is
 //! on one of the lists, so that nothing walks over idle connections.
 
-use crate::connection::{Context, Note, Speaker};
+use crate::connection::{Context, Note, Scratch, Speaker};
 use crate::settings::{Peer, Settings};
 use base::id::{PortId, ShardId};
 use base::{Now, Output};
@@ -57,6 +57,8 @@ struct Connection {
 pub struct Frontend {
     shard: ShardId,
     settings: Arc<Settings>,
+    limits10: &'static amqp10::Limits,
+    scratch: Scratch,
     connections: Slab<Connection>,
     next_generation: u32,
     dirty: Vec<u32>,
@@ -70,9 +72,13 @@ pub struct Frontend {
 impl Frontend {
     /// A front without connections.
     pub fn new(shard: ShardId, settings: Arc<Settings>) -> Frontend {
+        // Made once for each shard of a process, and referred to by every connection as long as it runs.
+        let limits10 = Box::leak(Box::new(settings.amqp10));
         Frontend {
             shard,
             settings,
+            limits10,
+            scratch: Scratch::default(),
             connections: Slab::new(),
             next_generation: 0,
             dirty: Vec::new(),
@@ -123,7 +129,15 @@ impl Frontend {
             connection.is_dirty = true;
             self.dirty.push(slot);
         }
-        let mut context = Context { now, shard, port, settings: &self.settings, notes: &mut self.notes };
+        let mut context = Context {
+            now,
+            shard,
+            port,
+            settings: &self.settings,
+            limits10: self.limits10,
+            notes: &mut self.notes,
+            scratch: &mut self.scratch,
+        };
         work(connection, &mut context)
     }
 

@@ -160,6 +160,7 @@ impl Log {
             match effect {
                 Effect::Deliver { consumer, first, count, redelivered, delivery_count } => {
                     let marks = delivery_count | if redelivered { REDELIVERED } else { 0 };
+                    self.queues[slot as usize].hand(consumer, count);
                     for seq in first.0..first.0 + u64::from(count) {
                         let waiting = Waiting { consumer, seq: QueueSeq(seq), marks, token };
                         self.deliver(slot, waiting, post);

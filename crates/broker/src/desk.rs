@@ -109,7 +109,9 @@ impl Log {
                 }
                 return done;
             }
-            QueueCommand::Credit { handle, credit, drain } => {
+            QueueCommand::Credit { handle, limit, drain } => {
+                let id = owned.find(Member { port, handle });
+                let credit = id.map_or(0, |id| owned.credit(id, limit));
                 self.with(now, slot, port, handle, limits, post, |consumer| Command::Credit {
                     consumer,
                     credit,

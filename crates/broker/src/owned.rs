@@ -16,10 +16,17 @@ pub(crate) struct Member {
     pub(crate) handle: u32,
 }
 
+/// A consumer, and how many messages were handed to it since it came, wrapping.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    member: Member,
+    delivered: u32,
+}
+
 /// The consumers of one queue.
 #[derive(Debug, Default)]
 pub(crate) struct Members {
-    slots: slab::Slab<Member>,
+    slots: slab::Slab<Seat>,
     by_member: FxHashMap<Member, u32>,
 }
 
@@ -29,36 +36,51 @@ impl Members {
         if self.slots.len() == 1
             && let Some((slot, only)) = self.slots.iter().next()
         {
-            return (*only == member).then_some(ConsumerId(slot as u32));
+            return (only.member == member).then_some(ConsumerId(slot as u32));
         }
         self.by_member.get(&member).map(|slot| ConsumerId(*slot))
     }
 
     /// Adds a member; it must not be one yet.
     pub(crate) fn add(&mut self, member: Member) -> ConsumerId {
-        let slot = self.slots.insert(member) as u32;
+        let slot = self.slots.insert(Seat { member, delivered: 0 }) as u32;
         let was = self.by_member.insert(member, slot);
         assert!(was.is_none(), "a handle names one consumer");
         ConsumerId(slot)
     }
 
     pub(crate) fn remove(&mut self, id: ConsumerId) {
-        let member = self.slots.remove(id.0 as usize);
-        self.by_member.remove(&member);
+        let seat = self.slots.remove(id.0 as usize);
+        self.by_member.remove(&seat.member);
     }
 
     #[inline]
     pub(crate) fn get(&self, id: ConsumerId) -> Option<Member> {
-        self.slots.get(id.0 as usize).copied()
+        self.slots.get(id.0 as usize).map(|seat| seat.member)
+    }
+
+    /// So many more were handed to it.
+    #[inline]
+    pub(crate) fn hand(&mut self, id: ConsumerId, count: u32) {
+        if let Some(seat) = self.slots.get_mut(id.0 as usize) {
+            seat.delivered = seat.delivered.wrapping_add(count);
+        }
+    }
+
+    /// What it may still be handed when `limit` is all it may have had; none where it has had more.
+    pub(crate) fn credit(&self, id: ConsumerId, limit: u32) -> u32 {
+        let delivered = self.slots.get(id.0 as usize).map_or(limit, |seat| seat.delivered);
+        let credit = limit.wrapping_sub(delivered);
+        if credit > u32::MAX / 2 { 0 } else { credit }
     }
 
     pub(crate) fn of_port(&self, port: PortId) -> Vec<ConsumerId> {
-        let theirs = self.slots.iter().filter(|(_, member)| member.port == port);
+        let theirs = self.slots.iter().filter(|(_, seat)| seat.member.port == port);
         theirs.map(|(slot, _)| ConsumerId(slot as u32)).collect()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Member> {
-        self.slots.iter().map(|(_, member)| *member)
+        self.slots.iter().map(|(_, seat)| seat.member)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -103,6 +125,19 @@ impl OwnedQueue {
     #[inline]
     pub(crate) fn member(&self, id: ConsumerId) -> Option<Member> {
         self.members.as_ref()?.get(id)
+    }
+
+    /// See [`Members::hand`].
+    #[inline]
+    pub(crate) fn hand(&mut self, id: ConsumerId, count: u32) {
+        if let Some(members) = &mut self.members {
+            members.hand(id, count);
+        }
+    }
+
+    /// See [`Members::credit`].
+    pub(crate) fn credit(&self, id: ConsumerId, limit: u32) -> u32 {
+        self.members.as_ref().map_or(0, |members| members.credit(id, limit))
     }
 
     pub(crate) fn add_member(&mut self, member: Member) -> ConsumerId {

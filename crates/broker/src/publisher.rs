@@ -115,6 +115,14 @@ impl Publisher {
         self.next_seq
     }
 
+    /// Makes the number of the next publish the lowest, not used yet, whose lower half is `low`: how numbers of a
+    /// protocol that wrap become ours.
+    pub fn align(&mut self, low: u32) -> u64 {
+        let candidate = (self.next_seq & !u64::from(u32::MAX)) | u64::from(low);
+        self.next_seq = if candidate < self.next_seq { candidate + (1 << 32) } else { candidate };
+        self.next_seq
+    }
+
     /// What its actor may do.
     pub fn access(&mut self) -> &mut AccessCache {
         &mut self.access

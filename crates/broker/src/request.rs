@@ -102,8 +102,9 @@ pub enum QueueCommand {
     Credit {
         /// The consumer's handle.
         handle: u32,
-        /// Messages it may still be sent.
-        credit: u32,
+        /// Messages it may have been sent in all since it was opened, wrapping: credit and deliveries under way cross
+        /// each other, and a bare credit would count those twice.
+        limit: u32,
         /// Use the credit up at once, see [`crate::Event::Drained`].
         drain: bool,
     },

@@ -424,7 +424,10 @@ mod tests {
         assert_eq!(read.queues().collect::<Vec<_>>(), [QueueId(7), QueueId(9)]);
         assert_eq!((read.exchange, read.routing_key), (&b"amq.topic"[..], &b"a.b"[..]));
         assert_eq!((read.head, read.body), (&b"head"[..], &b"body"[..]));
-        assert_eq!((read.received_at_ms, read.expires_at_ms, read.due_at_ms, read.ordering_key), (1, 2, 3, 4));
+        assert_eq!(
+            (read.received_at_ms, read.expires_at_ms, read.due_at_ms, read.ordering_key),
+            (1, 2, 3, 4)
+        );
         assert!(read.is_durable());
     }
 

@@ -9,6 +9,8 @@ use base::Memory;
 use base::id::QueueSeq;
 use broker::catalog::{QueueDefinition, Refusal, ReplyCode};
 use broker::{ConsumerRef, Events, Item, QueueCommand};
+use message::amqp10::Message;
+use message::convert::Amqp091;
 use message::record::{Enqueue, Format, Outcome, SeqRange};
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,37 +37,26 @@ pub(super) struct Settling {
 }
 
 /// The stored message as the client gets it, converted if it came over another protocol.
-struct Sendable<'a> {
-    message: &'a Enqueue<'a>,
-    converted: Option<(Vec<u8>, Vec<u8>)>,
-    memory: &'a Memory,
-}
-
-impl<'a> Sendable<'a> {
-    #[inline]
-    fn new(message: &'a Enqueue<'a>, memory: &'a Memory) -> Sendable<'a> {
-        let converted = match message.format {
-            Format::Amqp091 => None,
-            Format::Amqp10 => Some((Vec::new(), message.body.to_vec())),
-        };
-        Sendable { message, converted, memory }
-    }
-
-    #[inline]
-    fn outgoing(&self) -> Outgoing<'_> {
-        let Enqueue { exchange, routing_key, head, body, .. } = *self.message;
-        match &self.converted {
-            None => {
-                // The body is a slice of the memory: as a range it can go out by reference.
-                let start = body.as_ptr() as usize - self.memory.as_ptr() as usize;
-                Outgoing {
-                    exchange,
-                    routing_key,
-                    head,
-                    body: Body::Memory(self.memory, start..start + body.len()),
-                }
+#[inline]
+fn outgoing<'a>(message: &Enqueue<'a>, memory: &'a Memory, converted: &'a mut Amqp091) -> Outgoing<'a> {
+    let Enqueue { exchange, routing_key, head, body, .. } = *message;
+    match message.format {
+        Format::Amqp091 => {
+            // The body is a slice of the memory: as a range it can go out by reference.
+            let start = body.as_ptr() as usize - memory.as_ptr() as usize;
+            let body = Body::Memory(memory, start..start + body.len());
+            Outgoing { exchange, routing_key, head, body }
+        }
+        Format::Amqp10 => {
+            let read = Message::read_parts(head, body).expect("it was read when it came");
+            let body = converted.convert(&read);
+            let converted = &*converted;
+            Outgoing {
+                exchange,
+                routing_key,
+                head: &converted.properties,
+                body: Body::Bytes(converted.body(body)),
             }
-            Some((head, body)) => Outgoing { exchange, routing_key, head, body: Body::Bytes(body) },
         }
     }
 }
@@ -74,7 +65,7 @@ impl Adapter {
     #[inline]
     pub(super) fn deliver(
         &mut self,
-        _context: &mut Context<'_>,
+        context: &mut Context<'_>,
         handle: u32,
         memory: u32,
         items: Range<u32>,
@@ -90,13 +81,14 @@ impl Adapter {
             if !consumer.no_ack {
                 channel.unacked.push(tag, Delivery { consumer: handle, seq: item.seq });
             }
-            let sendable = Sendable::new(&message, bytes);
-            self.machine.deliver(prefix, tag, item.is_redelivered(), &sendable.outgoing());
+            let outgoing = outgoing(&message, bytes, &mut context.scratch.amqp091);
+            self.machine.deliver(prefix, tag, item.is_redelivered(), &outgoing);
         }
     }
 
     pub(super) fn send_got(
         &mut self,
+        context: &mut Context<'_>,
         number: u16,
         handle: u32,
         no_ack: bool,
@@ -110,9 +102,9 @@ impl Adapter {
         if !no_ack {
             channel.unacked.push(tag, Delivery { consumer: handle, seq: item.seq });
         }
-        let sendable = Sendable::new(&message, &events.memories[memory as usize]);
+        let outgoing = outgoing(&message, &events.memories[memory as usize], &mut context.scratch.amqp091);
         let ready = u32::try_from(ready).unwrap_or(u32::MAX);
-        self.machine.get_ok(number, tag, item.is_redelivered(), ready, &sendable.outgoing());
+        self.machine.get_ok(number, tag, item.is_redelivered(), ready, &outgoing);
     }
 
     /// The client settles one delivery, or all up to it.

@@ -439,7 +439,7 @@ impl Adapter {
     /// A get took a message.
     pub(super) fn got(
         &mut self,
-        _context: &mut Context<'_>,
+        context: &mut Context<'_>,
         token: u32,
         handle: u32,
         (memory, item): (u32, u32),
@@ -449,6 +449,6 @@ impl Adapter {
         let Some(pending) = self.pending.take_if(|pending| pending.token == token) else { return };
         let no_ack = matches!(pending.wish, Wish::Get { no_ack: true });
         let item = &events.items[item as usize];
-        self.send_got(pending.channel, handle, no_ack, (memory, item), ready, events);
+        self.send_got(context, pending.channel, handle, no_ack, (memory, item), ready, events);
     }
 }

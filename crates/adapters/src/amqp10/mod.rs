@@ -1,1 +1,277 @@
 //! AMQP 1.0 and the broker.
+//!
+//! [`Adapter`] is a connection; the work is in rooms of its own: login and open in `login`, attaching in `links`,
+//! messages in and their outcomes in `publishing`, messages out and theirs in `consuming`.
+//! While the broker's answer to an attach is awaited nothing further is read, so that everything a peer says takes effect
+//! in the order it was said.
+//! A delivery's number in its session is the lower half of its publish number: see [`broker::Publisher::align`].
+
+mod address;
+mod consuming;
+mod links;
+mod login;
+mod publishing;
+
+use crate::connection::{Context, Gravity, Note};
+use crate::frontend::ConnectionRow;
+use crate::settings::Peer;
+use ::amqp10::{Config, Connection, Error, Event as Said, Input, SessionId};
+use base::{Now, Output};
+use broker::access::AccessCache;
+use broker::catalog::Actor;
+use broker::{Event, Events, Publisher};
+use links::{Link, Pending};
+use login::Login;
+use publishing::Window;
+use slab::Slab;
+use std::collections::VecDeque;
+
+/// The mechanisms offered, best first.
+const MECHANISMS: [&str; 2] = ["PLAIN", "ANONYMOUS"];
+
+/// A session of the connection.
+#[derive(Debug)]
+struct Session {
+    id: SessionId,
+    /// Its own among all sessions the connection ever had: what its publisher is called.
+    handle: u32,
+    publisher: Publisher,
+    /// By the machine's link number; few, so a list.
+    links: Vec<Link>,
+    /// Deliveries that wait for the broker, in order: which link's they are.
+    unconfirmed: VecDeque<Window>,
+    /// Its consumers pause because the peer's window is shut.
+    is_shut: bool,
+}
+
+/// A connection that speaks AMQP 1.0.
+#[derive(Debug)]
+pub struct Adapter {
+    machine: Connection,
+    peer: Peer,
+    /// Only until the connection is open.
+    login: Option<Box<Login>>,
+    actor: Option<Actor>,
+    sessions: Vec<Box<Session>>,
+    /// Which session and link a consumer's handle stands for.
+    consumers: Slab<links::ConsumerAt>,
+    pending: Option<Box<Pending>>,
+    next_token: u32,
+    next_session: u32,
+    has_published: bool,
+    is_paused: bool,
+    is_blocked: bool,
+    /// A link's credit may have to be topped up.
+    is_due: bool,
+}
+
+impl Adapter {
+    /// The server's end of a connection whose protocol header is about to be read.
+    pub fn new(context: &mut Context<'_>, peer: &Peer) -> Adapter {
+        let config = Config { limits: context.limits10, mechanisms: &MECHANISMS, first_id: 0 };
+        Adapter {
+            machine: Connection::server(config, context.now),
+            peer: peer.clone(),
+            login: Some(Box::default()),
+            actor: None,
+            sessions: Vec::new(),
+            consumers: Slab::new(),
+            pending: None,
+            next_token: 0,
+            next_session: 0,
+            has_published: false,
+            is_paused: false,
+            is_blocked: false,
+            is_due: false,
+        }
+    }
+
+    /// Takes in what the peer sent: how many bytes are done with.
+    pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
+        let mut input = Input::new(bytes);
+        while self.pending.is_none()
+            && let Some(said) = self.machine.poll_event(context.now, &mut input)
+        {
+            self.heard(context, said);
+        }
+        bytes.len() - input.len()
+    }
+
+    fn heard(&mut self, context: &mut Context<'_>, said: Said<'_>) {
+        match said {
+            Said::Transfer(transfer) => self.transfer(context, &transfer),
+            Said::Assembled(assembled) => self.transfer(context, &assembled.transfer()),
+            Said::Disposition(disposition) => self.disposition(context, &disposition),
+            Said::Flow(flow) => self.flow(context, &flow),
+            Said::Window { session } => self.window_moved(context, session),
+            Said::SaslInit { mechanism, initial_response, .. } => {
+                self.log_in(context, mechanism, initial_response);
+            }
+            Said::Open(open) => self.open(context, &open),
+            Said::Begin { session, .. } => self.begin(context, session),
+            Said::Attach { session, link, attach, .. } => self.attach(context, session, link, &attach),
+            Said::Detach { session, link, .. } | Said::LinkFailed { session, link, .. } => {
+                self.drop_link(context, session, link);
+            }
+            Said::End { session, .. } => self.drop_session(context, session),
+            Said::SessionFailed { session, fault } => {
+                self.note(context, Gravity::Error, format!("session {} error: {fault}", session.0));
+                self.drop_session(context, session);
+            }
+            Said::Aborted { .. } => self.is_due = true,
+            Said::Failed(fault) => self.note(context, Gravity::Error, format!("error: {fault}")),
+            Said::Close(_) => {}
+            // Challenges are not among the mechanisms offered, and a server never hears the rest.
+            Said::SaslResponse(_)
+            | Said::SaslMechanisms(_)
+            | Said::SaslChallenge(_)
+            | Said::SaslOutcome(_) => {}
+        }
+    }
+
+    pub(crate) fn event(&mut self, context: &mut Context<'_>, event: &Event, events: &Events) {
+        match event {
+            Event::Deliver { consumer, memory, items } => {
+                self.deliver(context, *consumer, *memory, items.clone(), events);
+            }
+            Event::Confirmed { publisher, first, last } => self.confirmed(*publisher, *first, *last),
+            Event::Reply { token, reply } => self.answered(context, *token, reply.clone()),
+            Event::Drained { consumer, .. } => {
+                if let Some(at) = self.consumers.get(*consumer as usize) {
+                    self.machine.drained(at.session, at.link);
+                }
+            }
+            // Nothing here asks for single messages.
+            Event::Got { .. } => {}
+            Event::Cancelled { consumer } => self.cancelled(context, *consumer),
+            Event::Close { refusal } => {
+                self.note(context, Gravity::Error, format!("error: {refusal}"));
+                self.machine.close(Some(Error::new(refusal.code.condition(), &refusal.text)));
+            }
+        }
+    }
+
+    /// The turn ends: links get new credit.
+    pub(crate) fn end_turn(&mut self, context: &mut Context<'_>) {
+        if std::mem::take(&mut self.is_due) {
+            self.top_up(context);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn output(&mut self) -> &mut Output {
+        self.machine.output_mut()
+    }
+
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// Publishers here are held by their credit and their session's window, and settling must go on.
+    pub(crate) fn is_publishing(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.machine.is_finished()
+    }
+
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        self.machine.poll_deadline()
+    }
+
+    pub(crate) fn handle_deadline(&mut self, context: &mut Context<'_>) {
+        if let Some(said) = self.machine.handle_deadline(context.now) {
+            self.heard(context, said);
+        }
+    }
+
+    /// The socket is gone.
+    pub(crate) fn closed(&mut self, context: &mut Context<'_>) {
+        if self.actor.is_some() && !self.is_over() {
+            let text = "client unexpectedly closed TCP connection".to_owned();
+            self.note(context, Gravity::Warning, text);
+        }
+    }
+
+    /// An alarm shuts the windows of sessions that publish; consuming and settling go on.
+    pub(crate) fn set_blocked(&mut self, _context: &mut Context<'_>, reason: Option<&'static str>) {
+        self.is_blocked = reason.is_some();
+        for session in &self.sessions {
+            if session.links.iter().any(Link::is_publishing) {
+                self.machine.block(session.id, self.is_blocked);
+            }
+        }
+    }
+
+    pub(crate) fn row(&self) -> ConnectionRow {
+        ConnectionRow {
+            state: if self.is_over() {
+                "closed"
+            } else if self.actor.is_some() {
+                "running"
+            } else {
+                "starting"
+            },
+            user: self.actor.as_ref().map(|actor| actor.user.to_string()).unwrap_or_default(),
+            vhost: String::new(),
+            protocol: "{1,0}",
+            channels: self.sessions.len(),
+            name: self.peer.name.to_string(),
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let session = |session: &Session| {
+            size_of::<Session>()
+                + session.publisher.heap_bytes()
+                + session.links.capacity() * size_of::<Link>()
+                + session.unconfirmed.capacity() * size_of::<Window>()
+        };
+        size_of::<Adapter>()
+            + self.peer.name.len()
+            + self.machine.memory_bytes()
+            + self.consumers.capacity() * size_of::<links::ConsumerAt>()
+            + self.sessions.iter().map(|it| session(it)).sum::<usize>()
+    }
+
+    fn note(&self, context: &mut Context<'_>, gravity: Gravity, text: String) {
+        let text = format!("AMQP 1.0 connection {}: {text}", self.peer.name);
+        context.notes.push(Note { gravity, text });
+    }
+
+    fn begin(&mut self, context: &mut Context<'_>, id: SessionId) {
+        let Some(actor) = &self.actor else { return };
+        let handle = self.next_session;
+        self.next_session = self.next_session.wrapping_add(1);
+        let publisher = Publisher::new(context.port, handle, AccessCache::new(actor.clone()));
+        let session = Session {
+            id,
+            handle,
+            publisher,
+            links: Vec::new(),
+            unconfirmed: VecDeque::new(),
+            is_shut: false,
+        };
+        self.sessions.push(Box::new(session));
+    }
+
+    #[inline]
+    fn session(&mut self, id: SessionId) -> Option<&mut Session> {
+        self.sessions.iter_mut().find(|session| session.id == id).map(|session| &mut **session)
+    }
+
+    fn drop_session(&mut self, context: &mut Context<'_>, id: SessionId) {
+        let Some(at) = self.sessions.iter().position(|session| session.id == id) else { return };
+        let links: Vec<_> = self.sessions[at].links.iter().map(|link| link.id).collect();
+        links.into_iter().for_each(|link| self.drop_link(context, id, link));
+        self.sessions.remove(at);
+    }
+}
+
+/// Whole seconds are enough to tell a burst from a habit.
+fn seconds(now: Now) -> u64 {
+    now.mono_ns / 1_000_000_000
+}

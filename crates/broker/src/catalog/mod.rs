@@ -266,7 +266,7 @@ impl Catalog {
     }
 
     /// The queue of this name, if no other connection has it for itself. Permissions are asked before.
-    pub(crate) fn open_queue(&self, actor: &Actor, name: &str) -> Result<&Arc<QueueDefinition>, Refusal> {
+    pub fn open_queue(&self, actor: &Actor, name: &str) -> Result<&Arc<QueueDefinition>, Refusal> {
         let Some(queue) = self.queue_by_name(actor.vhost, name.as_bytes()) else {
             return Err(Refusal::missing("queue", name, self.vhost_name(actor.vhost)));
         };

@@ -28,21 +28,21 @@ pub struct Amqp091 {
 pub enum Body<'a> {
     /// A part of the 1.0 message's own bytes.
     Within(&'a [u8]),
-    /// Several data sections, joined.
-    Joined(&'a [u8]),
-}
-
-impl<'a> Body<'a> {
-    /// The bytes, wherever they are.
-    pub fn bytes(&self) -> &'a [u8] {
-        let (Body::Within(bytes) | Body::Joined(bytes)) = *self;
-        bytes
-    }
+    /// Several data sections, joined in the converter's memory.
+    Joined,
 }
 
 impl Amqp091 {
-    /// Converts a message; what was in here is forgotten. Answers the body.
-    pub fn convert<'a>(&'a mut self, from: &Message<'a>) -> Body<'a> {
+    /// The bytes of the body that [`Amqp091::convert`] answered last.
+    pub fn body<'a>(&'a self, body: Body<'a>) -> &'a [u8] {
+        match body {
+            Body::Within(bytes) => bytes,
+            Body::Joined => &self.joined,
+        }
+    }
+
+    /// Converts a message; what was in here is forgotten. Answers the body, see [`Amqp091::body`].
+    pub fn convert<'a>(&mut self, from: &Message<'a>) -> Body<'a> {
         self.headers.clear();
         self.properties.clear();
         self.joined.clear();
@@ -56,7 +56,7 @@ impl Amqp091 {
                         self.joined.extend_from_slice(data);
                     }
                 }
-                Body::Joined(&self.joined)
+                Body::Joined
             }
             _ => Body::Within(from.body.bytes()),
         }

@@ -25,7 +25,8 @@ fn to_10(new: NewProperties<'_>, body: &[u8], look: impl FnOnce(Message<'_>)) {
 fn to_091(sections: &[u8], look: impl FnOnce(Properties<'_>, &[u8])) {
     let message = Message::read(sections).unwrap();
     let mut converted = Amqp091::default();
-    let body = converted.convert(&message).bytes().to_vec();
+    let body = converted.convert(&message);
+    let body = converted.body(body).to_vec();
     look(Properties::read(&converted.properties).unwrap(), &body);
 }
 

@@ -1,0 +1,241 @@
+//! Messages out, outcomes in.
+
+use super::Adapter;
+use super::links::{ConsumerAt, End};
+use crate::connection::{Context, Scratch};
+use ::amqp10::{Body, Delivery, Disposition, LinkFlow, NotSent, Outcome as Told, Role, Run, SessionId};
+use base::Memory;
+use base::id::QueueSeq;
+use broker::{ConsumerRef, Events, Item, QueueCommand};
+use message::amqp10::section::descriptor::MESSAGE_ANNOTATIONS;
+use message::amqp10::{Encoder, Header, Message};
+use message::record::{Enqueue, Format, Outcome, SeqRange, flag};
+use std::ops::Range;
+
+/// Annotations we set on every delivery.
+const EXCHANGE: &str = "x-exchange";
+const ROUTING_KEY: &str = "x-routing-key";
+
+/// Writes the sections in front of the stored body into the scratch memory.
+#[inline]
+fn write_head(message: &Enqueue<'_>, item: &Item, scratch: &mut Scratch) {
+    let bytes = &mut scratch.bytes;
+    bytes.clear();
+    let mut header = Header {
+        durable: message.is_durable(),
+        priority: (message.flags & flag::PRIORITY != 0).then_some(message.priority),
+        ttl_ms: (message.expires_at_ms != 0).then(|| {
+            u32::try_from(message.expires_at_ms.saturating_sub(message.received_at_ms)).unwrap_or(u32::MAX)
+        }),
+        first_acquirer: !item.is_redelivered(),
+        delivery_count: item.delivery_count(),
+    };
+    match message.format {
+        Format::Amqp10 => {
+            header.write(bytes);
+            // A head that is a header alone, or nothing, has no annotations.
+            let has_annotations = match message.head {
+                [] => false,
+                [0, 0x53, 0x70, 0xC0, size, ..] => message.head.len() > 5 + usize::from(*size),
+                [0, 0x53, 0x70, 0x45] => false,
+                _ => true,
+            };
+            let theirs = if has_annotations {
+                Message::read_head(message.head).expect("it was read when it came").2
+            } else {
+                Default::default()
+            };
+            let own = theirs
+                .iter()
+                .zip(theirs.encodings())
+                .filter(|((name, _), _)| !matches!(name.as_str(), Some(EXCHANGE | ROUTING_KEY)));
+            annotate(message, own.map(|(_, encodings)| encodings), bytes);
+        }
+        Format::Amqp091 => {
+            let properties =
+                message::amqp091::Properties::read(message.head).expect("it was read when it came");
+            let converted = &mut scratch.amqp10;
+            converted.convert(&properties, message.body);
+            header.durable = converted.header.durable;
+            header.write(bytes);
+            let theirs = message::amqp10::Map::new(converted.annotations_count, &converted.annotations);
+            annotate(message, theirs.encodings(), bytes);
+            bytes.extend_from_slice(&converted.bare);
+        }
+    }
+}
+
+/// Writes the message-annotations: the publisher's and ours.
+#[inline]
+fn annotate<'a>(
+    message: &Enqueue<'_>,
+    theirs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    bytes: &mut Vec<u8>,
+) {
+    let mut encoder = Encoder::new(bytes);
+    encoder.descriptor(MESSAGE_ANNOTATIONS.into());
+    let mut map = encoder.map();
+    for (name, value) in theirs {
+        encoder.encoding(name);
+        map.field(&encoder);
+        encoder.encoding(value);
+        map.field(&encoder);
+    }
+    for (name, value) in [(EXCHANGE, message.exchange), (ROUTING_KEY, message.routing_key)] {
+        encoder.symbol(name);
+        map.field(&encoder);
+        // Names came as text in every protocol.
+        encoder.string(str::from_utf8(value).unwrap_or_default());
+        map.field(&encoder);
+    }
+    encoder.close(map);
+}
+
+/// The stored body as a range of the memory it lies in: so it can go out by reference.
+#[inline]
+fn body<'a>(message: &Enqueue<'a>, memory: &'a Memory) -> Body<'a> {
+    let start = message.body.as_ptr() as usize - memory.as_ptr() as usize;
+    Body::Memory(memory, start..start + message.body.len())
+}
+
+impl Adapter {
+    #[inline]
+    pub(super) fn deliver(
+        &mut self,
+        context: &mut Context<'_>,
+        consumer: u32,
+        memory: u32,
+        items: Range<u32>,
+        events: &Events,
+    ) {
+        let Some(ConsumerAt { session: id, link, at }) = self.consumers.get(consumer as usize).copied()
+        else {
+            return;
+        };
+        let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else { return };
+        let Some(End::Source { settled, tag, .. }) = session.link(link).map(|link| &mut link.end) else {
+            return;
+        };
+        let settled = *settled;
+        let bytes = &events.memories[memory as usize];
+        for item in &events.items[items.start as usize..items.end as usize] {
+            let message = events.message(memory, item);
+            write_head(&message, item, context.scratch);
+            *tag = tag.wrapping_add(1);
+            let delivery = Delivery {
+                tag: &tag.to_be_bytes(),
+                settled,
+                token: item.seq.0,
+                head: &[&context.scratch.bytes],
+                body: body(&message, bytes),
+            };
+            match self.machine.transfer(id, link, &delivery) {
+                Ok(_) => {}
+                // The peer took credit back meanwhile, or leaves too much unsettled: it goes back untouched.
+                Err(NotSent::NoCredit | NotSent::TooManyUnsettled | NotSent::Detached) => {
+                    let range = SeqRange { first: item.seq, last: item.seq };
+                    let back = QueueCommand::Settle { handle: at.handle, range, outcome: Outcome::Released };
+                    context.shard.command(context.now, context.port, at.log, at.queue, back);
+                }
+            }
+        }
+        if self.machine.queued(id) > 0 && !session.is_shut {
+            session.is_shut = true;
+            self.pause(context, Some(id), true);
+        }
+    }
+
+    /// The peer told what became of deliveries.
+    #[inline]
+    pub(super) fn disposition(&mut self, context: &mut Context<'_>, disposition: &Disposition<'_>) {
+        let Disposition { session: id, role, first, last, settled, outcome } = *disposition;
+        if role != Role::Sender {
+            return;
+        }
+        let told = match outcome {
+            Some(told) if told.is_terminal() => told,
+            // How much has arrived, or a state that is no outcome: nothing ends.
+            Some(_) => return,
+            // Settled without a word: the default outcome.
+            None if settled => Told::Released,
+            None => return,
+        };
+        let outcome = match told {
+            Told::Accepted => Outcome::Accepted,
+            Told::Rejected(_) => Outcome::Rejected,
+            Told::Modified { undeliverable_here: true, .. } => Outcome::Rejected,
+            Told::Modified { delivery_failed: true, .. } => Outcome::Failed,
+            _ => Outcome::Released,
+        };
+        let Some(session) = self.sessions.iter().find(|session| session.id == id) else { return };
+        let consumers = &self.consumers;
+        self.machine.settle(id, first, last, |Run { link, token, count, .. }| {
+            let found = session.links.iter().find(|it| it.id.0 == link);
+            let Some(End::Source { consumer, .. }) = found.map(|link| &link.end) else { return };
+            let Some(ConsumerAt { at, .. }) = consumers.get(*consumer as usize) else { return };
+            let ConsumerRef { log, queue, handle } = *at;
+            let range = SeqRange { first: QueueSeq(token), last: QueueSeq(token + u64::from(count) - 1) };
+            let command = QueueCommand::Settle { handle, range, outcome };
+            context.shard.command(context.now, context.port, log, queue, command);
+        });
+        if !settled {
+            self.machine.dispose(id, Role::Sender, first, last, true, Some(&told));
+        }
+    }
+
+    /// The peer's flow of a link: credit for a consumer, or news of a sender.
+    pub(super) fn flow(&mut self, context: &mut Context<'_>, flow: &LinkFlow<'_>) {
+        if flow.role == Role::Receiver {
+            self.is_due |= self.is_target(flow.session, flow.link);
+            return;
+        }
+        let Some(session) = self.sessions.iter_mut().find(|session| session.id == flow.session) else {
+            return;
+        };
+        let Some(End::Source { consumer, .. }) = session.link(flow.link).map(|link| &link.end) else {
+            return;
+        };
+        let Some(ConsumerAt { at, .. }) = self.consumers.get(*consumer as usize) else { return };
+        let ConsumerRef { log, queue, handle } = *at;
+        let limit = flow.delivery_count.wrapping_add(flow.link_credit);
+        let command = QueueCommand::Credit { handle, limit, drain: flow.drain };
+        context.shard.command(context.now, context.port, log, queue, command);
+        if flow.echo && !flow.drain {
+            self.machine.report(flow.session, flow.link, None);
+        }
+        self.window_moved(context, flow.session);
+    }
+
+    /// The peer's window opened: consumers that waited for it go on.
+    pub(super) fn window_moved(&mut self, context: &mut Context<'_>, id: SessionId) {
+        if self.machine.queued(id) > 0 {
+            return;
+        }
+        if let Some(session) = self.session(id)
+            && std::mem::take(&mut session.is_shut)
+            && !self.is_paused
+        {
+            self.pause(context, Some(id), false);
+        }
+    }
+
+    fn pause(&self, context: &mut Context<'_>, only: Option<SessionId>, paused: bool) {
+        for (_, ConsumerAt { session, at, .. }) in &self.consumers {
+            if only.is_none_or(|only| only == *session) {
+                let command = QueueCommand::Pause { handle: at.handle, paused };
+                context.shard.command(context.now, context.port, at.log, at.queue, command);
+            }
+        }
+    }
+
+    /// There is much to send, or no longer: consumers pause or go on.
+    pub(crate) fn set_paused(&mut self, context: &mut Context<'_>, paused: bool) {
+        self.is_paused = paused;
+        if paused {
+            return self.pause(context, None, true);
+        }
+        let open: Vec<SessionId> =
+            self.sessions.iter().filter(|session| !session.is_shut).map(|session| session.id).collect();
+        open.into_iter().for_each(|session| self.pause(context, Some(session), false));
+    }
+}

@@ -1,0 +1,275 @@
+//! Links: what a peer attaches to, and what becomes of it.
+
+use super::address::{self, Destination};
+use super::publishing::Credit;
+use super::{Adapter, Session};
+use crate::connection::{Context, Gravity};
+use ::amqp10::{
+    Attach, Error, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Symbols, Target,
+    condition,
+};
+use broker::access::{Access, Resource};
+use broker::catalog::Refusal;
+use broker::{ConsumerRef, NewConsumer, QueueCommand, Reply};
+
+/// The outcomes a receiver may choose from.
+const OUTCOMES: [&str; 4] =
+    ["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"];
+
+/// Which end of which link.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The peer sends here; without a destination each message says where it goes.
+    Target { destination: Option<Destination>, credit: Credit },
+    /// The peer receives from a queue.
+    Source { consumer: u32, settled: bool, tag: u32 },
+}
+
+/// A link that is attached.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) id: LinkId,
+    pub(super) end: End,
+}
+
+impl Link {
+    pub(super) fn is_publishing(&self) -> bool {
+        matches!(self.end, End::Target { .. })
+    }
+}
+
+/// What a consumer's handle stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ConsumerAt {
+    pub(super) session: SessionId,
+    pub(super) link: LinkId,
+    pub(super) at: ConsumerRef,
+}
+
+/// An attach whose answer is the broker's.
+#[derive(Debug)]
+pub(super) struct Pending {
+    token: u32,
+    session: SessionId,
+    link: LinkId,
+    consumer: u32,
+    address: Box<str>,
+    sender_settle_mode: SenderSettleMode,
+    receiver_settle_mode: ReceiverSettleMode,
+}
+
+/// Why an attach is refused.
+struct Refused {
+    condition: &'static str,
+    text: String,
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Refused {
+        Refused { condition: refusal.code.condition(), text: refusal.text }
+    }
+}
+
+impl Refused {
+    fn new(condition: &'static str, text: impl Into<String>) -> Refused {
+        Refused { condition, text: text.into() }
+    }
+}
+
+impl Session {
+    pub(super) fn link(&mut self, id: LinkId) -> Option<&mut Link> {
+        self.links.iter_mut().find(|link| link.id == id)
+    }
+}
+
+impl Adapter {
+    pub(super) fn attach(
+        &mut self,
+        context: &mut Context<'_>,
+        session: SessionId,
+        link: LinkId,
+        attach: &Attach<'_>,
+    ) {
+        let outcome = match attach.role {
+            Role::Sender => self.attach_target(context, session, link, attach),
+            Role::Receiver => self.attach_source(context, session, link, attach),
+        };
+        if let Err(Refused { condition, text }) = outcome {
+            self.note(
+                context,
+                Gravity::Error,
+                format!("link '{}' refused: {condition}: {text}", attach.name),
+            );
+            let answer = Attach::new(attach.name, attach.role.other());
+            self.machine.refuse_attach(session, link, &answer, Error::new(condition, &text));
+        }
+    }
+
+    /// The peer wants to send.
+    fn attach_target(
+        &mut self,
+        context: &mut Context<'_>,
+        id: SessionId,
+        link: LinkId,
+        attach: &Attach<'_>,
+    ) -> Result<(), Refused> {
+        let target = attach.target.unwrap_or_default();
+        if target.is_coordinator {
+            return Err(Refused::new(condition::NOT_IMPLEMENTED, "transactions are not served yet"));
+        }
+        if target.dynamic {
+            return Err(Refused::new(condition::NOT_IMPLEMENTED, "dynamic targets are not served yet"));
+        }
+        let destination = match target.address {
+            None => None,
+            Some(address) => Some(
+                address::destination(address).map_err(|text| Refused::new(condition::INVALID_FIELD, text))?,
+            ),
+        };
+        let Some(session) = self.session(id) else { return Ok(()) };
+        if let Some(Destination { exchange, key }) = &destination {
+            let catalog = context.shard.catalog();
+            let access = session.publisher.access();
+            access.check_publish(catalog, exchange.as_bytes(), key.as_bytes())?;
+            if exchange.is_empty() {
+                access.check(catalog, Access::Write, Resource::Exchange(""))?;
+                catalog.open_queue(access.actor(), key)?;
+            }
+        }
+        let credit = Credit::new(context.settings.link_credit_min);
+        session.links.push(Link { id: link, end: End::Target { destination, credit } });
+        let answer = Attach {
+            sender_settle_mode: attach.sender_settle_mode,
+            receiver_settle_mode: ReceiverSettleMode::First,
+            source: attach.source,
+            target: Some(Target { address: target.address, ..Target::default() }),
+            max_message_size: Some(context.limits10.message_bytes_max),
+            ..Attach::new(attach.name, Role::Receiver)
+        };
+        self.machine.answer_attach(id, link, &answer);
+        if self.is_blocked {
+            self.machine.block(id, true);
+        }
+        self.is_due = true;
+        Ok(())
+    }
+
+    /// The peer wants to receive.
+    fn attach_source(
+        &mut self,
+        context: &mut Context<'_>,
+        id: SessionId,
+        link: LinkId,
+        attach: &Attach<'_>,
+    ) -> Result<(), Refused> {
+        let source = attach.source.unwrap_or_default();
+        if source.dynamic {
+            return Err(Refused::new(condition::NOT_IMPLEMENTED, "dynamic sources are not served yet"));
+        }
+        let Some(address) = source.address else {
+            return Err(Refused::new(condition::INVALID_FIELD, "a source without an address"));
+        };
+        if source.distribution_mode.is_some_and(|mode| mode != "move") {
+            return Err(Refused::new(condition::NOT_IMPLEMENTED, "distribution mode copy is not served yet"));
+        }
+        let name = address::queue(address).map_err(|text| Refused::new(condition::INVALID_FIELD, text))?;
+        let catalog = context.shard.catalog();
+        let Some(session) = self.session(id) else { return Ok(()) };
+        let queue = session.publisher.access().queue(catalog, Access::Read, &name)?.clone();
+        let priority = attach.properties.get("rabbitmq:priority").and_then(|value| value.as_i64());
+        let settled = attach.sender_settle_mode == SenderSettleMode::Settled;
+        let entry = self.consumers.vacant_entry();
+        let handle = entry.key() as u32;
+        let at = ConsumerRef { log: queue.log, queue: queue.id, handle };
+        entry.insert(ConsumerAt { session: id, link, at });
+        self.next_token = self.next_token.wrapping_add(1);
+        let token = self.next_token;
+        self.pending = Some(Box::new(Pending {
+            token,
+            session: id,
+            link,
+            consumer: handle,
+            address: address.into(),
+            sender_settle_mode: attach.sender_settle_mode,
+            receiver_settle_mode: attach.receiver_settle_mode,
+        }));
+        let consumer = NewConsumer {
+            credit: broker::Credit::Link,
+            settled,
+            exclusive: false,
+            priority: priority.map_or(0, |priority| priority.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
+        };
+        let consume = QueueCommand::Consume { token, handle, consumer };
+        context.shard.command(context.now, context.port, queue.log, queue.id, consume);
+        if self.is_paused {
+            let pause = QueueCommand::Pause { handle, paused: true };
+            context.shard.command(context.now, context.port, queue.log, queue.id, pause);
+        }
+        Ok(())
+    }
+
+    /// The broker answered an attach.
+    pub(super) fn answered(&mut self, context: &mut Context<'_>, token: u32, reply: Result<Reply, Refusal>) {
+        let Some(pending) = self.pending.take_if(|pending| pending.token == token) else { return };
+        let (id, link) = (pending.session, pending.link);
+        if let Err(refusal) = reply {
+            self.consumers.remove(pending.consumer as usize);
+            context.shard.forget_consumer(context.port, pending.consumer);
+            self.note(context, Gravity::Error, format!("link refused: {refusal}"));
+            let answer = Attach::new("", Role::Sender);
+            let error = Error::new(refusal.code.condition(), &refusal.text);
+            return self.machine.refuse_attach(id, link, &answer, error);
+        }
+        let settled = pending.sender_settle_mode == SenderSettleMode::Settled;
+        let Some(session) = self.session(id) else { return };
+        session
+            .links
+            .push(Link { id: link, end: End::Source { consumer: pending.consumer, settled, tag: 0 } });
+        let source = Source {
+            address: Some(&pending.address),
+            outcomes: Symbols::Given(&OUTCOMES),
+            ..Source::default()
+        };
+        let answer = Attach {
+            sender_settle_mode: if settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled },
+            receiver_settle_mode: pending.receiver_settle_mode,
+            source: Some(source),
+            target: Some(Target::default()),
+            max_message_size: Some(context.limits10.message_bytes_max),
+            ..Attach::new("", Role::Sender)
+        };
+        self.machine.answer_attach(id, link, &answer);
+    }
+
+    /// A link is gone, and its consumer with it: what it held goes back to the queue.
+    pub(super) fn drop_link(&mut self, context: &mut Context<'_>, id: SessionId, link: LinkId) {
+        if self.pending.as_ref().is_some_and(|pending| (pending.session, pending.link) == (id, link))
+            && let Some(pending) = self.pending.take()
+        {
+            self.drop_consumer(context, pending.consumer);
+        }
+        let Some(session) = self.session(id) else { return };
+        let Some(at) = session.links.iter().position(|it| it.id == link) else { return };
+        let gone = session.links.swap_remove(at);
+        if let End::Source { consumer, .. } = gone.end {
+            self.drop_consumer(context, consumer);
+        }
+    }
+
+    fn drop_consumer(&mut self, context: &mut Context<'_>, consumer: u32) {
+        let Some(ConsumerAt { at, .. }) = self.consumers.try_remove(consumer as usize) else { return };
+        let leave = QueueCommand::Cancel { token: None, handle: at.handle, keep: false };
+        context.shard.command(context.now, context.port, at.log, at.queue, leave);
+        context.shard.forget_consumer(context.port, at.handle);
+    }
+
+    /// A queue is gone: its consumers' links are detached.
+    pub(super) fn cancelled(&mut self, context: &mut Context<'_>, consumer: u32) {
+        let Some(ConsumerAt { session, link, .. }) = self.consumers.get(consumer as usize).copied() else {
+            return;
+        };
+        let error = Error::new(condition::RESOURCE_DELETED, "the queue has been deleted");
+        self.machine.detach(session, link, Some(error), true);
+        self.drop_link(context, session, link);
+    }
+}

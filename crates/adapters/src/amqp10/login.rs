@@ -1,0 +1,107 @@
+//! From the SASL header to an open connection: who, and in which virtual host.
+
+use super::Adapter;
+use crate::connection::{Context, Gravity};
+use crate::settings::{INFORMATION, PLATFORM, PRODUCT, VERSION};
+use ::amqp10::{Open, SaslCode, Symbols};
+use broker::access::{authenticate, authenticate_anonymous, open_vhost};
+use broker::catalog::Actor;
+use message::amqp10::{Encoder, Map};
+use std::sync::Arc;
+
+/// What is known of who logs in.
+#[derive(Debug, Default)]
+pub(super) struct Login {
+    user: Option<Arc<str>>,
+}
+
+/// What we can do that clients ask for.
+const CAPABILITIES: [&str; 1] = ["ANONYMOUS-RELAY"];
+
+/// User and password of a PLAIN response: `authzid NUL user NUL password` (RFC 4616).
+fn plain(response: &[u8]) -> Option<(&str, &str)> {
+    let mut parts = response.splitn(3, |byte| *byte == 0);
+    let _authzid = parts.next()?;
+    let user = str::from_utf8(parts.next()?).ok()?;
+    let password = str::from_utf8(parts.next()?).ok()?;
+    Some((user, password))
+}
+
+impl Adapter {
+    pub(super) fn log_in(&mut self, context: &mut Context<'_>, mechanism: &str, response: Option<&[u8]>) {
+        let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
+        let is_loopback = self.peer.is_loopback;
+        let found = match (mechanism, response.and_then(plain)) {
+            ("PLAIN", Some((user, password))) => authenticate(catalog, user, password, is_loopback, rules),
+            ("ANONYMOUS", _) => authenticate_anonymous(catalog, is_loopback, rules),
+            ("PLAIN", None) => {
+                self.note(context, Gravity::Error, "PLAIN login refused: malformed response".to_owned());
+                return self.machine.sasl_outcome(SaslCode::Auth);
+            }
+            _ => {
+                let text = format!("unknown SASL mechanism '{mechanism}'");
+                self.note(context, Gravity::Error, text);
+                return self.machine.sasl_outcome(SaslCode::SystemPermanent);
+            }
+        };
+        match found {
+            Ok(user) => {
+                if let Some(login) = &mut self.login {
+                    login.user = Some(user.name.clone());
+                }
+                self.machine.sasl_outcome(SaslCode::Ok);
+            }
+            Err(denied) => {
+                let text = format!("{mechanism} login refused: {}", denied.reason);
+                self.note(context, Gravity::Error, text);
+                self.machine.sasl_outcome(SaslCode::Auth);
+            }
+        }
+    }
+
+    pub(super) fn open(&mut self, context: &mut Context<'_>, open: &Open<'_>) {
+        let Some(user) = self.login.as_ref().and_then(|login| login.user.clone()) else { return };
+        let named = open.hostname.and_then(|hostname| hostname.strip_prefix("vhost:"));
+        let vhost = named.unwrap_or(&context.settings.default_vhost).to_owned();
+        match open_vhost(context.shard.catalog(), &user, &vhost) {
+            Ok(id) => {
+                let actor = Actor::new(user, id, context.port);
+                context.shard.open_port(context.port, actor.clone());
+                let text =
+                    format!("user '{}' authenticated and granted access to vhost '{vhost}'", actor.user);
+                self.note(context, Gravity::Info, text);
+                self.actor = Some(actor);
+                self.login = None;
+                self.answer_open(context);
+            }
+            Err(refusal) => {
+                self.note(context, Gravity::Error, format!("error: {refusal}"));
+                self.machine.abort();
+            }
+        }
+    }
+
+    fn answer_open(&mut self, context: &mut Context<'_>) {
+        let texts = [
+            ("cluster_name", &*context.settings.cluster),
+            ("copyright", "Copyright (c) the Leveret authors"),
+            ("information", INFORMATION),
+            ("node", &*context.settings.node),
+            ("platform", PLATFORM),
+            ("product", PRODUCT),
+            ("version", VERSION),
+        ];
+        let mut bytes = Vec::new();
+        let mut encoder = Encoder::new(&mut bytes);
+        for (name, text) in texts {
+            encoder.symbol(name);
+            encoder.string(text);
+        }
+        let open = Open {
+            offered_capabilities: Symbols::Given(&CAPABILITIES),
+            properties: Map::new(2 * texts.len() as u32, &bytes),
+            ..Open::new(&context.settings.node)
+        };
+        self.machine.open(&open);
+    }
+}

@@ -1,0 +1,303 @@
+//! Messages in, outcomes and credit out.
+
+use super::address::{self, Destination};
+use super::links::{End, Link};
+use super::{Adapter, Session, seconds};
+use crate::connection::Context;
+use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
+use base::Now;
+use broker::catalog::Refusal;
+use broker::{Publish, Published};
+use message::amqp10::properties::Property;
+use message::amqp10::{Map, Message, Value};
+use message::record::Format;
+use routing::{Field, Headers};
+use std::collections::VecDeque;
+
+/// Bytes of messages a link may have under way, credit and unconfirmed together, once it has grown.
+const LINK_BYTES_MAX: u64 = 16 << 20;
+
+/// Deliveries of one link that follow on each other and wait for the broker.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    link: LinkId,
+    first: u64,
+    last: u64,
+}
+
+/// How much a link's sender may send, sized by what it does.
+///
+/// The window begins at the settings' least and doubles when the sender has used all its credit while confirms were
+/// under way: then credit, not the sender, was what held it. So it follows rate times commit time. It halves after ten
+/// seconds in which that did not happen.
+#[derive(Debug)]
+pub(super) struct Credit {
+    window: u32,
+    /// Deliveries that wait for the broker.
+    unconfirmed: u32,
+    /// Bytes of a message, a moving average.
+    message_bytes: u32,
+    /// When credit last held the sender, seconds.
+    held_at: u64,
+}
+
+impl Credit {
+    pub(super) fn new(window: u32) -> Credit {
+        Credit { window, unconfirmed: 0, message_bytes: 0, held_at: 0 }
+    }
+
+    /// A message came; `left` is the credit the sender has left.
+    #[inline]
+    fn came(&mut self, now: Now, bytes: usize, left: u32, most: u32) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.message_bytes = (self.message_bytes / 8).saturating_mul(7).saturating_add(bytes / 8);
+        if left == 0 {
+            self.held_at = seconds(now);
+            let fits = LINK_BYTES_MAX / u64::from(self.message_bytes.max(1));
+            let doubled = self.window.saturating_mul(2).min(most);
+            self.window = doubled.min(u32::try_from(fits).unwrap_or(u32::MAX)).max(self.window);
+        }
+    }
+
+    /// What to grant a sender that has `left`; none: it has enough, or too much is under way.
+    fn grant(&mut self, now: Now, left: u32, least: u32) -> Option<u32> {
+        if self.window > least && seconds(now) > self.held_at + 10 {
+            self.window = (self.window / 2).max(least);
+            self.held_at = seconds(now);
+        }
+        let is_low = left <= self.window / 2;
+        (is_low && self.unconfirmed < self.window).then_some(self.window)
+    }
+}
+
+/// The fields of a 1.0 message that a headers exchange looks at: its application-properties.
+struct MessageHeaders<'a>(Map<'a>);
+
+impl Headers for MessageHeaders<'_> {
+    fn get(&self, name: &[u8]) -> Option<Field<'_>> {
+        let value = self.0.get(str::from_utf8(name).ok()?)?;
+        Some(match value {
+            Value::Null => Field::Void,
+            Value::Boolean(value) => Field::Bool(value),
+            Value::Ulong(value) => Field::Unsigned(value),
+            Value::Float(value) => Field::Float(value.into()),
+            Value::Double(value) => Field::Float(value),
+            Value::Timestamp(ms) => Field::Timestamp(u64::try_from(ms / 1000).unwrap_or(0)),
+            Value::Binary(bytes) => Field::Bytes(bytes),
+            value => match value.as_i64() {
+                Some(number) => Field::Int(number),
+                None => Field::Bytes(value.as_str()?.as_bytes()),
+            },
+        })
+    }
+}
+
+impl Adapter {
+    #[inline]
+    pub(super) fn transfer(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>) {
+        self.has_published = true;
+        let Some(session) = self.sessions.iter_mut().find(|session| session.id == transfer.session) else {
+            return;
+        };
+        let Session { publisher, links, unconfirmed, .. } = &mut **session;
+        let Some(Link { end: End::Target { destination, credit }, .. }) =
+            links.iter_mut().find(|link| link.id == transfer.link)
+        else {
+            return;
+        };
+        let most = context.settings.link_credit_max;
+        credit.came(context.now, transfer.payload.len(), transfer.credit, most);
+        let seq = publisher.align(transfer.delivery_id);
+        let message = match Message::read(transfer.payload) {
+            Ok(message) => message,
+            Err(malformed) => {
+                publisher.skip();
+                return self.reject(transfer, condition::DECODE_ERROR, &malformed.to_string());
+            }
+        };
+        let resolved;
+        let destination = match destination {
+            Some(destination) => destination,
+            None => match resolve(&message) {
+                Ok(destination) => {
+                    resolved = destination;
+                    &resolved
+                }
+                Err(text) => {
+                    publisher.skip();
+                    return self.reject(transfer, condition::PRECONDITION_FAILED, &text);
+                }
+            },
+        };
+        let publish = Publish {
+            exchange: destination.exchange.as_bytes(),
+            routing_key: destination.key.as_bytes(),
+            headers: &MessageHeaders(message.application_properties),
+            format: Format::Amqp10,
+            durable: message.header.durable,
+            priority: message.header.priority,
+            ttl_ms: message.header.ttl_ms.map(u64::from),
+            head: &[message.head],
+            body: &[message.bare],
+            confirm: !transfer.settled,
+        };
+        match context.shard.publish(context.now, publisher, &publish) {
+            Ok(Published::Waiting) => {
+                credit.unconfirmed += 1;
+                wait(unconfirmed, transfer.link, seq);
+            }
+            Ok(Published::Done) => self.tell(transfer, &Outcome::Accepted),
+            Ok(Published::Unroutable) => self.tell(transfer, &Outcome::Released),
+            Err(Refusal { code, text }) => self.reject(transfer, code.condition(), &text),
+        }
+        self.is_due = true;
+    }
+
+    #[inline]
+    fn tell(&mut self, transfer: &Transfer<'_>, outcome: &Outcome<'_>) {
+        if !transfer.settled {
+            let id = transfer.delivery_id;
+            self.machine.settle_incoming(transfer.session, id, id, outcome);
+        }
+    }
+
+    fn reject(&mut self, transfer: &Transfer<'_>, condition: &str, text: &str) {
+        self.is_due = true;
+        self.tell(transfer, &Outcome::Rejected(Some(Error::new(condition, text))));
+    }
+
+    /// The broker confirmed publishes of a session.
+    pub(super) fn confirmed(&mut self, publisher: u32, first: u64, last: u64) {
+        let Some(session) = self.sessions.iter_mut().find(|session| session.handle == publisher) else {
+            return;
+        };
+        let Session { id, publisher, links, unconfirmed, .. } = &mut **session;
+        let (machine, id) = (&mut self.machine, *id);
+        publisher.confirmed(first, last, |first, last| {
+            // Delivery numbers are the lower halves of publish numbers.
+            machine.settle_incoming(id, first as u32, last as u32, &Outcome::Accepted);
+            take(unconfirmed, first, last, |link, count| {
+                let found = links.iter_mut().find(|it| it.id == link);
+                if let Some(Link { end: End::Target { credit, .. }, .. }) = found {
+                    credit.unconfirmed = credit.unconfirmed.saturating_sub(count);
+                }
+            });
+        });
+        self.is_due = true;
+    }
+
+    /// Gives senders credit again.
+    pub(super) fn top_up(&mut self, context: &mut Context<'_>) {
+        if context.shard.is_congested() {
+            // Confirms are under way and come back here.
+            self.is_due = true;
+            return;
+        }
+        let least = context.settings.link_credit_min;
+        for session in &mut self.sessions {
+            for link in &mut session.links {
+                let End::Target { credit, .. } = &mut link.end else { continue };
+                let left = self.machine.credit(session.id, link.id).map_or(0, |(left, _)| left);
+                if let Some(grant) = credit.grant(context.now, left, least) {
+                    self.machine.grant(session.id, link.id, grant, false);
+                }
+            }
+        }
+    }
+
+    /// The state of a sender's link, for who asks with echo: the machine has answered.
+    pub(super) fn is_target(&self, id: SessionId, link: LinkId) -> bool {
+        let session = self.sessions.iter().find(|session| session.id == id);
+        session.is_some_and(|session| session.links.iter().any(|it| it.id == link && it.is_publishing()))
+    }
+}
+
+/// Where a message of a link without an address goes: its `to` says.
+fn resolve(message: &Message<'_>) -> Result<Destination, String> {
+    match message.properties.get(Property::To).as_str() {
+        Some(to) => address::destination(to).map_err(|_| format!("bad 'to' address string: {to}")),
+        None => Err("anonymous terminus requires 'to' address to be set".to_owned()),
+    }
+}
+
+#[inline]
+fn wait(unconfirmed: &mut VecDeque<Window>, link: LinkId, seq: u64) {
+    match unconfirmed.back_mut() {
+        Some(last) if last.link == link && last.last + 1 == seq => last.last = seq,
+        _ => unconfirmed.push_back(Window { link, first: seq, last: seq }),
+    }
+}
+
+/// Takes `first..=last` out of the windows and says how many were which link's.
+fn take(unconfirmed: &mut VecDeque<Window>, first: u64, last: u64, mut each: impl FnMut(LinkId, u32)) {
+    let mut at = 0;
+    while let Some(window) = unconfirmed.get_mut(at) {
+        if window.first > last {
+            break;
+        }
+        if window.last < first {
+            at += 1;
+            continue;
+        }
+        let (from, to) = (window.first.max(first), window.last.min(last));
+        each(window.link, (to - from + 1) as u32);
+        let (before, after) = (window.first < from, window.last > to);
+        let rest = Window { first: to + 1, ..*window };
+        match (before, after) {
+            (false, false) => {
+                unconfirmed.remove(at);
+            }
+            (false, true) => {
+                window.first = to + 1;
+                at += 1;
+            }
+            (true, false) => {
+                window.last = from - 1;
+                at += 1;
+            }
+            (true, true) => {
+                window.last = from - 1;
+                unconfirmed.insert(at + 1, rest);
+                at += 2;
+            }
+        }
+    }
+    if unconfirmed.is_empty() && unconfirmed.capacity() > 64 {
+        *unconfirmed = VecDeque::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_taken_in_any_order() {
+        let mut windows = VecDeque::new();
+        (1..=10).for_each(|seq| wait(&mut windows, LinkId(seq as u16 / 6), seq));
+        let mut taken = |first, last| {
+            let mut counts = Vec::new();
+            take(&mut windows, first, last, |link, count| counts.push((link.0, count)));
+            counts
+        };
+        assert_eq!(taken(3, 3), [(0, 1)]);
+        assert_eq!(taken(3, 7), [(0, 2), (1, 2)]);
+        assert_eq!(taken(1, 10), [(0, 2), (1, 3)]);
+        assert_eq!(taken(1, 10), []);
+        assert!(windows.is_empty());
+    }
+
+    #[test]
+    fn credit_follows_what_the_sender_uses() {
+        let now = Now::at_ms(1000);
+        let mut credit = Credit::new(170);
+        assert_eq!(credit.grant(now, 0, 170), Some(170));
+        assert_eq!(credit.grant(now, 170, 170), None);
+        credit.came(now, 100, 0, 4096);
+        assert_eq!(credit.grant(now, 0, 170), Some(340));
+        credit.unconfirmed = 340;
+        assert_eq!(credit.grant(now, 0, 170), None);
+        credit.unconfirmed = 0;
+        assert_eq!(credit.grant(Now::at_ms(60_000), 0, 170), Some(170));
+    }
+}
