@@ -160,6 +160,11 @@ impl Bounds {
                         many.index.insert(moved.destination, at);
                     }
                 }
+                // Memory follows, amortized O(1) a removal.
+                if many.list.len() < many.list.capacity() / 4 {
+                    many.list.shrink_to(many.list.len() * 2);
+                    many.index.shrink_to(many.list.len() * 2);
+                }
                 if many.list.len() < INDEXED_MIN / 4 {
                     *self = Bounds::Few(std::mem::take(&mut many.list));
                 }

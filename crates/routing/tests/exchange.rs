@@ -408,3 +408,24 @@ fn circles_end() {
     queues.sort();
     assert_eq!(queues, [0, 1, 2, 9].map(QueueId));
 }
+
+/// A binding costs under 150 bytes, and what was bound costs nothing.
+#[test]
+fn memory_follows_what_is_bound() {
+    for kind in [Kind::Direct, Kind::Fanout, Kind::Topic, Kind::Headers] {
+        for same_key in [false, true] {
+            let key =
+                |id: u64| if same_key { b"k".to_vec() } else { format!("a-key-of-20-bytes-{id:05}").into() };
+            let mut exchange = Exchange::new(kind);
+            for id in 0..50_000 {
+                exchange.bind(&key(id), Arguments::new(), queue(id));
+            }
+            let each = exchange.memory_bytes() / 50_000;
+            assert!(each < 150, "{kind:?}: {each} bytes a binding");
+            for id in 5..50_000 {
+                exchange.unbind(&key(id), &Arguments::new(), queue(id));
+            }
+            assert!(exchange.memory_bytes() < 4000, "{kind:?}: {} bytes for five", exchange.memory_bytes());
+        }
+    }
+}
