@@ -453,17 +453,24 @@ impl Walk<'_> {
             let cause = match self.group_at(file, offset) {
                 Ok((group, entries)) if sequence.is_none_or(|expected| expected == group.sequence) => {
                     let memory = self.memory(file, offset, group.len);
-                    let is_proved = || has_next || self.later_group(file, offset, group.sequence).is_some();
+                    // A newer file alone proves nothing: it may have been begun in the place of a group torn here.
+                    let is_proved = || {
+                        ends_at.is_some_and(|end| end > group.sequence)
+                            || self.later_group(file, offset, group.sequence).is_some()
+                    };
                     let is_whole = memory.as_ref().is_ok_and(|(memory, range)| {
                         let bytes = &memory[range.clone()];
                         entries.iter().all(|entry| entry.bulk != 0 || is_right(entry, offset, bytes))
                     });
                     if !is_whole && !is_proved() {
-                        self.recovered.torn_bytes = group.len;
-                        if let Err(error) = memory {
-                            // A torn write reads back; this does not, so it may have been committed.
-                            self.lose_all(file, offset, &entries, cause_of(error));
-                            may_go_on = false;
+                        // A torn write reads back, and is the last of all; otherwise it may have been committed.
+                        let cause = memory.err().map(cause_of);
+                        match cause.or(has_next.then_some(DamageCause::Checksum)) {
+                            None => self.recovered.torn_bytes = group.len,
+                            Some(cause) => {
+                                self.lose_all(file, offset, &entries, cause);
+                                may_go_on = false;
+                            }
                         }
                         break;
                     }
