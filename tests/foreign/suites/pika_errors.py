@@ -320,8 +320,6 @@ CONNECTION_ROWS = [
      lambda s: s.channel.flow(False), 540, "NOT_IMPLEMENTED - active=false", (20, 20)),
     ("same-consumer-tag", "basic.consume with a tag in use on the channel",
      same_tag, 530, "NOT_ALLOWED - attempt to reuse consumer tag 'same'", (60, 20)),
-    ("recover-keep", "basic.recover without requeue",
-     lambda s: s.channel.basic_recover(False), 540, "NOT_IMPLEMENTED - requeue=false", (60, 110)),
 ]
 
 LATER_ROWS = [
@@ -336,6 +334,12 @@ LATER_ROWS = [
      "PRECONDITION_FAILED - cannot switch from confirm to tx mode", (90, 10)),
     ("commit-without-tx", "tx.commit on a plain channel",
      lambda s: s.channel.tx_commit(), 406, "PRECONDITION_FAILED - channel is not transactional", (90, 20)),
+]
+
+
+LATER_CONNECTION_ROWS = [
+    ("recover-keep", "basic.recover without requeue",
+     lambda s: s.channel.basic_recover(False), 540, "NOT_IMPLEMENTED - requeue=false", (60, 110)),
 ]
 
 
@@ -373,3 +377,4 @@ def register(rows, scope, later=False):
 register(CHANNEL_ROWS, "channel")
 register(CONNECTION_ROWS, "connection")
 register(LATER_ROWS, "channel", later=True)
+register(LATER_CONNECTION_ROWS, "connection", later=True)
