@@ -73,6 +73,15 @@ pub(crate) struct Greeting {
     output: Output,
 }
 
+impl Greeting {
+    /// Says what is spoken here and ends the connection; all of `bytes` is done with.
+    fn refuse(&mut self, answer: &[u8; 8], bytes: &[u8]) -> usize {
+        self.output.extend(answer);
+        self.is_over = true;
+        bytes.len()
+    }
+}
+
 /// Calls the same method of whichever adapter speaks; `$greeting` while none does.
 macro_rules! speak {
     ($speaker:expr, $adapter:ident => $call:expr, $greeting:ident => $before:expr) => {
@@ -99,14 +108,12 @@ impl Speaker {
                 ::amqp091::Detected::Amqp091 => {
                     *self = Speaker::Amqp091(Box::new(amqp091::Adapter::new(context, peer)));
                 }
-                ::amqp091::Detected::Amqp10 | ::amqp091::Detected::Amqp10Sasl => {
+                ::amqp091::Detected::Amqp10Sasl => {
                     *self = Speaker::Amqp10(Box::new(amqp10::Adapter::new(context, peer)));
                 }
-                ::amqp091::Detected::Unknown(answer) => {
-                    greeting.output.extend(&answer);
-                    greeting.is_over = true;
-                    return bytes.len();
-                }
+                // Nobody comes in without a login: one that skips it is told where it begins.
+                ::amqp091::Detected::Amqp10 => return greeting.refuse(&::amqp091::frame::SASL_HEADER, bytes),
+                ::amqp091::Detected::Unknown(answer) => return greeting.refuse(&answer, bytes),
             }
         }
         speak!(self, adapter => adapter.input(context, bytes), _greeting => bytes.len())

@@ -219,6 +219,11 @@ impl Frontend {
         into.append(&mut self.dirty);
     }
 
+    /// Something happened to a connection since [`Frontend::end_turn`]: the next turn is to come at once.
+    pub fn has_work(&self) -> bool {
+        !self.dirty.is_empty() || !self.resumed.is_empty()
+    }
+
     /// Moves the connections that want their kept input, and more, into `into`.
     pub fn take_resumed(&mut self, into: &mut Vec<u32>) {
         into.append(&mut self.resumed);

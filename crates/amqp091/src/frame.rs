@@ -84,7 +84,8 @@ pub fn detect(header: &[u8; 8]) -> Detected {
         b"AMQP\x00\x00\x09\x01" | b"AMQP\x01\x01\x00\x09" => Detected::Amqp091,
         b"AMQP\x00\x01\x00\x00" => Detected::Amqp10,
         b"AMQP\x03\x01\x00\x00" => Detected::Amqp10Sasl,
-        [b'A', b'M', b'Q', b'P', 0, ..] => Detected::Unknown(PROTOCOL_HEADER),
+        // Another revision of 0-9 is told which one is spoken; whatever else, what is spoken best.
+        [b'A', b'M', b'Q', b'P', 0, 0, 9, _] => Detected::Unknown(PROTOCOL_HEADER),
         _ => Detected::Unknown(SASL_HEADER),
     }
 }
@@ -160,6 +161,8 @@ mod tests {
             (b"AMQP\0\x01\0\0", Detected::Amqp10),
             (b"AMQP\x03\x01\0\0", Detected::Amqp10Sasl),
             (b"AMQP\0\0\x09\0", Detected::Unknown(PROTOCOL_HEADER)),
+            (b"AMQP\0\0\x08\0", Detected::Unknown(SASL_HEADER)),
+            (b"AMQP\0\x02\0\0", Detected::Unknown(SASL_HEADER)),
             (b"AMQP\x01\x01\x08\0", Detected::Unknown(SASL_HEADER)),
             (b"GET / HT", Detected::Unknown(SASL_HEADER)),
         ] {
