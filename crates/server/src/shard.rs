@@ -255,7 +255,8 @@ impl ShardLoop {
     // ---- waiting
 
     fn timeout(&self) -> Option<Duration> {
-        if !self.run_list.is_empty() || !self.unsent.is_empty() || self.shard.has_work() {
+        let has_work = self.shard.has_work() || self.front.has_work();
+        if !self.run_list.is_empty() || !self.unsent.is_empty() || has_work {
             return Some(Duration::ZERO);
         }
         let warm = (!self.warm.is_empty()).then_some(self.warm_at);
