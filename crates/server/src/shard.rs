@@ -13,7 +13,7 @@ use crate::config::Level;
 use crate::keeper::Errand;
 use crate::log::Logger;
 use crate::mailbox::{Mailbox, Sleeper};
-use crate::rows::{self, Traffic};
+use crate::rows;
 use crate::socket::{Brought, Socket};
 use crate::timers::Timers;
 use adapters::{Frontend, Gravity, Note, Peer};
@@ -222,7 +222,7 @@ impl ShardLoop {
             }
             let now = self.around.clock.now();
             for event in &events {
-                self.note_readiness(event);
+                self.note_readiness(now, event);
             }
             if !self.turn(now) || self.is_finished(now) {
                 return self.shard;
@@ -290,7 +290,7 @@ impl ShardLoop {
         }
     }
 
-    fn note_readiness(&mut self, event: &mio::event::Event) {
+    fn note_readiness(&mut self, now: Now, event: &mio::event::Event) {
         let token = event.token();
         if token == WAKE {
             return;
@@ -312,6 +312,11 @@ impl ShardLoop {
         if event.is_readable() || event.is_read_closed() || event.is_error() {
             socket.can_read = true;
             socket.is_ending |= event.is_read_closed() || event.is_error();
+            let is_gone = event.is_error() || event.is_write_closed();
+            if is_gone && socket.is_waiting {
+                // Nobody will read it on to its end, and nobody is there to hear what it waits for.
+                return self.close(now, slot);
+            }
             list(&mut self.run_list, socket, slot);
         }
     }
