@@ -1,5 +1,6 @@
-//! Opening a journal whose one file holds any bytes. So that fuzzing gets past the checksums, a group header that
-//! stands at the beginning of a block is given the salt and the sums it should have, unless the first byte says not to.
+//! Opening a journal whose one file holds any bytes: the input itself, or a whole journal with the edits the input
+//! lists (three bytes each: where, and what). So that fuzzing gets past the checksums, what begins like a group is given
+//! the salt and the sum it should have, unless the first byte says not to.
 #![no_main]
 
 use base::Buffer;
@@ -11,31 +12,45 @@ use std::io::IoSlice;
 use std::sync::LazyLock;
 
 const BLOCK: usize = 4096;
+const FILE: usize = 8 * BLOCK;
 const START: Start = Start { secret: 7, from: FileId(0) };
 const LIMITS: Limits = Limits {
-    file_bytes: 64 << 10,
-    first_file_bytes: 64 << 10,
+    file_bytes: FILE as u64,
+    first_file_bytes: FILE as u64,
     spare_files: 0,
     spare_files_max: 1,
     live_files_max: 4,
     packed_bytes_max: 1 << 10,
-    inline_bytes_max: 16 << 10,
+    inline_bytes_max: 8 << 10,
     bulk_bytes_max: 64 << 10,
-    prepare_bytes: 64 << 10,
-    window_bytes: 16 << 10,
+    prepare_bytes: FILE,
+    window_bytes: 12 << 10,
 };
 
-/// A journal with one file, its name, and the salt of that file.
-static WRITTEN: LazyLock<(FaultyDisk, FileName, [u8; 8])> = LazyLock::new(|| {
+fn batch(log: u32, base: u64, len: usize) -> journal::Sealed {
+    let mut batch = Batch::new(LogId(log), LogIndex(base), Buffer::default());
+    batch.records().extend_zeroed(len);
+    batch.seal(1)
+}
+
+/// A journal of one file with packed, spread and bulk batches; the file's name and bytes, and its salt.
+static WRITTEN: LazyLock<(FaultyDisk, FileName, Vec<u8>, [u8; 8])> = LazyLock::new(|| {
     let disk = FaultyDisk::new(1);
     let (mut journal, _) = Journal::open(&disk, LIMITS, START, &mut |_| {}).expect("an empty disk");
-    let mut batch = Batch::new(LogId(1), LogIndex(0), Buffer::default());
-    batch.records().extend(&[1; 64]);
-    journal.write(&disk, &[batch.seal(1)], &mut Vec::new()).expect("room");
+    let groups = [
+        vec![batch(1, 0, 64), batch(2, 0, 8)],
+        vec![batch(1, 64, 3000), batch(2, 8, 16)],
+        vec![batch(3, 0, 9000), batch(1, 3064, 8)],
+        vec![],
+    ];
+    for group in groups {
+        journal.write(&disk, &group, &mut Vec::new()).expect("room");
+    }
     let name = disk.list(FileKind::Journal).expect("no faults")[0];
-    let mut salt = [0; 8];
-    disk.read_at(name, 24, &mut salt).expect("no faults");
-    (disk, name, salt)
+    let mut bytes = vec![0; FILE];
+    disk.read_at(name, 0, &mut bytes).expect("no faults");
+    let salt = *bytes[24..].first_chunk().expect("a header");
+    (disk, name, bytes, salt)
 });
 
 fn mend(bytes: &mut [u8], salt: [u8; 8]) {
@@ -57,23 +72,28 @@ fn mend(bytes: &mut [u8], salt: [u8; 8]) {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
-    let Some((how, bytes)) = bytes.split_first() else { return };
-    let (disk, name, salt) = &*WRITTEN;
-    let disk = disk.fork();
-    let mut bytes = bytes[..bytes.len().min(15 * BLOCK)].to_vec();
+fuzz_target!(|input: &[u8]| {
+    let Some((how, input)) = input.split_first() else { return };
+    let (disk, name, whole, salt) = &*WRITTEN;
+    let mut bytes = whole[BLOCK..].to_vec();
+    if how & 2 == 0 {
+        for edit in input.as_chunks::<3>().0 {
+            let at = usize::from(u16::from_le_bytes([edit[0], edit[1]])) % bytes.len();
+            bytes[at] = edit[2];
+        }
+    } else {
+        let len = input.len().min(bytes.len());
+        bytes[..len].copy_from_slice(&input[..len]);
+    }
     if how & 1 == 0 {
         mend(&mut bytes, *salt);
     }
+    let disk = disk.fork();
     disk.write_at(*name, BLOCK as u64, &[IoSlice::new(&bytes)]).expect("no faults");
-    for _ in 0..2 {
-        let opened = Journal::open(&disk, LIMITS, START, &mut |found| {
-            assert_eq!(crc32c(&found.memory[found.records.clone()]), found.place.crc);
-            assert!(found.records.start.is_multiple_of(8));
-        });
-        let Ok((mut journal, _)) = opened else { return };
-        let mut batch = Batch::new(LogId(1), LogIndex(64), Buffer::default());
-        batch.records().extend(&[2; 8]);
-        journal.write(&disk, &[batch.seal(2)], &mut Vec::new()).expect("room");
-    }
+    let opened = Journal::open(&disk, LIMITS, START, &mut |found| {
+        assert_eq!(crc32c(&found.memory[found.records.clone()]), found.place.crc);
+        assert!(found.records.start.is_multiple_of(8));
+    });
+    let Ok((mut journal, _)) = opened else { return };
+    journal.write(&disk, &[batch(1, 4000, 8)], &mut Vec::new()).expect("room");
 });

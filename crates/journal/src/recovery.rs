@@ -24,6 +24,9 @@ use std::ops::Range;
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 
+/// Missing files in a row that are reported one by one.
+const MISSING_MAX: usize = 1024;
+
 /// From where a journal is read, and whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
@@ -157,18 +160,12 @@ impl Journal {
         visit: &mut dyn FnMut(RecoveredBatch),
     ) -> Result<(Journal, Recovered), OpenError> {
         let mut journal = Journal::empty(limits, start.secret);
-        let found = survey(disk, start, &mut journal)?;
+        let (found, oldest) = survey(disk, start, &mut journal)?;
         let window = Window::new(disk, limits.window_bytes);
         let recovered = Recovered::default();
-        let (live, oldest) = (VecDeque::new(), start.from);
-        let mut walk = Walk { disk, start, window, visit, recovered, live, last: None, oldest };
-        let can_go_on = walk.files(&found);
-        let Walk { mut recovered, mut live, last, oldest, .. } = walk;
-        // What the last group says was released needs nobody to miss it.
-        recovered.damages.retain(|damage| damage.file >= oldest);
-        while live.len() > 1 && live.front().is_some_and(|file| file.id < oldest) {
-            live.pop_front().into_iter().for_each(|file| journal.unneeded.push(file.name()));
-        }
+        let mut walk = Walk { disk, start, window, visit, recovered, live: VecDeque::new(), last: None };
+        let can_go_on = walk.files(&found, oldest);
+        let Walk { recovered, live, last, .. } = walk;
         if let Some(found) = found.last() {
             write_again(disk, found, last, start.secret)?;
         }
@@ -178,7 +175,7 @@ impl Journal {
         journal.next_sequence = can_go_on.next_sequence;
         journal.is_current_done = !can_go_on.in_last_file && !journal.live.is_empty();
         let newest = journal.live.back().map_or(FileId(0), |file| file.id);
-        journal.next_file = FileId(newest.0.max(start.from.0.saturating_sub(1)) + 1);
+        journal.next_file = FileId(newest.0.max(start.from.0.saturating_sub(1)).saturating_add(1));
         journal.mend_header(disk, &found)?;
         journal.sort_out_bulk(disk, &recovered)?;
         if journal.live.is_empty() && journal.spares.is_empty() {
@@ -256,8 +253,9 @@ struct Found {
     first_sequence: Option<u64>,
 }
 
-/// Looks at every slot: the files from `start.from` on in order, the others into the journal's spares.
-fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Result<Vec<Found>, OpenError> {
+/// Looks at every slot: the files that are needed, in order, and the oldest that is; the others go into the journal's
+/// spares.
+fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Result<(Vec<Found>, FileId), OpenError> {
     let mut found: Vec<Found> = Vec::new();
     let mut spares = Vec::new();
     for name in disk.list(FileKind::Journal)? {
@@ -270,8 +268,9 @@ fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Result<Vec<Fo
         }
     }
     found.sort_by_key(|file| file.id);
-    let headers = found.iter().rev().filter_map(|file| file.header);
-    let oldest = headers.map(|header| header.oldest).next().unwrap_or(FileId(0)).max(start.from);
+    let said = found.iter().rev().find_map(|file| released_before(disk, file, start.secret));
+    let first = found.first().map_or(FileId(0), |file| file.id);
+    let oldest = said.unwrap_or(first).max(start.from);
     let needed = found.partition_point(|file| file.id < oldest);
     spares.extend(found.drain(..needed).map(|file| Spare { slot: file.slot, len: file.len }));
     // A file whose first group found no space was removed and begun again elsewhere; a device that then failed may
@@ -299,7 +298,24 @@ fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Result<Vec<Fo
             journal.unneeded.push(FileName::new(FileKind::Journal, spare.slot));
         }
     }
-    Ok(found)
+    Ok((found, oldest))
+}
+
+/// What a file says of the files before it: those before this one are not needed any more. The later a group, the more
+/// it knows; one that is torn knew it as well.
+fn released_before(disk: &dyn Disk, found: &Found, secret: u64) -> Option<FileId> {
+    let name = FileName::new(FileKind::Journal, found.slot);
+    let mut window = Window::new(disk, 1 << 20);
+    let mut said = found.header.map(|header| header.oldest);
+    let mut offset = BLOCK_LEN;
+    while offset < found.len {
+        let expected = Expected { salt: salt(secret, found.id), file: found.id, offset, file_len: found.len };
+        let head = head_bytes(&mut window, name, found.len, offset).ok();
+        let Some((group, _)) = head.and_then(|bytes| GroupHeader::find(bytes, expected)) else { break };
+        said = said.max(Some(group.oldest));
+        offset += group.len;
+    }
+    said
 }
 
 /// Which use of the slot the file is in; `None`: none that counts.
@@ -400,19 +416,14 @@ struct Walk<'a> {
     live: VecDeque<LiveFile>,
     /// Where the last group of the last file is.
     last: Option<u64>,
-    /// Files before this one are not needed any more.
-    oldest: FileId,
 }
 
 impl Walk<'_> {
-    fn files(&mut self, found: &[Found]) -> GoOn {
+    /// Walks `found`; nothing before `oldest` is needed.
+    fn files(&mut self, found: &[Found], oldest: FileId) -> GoOn {
         let mut go_on = GoOn { next_sequence: 1, in_last_file: true };
         let Some(first) = found.first() else { return go_on };
-        let headers = found.iter().rev().filter_map(|file| file.header);
-        let oldest = headers.map(|header| header.oldest).next().unwrap_or(first.id).max(self.start.from);
-        for id in oldest.0..first.id.0 {
-            self.lose(None, None, FileId(id), 0, DamageCause::Missing);
-        }
+        self.miss(oldest.0, first.id.0);
         let mut sequence = None;
         for (at, file) in found.iter().enumerate() {
             let next = found.get(at + 1);
@@ -423,15 +434,20 @@ impl Walk<'_> {
             let ends_at = next.and_then(|next| next.first_sequence).filter(|_| !is_next_missing);
             (sequence, go_on.in_last_file) =
                 self.file(file, file.first_sequence.or(sequence), ends_at, next.is_some());
-            for id in file.id.0 + 1..next.map_or(0, |next| next.id.0) {
-                self.lose(None, None, FileId(id), 0, DamageCause::Missing);
-            }
+            self.miss(file.id.0.saturating_add(1), next.map_or(0, |next| next.id.0));
             if is_next_missing {
                 sequence = None;
             }
         }
         go_on.next_sequence = sequence.unwrap_or(1);
         go_on
+    }
+
+    /// The files from `first` to before `end` are not there.
+    fn miss(&mut self, first: u64, end: u64) {
+        for id in (first..end).take(MISSING_MAX) {
+            self.lose(None, None, FileId(id), 0, DamageCause::Missing);
+        }
     }
 
     /// Walks one file whose first group should be `sequence` (`None`: not known) and whose successor begins with
@@ -475,7 +491,6 @@ impl Walk<'_> {
                         break;
                     }
                     self.last = Some(offset);
-                    self.oldest = self.oldest.max(group.oldest);
                     self.group(file, offset, &entries, memory);
                     sequence = Some(group.sequence + 1);
                     offset += group.len;
