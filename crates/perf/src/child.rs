@@ -14,6 +14,9 @@ const START_SECONDS: u64 = 60;
 /// A broker that may take this long to stop, seconds; then it is killed.
 const STOP_SECONDS: u64 = 30;
 
+/// Lines of trouble that are shown of each output.
+const TROUBLE_LINES: usize = 30;
+
 /// The running child.
 #[derive(Debug)]
 pub struct Broker {
@@ -135,11 +138,18 @@ fn gather_lines(child: &mut Child) -> mpsc::Receiver<String> {
     let read = |stream: Box<dyn io::Read + Send>| {
         let sender = sender.clone();
         std::thread::spawn(move || {
+            // Once it serves nobody listens; then what looks like trouble goes to people, with the lines behind it.
+            let (mut shown, mut behind) = (0, 0);
             for line in BufReader::new(stream).lines() {
                 let Ok(line) = line else { return };
-                // Once it serves nobody listens, except for people who look for trouble.
-                if sender.send(line).is_err_and(|unheard| is_trouble(&unheard.0)) {
-                    eprintln!("broker: trouble in its log; run with --keep to read it");
+                let Err(mpsc::SendError(line)) = sender.send(line) else { continue };
+                if is_trouble(&line) {
+                    behind = 3;
+                }
+                if behind > 0 && shown < TROUBLE_LINES {
+                    eprintln!("broker: {line}");
+                    shown += 1;
+                    behind -= 1;
                 }
             }
         });

@@ -6,8 +6,9 @@ use crate::options::QueueType;
 use crate::uri::Uri;
 use crate::wire::amqp091::{limits, log_in};
 use crate::wire::unexpected;
+use amqp091::frame::FRAME_MIN_SIZE;
 use amqp091::method::{ExchangeDeclare, ExchangeDelete, QueueBind, QueueDeclare, QueueDelete, QueuePurge};
-use amqp091::{Connection, Event, Input, Method, MethodId, ReplyCode};
+use amqp091::{Connection, Event, Input, Method, MethodId, ReplyCode, Tune};
 use base::Now;
 use message::amqp091::{Table, TableWriter, Value};
 use std::io::Read;
@@ -193,7 +194,10 @@ impl Control {
                 match (event, awaited) {
                     (Event::Start(_), Awaited::Channel(uri)) => log_in(&mut self.connection, uri),
                     (Event::Tune(proposed), Awaited::Channel(uri)) => {
-                        self.connection.tune_ok_and_open(now, proposed, uri.vhost.as_bytes());
+                        // No heartbeats: nobody would send them while the load runs.
+                        let tune = Tune { heartbeat_s: 0, frame_max: FRAME_MIN_SIZE, ..proposed };
+                        self.connection.tune_ok(now, tune);
+                        self.connection.open(uri.vhost.as_bytes());
                     }
                     (Event::OpenOk, _) => self.connection.channel_open(CHANNEL),
                     (Event::ChannelOpenOk { .. }, _) => is_over = true,
