@@ -63,6 +63,56 @@ fn a_folder_has_one_owner() {
     std::fs::remove_dir_all(root).unwrap();
 }
 
+/// A disk that does nothing, to see what the journal itself costs.
+struct NoDisk;
+
+impl journal::Disk for NoDisk {
+    fn create(&self, _: journal::FileName, _: u64) -> Result<(), journal::DiskError> {
+        Ok(())
+    }
+
+    fn len(&self, _: journal::FileName) -> Result<u64, journal::DiskError> {
+        Ok(0)
+    }
+
+    fn list(&self, _: journal::FileKind) -> Result<Vec<journal::FileName>, journal::DiskError> {
+        Ok(Vec::new())
+    }
+
+    fn read_at(&self, _: journal::FileName, _: u64, _: &mut [u8]) -> Result<usize, journal::DiskError> {
+        Ok(0)
+    }
+
+    fn write_at(
+        &self,
+        _: journal::FileName,
+        _: u64,
+        _: &[std::io::IoSlice<'_>],
+    ) -> Result<(), journal::DiskError> {
+        Ok(())
+    }
+
+    fn sync(&self, _: journal::FileName) -> Result<(), journal::DiskError> {
+        Ok(())
+    }
+
+    fn sync_folder(&self, _: journal::FileKind) -> Result<(), journal::DiskError> {
+        Ok(())
+    }
+
+    fn rename(&self, _: journal::FileName, _: journal::FileName) -> Result<(), journal::DiskError> {
+        Ok(())
+    }
+
+    fn remove(&self, _: journal::FileName) -> Result<(), journal::DiskError> {
+        Ok(())
+    }
+
+    fn free_bytes(&self) -> Result<u64, journal::DiskError> {
+        Ok(0)
+    }
+}
+
 /// Figures, not a check: `cargo test -p journal --profile quick --test real_disk -- --ignored --nocapture`.
 #[test]
 #[ignore = "takes seconds and measures the machine"]
@@ -85,6 +135,26 @@ fn how_fast() {
     let (mut journal, _) = Journal::open(&disk, Limits::default(), start, &mut |_| {}).unwrap();
     println!("direct: {}; start on an empty folder: {:?}", disk.is_direct(), begun.elapsed());
     while journal.prepare(&disk).unwrap() {}
+    // The journal alone.
+    let (mut alone, _) = Journal::open(&NoDisk, Limits::default(), start, &mut |_| {}).unwrap();
+    let mut places = Vec::new();
+    for len in [128, 12_288, 65_536] {
+        let mut memory = Buffer::with_capacity(len);
+        let (mut seal_us, mut write_us) = (0.0, 0.0);
+        for round in 0..20_000u64 {
+            let mut batch = Batch::new(LogId(1), LogIndex(round), memory);
+            batch.records().extend_zeroed(len);
+            let cpu = cpu_us();
+            let sealed = [batch.seal(1)];
+            let sealed_at = cpu_us();
+            alone.write(&NoDisk, &sealed, &mut places).unwrap();
+            (seal_us, write_us) = (seal_us + sealed_at - cpu, write_us + cpu_us() - sealed_at);
+            let [sealed] = sealed;
+            memory = sealed.memory.recycle().unwrap();
+            alone.take_rolled().into_iter().for_each(|file| alone.release(file));
+        }
+        println!("no disk {len:>6}: seal {:.2} us, write {:.2} us", seal_us / 2e4, write_us / 2e4);
+    }
     // The floor: the same two calls, nothing around them.
     let bare = FileName::new(FileKind::Journal, 1 << 40);
     let zeros = vec![0; 1 << 20];
@@ -102,7 +172,6 @@ fn how_fast() {
     println!("    bare 4096: {:>6.1} us a commit, CPU {:.1} us", spent / 4e3, (cpu_us() - cpu) / 4e3);
     disk.remove(bare).unwrap();
     let mut base = 0;
-    let mut places = Vec::new();
     for (len, count) in [(128, 5_000), (12_288, 3_000), (65_536, 2_000), (1 << 20, 400), (4 << 20, 100)] {
         let mut slowest = 0.0f64;
         let (begun, cpu) = (Instant::now(), cpu_us());
