@@ -3,6 +3,7 @@
 //!
 //! Nothing here knows a protocol, a file or a thread.
 
+pub mod copy;
 pub mod crc;
 pub mod cursor;
 pub mod id;

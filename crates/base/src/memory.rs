@@ -88,6 +88,15 @@ impl Buffer {
         self.bytes_mut()
     }
 
+    /// Appends `count` bytes of whatever lies there, all of which the caller overwrites.
+    #[inline]
+    pub fn extend_stale(&mut self, count: usize) -> &mut [u8] {
+        self.reserve(count);
+        let at = self.len;
+        self.len = at + count;
+        &mut bytemuck::cast_slice_mut(&mut self.blocks)[at..at + count]
+    }
+
     /// Fills with zeros up to the next multiple of `alignment`, a power of two.
     #[inline]
     pub fn pad_to(&mut self, alignment: usize) {

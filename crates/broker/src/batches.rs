@@ -38,8 +38,8 @@ pub(crate) struct Batches {
 
 /// What [`Batches::find`] found.
 pub(crate) enum Found<'a> {
-    /// The record begins at this offset of this memory.
-    Resident(&'a Memory, u32),
+    /// The record begins at this offset of this memory, of which so many bytes are records.
+    Resident(&'a Memory, u32, u32),
     /// The batch must be read first: its base and its place.
     Away(LogIndex, Place),
 }
@@ -166,7 +166,7 @@ impl Batches {
         let at = self.position(index.0).expect("a live message lies in a live batch");
         let entry = &self.ring[at];
         match &entry.memory {
-            Some(memory) => Found::Resident(memory, (index.0 - entry.base) as u32),
+            Some(memory) => Found::Resident(memory, (index.0 - entry.base) as u32, entry.len),
             None => Found::Away(LogIndex(entry.base), entry.place.expect("what is not in memory is on disk")),
         }
     }

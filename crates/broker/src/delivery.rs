@@ -7,12 +7,13 @@ use crate::batches::Found;
 use crate::event::{Event, Item, REDELIVERED};
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::owned::Waiting;
+use crate::owned::{Member, Waiting};
 use crate::post::Post;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
 use base::{Memory, Now};
 use journal::{BlockPlace, Disk, DiskError, SegmentBlock};
-use queue::{Effect, Place, Run};
+use message::record::SeqRange;
+use queue::{ConsumerId, Effect, Place, Run};
 use std::collections::VecDeque;
 
 /// Bytes to be read back before deliveries can go on.
@@ -161,7 +162,12 @@ impl Log {
                 Effect::Deliver { consumer, first, count, redelivered, delivery_count } => {
                     let marks = delivery_count | if redelivered { REDELIVERED } else { 0 };
                     self.queues[slot as usize].hand(consumer, count);
-                    for seq in first.0..first.0 + u64::from(count) {
+                    let last = QueueSeq(first.0 + u64::from(count) - 1);
+                    let mut next = Some(first);
+                    if token.is_none() {
+                        next = self.deliver_run(slot, consumer, SeqRange { first, last }, marks, post);
+                    }
+                    for seq in next.map_or(1..=0, |next| next.0..=last.0) {
                         let waiting = Waiting { consumer, seq: QueueSeq(seq), marks, token };
                         self.deliver(slot, waiting, post);
                     }
@@ -179,10 +185,43 @@ impl Log {
                 Effect::Empty { .. } => {}
             }
         }
-        let list = effects.list;
-        self.effects.list = list;
-        self.effects.left.append(&mut effects.left);
+        // Carrying out asks no machine for anything, so nothing came meanwhile.
+        debug_assert!(self.effects.is_empty());
+        self.effects = effects;
         self.let_go(limits);
+    }
+
+    /// Delivers as many of `range` as lie in memory in the log, and says where it stopped.
+    fn deliver_run(
+        &mut self,
+        slot: u32,
+        consumer: ConsumerId,
+        range: SeqRange,
+        marks: u32,
+        post: &mut Post,
+    ) -> Option<QueueSeq> {
+        let Log { queues, batches, .. } = self;
+        let queue = &queues[slot as usize];
+        if queue.is_waiting() {
+            return Some(range.first);
+        }
+        let Member { port, handle } = queue.member(consumer)?;
+        let mut places = queue.fifo.places(range);
+        let mut next = places.next();
+        while let Some((_, Place::Log(index))) = next
+            && let Found::Resident(memory, offset, len) = batches.find(index)
+        {
+            let base = index.0 - u64::from(offset);
+            let in_this_batch = std::iter::from_fn(|| match next {
+                Some((seq, Place::Log(index))) if index.0.wrapping_sub(base) < u64::from(len) => {
+                    next = places.next();
+                    Some(Item { seq, offset: (index.0 - base) as u32, marks })
+                }
+                _ => None,
+            });
+            post.deliver_all(port, handle, memory, in_this_batch);
+        }
+        next.map(|(seq, _)| seq)
     }
 
     #[inline]
@@ -201,7 +240,7 @@ impl Log {
         let Waiting { seq, marks, token, .. } = delivery;
         let (memory, offset) = match queue.fifo.place(seq) {
             Some(Place::Log(index)) => match self.batches.find(index) {
-                Found::Resident(memory, offset) => (memory, offset),
+                Found::Resident(memory, offset, _) => (memory, offset),
                 Found::Away(base, place) => {
                     self.reading.wait(ReadWhat::Batch { base, place }, slot);
                     return false;

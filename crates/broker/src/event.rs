@@ -143,17 +143,32 @@ impl Events {
     /// Adds one delivery, to the run before it when it continues that.
     #[inline]
     pub(crate) fn deliver(&mut self, port: PortId, consumer: u32, memory: &Memory, item: Item) {
+        self.deliver_all(port, consumer, memory, std::iter::once(item));
+    }
+
+    /// Adds deliveries from one memory, to the run before them when they continue that.
+    #[inline]
+    pub(crate) fn deliver_all(
+        &mut self,
+        port: PortId,
+        consumer: u32,
+        memory: &Memory,
+        items: impl Iterator<Item = Item>,
+    ) {
         let memory = self.memory(memory);
         let at = self.items.len() as u32;
-        self.items.push(item);
+        for item in items {
+            self.items.push(item);
+        }
+        let end = self.items.len() as u32;
         if let Some((last_port, Event::Deliver { consumer: c, memory: m, items })) = self.list.last_mut()
             && (*c, *m, items.end) == (consumer, memory, at)
             && *last_port == port
         {
-            items.end = at + 1;
+            items.end = end;
             return;
         }
-        self.list.push((port, Event::Deliver { consumer, memory, items: at..at + 1 }));
+        self.list.push((port, Event::Deliver { consumer, memory, items: at..end }));
     }
 
     /// Adds a confirm, to the one before it when it follows on.

@@ -211,7 +211,7 @@ impl Log {
         needs_flush: bool,
     ) {
         self.touch(now);
-        message.write(queues.iter().copied(), self.open.records());
+        message.write(queues, self.open.records());
         self.open_positions = None;
         self.open_has_messages = true;
         self.open_needs_flush |= needs_flush;

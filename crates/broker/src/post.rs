@@ -34,6 +34,17 @@ impl Post {
         self.events[port.shard.0 as usize].deliver(port, consumer, memory, item);
     }
 
+    #[inline]
+    pub(crate) fn deliver_all(
+        &mut self,
+        port: PortId,
+        consumer: u32,
+        memory: &Memory,
+        items: impl Iterator<Item = Item>,
+    ) {
+        self.events[port.shard.0 as usize].deliver_all(port, consumer, memory, items);
+    }
+
     pub(crate) fn got(
         &mut self,
         port: PortId,

@@ -69,12 +69,14 @@ struct Route {
     exchange: Box<[u8]>,
     key: Box<[u8]>,
     targets: Box<[Target]>,
+    /// It is of one message alone and goes with it.
+    holds_once: bool,
 }
 
 impl Route {
     #[inline]
     fn is_for(&self, exchange: &[u8], key: &[u8]) -> bool {
-        *self.key == *key && *self.exchange == *exchange
+        *self.key == *key && *self.exchange == *exchange && !self.holds_once
     }
 }
 
@@ -214,15 +216,15 @@ impl Publisher {
         }
         let targets = view.targets(&matches);
         let at = self.routes.len();
-        let route = if uses_headers {
-            // What the headers decided does not hold for the next message: remembered under no name.
-            Route { targets, ..Route::default() }
+        self.last = at;
+        if uses_headers {
+            // What the headers decided does not hold for the next message.
+            self.routes.push(Route { targets, holds_once: true, ..Route::default() });
         } else {
             self.by_hash.insert(hash, at as u32);
-            self.last = at;
-            Route { exchange: exchange.into(), key: key.into(), targets }
-        };
-        self.routes.push(route);
+            let (exchange, key) = (exchange.into(), key.into());
+            self.routes.push(Route { exchange, key, targets, holds_once: false });
+        }
         Ok(at)
     }
 }
@@ -268,7 +270,7 @@ impl Shard {
         let at = publisher.route(&view, publish)?;
         let route = &publisher.routes[at];
         if route.targets.is_empty() {
-            if route.key.is_empty() && route.exchange.is_empty() {
+            if route.holds_once {
                 publisher.routes.pop();
             }
             return Ok(Published::Unroutable);
@@ -307,8 +309,7 @@ impl Shard {
                 None => self.append_remote(&message, target, waiter, needs_flush),
             }
         }
-        let is_nameless = route.key.is_empty() && route.exchange.is_empty();
-        if is_nameless {
+        if route.holds_once {
             publisher.routes.pop();
         }
         match waits {
@@ -334,7 +335,7 @@ impl Shard {
             self.post.send(owner, Mail::Append { log: target.log, records, waiters, needs_flush: false });
         }
         if let Some(Mail::Append { records, waiters, needs_flush: flush, .. }) = self.post.last_for(owner) {
-            message.write(target.queues.iter().copied(), records);
+            message.write(&target.queues, records);
             *flush |= needs_flush;
             if let Some((port, publisher, seq)) = waiter {
                 wait(waiters, port, publisher, seq);

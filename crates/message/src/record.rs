@@ -190,9 +190,12 @@ impl NewEnqueue<'_> {
     /// Bytes the record takes for `queues` queues, or `None` where a length is over its bound.
     #[inline]
     pub fn record_len(&self, queues: usize) -> Option<usize> {
-        let head: usize = self.head.iter().map(|piece| piece.len()).sum();
-        let body: usize = self.body.iter().map(|piece| piece.len()).sum();
-        let len = ENQUEUE + queues * 8 + self.exchange.len() + self.routing_key.len() + head + body;
+        let len = ENQUEUE
+            + queues * 8
+            + self.exchange.len()
+            + self.routing_key.len()
+            + total(self.head)
+            + total(self.body);
         let fits = queues <= u16::MAX as usize
             && self.exchange.len() <= u8::MAX as usize
             && self.routing_key.len() <= u16::MAX as usize
@@ -202,36 +205,58 @@ impl NewEnqueue<'_> {
 
     /// Appends the record for `queues`. Panics where [`NewEnqueue::record_len`] is `None`: ask it first.
     #[inline]
-    pub fn write(&self, queues: impl ExactSizeIterator<Item = QueueId>, into: &mut Buffer) {
-        let count = queues.len();
-        let len = self.record_len(count).expect("asked record_len before");
-        let mut fixed = [0; ENQUEUE];
+    pub fn write(&self, queues: &[QueueId], into: &mut Buffer) {
+        let len = self.record_len(queues.len()).expect("asked record_len before");
+        let record = into.extend_stale(len);
+        // Padding, unless it is overwritten.
+        if let Some(end) = record.last_chunk_mut::<8>() {
+            *end = [0; 8];
+        }
+        let (fixed, mut rest) =
+            record.split_first_chunk_mut::<ENQUEUE>().expect("a record is longer than its fixed part");
+        *fixed = [0; ENQUEUE];
         fixed[0..4].copy_from_slice(&(len as u32).to_le_bytes());
         fixed[4] = Kind::Enqueue as u8;
         fixed[5] = self.flags;
-        fixed[6..8].copy_from_slice(&(count as u16).to_le_bytes());
+        fixed[6..8].copy_from_slice(&(queues.len() as u16).to_le_bytes());
         fixed[8] = self.format as u8;
         fixed[9] = self.priority;
         fixed[10] = self.exchange.len() as u8;
         fixed[12..14].copy_from_slice(&(self.routing_key.len() as u16).to_le_bytes());
-        let head: usize = self.head.iter().map(|piece| piece.len()).sum();
-        let body: usize = self.body.iter().map(|piece| piece.len()).sum();
-        fixed[16..20].copy_from_slice(&(head as u32).to_le_bytes());
-        fixed[20..24].copy_from_slice(&(body as u32).to_le_bytes());
+        fixed[16..20].copy_from_slice(&(total(self.head) as u32).to_le_bytes());
+        fixed[20..24].copy_from_slice(&(total(self.body) as u32).to_le_bytes());
         fixed[24..32].copy_from_slice(&self.received_at_ms.to_le_bytes());
         fixed[32..40].copy_from_slice(&self.expires_at_ms.to_le_bytes());
         fixed[40..48].copy_from_slice(&self.due_at_ms.to_le_bytes());
         fixed[48..56].copy_from_slice(&self.ordering_key.to_le_bytes());
-        into.reserve(len);
-        into.extend(&fixed);
         for queue in queues {
-            into.extend(&queue.0.to_le_bytes());
+            rest = put(rest, &queue.0.to_le_bytes());
         }
-        into.extend(self.exchange);
-        into.extend(self.routing_key);
-        self.head.iter().chain(self.body).for_each(|piece| into.extend(piece));
-        into.pad_to(8);
+        rest = put(rest, self.exchange);
+        rest = put(rest, self.routing_key);
+        for piece in self.head {
+            rest = put(rest, piece);
+        }
+        for piece in self.body {
+            rest = put(rest, piece);
+        }
     }
+}
+
+#[inline(always)]
+fn total(pieces: &[&[u8]]) -> usize {
+    match pieces {
+        [only] => only.len(),
+        _ => pieces.iter().map(|piece| piece.len()).sum(),
+    }
+}
+
+/// Puts `piece` at the front of `to` and answers what is behind it.
+#[inline(always)]
+fn put<'a>(to: &'a mut [u8], piece: &[u8]) -> &'a mut [u8] {
+    let (front, rest) = to.split_at_mut(piece.len());
+    base::copy::copy(front, piece);
+    rest
 }
 
 /// A range of positions, both ends included.
@@ -416,7 +441,7 @@ mod tests {
     fn enqueue_comes_back_as_written() {
         let mut buffer = Buffer::default();
         let new = message(&[b"he", b"ad"], &[b"", b"body"]);
-        new.write([QueueId(7), QueueId(9)].into_iter(), &mut buffer);
+        new.write(&[QueueId(7), QueueId(9)], &mut buffer);
         assert_eq!(Some(buffer.len()), new.record_len(2));
         let (kind, record, rest) = split(buffer.bytes()).unwrap();
         assert_eq!((kind, rest.len()), (Kind::Enqueue, 0));
