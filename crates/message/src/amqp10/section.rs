@@ -393,7 +393,7 @@ fn read_sections<'a>(message: &mut Message<'a>, bytes: &'a [u8]) -> Result<(), M
     let mut body = None;
     while !rest.is_empty() {
         let (code, mut decoder) = section(rest)?;
-        if code < earliest {
+        if code < earliest || code > descriptor::FOOTER {
             return Err(Malformed::SectionOrder(code));
         }
         earliest = code + 1;
@@ -497,6 +497,7 @@ mod tests {
         check(&[], Err(Malformed::NoBody));
         check(&[&[0, 0x53, 0x75, 0xa1, 0]], Err(Malformed::WrongType(0xa1)));
         check(&[&[0, 0x53, 0x79, 0x45]], Err(Malformed::SectionOrder(0x79)));
+        check(&[&[0, 0x53, 0xff, 0x45]], Err(Malformed::SectionOrder(0xff)));
         check(&[&[0, 0x53, 0x70, 0xc0, 3, 1, 0x50, 1], &DATA], Err(Malformed::WrongType(0x50)));
     }
 
