@@ -148,7 +148,7 @@ fn what_was_finished_is_there() {
 fn an_identity_outlives_any_crash_once_given() {
     for seed in 0..200 {
         let mut dice = Random::new(seed);
-        let disk = FaultyDisk::new(seed);
+        let disk = FaultyDisk::new(dice.bits());
         disk.power_off(dice.between(1, 8));
         let given = Identity::open(&disk, &mut dice, 8).ok();
         let temper = disk.crash();
