@@ -25,6 +25,7 @@ mod recovery;
 pub mod segment;
 pub mod snapshot;
 mod spare;
+mod survey;
 mod window;
 
 pub use batch::{Batch, Place, Sealed};
