@@ -9,10 +9,11 @@ use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::{Member, Waiting};
 use crate::post::Post;
+use crate::request::Reply;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
 use base::{Memory, Now};
 use journal::{BlockPlace, Disk, DiskError, SegmentBlock};
-use message::record::SeqRange;
+use message::record::{Kind, Outcome, SeqRange};
 use queue::{ConsumerId, Effect, Place, Run};
 use std::collections::VecDeque;
 
@@ -168,13 +169,19 @@ impl Log {
                         next = self.deliver_run(slot, consumer, SeqRange { first, last }, marks, post);
                     }
                     for seq in next.map_or(1..=0, |next| next.0..=last.0) {
-                        let waiting = Waiting { consumer, seq: QueueSeq(seq), marks, token };
+                        let seq = QueueSeq(seq);
+                        let waiting = Waiting { consumer, seq, marks, token, settles: false };
                         self.deliver(slot, waiting, post);
                     }
                 }
                 Effect::Append { kind, range, outcome } => {
-                    let id = self.queues[slot as usize].definition.id;
-                    self.append_positions(now, kind, id, outcome, range);
+                    let queue = &self.queues[slot as usize];
+                    if kind == Kind::Settle && queue.is_waiting() {
+                        self.settle_delivered(now, slot, outcome, range);
+                    } else {
+                        let id = queue.definition.id;
+                        self.append_positions(now, kind, id, outcome, range);
+                    }
                 }
                 Effect::Drained { consumer, unused } => {
                     if let Some(member) = self.queues[slot as usize].member(consumer) {
@@ -224,6 +231,18 @@ impl Log {
         next.map(|(seq, _)| seq)
     }
 
+    /// Settles what of `range` was delivered, now, and what still waits for its bytes when it is.
+    #[cold]
+    fn settle_delivered(&mut self, now: Now, slot: u32, outcome: Outcome, range: SeqRange) {
+        let queue = &mut self.queues[slot as usize];
+        let id = queue.definition.id;
+        let mut delivered = Vec::new();
+        queue.settle_later(range, |part| delivered.push(part));
+        for part in delivered {
+            self.append_positions(now, Kind::Settle, id, outcome, part);
+        }
+    }
+
     #[inline]
     fn deliver(&mut self, slot: u32, delivery: Waiting, post: &mut Post) {
         let queue = &self.queues[slot as usize];
@@ -251,7 +270,7 @@ impl Log {
                 match self.loaded.block(key) {
                     Some(block) => match block.find(seq.0) {
                         Some(range) => (block.memory(), range.start as u32),
-                        None => return true,
+                        None => return Log::in_vain(member, token, post),
                     },
                     None => {
                         self.reading.wait(ReadWhat::Block(key), slot);
@@ -260,7 +279,7 @@ impl Log {
                 }
             }
             // Purged or settled meanwhile: it is nobody's any more.
-            None => return true,
+            None => return Log::in_vain(member, token, post),
         };
         let item = Item { seq, offset, marks };
         match token {
@@ -268,6 +287,15 @@ impl Log {
             Some(token) => {
                 post.got(member.port, token, member.handle, memory, item, queue.fifo.ready());
             }
+        }
+        true
+    }
+
+    /// There is nothing to deliver; who asked for one message is told so.
+    #[cold]
+    fn in_vain(member: Member, token: Option<u32>, post: &mut Post) -> bool {
+        if let Some(token) = token {
+            post.reply(member.port, token, Ok(Reply::Empty));
         }
         true
     }
@@ -294,13 +322,18 @@ impl Log {
         }
         for slot in slots {
             if is_damaged {
-                self.pass_over_damage(slot, what);
+                self.pass_over_damage(slot, what, post);
             }
             while let Some(first) = self.queues.get(slot as usize).and_then(|queue| queue.first_waiting()) {
                 if !self.try_deliver(slot, first, post) {
                     break;
                 }
-                self.queues[slot as usize].pop_waiting();
+                let queue = &mut self.queues[slot as usize];
+                queue.pop_waiting();
+                if first.settles {
+                    let (id, range) = (queue.definition.id, SeqRange { first: first.seq, last: first.seq });
+                    self.append_positions(now, Kind::Settle, id, Outcome::Accepted, range);
+                }
             }
             self.mark_dirty(slot);
         }
@@ -338,7 +371,7 @@ impl Log {
 
     /// The bytes of the first waiting delivery are damaged: it cannot be delivered, now or ever. It stays unsettled with
     /// its consumer, so nothing is lost that could still be repaired, and what is behind it goes on.
-    fn pass_over_damage(&mut self, slot: u32, what: ReadWhat) {
+    fn pass_over_damage(&mut self, slot: u32, what: ReadWhat, post: &mut Post) {
         let Some(queue) = self.queues.get_mut(slot as usize) else { return };
         while let Some(first) = queue.first_waiting() {
             let is_there = match (queue.fifo.place(first.seq), what) {
@@ -352,6 +385,9 @@ impl Log {
             };
             if !is_there {
                 break;
+            }
+            if let Some(member) = queue.member(first.consumer) {
+                Log::in_vain(member, first.token, post);
             }
             queue.pop_waiting();
         }

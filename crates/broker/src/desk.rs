@@ -4,13 +4,13 @@ use crate::catalog::{QueueDefinition, Refusal};
 use crate::event::Event;
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::owned::Member;
+use crate::owned::{Member, Waiting};
 use crate::post::Post;
 use crate::request::{Credit, NewConsumer, QueueCommand, Reply};
 use base::Now;
 use base::id::{PortId, QueueId};
-use message::record::Outcome;
-use queue::{Command, Consume, ConsumerId};
+use message::record::{Kind, Outcome, SeqRange};
+use queue::{Command, Consume, ConsumerId, Effect};
 use std::sync::Arc;
 
 /// What is left to do for somebody who knows the catalog.
@@ -201,10 +201,16 @@ impl Log {
     ) -> Done {
         let owned = &mut self.queues[slot as usize];
         // What was decided but not sent goes back untouched.
-        for seq in owned.forget_waiting(id) {
-            let range = message::record::SeqRange { first: seq, last: seq };
-            let command = Command::Settle { consumer: id, range, outcome: Outcome::Released };
-            owned.fifo.apply(command, &mut self.effects);
+        for Waiting { seq, settles, .. } in owned.forget_waiting(id) {
+            let range = SeqRange { first: seq, last: seq };
+            if settles {
+                // It counted as delivered when it was handed out: the consumer takes it along.
+                let kind = Kind::Settle;
+                self.effects.list.push(Effect::Append { kind, outcome: Outcome::Accepted, range });
+            } else {
+                let command = Command::Settle { consumer: id, range, outcome: Outcome::Released };
+                owned.fifo.apply(command, &mut self.effects);
+            }
         }
         let command = if keep { Command::Cancel { consumer: id } } else { Command::Close { consumer: id } };
         owned.fifo.apply(command, &mut self.effects);

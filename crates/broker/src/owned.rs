@@ -4,6 +4,7 @@
 
 use crate::catalog::QueueDefinition;
 use base::id::{PortId, QueueSeq};
+use message::record::SeqRange;
 use queue::{ConsumerId, Fifo};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -97,6 +98,8 @@ pub(crate) struct Waiting {
     pub(crate) marks: u32,
     /// The token of the get that took it.
     pub(crate) token: Option<u32>,
+    /// It is settled once it is delivered, and not before: what is settled is nowhere to be read.
+    pub(crate) settles: bool,
 }
 
 /// A queue at its owner.
@@ -189,14 +192,37 @@ impl OwnedQueue {
         }
     }
 
-    /// Drops what waits for this consumer and says which positions that were.
-    pub(crate) fn forget_waiting(&mut self, id: ConsumerId) -> Vec<QueueSeq> {
+    /// Marks what of `range` waits as to be settled when it is delivered, and calls `each` for the rest.
+    pub(crate) fn settle_later(&mut self, range: SeqRange, mut each: impl FnMut(SeqRange)) {
+        let mut from = range.first.0;
+        let theirs = self.waiting.iter_mut().flat_map(|waiting| waiting.iter_mut());
+        let mut later: Vec<u64> = theirs
+            .filter(|delivery| (range.first..=range.last).contains(&delivery.seq))
+            .map(|delivery| {
+                delivery.settles = true;
+                delivery.seq.0
+            })
+            .collect();
+        later.sort_unstable();
+        for seq in later {
+            if from < seq {
+                each(SeqRange { first: QueueSeq(from), last: QueueSeq(seq - 1) });
+            }
+            from = seq + 1;
+        }
+        if from <= range.last.0 {
+            each(SeqRange { first: QueueSeq(from), last: range.last });
+        }
+    }
+
+    /// Drops what waits for this consumer and says what that was.
+    pub(crate) fn forget_waiting(&mut self, id: ConsumerId) -> Vec<Waiting> {
         let Some(waiting) = &mut self.waiting else { return Vec::new() };
         let mut dropped = Vec::new();
         waiting.retain(|delivery| {
             let is_theirs = delivery.consumer == id;
             if is_theirs {
-                dropped.push(delivery.seq);
+                dropped.push(*delivery);
             }
             !is_theirs
         });
