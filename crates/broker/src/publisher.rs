@@ -80,13 +80,19 @@ impl Route {
     }
 }
 
-/// One source of messages of a connection.
+/// One source of messages of a connection. Small until the first publish.
 #[derive(Debug)]
 pub struct Publisher {
     port: PortId,
     handle: u32,
     access: AccessCache,
     next_seq: u64,
+    known: Option<Box<Known>>,
+}
+
+/// What a publisher that publishes remembers.
+#[derive(Debug, Default)]
+struct Known {
     /// The catalog version the routes are of.
     version: u64,
     routes: Vec<Route>,
@@ -99,17 +105,7 @@ pub struct Publisher {
 impl Publisher {
     /// A publisher of `port`; `handle` is the connection's name for it.
     pub fn new(port: PortId, handle: u32, access: AccessCache) -> Publisher {
-        Publisher {
-            port,
-            handle,
-            access,
-            next_seq: 1,
-            version: 0,
-            routes: Vec::new(),
-            last: 0,
-            by_hash: FxHashMap::default(),
-            split: FxHashMap::default(),
-        }
+        Publisher { port, handle, access, next_seq: 1, known: None }
     }
 
     /// The number the next publish gets; the first is 1.
@@ -136,10 +132,13 @@ impl Publisher {
             let targets = route.targets.len() * (size_of::<Target>() + size_of::<QueueId>());
             route.exchange.len() + route.key.len() + targets
         };
-        self.routes.capacity() * size_of::<Route>()
-            + self.routes.iter().map(route).sum::<usize>()
-            + self.by_hash.capacity() * 16
-            + self.split.capacity() * 16
+        self.known.as_ref().map_or(0, |known| {
+            size_of::<Known>()
+                + known.routes.capacity() * size_of::<Route>()
+                + known.routes.iter().map(route).sum::<usize>()
+                + known.by_hash.capacity() * 16
+                + known.split.capacity() * 16
+        })
     }
 
     /// Uses up a number without publishing.
@@ -151,12 +150,11 @@ impl Publisher {
     /// Takes in an [`crate::Event::Confirmed`] and calls `safe` with the ranges that are confirmed now: on all logs.
     #[inline]
     pub fn confirmed(&mut self, first: u64, last: u64, mut safe: impl FnMut(u64, u64)) {
-        if self.split.is_empty() {
-            return safe(first, last);
-        }
+        let split = self.known.as_mut().map(|known| &mut known.split).filter(|split| !split.is_empty());
+        let Some(split) = split else { return safe(first, last) };
         let mut from = first;
         for seq in first..=last {
-            let Some(left) = self.split.get_mut(&seq) else { continue };
+            let Some(left) = split.get_mut(&seq) else { continue };
             if seq > from {
                 safe(from, seq - 1);
             }
@@ -165,17 +163,24 @@ impl Publisher {
             if *left > 0 {
                 from = seq + 1;
             } else {
-                self.split.remove(&seq);
+                split.remove(&seq);
             }
         }
         if from <= last {
             safe(from, last);
         }
     }
+}
 
-    /// Where `exchange` and `key` lead: an index of `routes`.
+impl Known {
+    /// Where exchange and key of `publish` lead: an index of `routes`.
     #[inline]
-    fn route(&mut self, view: &View<'_>, publish: &Publish<'_>) -> Result<usize, Refusal> {
+    fn route(
+        &mut self,
+        access: &mut AccessCache,
+        view: &View<'_>,
+        publish: &Publish<'_>,
+    ) -> Result<usize, Refusal> {
         let version = view.catalog.version();
         if self.version != version {
             self.forget();
@@ -185,7 +190,7 @@ impl Publisher {
         if self.routes.get(self.last).is_some_and(|route| route.is_for(exchange, key)) {
             return Ok(self.last);
         }
-        self.look_up(view, publish)
+        self.look_up(access, view, publish)
     }
 
     fn forget(&mut self) {
@@ -194,7 +199,12 @@ impl Publisher {
         self.last = 0;
     }
 
-    fn look_up(&mut self, view: &View<'_>, publish: &Publish<'_>) -> Result<usize, Refusal> {
+    fn look_up(
+        &mut self,
+        access: &mut AccessCache,
+        view: &View<'_>,
+        publish: &Publish<'_>,
+    ) -> Result<usize, Refusal> {
         let (exchange, key) = (publish.exchange, publish.routing_key);
         let mut hasher = FxHasher::default();
         hasher.write(exchange);
@@ -207,10 +217,10 @@ impl Publisher {
             self.last = at;
             return Ok(at);
         }
-        self.access.check_publish(view.catalog, exchange, key)?;
+        access.check_publish(view.catalog, exchange, key)?;
         let mut matches = Matches::default();
         let uses_headers =
-            view.catalog.route(self.access.vhost(), exchange, key, publish.headers, &mut matches)?;
+            view.catalog.route(access.vhost(), exchange, key, publish.headers, &mut matches)?;
         if self.routes.len() >= view.limits.routes_max {
             self.forget();
         }
@@ -262,16 +272,18 @@ impl Shard {
         publish: &Publish<'_>,
     ) -> Result<Published, Refusal> {
         let seq = publisher.skip();
+        let Publisher { port, handle, access, known, .. } = publisher;
+        let known = known.get_or_insert_default();
         let view = View {
             catalog: &self.catalog,
             limits: &self.settings.limits,
             placement: self.settings.placement,
         };
-        let at = publisher.route(&view, publish)?;
-        let route = &publisher.routes[at];
+        let at = known.route(access, &view, publish)?;
+        let route = &known.routes[at];
         if route.targets.is_empty() {
             if route.holds_once {
-                publisher.routes.pop();
+                known.routes.pop();
             }
             return Ok(Published::Unroutable);
         }
@@ -300,7 +312,7 @@ impl Shard {
             let needs_flush = !target.is_memory && (publish.durable || target.has_quorum);
             let is_waited_for = publish.confirm && needs_flush;
             waits += u32::from(is_waited_for);
-            let waiter = is_waited_for.then_some((publisher.port, publisher.handle, seq));
+            let waiter = is_waited_for.then_some((*port, *handle, seq));
             match self.log_slots.get(&target.log) {
                 Some(slot) => {
                     let log = &mut self.logs[*slot as usize];
@@ -310,13 +322,13 @@ impl Shard {
             }
         }
         if route.holds_once {
-            publisher.routes.pop();
+            known.routes.pop();
         }
         match waits {
             0 => Ok(Published::Done),
             1 => Ok(Published::Waiting),
             _ => {
-                publisher.split.insert(seq, waits);
+                known.split.insert(seq, waits);
                 Ok(Published::Waiting)
             }
         }
