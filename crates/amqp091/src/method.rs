@@ -112,7 +112,9 @@ impl<'a> ArgumentReader<'a> {
     #[inline(always)]
     fn shortstr(&mut self) -> Result<&'a [u8], Malformed> {
         let len = self.octet()?.into();
-        Ok(self.reader.take(len)?)
+        let text = self.reader.take(len)?;
+        // Nearly all names are ASCII, which is quicker to see.
+        if text.is_ascii() || str::from_utf8(text).is_ok() { Ok(text) } else { Err(Malformed::NotText) }
     }
 
     #[inline]

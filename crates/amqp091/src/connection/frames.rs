@@ -176,9 +176,9 @@ impl Connection {
         }
         let method = match M::decode(arguments) {
             Ok(method) => method,
-            Err(_) => {
+            Err(reason) => {
                 input.consume(taken);
-                return Err(undecodable(id, arguments));
+                return Err(undecodable(id, arguments, reason));
             }
         };
         if !method.is_carried() {

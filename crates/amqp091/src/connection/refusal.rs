@@ -21,7 +21,7 @@ impl Refusal {
 pub(super) fn decode<'i>(id: MethodId, arguments: &'i [u8]) -> Result<Method<'i>, Refusal> {
     match Method::decode(id, arguments) {
         Some(Ok(method)) => Ok(method),
-        Some(Err(_)) => Err(undecodable(id, arguments)),
+        Some(Err(reason)) => Err(undecodable(id, arguments, reason)),
         // RabbitMQ drops the connection without a word here; these words are what it says of methods it knows.
         None => Err(unimplemented(id)),
     }
@@ -33,7 +33,10 @@ pub(super) fn unimplemented(id: MethodId) -> Refusal {
 }
 
 #[cold]
-pub(super) fn undecodable(id: MethodId, arguments: &[u8]) -> Refusal {
+pub(super) fn undecodable(id: MethodId, arguments: &[u8], reason: Malformed) -> Refusal {
+    if reason == Malformed::NotText {
+        return Refusal::new(ReplyCode::FrameError, "Malformed UTF-8 in shortstr", MethodId::NONE);
+    }
     Refusal::new(ReplyCode::FrameError, format!("cannot decode {}", Octets(arguments)), id)
 }
 

@@ -21,6 +21,8 @@ pub enum Malformed {
     Trailing,
     /// The property flags announce further flags, which no basic property uses.
     UnknownFlags,
+    /// A short string of a method that is not UTF-8 (§4.2.5.3).
+    NotText,
 }
 
 impl From<Short> for Malformed {
@@ -39,6 +41,7 @@ impl std::fmt::Display for Malformed {
             Malformed::TooDeep => write!(f, "tables nested more than {DEPTH_MAX} deep"),
             Malformed::Trailing => f.write_str("bytes behind the last property"),
             Malformed::UnknownFlags => f.write_str("unknown property flags"),
+            Malformed::NotText => f.write_str("a short string that is not UTF-8"),
         }
     }
 }
