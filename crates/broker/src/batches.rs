@@ -60,9 +60,10 @@ impl Batches {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Takes back the memory of a batch nobody needs any more; at most `most` buffers are kept.
-    pub(crate) fn give_back(&mut self, memory: Memory, most: usize) {
-        if self.spare.len() < most
+    /// Takes back the memory of a batch nobody needs any more; at most `bytes_max` of it is kept.
+    pub(crate) fn give_back(&mut self, memory: Memory, bytes_max: usize) {
+        let spare: usize = self.spare.iter().map(Buffer::capacity).sum();
+        if spare + memory.capacity() <= bytes_max
             && let Some(buffer) = memory.recycle()
         {
             self.spare.push(buffer);

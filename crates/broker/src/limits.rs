@@ -17,7 +17,7 @@ pub struct Limits {
     pub loaded_bytes_max: usize,
     /// Deliveries one queue makes before the shard turns to the next.
     pub dispatch_messages_max: u32,
-    /// Buffers of finished batches a shard keeps to fill again.
+    /// Bytes of buffers of finished batches a log keeps to fill again.
     pub spare_buffers_max: usize,
     /// Routes a publisher remembers.
     pub routes_max: usize,
@@ -37,7 +37,7 @@ impl Default for Limits {
             resident_bytes_max: 8 << 20,
             loaded_bytes_max: 4 << 20,
             dispatch_messages_max: 4096,
-            spare_buffers_max: 4,
+            spare_buffers_max: 2 << 20,
             routes_max: 256,
             waiting_for_bytes_max: 16_384,
             consumer_window_bytes: 1 << 20,

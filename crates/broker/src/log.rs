@@ -166,6 +166,15 @@ impl Log {
         Some((slot, &mut self.queues[slot as usize]))
     }
 
+    /// Changes the commit rule. Panics when something was appended already.
+    pub(crate) fn set_rule(&mut self, rule: CommitRule) {
+        assert!(
+            self.open.is_empty() && self.in_flight.is_empty(),
+            "a log changes its rule while it is empty"
+        );
+        self.rule = rule;
+    }
+
     /// It is written to disk.
     pub(crate) fn is_durable(&self) -> bool {
         self.rule != CommitRule::Immediate

@@ -105,9 +105,4 @@ impl Planner {
             wave.answers.into_iter().for_each(&mut answer);
         }
     }
-
-    /// Anything is under way.
-    pub(crate) fn is_busy(&self) -> bool {
-        !self.waves.is_empty() || !self.changes.is_empty() || !self.answers.is_empty()
-    }
 }

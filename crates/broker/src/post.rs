@@ -25,10 +25,6 @@ impl Post {
         }
     }
 
-    pub(crate) fn me(&self) -> ShardId {
-        self.me
-    }
-
     #[inline]
     pub(crate) fn deliver(&mut self, port: PortId, consumer: u32, memory: &Memory, item: Item) {
         self.events[port.shard.0 as usize].deliver(port, consumer, memory, item);

@@ -372,6 +372,24 @@ impl Shard {
         }
     }
 
+    /// Puts a log of this shard under another commit rule; only before anything was appended to it.
+    pub fn set_commit_rule(&mut self, log: LogId, rule: CommitRule) {
+        if let Some(log) = self.log_mut(log) {
+            log.set_rule(rule);
+        }
+    }
+
+    /// Under [`CommitRule::Quorum`]: somebody outside says that all records of `log` before `end` are agreed on. What of
+    /// them is also on this node's disk is committed now.
+    pub fn commit_outside(&mut self, now: Now, log: LogId, end: LogIndex) {
+        let limits = self.settings.limits;
+        if let Some(slot) = self.log_slots.get(&log) {
+            let log = &mut self.logs[*slot as usize];
+            log.agreed(now, end, &limits, &mut self.post);
+            log.take_reads(&mut self.reads);
+        }
+    }
+
     /// Something is left to do at once, without anything more coming in.
     pub fn has_work(&self) -> bool {
         self.logs.iter().any(Log::has_work) || self.post.has_events()

@@ -1,0 +1,394 @@
+//! One and two shards as values: no sockets, no files; what would be written is handed back as written.
+
+use base::Now;
+use base::id::{LogId, LogIndex, PortId, QueueSeq, ShardId};
+use broker::access::{AccessCache, AccessRules};
+use broker::catalog::{Actor, FirstContent, Op, VhostId};
+use broker::{
+    CommitRule, Credit, Event, Events, Limits, Mail, NewConsumer, Placement, Publish, Published, Publisher,
+    QueueCommand, Reply, Shard, ShardSettings,
+};
+use journal::{FileId, FileKind, FileName, Place, Sealed};
+use message::record::{Format, Outcome, SeqRange};
+use routing::NoHeaders;
+use std::sync::Arc;
+
+const NOW: Now = Now { mono_ns: 1_000_000_000, wall_ms: 1_000 };
+
+/// Shards that are handed each other's mail, and whose batches are "written" when asked.
+struct Node {
+    shards: Vec<Shard>,
+    unwritten: Vec<(usize, Sealed)>,
+    /// What happened, shown as text, in order.
+    seen: Vec<String>,
+    ports: Vec<PortId>,
+}
+
+impl Node {
+    fn new(shards: u16) -> Node {
+        let placement = Placement { shards, logs: u32::from(shards) };
+        let make = |id| {
+            let rules = Arc::new(AccessRules::default());
+            let settings =
+                ShardSettings { id: ShardId(id), placement, limits: Limits::default(), rules, seed: 7 };
+            Shard::new(settings)
+        };
+        let mut node = Node {
+            shards: (0..shards).map(make).collect(),
+            unwritten: Vec::new(),
+            seen: Vec::new(),
+            ports: Vec::new(),
+        };
+        node.shards.iter_mut().for_each(|shard| shard.finish_recovery(NOW));
+        node.shards[0].begin(NOW, &FirstContent::with_salt([1; 4])).unwrap();
+        node.settle();
+        for shard in 0..shards {
+            let port = PortId { shard: ShardId(shard), slot: 0, generation: 1 };
+            node.shards[shard as usize].open_port(port, Node::actor(port));
+            node.ports.push(port);
+        }
+        node
+    }
+
+    fn actor(port: PortId) -> Actor {
+        Actor::new("guest".into(), VhostId(0), port)
+    }
+
+    fn publisher(&self, port: usize) -> Publisher {
+        Publisher::new(self.ports[port], 5, AccessCache::new(Node::actor(self.ports[port])))
+    }
+
+    /// Ends turns and passes mail on until nothing moves; writes nothing.
+    fn turn(&mut self) {
+        loop {
+            let mut mail: Vec<Vec<Mail>> = self.shards.iter().map(|_| Vec::new()).collect();
+            for (at, shard) in self.shards.iter_mut().enumerate() {
+                let mut sealed = Vec::new();
+                shard.end_turn(NOW, &mut sealed);
+                self.unwritten.extend(sealed.into_iter().map(|sealed| (at, sealed)));
+                let mut events = Events::default();
+                shard.take_events(&mut events);
+                show(&events, &mut self.seen);
+                for (to, mail) in mail.iter_mut().enumerate().filter(|(to, _)| *to != at) {
+                    shard.take_mail(ShardId(to as u16), mail);
+                }
+            }
+            if mail.iter().all(Vec::is_empty) && !self.shards.iter().any(Shard::has_work) {
+                return;
+            }
+            for (to, mail) in mail.into_iter().enumerate() {
+                for mail in mail {
+                    if let Some(events) = self.shards[to].receive(NOW, mail) {
+                        show(&events, &mut self.seen);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Everything sealed so far is on disk now.
+    fn write(&mut self) {
+        for (at, sealed) in std::mem::take(&mut self.unwritten) {
+            let place = Place {
+                file: FileId(1),
+                name: FileName::new(FileKind::Journal, 1),
+                offset: 4096,
+                len: sealed.len as u64,
+                crc: sealed.crc,
+            };
+            self.shards[at].written(NOW, sealed.log, sealed.base, place);
+        }
+    }
+
+    /// Turns and writes until nothing is left to write.
+    fn settle(&mut self) {
+        self.turn();
+        while !self.unwritten.is_empty() {
+            self.write();
+            self.turn();
+        }
+    }
+
+    fn take_seen(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.seen)
+    }
+
+    /// Declares a queue from a port's shard and says which log it is on.
+    fn declare(&mut self, port: usize, name: &str, durable: bool) -> LogId {
+        let shard = &mut self.shards[port];
+        let log = shard.log_for_new_queue(durable);
+        let op = Op::DeclareQueue {
+            name: name.into(),
+            passive: false,
+            durable,
+            exclusive: false,
+            auto_delete: false,
+            arguments: Default::default(),
+            log,
+            random: [0; 16],
+        };
+        shard.request(NOW, self.ports[port], 1, op);
+        self.settle();
+        assert_eq!(self.take_seen(), [format!("{port}: declared {name} 0 0")]);
+        log
+    }
+
+    fn command(&mut self, port: usize, queue: &str, command: QueueCommand) {
+        let shard = &mut self.shards[port];
+        let found = shard.catalog().queue_by_name(VhostId(0), queue.as_bytes()).unwrap().clone();
+        shard.command(NOW, self.ports[port], found.log, found.id, command);
+    }
+
+    fn consume(&mut self, port: usize, queue: &str, handle: u32, prefetch: u32) {
+        let credit = Credit::Prefetch(prefetch);
+        let consumer = NewConsumer { credit, settled: false, exclusive: false, priority: 0 };
+        self.command(port, queue, QueueCommand::Consume { token: 2, handle, consumer });
+    }
+
+    fn publish(
+        &mut self,
+        port: usize,
+        publisher: &mut Publisher,
+        key: &str,
+        body: &str,
+        durable: bool,
+    ) -> Published {
+        let publish = Publish {
+            exchange: b"",
+            routing_key: key.as_bytes(),
+            headers: &NoHeaders,
+            format: Format::Amqp091,
+            durable,
+            priority: None,
+            ttl_ms: None,
+            head: &[b"\0\0"],
+            body: &[body.as_bytes()],
+            confirm: true,
+        };
+        self.shards[port].publish(NOW, publisher, &publish).unwrap()
+    }
+
+    fn settled(
+        &mut self,
+        port: usize,
+        queue: &str,
+        handle: u32,
+        (first, last): (u64, u64),
+        outcome: Outcome,
+    ) {
+        let range = SeqRange { first: QueueSeq(first), last: QueueSeq(last) };
+        self.command(port, queue, QueueCommand::Settle { handle, range, outcome });
+    }
+}
+
+fn show(events: &Events, seen: &mut Vec<String>) {
+    for (port, event) in &events.list {
+        let port = port.shard;
+        let message = |memory: u32, item: &broker::Item| {
+            let body = String::from_utf8_lossy(events.message(memory, item).body).into_owned();
+            format!("{body}@{}{}", item.seq, if item.is_redelivered() { " again" } else { "" })
+        };
+        match event {
+            Event::Deliver { consumer, memory, items } => {
+                for item in &events.items[items.start as usize..items.end as usize] {
+                    seen.push(format!("{port}: {consumer} gets {}", message(*memory, item)));
+                }
+            }
+            Event::Confirmed { publisher, first, last } => {
+                seen.push(format!("{port}: {publisher} confirmed {first}-{last}"));
+            }
+            Event::Reply { reply: Ok(Reply::Declared { queue, ready, consumers, .. }), .. } => {
+                seen.push(format!("{port}: declared {} {ready} {consumers}", queue.name));
+            }
+            Event::Reply { reply: Ok(reply), .. } => seen.push(format!("{port}: {reply:?}")),
+            Event::Reply { reply: Err(refusal), .. } => seen.push(format!("{port}: {refusal}")),
+            Event::Got { consumer, memory, item, ready, .. } => {
+                let got = message(*memory, &events.items[*item as usize]);
+                seen.push(format!("{port}: {consumer} takes {got}, {ready} left"));
+            }
+            other => seen.push(format!("{port}: {other:?}")),
+        }
+    }
+}
+
+#[test]
+fn a_durable_message_is_confirmed_and_delivered_when_it_is_written_and_not_before() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    node.consume(0, "q", 9, 10);
+    let mut publisher = node.publisher(0);
+    assert_eq!(node.publish(0, &mut publisher, "q", "one", true), Published::Waiting);
+    assert_eq!(node.publish(0, &mut publisher, "q", "two", true), Published::Waiting);
+    node.turn();
+    assert_eq!(node.take_seen(), ["0: Consuming"]);
+    node.write();
+    node.turn();
+    assert_eq!(node.take_seen(), ["0: 5 confirmed 1-2", "0: 9 gets one@0", "0: 9 gets two@1"]);
+    assert_eq!(node.publish(0, &mut publisher, "nobody", "x", true), Published::Unroutable);
+}
+
+#[test]
+fn a_transient_message_waits_for_nobody_but_those_before_it() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    node.consume(0, "q", 9, 0);
+    node.settle();
+    node.take_seen();
+    let mut publisher = node.publisher(0);
+    assert_eq!(node.publish(0, &mut publisher, "q", "light", false), Published::Done);
+    node.turn();
+    assert_eq!(node.take_seen(), ["0: 9 gets light@0"]);
+    assert_eq!(node.publish(0, &mut publisher, "q", "heavy", true), Published::Waiting);
+    node.turn();
+    assert_eq!(node.publish(0, &mut publisher, "q", "light too", false), Published::Done);
+    node.turn();
+    assert_eq!(node.take_seen(), [""; 0]);
+    node.settle();
+    assert_eq!(node.take_seen(), ["0: 5 confirmed 2-2", "0: 9 gets heavy@1", "0: 9 gets light too@2"]);
+}
+
+#[test]
+fn a_quorum_commit_comes_from_outside() {
+    let mut node = Node::new(2);
+    // The catalog's log is the first; the second shard's own log is under the other rule.
+    node.shards[1].set_commit_rule(LogId(1), CommitRule::Quorum);
+    let log = node.declare(1, "q", true);
+    assert_eq!(log, LogId(1));
+    node.consume(1, "q", 9, 0);
+    let mut publisher = node.publisher(1);
+    node.publish(1, &mut publisher, "q", "one", true);
+    node.settle();
+    assert_eq!(node.take_seen(), ["1: Consuming"], "on this disk alone is not enough");
+    node.shards[1].commit_outside(NOW, log, LogIndex(8));
+    node.turn();
+    assert_eq!(node.take_seen(), [""; 0], "agreed on, but not up to there");
+    node.shards[1].commit_outside(NOW, log, LogIndex(1 << 20));
+    node.turn();
+    assert_eq!(node.take_seen(), ["1: 5 confirmed 1-1", "1: 9 gets one@0"]);
+    // Agreed on before it is on this disk: not enough either.
+    node.publish(1, &mut publisher, "q", "two", true);
+    node.turn();
+    node.shards[1].commit_outside(NOW, log, LogIndex(1 << 20));
+    node.turn();
+    assert_eq!(node.take_seen(), [""; 0]);
+    node.settle();
+    assert_eq!(node.take_seen(), ["1: 5 confirmed 2-2", "1: 9 gets two@1"]);
+}
+
+#[test]
+fn publisher_queue_and_consumer_may_be_on_three_shards() {
+    let mut node = Node::new(3);
+    node.declare(1, "q", true);
+    node.consume(2, "q", 9, 2);
+    node.settle();
+    assert_eq!(node.take_seen(), ["2: Consuming"]);
+    let mut publisher = node.publisher(0);
+    for body in ["a", "b", "c"] {
+        node.publish(0, &mut publisher, "q", body, true);
+    }
+    node.settle();
+    let mut seen = node.take_seen();
+    seen.sort();
+    assert_eq!(seen, ["0: 5 confirmed 1-3", "2: 9 gets a@0", "2: 9 gets b@1"]);
+    node.settled(2, "q", 9, (0, 0), Outcome::Accepted);
+    node.settle();
+    assert_eq!(node.take_seen(), ["2: 9 gets c@2"]);
+    node.settled(2, "q", 9, (1, 1), Outcome::Released);
+    node.settle();
+    assert_eq!(node.take_seen(), ["2: 9 gets b@1 again"]);
+    node.shards[2].close_port(NOW, node.ports[2]);
+    node.settle();
+    node.command(0, "q", QueueCommand::Get { token: 3, handle: 1, settled: true });
+    node.settle();
+    assert_eq!(node.take_seen(), ["0: 1 takes b@1 again, 1 left"]);
+    node.command(1, "q", QueueCommand::Purge { token: 4 });
+    node.settle();
+    assert_eq!(node.take_seen(), ["1: Purged { messages: 1 }"]);
+}
+
+#[test]
+fn a_fan_out_is_confirmed_when_all_logs_have_it() {
+    let mut node = Node::new(2);
+    node.declare(0, "a", true);
+    node.declare(1, "b", true);
+    for queue in ["a", "b"] {
+        let op = Op::BindQueue {
+            queue: queue.into(),
+            exchange: "amq.fanout".into(),
+            key: "".into(),
+            arguments: Default::default(),
+        };
+        node.shards[0].request(NOW, node.ports[0], 7, op);
+        node.settle();
+        assert_eq!(node.take_seen(), ["0: Done"]);
+    }
+    let mut publisher = node.publisher(0);
+    let publish = Publish {
+        exchange: b"amq.fanout",
+        routing_key: b"",
+        headers: &NoHeaders,
+        format: Format::Amqp091,
+        durable: true,
+        priority: None,
+        ttl_ms: None,
+        head: &[],
+        body: &[b"both"],
+        confirm: true,
+    };
+    for _ in 0..3 {
+        assert_eq!(node.shards[0].publish(NOW, &mut publisher, &publish).unwrap(), Published::Waiting);
+    }
+    node.settle();
+    let mut safe = Vec::new();
+    for _ in node.take_seen() {
+        publisher.confirmed(1, 3, |first, last| safe.push((first, last)));
+    }
+    assert_eq!(safe, [(1, 1), (2, 2), (3, 3)], "each once, at the second confirm");
+}
+
+#[test]
+fn what_is_asked_of_a_queue_that_is_gone_is_answered() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    let queue = node.shards[0].catalog().queue_by_name(VhostId(0), b"q").unwrap().clone();
+    node.consume(0, "q", 9, 0);
+    node.command(0, "q", QueueCommand::Delete { token: 3, if_unused: true, if_empty: false });
+    node.settle();
+    assert_eq!(node.take_seen(), ["0: Consuming", "0: PRECONDITION_FAILED - queue 'q' in vhost '/' in use"]);
+    node.command(0, "q", QueueCommand::Delete { token: 4, if_unused: false, if_empty: false });
+    node.settle();
+    let mut seen = node.take_seen();
+    seen.sort();
+    assert_eq!(seen, ["0: Cancelled { consumer: 9 }", "0: Deleted { messages: 0 }"]);
+    let purge = QueueCommand::Purge { token: 5 };
+    node.shards[0].command(NOW, node.ports[0], queue.log, queue.id, purge);
+    node.settle();
+    assert_eq!(node.take_seen(), ["0: NOT_FOUND - the queue has just been deleted"]);
+}
+
+#[test]
+fn a_restart_brings_back_what_was_written_and_marks_it() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    let mut publisher = node.publisher(0);
+    for body in ["one", "two", "three"] {
+        node.publish(0, &mut publisher, "q", body, true);
+    }
+    node.publish(0, &mut publisher, "q", "light", false);
+    node.settle();
+    let snapshot = node.shards[0].snapshot(LogId(0), false).unwrap();
+    let mut again = Node::new(1);
+    let rules = Arc::new(AccessRules::default());
+    let placement = Placement { shards: 1, logs: 1 };
+    let settings = ShardSettings { id: ShardId(0), placement, limits: Limits::default(), rules, seed: 8 };
+    let mut shard = Shard::new(settings);
+    shard.restore(LogId(0), snapshot.covered, &snapshot.bytes).unwrap();
+    shard.finish_recovery(NOW);
+    shard.open_port(again.ports[0], Node::actor(again.ports[0]));
+    again.shards[0] = shard;
+    again.unwritten.clear();
+    again.take_seen();
+    again.command(0, "q", QueueCommand::Counts { token: 1 });
+    again.settle();
+    assert_eq!(again.take_seen(), ["0: declared q 3 0"], "the transient one is gone");
+}
