@@ -12,6 +12,7 @@ SASL_HEADER = b"AMQP\x03\x01\x00\x00"
 AMQP_HEADER = b"AMQP\x00\x01\x00\x00"
 OPEN, BEGIN, ATTACH, FLOW, TRANSFER, DISPOSITION, DETACH, END, CLOSE = range(0x10, 0x19)
 MECHANISMS, INIT, CHALLENGE, RESPONSE, OUTCOME = range(0x40, 0x45)
+FIELDS_MAX = 14  # of a performative: attach has the most
 ERROR, SOURCE, TARGET = 0x1D, 0x28, 0x29
 
 
@@ -145,6 +146,9 @@ class Peer10(Peer):
             body = self.read(size - 8)[(doff - 2) * 4:]
             if body:
                 value, end = decode(body)
+                if isinstance(value, Described) and isinstance(value.value, list):
+                    # trailing nulls may be left out; a case indexes fields by their place
+                    value.value += [None] * (FIELDS_MAX - len(value.value))
                 return channel, value, body[end:]
 
     def expect10(self, code):
