@@ -28,9 +28,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Sender, channel};
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// A message broker: RabbitMQ's protocols in front, one durable log behind.
 #[derive(Parser)]
 #[command(version, name = "leveret")]
