@@ -219,6 +219,18 @@ impl Batches {
         }
     }
 
+    /// A bound no later than `bound` with at most `messages_max` live messages before it, unless a single batch has more.
+    pub(crate) fn bound_within(&self, bound: LogIndex, messages_max: u64) -> LogIndex {
+        let mut messages = 0;
+        for entry in self.ring.iter().take_while(|entry| entry.base < bound.0) {
+            if messages > 0 && messages + u64::from(entry.live) > messages_max {
+                return LogIndex(entry.base);
+            }
+            messages += u64::from(entry.live);
+        }
+        bound
+    }
+
     /// The bases and places of the live batches before `end`, oldest first.
     pub(crate) fn places_below(&self, end: LogIndex) -> Vec<(LogIndex, Place)> {
         let before = self.ring.iter().filter(|entry| entry.base < end.0 && entry.live > 0);

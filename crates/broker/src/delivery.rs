@@ -79,34 +79,44 @@ impl BlockKey {
     }
 }
 
-/// Reads under way, the queues that wait for each, and those not yet given out.
+/// Reads that are wanted or under way, and the queues that wait for each. Only so many are given out at once: what they
+/// bring is memory.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
-    under_way: Vec<(ReadWhat, Vec<u32>)>,
-    wanted: Vec<ReadWhat>,
+    waiting: Vec<(ReadWhat, Vec<u32>)>,
+    wanted: VecDeque<ReadWhat>,
+    under_way: usize,
 }
 
 impl Reading {
     /// The queue in `slot` waits for `what`.
     fn wait(&mut self, what: ReadWhat, slot: u32) {
-        match self.under_way.iter_mut().find(|(have, _)| *have == what) {
+        match self.waiting.iter_mut().find(|(have, _)| *have == what) {
             Some((_, slots)) if slots.contains(&slot) => {}
             Some((_, slots)) => slots.push(slot),
             None => {
-                self.under_way.push((what, vec![slot]));
-                self.wanted.push(what);
+                self.waiting.push((what, vec![slot]));
+                self.wanted.push_back(what);
             }
         }
     }
 
     fn done(&mut self, what: ReadWhat) -> Vec<u32> {
-        let at = self.under_way.iter().position(|(have, _)| *have == what);
-        at.map_or_else(Vec::new, |at| self.under_way.swap_remove(at).1)
+        self.under_way -= 1;
+        let at = self.waiting.iter().position(|(have, _)| *have == what);
+        at.map_or_else(Vec::new, |at| self.waiting.swap_remove(at).1)
+    }
+
+    /// The next read to give out.
+    fn next(&mut self, most: usize) -> Option<ReadWhat> {
+        let what = if self.under_way < most { self.wanted.pop_front() } else { None };
+        self.under_way += usize::from(what.is_some());
+        what
     }
 
     /// The queue in `slot` is gone.
     pub(crate) fn forget(&mut self, slot: u32) {
-        self.under_way.iter_mut().for_each(|(_, slots)| slots.retain(|waiting| *waiting != slot));
+        self.waiting.iter_mut().for_each(|(_, slots)| slots.retain(|waiting| *waiting != slot));
     }
 }
 
@@ -300,10 +310,11 @@ impl Log {
         true
     }
 
-    /// Moves the reads that deliveries wait for into `into`.
-    pub(crate) fn take_reads(&mut self, into: &mut Vec<ReadRequest>) {
-        let log = self.id;
-        into.extend(self.reading.wanted.drain(..).map(|what| ReadRequest { log, what }));
+    /// Moves the reads that deliveries wait for into `into`, as many as may be under way at once.
+    pub(crate) fn take_reads(&mut self, limits: &Limits, into: &mut Vec<ReadRequest>) {
+        while let Some(what) = self.reading.next(limits.reads_max) {
+            into.push(ReadRequest { log: self.id, what });
+        }
     }
 
     /// A read ended; `None`: the bytes there are not what was written, and what lies there cannot be delivered.

@@ -15,6 +15,8 @@ pub struct Limits {
     pub resident_bytes_max: usize,
     /// Bytes of batches and segment blocks a shard keeps after reading them back.
     pub loaded_bytes_max: usize,
+    /// Reads of a log under way at once.
+    pub reads_max: usize,
     /// Deliveries one queue makes before the shard turns to the next.
     pub dispatch_messages_max: u32,
     /// Bytes of buffers of finished batches a log keeps to fill again.
@@ -36,6 +38,7 @@ impl Default for Limits {
             lazy_batch_ms_max: 100,
             resident_bytes_max: 8 << 20,
             loaded_bytes_max: 4 << 20,
+            reads_max: 4,
             dispatch_messages_max: 4096,
             spare_buffers_max: 2 << 20,
             routes_max: 256,

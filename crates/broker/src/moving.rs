@@ -18,7 +18,10 @@ use rustc_hash::FxHashMap;
 pub const OWN_SEGMENT_BYTES_MIN: u64 = 1 << 20;
 
 /// Bytes of batches kept in memory while they are copied.
-const CACHE_BYTES_MAX: usize = 8 << 20;
+const CACHE_BYTES_MAX: usize = 4 << 20;
+
+/// Messages one job moves, unless a single batch has more: what bounds its memory.
+pub const MESSAGES_MAX: u64 = 128 << 10;
 
 /// What is to be moved of one log.
 #[derive(Debug)]
@@ -149,6 +152,7 @@ fn finish(
 
 impl Log {
     fn begin_move(&self, bound: LogIndex) -> MoveJob {
+        let bound = self.batches.bound_within(bound, MESSAGES_MAX);
         let mut queues = Vec::new();
         for (_, queue) in &self.queues {
             let live: Vec<_> = queue.fifo.live_below(bound).collect();
@@ -194,7 +198,8 @@ impl Log {
 }
 
 impl Shard {
-    /// Lists what still lives of `log` before `bound`, the end of what the journal files left behind hold of it.
+    /// Lists what still lives of `log` before `bound`, the end of what the journal files left behind hold of it, or of
+    /// the first part of that: the job's own bound says how far it goes. One job of a log at a time.
     pub fn begin_move(&self, log: LogId, bound: LogIndex) -> Option<MoveJob> {
         self.log(log).map(|log| log.begin_move(bound))
     }

@@ -350,7 +350,7 @@ impl Shard {
         // The catalog's log comes first, in every group: a queue is on disk before anything in it.
         for log in &mut self.logs {
             log.end_turn(now, &limits, &mut self.post, out);
-            log.take_reads(&mut self.reads);
+            log.take_reads(&limits, &mut self.reads);
         }
         if let Some(planner) = &mut self.planner {
             let slot = self.log_slots[&CATALOG_LOG];
@@ -365,7 +365,7 @@ impl Shard {
         if let Some(slot) = self.log_slots.get(&log) {
             let log = &mut self.logs[*slot as usize];
             log.written(now, base, place, &limits, &mut self.post);
-            log.take_reads(&mut self.reads);
+            log.take_reads(&limits, &mut self.reads);
         }
         if log == CATALOG_LOG {
             self.advance_waves();
@@ -386,7 +386,7 @@ impl Shard {
         if let Some(slot) = self.log_slots.get(&log) {
             let log = &mut self.logs[*slot as usize];
             log.agreed(now, end, &limits, &mut self.post);
-            log.take_reads(&mut self.reads);
+            log.take_reads(&limits, &mut self.reads);
         }
     }
 
@@ -417,7 +417,7 @@ impl Shard {
         if let Some(slot) = self.log_slots.get(&request.log) {
             let log = &mut self.logs[*slot as usize];
             log.read_done(now, request.what, brought, &limits, &mut self.post);
-            log.take_reads(&mut self.reads);
+            log.take_reads(&limits, &mut self.reads);
         }
     }
 

@@ -106,20 +106,11 @@ impl Keeper {
             if log.0 >= self.placement.logs {
                 continue;
             }
-            let job = self.ask(log, |answer| Errand::List(log, bound, answer))?;
-            let Some(job) = job else { continue };
-            let next_segment = &mut self.next_segment;
-            let moved = job.carry_out(&**self.committer.disk(), || {
-                *next_segment += 1;
-                *next_segment - 1
-            })?;
-            for base in &moved.damaged {
-                let text =
-                    format!("log {log}: the batch at {base} is damaged on disk; its messages are lost");
-                self.logger.log(Level::Error, text);
+            while self.moved.get(&log).is_none_or(|moved| *moved < bound) {
+                if !self.move_some(log, bound)? {
+                    break;
+                }
             }
-            self.ask(log, |answer| Errand::Point(moved, answer))?;
-            self.moved.insert(log, bound);
         }
         for log in (0..self.placement.logs).map(LogId) {
             if let Some(snapshot) = self.ask(log, |answer| Errand::Snapshot(log, answer))? {
@@ -134,6 +125,25 @@ impl Keeper {
             }
         });
         Ok(())
+    }
+
+    /// Moves what lives of a log before `bound`, or the first part of that; false: the log is nobody's.
+    fn move_some(&mut self, log: LogId, bound: LogIndex) -> Result<bool, Trouble> {
+        let job = self.ask(log, |answer| Errand::List(log, bound, answer))?;
+        let Some(job) = job else { return Ok(false) };
+        let bound = job.bound;
+        let next_segment = &mut self.next_segment;
+        let moved = job.carry_out(&**self.committer.disk(), || {
+            *next_segment += 1;
+            *next_segment - 1
+        })?;
+        for base in &moved.damaged {
+            let text = format!("log {log}: the batch at {base} is damaged on disk; its messages are lost");
+            self.logger.log(Level::Error, text);
+        }
+        self.ask(log, |answer| Errand::Point(moved, answer))?;
+        self.moved.insert(log, bound);
+        Ok(true)
     }
 
     /// Writes a snapshot. Replay starts at the first file that holds what was not moved: live messages are still read
