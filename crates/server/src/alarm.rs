@@ -25,11 +25,6 @@ pub struct Raised {
 }
 
 impl Raised {
-    /// Publishers have to wait.
-    pub fn any(self) -> bool {
-        self.memory || self.disk
-    }
-
     /// As they are called outside.
     pub fn names(self) -> Vec<String> {
         let names = [(self.memory, "memory"), (self.disk, "disk")];

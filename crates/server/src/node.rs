@@ -109,6 +109,8 @@ fn cores() -> u32 {
 fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, String> {
     let options = DiskOptions { sync_delay_ns: config.test_sync_delay_us * 1000, ..DiskOptions::default() };
     let disk = RealDisk::open(&config.data_dir, options).map_err(|error| error.to_string())?;
+    let way = if disk.is_direct() { "bypass" } else { "go through" };
+    logger.log(Level::Debug, format!("journal writes {way} the page cache"));
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let in_folder = |error: String| format!("data folder {}: {error}", config.data_dir.display());
     let identity = identity(config, &*disk, logger).map_err(in_folder)?;
@@ -427,10 +429,9 @@ impl Node {
 
     /// Ends every thread. After a clean end each log has a snapshot, so the next start replays nothing.
     fn stop(self, outcome: Result<(), String>) -> Result<(), String> {
-        if outcome.is_err() {
-            // What the device did with the last writes is only known after a restart; nothing more is written.
-            return outcome;
-        }
+        // After a failure, what the device did with the last writes is only known after a restart: nothing more is
+        // written.
+        outcome?;
         self.logger.info("the node is stopping");
         self.doors.iter().for_each(|door| door.letters.put(Letter::Stop));
         let shards: Result<Vec<Shard>, _> = self.shards.into_iter().map(JoinHandle::join).collect();
@@ -452,6 +453,11 @@ impl Node {
             }
         }
         self.committer.seal_end()?;
+        let counters = self.committer.counters();
+        let (bytes, groups) = (counters.record_bytes, counters.groups);
+        let flush_us = self.committer.flush_ns() / 1000;
+        self.logger
+            .log(Level::Debug, format!("{bytes} bytes in {groups} groups; a flush takes {flush_us} us"));
         self.logger.info("the node has stopped");
         Ok(())
     }

@@ -54,22 +54,21 @@ impl Node {
     fn start(folder: &Path, settings: &[&str]) -> Node {
         let mut all = vec!["listeners.tcp.default=127.0.0.1:0"];
         all.extend(settings);
-        let mut child = command(folder, &all).stdout(Stdio::piped()).spawn().expect("starts");
-        let output = BufReader::new(child.stdout.take().expect("piped"));
-        let mut log = Vec::new();
-        let mut port = 0;
+        let child = command(folder, &all).stdout(Stdio::piped()).spawn().expect("starts");
+        let mut node = Node { child, port: 0, log: Vec::new() };
+        let output = BufReader::new(node.child.stdout.take().expect("piped"));
         for line in output.lines() {
             let line = line.expect("text");
             if let Some((_, address)) = line.split_once("started TCP listener on 127.0.0.1:") {
-                port = address.parse().expect("a port");
+                node.port = address.parse().expect("a port");
             }
             let is_complete = line.contains("Server startup complete");
-            log.push(line);
+            node.log.push(line);
             if is_complete {
-                return Node { child, port, log };
+                return node;
             }
         }
-        panic!("the node did not start: {log:?}");
+        panic!("the node did not start: {:?}", node.log);
     }
 
     fn connect(&self) -> TcpStream {
