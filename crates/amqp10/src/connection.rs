@@ -687,7 +687,7 @@ impl Connection {
         }
         partial.settled |= transfer.settled.unwrap_or(false);
         if (partial.bytes.len() + payload.len()) as u64 > bytes_max {
-            return Err(Broken::Link(id, too_large(partial.bytes.len() + payload.len(), bytes_max)));
+            return Err(Broken::Session(too_large(partial.bytes.len() + payload.len(), bytes_max)));
         }
         if partial.bytes.capacity() - partial.bytes.len() < payload.len()
             && held + partial.bytes.len() + payload.len() > self.limits.assembly_bytes_max
@@ -1366,7 +1366,7 @@ fn begin_delivery<'i>(
         return Err(Broken::Link(id, Fault::new(condition::TRANSFER_LIMIT_EXCEEDED, text)));
     }
     if payload as u64 > link.message_bytes_max {
-        return Err(Broken::Link(id, too_large(payload, link.message_bytes_max)));
+        return Err(Broken::Session(too_large(payload, link.message_bytes_max)));
     }
     link.credit -= 1;
     link.delivery_count = link.delivery_count.wrapping_add(1);
@@ -1386,6 +1386,7 @@ fn wrong_frame(size: u32, most: u32, doff: u8) -> Fault {
     })
 }
 
+/// Ends the session, as RabbitMQ does, though the condition is a link's (§2.8.19).
 #[cold]
 fn too_large(size: usize, most: u64) -> Fault {
     let text = format!("message size ({size} bytes) > maximum message size ({most} bytes)");

@@ -357,22 +357,22 @@ fn refused_and_detached_links_free_their_handles() {
 }
 
 #[test]
-fn too_large_a_message_costs_its_link() {
+fn too_large_a_message_costs_its_session() {
     let mut pair = Pair::open(usize::MAX, 0);
     let session = pair.begin();
     let link = pair.attach(session, "out", Role::Sender);
-    let other = pair.attach(session, "other", Role::Sender);
+    let beside = pair.begin();
+    let other = pair.attach(beside, "other", Role::Sender);
     pair.client.connection.transfer(session, link, &delivery(b"t", 0, &vec![7; 100_001])).unwrap();
-    pair.client.connection.transfer(session, other, &delivery(b"t", 0, &vec![7; 100_000])).unwrap();
+    pair.client.connection.transfer(beside, other, &delivery(b"t", 0, &vec![7; 100_000])).unwrap();
     pair.pump();
     let (client, server) = pair.told();
     assert!(
-        server.iter().any(|told| told.starts_with("LinkFailed") && told.contains("message-size-exceeded"))
+        server.iter().any(|told| told.starts_with("SessionFailed") && told.contains("message-size-exceeded"))
     );
-    assert!(client.iter().any(|told| told.starts_with("Detach") && told.contains("message-size-exceeded")));
-    assert!(server.iter().any(|told| told.starts_with("transfer 1 1")), "{server:?}");
-    // Its slot can be used again.
-    assert_eq!(pair.attach(session, "again", Role::Sender), link);
+    assert!(client.iter().any(|told| told.starts_with("End") && told.contains("message-size-exceeded")));
+    // Another session goes on.
+    assert!(server.iter().any(|told| told.starts_with("transfer 0 0")), "{server:?}");
 }
 
 #[test]
