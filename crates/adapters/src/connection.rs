@@ -119,6 +119,12 @@ impl Speaker {
         speak!(self, adapter => adapter.input(context, bytes), _greeting => bytes.len())
     }
 
+    /// Nothing is known of the peer yet.
+    #[inline]
+    pub(crate) fn is_greeting(&self) -> bool {
+        matches!(self, Speaker::Greeting(_))
+    }
+
     #[inline]
     pub(crate) fn event(&mut self, context: &mut Context<'_>, event: &Event, events: &Events) {
         speak!(self, adapter => adapter.event(context, event, events), _greeting => {});
@@ -164,6 +170,11 @@ impl Speaker {
     /// The socket is gone.
     pub(crate) fn closed(&mut self, context: &mut Context<'_>) {
         speak!(self, adapter => adapter.closed(context), _greeting => {});
+    }
+
+    /// The connection's input is taken, or left alone for a while: then the peer's silence means nothing.
+    pub(crate) fn set_reading(&mut self, reads: bool) {
+        speak!(self, adapter => adapter.set_reading(reads), _greeting => {});
     }
 
     /// Consumers are to pause, or to go on, because of how much there is to send.

@@ -44,12 +44,12 @@ struct Connection {
     is_dirty: bool,
     /// Its consumers were paused because it has much to send.
     is_paused: bool,
-    /// It was told of the alarm.
+    /// Its speaker knows of the alarm.
     is_blocked: bool,
     /// It was told to wait and is to be handed its input again when it no longer does.
     was_waiting: bool,
     speaker: Speaker,
-    peer: Box<Peer>,
+    peer: Peer,
 }
 
 /// The connections of one shard.
@@ -110,7 +110,7 @@ impl Frontend {
             is_blocked: false,
             was_waiting: false,
             speaker,
-            peer: Box::new(peer),
+            peer,
         };
         self.connections.insert(connection) as u32
     }
@@ -143,7 +143,8 @@ impl Frontend {
 
     /// Hands in what the peer sent: the kept rest, if any, and what came behind it.
     pub fn input(&mut self, now: Now, shard: &mut Shard, slot: u32, bytes: &[u8]) -> Taken {
-        let is_held = self.alarm.is_some() || shard.is_congested();
+        let alarm = self.alarm;
+        let is_held = alarm.is_some() || shard.is_congested();
         self.with(now, shard, slot, |connection, context| {
             let speaker = &mut connection.speaker;
             if speaker.is_over() {
@@ -151,11 +152,19 @@ impl Frontend {
             }
             if speaker.is_waiting() || (is_held && speaker.is_publishing()) {
                 connection.was_waiting = true;
+                speaker.set_reading(false);
                 return Taken { consumed: 0, is_waiting: true };
+            }
+            if connection.is_blocked != alarm.is_some() && !speaker.is_greeting() {
+                connection.is_blocked = alarm.is_some();
+                speaker.set_blocked(context, alarm);
             }
             let consumed = speaker.input(context, &connection.peer, bytes);
             let is_waiting = speaker.is_waiting();
-            connection.was_waiting |= is_waiting;
+            if is_waiting {
+                connection.was_waiting = true;
+                speaker.set_reading(false);
+            }
             Taken { consumed, is_waiting }
         })
     }
@@ -206,6 +215,7 @@ impl Frontend {
             let is_held = is_held && connection.speaker.is_publishing();
             if connection.was_waiting && !connection.speaker.is_waiting() && !is_held {
                 connection.was_waiting = false;
+                connection.speaker.set_reading(true);
                 self.resumed.push(slot);
             }
         }
@@ -285,7 +295,7 @@ impl Frontend {
         let slots: Vec<u32> = self.connections.iter().map(|(slot, _)| slot as u32).collect();
         for slot in slots {
             self.with(now, shard, slot, |connection, context| {
-                if connection.is_blocked != alarm.is_some() {
+                if !connection.speaker.is_greeting() {
                     connection.is_blocked = alarm.is_some();
                     connection.speaker.set_blocked(context, alarm);
                 }
@@ -328,7 +338,8 @@ impl Frontend {
     pub fn heap_bytes(&self) -> usize {
         let own = self.connections.capacity() * size_of::<Connection>();
         let of_each = |(_, connection): (usize, &Connection)| {
-            connection.speaker.heap_bytes() + size_of::<Peer>() + connection.peer.name.len()
+            // The name is shared with the speaker; two counts stand before it.
+            connection.speaker.heap_bytes() + connection.peer.name.len() + 2 * size_of::<usize>()
         };
         own + self.connections.iter().map(of_each).sum::<usize>()
     }

@@ -8,6 +8,7 @@ pub mod amqp091;
 pub mod amqp10;
 mod connection;
 mod frontend;
+mod handles;
 pub mod settings;
 
 pub use connection::{Context, Gravity, Note};

@@ -68,7 +68,7 @@ pub const INFORMATION: &str = "Leveret, licensed under the Apache License 2.0";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// `ADDRESS:PORT -> ADDRESS:PORT`, as connections are named.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// It comes from this machine.
     pub is_loopback: bool,
 }

@@ -137,7 +137,7 @@ fn accept_all(listener: &TcpListener, hand_over: &mut impl FnMut(TcpStream, Peer
                 if stream.set_nodelay(true).is_err() {
                     continue;
                 }
-                let name = format!("{} -> {}", plain(from), plain(here)).into_boxed_str();
+                let name = format!("{} -> {}", plain(from), plain(here)).into();
                 hand_over(stream, Peer { name, is_loopback: from.ip().to_canonical().is_loopback() });
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),

@@ -3,6 +3,7 @@
 use super::Adapter;
 use super::unacked::Delivery;
 use crate::connection::Context;
+use crate::handles::HANDLES_MAX;
 use ::amqp091::method::{BasicCancel, MethodId};
 use ::amqp091::{Body, DeliverPrefix, Outgoing};
 use base::Memory;
@@ -71,7 +72,7 @@ impl Adapter {
         items: Range<u32>,
         events: &Events,
     ) {
-        let Some(consumer) = self.consumers.get(handle as usize) else { return };
+        let Some(consumer) = self.consumers.get(handle) else { return };
         let Some(prefix) = &consumer.prefix else { return };
         let Some(channel) = self.channels.get(consumer.channel) else { return };
         let bytes = &events.memories[memory as usize];
@@ -141,6 +142,14 @@ impl Adapter {
         }
     }
 
+    /// Everything a channel holds goes back to its queues.
+    pub(super) fn give_back(&mut self, context: &mut Context<'_>, number: u16) {
+        let Some(channel) = self.channels.get(number) else { return };
+        let mut deliveries = std::mem::take(&mut channel.unacked);
+        deliveries.take_through(0, |delivery| self.settle_one(context, delivery, Outcome::Released));
+        self.pass_on_settled(context);
+    }
+
     #[inline]
     fn settle_one(&mut self, context: &mut Context<'_>, delivery: Delivery, outcome: Outcome) {
         let Delivery { consumer, seq } = delivery;
@@ -158,7 +167,7 @@ impl Adapter {
     #[inline]
     pub(super) fn pass_on_settled(&mut self, context: &mut Context<'_>) {
         let Some(Settling { consumer, outcome, first, last }) = self.settling.take() else { return };
-        let Some(found) = self.consumers.get(consumer as usize) else { return };
+        let Some(found) = self.consumers.get(consumer) else { return };
         let ConsumerRef { log, queue, handle } = found.at;
         let range = SeqRange { first, last };
         let command = QueueCommand::Settle { handle, range, outcome };
@@ -171,12 +180,15 @@ impl Adapter {
         channel: u16,
         prefix: Option<DeliverPrefix>,
         no_ack: bool,
-    ) -> u32 {
-        let entry = self.consumers.vacant_entry();
-        let handle = entry.key() as u32;
-        let at = ConsumerRef { log: queue.log, queue: queue.id, handle };
-        entry.insert(Consumer { channel, at, prefix, no_ack, is_cancelled: false });
-        handle
+    ) -> Result<u32, Refusal> {
+        let added = self.consumers.add(|handle| {
+            let at = ConsumerRef { log: queue.log, queue: queue.id, handle };
+            Consumer { channel, at, prefix, no_ack, is_cancelled: false }
+        });
+        added.ok_or_else(|| {
+            let text = format!("a connection has at most {HANDLES_MAX} consumers");
+            Refusal::new(ReplyCode::ResourceError, text)
+        })
     }
 
     /// The consumer of a channel with this tag.
@@ -186,7 +198,7 @@ impl Adapter {
                 && !consumer.is_cancelled
                 && consumer.prefix.as_ref().is_some_and(|prefix| prefix.consumer_tag() == tag)
         });
-        found.map(|(handle, _)| handle as u32)
+        found.map(|(handle, _)| handle)
     }
 
     /// What stands for a channel's gets from a queue.
@@ -194,12 +206,12 @@ impl Adapter {
         let found = self.consumers.iter().find(|(_, consumer)| {
             consumer.channel == channel && consumer.prefix.is_none() && consumer.at.queue == queue.id
         });
-        found.map(|(handle, _)| handle as u32)
+        found.map(|(handle, _)| handle)
     }
 
     /// A queue is gone, and the consumer with it: the client is told, as RabbitMQ does.
     pub(super) fn cancelled(&mut self, context: &mut Context<'_>, handle: u32) {
-        let Some(consumer) = self.consumers.get_mut(handle as usize) else { return };
+        let Some(consumer) = self.consumers.get_mut(handle) else { return };
         if let Some(prefix) = consumer.prefix.as_ref().filter(|_| !consumer.is_cancelled) {
             let cancel = BasicCancel { consumer_tag: prefix.consumer_tag(), nowait: true };
             self.machine.send(consumer.channel, &cancel);
@@ -211,29 +223,45 @@ impl Adapter {
     /// Forgets a cancelled consumer that holds nothing. One that does stays until its channel goes: its handle must not
     /// come to mean another.
     pub(super) fn remove_if_idle(&mut self, context: &mut Context<'_>, handle: u32) {
-        let Some(consumer) = self.consumers.get(handle as usize) else { return };
+        let Some(consumer) = self.consumers.get(handle) else { return };
         let holds = self.channels.get(consumer.channel).is_some_and(|channel| channel.unacked.holds(handle));
         let is_settling = self.settling.as_ref().is_some_and(|settling| settling.consumer == handle);
         if holds || is_settling {
+            self.cancelled += 1;
             return;
         }
-        let ConsumerRef { log, queue, handle } = self.consumers.remove(handle as usize).at;
+        let Some(Consumer { at: ConsumerRef { log, queue, handle }, .. }) = self.consumers.remove(handle)
+        else {
+            return;
+        };
         let command = QueueCommand::Cancel { token: None, handle, keep: false };
         context.shard.command(context.now, context.port, log, queue, command);
         context.shard.forget_consumer(context.port, handle);
     }
 
+    /// Forgets the cancelled consumers that hold nothing any more.
+    #[cold]
+    pub(super) fn remove_cancelled(&mut self, context: &mut Context<'_>) {
+        self.cancelled = 0;
+        let cancelled = self.consumers.iter().filter(|(_, consumer)| consumer.is_cancelled);
+        let cancelled: Vec<u32> = cancelled.map(|(handle, _)| handle).collect();
+        cancelled.into_iter().for_each(|handle| self.remove_if_idle(context, handle));
+    }
+
     /// A channel is gone: its consumers go, and what they held goes back.
     pub(super) fn drop_channel(&mut self, context: &mut Context<'_>, number: u16) {
         self.pass_on_settled(context);
-        let handles: Vec<usize> = self
+        let handles: Vec<u32> = self
             .consumers
             .iter()
             .filter(|(_, consumer)| consumer.channel == number)
-            .map(|(at, _)| at)
+            .map(|(handle, _)| handle)
             .collect();
         for handle in handles {
-            let ConsumerRef { log, queue, handle } = self.consumers.remove(handle).at;
+            let Some(Consumer { at: ConsumerRef { log, queue, handle }, .. }) = self.consumers.remove(handle)
+            else {
+                continue;
+            };
             let command = QueueCommand::Cancel { token: None, handle, keep: false };
             context.shard.command(context.now, context.port, log, queue, command);
             context.shard.forget_consumer(context.port, handle);
@@ -247,7 +275,7 @@ impl Adapter {
     /// There is much to send, or no longer: consumers pause or go on.
     pub(crate) fn set_paused(&mut self, context: &mut Context<'_>, paused: bool) {
         self.is_paused = paused;
-        for (_, consumer) in &self.consumers {
+        for (_, consumer) in self.consumers.iter() {
             if consumer.prefix.is_some() {
                 let ConsumerRef { log, queue, handle } = consumer.at;
                 let command = QueueCommand::Pause { handle, paused };

@@ -45,6 +45,7 @@ enum Wish {
 fn text(bytes: &[u8]) -> Result<Box<str>, Refusal> {
     let name = str::from_utf8(bytes).map_err(|_| {
         let shown = String::from_utf8_lossy(bytes);
+        // The machine lets no such name in.
         Refusal::new(ReplyCode::PreconditionFailed, format!("name '{shown}' is not valid UTF-8"))
     })?;
     Ok(name.into())
@@ -216,7 +217,7 @@ impl Adapter {
                 let queue = self.queue(context, number, Access::Read, get.queue)?;
                 let handle = match self.getter(number, &queue) {
                     Some(handle) => handle,
-                    None => self.add_consumer(&queue, number, None, false),
+                    None => self.add_consumer(&queue, number, None, false)?,
                 };
                 let token = self.wait(number, id.1, false, Wish::Get { no_ack: get.no_ack });
                 self.command(context, &queue, QueueCommand::Get { token, handle, settled: get.no_ack });
@@ -249,9 +250,24 @@ impl Adapter {
             Method::ChannelFlow(_) => {
                 return Err(Refusal::new(ReplyCode::NotImplemented, "active=false"));
             }
-            Method::BasicRecover(_) | Method::BasicRecoverAsync(_) => return Err(unserved("basic.recover")),
-            Method::TxSelect(_) | Method::TxCommit(_) | Method::TxRollback(_) => {
+            Method::BasicRecover(BasicRecover { requeue: false })
+            | Method::BasicRecoverAsync(BasicRecoverAsync { requeue: false }) => {
+                return Err(Refusal::new(ReplyCode::NotImplemented, "requeue=false"));
+            }
+            Method::BasicRecover(_) => {
+                self.give_back(context, number);
+                self.machine.send(number, &BasicRecoverOk {});
+            }
+            Method::BasicRecoverAsync(_) => self.give_back(context, number),
+            Method::TxSelect(_) => {
+                if self.channels.get(number).is_some_and(|channel| channel.confirms.is_some()) {
+                    let text = "cannot switch from confirm to tx mode";
+                    return Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+                }
                 return Err(unserved("tx"));
+            }
+            Method::TxCommit(_) | Method::TxRollback(_) => {
+                return Err(Refusal::new(ReplyCode::PreconditionFailed, "channel is not transactional"));
             }
             Method::ConnectionUpdateSecret(_) => return Err(unserved("connection.update-secret")),
             Method::AccessRequest(_) => self.machine.send(number, &AccessRequestOk { ticket: 1 }),
@@ -272,7 +288,10 @@ impl Adapter {
         declare: &QueueDeclare<'_>,
     ) -> Result<(), Refusal> {
         let name = match (declare.queue, declare.passive) {
-            (b"", true) => self.queue_name(id.0, b"")?,
+            // Without one declared before, the empty name is asked for, which no queue has.
+            (b"", true) => {
+                self.channels.get(id.0).map(|channel| channel.last_queue.clone()).unwrap_or_default()
+            }
             (name, _) => text(name)?,
         };
         let op = Op::DeclareQueue {
@@ -331,7 +350,18 @@ impl Adapter {
             let text = format!("attempt to reuse consumer tag '{tag}'");
             return Err(Refusal::new(ReplyCode::NotAllowed, text));
         }
-        let priority = consume.arguments.get(b"x-priority").and_then(|value| value.as_i64());
+        let priority = match consume.arguments.get(b"x-priority") {
+            None => None,
+            Some(value) => match value.as_i64() {
+                Some(priority) => Some(priority),
+                None => {
+                    let (named, kind) = (queue.named(), tables::type_name(&value));
+                    let text =
+                        format!("invalid arg 'x-priority' for {named}: \"expected integer, got {kind}\"");
+                    return Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+                }
+            },
+        };
         let prefetch = self.channels.get(number).map_or(0, |channel| channel.prefetch);
         let consumer = NewConsumer {
             credit: Credit::Prefetch(prefetch.into()),
@@ -340,7 +370,7 @@ impl Adapter {
             priority: priority.map_or(0, |priority| priority.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
         };
         let prefix = Some(DeliverPrefix::new(number, tag));
-        let handle = self.add_consumer(&queue, number, prefix, consume.no_ack);
+        let handle = self.add_consumer(&queue, number, prefix, consume.no_ack)?;
         let token = self.wait(number, method, consume.nowait, Wish::Consume { handle });
         self.command(context, &queue, QueueCommand::Consume { token, handle, consumer });
         if self.is_paused {
@@ -364,7 +394,7 @@ impl Adapter {
         };
         let tag = cancel.consumer_tag.into();
         let token = self.wait(number, method, cancel.nowait, Wish::Cancel { handle, tag });
-        let at = self.consumers[handle as usize].at;
+        let Some(at) = self.consumers.get(handle).map(|consumer| consumer.at) else { return };
         let command = QueueCommand::Cancel { token: Some(token), handle, keep: true };
         context.shard.command(context.now, context.port, at.log, at.queue, command);
     }
@@ -377,7 +407,7 @@ impl Adapter {
             Ok(reply) => reply,
             Err(refusal) => {
                 if let Wish::Consume { handle } = wish {
-                    self.consumers.remove(handle as usize);
+                    self.consumers.remove(handle);
                     context.shard.forget_consumer(context.port, handle);
                 }
                 return self.refuse(context, channel, &refusal, method);
@@ -394,7 +424,7 @@ impl Adapter {
             found.last_queue = queue.name.clone();
         }
         if let Wish::Cancel { handle, .. } = wish {
-            if let Some(consumer) = self.consumers.get_mut(handle as usize) {
+            if let Some(consumer) = self.consumers.get_mut(handle) {
                 consumer.is_cancelled = true;
             }
             self.remove_if_idle(context, handle);
@@ -424,7 +454,7 @@ impl Adapter {
                 self.machine.send(channel, &QueueDeleteOk { message_count: count(messages) });
             }
             (Wish::Consume { handle }, _) => {
-                let prefix = self.consumers.get(handle as usize).and_then(|it| it.prefix.clone());
+                let prefix = self.consumers.get(handle).and_then(|it| it.prefix.clone());
                 let tag = prefix.as_ref().map_or(&b""[..], |prefix| prefix.consumer_tag());
                 self.machine.send(channel, &BasicConsumeOk { consumer_tag: tag });
             }

@@ -16,6 +16,7 @@ mod unacked;
 
 use crate::connection::{Context, Gravity, Note};
 use crate::frontend::ConnectionRow;
+use crate::handles::Handles;
 use crate::settings::Peer;
 use ::amqp091::method::MethodId;
 use ::amqp091::{Connection, Event as Said, Input, ReplyCode};
@@ -26,7 +27,6 @@ use channel::Channels;
 use consuming::{Consumer, Settling};
 use login::Login;
 use methods::Pending;
-use slab::Slab;
 
 /// A connection that speaks AMQP 0-9-1.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub struct Adapter {
     /// On whose behalf; once the connection is open.
     actor: Option<Actor>,
     channels: Channels,
-    consumers: Slab<Consumer>,
+    consumers: Handles<Consumer>,
     /// What the broker was asked and has not answered.
     pending: Option<Box<Pending>>,
     next_token: u32,
@@ -49,7 +49,12 @@ pub struct Adapter {
     has_published: bool,
     /// The client wants to hear of alarms.
     hears_blocked: bool,
-    is_blocked: bool,
+    /// Why publishers are blocked, while they are.
+    blocked: Option<&'static str>,
+    /// The client was told of it.
+    is_told_blocked: bool,
+    /// Cancelled consumers that held something then.
+    cancelled: u32,
     /// Its consumers are to wait: there is much to send.
     is_paused: bool,
     is_over: bool,
@@ -64,14 +69,16 @@ impl Adapter {
             login: Some(Box::default()),
             actor: None,
             channels: Channels::default(),
-            consumers: Slab::new(),
+            consumers: Handles::default(),
             pending: None,
             next_token: 0,
             settling: None,
             is_due: false,
             has_published: false,
             hears_blocked: false,
-            is_blocked: false,
+            blocked: None,
+            is_told_blocked: false,
+            cancelled: 0,
             is_paused: false,
             is_over: false,
         }
@@ -108,7 +115,12 @@ impl Adapter {
                 self.note(context, Gravity::Error, format!("channel {channel} error: {error}"));
                 self.drop_channel(context, channel);
             }
-            Said::Close(_) => self.machine.close_ok(),
+            Said::Close(_) => {
+                // What it had for itself is gone when it hears so.
+                self.drop_channels(context);
+                context.shard.close_port(context.now, context.port);
+                self.machine.close_ok();
+            }
             Said::Failed(error) => {
                 self.note(context, Gravity::Error, format!("error: {error}"));
             }
@@ -151,6 +163,9 @@ impl Adapter {
             self.is_due = false;
             self.tell_confirms();
         }
+        if self.cancelled > 0 {
+            self.remove_cancelled(context);
+        }
     }
 
     #[inline]
@@ -165,6 +180,11 @@ impl Adapter {
 
     pub(crate) fn is_publishing(&self) -> bool {
         self.has_published
+    }
+
+    /// While nothing is read the client's silence is not held against it.
+    pub(crate) fn set_reading(&mut self, reads: bool) {
+        self.machine.set_reading(reads);
     }
 
     #[inline]
@@ -192,18 +212,24 @@ impl Adapter {
         }
     }
 
+    /// An alarm was raised, changed or cleared. Only who publishes hears of it, and not before it does.
     pub(crate) fn set_blocked(&mut self, _context: &mut Context<'_>, reason: Option<&'static str>) {
-        if !self.hears_blocked || self.actor.is_none() || self.is_over {
+        self.blocked = reason;
+        self.tell_blocked();
+    }
+
+    fn tell_blocked(&mut self) {
+        if !self.hears_blocked || !self.has_published || !self.machine.is_open() {
             return;
         }
-        match reason {
-            Some(reason) if !self.is_blocked => {
+        match self.blocked {
+            Some(reason) if !self.is_told_blocked => {
                 self.machine.send(0, &::amqp091::method::ConnectionBlocked { reason: reason.as_bytes() });
             }
-            None if self.is_blocked => self.machine.send(0, &::amqp091::method::ConnectionUnblocked {}),
+            None if self.is_told_blocked => self.machine.send(0, &::amqp091::method::ConnectionUnblocked {}),
             _ => {}
         }
-        self.is_blocked = reason.is_some();
+        self.is_told_blocked = self.blocked.is_some();
     }
 
     pub(crate) fn row(&self) -> ConnectionRow {
@@ -225,9 +251,9 @@ impl Adapter {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         size_of::<Adapter>()
-            + self.peer.name.len()
             + self.channels.heap_bytes()
-            + self.consumers.capacity() * size_of::<Consumer>()
+            + self.machine.capacity()
+            + self.consumers.heap_bytes()
     }
 
     fn note(&self, context: &mut Context<'_>, gravity: Gravity, text: String) {
@@ -248,6 +274,10 @@ impl Adapter {
     fn close(&mut self, context: &mut Context<'_>, refusal: &Refusal, method: MethodId) {
         self.note(context, Gravity::Error, format!("error: {}", refusal.reply_text()));
         self.machine.close_connection(context.now, code(refusal), &refusal.reply_text(), method);
+        self.drop_channels(context);
+    }
+
+    fn drop_channels(&mut self, context: &mut Context<'_>) {
         let numbers: Vec<u16> = self.channels.iter().map(|channel| channel.number).collect();
         numbers.into_iter().for_each(|channel| self.drop_channel(context, channel));
     }

@@ -24,20 +24,18 @@ impl Adapter {
         properties: &Properties<'_>,
         body: &[u8],
     ) {
-        self.has_published = true;
+        if !self.has_published {
+            self.has_published = true;
+            self.tell_blocked();
+        }
         let Some(channel) = self.channels.get(number) else { return };
         let ttl_ms = match properties.expiration() {
             None => None,
             Some(_) => match properties.expiration_ms() {
                 Ok(ttl_ms) => ttl_ms,
                 Err(error) => {
-                    let refusal = Refusal::new(
-                        broker::catalog::ReplyCode::PreconditionFailed,
-                        format!(
-                            "invalid expiration '{}': {error}",
-                            String::from_utf8_lossy(properties.expiration().unwrap_or_default())
-                        ),
-                    );
+                    let refusal =
+                        Refusal::new(broker::catalog::ReplyCode::PreconditionFailed, error.to_string());
                     return self.refuse(context, number, &refusal, PUBLISH);
                 }
             },

@@ -36,6 +36,29 @@ fn own(value: &Wire<'_>) -> Value {
     }
 }
 
+/// What RabbitMQ calls the type of a value.
+pub(super) fn type_name(value: &Wire<'_>) -> &'static str {
+    match value {
+        Wire::Bool(_) => "bool",
+        Wire::I8(_) => "byte",
+        Wire::U8(_) => "unsignedbyte",
+        Wire::I16(_) => "short",
+        Wire::U16(_) => "unsignedshort",
+        Wire::I32(_) => "signedint",
+        Wire::U32(_) => "unsignedint",
+        Wire::I64(_) | Wire::U64(_) => "long",
+        Wire::F32(_) => "float",
+        Wire::F64(_) => "double",
+        Wire::Decimal { .. } => "decimal",
+        Wire::Text(_) => "longstr",
+        Wire::Bytes(_) => "binary",
+        Wire::Array(_) => "array",
+        Wire::Timestamp(_) => "timestamp",
+        Wire::Table(_) => "table",
+        Wire::Void => "void",
+    }
+}
+
 /// The headers of a message in 0-9-1's encoding.
 #[derive(Debug)]
 pub(super) struct MessageHeaders<'a>(pub(super) &'a Properties<'a>);

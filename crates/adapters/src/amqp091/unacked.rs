@@ -1,7 +1,10 @@
 //! What a channel was sent and has not settled: delivery tags in order, each with its consumer and queue position.
 //!
-//! Tags rise by one, so the list is a ring indexed by tag: settling the oldest, or all up to a tag, is O(1) a message.
-//! One settled out of order leaves a gap that goes when the oldest reaches it. Empty, it holds no memory.
+//! Settling the oldest, or all up to a tag, is O(1) a message; another is found by a guess that holds while tags follow
+//! on each other, else by halving. One settled out of order leaves a gap, which goes when the oldest reaches it or when
+//! gaps are the most: so the memory is that of what is not settled, whatever else went by. Empty, it holds none.
+//!
+//! Invariant: the first entry is no gap.
 
 use base::id::QueueSeq;
 use std::collections::VecDeque;
@@ -15,49 +18,58 @@ pub(super) struct Delivery {
     pub(super) seq: QueueSeq,
 }
 
-/// No consumer: the delivery was settled out of order, or needs no settling.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    tag: u64,
+    delivery: Delivery,
+}
+
+/// No consumer: the delivery was settled out of order.
 const GAP: u32 = u32::MAX;
+
+/// Gaps that are left alone, however few the others are.
+const GAPS_MIN: usize = 64;
+
+/// Entries whose memory is kept when nothing is left.
+const KEPT_MAX: usize = 1024;
 
 /// The deliveries a channel has not settled.
 #[derive(Debug, Default)]
 pub(super) struct Unacked {
-    /// The tag of the ring's first entry.
-    first_tag: u64,
-    ring: VecDeque<Delivery>,
-    len: usize,
+    ring: VecDeque<Entry>,
+    gaps: usize,
 }
 
 impl Unacked {
-    /// Deliveries not settled.
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
     pub(super) fn heap_bytes(&self) -> usize {
-        self.ring.capacity() * size_of::<Delivery>()
+        self.ring.capacity() * size_of::<Entry>()
     }
 
-    /// A delivery with this tag, higher than all before; tags between that need no settling are gaps.
+    /// A delivery with this tag, higher than all before.
     #[inline]
     pub(super) fn push(&mut self, tag: u64, delivery: Delivery) {
-        if self.ring.is_empty() {
-            self.first_tag = tag;
-        }
-        while self.first_tag + (self.ring.len() as u64) < tag {
-            self.ring.push_back(Delivery { consumer: GAP, seq: QueueSeq(0) });
-        }
-        self.ring.push_back(delivery);
-        self.len += 1;
+        debug_assert!(self.ring.back().is_none_or(|last| last.tag < tag));
+        self.ring.push_back(Entry { tag, delivery });
+    }
+
+    /// Where the delivery with this tag is, unless it is settled.
+    #[inline]
+    fn find(&self, tag: u64) -> Option<usize> {
+        let guess = usize::try_from(tag.checked_sub(self.ring.front()?.tag)?).ok()?;
+        let at = match self.ring.get(guess) {
+            Some(entry) if entry.tag == tag => guess,
+            _ => self.ring.binary_search_by_key(&tag, |entry| entry.tag).ok()?,
+        };
+        (self.ring[at].delivery.consumer != GAP).then_some(at)
     }
 
     /// Settles one delivery; `None`: there is none with this tag.
     #[inline]
     pub(super) fn take(&mut self, tag: u64) -> Option<Delivery> {
-        let at = usize::try_from(tag.checked_sub(self.first_tag)?).ok()?;
-        let entry = self.ring.get_mut(at).filter(|entry| entry.consumer != GAP)?;
-        let taken = *entry;
-        entry.consumer = GAP;
-        self.len -= 1;
+        let at = self.find(tag)?;
+        let taken = self.ring[at].delivery;
+        self.ring[at].delivery.consumer = GAP;
+        self.gaps += 1;
         self.drop_gaps();
         Some(taken)
     }
@@ -65,40 +77,46 @@ impl Unacked {
     /// Settles all deliveries up to `tag`, 0: all; false: there is none with this tag.
     #[inline]
     pub(super) fn take_through(&mut self, tag: u64, mut each: impl FnMut(Delivery)) -> bool {
-        let count = if tag == 0 {
-            self.ring.len()
-        } else {
-            let at = tag.checked_sub(self.first_tag).and_then(|at| usize::try_from(at).ok());
-            match at.filter(|at| self.ring.get(*at).is_some_and(|entry| entry.consumer != GAP)) {
-                Some(at) => at + 1,
-                None => return false,
-            }
+        let count = match (tag, self.find(tag)) {
+            (0, _) => self.ring.len(),
+            (_, Some(at)) => at + 1,
+            (_, None) => return false,
         };
-        for entry in self.ring.drain(..count) {
-            if entry.consumer != GAP {
-                self.len -= 1;
-                each(entry);
+        for Entry { delivery, .. } in self.ring.drain(..count) {
+            if delivery.consumer == GAP {
+                self.gaps -= 1;
+            } else {
+                each(delivery);
             }
         }
-        self.first_tag += count as u64;
         self.drop_gaps();
         true
     }
 
     #[inline]
     fn drop_gaps(&mut self) {
-        while self.ring.front().is_some_and(|entry| entry.consumer == GAP) {
+        while self.gaps > 0 && self.ring.front().is_some_and(|entry| entry.delivery.consumer == GAP) {
             self.ring.pop_front();
-            self.first_tag += 1;
+            self.gaps -= 1;
         }
-        if self.ring.is_empty() && self.ring.capacity() > 1024 {
+        if self.gaps > GAPS_MIN && self.gaps > self.ring.len() / 2 {
+            self.close_gaps();
+        }
+        if self.ring.is_empty() && self.ring.capacity() > KEPT_MAX {
             self.ring = VecDeque::new();
         }
     }
 
+    #[cold]
+    fn close_gaps(&mut self) {
+        self.ring.retain(|entry| entry.delivery.consumer != GAP);
+        self.ring.shrink_to(2 * self.ring.len());
+        self.gaps = 0;
+    }
+
     /// Whether something this consumer was sent is not settled.
     pub(super) fn holds(&self, consumer: u32) -> bool {
-        self.ring.iter().any(|entry| entry.consumer == consumer)
+        self.ring.iter().any(|entry| entry.delivery.consumer == consumer)
     }
 }
 
@@ -128,16 +146,28 @@ mod tests {
         assert_eq!(through(&mut unacked, 0), Some(vec![15, 16]));
         assert_eq!(through(&mut unacked, 0), Some(vec![]));
         unacked.push(9, delivery(9));
-        assert_eq!((unacked.take(7), unacked.take(9), unacked.len()), (None, Some(delivery(9)), 0));
+        assert_eq!((unacked.take(7), unacked.take(9), unacked.take(9)), (None, Some(delivery(9)), None));
     }
 
     #[test]
-    fn tags_that_need_no_settling_are_gaps() {
+    fn tags_that_need_no_settling_are_not_there() {
+        let mut unacked = Unacked::default();
+        [1, 4, 5].into_iter().for_each(|tag| unacked.push(tag, delivery(tag)));
+        assert_eq!((unacked.take(2), unacked.take(5)), (None, Some(delivery(5))));
+        assert_eq!(through(&mut unacked, 3), None);
+        assert_eq!(through(&mut unacked, 4), Some(vec![1, 4]));
+    }
+
+    #[test]
+    fn one_held_for_long_costs_no_more_than_itself() {
         let mut unacked = Unacked::default();
         unacked.push(1, delivery(1));
-        unacked.push(4, delivery(4));
-        assert_eq!((unacked.take(2), unacked.len()), (None, 2));
-        assert_eq!(through(&mut unacked, 4), Some(vec![1, 4]));
+        for tag in 2..100_000 {
+            unacked.push(tag, delivery(tag));
+            assert_eq!(unacked.take(tag), Some(delivery(tag)));
+        }
+        assert!(unacked.heap_bytes() < 16 << 10, "{} bytes", unacked.heap_bytes());
+        assert_eq!(through(&mut unacked, 0), Some(vec![1]));
     }
 
     #[test]

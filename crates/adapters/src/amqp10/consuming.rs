@@ -108,8 +108,7 @@ impl Adapter {
         items: Range<u32>,
         events: &Events,
     ) {
-        let Some(ConsumerAt { session: id, link, at }) = self.consumers.get(consumer as usize).copied()
-        else {
+        let Some(ConsumerAt { session: id, link, at }) = self.consumers.get(consumer).copied() else {
             return;
         };
         let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else { return };
@@ -172,7 +171,7 @@ impl Adapter {
         self.machine.settle(id, first, last, |Run { link, token, count, .. }| {
             let found = session.links.iter().find(|it| it.id.0 == link);
             let Some(End::Source { consumer, .. }) = found.map(|link| &link.end) else { return };
-            let Some(ConsumerAt { at, .. }) = consumers.get(*consumer as usize) else { return };
+            let Some(ConsumerAt { at, .. }) = consumers.get(*consumer) else { return };
             let ConsumerRef { log, queue, handle } = *at;
             let range = SeqRange { first: QueueSeq(token), last: QueueSeq(token + u64::from(count) - 1) };
             let command = QueueCommand::Settle { handle, range, outcome };
@@ -195,7 +194,7 @@ impl Adapter {
         let Some(End::Source { consumer, .. }) = session.link(flow.link).map(|link| &link.end) else {
             return;
         };
-        let Some(ConsumerAt { at, .. }) = self.consumers.get(*consumer as usize) else { return };
+        let Some(ConsumerAt { at, .. }) = self.consumers.get(*consumer) else { return };
         let ConsumerRef { log, queue, handle } = *at;
         let limit = flow.delivery_count.wrapping_add(flow.link_credit);
         let command = QueueCommand::Credit { handle, limit, drain: flow.drain };
@@ -220,7 +219,7 @@ impl Adapter {
     }
 
     fn pause(&self, context: &mut Context<'_>, only: Option<SessionId>, paused: bool) {
-        for (_, ConsumerAt { session, at, .. }) in &self.consumers {
+        for (_, ConsumerAt { session, at, .. }) in self.consumers.iter() {
             if only.is_none_or(|only| only == *session) {
                 let command = QueueCommand::Pause { handle: at.handle, paused };
                 context.shard.command(context.now, context.port, at.log, at.queue, command);

@@ -178,10 +178,14 @@ impl Adapter {
         let queue = session.publisher.access().queue(catalog, Access::Read, &name)?.clone();
         let priority = attach.properties.get("rabbitmq:priority").and_then(|value| value.as_i64());
         let settled = attach.sender_settle_mode == SenderSettleMode::Settled;
-        let entry = self.consumers.vacant_entry();
-        let handle = entry.key() as u32;
-        let at = ConsumerRef { log: queue.log, queue: queue.id, handle };
-        entry.insert(ConsumerAt { session: id, link, at });
+        let (log, queue_id) = (queue.log, queue.id);
+        let make = |handle| {
+            let at = ConsumerRef { log, queue: queue_id, handle };
+            ConsumerAt { session: id, link, at }
+        };
+        let Some(handle) = self.consumers.add(make) else {
+            return Err(Refused::new(condition::RESOURCE_LIMIT_EXCEEDED, "too many links to queues"));
+        };
         self.next_token = self.next_token.wrapping_add(1);
         let token = self.next_token;
         self.pending = Some(Box::new(Pending {
@@ -213,7 +217,7 @@ impl Adapter {
         let Some(pending) = self.pending.take_if(|pending| pending.token == token) else { return };
         let (id, link) = (pending.session, pending.link);
         if let Err(refusal) = reply {
-            self.consumers.remove(pending.consumer as usize);
+            self.consumers.remove(pending.consumer);
             context.shard.forget_consumer(context.port, pending.consumer);
             self.note(context, Gravity::Error, format!("link refused: {refusal}"));
             let answer = Attach::new("", Role::Sender);
@@ -257,7 +261,7 @@ impl Adapter {
     }
 
     fn drop_consumer(&mut self, context: &mut Context<'_>, consumer: u32) {
-        let Some(ConsumerAt { at, .. }) = self.consumers.try_remove(consumer as usize) else { return };
+        let Some(ConsumerAt { at, .. }) = self.consumers.remove(consumer) else { return };
         let leave = QueueCommand::Cancel { token: None, handle: at.handle, keep: false };
         context.shard.command(context.now, context.port, at.log, at.queue, leave);
         context.shard.forget_consumer(context.port, at.handle);
@@ -265,7 +269,7 @@ impl Adapter {
 
     /// A queue is gone: its consumers' links are detached.
     pub(super) fn cancelled(&mut self, context: &mut Context<'_>, consumer: u32) {
-        let Some(ConsumerAt { session, link, .. }) = self.consumers.get(consumer as usize).copied() else {
+        let Some(ConsumerAt { session, link, .. }) = self.consumers.get(consumer).copied() else {
             return;
         };
         let error = Error::new(condition::RESOURCE_DELETED, "the queue has been deleted");

@@ -14,6 +14,7 @@ mod publishing;
 
 use crate::connection::{Context, Gravity, Note};
 use crate::frontend::ConnectionRow;
+use crate::handles::Handles;
 use crate::settings::Peer;
 use ::amqp10::{Config, Connection, Error, Event as Said, Input, SessionId};
 use base::{Now, Output};
@@ -23,7 +24,6 @@ use broker::{Event, Events, Publisher};
 use links::{Link, Pending};
 use login::Login;
 use publishing::Window;
-use slab::Slab;
 use std::collections::VecDeque;
 
 /// The mechanisms offered, best first.
@@ -54,7 +54,7 @@ pub struct Adapter {
     actor: Option<Actor>,
     sessions: Vec<Box<Session>>,
     /// Which session and link a consumer's handle stands for.
-    consumers: Slab<links::ConsumerAt>,
+    consumers: Handles<links::ConsumerAt>,
     pending: Option<Box<Pending>>,
     next_token: u32,
     next_session: u32,
@@ -75,7 +75,7 @@ impl Adapter {
             login: Some(Box::default()),
             actor: None,
             sessions: Vec::new(),
-            consumers: Slab::new(),
+            consumers: Handles::default(),
             pending: None,
             next_token: 0,
             next_session: 0,
@@ -137,7 +137,7 @@ impl Adapter {
             Event::Confirmed { publisher, first, last } => self.confirmed(*publisher, *first, *last),
             Event::Reply { token, reply } => self.answered(context, *token, reply.clone()),
             Event::Drained { consumer, .. } => {
-                if let Some(at) = self.consumers.get(*consumer as usize) {
+                if let Some(at) = self.consumers.get(*consumer) {
                     self.machine.drained(at.session, at.link);
                 }
             }
@@ -172,6 +172,9 @@ impl Adapter {
     pub(crate) fn is_publishing(&self) -> bool {
         false
     }
+
+    /// Only an attach's answer is ever waited for, and that is soon there: silence goes on counting.
+    pub(crate) fn set_reading(&mut self, _reads: bool) {}
 
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
@@ -231,9 +234,8 @@ impl Adapter {
                 + session.unconfirmed.capacity() * size_of::<Window>()
         };
         size_of::<Adapter>()
-            + self.peer.name.len()
             + self.machine.memory_bytes()
-            + self.consumers.capacity() * size_of::<links::ConsumerAt>()
+            + self.consumers.heap_bytes()
             + self.sessions.iter().map(|it| session(it)).sum::<usize>()
     }
 

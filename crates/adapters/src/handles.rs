@@ -1,0 +1,102 @@
+//! What a connection calls its consumers: numbers that come to mean another only after a long while.
+//!
+//! The broker names a consumer by the handle its connection chose, and what it sends may be under way from another
+//! shard while the connection closes that consumer and opens the next. So a handle is a slot and a count of tenants:
+//! what comes late for an earlier tenant finds nobody.
+
+use slab::Slab;
+
+/// Consumers one connection may have at once. The highest slot stays free, so that `u32::MAX` is never a handle.
+pub(crate) const HANDLES_MAX: usize = 0xFFFF;
+
+const SLOT: u32 = 0xFFFF;
+
+/// Things by handle. Empty, it holds no memory.
+#[derive(Debug)]
+pub(crate) struct Handles<T> {
+    slots: Slab<(u32, T)>,
+    tenants: u16,
+}
+
+impl<T> Default for Handles<T> {
+    fn default() -> Handles<T> {
+        Handles { slots: Slab::new(), tenants: 0 }
+    }
+}
+
+impl<T> Handles<T> {
+    /// Adds what `make` makes for its handle; `None`: there are [`HANDLES_MAX`] already.
+    pub(crate) fn add(&mut self, make: impl FnOnce(u32) -> T) -> Option<u32> {
+        if self.slots.len() >= HANDLES_MAX {
+            return None;
+        }
+        self.tenants = self.tenants.wrapping_add(1);
+        let entry = self.slots.vacant_entry();
+        let handle = u32::from(self.tenants) << 16 | entry.key() as u32;
+        entry.insert((handle, make(handle)));
+        Some(handle)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, handle: u32) -> Option<&T> {
+        let (is, found) = self.slots.get((handle & SLOT) as usize)?;
+        (*is == handle).then_some(found)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, handle: u32) -> Option<&mut T> {
+        let (is, found) = self.slots.get_mut((handle & SLOT) as usize)?;
+        (*is == handle).then_some(found)
+    }
+
+    pub(crate) fn remove(&mut self, handle: u32) -> Option<T> {
+        self.get(handle)?;
+        let (_, removed) = self.slots.remove((handle & SLOT) as usize);
+        if self.slots.is_empty() {
+            self.slots = Slab::new();
+        }
+        Some(removed)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        self.slots.iter().map(|(_, (handle, thing))| (*handle, thing))
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        // Besides the thing and its handle, a slot knows whether it is taken.
+        self.slots.capacity() * (size_of::<(u32, T)>() + size_of::<usize>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_handle_finds_nobody() {
+        let mut handles = Handles::default();
+        let first = handles.add(|_| 'a').unwrap();
+        let other = handles.add(|_| 'b').unwrap();
+        assert_eq!(handles.remove(first), Some('a'));
+        let next = handles.add(|_| 'c').unwrap();
+        assert_eq!(first & SLOT, next & SLOT);
+        assert_eq!((handles.get(first), handles.get_mut(first), handles.remove(first)), (None, None, None));
+        assert_eq!((handles.get(next), handles.get(other)), (Some(&'c'), Some(&'b')));
+        assert_eq!(handles.iter().map(|(handle, _)| handle).collect::<Vec<_>>(), [next, other]);
+    }
+
+    #[test]
+    fn there_is_an_end_of_handles() {
+        let mut handles = Handles::default();
+        (0..HANDLES_MAX).for_each(|_| assert!(handles.add(|_| ()).is_some_and(|handle| handle != u32::MAX)));
+        assert_eq!(handles.add(|_| ()), None);
+    }
+
+    #[test]
+    fn empty_it_holds_nothing() {
+        let mut handles = Handles::default();
+        let handle = handles.add(|handle| handle).unwrap();
+        assert!(handles.heap_bytes() > 0 && handles.remove(handle) == Some(handle));
+        assert_eq!(handles.heap_bytes(), 0);
+    }
+}

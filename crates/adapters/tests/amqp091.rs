@@ -1,0 +1,491 @@
+//! AMQP 0-9-1 clients against the whole broker in one process.
+
+mod harness;
+
+use amqp091::method::*;
+use amqp091::{Body, Connection, Event, Input, Limits, PublishPrefix};
+use base::Now;
+use harness::World;
+use message::amqp091::{Properties, Table, Value};
+
+const START: Now = Now { mono_ns: 0, wall_ms: 0 };
+const TRANSIENT: &[u8] = &[0, 0];
+const PERSISTENT: &[u8] = &[0x10, 0, 2];
+
+/// A client, and what it heard, as text.
+struct Client {
+    wire: usize,
+    machine: Connection,
+    inbox: Vec<u8>,
+    heard: Vec<String>,
+}
+
+impl Client {
+    /// Opens a connection with one channel, number 1.
+    fn open(world: &mut World, shard: usize) -> Client {
+        let mut client = Client::log_in(world, shard, "PLAIN", b"\0guest\0guest");
+        assert!(client.machine.is_open(), "{:?}", client.heard);
+        client.machine.channel_open(1);
+        client.hears(world, &["channel 1 open"]);
+        client
+    }
+
+    fn log_in(world: &mut World, shard: usize, mechanism: &'static str, response: &[u8]) -> Client {
+        let wire = world.connect(shard);
+        let machine = Connection::client(Limits { heartbeat_s: 0, ..Limits::default() }, START);
+        let mut client = Client { wire, machine, inbox: Vec::new(), heard: Vec::new() };
+        let capable = capable();
+        for _ in 0..8 {
+            client.exchange(world);
+            let mut input = Input::new(&client.inbox);
+            let Some(event) = client.machine.poll_event(START, &mut input) else { break };
+            match &event {
+                Event::Start(_) => {
+                    let properties = Table::new(&capable).unwrap();
+                    client.machine.start_ok(properties, mechanism.as_bytes(), response, b"en_US");
+                }
+                Event::Tune(tune) => _ = client.machine.tune_ok_and_open(START, *tune, b"/"),
+                other => client.heard.push(tell(other)),
+            }
+            let consumed = input.consumed();
+            client.inbox.drain(..consumed);
+        }
+        client.heard.retain(|heard| heard != "open");
+        client
+    }
+
+    fn exchange(&mut self, world: &mut World) {
+        let output = self.machine.output_mut();
+        if !output.is_empty() {
+            let bytes = output.to_vec();
+            let len = output.len();
+            output.sent(len);
+            world.send(self.wire, &bytes);
+        }
+        world.run();
+        self.inbox.extend(world.take(self.wire));
+    }
+
+    /// Sends what there is, lets the node come to rest and says what was heard.
+    fn talk(&mut self, world: &mut World) -> Vec<String> {
+        loop {
+            self.exchange(world);
+            let mut input = Input::new(&self.inbox);
+            while let Some(event) = self.machine.poll_event(START, &mut input) {
+                self.heard.push(tell(&event));
+                match event {
+                    Event::ChannelClose { channel, .. } => self.machine.channel_close_ok(channel),
+                    Event::Close(_) => self.machine.close_ok(),
+                    _ => {}
+                }
+            }
+            let consumed = input.consumed();
+            self.inbox.drain(..consumed);
+            if self.machine.output().is_empty() {
+                return std::mem::take(&mut self.heard);
+            }
+        }
+    }
+
+    #[track_caller]
+    fn hears(&mut self, world: &mut World, expected: &[&str]) {
+        assert_eq!(self.talk(world), expected);
+    }
+
+    fn send<'a>(&mut self, method: &impl Plain<'a>) {
+        self.machine.send(1, method);
+    }
+
+    /// Declares a durable queue; `arguments` as the bytes of a table.
+    fn declare(&mut self, world: &mut World, queue: &str) {
+        self.send(&QueueDeclare { queue: queue.as_bytes(), durable: true, ..Default::default() });
+        self.hears(world, &[&format!("queue {queue} 0 0")]);
+    }
+
+    fn publish_to(&mut self, exchange: &str, key: &str, head: &[u8], body: &[u8]) {
+        let to = PublishPrefix::new(1, exchange.as_bytes(), key.as_bytes(), true);
+        self.machine.publish(&to, head, &Body::Bytes(body));
+    }
+
+    fn publish(&mut self, key: &str, body: &str) {
+        self.publish_to("", key, PERSISTENT, body.as_bytes());
+    }
+
+    fn consume(&mut self, queue: &str, tag: &str, no_ack: bool) {
+        let (queue, consumer_tag) = (queue.as_bytes(), tag.as_bytes());
+        self.send(&BasicConsume { queue, consumer_tag, no_ack, ..Default::default() });
+    }
+
+    fn get(&mut self, queue: &str, no_ack: bool) {
+        self.send(&BasicGet { queue: queue.as_bytes(), no_ack, ..Default::default() });
+    }
+}
+
+/// The client properties of one that wants to be told everything.
+fn capable() -> Vec<u8> {
+    let mut names = Vec::new();
+    for name in ["connection.blocked", "authentication_failure_close"] {
+        names.push(name.len() as u8);
+        names.extend_from_slice(name.as_bytes());
+        Value::Bool(true).write(&mut names);
+    }
+    let mut properties = b"\x0ccapabilities".to_vec();
+    Value::Table(Table::new(&names).unwrap()).write(&mut properties);
+    properties
+}
+
+fn text(bytes: &[u8]) -> String {
+    if bytes.len() > 40 {
+        format!("{} bytes", bytes.len())
+    } else {
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+}
+
+fn tell(event: &Event<'_>) -> String {
+    let again = |redelivered| if redelivered { " again" } else { "" };
+    match event {
+        Event::OpenOk => "open".to_owned(),
+        Event::ChannelOpenOk { channel } => format!("channel {channel} open"),
+        Event::ChannelClosed { channel } => format!("channel {channel} closed"),
+        Event::ChannelClose { close, .. } => {
+            format!(
+                "channel: {} {} {} {}",
+                close.reply_code,
+                text_of(close.reply_text),
+                close.class_id,
+                close.method_id
+            )
+        }
+        Event::Close(close) => {
+            format!(
+                "connection: {} {} {} {}",
+                close.reply_code,
+                text_of(close.reply_text),
+                close.class_id,
+                close.method_id
+            )
+        }
+        Event::Closed => "closed".to_owned(),
+        Event::Gathered(_) => panic!("the harness hands over all there is"),
+        Event::Deliver { deliver, body, .. } => {
+            let tag = text(deliver.consumer_tag);
+            format!("{tag} {} {}{}", deliver.delivery_tag, text(body), again(deliver.redelivered))
+        }
+        Event::Return { returned, body, .. } => {
+            format!("returned {} {} {}", returned.reply_code, text_of(returned.reply_text), text(body))
+        }
+        Event::GetOk { get_ok, body, .. } => {
+            format!(
+                "got {} {}{}, {} left",
+                get_ok.delivery_tag,
+                text(body),
+                again(get_ok.redelivered),
+                get_ok.message_count
+            )
+        }
+        Event::Method { method, .. } => match method {
+            Method::BasicAck(ack) => {
+                format!("ack {}{}", ack.delivery_tag, if ack.multiple { " and before" } else { "" })
+            }
+            Method::QueueDeclareOk(ok) => {
+                format!("queue {} {} {}", text(ok.queue), ok.message_count, ok.consumer_count)
+            }
+            Method::QueueDeleteOk(ok) => format!("deleted {}", ok.message_count),
+            Method::QueuePurgeOk(ok) => format!("purged {}", ok.message_count),
+            Method::BasicConsumeOk(ok) => format!("consuming {}", text(ok.consumer_tag)),
+            Method::BasicCancelOk(ok) => format!("cancelled {}", text(ok.consumer_tag)),
+            Method::BasicCancel(cancel) => format!("cancel {}", text(cancel.consumer_tag)),
+            Method::BasicGetEmpty(_) => "empty".to_owned(),
+            Method::ConnectionBlocked(blocked) => format!("blocked: {}", text(blocked.reason)),
+            other => format!("{other:?}").split([' ', '(']).next().unwrap_or_default().to_owned(),
+        },
+        other => format!("{other:?}"),
+    }
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A broker of one shard, and one of two where the client and the queue are on different ones.
+fn everywhere(test: impl Fn(&mut World, Client, Client)) {
+    for (shards, one, other) in [(1, 0, 0), (2, 0, 1), (2, 1, 0)] {
+        let mut world = World::new(shards);
+        let first = Client::open(&mut world, one);
+        let second = Client::open(&mut world, other);
+        test(&mut world, first, second);
+    }
+}
+
+#[test]
+fn a_message_goes_from_one_client_to_the_other() {
+    everywhere(|world, mut one, mut other| {
+        one.declare(world, "q");
+        other.consume("q", "c", false);
+        other.hears(world, &["consuming c"]);
+        one.send(&ConfirmSelect::default());
+        (0..3).for_each(|number| one.publish("q", &format!("m{number}")));
+        one.publish("nowhere", "lost");
+        one.hears(world, &["ConfirmSelectOk", "returned 312 NO_ROUTE lost", "ack 4 and before"]);
+        other.hears(world, &["c 1 m0", "c 2 m1", "c 3 m2"]);
+        other.machine.ack(1, 2, true);
+        other.machine.nack(1, 3, false, true);
+        other.hears(world, &["c 4 m2 again"]);
+        other.machine.ack(1, 4, false);
+        other.talk(world);
+        one.send(&QueueDeclare { queue: b"q", passive: true, ..Default::default() });
+        one.hears(world, &["queue q 0 1"]);
+    });
+}
+
+#[test]
+fn a_confirm_waits_for_the_disk_and_so_does_the_delivery() {
+    everywhere(|world, mut one, mut other| {
+        one.declare(world, "q");
+        other.consume("q", "c", true);
+        one.send(&ConfirmSelect::default());
+        other.hears(world, &["consuming c"]);
+        one.hears(world, &["ConfirmSelectOk"]);
+        world.is_disk_slow = true;
+        one.publish("q", "durable");
+        one.hears(world, &[]);
+        other.hears(world, &[]);
+        world.is_disk_slow = false;
+        one.hears(world, &["ack 1"]);
+        other.hears(world, &["c 1 durable"]);
+        // In a classic queue a transient message waits for nothing.
+        world.is_disk_slow = true;
+        one.publish_to("", "q", TRANSIENT, b"transient");
+        one.hears(world, &["ack 2"]);
+        other.hears(world, &["c 2 transient"]);
+    });
+}
+
+#[test]
+fn what_a_client_held_goes_back_when_it_goes() {
+    everywhere(|world, mut one, mut other| {
+        one.declare(world, "q");
+        ["a", "b"].iter().for_each(|body| one.publish("q", body));
+        other.consume("q", "c", false);
+        one.talk(world);
+        other.hears(world, &["consuming c", "c 1 a", "c 2 b"]);
+        world.cut(other.wire);
+        world.run();
+        one.get("q", true);
+        one.get("q", false);
+        one.get("q", true);
+        one.hears(world, &["got 1 a again, 1 left", "got 2 b again, 0 left", "empty"]);
+        one.send(&BasicRecover { requeue: true });
+        one.hears(world, &["BasicRecoverOk"]);
+        one.get("q", true);
+        one.hears(world, &["got 3 b again, 0 left"]);
+    });
+}
+
+#[test]
+fn a_message_taken_for_good_is_delivered_though_its_bytes_were_away() {
+    let limits = broker::Limits { resident_bytes_max: 0, ..broker::Limits::default() };
+    for no_ack in [false, true] {
+        let mut world = World::with(1, limits, adapters::Settings::new("rabbit@test"));
+        let mut client = Client::open(&mut world, 0);
+        client.declare(&mut world, "q");
+        ["a", "b", "c", "d"].iter().for_each(|body| client.publish("q", body));
+        client.hears(&mut world, &[]);
+        client.get("q", no_ack);
+        client.hears(&mut world, &["got 1 a, 3 left"]);
+        client.consume("q", "c", no_ack);
+        client.hears(&mut world, &["consuming c", "c 2 b", "c 3 c", "c 4 d"]);
+        assert!(world.reads > 0);
+        if !no_ack {
+            client.machine.ack(1, 0, true);
+        }
+        client.send(&QueueDelete { queue: b"q", if_empty: true, ..Default::default() });
+        client.hears(&mut world, &["cancel c", "deleted 0"]);
+    }
+}
+
+#[test]
+fn late_deliveries_of_a_consumer_that_is_gone_go_back() {
+    everywhere(|world, mut one, mut other| {
+        one.declare(world, "q");
+        one.declare(world, "r");
+        // All in one packet: the queue hands out while the channel closes and the next consumer opens.
+        for round in 1..=3 {
+            one.publish("q", "m");
+            one.talk(world);
+            other.consume("q", "c", false);
+            other.machine.close_channel(
+                1,
+                amqp091::ReplyCode::NotFound,
+                "NOT_FOUND - enough",
+                MethodId::NONE,
+            );
+            let heard = other.talk(world);
+            assert_eq!(heard.last().map(String::as_str), Some("channel 1 closed"), "round {round}");
+            other.machine.channel_open(1);
+            other.consume("r", "d", false);
+            other.hears(world, &["channel 1 open", "consuming d"]);
+            other.get("q", true);
+            other.hears(world, &["got 1 m again, 0 left"]);
+            other.send(&BasicCancel { consumer_tag: b"d", nowait: false });
+            other.hears(world, &["cancelled d"]);
+        }
+    });
+}
+
+#[test]
+fn exclusive_queues_are_gone_when_the_close_is_answered() {
+    everywhere(|world, mut one, mut other| {
+        let declare = QueueDeclare { queue: b"mine", exclusive: true, ..Default::default() };
+        one.send(&declare);
+        one.hears(world, &["queue mine 0 0"]);
+        other.send(&QueueDeclare { queue: b"mine", passive: true, ..Default::default() });
+        let locked = "channel: 405 RESOURCE_LOCKED - cannot obtain exclusive access to locked queue 'mine' in vhost \
+                      '/'. It could be originally declared on another connection or the exclusive property value does \
+                      not match that of the original declaration. 50 10";
+        other.hears(world, &[locked]);
+        one.machine.close_connection(START, amqp091::ReplyCode::ConnectionForced, "bye", MethodId::NONE);
+        one.hears(world, &["closed"]);
+        assert!(world.is_gone(one.wire));
+        other.machine.channel_open(1);
+        other.send(&declare);
+        other.hears(world, &["channel 1 open", "queue mine 0 0"]);
+    });
+}
+
+/// What a client hears when it does something wrong on a fresh channel where queue `q` exists.
+#[track_caller]
+fn refused(expected: &str, wrong: impl Fn(&mut Client)) {
+    let mut world = World::new(1);
+    let mut client = Client::open(&mut world, 0);
+    let mut owner = Client::open(&mut world, 0);
+    owner.declare(&mut world, "q");
+    wrong(&mut client);
+    let heard = client.talk(&mut world);
+    assert_eq!(
+        heard.iter().find(|heard| heard.contains(": ")).map(String::as_str),
+        Some(expected),
+        "{heard:?}"
+    );
+}
+
+#[test]
+fn refusals_are_in_rabbitmqs_words() {
+    refused("channel: 404 NOT_FOUND - no queue '' in vhost '/' 50 10", |client| {
+        client.send(&QueueDeclare { passive: true, ..Default::default() });
+    });
+    refused("channel: 404 NOT_FOUND - no exchange 'x' in vhost '/' 60 40", |client| {
+        client.publish_to("x", "k", PERSISTENT, b"");
+    });
+    refused("channel: 406 PRECONDITION_FAILED - unknown delivery tag 7 60 80", |client| {
+        client.machine.ack(1, 7, false)
+    });
+    let expires = |client: &mut Client, ttl: &[u8]| {
+        let head = [&[1, 0, ttl.len() as u8], ttl].concat();
+        assert_eq!(Properties::read(&head).unwrap().expiration(), Some(ttl));
+        client.publish_to("", "q", &head, b"");
+    };
+    refused("channel: 406 PRECONDITION_FAILED - invalid expiration 'abc': no_integer 60 40", |client| {
+        expires(client, b"abc");
+    });
+    refused(
+        "channel: 406 PRECONDITION_FAILED - invalid expiration '-1': {value_negative,-1} 60 40",
+        |client| {
+            expires(client, b"-1");
+        },
+    );
+    refused("connection: 540 NOT_IMPLEMENTED - requeue=false 60 110", |client| {
+        client.send(&BasicRecover::default())
+    });
+    refused("channel: 406 PRECONDITION_FAILED - cannot switch from confirm to tx mode 90 10", |client| {
+        client.send(&ConfirmSelect::default());
+        client.send(&TxSelect::default());
+    });
+    refused("channel: 406 PRECONDITION_FAILED - channel is not transactional 90 20", |client| {
+        client.send(&TxCommit::default());
+    });
+    refused("connection: 501 FRAME_ERROR - Malformed UTF-8 in shortstr 0 0", |client| {
+        client.send(&QueueDeclare { queue: b"\xff\xfe", ..Default::default() });
+    });
+    refused("connection: 501 FRAME_ERROR - Malformed UTF-8 in shortstr 0 0", |client| {
+        let to = PublishPrefix::new(1, b"", b"\xff", false);
+        client.machine.publish(&to, PERSISTENT, &Body::Bytes(b""));
+    });
+    let priority = "channel: 406 PRECONDITION_FAILED - invalid arg 'x-priority' for queue 'q' in vhost '/': \
+                    \"expected integer, got longstr\" 60 20";
+    refused(priority, |client| {
+        let mut arguments = b"\x0ax-priority".to_vec();
+        Value::Text(b"high").write(&mut arguments);
+        let arguments = Table::new(&arguments).unwrap();
+        client.send(&BasicConsume { queue: b"q", arguments, ..Default::default() });
+    });
+    refused("connection: 530 NOT_ALLOWED - attempt to reuse consumer tag 'c' 60 20", |client| {
+        client.consume("q", "c", false);
+        client.consume("q", "c", false);
+    });
+    refused("channel: 404 NOT_FOUND - no previously declared queue 60 70", |client| client.get("", false));
+}
+
+#[test]
+fn publishing_without_a_key_twice_is_no_harm() {
+    everywhere(|world, mut one, _| {
+        for _ in 0..3 {
+            one.publish("", "lost");
+            one.hears(world, &["returned 312 NO_ROUTE lost"]);
+        }
+    });
+}
+
+#[test]
+fn logs_in_by_any_mechanism_offered() {
+    let amqplain = |password: &[u8]| {
+        let mut response = b"\x05LOGIN".to_vec();
+        Value::Text(b"guest").write(&mut response);
+        response.extend_from_slice(b"\x08PASSWORD");
+        Value::Text(password).write(&mut response);
+        response
+    };
+    let mut world = World::new(1);
+    for (mechanism, response) in [("PLAIN", b"\0guest\0guest".to_vec()), ("AMQPLAIN", amqplain(b"guest"))] {
+        let client = Client::log_in(&mut world, 0, mechanism, &response);
+        assert!(client.machine.is_open(), "{mechanism}: {:?}", client.heard);
+    }
+    for (mechanism, response) in [("PLAIN", b"\0guest\0wrong".to_vec()), ("AMQPLAIN", amqplain(b"wrong"))] {
+        let mut client = Client::log_in(&mut world, 0, mechanism, &response);
+        let refused = format!(
+            "connection: 403 ACCESS_REFUSED - Login was refused using authentication mechanism {mechanism}. For \
+             details see the broker logfile. 0 0"
+        );
+        let heard = [std::mem::take(&mut client.heard), client.talk(&mut world)].concat();
+        assert_eq!(heard.first(), Some(&refused));
+    }
+}
+
+#[test]
+fn who_publishes_during_an_alarm_is_told_and_held() {
+    let mut world = World::new(1);
+    let mut publisher = Client::open(&mut world, 0);
+    let mut consumer = Client::open(&mut world, 0);
+    consumer.declare(&mut world, "q");
+    consumer.consume("q", "c", true);
+    consumer.hears(&mut world, &["consuming c"]);
+    let alarm = |world: &mut World, alarm| {
+        let (now, World { shards, fronts, .. }) = (world.now, world);
+        fronts[0].set_alarm(now, &mut shards[0], alarm);
+    };
+    alarm(&mut world, Some("low on memory"));
+    let mut late = Client::open(&mut world, 0);
+    publisher.publish("q", "first");
+    late.publish("q", "late");
+    publisher.hears(&mut world, &["blocked: low on memory"]);
+    late.hears(&mut world, &["blocked: low on memory"]);
+    consumer.hears(&mut world, &["c 1 first", "c 2 late"]);
+    publisher.publish("q", "second");
+    publisher.hears(&mut world, &[]);
+    consumer.hears(&mut world, &[]);
+    alarm(&mut world, None);
+    publisher.hears(&mut world, &["ConnectionUnblocked"]);
+    late.hears(&mut world, &["ConnectionUnblocked"]);
+    consumer.hears(&mut world, &["c 3 second"]);
+}

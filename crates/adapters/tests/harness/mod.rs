@@ -1,0 +1,209 @@
+//! A node without sockets and files: shards and their fronts, mail between them, a disk that keeps what it is given, and
+//! wires whose other ends the tests hold. Time stands still unless a test moves it.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use adapters::{Frontend, Note, Peer, Settings};
+use base::id::{LogId, ShardId};
+use base::{Buffer, Memory, Now};
+use broker::access::AccessRules;
+use broker::catalog::FirstContent;
+use broker::{Limits, Mail, Placement, ReadBytes, ReadRequest, ReadWhat, Shard, ShardSettings};
+use journal::{FileId, FileKind, FileName, Place, Sealed};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A connection's server end, as the loop around it would keep it.
+#[derive(Debug, Default)]
+struct Wire {
+    shard: usize,
+    slot: u32,
+    /// Sent by the client and not done with.
+    kept: Vec<u8>,
+    is_waiting: bool,
+    /// For the client.
+    sent: Vec<u8>,
+    is_gone: bool,
+}
+
+/// The node.
+pub struct World {
+    pub now: Now,
+    pub shards: Vec<Shard>,
+    pub fronts: Vec<Frontend>,
+    wires: Vec<Wire>,
+    /// What is on disk.
+    disk: HashMap<(LogId, u64), Memory>,
+    unwritten: Vec<(usize, Sealed)>,
+    /// The disk takes its time: nothing is written until this is false again.
+    pub is_disk_slow: bool,
+    pub notes: Vec<Note>,
+    /// Batches read back.
+    pub reads: usize,
+}
+
+impl World {
+    pub fn new(shards: u16) -> World {
+        World::with(shards, Limits::default(), Settings::new("rabbit@test"))
+    }
+
+    pub fn with(shards: u16, limits: Limits, settings: Settings) -> World {
+        let now = Now { mono_ns: 1_000_000_000, wall_ms: 1_000 };
+        let placement = Placement { shards, logs: u32::from(shards) };
+        let settings = Arc::new(settings);
+        let shard = |id| {
+            let rules = Arc::new(AccessRules::default());
+            Shard::new(ShardSettings { id: ShardId(id), placement, limits, rules, seed: 7 })
+        };
+        let mut world = World {
+            now,
+            shards: (0..shards).map(shard).collect(),
+            fronts: (0..shards).map(|id| Frontend::new(ShardId(id), settings.clone())).collect(),
+            wires: Vec::new(),
+            disk: HashMap::new(),
+            unwritten: Vec::new(),
+            is_disk_slow: false,
+            notes: Vec::new(),
+            reads: 0,
+        };
+        world.shards.iter_mut().for_each(|shard| shard.finish_recovery(now));
+        world.shards[0].begin(now, &FirstContent::with_salt([1; 4])).unwrap();
+        world.run();
+        world
+    }
+
+    /// A client connects to a shard: its wire.
+    pub fn connect(&mut self, shard: usize) -> usize {
+        let name = format!("127.0.0.1:{} -> 127.0.0.1:5672", 50_000 + self.wires.len());
+        let peer = Peer { name: name.into(), is_loopback: true };
+        let slot = self.fronts[shard].accept(self.now, peer);
+        self.wires.push(Wire { shard, slot, ..Wire::default() });
+        self.wires.len() - 1
+    }
+
+    /// The client sends bytes.
+    pub fn send(&mut self, wire: usize, bytes: &[u8]) {
+        self.wires[wire].kept.extend_from_slice(bytes);
+        if !self.wires[wire].is_waiting {
+            self.input(wire);
+        }
+    }
+
+    /// What the client was sent since the last time.
+    pub fn take(&mut self, wire: usize) -> Vec<u8> {
+        std::mem::take(&mut self.wires[wire].sent)
+    }
+
+    /// The server has closed the socket.
+    pub fn is_gone(&self, wire: usize) -> bool {
+        self.wires[wire].is_gone
+    }
+
+    /// The client is gone without a word.
+    pub fn cut(&mut self, wire: usize) {
+        let Wire { shard, slot, is_gone, .. } = &mut self.wires[wire];
+        if !std::mem::replace(is_gone, true) {
+            self.fronts[*shard].closed(self.now, &mut self.shards[*shard], *slot);
+        }
+    }
+
+    fn input(&mut self, wire: usize) {
+        let Wire { shard, slot, kept, is_waiting, is_gone, .. } = &mut self.wires[wire];
+        if !kept.is_empty() && !*is_gone {
+            let taken = self.fronts[*shard].input(self.now, &mut self.shards[*shard], *slot, kept);
+            kept.drain(..taken.consumed);
+            *is_waiting = taken.is_waiting;
+        }
+    }
+
+    /// Turns of all shards until nothing moves.
+    pub fn run(&mut self) {
+        for _ in 0..10_000 {
+            let mut moved = false;
+            for at in 0..self.shards.len() {
+                moved |= self.turn(at);
+            }
+            if !moved {
+                return;
+            }
+        }
+        panic!("the node does not come to rest");
+    }
+
+    fn turn(&mut self, at: usize) -> bool {
+        let mut moved = false;
+        let (shard, front, now) = (&mut self.shards[at], &mut self.fronts[at], self.now);
+        let mut sealed = Vec::new();
+        shard.end_turn(now, &mut sealed);
+        self.unwritten.extend(sealed.into_iter().map(|sealed| (at, sealed)));
+        if !self.is_disk_slow {
+            for (owner, sealed) in self.unwritten.extract_if(.., |(owner, _)| *owner == at) {
+                moved = true;
+                let mut buffer = Buffer::default();
+                buffer.extend(sealed.records());
+                self.disk.insert((sealed.log, sealed.base.0), buffer.seal());
+                let name = FileName::new(FileKind::Journal, 1);
+                let len = sealed.len as u64;
+                let place = Place { file: FileId(1), name, offset: 4096, len, crc: sealed.crc };
+                assert_eq!(owner, at);
+                shard.written(now, sealed.log, sealed.base, place);
+            }
+        }
+        let mut reads: Vec<ReadRequest> = Vec::new();
+        shard.take_reads(&mut reads);
+        for request in reads {
+            moved = true;
+            self.reads += 1;
+            let ReadWhat::Batch { base, .. } = request.what else { panic!("no segments here") };
+            let memory = self.disk.get(&(request.log, base.0)).cloned();
+            shard.read_done(now, request, memory.map(ReadBytes::Batch));
+        }
+        front.handle_events(now, shard);
+        front.end_turn(now, shard);
+        front.take_notes(&mut self.notes);
+        let (mut dirty, mut resumed) = (Vec::new(), Vec::new());
+        front.take_dirty(&mut dirty);
+        front.take_resumed(&mut resumed);
+        for slot in dirty {
+            let Some(wire) =
+                self.wires.iter_mut().find(|wire| (wire.shard, wire.slot, wire.is_gone) == (at, slot, false))
+            else {
+                continue;
+            };
+            let output = self.fronts[at].output(slot);
+            let len = output.len();
+            if len > 0 {
+                moved = true;
+                wire.sent.extend(output.to_vec());
+                output.sent(len);
+                drop(output.release());
+                self.fronts[at].sent(now, &mut self.shards[at], slot);
+            }
+            if self.fronts[at].is_over(slot) {
+                moved = true;
+                wire.is_gone = true;
+                self.fronts[at].closed(now, &mut self.shards[at], slot);
+            }
+        }
+        for slot in resumed {
+            moved = true;
+            let found =
+                self.wires.iter().position(|wire| (wire.shard, wire.slot, wire.is_gone) == (at, slot, false));
+            if let Some(wire) = found {
+                self.wires[wire].is_waiting = false;
+                self.input(wire);
+            }
+        }
+        for to in (0..self.shards.len()).filter(|to| *to != at) {
+            let mut mail: Vec<Mail> = Vec::new();
+            self.shards[at].take_mail(ShardId(to as u16), &mut mail);
+            for mail in mail {
+                moved = true;
+                if let Some(events) = self.shards[to].receive(now, mail) {
+                    self.fronts[to].handle_mail(now, &mut self.shards[to], &events);
+                }
+            }
+        }
+        moved | self.shards[at].has_work() | self.fronts[at].has_work()
+    }
+}
