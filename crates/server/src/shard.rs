@@ -42,7 +42,11 @@ const EVENTS_MAX: usize = 1024;
 /// Nanoseconds after which a connection that was quiet gives back its buffers.
 const WARM_NS: u64 = 250_000_000;
 
-/// Nanoseconds a closing connection's peer has to read what was said last, and how many such there may be.
+/// Nanoseconds the peer of a connection that is over has to close first: clients that read close-ok and the end of the
+/// stream at once take it for a failure.
+const COURTESY_NS: u64 = 50_000_000;
+
+/// Nanoseconds it then has to read what was said last, and how many such sockets there may be.
 const LINGER_NS: u64 = 1_000_000_000;
 const LINGERING_MAX: usize = 4096;
 
@@ -144,7 +148,9 @@ pub struct ShardLoop {
     around: Surroundings,
     sockets: Vec<Option<Socket>>,
     lingering: Slab<TcpStream>,
-    /// When each may be given up, oldest first.
+    /// When each that is open in both directions is to be closed in ours, oldest first.
+    courtesy_until: VecDeque<(u64, usize)>,
+    /// When each of the others may be given up, oldest first.
     linger_until: VecDeque<(u64, usize)>,
     timers: Timers,
     run_list: Vec<u32>,
@@ -197,6 +203,7 @@ impl ShardLoop {
             around,
             sockets: Vec::new(),
             lingering: Slab::new(),
+            courtesy_until: VecDeque::new(),
             linger_until: VecDeque::new(),
             timers: Timers::default(),
             run_list: Vec::new(),
@@ -260,8 +267,9 @@ impl ShardLoop {
             return Some(Duration::ZERO);
         }
         let warm = (!self.warm.is_empty()).then_some(self.warm_at);
+        let courtesy = self.courtesy_until.front().map(|(at, _)| *at);
         let linger = self.linger_until.front().map(|(at, _)| *at);
-        let moments = [self.timers.next(), self.shard.deadline(), warm, linger, self.stop_at];
+        let moments = [self.timers.next(), self.shard.deadline(), warm, courtesy, linger, self.stop_at];
         let next = moments.into_iter().flatten().min()?;
         let now = self.around.clock.now().mono_ns;
         Some(Duration::from_nanos(next.saturating_sub(now)))
@@ -636,8 +644,7 @@ impl ShardLoop {
         let Some(mut socket) = self.sockets.get_mut(slot as usize).and_then(Option::take) else { return };
         self.timers.set(slot, None);
         self.front.closed(now, &mut self.shard, slot);
-        let is_alive = socket.stream.shutdown(Shutdown::Write).is_ok();
-        if !is_alive || socket.is_ending || self.lingering.len() >= LINGERING_MAX {
+        if socket.is_ending || self.lingering.len() >= LINGERING_MAX {
             return;
         }
         let entry = self.lingering.vacant_entry();
@@ -645,7 +652,7 @@ impl ShardLoop {
         let token = Token(LINGER + number);
         if self.poll.registry().reregister(&mut socket.stream, token, Interest::READABLE).is_ok() {
             entry.insert(socket.stream);
-            self.linger_until.push_back((now.mono_ns + LINGER_NS, number));
+            self.courtesy_until.push_back((now.mono_ns + COURTESY_NS, number));
         }
     }
 
@@ -661,10 +668,20 @@ impl ShardLoop {
             }
         }
         self.lingering.remove(number);
+        self.courtesy_until.retain(|(_, other)| *other != number);
         self.linger_until.retain(|(_, other)| *other != number);
     }
 
     fn give_up_lingering(&mut self, now: Now) {
+        while let Some((at, number)) = self.courtesy_until.front().copied() {
+            if at > now.mono_ns {
+                break;
+            }
+            self.courtesy_until.pop_front();
+            // One that cannot be shut down is gone, which the next poll tells.
+            let _ = self.lingering[number].shutdown(Shutdown::Write);
+            self.linger_until.push_back((now.mono_ns + LINGER_NS, number));
+        }
         while let Some((at, number)) = self.linger_until.front().copied() {
             if at > now.mono_ns {
                 return;
