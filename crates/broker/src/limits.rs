@@ -42,7 +42,7 @@ impl Default for Limits {
             dispatch_messages_max: 4096,
             spare_buffers_max: 2 << 20,
             routes_max: 256,
-            waiting_for_bytes_max: 16_384,
+            waiting_for_bytes_max: 256,
             consumer_window_bytes: 1 << 20,
         }
     }
