@@ -1,0 +1,281 @@
+//! A client over AMQP 0-9-1: one channel with confirms.
+
+use super::{Asked, Delivery, Seen, Target, Verdict, exchange_name, queue_name};
+use amqp091::method::{
+    BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicQos, ConfirmSelect, ExchangeDeclare, QueueBind,
+    QueueDeclare, QueueDelete, QueuePurge,
+};
+use amqp091::{Body, Connection, Event, Input, Limits, Method, MethodId, PublishPrefix, ReplyCode};
+use base::{Now, Output, Random};
+use message::amqp091::{NewProperties, Table, TableWriter, Value};
+use std::collections::{BTreeMap, VecDeque};
+
+const CHANNEL: u16 = 1;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Wire {
+    connection: Connection,
+    asked: VecDeque<Asked>,
+    /// Messages not confirmed, by the channel's count of publishes.
+    unconfirmed: BTreeMap<u64, u64>,
+    published: u64,
+    /// By consumer: its queue, and whether it needs no settling.
+    consumers: BTreeMap<u32, (usize, bool)>,
+    prefetch: u32,
+}
+
+impl Wire {
+    pub(super) fn new(now: Now, dice: &mut Random) -> Wire {
+        let frame_max = if dice.one_in(2) { 8192 } else { 131_072 };
+        let limits = Limits { heartbeat_s: 0, frame_max, handshake_ms_max: u32::MAX, ..Limits::default() };
+        Wire {
+            connection: Connection::client(limits, now),
+            asked: VecDeque::new(),
+            unconfirmed: BTreeMap::new(),
+            published: 0,
+            consumers: BTreeMap::new(),
+            prefetch: 0,
+        }
+    }
+
+    pub(super) fn output(&mut self) -> &mut Output {
+        self.connection.output_mut()
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.asked.is_empty() || !self.unconfirmed.is_empty()
+    }
+
+    pub(super) fn input(&mut self, now: Now, bytes: &[u8], seen: &mut Vec<Seen>) -> usize {
+        let mut input = Input::new(bytes);
+        while let Some(polled) = self.connection.poll_event(now, &mut input) {
+            match polled {
+                Event::Gathered(whole) => self.event(now, whole.event(), seen),
+                event => self.event(now, event, seen),
+            }
+        }
+        input.consumed()
+    }
+
+    fn event(&mut self, now: Now, event: Event<'_>, seen: &mut Vec<Seen>) {
+        match event {
+            Event::Start(_) => {
+                let properties = TableWriter::fields(|table| {
+                    table.table(b"capabilities", |capabilities| {
+                        capabilities.put(b"consumer_cancel_notify", Value::Bool(true));
+                        capabilities.put(b"connection.blocked", Value::Bool(true));
+                    });
+                });
+                let properties = Table::new(&properties).unwrap_or_default();
+                self.connection.start_ok(properties, b"PLAIN", b"\0guest\0guest", b"en_US");
+            }
+            Event::Tune(proposed) => {
+                self.connection.tune_ok_and_open(now, proposed, b"/");
+            }
+            Event::OpenOk => {
+                self.connection.channel_open(CHANNEL);
+                self.connection.send(CHANNEL, &ConfirmSelect { nowait: false });
+            }
+            Event::ChannelOpenOk { .. } => {}
+            Event::Deliver { deliver, body, .. } => {
+                let handle = number(deliver.consumer_tag);
+                let Some((queue, settled)) = self.consumers.get(&handle).copied() else {
+                    return seen
+                        .push(Seen::Failed(format!("a delivery for consumer {handle}, which is none")));
+                };
+                seen.push(Seen::Delivered(Delivery {
+                    queue,
+                    consumer: Some(handle),
+                    tag: deliver.delivery_tag,
+                    redelivered: deliver.redelivered,
+                    settled,
+                    body: body.to_vec(),
+                }));
+            }
+            Event::GetOk { get_ok, body, .. } => match self.asked.pop_front() {
+                Some(Asked::Get(queue)) => seen.push(Seen::Delivered(Delivery {
+                    queue,
+                    consumer: None,
+                    tag: get_ok.delivery_tag,
+                    redelivered: get_ok.redelivered,
+                    settled: false,
+                    body: body.to_vec(),
+                })),
+                other => seen.push(Seen::Failed(format!("get-ok answers {other:?}"))),
+            },
+            Event::Return { body, .. } => {
+                if let Some((id, _)) = super::read_body(body) {
+                    self.unconfirmed.retain(|_, unconfirmed| *unconfirmed != id);
+                    seen.push(Seen::Returned(id));
+                }
+            }
+            Event::Method { method, .. } => self.method(method, seen),
+            Event::ChannelClose { close, .. } => {
+                seen.push(failed(close.reply_code, close.reply_text));
+            }
+            Event::Close(close) => {
+                seen.push(failed(close.reply_code, close.reply_text));
+                self.connection.close_ok();
+            }
+            Event::Failed(error) | Event::ChannelFailed { error, .. } => {
+                seen.push(Seen::Failed(format!("protocol: {error}")));
+            }
+            Event::Closed => seen.push(Seen::Closed),
+            other => seen.push(Seen::Failed(format!("unexpected: {other:?}"))),
+        }
+    }
+
+    fn method(&mut self, method: Method<'_>, seen: &mut Vec<Seen>) {
+        match method {
+            Method::ConfirmSelectOk(_) => seen.push(Seen::Open),
+            Method::BasicAck(ack) => {
+                let tag = ack.delivery_tag;
+                if ack.multiple {
+                    let later = self.unconfirmed.split_off(&(tag + 1));
+                    let confirmed = std::mem::replace(&mut self.unconfirmed, later);
+                    seen.extend(confirmed.into_values().map(Seen::Confirmed));
+                } else if let Some(id) = self.unconfirmed.remove(&tag) {
+                    seen.push(Seen::Confirmed(id));
+                }
+                if tag > self.published {
+                    seen.push(Seen::Failed(format!("publish {tag} is confirmed and was never made")));
+                }
+            }
+            Method::BasicQosOk(_) | Method::ConnectionBlocked(_) | Method::ConnectionUnblocked(_) => {}
+            Method::BasicCancel(cancel) => seen.push(Seen::Cancelled(number(cancel.consumer_tag))),
+            Method::BasicGetEmpty(_) => match self.asked.pop_front() {
+                Some(Asked::Get(queue)) => seen.push(Seen::Empty(queue)),
+                other => seen.push(Seen::Failed(format!("get-empty answers {other:?}"))),
+            },
+            answer => {
+                let asked = self.asked.pop_front();
+                let count = match (&answer, asked) {
+                    (Method::QueueDeclareOk(ok), Some(Asked::Declare(_))) => Some(ok.message_count),
+                    (Method::QueuePurgeOk(ok), Some(Asked::Purge(_))) => Some(ok.message_count),
+                    (Method::QueueDeleteOk(ok), Some(Asked::Delete(_))) => Some(ok.message_count),
+                    (Method::ExchangeDeclareOk(_), Some(Asked::DeclareExchange(_)))
+                    | (Method::QueueBindOk(_), Some(Asked::Bind(..)))
+                    | (Method::BasicConsumeOk(_), Some(Asked::Consume(_)))
+                    | (Method::BasicCancelOk(BasicCancelOk { .. }), Some(Asked::Cancel(_))) => None,
+                    _ => {
+                        let text = format!("{:?} answers {asked:?}", answer.id());
+                        return seen.push(Seen::Failed(text));
+                    }
+                };
+                seen.extend(asked.map(|asked| Seen::Done(asked, count.map(u64::from))));
+            }
+        }
+    }
+
+    pub(super) fn publish(
+        &mut self,
+        target: Target,
+        id: u64,
+        body: &[u8],
+        is_durable: bool,
+        _is_settled: bool,
+    ) -> bool {
+        let (exchange, key) = match target {
+            Target::Queue(queue) => (String::new(), queue_name(queue)),
+            Target::Exchange(exchange) => (exchange_name(exchange), "any".to_owned()),
+        };
+        let delivery_mode = Some(if is_durable { 2 } else { 1 });
+        let mut head = Vec::new();
+        NewProperties { delivery_mode, ..NewProperties::default() }.write(&mut head);
+        let prefix = PublishPrefix::new(CHANNEL, exchange.as_bytes(), key.as_bytes(), true);
+        self.connection.publish(&prefix, &head, &Body::Bytes(body));
+        self.published += 1;
+        self.unconfirmed.insert(self.published, id);
+        true
+    }
+
+    pub(super) fn consume(&mut self, handle: u32, queue: usize, credit: u32, settled: bool) {
+        if self.prefetch != credit {
+            self.prefetch = credit;
+            let prefetch_count = credit as u16;
+            self.connection.send(CHANNEL, &BasicQos { prefetch_count, ..BasicQos::default() });
+        }
+        self.consumers.insert(handle, (queue, settled));
+        self.asked.push_back(Asked::Consume(handle));
+        let (queue, tag) = (queue_name(queue), handle.to_string());
+        self.connection.send(
+            CHANNEL,
+            &BasicConsume {
+                queue: queue.as_bytes(),
+                consumer_tag: tag.as_bytes(),
+                no_ack: settled,
+                ..BasicConsume::default()
+            },
+        );
+    }
+
+    pub(super) fn cancel(&mut self, handle: u32) {
+        self.asked.push_back(Asked::Cancel(handle));
+        let tag = handle.to_string();
+        let cancel = BasicCancel { consumer_tag: tag.as_bytes(), nowait: false };
+        self.connection.send(CHANNEL, &cancel);
+    }
+
+    pub(super) fn settle(&mut self, tag: u64, through: bool, verdict: Verdict) {
+        match verdict {
+            Verdict::Accept => self.connection.ack(CHANNEL, tag, through),
+            Verdict::Reject => self.connection.nack(CHANNEL, tag, through, false),
+            Verdict::Release => self.connection.nack(CHANNEL, tag, through, true),
+            Verdict::Fail => self.connection.reject(CHANNEL, tag, true),
+        }
+    }
+
+    pub(super) fn ask(&mut self, asked: Asked, is_quorum: bool, is_durable: bool) {
+        self.asked.push_back(asked);
+        match asked {
+            Asked::Declare(queue) => {
+                let name = queue_name(queue);
+                let kind = if is_quorum { &b"quorum"[..] } else { b"classic" };
+                let arguments = TableWriter::fields(|table| table.put(b"x-queue-type", Value::Text(kind)));
+                let arguments = Table::new(&arguments).unwrap_or_default();
+                let (queue, durable) = (name.as_bytes(), is_durable);
+                self.connection
+                    .send(CHANNEL, &QueueDeclare { queue, durable, arguments, ..QueueDeclare::default() });
+            }
+            Asked::DeclareExchange(exchange) => {
+                let name = exchange_name(exchange);
+                let (exchange, kind) = (name.as_bytes(), &b"fanout"[..]);
+                let declare = ExchangeDeclare { exchange, kind, durable: true, ..ExchangeDeclare::default() };
+                self.connection.send(CHANNEL, &declare);
+            }
+            Asked::Bind(exchange, queue) => {
+                let (exchange, queue) = (exchange_name(exchange), queue_name(queue));
+                let (exchange, queue) = (exchange.as_bytes(), queue.as_bytes());
+                self.connection.send(CHANNEL, &QueueBind { exchange, queue, ..QueueBind::default() });
+            }
+            Asked::Purge(queue) => {
+                let queue = queue_name(queue);
+                self.connection
+                    .send(CHANNEL, &QueuePurge { queue: queue.as_bytes(), ..QueuePurge::default() });
+            }
+            Asked::Delete(queue) => {
+                let queue = queue_name(queue);
+                self.connection
+                    .send(CHANNEL, &QueueDelete { queue: queue.as_bytes(), ..QueueDelete::default() });
+            }
+            Asked::Get(queue) => {
+                let queue = queue_name(queue);
+                self.connection.send(CHANNEL, &BasicGet { queue: queue.as_bytes(), ..BasicGet::default() });
+            }
+            Asked::Consume(_) | Asked::Cancel(_) => panic!("consumers have verbs of their own"),
+        }
+    }
+
+    pub(super) fn close(&mut self, now: Now) {
+        self.connection.close_connection(now, ReplyCode::Success, "bye", MethodId::NONE);
+    }
+}
+
+fn number(tag: &[u8]) -> u32 {
+    str::from_utf8(tag).ok().and_then(|tag| tag.parse().ok()).unwrap_or(u32::MAX)
+}
+
+fn failed(code: u16, text: &[u8]) -> Seen {
+    Seen::Failed(format!("{code} {}", String::from_utf8_lossy(text)))
+}

@@ -1,0 +1,282 @@
+//! A client over AMQP 1.0: one session, a sending link for each target, a receiving one for each consumer.
+
+use super::{Delivery, Seen, Target, Verdict, exchange_name, queue_name};
+use amqp10::{
+    Attach, Body, Config, Connection, Event, Input, Limits, LinkId, Open, Outcome, Role, SaslCode,
+    SenderSettleMode, SessionId, Source, Transfer,
+};
+use base::{Now, Output, Random};
+use message::amqp10::section::data_prefix;
+use message::amqp10::{Header, Map, Message};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Peers with different windows and frames.
+static LIMITS: [Limits; 3] = [limits(512, 8), limits(8192, 64), limits(131_072, 2048)];
+
+const fn limits(frame_bytes_max: u32, incoming_window_max: u32) -> Limits {
+    Limits {
+        frame_bytes_before_open: 8192,
+        frame_bytes_max,
+        sessions_max: 4,
+        links_max: 256,
+        incoming_window_max,
+        message_bytes_max: 1 << 24,
+        assembly_bytes_max: 1 << 26,
+        unsettled_max: 1 << 20,
+        handshake_ms: u32::MAX,
+        close_ms: u32::MAX,
+        idle_ms: 0,
+    }
+}
+
+#[derive(Debug)]
+struct Receiver {
+    link: LinkId,
+    handle: u32,
+    queue: usize,
+    credit: u32,
+    is_over: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Wire {
+    connection: Connection,
+    session: SessionId,
+    /// Target and link, and whether the broker answered.
+    senders: Vec<(Target, LinkId, bool)>,
+    receivers: Vec<Receiver>,
+    /// Messages not confirmed.
+    unconfirmed: BTreeSet<u64>,
+    /// Deliveries not settled: link by delivery.
+    incoming: BTreeMap<u64, LinkId>,
+    tag: u32,
+}
+
+impl Wire {
+    pub(super) fn new(now: Now, dice: &mut Random) -> Wire {
+        let limits = &LIMITS[dice.below(LIMITS.len() as u64) as usize];
+        let config = Config { limits, mechanisms: &[], first_id: 0 };
+        Wire {
+            connection: Connection::client(config, now),
+            session: SessionId(0),
+            senders: Vec::new(),
+            receivers: Vec::new(),
+            unconfirmed: BTreeSet::new(),
+            incoming: BTreeMap::new(),
+            tag: 0,
+        }
+    }
+
+    pub(super) fn output(&mut self) -> &mut Output {
+        self.connection.output_mut()
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.unconfirmed.is_empty()
+    }
+
+    pub(super) fn input(&mut self, now: Now, bytes: &[u8], seen: &mut Vec<Seen>) -> usize {
+        let mut input = Input::new(bytes);
+        while let Some(event) = self.connection.poll_event(now, &mut input) {
+            self.event(event, seen);
+        }
+        bytes.len() - input.len()
+    }
+
+    fn event(&mut self, event: Event<'_>, seen: &mut Vec<Seen>) {
+        match event {
+            Event::Transfer(transfer) => self.delivered(&transfer, seen),
+            Event::Assembled(assembled) => self.delivered(&assembled.transfer(), seen),
+            Event::Disposition(disposition) => {
+                if disposition.role == Role::Receiver || !disposition.settled {
+                    return;
+                }
+                let (first, last) = (disposition.first, disposition.last);
+                let told = |id| match disposition.outcome {
+                    Some(Outcome::Accepted) => Seen::Confirmed(id),
+                    Some(Outcome::Released) => Seen::Returned(id),
+                    ref other => Seen::Failed(format!("message {id} was settled as {other:?}")),
+                };
+                let unconfirmed = &mut self.unconfirmed;
+                self.connection.settle(disposition.session, first, last, |run| {
+                    for id in run.token..run.token + u64::from(run.count) {
+                        unconfirmed.remove(&id);
+                        seen.push(told(id));
+                    }
+                });
+            }
+            Event::Flow(_) | Event::Window { .. } => {}
+            Event::SaslMechanisms(_) => {
+                self.connection.sasl_init("PLAIN", Some(b"\0guest\0guest"), Some("sim"));
+            }
+            Event::SaslOutcome(SaslCode::Ok) => {
+                let open = Open { hostname: Some("vhost:/"), ..Open::new("sim") };
+                self.connection.open(&open);
+            }
+            Event::Open(_) => match self.connection.begin(Map::default()) {
+                Some(session) => self.session = session,
+                None => seen.push(Seen::Failed("no session is allowed".to_owned())),
+            },
+            Event::Begin { .. } => seen.push(Seen::Open),
+            Event::Attach { link, is_answer: true, .. } => self.attached(link),
+            Event::Detach { link, error, .. } => {
+                let is_ours = self.receivers.iter().any(|it| it.link == link && it.is_over);
+                if let Some(at) = self.receivers.iter().position(|it| it.link == link) {
+                    let receiver = self.receivers.remove(at);
+                    if !is_ours {
+                        seen.push(Seen::Cancelled(receiver.handle));
+                    }
+                }
+                self.senders.retain(|(_, sender, _)| *sender != link);
+                if let Some(error) = error.filter(|_| !is_ours) {
+                    let text = format!("{} {}", error.condition, error.description.unwrap_or_default());
+                    seen.push(Seen::Failed(text));
+                }
+            }
+            Event::Close(None) => seen.push(Seen::Closed),
+            Event::Close(Some(error)) => {
+                seen.push(Seen::Failed(format!(
+                    "{} {}",
+                    error.condition,
+                    error.description.unwrap_or_default()
+                )));
+            }
+            other => seen.push(Seen::Failed(format!("unexpected: {other:?}"))),
+        }
+    }
+
+    fn attached(&mut self, link: LinkId) {
+        for (_, sender, is_attached) in &mut self.senders {
+            *is_attached |= *sender == link;
+        }
+        if let Some(receiver) = self.receivers.iter().find(|it| it.link == link && !it.is_over) {
+            self.connection.grant(self.session, link, receiver.credit, false);
+        }
+    }
+
+    fn delivered(&mut self, transfer: &Transfer<'_>, seen: &mut Vec<Seen>) {
+        let Some(receiver) = self.receivers.iter().find(|it| it.link == transfer.link) else {
+            return seen.push(Seen::Failed("a transfer on a link that is none".to_owned()));
+        };
+        if receiver.is_over {
+            return;
+        }
+        let Ok(message) = Message::read(transfer.payload) else {
+            return seen.push(Seen::Failed("a transfer that is no message".to_owned()));
+        };
+        let body: Vec<u8> = match message.body.single_data() {
+            Some(data) => data.to_vec(),
+            None => {
+                return seen.push(Seen::Failed("a message whose body is not one data section".to_owned()));
+            }
+        };
+        if !transfer.settled {
+            self.incoming.insert(transfer.delivery_id.into(), transfer.link);
+        }
+        seen.push(Seen::Delivered(Delivery {
+            queue: receiver.queue,
+            consumer: Some(receiver.handle),
+            tag: transfer.delivery_id.into(),
+            redelivered: !message.header.first_acquirer || message.header.delivery_count > 0,
+            settled: transfer.settled,
+            body,
+        }));
+        if transfer.credit <= receiver.credit / 2 {
+            self.connection.grant(self.session, receiver.link, receiver.credit, false);
+        }
+    }
+
+    pub(super) fn publish(
+        &mut self,
+        target: Target,
+        id: u64,
+        body: &[u8],
+        is_durable: bool,
+        is_settled: bool,
+    ) -> bool {
+        let Some((_, link, is_attached)) = self.senders.iter().find(|(to, ..)| *to == target).copied() else {
+            self.attach_sender(target);
+            return false;
+        };
+        let credit = self.connection.credit(self.session, link).map_or(0, |(credit, _)| credit);
+        if !is_attached || credit == 0 || self.connection.queued(self.session) > 0 {
+            return false;
+        }
+        let mut head = Vec::new();
+        Header { durable: is_durable, ..Header::default() }.write(&mut head);
+        let (prefix, len) = data_prefix(body.len());
+        head.extend_from_slice(&prefix[..len]);
+        self.tag = self.tag.wrapping_add(1);
+        let delivery = amqp10::Delivery {
+            tag: &self.tag.to_be_bytes(),
+            settled: is_settled,
+            token: id,
+            head: &[&head],
+            body: Body::Bytes(body),
+        };
+        let sent = self.connection.transfer(self.session, link, &delivery);
+        if sent.is_ok() && !is_settled {
+            self.unconfirmed.insert(id);
+        }
+        sent.is_ok()
+    }
+
+    fn attach_sender(&mut self, target: Target) {
+        let address = match target {
+            Target::Queue(queue) => format!("/queues/{}", queue_name(queue)),
+            Target::Exchange(exchange) => format!("/exchanges/{}", exchange_name(exchange)),
+        };
+        let name = format!("to {address}");
+        let to = amqp10::Target { address: Some(&address), ..amqp10::Target::default() };
+        let attach =
+            Attach { source: Some(Source::default()), target: Some(to), ..Attach::new(&name, Role::Sender) };
+        if let Some(link) = self.connection.attach(self.session, &attach) {
+            self.senders.push((target, link, false));
+        }
+    }
+
+    pub(super) fn consume(&mut self, handle: u32, queue: usize, credit: u32, settled: bool) {
+        let (address, name) = (format!("/queues/{}", queue_name(queue)), format!("consumer {handle}"));
+        let mode = if settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled };
+        let attach = Attach {
+            sender_settle_mode: mode,
+            source: Some(Source { address: Some(&address), ..Source::default() }),
+            target: Some(amqp10::Target::default()),
+            ..Attach::new(&name, Role::Receiver)
+        };
+        let credit = if credit == 0 { 100 } else { credit };
+        if let Some(link) = self.connection.attach(self.session, &attach) {
+            self.receivers.push(Receiver { link, handle, queue, credit, is_over: false });
+        }
+    }
+
+    pub(super) fn cancel(&mut self, handle: u32) {
+        let Some(receiver) = self.receivers.iter_mut().find(|it| it.handle == handle) else { return };
+        receiver.is_over = true;
+        let link = receiver.link;
+        self.incoming.retain(|_, of| *of != link);
+        self.connection.detach(self.session, link, None, true);
+    }
+
+    pub(super) fn settle(&mut self, tag: u64, _through: bool, verdict: Verdict) {
+        if self.incoming.remove(&tag).is_none() {
+            return;
+        }
+        let outcome = match verdict {
+            Verdict::Accept => Outcome::Accepted,
+            Verdict::Reject => Outcome::Rejected(None),
+            Verdict::Release => Outcome::Released,
+            Verdict::Fail => Outcome::Modified {
+                delivery_failed: true,
+                undeliverable_here: false,
+                annotations: Map::default(),
+            },
+        };
+        self.connection.settle_incoming(self.session, tag as u32, tag as u32, &outcome);
+    }
+
+    pub(super) fn close(&mut self, _now: Now) {
+        self.connection.close(None);
+    }
+}

@@ -1,0 +1,342 @@
+//! Simulated clients: the protocol crates in the client's role, with what an application would remember.
+//!
+//! A [`Client`] is one connection. What it publishes are bodies that say which message they are and that every byte of
+//! them is right; what it hears it tells as [`Seen`], which the oracle judges.
+
+mod amqp091;
+mod amqp10;
+
+use crate::net::Net;
+use base::{Now, Output, Random};
+
+/// Bytes at the front of a body that say which message it is.
+pub const ID_BYTES: usize = 8;
+
+/// What a client asked for and the broker answers, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// A queue, by number.
+    Declare(usize),
+    /// An exchange, by number.
+    DeclareExchange(usize),
+    /// A queue at an exchange.
+    Bind(usize, usize),
+    /// A queue to be emptied.
+    Purge(usize),
+    /// A queue to be gone.
+    Delete(usize),
+    /// A consumer, by handle.
+    Consume(u32),
+    /// A consumer to be gone.
+    Cancel(u32),
+    /// A message from a queue.
+    Get(usize),
+}
+
+/// What a client heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// The connection is open and ready.
+    Open,
+    /// The broker took the message over.
+    Confirmed(u64),
+    /// The broker had nowhere to put the message.
+    Returned(u64),
+    /// A message came.
+    Delivered(Delivery),
+    /// The broker did what was asked; where it counted messages, how many.
+    Done(Asked, Option<u64>),
+    /// There was nothing to get.
+    Empty(usize),
+    /// The consumer is gone, though nobody here asked for it.
+    Cancelled(u32),
+    /// The broker ended the connection, a channel or a link: the code or condition, and its words.
+    Failed(String),
+    /// The connection ended in order.
+    Closed,
+}
+
+/// A message that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// From which queue.
+    pub queue: usize,
+    /// For which consumer; none: it was asked for.
+    pub consumer: Option<u32>,
+    /// What settles it.
+    pub tag: u64,
+    /// The broker says it may have been delivered before.
+    pub redelivered: bool,
+    /// It needs no settling.
+    pub settled: bool,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A queue.
+    Queue(usize),
+    /// An exchange.
+    Exchange(usize),
+}
+
+/// How a delivery ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Done with.
+    Accept,
+    /// Thrown away.
+    Reject,
+    /// Back to the queue.
+    Release,
+    /// Back to the queue, as failed.
+    Fail,
+}
+
+/// A consumer of a client's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consumer {
+    /// What it is called.
+    pub handle: u32,
+    /// Its queue.
+    pub queue: usize,
+    /// What it is sent needs no settling.
+    pub settled: bool,
+    /// It was cancelled, by either end.
+    pub is_over: bool,
+}
+
+/// A delivery a client has not settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Which message.
+    pub message: u64,
+    /// From which queue.
+    pub queue: usize,
+    /// For which consumer.
+    pub consumer: Option<u32>,
+    /// What settles it.
+    pub tag: u64,
+}
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Not open yet.
+    Opening,
+    /// Open.
+    Open,
+    /// It said good-bye and waits for the answer.
+    Closing,
+    /// Over.
+    Over,
+}
+
+#[derive(Debug)]
+enum Wire {
+    Amqp091(Box<amqp091::Wire>),
+    Amqp10(Box<amqp10::Wire>),
+}
+
+/// Calls the same method of whichever protocol is spoken.
+macro_rules! wire {
+    ($self:expr, $wire:ident => $call:expr) => {
+        match &mut $self.wire {
+            Wire::Amqp091($wire) => $call,
+            Wire::Amqp10($wire) => $call,
+        }
+    };
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Client {
+    /// Counts all connections of a run.
+    pub number: u64,
+    /// How far it is.
+    pub state: State,
+    /// Its consumers.
+    pub consumers: Vec<Consumer>,
+    /// What it has not settled, in the order it came.
+    pub held: Vec<Held>,
+    line: usize,
+    wire: Wire,
+    tail: Vec<u8>,
+    next_handle: u32,
+}
+
+impl Client {
+    /// A connection over `line` that speaks first.
+    pub fn new(number: u64, line: usize, now: Now, is_amqp10: bool, dice: &mut Random) -> Client {
+        let wire = if is_amqp10 {
+            Wire::Amqp10(Box::new(amqp10::Wire::new(now, dice)))
+        } else {
+            Wire::Amqp091(Box::new(amqp091::Wire::new(now, dice)))
+        };
+        Client {
+            number,
+            state: State::Opening,
+            consumers: Vec::new(),
+            held: Vec::new(),
+            line,
+            wire,
+            tail: Vec::new(),
+            next_handle: 0,
+        }
+    }
+
+    /// It can ask for queues, exchanges and single messages.
+    pub fn can_ask(&self) -> bool {
+        matches!(self.wire, Wire::Amqp091(_))
+    }
+
+    /// What its protocol is called.
+    pub fn protocol(&self) -> &'static str {
+        if self.can_ask() { "0-9-1" } else { "1.0" }
+    }
+
+    /// Moves bytes between the line and the connection, as many as is rolled, or all of them; what was heard is
+    /// appended to `seen`.
+    pub fn exchange(&mut self, now: Now, dice: Option<&mut Random>, net: &mut Net, seen: &mut Vec<Seen>) {
+        if self.state == State::Over {
+            return;
+        }
+        let line = net.line(self.line);
+        let down = line.down.len() as u64;
+        let count = dice.map_or(down, |dice| if dice.one_in(2) { down } else { dice.between(0, down) });
+        self.tail.extend(line.down.drain(..count as usize));
+        let consumed = wire!(self, wire => wire.input(now, &self.tail, seen));
+        self.tail.drain(..consumed);
+        for event in &*seen {
+            match event {
+                Seen::Open => self.state = State::Open,
+                Seen::Closed | Seen::Failed(_) => self.state = State::Over,
+                Seen::Cancelled(handle) => self.end_consumer(*handle),
+                _ => {}
+            }
+        }
+        let line = net.line(self.line);
+        let output = wire!(self, wire => wire.output());
+        push(output, &mut line.up);
+        if self.state == State::Over {
+            line.up_ended = true;
+        } else if line.down_ended && line.down.is_empty() {
+            self.state = State::Over;
+            line.up_ended = true;
+            seen.push(Seen::Failed("the connection was cut".to_owned()));
+        }
+    }
+
+    fn end_consumer(&mut self, handle: u32) {
+        if let Some(consumer) = self.consumers.iter_mut().find(|it| it.handle == handle) {
+            consumer.is_over = true;
+        }
+    }
+
+    /// Bytes or answers are awaited.
+    pub fn is_waiting(&self) -> bool {
+        match &self.wire {
+            Wire::Amqp091(wire) => wire.is_waiting(),
+            Wire::Amqp10(wire) => wire.is_waiting(),
+        }
+    }
+
+    /// Publishes; false: the broker lets it send nothing there now, so nothing was said.
+    pub fn publish(
+        &mut self,
+        target: Target,
+        id: u64,
+        len: usize,
+        is_durable: bool,
+        is_settled: bool,
+    ) -> bool {
+        let body = body(id, len);
+        wire!(self, wire => wire.publish(target, id, &body, is_durable, is_settled))
+    }
+
+    /// Opens a consumer. `credit`: how many it may hold, 0: any number.
+    pub fn consume(&mut self, queue: usize, credit: u32, settled: bool) -> u32 {
+        let handle = self.next_handle;
+        self.next_handle += 1;
+        self.consumers.push(Consumer { handle, queue, settled, is_over: false });
+        wire!(self, wire => wire.consume(handle, queue, credit, settled));
+        handle
+    }
+
+    /// Ends a consumer. What it held stays held in 0-9-1, and goes back in 1.0, which is what is returned.
+    pub fn cancel(&mut self, handle: u32) -> Vec<Held> {
+        self.end_consumer(handle);
+        wire!(self, wire => wire.cancel(handle));
+        if self.can_ask() {
+            return Vec::new();
+        }
+        let (gone, kept) = self.held.iter().partition(|held| held.consumer == Some(handle));
+        self.held = kept;
+        gone
+    }
+
+    /// Settles what is held with this tag, or all of the 0-9-1 channel up to it.
+    pub fn settle(&mut self, tag: u64, through: bool, verdict: Verdict) -> Vec<Held> {
+        let through = through && self.can_ask() && verdict != Verdict::Fail;
+        let is_meant = |held: &Held| held.tag == tag || (through && held.tag < tag);
+        let (gone, kept) = self.held.iter().partition(|held| is_meant(held));
+        self.held = kept;
+        wire!(self, wire => wire.settle(tag, through, verdict));
+        gone
+    }
+
+    /// Asks for something; only where [`Client::can_ask`].
+    pub fn ask(&mut self, asked: Asked, is_quorum: bool, is_durable: bool) {
+        if let Wire::Amqp091(wire) = &mut self.wire {
+            wire.ask(asked, is_quorum, is_durable);
+        }
+    }
+
+    /// Says good-bye.
+    pub fn close(&mut self, now: Now) {
+        self.state = State::Closing;
+        wire!(self, wire => wire.close(now));
+    }
+
+    /// Is gone without a word; of what it said last, some may be lost.
+    pub fn vanish(&mut self, net: &mut Net) {
+        self.state = State::Over;
+        net.line(self.line).up_ended = true;
+    }
+}
+
+fn push(output: &mut Output, into: &mut Vec<u8>) {
+    output.slices(usize::MAX, |slice| into.extend_from_slice(slice));
+    let len = output.len();
+    output.sent(len);
+}
+
+/// The name of a queue.
+fn queue_name(queue: usize) -> String {
+    format!("q{queue:04}")
+}
+
+/// The name of an exchange.
+fn exchange_name(exchange: usize) -> String {
+    format!("x{exchange:04}")
+}
+
+/// The body of message `id`, `len` bytes or [`ID_BYTES`] if that is more.
+pub fn body(id: u64, len: usize) -> Vec<u8> {
+    let mut body = id.to_le_bytes().to_vec();
+    body.extend((ID_BYTES..len).map(|at| filler(id, at)));
+    body
+}
+
+fn filler(id: u64, at: usize) -> u8 {
+    (id.wrapping_mul(0x9E37_79B9) >> 8) as u8 ^ at as u8 ^ (at >> 8) as u8
+}
+
+/// Which message a body is; none: its bytes are not what anybody sent.
+pub fn read_body(body: &[u8]) -> Option<(u64, usize)> {
+    let id = u64::from_le_bytes(*body.first_chunk::<ID_BYTES>()?);
+    let is_right = body.iter().enumerate().skip(ID_BYTES).all(|(at, byte)| *byte == filler(id, at));
+    is_right.then_some((id, body.len()))
+}

@@ -1,0 +1,60 @@
+//! Bounds rolled small, so that files roll, memory runs out and windows close all the time.
+
+use crate::node::Makeup;
+use adapters::Settings;
+use base::Random;
+use base::memory::BLOCK;
+use broker::Limits;
+use std::sync::Arc;
+
+fn one_of(dice: &mut Random, choices: &[u64]) -> u64 {
+    choices[dice.below(choices.len() as u64) as usize]
+}
+
+/// A node's makeup.
+pub fn roll(dice: &mut Random) -> Makeup {
+    let limits = Limits {
+        message_size_max: 1 << 20,
+        log_bytes_in_flight_max: one_of(dice, &[4096, 65_536, 1 << 24]) as usize,
+        lazy_batch_bytes_max: one_of(dice, &[64, 4096, 65_536]) as usize,
+        lazy_batch_ms_max: one_of(dice, &[0, 10, 100]),
+        resident_bytes_max: one_of(dice, &[0, 8192, 65_536, 1 << 22]) as usize,
+        loaded_bytes_max: one_of(dice, &[0, 8192, 65_536]) as usize,
+        reads_max: one_of(dice, &[1, 4]) as usize,
+        dispatch_messages_max: one_of(dice, &[1, 3, 64, 4096]) as u32,
+        spare_buffers_max: one_of(dice, &[0, 1, 4]) as usize,
+        routes_max: one_of(dice, &[1, 4, 256]) as usize,
+        waiting_for_bytes_max: one_of(dice, &[1, 4, 64, 16_384]) as usize,
+        consumer_window_bytes: 1 << 20,
+    };
+    let block = BLOCK as u64;
+    let file_bytes = block * one_of(dice, &[4, 8, 16, 64]);
+    let journal = journal::Limits {
+        file_bytes,
+        first_file_bytes: block * one_of(dice, &[2, 4]),
+        spare_files: one_of(dice, &[0, 1, 2]) as usize,
+        spare_files_max: one_of(dice, &[0, 2, 4]) as usize,
+        live_files_max: one_of(dice, &[2, 8, 64]) as usize,
+        packed_bytes_max: one_of(dice, &[0, 1024, 16 << 10]) as usize,
+        inline_bytes_max: one_of(dice, &[2048, 16 << 10, 8 << 20]) as usize,
+        bulk_bytes_max: one_of(dice, &[8192, 256 << 10]),
+        prepare_bytes: one_of(dice, &[4096, 16 << 10]) as usize,
+        window_bytes: one_of(dice, &[8192, 64 << 10]) as usize,
+    };
+    let mut settings = Settings::new("rabbit@sim");
+    settings.amqp091.heartbeat_s = 0;
+    settings.amqp091.handshake_ms_max = u32::MAX;
+    settings.amqp091.frame_max = one_of(dice, &[8192, 131_072]) as u32;
+    settings.amqp10.idle_ms = 0;
+    settings.amqp10.handshake_ms = u32::MAX;
+    settings.amqp10.close_ms = u32::MAX;
+    settings.amqp10.frame_bytes_max = one_of(dice, &[512, 8192, 131_072]) as u32;
+    settings.amqp10.incoming_window_max = one_of(dice, &[4, 400]) as u32;
+    settings.handshake_ms_max = u64::from(u32::MAX);
+    settings.output_bytes_max = one_of(dice, &[1024, 1 << 20]) as usize;
+    settings.output_bytes_low = settings.output_bytes_max / 4;
+    settings.unconfirmed_max = one_of(dice, &[1, 16, 65_536]);
+    settings.link_credit_min = one_of(dice, &[2, 170]) as u32;
+    settings.link_credit_max = one_of(dice, &[200, 4096]) as u32;
+    Makeup { limits, journal, settings: Arc::new(settings), logs: dice.between(2, 8) as u32 }
+}

@@ -1,0 +1,220 @@
+//! A whole node in one thread: shards, committer, readers and housekeeper over one disk, each moved on only when told to.
+
+use crate::committer::Committer;
+use crate::home::{Home, Letter};
+use crate::keeper::Keeper;
+use crate::net::Net;
+use crate::plan::Tally;
+use adapters::{Frontend, Settings};
+use base::id::{LogId, ShardId};
+use base::{Now, Random};
+use broker::access::AccessRules;
+use broker::catalog::FirstContent;
+use broker::{Limits, Placement, QueueRow, ReadRequest, SECTION, Shard, ShardSettings};
+use journal::{FaultyDisk, Identity, Journal, Snapshots, Start};
+use std::sync::Arc;
+
+/// The node must stop, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop(pub String);
+
+/// What does not change while a data folder lives.
+#[derive(Clone, Debug)]
+pub struct Makeup {
+    /// The broker's bounds.
+    pub limits: Limits,
+    /// The journal's bounds.
+    pub journal: journal::Limits,
+    /// The connections' settings.
+    pub settings: Arc<Settings>,
+    /// Logs of a new folder.
+    pub logs: u32,
+}
+
+/// A node.
+#[derive(Debug)]
+pub struct Node {
+    /// Its shards.
+    pub homes: Vec<Home>,
+    /// Its commit path.
+    pub committer: Committer,
+    keeper: Keeper,
+    disk: FaultyDisk,
+    /// Reads under way, and for which shard.
+    reads: Vec<(usize, ReadRequest)>,
+    alarm: bool,
+    placement: Placement,
+    /// Logs of which the node said that something on disk is not what was written; none: it may be any.
+    pub damages: Vec<Option<LogId>>,
+}
+
+impl Node {
+    /// Opens the data folder and recovers what is in it. What is found damaged is told also where it does not start.
+    ///
+    /// # Errors
+    /// Why it cannot start.
+    pub fn start(
+        disk: &FaultyDisk,
+        makeup: &Makeup,
+        shards: u16,
+        now: Now,
+        dice: &mut Random,
+        damages: &mut Vec<Option<LogId>>,
+    ) -> Result<Node, Stop> {
+        let stop = |what: &str, error: &dyn std::fmt::Display| Stop(format!("{what}: {error}"));
+        let identity = Identity::open(disk, dice, makeup.logs).map_err(|error| stop("identity", &error))?;
+        let placement = Placement { shards: shards.min(identity.logs as u16), logs: identity.logs };
+        let rules = Arc::new(AccessRules::default());
+        let mut new_shard = |id| {
+            let (limits, rules) = (makeup.limits, rules.clone());
+            Shard::new(ShardSettings { id: ShardId(id), placement, limits, rules, seed: dice.bits() })
+        };
+        let mut shards: Vec<Shard> = (0..placement.shards).map(&mut new_shard).collect();
+        let (snapshots, loaded, bad) = Snapshots::load(disk).map_err(|error| stop("snapshots", &error))?;
+        damages.extend(bad.iter().map(|bad| Some(bad.name.log)));
+        for snapshot in &loaded {
+            let bytes = snapshot.section(SECTION).unwrap_or_default();
+            for shard in &mut shards {
+                let restored = shard.restore(snapshot.cover.log, snapshot.cover.covered, bytes);
+                restored.map_err(|error| Stop(format!("a snapshot cannot be read: {error:?}")))?;
+            }
+        }
+        let from = snapshots.start_file((0..placement.logs).map(LogId));
+        let start = Start { secret: identity.secret, from };
+        let mut trouble = None;
+        let (journal, found) = Journal::open(disk, makeup.journal, start, &mut |batch| {
+            let records = &batch.memory[batch.records.clone()];
+            for shard in &mut shards {
+                if let Err(error) = shard.replay(batch.log, batch.base, records, batch.place) {
+                    trouble = Some(error);
+                }
+            }
+        })
+        .map_err(|error| stop("journal", &error))?;
+        damages.extend(found.damages.iter().map(|damage| damage.log));
+        if let Some(error) = trouble {
+            return Err(Stop(format!("the journal holds what cannot be read: {error:?}")));
+        }
+        shards.iter_mut().for_each(|shard| shard.finish_recovery(now));
+        if shards[0].catalog().vhosts().next().is_none() {
+            let begun = shards[0].begin(now, &FirstContent::with_salt([7; broker::access::SALT]));
+            begun.map_err(|refusal| Stop(refusal.text))?;
+        }
+        let keeper = Keeper::new(disk, placement, snapshots).map_err(|error| stop("segments", &error))?;
+        let count = shards.len();
+        let home = |(number, shard)| {
+            let front = Frontend::new(ShardId(number as u16), makeup.settings.clone());
+            Home::new(shard, front, count)
+        };
+        Ok(Node {
+            homes: shards.into_iter().enumerate().map(home).collect(),
+            committer: Committer::new(journal, disk.clone()),
+            keeper,
+            disk: disk.clone(),
+            reads: Vec::new(),
+            alarm: false,
+            placement,
+            damages: Vec::new(),
+        })
+    }
+
+    /// A turn of one shard.
+    pub fn turn(&mut self, at: usize, now: Now, dice: &mut Random, net: &mut Net) -> Result<(), Stop> {
+        let given = self.homes[at].turn(at, now, dice, net, &mut self.committer)?;
+        self.reads.extend(given.reads.into_iter().map(|request| (at, request)));
+        for (to, mail) in given.mail.into_iter().enumerate() {
+            self.homes[to].mail[at].extend(mail);
+        }
+        self.raise_alarm();
+        Ok(())
+    }
+
+    /// Publishers are told when there is no space, and when there is again.
+    fn raise_alarm(&mut self) {
+        if self.alarm != self.committer.is_out_of_space {
+            self.alarm = self.committer.is_out_of_space;
+            let reason = self.alarm.then_some("low on disk");
+            self.homes.iter_mut().for_each(|home| home.letters.push_back(Letter::Alarm(reason)));
+        }
+    }
+
+    /// The writer writes what has gathered.
+    pub fn write(&mut self) -> Result<(), Stop> {
+        for (shard, written) in self.committer.write()? {
+            self.homes[shard].letters.push_back(Letter::Written(written));
+        }
+        self.raise_alarm();
+        Ok(())
+    }
+
+    /// One of the reads under way ends.
+    pub fn read(&mut self, dice: &mut Random, tally: &mut Tally) {
+        if self.reads.is_empty() {
+            return;
+        }
+        let at = dice.below(self.reads.len() as u64) as usize;
+        let (shard, request) = self.reads.remove(at);
+        let brought = request.carry_out(&self.disk);
+        tally.reads += 1;
+        if matches!(brought, Ok(None)) {
+            self.damages.push(Some(request.log));
+        }
+        let brought = brought.ok().flatten();
+        self.homes[shard].letters.push_back(Letter::Loaded(request, brought));
+    }
+
+    /// The housekeeper does a step.
+    pub fn keep(&mut self, tally: &mut Tally) -> Result<(), Stop> {
+        let Node { keeper, committer, homes, disk, .. } = self;
+        keeper.step(disk, homes, &mut committer.journal, tally)?;
+        self.damages.extend(keeper.damaged.drain(..).map(Some));
+        Ok(())
+    }
+
+    /// Files are prepared ahead, or removed, one step. A failure harms nobody.
+    pub fn prepare(&mut self) -> bool {
+        self.committer.journal.prepare(&self.disk).unwrap_or(false)
+    }
+
+    /// A client connects to a shard.
+    pub fn accept(&mut self, at: usize, line: usize) {
+        self.homes[at].letters.push_back(Letter::Accepted(line));
+    }
+
+    /// Nothing is under way inside the node.
+    pub fn is_idle(&mut self, now: Now) -> bool {
+        self.reads.is_empty()
+            && self.committer.is_idle()
+            && self.keeper.is_idle()
+            && self.homes.iter_mut().all(|home| home.is_idle(now) && !home.has_traffic())
+    }
+
+    /// Every connection is told that the node stops, and none is accepted any more.
+    pub fn shut_down(&mut self, now: Now) {
+        self.homes.iter_mut().for_each(|home| home.stop(now));
+    }
+
+    /// Connections there are.
+    pub fn connections(&self) -> usize {
+        self.homes.iter().map(Home::connections).sum()
+    }
+
+    /// The end of a node that stops in order: nothing is in flight, and every log gets a snapshot.
+    pub fn end(mut self) -> Result<(), Stop> {
+        for log in (0..self.placement.logs).map(LogId) {
+            let owner = self.placement.owner(log).0 as usize;
+            if let Some(snapshot) = self.homes[owner].shard.snapshot(log, true) {
+                let written = self.keeper.write(&self.disk, &self.committer.journal, &snapshot);
+                written.map_err(|error| Stop(format!("a snapshot was not written: {error}")))?;
+            }
+        }
+        self.committer.seal_end().map(|_| ())
+    }
+
+    /// All queues, by name.
+    pub fn queues(&self) -> Vec<QueueRow> {
+        let mut rows: Vec<QueueRow> = self.homes.iter().flat_map(|home| home.shard.queue_rows()).collect();
+        rows.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
+        rows
+    }
+}

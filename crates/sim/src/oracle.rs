@@ -1,0 +1,484 @@
+//! What must be so: knows every message that was published and what each side said about it, and judges what is heard.
+//!
+//! A *copy* is a message in one of the queues it was routed to. It *must* be there from its confirm on, until somebody
+//! settles, purges or deletes it, or a restart takes what is transient; it *may* be there before that and after; it is
+//! *gone* once the node has come to rest after its end. Invariant: whoever calls tells of everything a client sends
+//! before it sends it, and of everything it hears when it hears it.
+
+use crate::client::{Asked, Consumer, Delivery, Held, Target, Verdict, read_body};
+use base::id::LogId;
+use broker::QueueRow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Something is not as it must be, in words.
+pub type Check = Result<(), String>;
+
+/// Whether a copy is in its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Presence {
+    May,
+    Must,
+    Gone,
+}
+
+#[derive(Clone, Debug)]
+struct Copy {
+    presence: Presence,
+    /// It arrived at some client.
+    was_delivered: bool,
+    /// The connection that holds it.
+    holder: Option<u64>,
+    /// Its end was said by somebody; it does not become a must again.
+    is_ended: bool,
+    was_drained: bool,
+}
+
+/// What a publisher is, where order counts.
+type Publisher = (u64, Option<TargetKey>);
+type TargetKey = (bool, usize);
+
+#[derive(Clone, Debug)]
+struct Message {
+    publisher: Publisher,
+    len: usize,
+    is_durable: bool,
+    queues: Vec<usize>,
+    is_confirmed: bool,
+}
+
+/// How far a queue is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Asked for.
+    Asked,
+    /// It is there.
+    There,
+    /// Somebody wants it deleted.
+    Leaving,
+    /// It is gone.
+    Gone,
+}
+
+/// A queue.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    /// How far it is.
+    pub stage: Stage,
+    /// It counts deliveries, and everything in it is durable.
+    pub is_quorum: bool,
+    /// It outlives the node.
+    pub is_durable: bool,
+    copies: BTreeMap<u64, Copy>,
+    /// Somebody consumes without settling: what is under way to them may be lost with them.
+    auto_settled_by: BTreeSet<u64>,
+    log: Option<LogId>,
+}
+
+/// A fanout exchange.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    queues: Vec<usize>,
+    missing: usize,
+}
+
+/// The oracle.
+#[derive(Debug, Default)]
+pub struct Oracle {
+    /// By number.
+    pub queues: Vec<Queue>,
+    /// By number.
+    pub exchanges: Vec<Exchange>,
+    messages: Vec<Message>,
+    /// Copies whose end a connection has told, until the node rests.
+    ended: BTreeMap<u64, Vec<(usize, u64)>>,
+    /// Connections that are over, of which the node may not know yet.
+    departed: BTreeSet<u64>,
+    /// The last message of a publisher that a consumer got for the first time.
+    heard: BTreeMap<(u64, Option<u32>, usize, Publisher), u64>,
+    /// Logs of which the node has said that something is lost.
+    damaged: BTreeSet<LogId>,
+    all_damaged: bool,
+    draining: Option<BTreeMap<(usize, Publisher), u64>>,
+}
+
+impl Oracle {
+    // ---- what clients ask for
+
+    /// A queue is asked for.
+    pub fn new_queue(&mut self, is_quorum: bool, is_durable: bool) -> usize {
+        self.queues.push(Queue {
+            stage: Stage::Asked,
+            is_quorum,
+            is_durable,
+            copies: BTreeMap::new(),
+            auto_settled_by: BTreeSet::new(),
+            log: None,
+        });
+        self.queues.len() - 1
+    }
+
+    /// An exchange bound to these queues is asked for.
+    pub fn new_exchange(&mut self, queues: Vec<usize>) -> usize {
+        self.exchanges.push(Exchange { missing: queues.len(), queues });
+        self.exchanges.len() - 1
+    }
+
+    /// The queues that are there.
+    pub fn queues_there(&self) -> Vec<usize> {
+        let there = self.queues.iter().enumerate().filter(|(_, queue)| queue.stage == Stage::There);
+        there.map(|(number, _)| number).collect()
+    }
+
+    /// The exchanges that are bound as they were to be, and at least one of whose queues is there.
+    pub fn exchanges_there(&self) -> Vec<usize> {
+        let is_there = |queue: &usize| self.queues[*queue].stage == Stage::There;
+        let is_usable = |exchange: &Exchange| exchange.missing == 0 && exchange.queues.iter().any(is_there);
+        let there = self.exchanges.iter().enumerate().filter(|(_, exchange)| is_usable(exchange));
+        there.map(|(number, _)| number).collect()
+    }
+
+    /// The broker did what was asked.
+    pub fn done(&mut self, asked: Asked, count: Option<u64>) -> Check {
+        match asked {
+            Asked::Declare(queue) => {
+                let queue = &mut self.queues[queue];
+                if queue.stage == Stage::Asked {
+                    queue.stage = Stage::There;
+                    if count != Some(0) {
+                        return Err(format!("a new queue begins with {count:?} messages"));
+                    }
+                }
+            }
+            Asked::Bind(exchange, _) => self.exchanges[exchange].missing -= 1,
+            Asked::Delete(queue) => self.queues[queue].stage = Stage::Gone,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A queue is to be deleted.
+    pub fn leaving(&mut self, queue: usize) {
+        self.queues[queue].stage = Stage::Leaving;
+        self.may_all(queue);
+    }
+
+    /// A queue is to be emptied.
+    pub fn purging(&mut self, queue: usize) {
+        self.may_all(queue);
+    }
+
+    fn may_all(&mut self, queue: usize) {
+        for copy in self.queues[queue].copies.values_mut() {
+            copy.is_ended = true;
+            if copy.presence == Presence::Must {
+                copy.presence = Presence::May;
+            }
+        }
+    }
+
+    // ---- publishing
+
+    /// A message is about to be published: its number.
+    pub fn publishing(
+        &mut self,
+        client: u64,
+        by_link: bool,
+        target: Target,
+        len: usize,
+        is_durable: bool,
+    ) -> u64 {
+        let (key, queues) = match target {
+            Target::Queue(queue) => ((false, queue), vec![queue]),
+            Target::Exchange(exchange) => ((true, exchange), self.exchanges[exchange].queues.clone()),
+        };
+        let id = self.messages.len() as u64;
+        for queue in &queues {
+            let copy = Copy {
+                presence: Presence::May,
+                was_delivered: false,
+                holder: None,
+                is_ended: false,
+                was_drained: false,
+            };
+            if self.queues[*queue].stage != Stage::Gone {
+                self.queues[*queue].copies.insert(id, copy);
+            }
+        }
+        let publisher = (client, by_link.then_some(key));
+        self.messages.push(Message { publisher, len, is_durable, queues, is_confirmed: false });
+        id
+    }
+
+    /// The message just numbered was not published after all.
+    pub fn not_published(&mut self, id: u64) {
+        for queue in self.messages[id as usize].queues.clone() {
+            self.queues[queue].copies.remove(&id);
+        }
+    }
+
+    /// The broker took a message over.
+    pub fn confirmed(&mut self, id: u64) -> Check {
+        let message = &mut self.messages[id as usize];
+        if std::mem::replace(&mut message.is_confirmed, true) {
+            return Err(format!("message {id} is confirmed twice"));
+        }
+        for queue in &message.queues {
+            let queue = &mut self.queues[*queue];
+            if queue.stage != Stage::There || !queue.auto_settled_by.is_empty() {
+                continue;
+            }
+            if let Some(copy) = queue.copies.get_mut(&id)
+                && copy.presence == Presence::May
+                && !copy.is_ended
+            {
+                copy.presence = Presence::Must;
+            }
+        }
+        Ok(())
+    }
+
+    /// The broker says that a message goes nowhere.
+    pub fn returned(&mut self, id: u64) -> Check {
+        for queue in &self.messages[id as usize].queues {
+            if self.queues[*queue].stage == Stage::There && !self.is_damaged(*queue) {
+                return Err(format!("message {id} is returned though queue {queue} is there"));
+            }
+        }
+        for queue in self.messages[id as usize].queues.clone() {
+            if let Some(copy) = self.queues[queue].copies.get_mut(&id) {
+                copy.presence = Presence::Gone;
+            }
+        }
+        Ok(())
+    }
+
+    // ---- consuming
+
+    /// A consumer is about to be opened.
+    pub fn consuming(&mut self, client: u64, queue: usize, settled: bool) {
+        if settled {
+            self.auto_settling(client, queue);
+        }
+    }
+
+    /// What goes to somebody who need not settle may be lost on the way.
+    fn auto_settling(&mut self, client: u64, queue: usize) {
+        self.queues[queue].auto_settled_by.insert(client);
+        self.may_all(queue);
+    }
+
+    /// A message came: its number.
+    pub fn delivered(&mut self, client: u64, delivery: &Delivery) -> Result<u64, String> {
+        let Delivery { queue: number, consumer, redelivered, settled, .. } = *delivery;
+        let Some((id, len)) = read_body(&delivery.body) else {
+            return Err(format!("queue {number}: a body of {} bytes nobody sent", delivery.body.len()));
+        };
+        let is_damaged = self.is_damaged(number);
+        let message = self.messages.get(id as usize).filter(|message| message.len == len);
+        let message = message.ok_or_else(|| format!("message {id} of {len} bytes was never published"))?;
+        let publisher = message.publisher;
+        let Some(copy) = self.queues[number].copies.get_mut(&id) else {
+            return Err(format!("message {id} was never sent to queue {number}"));
+        };
+        let what = format!("message {id} from queue {number}");
+        if !is_damaged {
+            if copy.presence == Presence::Gone {
+                return Err(format!("{what} came back after its end"));
+            }
+            if let Some(holder) = copy.holder {
+                return Err(format!("{what} is held by connection {holder} and came to {client} too"));
+            }
+            if copy.was_delivered && !redelivered {
+                return Err(format!("{what} came twice and is not marked as redelivered"));
+            }
+        }
+        copy.was_delivered = true;
+        if settled {
+            copy.presence = Presence::May;
+            copy.is_ended = true;
+            self.ended.entry(client).or_default().push((number, id));
+        } else {
+            copy.holder = Some(client);
+        }
+        if !redelivered {
+            let key = (client, consumer, number, publisher);
+            let before = self.heard.insert(key, id);
+            if before.is_some_and(|before| before > id) && !is_damaged {
+                return Err(format!("{what} came after {before:?} of the same publisher"));
+            }
+        }
+        if let Some(last) = &mut self.draining {
+            copy.was_drained = true;
+            let before = last.insert((number, publisher), id);
+            if before.is_some_and(|before| before >= id) && !is_damaged {
+                return Err(format!("{what} is drained after {before:?} of the same publisher"));
+            }
+        }
+        Ok(id)
+    }
+
+    /// A connection settles what it held, or gives it back.
+    pub fn settling(&mut self, client: u64, held: &[Held], verdict: Verdict) {
+        for held in held {
+            let Some(copy) = self.queues[held.queue].copies.get_mut(&held.message) else { continue };
+            copy.holder = None;
+            if matches!(verdict, Verdict::Accept | Verdict::Reject) {
+                copy.presence = if copy.presence == Presence::Gone { Presence::Gone } else { Presence::May };
+                copy.is_ended = true;
+                self.ended.entry(client).or_default().push((held.queue, held.message));
+            }
+        }
+    }
+
+    /// A connection is over. In order: the broker has done all it was told.
+    pub fn client_gone(&mut self, client: u64, held: &[Held], consumers: &[Consumer], in_order: bool) {
+        for held in held {
+            if let Some(copy) = self.queues[held.queue].copies.get_mut(&held.message) {
+                copy.holder = None;
+            }
+        }
+        if !in_order {
+            self.ended.remove(&client);
+        }
+        // A consumer that need not settle goes on taking until the node finds out.
+        if consumers.iter().any(|consumer| consumer.settled) {
+            self.departed.insert(client);
+        }
+    }
+
+    // ---- the node
+
+    /// The log a queue is on, and everything it says of itself.
+    pub fn learn(&mut self, rows: &[QueueRow]) {
+        for row in rows {
+            if let Some(queue) = number_of(&row.definition.name).and_then(|at| self.queues.get_mut(at)) {
+                queue.log = Some(row.definition.log);
+            }
+        }
+    }
+
+    /// The node has said that something of a log, or of who knows which, is lost.
+    pub fn damage_reported(&mut self, log: Option<LogId>) {
+        match log {
+            Some(LogId(0)) | None => self.all_damaged = true,
+            Some(log) => _ = self.damaged.insert(log),
+        }
+    }
+
+    fn is_damaged(&self, queue: usize) -> bool {
+        self.all_damaged || self.queues[queue].log.is_some_and(|log| self.damaged.contains(&log))
+    }
+
+    /// The node is down; `in_order`: after a clean end.
+    pub fn went_down(&mut self) {
+        self.ended.clear();
+        self.heard.clear();
+        self.departed.clear();
+        for exchange in &mut self.exchanges {
+            // Nobody will hear of the bindings that are missing.
+            if exchange.missing > 0 {
+                exchange.missing = usize::MAX;
+            }
+        }
+        for queue in &mut self.queues {
+            queue.auto_settled_by.clear();
+            for (id, copy) in &mut queue.copies {
+                copy.holder = None;
+                let is_kept = queue.is_durable && (queue.is_quorum || self.messages[*id as usize].is_durable);
+                if !is_kept {
+                    copy.presence = Presence::Gone;
+                }
+            }
+        }
+    }
+
+    /// The node is up again: what it says of its queues.
+    pub fn came_up(&mut self, rows: &[QueueRow]) -> Check {
+        self.learn(rows);
+        let there: BTreeSet<usize> = rows.iter().filter_map(|row| number_of(&row.definition.name)).collect();
+        for (number, queue) in self.queues.iter_mut().enumerate() {
+            let is_there = there.contains(&number);
+            let what = match (queue.stage, is_there) {
+                (Stage::There, false) if queue.is_durable => Some("is lost"),
+                (Stage::Gone, true) => Some("is back though it was deleted"),
+                (Stage::Asked | Stage::Leaving, true) if !queue.is_durable => Some("outlived the node"),
+                _ => None,
+            };
+            if let Some(what) = what.filter(|_| !self.all_damaged) {
+                return Err(format!("queue {number} {what}"));
+            }
+            queue.stage = if is_there { Stage::There } else { Stage::Gone };
+        }
+        self.check_counts(rows)
+    }
+
+    /// What must be in each queue is, as far as numbers go, and not more than what may be.
+    fn check_counts(&self, rows: &[QueueRow]) -> Check {
+        for row in rows {
+            let Some(number) = number_of(&row.definition.name) else { continue };
+            if self.is_damaged(number) {
+                continue;
+            }
+            let copies = &self.queues[number].copies;
+            let count = |presence| copies.values().filter(|copy| copy.presence == presence).count() as u64;
+            let (must, may) = (count(Presence::Must), count(Presence::May));
+            let has = row.ready + row.unsettled;
+            if has < must || has > must + may {
+                return Err(format!(
+                    "queue {number} says {} ready and {} unsettled; {must} must be there and {may} may",
+                    row.ready, row.unsettled
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The node rests: whatever was told to it is done and on disk.
+    pub fn rests(&mut self, rows: &[QueueRow]) -> Check {
+        self.learn(rows);
+        for (number, id) in std::mem::take(&mut self.ended).into_values().flatten() {
+            if let Some(copy) = self.queues[number].copies.get_mut(&id) {
+                copy.presence = Presence::Gone;
+            }
+        }
+        let departed = std::mem::take(&mut self.departed);
+        for queue in &mut self.queues {
+            queue.auto_settled_by.retain(|client| !departed.contains(client));
+        }
+        self.check_counts(rows)
+    }
+
+    /// From now on one consumer of each queue takes everything.
+    pub fn begin_drain(&mut self) {
+        self.draining = Some(BTreeMap::new());
+        let copies = self.queues.iter_mut().flat_map(|queue| queue.copies.values_mut());
+        copies.for_each(|copy| copy.was_drained = false);
+    }
+
+    /// Everything was taken that there is.
+    pub fn end_drain(&mut self) -> Check {
+        self.draining = None;
+        for number in 0..self.queues.len() {
+            let is_damaged = self.is_damaged(number);
+            let Queue { copies, stage, .. } = &mut self.queues[number];
+            for (id, copy) in copies {
+                if copy.presence == Presence::Must
+                    && !copy.was_drained
+                    && !is_damaged
+                    && *stage == Stage::There
+                {
+                    return Err(format!("message {id} is lost from queue {number}"));
+                }
+                if !is_damaged {
+                    copy.presence = Presence::Gone;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The number in a queue's name.
+fn number_of(name: &str) -> Option<usize> {
+    name.strip_prefix('q')?.parse().ok()
+}

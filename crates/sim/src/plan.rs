@@ -1,0 +1,93 @@
+//! What a run is to be like, and what came of it.
+
+/// What a run is to be like. Everything else is rolled from the seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Operations of the workload.
+    pub operations: u32,
+    /// The process is killed and the power fails.
+    pub crashes: bool,
+    /// Writes, syncs and reads fail.
+    pub io_errors: bool,
+    /// The disk runs full, and has space again.
+    pub full_disk: bool,
+    /// Bits of what was written change, in a part of the runs.
+    pub rot: bool,
+    /// Lines of the trace that are kept for a failure.
+    pub trace_lines: usize,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan { operations: 500, crashes: true, io_errors: true, full_disk: true, rot: true, trace_lines: 80 }
+    }
+}
+
+/// How much a run did, to see that it did anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Steps of the scheduler.
+    pub steps: u64,
+    /// Messages published.
+    pub published: u64,
+    /// Publishes confirmed.
+    pub confirmed: u64,
+    /// Messages that arrived at a consumer.
+    pub delivered: u64,
+    /// Times the node went down without order.
+    pub crashes: u64,
+    /// Times it stopped in order.
+    pub stops: u64,
+    /// Times it found its disk full.
+    pub full: u64,
+    /// Bits that rotted.
+    pub rotten: u64,
+    /// Files of the journal begun.
+    pub rolls: u64,
+    /// Logs whose live remains were moved.
+    pub moves: u64,
+    /// Reads that deliveries waited for.
+    pub reads: u64,
+    /// Batches that went to files of their own.
+    pub bulk: u64,
+}
+
+impl Tally {
+    /// Adds what another run did.
+    pub fn add(&mut self, other: &Tally) {
+        self.steps += other.steps;
+        self.published += other.published;
+        self.confirmed += other.confirmed;
+        self.delivered += other.delivered;
+        self.crashes += other.crashes;
+        self.stops += other.stops;
+        self.full += other.full;
+        self.rotten += other.rotten;
+        self.rolls += other.rolls;
+        self.moves += other.moves;
+        self.reads += other.reads;
+        self.bulk += other.bulk;
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// The hash of the trace: the same seed and plan give the same.
+    pub trace_hash: u64,
+    /// What it did.
+    pub tally: Tally,
+    /// What was not as it must be.
+    pub failure: Option<Failure>,
+}
+
+/// What was not as it must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// In words.
+    pub why: String,
+    /// The last lines of the trace.
+    pub trace: Vec<String>,
+}

@@ -1,0 +1,26 @@
+//! A consumer is opened: with or without settling, with little credit or much.
+
+use crate::oracle::Check;
+use crate::world::World;
+
+/// Consumers of one connection.
+const CONSUMERS_MAX: usize = 4;
+
+pub fn run(world: &mut World) -> Check {
+    let queues = world.oracle.queues_there();
+    let (Some(at), Some(queue)) = (world.any_client(false), world.any_of(&queues)) else { return Ok(()) };
+    let World { clients, dice, oracle, trace, .. } = world;
+    let Some(client) = &mut clients[at] else { return Ok(()) };
+    if client.consumers.iter().filter(|it| !it.is_over).count() >= CONSUMERS_MAX {
+        return Ok(());
+    }
+    let credit = [0, 1, 3, 10, 100][dice.below(5) as usize];
+    let settled = dice.one_in(8);
+    oracle.consuming(client.number, queue, settled);
+    let handle = client.consume(queue, credit, settled);
+    trace.note(format!(
+        "c{} consumes q{queue} as {handle}, credit {credit}, settled {settled}",
+        client.number
+    ));
+    Ok(())
+}

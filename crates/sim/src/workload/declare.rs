@@ -1,0 +1,48 @@
+//! A queue is declared, classic or quorum, durable or not; or an exchange with some of the queues bound to it.
+
+use crate::client::Asked;
+use crate::oracle::Check;
+use crate::world::World;
+
+/// Queues of a run, and exchanges.
+const QUEUES_MAX: usize = 12;
+const EXCHANGES_MAX: usize = 4;
+
+pub fn run(world: &mut World) -> Check {
+    let Some(at) = world.any_client(true) else { return Ok(()) };
+    let there = world.oracle.queues_there();
+    if there.len() >= 2 && world.oracle.exchanges.len() < EXCHANGES_MAX && world.dice.one_in(3) {
+        return exchange(world, at, &there);
+    }
+    if world.oracle.queues.len() >= QUEUES_MAX {
+        return Ok(());
+    }
+    let (is_quorum, is_durable) = match world.dice.below(6) {
+        0..2 => (true, true),
+        2..5 => (false, true),
+        _ => (false, false),
+    };
+    let queue = world.oracle.new_queue(is_quorum, is_durable);
+    let World { clients, trace, .. } = world;
+    if let Some(client) = &mut clients[at] {
+        let number = client.number;
+        trace.note(format!("c{number} declares q{queue}, quorum {is_quorum}, durable {is_durable}"));
+        client.ask(Asked::Declare(queue), is_quorum, is_durable);
+    }
+    Ok(())
+}
+
+fn exchange(world: &mut World, at: usize, there: &[usize]) -> Check {
+    let World { clients, dice, oracle, trace, .. } = world;
+    let mut queues: Vec<usize> = there.iter().copied().filter(|_| dice.one_in(2)).collect();
+    if queues.is_empty() {
+        queues.push(there[0]);
+    }
+    let exchange = oracle.new_exchange(queues.clone());
+    if let Some(client) = &mut clients[at] {
+        trace.note(format!("c{} declares x{exchange} and binds {queues:?}", client.number));
+        client.ask(Asked::DeclareExchange(exchange), false, true);
+        queues.iter().for_each(|queue| client.ask(Asked::Bind(exchange, *queue), false, true));
+    }
+    Ok(())
+}

@@ -1,0 +1,17 @@
+//! A queue is deleted, whatever is in it and whoever consumes from it.
+
+use crate::client::Asked;
+use crate::oracle::Check;
+use crate::world::World;
+
+pub fn run(world: &mut World) -> Check {
+    let queues = world.oracle.queues_there();
+    let (Some(at), Some(queue)) = (world.any_client(true), world.any_of(&queues)) else { return Ok(()) };
+    world.oracle.leaving(queue);
+    let World { clients, trace, .. } = world;
+    if let Some(client) = &mut clients[at] {
+        trace.note(format!("c{} deletes q{queue}", client.number));
+        client.ask(Asked::Delete(queue), false, false);
+    }
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! What clients and the world do to a node: an operation a file.
+//!
+//! An operation tells the oracle first and acts then. One that finds nothing to do does nothing.
+
+mod cancel;
+mod close;
+mod connect;
+mod consume;
+mod crash;
+mod declare;
+mod delete;
+mod fail;
+mod fill;
+mod get;
+mod publish;
+mod purge;
+mod rest;
+mod rot;
+mod settle;
+mod stop;
+
+use crate::oracle::Check;
+use crate::world::World;
+
+type Operation = fn(&mut World) -> Check;
+
+/// Every operation, and how often it comes in so many.
+const OPERATIONS: [(u64, Operation); 16] = [
+    (400, publish::run),
+    (200, settle::run),
+    (80, connect::run),
+    (80, consume::run),
+    (60, declare::run),
+    (60, get::run),
+    (25, cancel::run),
+    (12, close::run),
+    (10, fill::run),
+    (5, fail::run),
+    (6, crash::run),
+    (8, rest::run),
+    (10, rot::run),
+    (8, purge::run),
+    (6, delete::run),
+    (3, stop::run),
+];
+
+/// Carries out one operation, rolled.
+pub fn one(world: &mut World) -> Check {
+    let all: u64 = OPERATIONS.iter().map(|(weight, _)| weight).sum();
+    let mut at = world.dice.below(all);
+    for (weight, operation) in OPERATIONS {
+        if at < weight {
+            return operation(world);
+        }
+        at -= weight;
+    }
+    Ok(())
+}

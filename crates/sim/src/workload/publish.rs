@@ -1,0 +1,35 @@
+//! Some messages are published, mostly small, sometimes larger than a frame.
+
+use crate::client::{ID_BYTES, Target};
+use crate::oracle::Check;
+use crate::world::World;
+
+pub fn run(world: &mut World) -> Check {
+    let (queues, exchanges) = (world.oracle.queues_there(), world.oracle.exchanges_there());
+    let to_exchange = world.dice.one_in(4);
+    let exchange = world.any_of(&exchanges).filter(|_| to_exchange).map(Target::Exchange);
+    let target = exchange.or_else(|| world.any_of(&queues).map(Target::Queue));
+    let (Some(at), Some(target)) = (world.any_client(false), target) else { return Ok(()) };
+    let World { clients, dice, oracle, trace, tally, .. } = world;
+    let Some(client) = &mut clients[at] else { return Ok(()) };
+    let is_durable = !dice.one_in(5);
+    let is_settled = !client.can_ask() && dice.one_in(10);
+    for _ in 0..dice.between(1, 12) {
+        let len = match dice.below(20) {
+            0 => dice.between(8_000, 20_000),
+            1..4 => dice.between(500, 4_000),
+            _ => dice.between(ID_BYTES as u64, 200),
+        } as usize;
+        let id = oracle.publishing(client.number, !client.can_ask(), target, len, is_durable);
+        if !client.publish(target, id, len, is_durable, is_settled) {
+            oracle.not_published(id);
+            break;
+        }
+        tally.published += 1;
+        trace.note(format!(
+            "c{} publishes m{id} to {target:?}, {len} bytes, durable {is_durable}",
+            client.number
+        ));
+    }
+    Ok(())
+}

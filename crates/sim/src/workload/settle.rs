@@ -1,0 +1,32 @@
+//! Some of what a client holds is settled, or given back.
+
+use crate::client::Verdict;
+use crate::oracle::Check;
+use crate::world::World;
+
+pub fn run(world: &mut World) -> Check {
+    let Some(at) = world.any_client(false) else { return Ok(()) };
+    let World { clients, dice, oracle, trace, .. } = world;
+    let Some(client) = &mut clients[at] else { return Ok(()) };
+    for _ in 0..dice.between(1, 6) {
+        if client.held.is_empty() {
+            break;
+        }
+        let tag = client.held[dice.below(client.held.len() as u64) as usize].tag;
+        let verdict = match dice.below(100) {
+            0..70 => Verdict::Accept,
+            70..76 => Verdict::Reject,
+            76..90 => Verdict::Release,
+            _ => Verdict::Fail,
+        };
+        let through = dice.one_in(4);
+        let number = client.number;
+        let held = client.settle(tag, through, verdict);
+        trace.note(format!(
+            "c{number} settles {tag}, through {through}: {verdict:?}, {} messages",
+            held.len()
+        ));
+        oracle.settling(number, &held, verdict);
+    }
+    Ok(())
+}

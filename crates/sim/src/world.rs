@@ -1,0 +1,536 @@
+//! Everything of one run: the node, its disk, the clients, the clock, and the dice that decide what happens next.
+
+use crate::client::{Client, Held, Seen, State, Verdict};
+use crate::makeup;
+use crate::net::Net;
+use crate::node::{Makeup, Node, Stop};
+use crate::oracle::{Check, Oracle};
+use crate::plan::{Plan, Tally};
+use crate::trace::Trace;
+use crate::workload;
+use base::time::NS_PER_MS;
+use base::{Now, Random};
+use journal::FaultyDisk;
+use journal::faulty::Temper;
+
+/// Connections there may be at once.
+pub const CLIENTS_MAX: usize = 4;
+
+/// Rounds after which a node that still is not at rest never will be.
+const ROUNDS_MAX: usize = 4000;
+
+/// Starts in a row that faults may spoil.
+const STARTS_MAX: usize = 8;
+
+/// A run.
+#[derive(Debug)]
+pub struct World {
+    /// What it is to be like.
+    pub plan: Plan,
+    /// Decide.
+    pub dice: Random,
+    /// The time.
+    pub now: Now,
+    /// The node's disk.
+    pub disk: FaultyDisk,
+    /// The node.
+    pub node: Node,
+    /// Between node and clients.
+    pub net: Net,
+    /// The clients.
+    pub clients: Vec<Option<Client>>,
+    /// The judge.
+    pub oracle: Oracle,
+    /// What happened.
+    pub trace: Trace,
+    /// How much happened.
+    pub tally: Tally,
+    /// Something on disk may fail from here to the next crash.
+    pub has_faults: bool,
+    /// Bits rot in this run.
+    pub rots: bool,
+    makeup: Makeup,
+    connections: u64,
+    is_stopping: bool,
+}
+
+impl World {
+    /// The world of `seed`, with a node on an empty disk.
+    ///
+    /// # Errors
+    /// The node does not start.
+    pub fn new(seed: u64, plan: Plan) -> Result<World, String> {
+        let mut dice = Random::new(seed);
+        let disk = FaultyDisk::new(dice.bits());
+        let makeup = makeup::roll(&mut dice);
+        let now = Now { mono_ns: 1_000_000, wall_ms: 1_700_000_000_000 };
+        let shards = dice.between(1, 4) as u16;
+        let node = Node::start(&disk, &makeup, shards, now, &mut dice, &mut Vec::new());
+        let node = node.map_err(|stop| stop.0)?;
+        let rots = plan.rot && dice.one_in(6);
+        let mut world = World {
+            plan,
+            dice,
+            now,
+            disk,
+            node,
+            net: Net::default(),
+            clients: (0..CLIENTS_MAX).map(|_| None).collect(),
+            oracle: Oracle::default(),
+            trace: Trace::new(plan.trace_lines),
+            tally: Tally::default(),
+            has_faults: false,
+            rots,
+            makeup,
+            connections: 0,
+            is_stopping: false,
+        };
+        world.settle_in().map_err(|stop| stop.0)?;
+        Ok(world)
+    }
+
+    /// Notes a line.
+    pub fn note(&mut self, line: impl Into<String>) {
+        self.trace.note(line.into());
+    }
+
+    /// The whole run.
+    pub fn run(&mut self) -> Check {
+        let mut operations = 0;
+        while operations < self.plan.operations {
+            self.tally.steps += 1;
+            operations += u32::from(self.step()?);
+        }
+        self.drain()?;
+        self.tally.rolls += self.node.committer.journal.counters().rolls;
+        self.tally.bulk += self.node.committer.journal.counters().bulk_files;
+        Ok(())
+    }
+
+    /// One thing happens; true when it was an operation of the workload.
+    fn step(&mut self) -> Result<bool, String> {
+        match self.dice.below(100) {
+            0..30 => {
+                let at = self.dice.below(self.node.homes.len() as u64) as usize;
+                let World { node, now, dice, net, .. } = self;
+                let result = node.turn(at, *now, dice, net);
+                self.unless_stopped(result)?;
+            }
+            30..42 => {
+                let result = self.node.write();
+                self.unless_stopped(result)?;
+            }
+            42..50 => self.node.read(&mut self.dice, &mut self.tally),
+            50..58 => {
+                let result = self.node.keep(&mut self.tally);
+                self.unless_stopped(result)?;
+            }
+            58..61 => _ = self.node.prepare(),
+            61..80 => {
+                let at = self.dice.below(CLIENTS_MAX as u64) as usize;
+                self.exchange(at, false)?;
+            }
+            80..84 => {
+                let ms = self.dice.between(0, 40);
+                self.pass(ms);
+            }
+            _ => {
+                workload::one(self)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Time passes.
+    pub fn pass(&mut self, ms: u64) {
+        self.now.mono_ns += ms * NS_PER_MS;
+        self.now.wall_ms += ms;
+    }
+
+    /// A node that must stop goes down. That it must is a mistake where nothing was made to fail.
+    pub fn unless_stopped(&mut self, result: Result<(), Stop>) -> Check {
+        self.learn_of_damage();
+        let Err(Stop(why)) = result else { return Ok(()) };
+        self.note(format!("the node stops: {why}"));
+        if !self.has_faults && !self.rots {
+            return Err(format!("the node stops though nothing failed: {why}"));
+        }
+        self.crash(None)
+    }
+
+    fn learn_of_damage(&mut self) {
+        if !self.node.damages.is_empty() {
+            let rows = self.node.queues();
+            self.oracle.learn(&rows);
+            let damages = std::mem::take(&mut self.node.damages);
+            self.learn_of(damages);
+        }
+    }
+
+    fn learn_of(&mut self, damages: Vec<Option<base::id::LogId>>) {
+        for log in damages {
+            self.note(format!("damage is reported of log {log:?}"));
+            self.oracle.damage_reported(log);
+        }
+    }
+
+    // ---- clients
+
+    /// Bytes move between a client and the node, and what the client heard is judged.
+    pub fn exchange(&mut self, at: usize, all: bool) -> Check {
+        let World { clients, net, dice, now, .. } = self;
+        let Some(client) = &mut clients[at] else { return Ok(()) };
+        let mut seen = Vec::new();
+        client.exchange(*now, (!all).then_some(dice), net, &mut seen);
+        for event in seen {
+            self.heard(at, event)?;
+        }
+        if self.clients[at].as_ref().is_some_and(|client| client.state == State::Over) {
+            self.forget_client(at, true);
+        }
+        Ok(())
+    }
+
+    fn heard(&mut self, at: usize, event: Seen) -> Check {
+        let Some(client) = &mut self.clients[at] else { return Ok(()) };
+        let number = client.number;
+        match event {
+            Seen::Open => self.note(format!("c{number} is open")),
+            Seen::Confirmed(id) => {
+                self.tally.confirmed += 1;
+                self.note(format!("c{number} hears that m{id} is confirmed"));
+                self.oracle.confirmed(id)?;
+            }
+            Seen::Returned(id) => {
+                self.note(format!("c{number} hears that m{id} goes nowhere"));
+                self.oracle.returned(id)?;
+            }
+            Seen::Delivered(delivery) => {
+                self.tally.delivered += 1;
+                let id = self.oracle.delivered(number, &delivery);
+                let mark = if delivery.redelivered { " again" } else { "" };
+                let (queue, tag) = (delivery.queue, delivery.tag);
+                self.trace.note(format!("c{number} gets {id:?} from q{queue} as {tag}{mark}"));
+                let (message, consumer) = (id?, delivery.consumer);
+                let held = Held { message, queue, consumer, tag };
+                if client.state == State::Closing {
+                    // The broker takes it back when it reads the good-bye, which may be long before we hear of it.
+                    self.oracle.settling(number, &[held], Verdict::Release);
+                } else if !delivery.settled {
+                    client.held.push(held);
+                }
+            }
+            Seen::Done(asked, count) => {
+                self.note(format!("c{number} hears that {asked:?} is done {count:?}"));
+                self.oracle.done(asked, count)?;
+            }
+            Seen::Empty(queue) => self.note(format!("c{number} hears that q{queue} is empty")),
+            Seen::Cancelled(handle) => self.note(format!("c{number} loses consumer {handle}")),
+            Seen::Closed => {
+                self.note(format!("c{number} is closed"));
+                self.forget_client(at, true);
+            }
+            Seen::Failed(why) => {
+                self.note(format!("c{number} fails: {why}"));
+                let is_gone = ["404", "amqp:not-found", "amqp:resource-deleted"];
+                let is_forced = ["320", "amqp:connection:forced"];
+                let is_expected = is_gone.iter().any(|text| why.starts_with(text))
+                    || self.is_stopping && is_forced.iter().any(|text| why.starts_with(text))
+                    || why == "the connection was cut" && self.is_stopping;
+                if !is_expected {
+                    return Err(format!("connection {number} ({}) failed: {why}", self.protocol(at)));
+                }
+                self.forget_client(at, false);
+            }
+        }
+        Ok(())
+    }
+
+    fn protocol(&self, at: usize) -> &'static str {
+        self.clients[at].as_ref().map_or("gone", Client::protocol)
+    }
+
+    fn forget_client(&mut self, at: usize, in_order: bool) {
+        let Some(mut client) = self.clients[at].take() else { return };
+        client.vanish(&mut self.net);
+        self.oracle.client_gone(client.number, &client.held, &client.consumers, in_order);
+    }
+
+    /// A client connects, if there is a place for it.
+    pub fn connect(&mut self, is_amqp10: bool) -> Option<usize> {
+        let at = self.clients.iter().position(Option::is_none)?;
+        let line = self.net.open();
+        let shard = self.dice.below(self.node.homes.len() as u64) as usize;
+        self.connections += 1;
+        let client = Client::new(self.connections, line, self.now, is_amqp10, &mut self.dice);
+        self.note(format!("c{} connects to shard {shard} over {}", client.number, client.protocol()));
+        self.clients[at] = Some(client);
+        self.node.accept(shard, line);
+        Some(at)
+    }
+
+    /// A client is gone without a word.
+    pub fn vanish(&mut self, at: usize) {
+        if let Some(client) = &self.clients[at] {
+            let number = client.number;
+            self.note(format!("c{number} vanishes"));
+            self.forget_client(at, false);
+        }
+    }
+
+    /// An open client, rolled; `can_ask`: one that can ask for queues and the like.
+    pub fn any_client(&mut self, can_ask: bool) -> Option<usize> {
+        let is_fit = |client: &Client| client.state == State::Open && (!can_ask || client.can_ask());
+        let open: Vec<usize> =
+            (0..CLIENTS_MAX).filter(|at| self.clients[*at].as_ref().is_some_and(is_fit)).collect();
+        self.any_of(&open)
+    }
+
+    /// One of these, rolled.
+    pub fn any_of(&mut self, list: &[usize]) -> Option<usize> {
+        (!list.is_empty()).then(|| list[self.dice.below(list.len() as u64) as usize])
+    }
+
+    // ---- down and up
+
+    /// The node goes down without order, and comes up again.
+    pub fn crash(&mut self, temper: Option<Temper>) -> Check {
+        self.tally.crashes += 1;
+        let temper = match temper {
+            Some(temper) => {
+                self.disk.crash_as(temper);
+                temper
+            }
+            None => self.disk.crash(),
+        };
+        self.note(format!("crash: {temper:?}"));
+        self.go_down()?;
+        self.come_up()
+    }
+
+    fn go_down(&mut self) -> Check {
+        self.tally.rolls += self.node.committer.journal.counters().rolls;
+        self.tally.bulk += self.node.committer.journal.counters().bulk_files;
+        self.net.cut_all();
+        for at in 0..CLIENTS_MAX {
+            self.forget_client(at, false);
+        }
+        let rows = self.node.queues();
+        self.oracle.learn(&rows);
+        self.oracle.went_down();
+        self.disk.set_capacity(u64::MAX);
+        Ok(())
+    }
+
+    fn come_up(&mut self) -> Check {
+        for _ in 0..STARTS_MAX {
+            self.has_faults = false;
+            if self.plan.crashes && self.dice.one_in(8) {
+                self.has_faults = true;
+                let calls = self.dice.between(1, 40);
+                self.note(format!("the power will go in {calls} calls"));
+                self.disk.power_off(calls);
+            }
+            let shards = self.dice.between(1, 4) as u16;
+            let World { disk, makeup, now, dice, .. } = self;
+            let mut damages = Vec::new();
+            let started = Node::start(disk, makeup, shards, *now, dice, &mut damages).and_then(|node| {
+                self.node = node;
+                self.settle_in()
+            });
+            self.learn_of(damages);
+            match started {
+                Ok(()) => {
+                    self.note(format!("the node is up with {} shards", self.node.homes.len()));
+                    self.learn_of_damage();
+                    let rows = self.node.queues();
+                    for row in &rows {
+                        self.note(format!("{} has {} ready", row.definition.name, row.ready));
+                    }
+                    return self.oracle.came_up(&rows);
+                }
+                Err(Stop(why)) => {
+                    self.note(format!("the node does not start: {why}"));
+                    if !self.has_faults {
+                        return Err(format!("the node does not start: {why}"));
+                    }
+                    let temper = self.disk.crash();
+                    self.note(format!("crash while starting: {temper:?}"));
+                }
+            }
+        }
+        Err("the node does not start after faults have ended".to_owned())
+    }
+
+    /// The first content is on disk and every shard knows it.
+    fn settle_in(&mut self) -> Result<(), Stop> {
+        for _ in 0..100 {
+            for at in 0..self.node.homes.len() {
+                let World { node, now, dice, net, .. } = self;
+                node.turn(at, *now, dice, net)?;
+            }
+            self.node.write()?;
+            let has_user = |home: &crate::home::Home| home.shard.catalog().user("guest").is_some();
+            if self.node.homes.iter().all(has_user) && self.node.committer.is_idle() {
+                return Ok(());
+            }
+        }
+        Err(Stop("the catalog does not reach every shard".to_owned()))
+    }
+
+    /// The node stops in order, and comes up again.
+    pub fn stop(&mut self) -> Check {
+        if self.has_faults {
+            return self.crash(None);
+        }
+        self.note("the node is to stop");
+        self.heal();
+        self.is_stopping = true;
+        self.node.shut_down(self.now);
+        let stopped = self.rest_while(|world| world.node.connections() > 0);
+        let stopped = stopped.and_then(|is_at_rest| if is_at_rest { self.end_in_order() } else { Ok(()) });
+        self.is_stopping = false;
+        stopped
+    }
+
+    fn end_in_order(&mut self) -> Check {
+        self.tally.stops += 1;
+        self.go_down()?;
+        let shards = 1;
+        let World { node, disk, makeup, now, dice, .. } = self;
+        // The node is consumed by its end; what stands in its place until the next start is a node on no disk.
+        let empty = FaultyDisk::new(0);
+        let nothing = Node::start(&empty, makeup, shards, *now, &mut dice.fork(), &mut Vec::new());
+        let nothing = nothing.map_err(|stop| stop.0)?;
+        let ended = std::mem::replace(node, nothing).end();
+        disk.crash_as(Temper::Kill);
+        if let Err(Stop(why)) = ended {
+            return Err(format!("the node does not end in order: {why}"));
+        }
+        self.note("the node has stopped");
+        self.come_up()
+    }
+
+    /// Faults end, and there is space again.
+    pub fn heal(&mut self) {
+        self.disk.set_capacity(u64::MAX);
+        self.disk.set_faults(journal::faulty::Faults::default());
+    }
+
+    // ---- rest
+
+    /// Everything goes on, and nothing new is begun, until nothing is left to do; then what must be so is.
+    pub fn rest(&mut self) -> Check {
+        self.note("rest");
+        self.heal();
+        if self.rest_while(|_| false)? {
+            let rows = self.node.queues();
+            self.oracle.rests(&rows)?;
+        }
+        Ok(())
+    }
+
+    /// False where the node went down meanwhile.
+    fn rest_while(&mut self, goes_on: impl Fn(&World) -> bool) -> Result<bool, String> {
+        let mut quiet = 0;
+        let crashes = self.tally.crashes;
+        for _ in 0..ROUNDS_MAX {
+            for at in 0..CLIENTS_MAX {
+                self.exchange(at, true)?;
+            }
+            for at in 0..self.node.homes.len() {
+                let World { node, now, dice, net, .. } = self;
+                let result = node.turn(at, *now, dice, net);
+                self.unless_stopped(result)?;
+                if self.tally.crashes != crashes {
+                    return Ok(false);
+                }
+            }
+            let result = self.node.write();
+            self.unless_stopped(result)?;
+            if self.tally.crashes != crashes {
+                return Ok(false);
+            }
+            let result = self.node.keep(&mut self.tally);
+            self.unless_stopped(result)?;
+            if self.tally.crashes != crashes {
+                return Ok(false);
+            }
+            for _ in 0..4 {
+                self.node.read(&mut self.dice, &mut self.tally);
+            }
+            self.learn_of_damage();
+            self.node.prepare();
+            self.pass(30);
+            let is_quiet = !goes_on(self)
+                && self.node.is_idle(self.now)
+                && self.net.under_way() == 0
+                && self.clients.iter().flatten().all(|client| !client.is_waiting());
+            quiet = if is_quiet { quiet + 1 } else { 0 };
+            if quiet >= 8 {
+                return Ok(true);
+            }
+        }
+        let waiting: Vec<u64> =
+            self.clients.iter().flatten().filter(|it| it.is_waiting()).map(|it| it.number).collect();
+        Err(format!(
+            "the node does not come to rest: connections {waiting:?} wait, {} bytes are under way, idle: {}",
+            self.net.under_way(),
+            self.node.is_idle(self.now)
+        ))
+    }
+
+    /// Everything is taken out of every queue, and it is what must be there.
+    pub fn drain(&mut self) -> Check {
+        for at in 0..CLIENTS_MAX {
+            self.vanish(at);
+        }
+        self.rest()?;
+        match self.dice.below(3) {
+            0 => self.crash(None)?,
+            1 => self.stop()?,
+            _ => {}
+        }
+        self.heal();
+        if self.has_faults {
+            // What is still planned to fail ends with a crash.
+            self.crash(None)?;
+        }
+        while self.has_faults {
+            self.crash(None)?;
+        }
+        self.note("drain");
+        let is_amqp10 = self.dice.one_in(2);
+        let at = self.connect(is_amqp10).ok_or("no place for a client")?;
+        let is_open =
+            |world: &World| world.clients[at].as_ref().is_some_and(|client| client.state == State::Open);
+        self.rest_while(|world| !is_open(world))?;
+        self.oracle.begin_drain();
+        let number = self.connections;
+        for queue in self.oracle.queues_there() {
+            self.oracle.consuming(number, queue, false);
+            if let Some(client) = &mut self.clients[at] {
+                client.consume(queue, 0, false);
+            }
+        }
+        loop {
+            self.rest_while(|_| false)?;
+            let Some(client) = &mut self.clients[at] else {
+                return Err("the draining connection is lost".to_owned());
+            };
+            let tags: Vec<u64> = client.held.iter().map(|held| held.tag).collect();
+            if tags.is_empty() {
+                break;
+            }
+            for tag in tags {
+                let held = client.settle(tag, false, Verdict::Accept);
+                self.oracle.settling(number, &held, Verdict::Accept);
+            }
+        }
+        self.oracle.end_drain()?;
+        self.rest()?;
+        self.vanish(at);
+        self.rest()
+    }
+}
