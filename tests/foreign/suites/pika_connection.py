@@ -1,15 +1,10 @@
 """Connections and channels through pika: login, what is announced, heartbeats, ends."""
 
-import base64
-import json
-import urllib.parse
-import urllib.request
-
 import pika
 from pika import exceptions
 
-from lab.cases import Skip, equal
-from suites.pika_bench import Consumer, Desk, connect, fresh, parameters, suite
+from lab.cases import equal
+from suites.pika_bench import Consumer, Desk, connect, fresh, suite
 
 CAPABILITIES = [
     "publisher_confirms", "exchange_exchange_bindings", "basic.nack", "consumer_cancel_notify",
@@ -124,87 +119,3 @@ def _():
                 equal(closed.reply_code, 404)
         channel = desk.connection.channel(channel_number=5)
         equal(channel.is_open, True)
-
-
-class OtherUser:
-    """A user that may touch only names beginning `allowed`, made over the HTTP API."""
-
-    def __init__(self):
-        base = suite.options.admin
-        if not base:
-            raise Skip("needs the HTTP API to make a user (--admin)")
-        parts = urllib.parse.urlsplit(base)
-        login = base64.b64encode(f"{parts.username}:{parts.password}".encode()).decode()
-        root = f"{parts.scheme}://{parts.hostname}:{parts.port}/api"
-        self.name, self.password = fresh("user"), "secret"
-        vhost = urllib.parse.quote(suite.uri.vhost, safe="")
-
-        def call(method, path, value=None):
-            request = urllib.request.Request(
-                f"{root}/{path}", None if value is None else json.dumps(value).encode(), method=method,
-                headers={"authorization": f"Basic {login}", "content-type": "application/json"})
-            urllib.request.urlopen(request, timeout=10).close()
-
-        self.call = call
-        call("PUT", f"users/{self.name}", {"password": self.password, "tags": ""})
-        call("PUT", f"permissions/{vhost}/{self.name}",
-             {"configure": "^allowed", "write": "^allowed", "read": "^allowed"})
-
-    def __enter__(self):
-        return pika.PlainCredentials(self.name, self.password)
-
-    def __exit__(self, *_error):
-        self.call("DELETE", f"users/{self.name}")
-
-
-PERMISSION_ROWS = [
-    ("configure", "declaring a queue without configure permission", "configure", "queue", "denied",
-     lambda channel, _queue: channel.queue_declare("denied")),
-    ("read", "consuming without read permission", "read", "queue", "{queue}",
-     lambda channel, queue: channel.basic_consume(queue, lambda *_: None)),
-    ("get", "basic.get without read permission", "read", "queue", "{queue}",
-     lambda channel, queue: channel.basic_get(queue)),
-    ("write", "publishing without write permission", "write", "exchange", "amq.direct",
-     lambda channel, _queue: (channel.confirm_delivery(), channel.basic_publish("amq.direct", "k", b""))),
-    ("write-default", "publishing to the default exchange without write permission", "write", "exchange",
-     "amq.default", lambda channel, queue: (channel.confirm_delivery(), channel.basic_publish("", queue, b""))),
-    ("bind", "binding without write permission on the queue", "write", "queue", "{queue}",
-     lambda channel, queue: channel.queue_bind(queue, "allowed", "k")),
-    ("delete", "deleting without configure permission", "configure", "queue", "{queue}",
-     lambda channel, queue: channel.queue_delete(queue)),
-    ("purge", "purging without read permission", "read", "queue", "{queue}",
-     lambda channel, queue: channel.queue_purge(queue)),
-]
-DENIED = "ACCESS_REFUSED - %s access to %s '%s' in vhost '{vhost}' refused for user '{user}'"
-
-
-def denied(action, text):
-    with OtherUser() as credentials, Desk() as desk:
-        queue = desk.queue()
-        connection = pika.BlockingConnection(parameters(credentials=credentials))
-        try:
-            action(connection.channel(), queue)
-        except exceptions.ChannelClosedByBroker as closed:
-            expected = text.format(queue=queue, vhost=suite.uri.vhost, user=credentials.username)
-            equal((closed.reply_code, closed.reply_text), (403, expected))
-        else:
-            raise AssertionError("it was allowed")
-        finally:
-            connection.close()
-
-
-for name, words, permission, kind, resource, action in PERMISSION_ROWS:
-    text = DENIED % (permission, kind, resource)
-    suite.add(f"permission.{name}", words, f"channel closed: 403 `{text}`",
-              lambda action=action, text=text: denied(action, text))
-
-
-@suite.case("permission.vhost", "a user without permissions in the virtual host",
-            "connection closed: (530) `NOT_ALLOWED - access to vhost '{vhost}' refused for user '{user}'`")
-def _():
-    user = OtherUser()
-    vhost = suite.uri.vhost
-    with user as credentials:
-        user.call("DELETE", f"permissions/{urllib.parse.quote(vhost, safe='')}/{user.name}")
-        refused(exceptions.ProbableAccessDeniedError,
-                f"NOT_ALLOWED - access to vhost '{vhost}' refused for user '{user.name}'", credentials=credentials)
