@@ -201,6 +201,9 @@ impl Shard {
     /// Lists what still lives of `log` before `bound`, the end of what the journal files left behind hold of it, or of
     /// the first part of that: the job's own bound says how far it goes. One job of a log at a time.
     pub fn begin_move(&self, log: LogId, bound: LogIndex) -> Option<MoveJob> {
+        if self.stopped.contains(&log) {
+            return None;
+        }
         self.log(log).map(|log| log.begin_move(bound))
     }
 

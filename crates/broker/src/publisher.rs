@@ -301,6 +301,9 @@ impl Shard {
             head: publish.head,
             body: publish.body,
         };
+        if let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log)) {
+            return Err(Refusal::log_stopped(target.log));
+        }
         if message
             .record_len(route.targets.iter().map(|target| target.queues.len()).max().unwrap_or(0))
             .is_none()

@@ -28,6 +28,8 @@ pub enum RecoveryError {
     Snapshot(LogId),
     /// A batch of this log holds something that is no record.
     Record(LogId),
+    /// Records of this log are missing: see [`Shard::stop_log`].
+    Gap(LogId),
 }
 
 impl From<Short> for RecoveryError {
@@ -105,7 +107,11 @@ impl Log {
     }
 
     /// Takes in a batch of the journal: what the snapshot does not cover is applied, the rest is known to be there.
-    fn replay(&mut self, base: LogIndex, records: &[u8], place: Place) {
+    /// False: something before it is missing, and it was not applied: positions would no longer mean what they did.
+    fn replay(&mut self, base: LogIndex, records: &[u8], place: Place) -> bool {
+        if base > self.applied() {
+            return false;
+        }
         let next = LogIndex(base.0 + records.len() as u64);
         self.batches.push(base, records.len() as u32, None, Some(place));
         if next > self.applied() {
@@ -117,6 +123,7 @@ impl Log {
             self.effects.left.clear();
             self.begin_at(next);
         }
+        true
     }
 
     /// The replay is over: queues begin, and batches without a live message are forgotten.
@@ -183,13 +190,31 @@ impl Shard {
         records: &[u8],
         place: Place,
     ) -> Result<(), RecoveryError> {
+        if self.stopped.contains(&log) {
+            return Ok(());
+        }
         if log == CATALOG_LOG {
             self.replay_catalog(base, records)?;
         }
-        if let Some(log) = self.log_mut(log) {
-            log.replay(base, records, place);
+        if let Some(found) = self.log_mut(log)
+            && !found.replay(base, records, place)
+        {
+            return Err(RecoveryError::Gap(log));
         }
         Ok(())
+    }
+
+    /// A log of this node, this shard's or another's, holds damage: it is not replayed further, and nothing is taken
+    /// from it or put into it. Whoever asks is told; the other logs go on.
+    pub fn stop_log(&mut self, log: LogId) {
+        if !self.stopped.contains(&log) {
+            self.stopped.push(log);
+        }
+    }
+
+    /// The logs that were stopped.
+    pub fn stopped_logs(&self) -> &[LogId] {
+        &self.stopped
     }
 
     fn replay_catalog(&mut self, base: LogIndex, records: &[u8]) -> Result<(), RecoveryError> {
@@ -214,12 +239,20 @@ impl Shard {
     pub fn finish_recovery(&mut self, now: Now) {
         let limits = self.settings.limits;
         for log in &mut self.logs {
-            log.finish_recovery(&limits, &mut self.post, now);
+            // What a stopped log holds stays as it is found.
+            if !self.stopped.contains(&log.id) {
+                log.finish_recovery(&limits, &mut self.post, now);
+            }
         }
     }
 
     /// The snapshot of a log of this shard. `is_clean`: the shard stops now, and nothing will be delivered any more.
+    ///
+    /// None for a stopped log: what is on disk stays what it is.
     pub fn snapshot(&self, log: LogId, is_clean: bool) -> Option<LogSnapshot> {
+        if self.stopped.contains(&log) {
+            return None;
+        }
         let mut snapshot = self.log(log)?.write_snapshot(is_clean);
         if log == CATALOG_LOG {
             let mut bytes = vec![0; 4];

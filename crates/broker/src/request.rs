@@ -154,6 +154,25 @@ pub enum QueueCommand {
     Leave,
 }
 
+impl QueueCommand {
+    /// The token of the answer that is wanted.
+    pub fn token(&self) -> Option<u32> {
+        match self {
+            QueueCommand::Consume { token, .. }
+            | QueueCommand::Get { token, .. }
+            | QueueCommand::Purge { token }
+            | QueueCommand::Delete { token, .. }
+            | QueueCommand::Counts { token } => Some(*token),
+            QueueCommand::Cancel { token, .. } => *token,
+            QueueCommand::Credit { .. }
+            | QueueCommand::Prefetch { .. }
+            | QueueCommand::Pause { .. }
+            | QueueCommand::Settle { .. }
+            | QueueCommand::Leave => None,
+        }
+    }
+}
+
 /// What was answered.
 #[derive(Clone, Debug)]
 pub enum Reply {

@@ -68,6 +68,8 @@ pub struct Shard {
     reads: Vec<ReadRequest>,
     random: Random,
     pub(crate) dead_segments: Vec<u64>,
+    /// Logs of this node that hold damage: nothing is taken from them or put into them.
+    pub(crate) stopped: Vec<LogId>,
     /// Everything of the catalog's log before this is in the catalog; only during recovery.
     pub(crate) catalog_covered: LogIndex,
 }
@@ -87,6 +89,7 @@ impl Shard {
             reads: Vec::new(),
             random: Random::new(settings.seed),
             dead_segments: Vec::new(),
+            stopped: Vec::new(),
             catalog_covered: LogIndex(0),
             settings,
         };
@@ -219,6 +222,11 @@ impl Shard {
 
     fn at_queue(&mut self, now: Now, log: LogId, queue: QueueId, port: PortId, command: QueueCommand) {
         let limits = self.settings.limits;
+        if self.stopped.contains(&log)
+            && let Some(token) = command.token()
+        {
+            return self.post.reply(port, token, Err(Refusal::log_stopped(log)));
+        }
         let Some(slot) = self.log_slots.get(&log) else { return };
         let done = self.logs[*slot as usize].command(now, queue, port, command, &limits, &mut self.post);
         match done {

@@ -392,3 +392,47 @@ fn a_restart_brings_back_what_was_written_and_marks_it() {
     again.settle();
     assert_eq!(again.take_seen(), ["0: declared q 3 0"], "the transient one is gone");
 }
+
+#[test]
+fn a_log_with_records_missing_is_stopped_and_the_others_go_on() {
+    let mut node = Node::new(2);
+    let log = node.declare(1, "hurt", true);
+    node.declare(0, "well", true);
+    let mut batch = journal::Batch::new(log, LogIndex(800), Default::default());
+    message::record::write_catalog(b"x", batch.records());
+    let sealed = batch.seal(1);
+    let place = Place {
+        file: FileId(1),
+        name: FileName::new(FileKind::Journal, 1),
+        offset: 4096,
+        len: sealed.len as u64,
+        crc: sealed.crc,
+    };
+    let gap = node.shards[1].replay(log, sealed.base, sealed.records(), place);
+    assert_eq!(gap, Err(broker::RecoveryError::Gap(log)));
+    node.shards.iter_mut().for_each(|shard| shard.stop_log(log));
+    node.consume(0, "hurt", 9, 0);
+    node.settle();
+    let refusal = "INTERNAL_ERROR - the queue is on log 1, which is damaged on disk; see the node's log";
+    assert_eq!(node.take_seen(), [format!("0: {refusal}")]);
+    let mut publisher = node.publisher(0);
+    let publish = |key: &'static [u8]| Publish {
+        exchange: b"",
+        routing_key: key,
+        headers: &NoHeaders,
+        format: Format::Amqp091,
+        durable: true,
+        priority: None,
+        ttl_ms: None,
+        head: &[],
+        body: &[b"x"],
+        confirm: true,
+    };
+    let refused = node.shards[0].publish(NOW, &mut publisher, &publish(b"hurt"));
+    assert_eq!(refused.unwrap_err().to_string(), refusal);
+    assert_eq!(node.shards[0].publish(NOW, &mut publisher, &publish(b"well")), Ok(Published::Waiting));
+    assert!(
+        node.shards[1].snapshot(log, false).is_none()
+            && node.shards[1].begin_move(log, LogIndex(9)).is_none()
+    );
+}

@@ -17,7 +17,7 @@ use adapters::{Frontend, Settings};
 use base::Random;
 use base::id::{LogId, ShardId};
 use broker::access::AccessRules;
-use broker::{Limits, Placement, ReadRequest, SECTION, Shard, ShardSettings};
+use broker::{CATALOG_LOG, Limits, Placement, ReadRequest, RecoveryError, SECTION, Shard, ShardSettings};
 use ctl::client::SOCKET_NAME;
 use journal::{Disk, Identity, Journal, Snapshots, Start};
 use std::path::Path;
@@ -127,8 +127,15 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
     };
     let mut shards: Vec<Shard> = (0..shards).map(&mut shard).collect();
     let (snapshots, loaded, bad) = Snapshots::load(&*disk).map_err(|error| in_folder(error.to_string()))?;
+    let mut stopped: Vec<LogId> = Vec::new();
     for bad in bad {
         logger.error(format!("snapshot {} is damaged and was moved aside", bad.name));
+        if loaded.iter().all(|snapshot| snapshot.cover.log != bad.name.log) {
+            stopped.push(bad.name.log);
+        }
+    }
+    for log in &stopped {
+        shards.iter_mut().for_each(|shard| shard.stop_log(*log));
     }
     for snapshot in &loaded {
         let bytes = snapshot.section(SECTION).unwrap_or_default();
@@ -141,15 +148,38 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
     let start = Start { secret: identity.secret, from: snapshots.start_file((0..placement.logs).map(LogId)) };
     let (journal, found) = Journal::open(&*disk, journal_limits(config), start, &mut |batch| {
         let records = &batch.memory[batch.records.clone()];
+        let mut gap = None;
         for shard in &mut shards {
-            if let Err(error) = shard.replay(batch.log, batch.base, records, batch.place) {
-                trouble = Some(error);
+            match shard.replay(batch.log, batch.base, records, batch.place) {
+                Ok(()) => {}
+                Err(RecoveryError::Gap(log)) => gap = Some(log),
+                Err(error) => trouble = Some(error),
             }
+        }
+        if let Some(log) = gap {
+            stopped.push(log);
+            shards.iter_mut().for_each(|shard| shard.stop_log(log));
         }
     })
     .map_err(|error| in_folder(error.to_string()))?;
     for damage in &found.damages {
         logger.error(format!("the journal is damaged, and what is named is lost: {damage}"));
+        if let Some(log) = damage.log {
+            stopped.push(log);
+            shards.iter_mut().for_each(|shard| shard.stop_log(log));
+        }
+    }
+    stopped.sort_unstable();
+    stopped.dedup();
+    for log in &stopped {
+        logger.error(format!(
+            "log {log} is stopped: records are missing in it. Its queues refuse everything and its files stay as \
+             they are; restore the data folder from a copy, or delete these queues to go on without them"
+        ));
+    }
+    if stopped.contains(&CATALOG_LOG) {
+        let text = "the catalog's log is damaged: the node cannot know its queues. Restore the data folder from a copy";
+        return Err(in_folder(text.to_owned()));
     }
     if let Some(error) = trouble {
         return Err(in_folder(format!("the journal holds what cannot be read: {error:?}")));

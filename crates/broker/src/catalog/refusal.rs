@@ -143,6 +143,12 @@ impl Refusal {
         Refusal::access(format!("{} in exclusive use", queue.named()))
     }
 
+    /// The queue's log holds damage: what is in it is neither served nor changed until somebody has looked.
+    pub fn log_stopped(log: base::id::LogId) -> Refusal {
+        let text = format!("the queue is on log {log}, which is damaged on disk; see the node's log");
+        Refusal::new(ReplyCode::InternalError, text)
+    }
+
     /// The message is too large to be recorded.
     pub fn message_too_large() -> Refusal {
         Refusal::precondition("message size is larger than what a record can hold".to_owned())
