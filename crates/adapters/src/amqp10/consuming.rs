@@ -33,18 +33,19 @@ fn write_head(message: &Enqueue<'_>, item: &Item, scratch: &mut Scratch) {
     match message.format {
         Format::Amqp10 => {
             header.write(bytes);
-            // A head that is a header alone, or nothing, has no annotations.
+            // A head that is a header alone, or nothing, has no annotations: ours stand alone, and are mostly those of
+            // the message before.
             let has_annotations = match message.head {
                 [] => false,
                 [0, 0x53, 0x70, 0xC0, size, ..] => message.head.len() > 5 + usize::from(*size),
                 [0, 0x53, 0x70, 0x45] => false,
                 _ => true,
             };
-            let theirs = if has_annotations {
-                Message::read_head(message.head).expect("it was read when it came").2
-            } else {
-                Default::default()
-            };
+            if !has_annotations {
+                bytes.extend_from_slice(scratch.plain.section(message));
+                return;
+            }
+            let theirs = Message::read_head(message.head).expect("it was read when it came").2;
             let own = theirs
                 .iter()
                 .zip(theirs.encodings())
@@ -65,8 +66,31 @@ fn write_head(message: &Enqueue<'_>, item: &Item, scratch: &mut Scratch) {
     }
 }
 
+/// The annotations of a message that has none but ours, for the exchange and key they were last made for.
+#[derive(Debug, Default)]
+pub(crate) struct PlainAnnotations {
+    exchange: Vec<u8>,
+    routing_key: Vec<u8>,
+    section: Vec<u8>,
+}
+
+impl PlainAnnotations {
+    #[inline]
+    fn section(&mut self, message: &Enqueue<'_>) -> &[u8] {
+        let is_same = self.routing_key == message.routing_key && self.exchange == message.exchange;
+        if !is_same || self.section.is_empty() {
+            self.exchange.clear();
+            self.exchange.extend_from_slice(message.exchange);
+            self.routing_key.clear();
+            self.routing_key.extend_from_slice(message.routing_key);
+            self.section.clear();
+            annotate(message, std::iter::empty(), &mut self.section);
+        }
+        &self.section
+    }
+}
+
 /// Writes the message-annotations: the publisher's and ours.
-#[inline]
 fn annotate<'a>(
     message: &Enqueue<'_>,
     theirs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
@@ -81,7 +105,7 @@ fn annotate<'a>(
         encoder.encoding(value);
         map.field(&encoder);
     }
-    for (name, value) in [(EXCHANGE, message.exchange), (ROUTING_KEY, message.routing_key)] {
+    for (name, value) in [(ROUTING_KEY, message.routing_key), (EXCHANGE, message.exchange)] {
         encoder.symbol(name);
         map.field(&encoder);
         // Names came as text in every protocol.
@@ -197,11 +221,10 @@ impl Adapter {
         let Some(ConsumerAt { at, .. }) = self.consumers.get(*consumer) else { return };
         let ConsumerRef { log, queue, handle } = *at;
         let limit = flow.delivery_count.wrapping_add(flow.link_credit);
-        let command = QueueCommand::Credit { handle, limit, drain: flow.drain };
+        // One that drains is answered anyhow.
+        let echo = flow.echo && !flow.drain;
+        let command = QueueCommand::Credit { handle, limit, drain: flow.drain, echo };
         context.shard.command(context.now, context.port, log, queue, command);
-        if flow.echo && !flow.drain {
-            self.machine.report(flow.session, flow.link, None);
-        }
         self.window_moved(context, flow.session);
     }
 

@@ -12,6 +12,8 @@ mod links;
 mod login;
 mod publishing;
 
+pub(crate) use consuming::PlainAnnotations;
+
 use crate::connection::{Context, Gravity, Note};
 use crate::frontend::ConnectionRow;
 use crate::handles::Handles;
@@ -27,7 +29,7 @@ use publishing::Window;
 use std::collections::VecDeque;
 
 /// The mechanisms offered, best first.
-const MECHANISMS: [&str; 2] = ["PLAIN", "ANONYMOUS"];
+const MECHANISMS: [&str; 3] = ["PLAIN", "AMQPLAIN", "ANONYMOUS"];
 
 /// A session of the connection.
 #[derive(Debug)]
@@ -141,6 +143,12 @@ impl Adapter {
                     self.machine.drained(at.session, at.link);
                 }
             }
+            Event::Available { consumer, ready } => {
+                if let Some(at) = self.consumers.get(*consumer) {
+                    let ready = u32::try_from(*ready).unwrap_or(u32::MAX);
+                    self.machine.report(at.session, at.link, Some(ready));
+                }
+            }
             // Nothing here asks for single messages.
             Event::Got { .. } => {}
             Event::Cancelled { consumer } => self.cancelled(context, *consumer),
@@ -234,7 +242,7 @@ impl Adapter {
                 + session.unconfirmed.capacity() * size_of::<Window>()
         };
         size_of::<Adapter>()
-            + self.machine.memory_bytes()
+            + (self.machine.memory_bytes() - size_of::<Connection>())
             + self.consumers.heap_bytes()
             + self.sessions.iter().map(|it| session(it)).sum::<usize>()
     }
