@@ -80,7 +80,9 @@ mod tests {
         assert_eq!(handles.remove(first), Some('a'));
         let next = handles.add(|_| 'c').unwrap();
         assert_eq!(first & SLOT, next & SLOT);
-        assert_eq!((handles.get(first), handles.get_mut(first), handles.remove(first)), (None, None, None));
+        assert_eq!(handles.get(first), None);
+        assert_eq!(handles.get_mut(first), None);
+        assert_eq!(handles.remove(first), None);
         assert_eq!((handles.get(next), handles.get(other)), (Some(&'c'), Some(&'b')));
         assert_eq!(handles.iter().map(|(handle, _)| handle).collect::<Vec<_>>(), [next, other]);
     }

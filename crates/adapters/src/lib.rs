@@ -7,6 +7,7 @@
 pub mod amqp091;
 pub mod amqp10;
 mod connection;
+mod credentials;
 mod frontend;
 mod handles;
 pub mod settings;

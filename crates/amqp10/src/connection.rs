@@ -800,7 +800,7 @@ impl Connection {
     }
 
     fn read_begin<'i>(&mut self, channel: u16, begin: Begin<'i>) -> Result<Step<'i>, Broken> {
-        let most = self.limits.sessions_max.saturating_sub(1);
+        let most = self.channel_max();
         if channel > most {
             let text = format!("channel number ({channel}) exceeds maximum channel number ({most})");
             return Err(Broken::Connection(Fault::framing(text)));
@@ -988,7 +988,7 @@ impl Connection {
         let limits = self.limits;
         let open = Open {
             max_frame_size: limits.frame_bytes_max,
-            channel_max: limits.sessions_max.saturating_sub(1),
+            channel_max: self.channel_max(),
             idle_ms: Some(limits.idle_ms).filter(|ms| *ms > 0),
             ..*open
         };
@@ -1008,6 +1008,11 @@ impl Connection {
     /// Stops without a word: for a peer that was not let in.
     pub fn abort(&mut self) {
         self.finish();
+    }
+
+    /// The highest channel either peer may use, as far as is known: the lesser of what both say (§2.7.1).
+    fn channel_max(&self) -> u16 {
+        self.remote_channel_max.min(self.limits.sessions_max.saturating_sub(1))
     }
 
     fn finish(&mut self) {
@@ -1050,7 +1055,7 @@ impl Connection {
     }
 
     fn add_session(&mut self, wanted: Option<u16>, state: SessionState) -> Option<SessionId> {
-        let most = self.remote_channel_max.min(self.limits.sessions_max.saturating_sub(1));
+        let most = self.channel_max();
         let is_free = |sessions: &[Option<Box<Session>>], at: u16| {
             sessions.get(usize::from(at)).is_none_or(|s| s.is_none())
         };
@@ -1382,7 +1387,7 @@ fn wrong_frame(size: u32, most: u32, doff: u8) -> Fault {
     } else if doff < 2 {
         format!("data offset ({doff}) < minimum data offset (2)")
     } else {
-        format!("data offset ({doff}) beyond frame size ({size} bytes)")
+        format!("data offset ({} bytes) > frame size ({size} bytes)", 4 * u32::from(doff))
     })
 }
 

@@ -501,7 +501,7 @@ fn broken_rules_close_no_more_than_they_must() {
     check(&[0, 0, 0, 4, 2, 0, 0, 0], "frame size (4 bytes) < minimum frame size (8 bytes)", false);
     check(&[0, 0, 4, 1, 2, 0, 0, 0], "frame size (1025 bytes) > maximum frame size (1024 bytes)", false);
     check(&[0, 0, 0, 8, 1, 0, 0, 0], "data offset (1) < minimum data offset (2)", false);
-    check(&[0, 0, 0, 8, 3, 0, 0, 0], "beyond frame size", false);
+    check(&[0, 0, 0, 8, 3, 0, 0, 0], "data offset (12 bytes) > frame size (8 bytes)", false);
     check(&[0, 0, 0, 8, 2, 1, 0, 0], "unexpected frame type 1 in amqp mode (expected 0)", false);
     check(&[0, 0, 0, 9, 2, 0, 0, 0, 0xff], "amqp:decode-error", false);
     check(&[0, 0, 0, 12, 2, 0, 0, 0, 0, 0x53, 0x30, 0x45], "amqp:not-allowed", false);

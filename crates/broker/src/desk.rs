@@ -109,7 +109,7 @@ impl Log {
                 }
                 return done;
             }
-            QueueCommand::Credit { handle, limit, drain } => {
+            QueueCommand::Credit { handle, limit, drain, echo } => {
                 let id = owned.find(Member { port, handle });
                 let credit = id.map_or(0, |id| owned.credit(id, limit));
                 self.with(now, slot, port, handle, limits, post, |consumer| Command::Credit {
@@ -117,6 +117,11 @@ impl Log {
                     credit,
                     drain,
                 });
+                if echo {
+                    self.dispatch(now, limits, post);
+                    let ready = self.queues[slot as usize].fifo.ready();
+                    post.event(port, Event::Available { consumer: handle, ready });
+                }
             }
             QueueCommand::Prefetch { handle, prefetch } => {
                 self.with(now, slot, port, handle, limits, post, |consumer| Command::Prefetch {

@@ -60,6 +60,13 @@ pub enum Event {
         /// The credit that was not used.
         unused: u32,
     },
+    /// What was asked for with [`crate::QueueCommand::Credit`]; it comes behind the deliveries that the credit led to.
+    Available {
+        /// The consumer's handle.
+        consumer: u32,
+        /// Ready messages in its queue.
+        ready: u64,
+    },
     /// The consumer is gone because its queue is.
     Cancelled {
         /// The consumer's handle.

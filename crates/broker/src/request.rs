@@ -107,6 +107,8 @@ pub enum QueueCommand {
         limit: u32,
         /// Use the credit up at once, see [`crate::Event::Drained`].
         drain: bool,
+        /// Say how much is ready once the credit has been looked at: [`crate::Event::Available`].
+        echo: bool,
     },
     /// Change how many may be unsettled at once.
     Prefetch {

@@ -2,6 +2,7 @@
 
 use super::{Adapter, code};
 use crate::connection::{Context, Gravity};
+use crate::credentials;
 use crate::settings::{INFORMATION, PLATFORM, PRODUCT, VERSION};
 use ::amqp091::method::{ConnectionOpen, ConnectionStartOk, MethodId};
 use broker::access::{authenticate, authenticate_anonymous, open_vhost};
@@ -69,7 +70,7 @@ impl Adapter {
         let mechanism = String::from_utf8_lossy(start_ok.mechanism).into_owned();
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
         let found = match start_ok.mechanism {
-            b"PLAIN" | b"AMQPLAIN" => credentials(start_ok.mechanism, start_ok.response)
+            b"PLAIN" | b"AMQPLAIN" => credentials::read(&mechanism, start_ok.response)
                 .ok_or_else(|| format!("malformed {mechanism} response"))
                 .and_then(|(user, password)| {
                     authenticate(catalog, user, password, self.peer.is_loopback, rules)
@@ -130,29 +131,4 @@ fn field(into: &mut Vec<u8>, name: &str, value: &Value<'_>) {
     into.push(name.len() as u8);
     into.extend_from_slice(name.as_bytes());
     value.write(into);
-}
-
-/// User and password of a response.
-fn credentials<'a>(mechanism: &[u8], response: &'a [u8]) -> Option<(&'a str, &'a str)> {
-    if mechanism == b"PLAIN" { plain(response) } else { amqplain(response) }
-}
-
-/// User and password of an AMQPLAIN response: the fields of a table, without its length (RabbitMQ's own mechanism, and
-/// the one most written into the examples of 0-9-1 §1.4.2.2).
-fn amqplain(response: &[u8]) -> Option<(&str, &str)> {
-    let fields = Table::new(response).ok()?;
-    let text = |name: &[u8]| match fields.get(name)? {
-        Value::Text(bytes) | Value::Bytes(bytes) => str::from_utf8(bytes).ok(),
-        _ => None,
-    };
-    Some((text(b"LOGIN")?, text(b"PASSWORD")?))
-}
-
-/// User and password of a PLAIN response: `authzid NUL user NUL password` (RFC 4616).
-fn plain(response: &[u8]) -> Option<(&str, &str)> {
-    let mut parts = response.splitn(3, |byte| *byte == 0);
-    let _authzid = parts.next()?;
-    let user = str::from_utf8(parts.next()?).ok()?;
-    let password = str::from_utf8(parts.next()?).ok()?;
-    Some((user, password))
 }

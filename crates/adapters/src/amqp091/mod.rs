@@ -150,7 +150,7 @@ impl Adapter {
                 self.got(context, *token, *consumer, (*memory, *item), *ready, events);
             }
             // Link credit is AMQP 1.0's.
-            Event::Drained { .. } => {}
+            Event::Drained { .. } | Event::Available { .. } => {}
             Event::Cancelled { consumer } => self.cancelled(context, *consumer),
             Event::Close { refusal } => self.close(context, refusal, MethodId::NONE),
         }

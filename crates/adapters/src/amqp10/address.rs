@@ -24,7 +24,7 @@ pub(super) fn destination(address: &str) -> Result<Destination, String> {
     let mut parts = rest.splitn(3, '/');
     match (parts.next(), parts.next(), parts.next()) {
         // The default exchange is reached by a queue's address alone.
-        (Some(""), ..) | (None, ..) | (_, _, Some(_)) => Err(bad()),
+        (Some("" | "amq.default"), ..) | (None, ..) | (_, _, Some(_)) => Err(bad()),
         (Some(exchange), key, None) => destination(exchange, key.unwrap_or_default()),
     }
 }
@@ -78,6 +78,7 @@ mod tests {
         check("/exchanges/amq.direct/", Some(("amq.direct", "")));
         check("/exchanges/x/a/b", None);
         check("/exchanges/", None);
+        check("/exchanges/amq.default/k", None);
         check("/exchange/x/a", None);
         check("q", None);
         check("", None);

@@ -2,6 +2,7 @@
 
 use super::Adapter;
 use crate::connection::{Context, Gravity};
+use crate::credentials;
 use crate::settings::{INFORMATION, PLATFORM, PRODUCT, VERSION};
 use ::amqp10::{Open, SaslCode, Symbols};
 use broker::access::{authenticate, authenticate_anonymous, open_vhost};
@@ -18,30 +19,24 @@ pub(super) struct Login {
 /// What we can do that clients ask for.
 const CAPABILITIES: [&str; 1] = ["ANONYMOUS-RELAY"];
 
-/// User and password of a PLAIN response: `authzid NUL user NUL password` (RFC 4616).
-fn plain(response: &[u8]) -> Option<(&str, &str)> {
-    let mut parts = response.splitn(3, |byte| *byte == 0);
-    let _authzid = parts.next()?;
-    let user = str::from_utf8(parts.next()?).ok()?;
-    let password = str::from_utf8(parts.next()?).ok()?;
-    Some((user, password))
-}
-
 impl Adapter {
     pub(super) fn log_in(&mut self, context: &mut Context<'_>, mechanism: &str, response: Option<&[u8]>) {
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
         let is_loopback = self.peer.is_loopback;
-        let found = match (mechanism, response.and_then(plain)) {
-            ("PLAIN", Some((user, password))) => authenticate(catalog, user, password, is_loopback, rules),
+        let given = response.and_then(|response| credentials::read(mechanism, response));
+        let found = match (mechanism, given) {
             ("ANONYMOUS", _) => authenticate_anonymous(catalog, is_loopback, rules),
-            ("PLAIN", None) => {
-                self.note(context, Gravity::Error, "PLAIN login refused: malformed response".to_owned());
-                return self.machine.sasl_outcome(SaslCode::Auth);
+            (_, Some((user, password))) => authenticate(catalog, user, password, is_loopback, rules),
+            // Neither is a client one could talk to: it hears nothing more, as from RabbitMQ.
+            ("PLAIN" | "AMQPLAIN", None) => {
+                let text = format!("{mechanism} login refused: malformed response");
+                self.note(context, Gravity::Error, text);
+                return self.machine.abort();
             }
-            _ => {
+            (_, None) => {
                 let text = format!("unknown SASL mechanism '{mechanism}'");
                 self.note(context, Gravity::Error, text);
-                return self.machine.sasl_outcome(SaslCode::SystemPermanent);
+                return self.machine.abort();
             }
         };
         match found {

@@ -3,7 +3,7 @@
 use super::address::{self, Destination};
 use super::links::{End, Link};
 use super::{Adapter, Session, seconds};
-use crate::connection::Context;
+use crate::connection::{Context, Gravity};
 use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
 use base::Now;
 use broker::catalog::Refusal;
@@ -111,8 +111,17 @@ impl Adapter {
         let message = match Message::read(transfer.payload) {
             Ok(message) => message,
             Err(malformed) => {
+                // The delivery goes with its link, without an outcome of its own.
                 publisher.skip();
-                return self.reject(transfer, condition::DECODE_ERROR, &malformed.to_string());
+                let (id, link) = (transfer.session, transfer.link);
+                let text = malformed.to_string();
+                self.note(
+                    context,
+                    Gravity::Error,
+                    format!("a link ends: {}: {text}", condition::DECODE_ERROR),
+                );
+                self.machine.detach(id, link, Some(Error::new(condition::DECODE_ERROR, &text)), true);
+                return self.drop_link(context, id, link);
             }
         };
         let resolved;

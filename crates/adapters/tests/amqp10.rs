@@ -1,0 +1,398 @@
+//! AMQP 1.0 clients against the whole broker in one process.
+
+mod harness;
+
+use amqp10::{
+    Attach, Body, Config, Connection, Delivery, Event, Input, Limits, LinkFlow, LinkId, Open, Outcome, Role,
+    SaslCode, SenderSettleMode, SessionId, Source, Target,
+};
+use base::Now;
+use harness::World;
+use message::amqp10::{Encoder, Header, Map, Message};
+use std::sync::LazyLock;
+
+const START: Now = Now { mono_ns: 0, wall_ms: 0 };
+
+static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);
+
+/// A client with one session, and what it heard, as text.
+struct Client {
+    wire: usize,
+    machine: Connection,
+    session: SessionId,
+    inbox: Vec<u8>,
+    heard: Vec<String>,
+}
+
+impl Client {
+    fn open(world: &mut World, shard: usize) -> Client {
+        let mut client = Client::log_in(world, shard, "PLAIN", b"\0guest\0guest", "vhost:/");
+        assert!(client.machine.is_open(), "{:?}", client.heard);
+        client.session = client.machine.begin(Map::default()).unwrap();
+        client.hears(world, &["begin"]);
+        client
+    }
+
+    fn log_in(world: &mut World, shard: usize, mechanism: &str, response: &[u8], host: &str) -> Client {
+        let config = Config { limits: &LIMITS, mechanisms: &[], first_id: 0 };
+        let wire = world.connect(shard);
+        let mut client = Client {
+            wire,
+            machine: Connection::client(config, START),
+            session: SessionId::default(),
+            inbox: Vec::new(),
+            heard: Vec::new(),
+        };
+        for _ in 0..8 {
+            client.exchange(world);
+            let mut input = Input::new(&client.inbox);
+            let Some(event) = client.machine.poll_event(START, &mut input) else { break };
+            match &event {
+                Event::SaslMechanisms(_) => client.machine.sasl_init(mechanism, Some(response), None),
+                Event::SaslOutcome(SaslCode::Ok) => {
+                    client.machine.open(&Open { hostname: Some(host), ..Open::new("client") });
+                }
+                Event::Open(_) => {}
+                other => client.heard.push(tell(other)),
+            }
+            let left = input.len();
+            client.inbox.drain(..client.inbox.len() - left);
+        }
+        client
+    }
+
+    fn exchange(&mut self, world: &mut World) {
+        self.machine.flush();
+        let output = self.machine.output_mut();
+        if !output.is_empty() {
+            let bytes = output.to_vec();
+            let len = output.len();
+            output.sent(len);
+            world.send(self.wire, &bytes);
+        }
+        world.run();
+        self.inbox.extend(world.take(self.wire));
+    }
+
+    /// Sends what there is, lets the node come to rest and says what was heard, credit and windows apart.
+    fn talk(&mut self, world: &mut World) -> Vec<String> {
+        loop {
+            self.exchange(world);
+            let mut input = Input::new(&self.inbox);
+            while let Some(event) = self.machine.poll_event(START, &mut input) {
+                match event {
+                    Event::Window { .. } => {}
+                    Event::Flow(flow) if flow.role == Role::Sender => {}
+                    event => self.heard.push(tell(&event)),
+                }
+            }
+            let left = input.len();
+            self.inbox.drain(..self.inbox.len() - left);
+            self.machine.flush();
+            if !self.machine.has_output() {
+                return std::mem::take(&mut self.heard);
+            }
+        }
+    }
+
+    #[track_caller]
+    fn hears(&mut self, world: &mut World, expected: &[&str]) {
+        assert_eq!(self.talk(world), expected);
+    }
+
+    /// Attaches a sender to an address.
+    fn sender(&mut self, world: &mut World, name: &str, address: Option<&str>) -> LinkId {
+        let target = Some(Target { address, ..Target::default() });
+        let attach = Attach { target, source: Some(Source::default()), ..Attach::new(name, Role::Sender) };
+        let link = self.machine.attach(self.session, &attach).unwrap();
+        self.hears(world, &[&format!("attach {name}")]);
+        link
+    }
+
+    fn receive(&mut self, name: &str, address: &str, mode: SenderSettleMode) -> LinkId {
+        let source = Some(Source { address: Some(address), ..Source::default() });
+        let attach = Attach {
+            source,
+            target: Some(Target::default()),
+            sender_settle_mode: mode,
+            ..Attach::new(name, Role::Receiver)
+        };
+        self.machine.attach(self.session, &attach).unwrap()
+    }
+
+    /// Attaches a receiver to a queue and grants it credit.
+    fn receiver(&mut self, world: &mut World, name: &str, queue: &str, credit: u32) -> LinkId {
+        let link = self.receive(name, &format!("/queues/{queue}"), SenderSettleMode::Unsettled);
+        self.hears(world, &[&format!("attach {name}")]);
+        self.machine.grant(self.session, link, credit, false);
+        link
+    }
+
+    fn send(&mut self, link: LinkId, tag: u8, message: &[u8]) {
+        let delivery = Delivery {
+            tag: &[tag],
+            settled: false,
+            token: tag.into(),
+            head: &[],
+            body: Body::Bytes(message),
+        };
+        self.machine.transfer(self.session, link, &delivery).expect("there is credit");
+    }
+
+    fn settle(&mut self, first: u32, last: u32, outcome: Outcome<'_>) {
+        self.machine.dispose(self.session, Role::Receiver, first, last, true, Some(&outcome));
+    }
+}
+
+/// A message with one data section; `to`: where it is to go.
+fn message(durable: bool, to: Option<&str>, body: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Header { durable, ..Header::default() }.write(&mut bytes);
+    if let Some(to) = to {
+        // Properties of three fields: no message-id, no user-id, then the address (§3.2.4).
+        bytes.extend_from_slice(&[
+            0,
+            0x53,
+            0x73,
+            0xC0,
+            to.len() as u8 + 5,
+            3,
+            0x40,
+            0x40,
+            0xA1,
+            to.len() as u8,
+        ]);
+        bytes.extend_from_slice(to.as_bytes());
+    }
+    bytes.extend_from_slice(&[0, 0x53, 0x75]);
+    Encoder::new(&mut bytes).binary(body.as_bytes());
+    bytes
+}
+
+fn tell(event: &Event<'_>) -> String {
+    let received = |id: u32, settled: bool, payload: &[u8]| {
+        let message = Message::read(payload).unwrap();
+        let body: String = message.bare.iter().skip(5).map(|byte| char::from(*byte)).collect();
+        let Header { first_acquirer, delivery_count, .. } = message.header;
+        let again = if first_acquirer { String::new() } else { format!(" again {delivery_count}") };
+        format!("{id} {body}{again}{}", if settled { " settled" } else { "" })
+    };
+    match event {
+        Event::Begin { .. } => "begin".to_owned(),
+        Event::Attach { attach, .. } => {
+            let is_refused = attach.source.is_none() || attach.target.is_none();
+            format!("attach {}{}", attach.name, if is_refused { " in vain" } else { "" })
+        }
+        Event::Detach { error, .. } => match error {
+            Some(error) => format!("detach {}: {}", error.condition, error.description.unwrap_or_default()),
+            None => "detach".to_owned(),
+        },
+        Event::End { error, .. } => format!("end {}", error.map_or("", |error| error.condition)),
+        Event::Transfer(transfer) => received(transfer.delivery_id, transfer.settled, transfer.payload),
+        Event::Assembled(assembled) => {
+            let transfer = assembled.transfer();
+            received(transfer.delivery_id, transfer.settled, transfer.payload)
+        }
+        Event::Disposition(disposition) => {
+            let outcome = match disposition.outcome {
+                Some(Outcome::Accepted) => "accepted".to_owned(),
+                Some(Outcome::Released) => "released".to_owned(),
+                Some(Outcome::Rejected(error)) => {
+                    format!("rejected {}", error.map_or("", |error| error.condition))
+                }
+                other => format!("{other:?}"),
+            };
+            format!("{}..{} {outcome}", disposition.first, disposition.last)
+        }
+        Event::Flow(LinkFlow { available: Some(available), drain: false, credit, .. }) => {
+            format!("credit {credit} of {available}")
+        }
+        Event::Flow(flow) => format!("credit {} drain {}", flow.credit, flow.drain),
+        Event::SaslOutcome(code) => format!("{code:?}"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// A queue is declared as another protocol's client would.
+fn declare(world: &mut World, shard: usize, name: &str) {
+    use broker::catalog::{Actor, Op, VhostId};
+    let port = base::id::PortId { shard: base::id::ShardId(shard as u16), slot: 9999, generation: 1 };
+    let owner = &mut world.shards[shard];
+    owner.open_port(port, Actor::new("guest".into(), VhostId(0), port));
+    let op = Op::DeclareQueue {
+        name: name.into(),
+        passive: false,
+        durable: true,
+        exclusive: false,
+        auto_delete: false,
+        arguments: Default::default(),
+        log: owner.log_for_new_queue(true),
+        random: [0; 16],
+    };
+    owner.request(world.now, port, 1, op);
+    world.run();
+}
+
+/// A broker of one shard, and ones of two where clients and queue are on different shards.
+fn everywhere(test: impl Fn(&mut World, Client, Client)) {
+    for (shards, home, one, other) in [(1, 0, 0, 0), (2, 0, 1, 1), (2, 1, 0, 1), (2, 0, 0, 1)] {
+        let mut world = World::new(shards);
+        declare(&mut world, home, "q");
+        let first = Client::open(&mut world, one);
+        let second = Client::open(&mut world, other);
+        test(&mut world, first, second);
+    }
+}
+
+#[test]
+fn a_message_goes_from_one_client_to_the_other() {
+    everywhere(|world, mut one, mut other| {
+        let out = one.sender(world, "out", Some("/queues/q"));
+        other.receiver(world, "in", "q", 2);
+        other.hears(world, &[]);
+        (0..3).for_each(|number| one.send(out, number, &message(true, None, &format!("m{number}"))));
+        one.hears(world, &["0..2 accepted"]);
+        other.hears(world, &["0 m0", "1 m1"]);
+        other.settle(0, 1, Outcome::Accepted);
+        other.machine.grant(other.session, LinkId(0), 1, false);
+        other.hears(world, &["2 m2"]);
+        other.settle(2, 2, Outcome::Released);
+        other.machine.grant(other.session, LinkId(0), 1, false);
+        other.hears(world, &["3 m2 again 0"]);
+        other.settle(3, 3, Outcome::Accepted);
+        other.machine.grant(other.session, LinkId(0), 5, true);
+        other.hears(world, &["credit 0 drain true"]);
+    });
+}
+
+#[test]
+fn an_outcome_waits_for_the_disk() {
+    everywhere(|world, mut one, _| {
+        let out = one.sender(world, "out", Some("/queues/q"));
+        world.is_disk_slow = true;
+        one.send(out, 0, &message(true, None, "durable"));
+        one.hears(world, &[]);
+        world.is_disk_slow = false;
+        one.hears(world, &["0..0 accepted"]);
+        world.is_disk_slow = true;
+        one.send(out, 1, &message(false, None, "not durable"));
+        one.hears(world, &["1..1 accepted"]);
+    });
+}
+
+#[test]
+fn messages_say_where_they_go_on_a_link_without_an_address() {
+    everywhere(|world, mut one, mut other| {
+        let out = one.sender(world, "out", None);
+        for (tag, to, outcome) in [
+            (0, Some("/queues/q"), "0..0 accepted"),
+            (1, Some("/exchanges/amq.direct/nowhere"), "1..1 released"),
+            (2, Some("nonsense"), "2..2 rejected amqp:precondition-failed"),
+            (3, None, "3..3 rejected amqp:precondition-failed"),
+        ] {
+            one.send(out, tag, &message(true, to, "m"));
+            one.hears(world, &[outcome]);
+        }
+        other.receive("in", "/queues/q", SenderSettleMode::Settled);
+        other.hears(world, &["attach in"]);
+        other.machine.grant(other.session, LinkId(0), 10, false);
+        assert_eq!(other.talk(world).len(), 1);
+    });
+}
+
+#[test]
+fn what_a_link_held_goes_back_when_it_goes() {
+    everywhere(|world, mut one, mut other| {
+        let out = one.sender(world, "out", Some("/queues/q"));
+        (0..2).for_each(|number| one.send(out, number, &message(true, None, &format!("m{number}"))));
+        one.hears(world, &["0..1 accepted"]);
+        let held = other.receiver(world, "in", "q", 10);
+        other.hears(world, &["0 m0", "1 m1"]);
+        other.machine.detach(other.session, held, None, true);
+        other.hears(world, &["detach"]);
+        one.receiver(world, "in", "q", 1);
+        one.hears(world, &["0 m0 again 0"]);
+        world.cut(one.wire);
+        world.run();
+        other.receiver(world, "again", "q", 10);
+        other.hears(world, &["2 m0 again 0", "3 m1 again 0"]);
+    });
+}
+
+#[test]
+fn what_is_unknown_is_refused() {
+    let mut world = World::new(1);
+    declare(&mut world, 0, "q");
+    let mut client = Client::open(&mut world, 0);
+    for (address, expected) in [
+        ("/queues/nope", "detach amqp:not-found: no queue 'nope' in vhost '/'"),
+        ("q", "detach amqp:invalid-field: bad source address q"),
+        ("/queue/q", "detach amqp:invalid-field: bad source address /queue/q"),
+    ] {
+        client.receive("in", address, SenderSettleMode::Unsettled);
+        let heard = client.talk(&mut world);
+        assert_eq!(heard.last().map(String::as_str), Some(expected), "{heard:?}");
+    }
+    let refused = Client::log_in(&mut world, 0, "PLAIN", b"\0guest\0wrong", "vhost:/");
+    assert!(!refused.machine.is_open() && refused.heard.contains(&"Auth".to_owned()), "{:?}", refused.heard);
+}
+
+#[test]
+fn an_echo_comes_behind_what_the_credit_led_to() {
+    everywhere(|world, mut one, mut other| {
+        let out = one.sender(world, "out", Some("/queues/q"));
+        (0..5).for_each(|number| one.send(out, number, &message(true, None, &format!("m{number}"))));
+        one.talk(world);
+        let link = other.receive("in", "/queues/q", SenderSettleMode::Unsettled);
+        other.hears(world, &["attach in"]);
+        // A flow of session and link with echo (§2.7.4): the machine itself grants without asking.
+        let flow = |credit| {
+            let fields = [0x43, 0x52, 100, 0x43, 0x52, 100, 0x43, 0x43, 0x52, credit, 0x40, 0x42, 0x41];
+            let mut frame = vec![0, 0, 0, 14 + fields.len() as u8, 2, 0, 0, 0, 0, 0x53, 0x13, 0xC0];
+            frame.extend_from_slice(&[1 + fields.len() as u8, 10]);
+            frame.extend_from_slice(&fields);
+            frame
+        };
+        assert_eq!(link, LinkId(0));
+        other.machine.grant(other.session, link, 2, false);
+        other.machine.output_mut().extend(&flow(2));
+        let heard = other.talk(world);
+        assert_eq!(heard, ["0 m0", "1 m1", "credit 0 of 3"]);
+    });
+}
+
+#[test]
+fn what_is_no_message_costs_its_link() {
+    everywhere(|world, mut one, _| {
+        let out = one.sender(world, "out", Some("/queues/q"));
+        one.send(out, 0, &[0xFF, 0xFF]);
+        one.hears(world, &["detach amqp:decode-error: unexpected format code 0xff"]);
+        let again = one.sender(world, "again", Some("/queues/q"));
+        one.send(again, 1, &message(true, None, "m"));
+        one.hears(world, &["1..1 accepted"]);
+    });
+}
+
+#[test]
+fn credit_is_enough_for_a_slow_disk_and_not_without_end() {
+    let mut world = World::new(1);
+    declare(&mut world, 0, "q");
+    let mut client = Client::open(&mut world, 0);
+    let out = client.sender(&mut world, "out", Some("/queues/q"));
+    world.is_disk_slow = true;
+    let mut sent: u32 = 0;
+    let body = message(true, None, "m");
+    for _ in 0..100 {
+        while client.machine.credit(client.session, out).is_some_and(|(credit, _)| credit > 0) {
+            client.send(out, 0, &body);
+            sent += 1;
+        }
+        client.hears(&mut world, &[]);
+    }
+    let (least, most) = (170, 4096);
+    assert!((4 * least..=2 * most).contains(&sent), "{sent} were taken while nothing was confirmed");
+    world.is_disk_slow = false;
+    // The first came before anything was being written, the others while it was.
+    let confirmed = client.talk(&mut world);
+    assert_eq!(confirmed, ["0..169 accepted".to_owned(), format!("170..{} accepted", sent - 1)]);
+}
