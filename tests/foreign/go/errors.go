@@ -99,9 +99,9 @@ var refusals = []refusal{
 			})
 		}},
 	{"unknown-exchange-type", "declaring an exchange of an unknown type", 406,
-		"PRECONDITION_FAILED - invalid exchange type 'bad'",
+		"PRECONDITION_FAILED - unknown exchange type 'no-such-type'",
 		func(channel *amqp.Channel, _, absent string) error {
-			return channel.ExchangeDeclare(absent, "bad", false, false, false, false, nil)
+			return channel.ExchangeDeclare(absent, "no-such-type", false, false, false, false, nil)
 		}},
 }
 

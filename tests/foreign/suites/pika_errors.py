@@ -209,8 +209,8 @@ CHANNEL_ROWS = [
      UNEQUAL_EXCHANGE % "alternate-exchange"
      + "received the value 'a' of type 'longstr' but current is none", (40, 10)),
     ("unknown-exchange-type", "declaring an exchange of an unknown type",
-     lambda s: s.declare_exchange(s.absent, "bad"), 406,
-     "PRECONDITION_FAILED - invalid exchange type 'bad'", (40, 10)),
+     lambda s: s.declare_exchange(s.absent, "no-such-type"), 406,
+     "PRECONDITION_FAILED - unknown exchange type 'no-such-type'", (40, 10)),
     ("default-exchange-passive", "passive declare of the default exchange",
      lambda s: s.channel.exchange_declare("", passive=True), 403, DEFAULT, (40, 10)),
     ("default-exchange-delete", "deleting the default exchange",
