@@ -368,7 +368,9 @@ mod tests {
         }
     }
 
-    struct Channel(Mutex<Sender<Result<(ShardId, Vec<Written>), String>>>);
+    type Reported = Result<(ShardId, Vec<Written>), String>;
+
+    struct Channel(Mutex<Sender<Reported>>);
 
     impl Report for Channel {
         fn written(&self, shard: ShardId, written: Vec<Written>) {
@@ -380,7 +382,7 @@ mod tests {
         }
     }
 
-    type Reports = Receiver<Result<(ShardId, Vec<Written>), String>>;
+    type Reports = Receiver<Reported>;
 
     fn open(disk: &FaultyDisk, visit: &mut dyn FnMut(RecoveredBatch)) -> Journal {
         let start = Start { secret: 7, from: FileId(0) };

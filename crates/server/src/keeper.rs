@@ -6,8 +6,8 @@
 
 use crate::committer::Committer;
 use crate::config::Level;
+use crate::door::{Door, Letter};
 use crate::log::Logger;
-use crate::shard::{Door, Letter};
 use base::id::{LogId, LogIndex};
 use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION};
 use journal::{Cover, DiskError, FileId, FileKind, FileName, Journal, Snapshots};

@@ -8,11 +8,13 @@ use crate::alarm::{self, Meter, Raised};
 use crate::clock::Clock;
 use crate::committer::{Committer, Report, Written};
 use crate::config::{Config, Level};
+use crate::desk::Desk;
 use crate::disk::{DiskOptions, RealDisk};
+use crate::door::{Door, Letter};
 use crate::keeper::Keeper;
 use crate::log::Logger;
 use crate::seed;
-use crate::shard::{Door, Letter, Question, ShardLoop, Surroundings, poll};
+use crate::shard::{ShardLoop, Surroundings, poll};
 use adapters::{Frontend, Settings};
 use base::Random;
 use base::id::{LogId, ShardId};
@@ -20,7 +22,6 @@ use broker::access::AccessRules;
 use broker::{CATALOG_LOG, Limits, Placement, ReadRequest, RecoveryError, SECTION, Shard, ShardSettings};
 use ctl::client::SOCKET_NAME;
 use journal::{Disk, Identity, Journal, Snapshots, Start};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -265,7 +266,6 @@ struct Node {
     others: Vec<JoinHandle<()>>,
     is_stopping: Arc<AtomicBool>,
     clock: Clock,
-    node_name: String,
     raised: Arc<AtomicU8>,
 }
 
@@ -294,7 +294,6 @@ impl Node {
             others: Vec::new(),
             is_stopping: Arc::new(AtomicBool::new(false)),
             clock,
-            node_name: config.node_name.clone(),
             raised: Arc::new(AtomicU8::new(0)),
         };
         let (reader, reads) = channel::<(ShardId, ReadRequest)>();
@@ -390,7 +389,8 @@ impl Node {
                 );
             };
             let answer = || {
-                let desk = Desk { node: self, config, ports: &ports };
+                let (ports, clock, raised) = (&ports, self.clock, &|| self.raised());
+                let desk = Desk { doors: &self.doors, config, ports, raised, clock };
                 ctl::server::serve(&control, &ctl::Limits::default(), |request| {
                     (!self.is_stopping.load(Ordering::SeqCst)).then(|| desk.answer(request))
                 });
@@ -491,105 +491,4 @@ impl Node {
         self.logger.info("the node has stopped");
         Ok(())
     }
-}
-
-/// Answers the administration socket from what the shards say.
-struct Desk<'a> {
-    node: &'a Node,
-    config: &'a Config,
-    ports: &'a [ctl::Listener],
-}
-
-impl Desk<'_> {
-    fn answer(&self, request: ctl::Request) -> ctl::Answer {
-        match request {
-            ctl::Request::Ping => Ok(serde_json::Value::Null),
-            ctl::Request::Status => json(&self.status()?),
-            ctl::Request::MemoryBreakdown => json(&self.memory()?),
-            ctl::Request::ListConnections => {
-                let parts = self.ask(&Question::Connections)?;
-                json(&parts.into_iter().flat_map(|part| part.connections).collect::<Vec<_>>())
-            }
-            ctl::Request::ListQueues { vhost } => {
-                let parts = self.ask(&Question::Queues(vhost))?;
-                let mut rows: Vec<_> = parts.into_iter().flat_map(|part| part.queues).collect();
-                rows.sort_by(|a, b| a.name.cmp(&b.name));
-                json(&rows)
-            }
-        }
-    }
-
-    /// Every shard's answer, in no order.
-    fn ask(&self, question: &Question) -> Result<Vec<crate::shard::Part>, ctl::Refusal> {
-        let (sender, receiver) = channel();
-        for door in self.node.doors.iter() {
-            door.letters.put(Letter::Ask(question.clone(), sender.clone()));
-        }
-        drop(sender);
-        let patience = Duration::from_secs(10);
-        let answers = self.node.doors.iter().map(|_| receiver.recv_timeout(patience));
-        answers.collect::<Result<_, _>>().map_err(|_| ctl::Refusal {
-            code: ctl::exit::UNAVAILABLE,
-            message: "the node is busy: a shard did not answer in time".into(),
-        })
-    }
-
-    fn memory(&self) -> Result<ctl::Memory, ctl::Refusal> {
-        let mut memory = ctl::Memory::default();
-        for (name, bytes) in self.ask(&Question::Memory)?.into_iter().flat_map(|part| part.memory) {
-            *memory.pools.entry(name.to_owned()).or_insert(0) += bytes;
-        }
-        let named: u64 = memory.pools.values().sum();
-        if let Ok(sample) = Meter::new(&self.config.data_dir).sample() {
-            memory.total.insert("rss".into(), sample.memory_used);
-            memory.pools.insert("other".into(), sample.memory_used.saturating_sub(named));
-        }
-        Ok(memory)
-    }
-
-    fn status(&self) -> Result<ctl::Status, ctl::Refusal> {
-        let mut totals = ctl::Totals::default();
-        for part in self.ask(&Question::Totals)?.into_iter().filter_map(|part| part.totals) {
-            totals.connection_count += part.connection_count;
-            totals.queue_count = part.queue_count;
-            totals.virtual_host_count = part.virtual_host_count;
-        }
-        let alarms = alarm::of_config(self.config);
-        let sample = Meter::new(&self.config.data_dir).sample();
-        let (setting, value) = match self.config.memory_limit {
-            crate::config::Limit::Share(share) => ("relative", share),
-            crate::config::Limit::Bytes(bytes) => ("absolute", bytes as f64),
-        };
-        Ok(ctl::Status {
-            node_name: self.node.node_name.clone(),
-            pid: std::process::id(),
-            os: "Linux".into(),
-            rabbitmq_version: adapters::settings::VERSION.into(),
-            product_name: "Leveret".into(),
-            product_version: env!("CARGO_PKG_VERSION").into(),
-            erlang_version: String::new(),
-            uptime: self.node.clock.now().mono_ns / 1_000_000_000,
-            alarms: self.node.raised().names(),
-            listeners: self.ports.to_vec(),
-            config_files: self.config.files.iter().map(|path| path.display().to_string()).collect(),
-            data_directory: absolute(&self.config.data_dir),
-            log_files: vec!["<stdout>".into()],
-            memory: self.memory()?,
-            vm_memory_high_watermark_limit: alarms.memory_limit,
-            vm_memory_high_watermark_setting: [(setting.to_owned(), value)].into(),
-            disk_free_limit: alarms.disk_limit,
-            disk_free: sample.map_or(0, |sample| sample.disk_free),
-            totals,
-        })
-    }
-}
-
-fn absolute(path: &Path) -> String {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
-}
-
-fn json(value: &impl serde::Serialize) -> ctl::Answer {
-    let failed =
-        |error: serde_json::Error| ctl::Refusal { code: ctl::exit::SOFTWARE, message: error.to_string() };
-    serde_json::to_value(value).map_err(failed)
 }

@@ -10,22 +10,21 @@ use crate::alarm::Raised;
 use crate::clock::Clock;
 use crate::committer::{Committer, Handed, Written};
 use crate::config::Level;
+use crate::door::{Door, Letter, Part, Question};
 use crate::keeper::Errand;
+use crate::linger::{LINGER, Lingering};
 use crate::log::Logger;
-use crate::mailbox::{Mailbox, Sleeper};
+use crate::mailbox::Sleeper;
 use crate::rows;
 use crate::socket::{Brought, Socket};
 use crate::timers::Timers;
 use adapters::{Frontend, Gravity, Note, Peer};
 use base::Now;
 use base::id::ShardId;
-use broker::{Mail, ReadBytes, ReadRequest, Shard};
+use broker::{Mail, ReadRequest, Shard};
 use journal::{Place, Sealed};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
-use slab::Slab;
-use std::collections::VecDeque;
-use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -42,14 +41,6 @@ const EVENTS_MAX: usize = 1024;
 /// Nanoseconds after which a connection that was quiet gives back its buffers.
 const WARM_NS: u64 = 250_000_000;
 
-/// Nanoseconds the peer of a connection that is over has to close first: clients that read close-ok and the end of the
-/// stream at once take it for a failure.
-const COURTESY_NS: u64 = 50_000_000;
-
-/// Nanoseconds it then has to read what was said last, and how many such sockets there may be.
-const LINGER_NS: u64 = 1_000_000_000;
-const LINGERING_MAX: usize = 4096;
-
 /// Nanoseconds a connection that is over has to send what is left.
 const PART_NS: u64 = 5_000_000_000;
 
@@ -57,69 +48,6 @@ const PART_NS: u64 = 5_000_000_000;
 const STOP_NS: u64 = 2_000_000_000;
 
 const WAKE: Token = Token(usize::MAX - 1);
-
-/// Tokens from here on are of sockets that linger.
-const LINGER: usize = 1 << 40;
-
-/// What the node says to a shard, messages apart.
-pub enum Letter {
-    /// A connection was accepted.
-    Accepted(TcpStream, Peer),
-    /// Batches are on disk.
-    Written(Vec<Written>),
-    /// A read that deliveries waited for.
-    Loaded(ReadRequest, Option<ReadBytes>),
-    /// The alarms that hold now.
-    Alarm(Raised),
-    /// The housekeeper wants something done.
-    Errand(Errand),
-    /// Somebody wants to know something.
-    Ask(Question, Sender<Part>),
-    /// Finish what was begun, and end.
-    Stop,
-}
-
-/// What is asked of every shard.
-#[derive(Clone, Debug)]
-pub enum Question {
-    /// How many there are of what.
-    Totals,
-    /// The queues of this virtual host.
-    Queues(String),
-    /// The connections.
-    Connections,
-    /// Bytes of memory.
-    Memory,
-}
-
-/// What one shard answers: the part that was asked for.
-#[derive(Debug, Default)]
-pub struct Part {
-    /// Open connections; queues and virtual hosts of the whole node.
-    pub totals: Option<ctl::Totals>,
-    /// Queues that live here.
-    pub queues: Vec<ctl::QueueRow>,
-    /// Connections at home here.
-    pub connections: Vec<ctl::ConnectionRow>,
-    /// Bytes by what they are for.
-    pub memory: Vec<(&'static str, u64)>,
-}
-
-/// How to reach a shard.
-pub struct Door {
-    /// From other shards.
-    pub mail: Mailbox<Mail>,
-    /// From the node.
-    pub letters: Mailbox<Letter>,
-    sleeper: Arc<Sleeper>,
-}
-
-impl Door {
-    /// The door of the shard that `sleeper` is.
-    pub fn new(sleeper: Arc<Sleeper>) -> Door {
-        Door { mail: Mailbox::new(sleeper.clone()), letters: Mailbox::new(sleeper.clone()), sleeper }
-    }
-}
 
 /// What a shard's loop needs from the node around it.
 pub struct Surroundings {
@@ -147,11 +75,7 @@ pub struct ShardLoop {
     front: Frontend,
     around: Surroundings,
     sockets: Vec<Option<Socket>>,
-    lingering: Slab<TcpStream>,
-    /// When each that is open in both directions is to be closed in ours, oldest first.
-    courtesy_until: VecDeque<(u64, usize)>,
-    /// When each of the others may be given up, oldest first.
-    linger_until: VecDeque<(u64, usize)>,
+    lingering: Lingering,
     timers: Timers,
     run_list: Vec<u32>,
     /// Connections with more to send than the kernel took in their turn, which can take more now.
@@ -202,9 +126,7 @@ impl ShardLoop {
             front,
             around,
             sockets: Vec::new(),
-            lingering: Slab::new(),
-            courtesy_until: VecDeque::new(),
-            linger_until: VecDeque::new(),
+            lingering: Lingering::default(),
             timers: Timers::default(),
             run_list: Vec::new(),
             unsent: Vec::new(),
@@ -267,9 +189,7 @@ impl ShardLoop {
             return Some(Duration::ZERO);
         }
         let warm = (!self.warm.is_empty()).then_some(self.warm_at);
-        let courtesy = self.courtesy_until.front().map(|(at, _)| *at);
-        let linger = self.linger_until.front().map(|(at, _)| *at);
-        let moments = [self.timers.next(), self.shard.deadline(), warm, courtesy, linger, self.stop_at];
+        let moments = [self.timers.next(), self.shard.deadline(), warm, self.lingering.next(), self.stop_at];
         let next = moments.into_iter().flatten().min()?;
         let now = self.around.clock.now().mono_ns;
         Some(Duration::from_nanos(next.saturating_sub(now)))
@@ -303,9 +223,8 @@ impl ShardLoop {
         if token == WAKE {
             return;
         }
-        if let Some(number) = token.0.checked_sub(LINGER) {
-            self.drain_lingering(number);
-            return;
+        if token >= LINGER {
+            return self.lingering.drain(token, &mut self.buffer);
         }
         // An event of a socket that was closed after it was reported finds nobody, or the slot's next tenant, whom it
         // only makes look once in vain.
@@ -556,7 +475,7 @@ impl ShardLoop {
         }
         self.scratch.slots = slots;
         self.cool(now);
-        self.give_up_lingering(now);
+        self.lingering.give_up(now);
     }
 
     fn write_socket(&mut self, now: Now, slot: u32) {
@@ -641,53 +560,11 @@ impl ShardLoop {
 
     /// All was said. The peer gets time to read it: closing a socket with unread input would tear it from its hands.
     fn part(&mut self, now: Now, slot: u32) {
-        let Some(mut socket) = self.sockets.get_mut(slot as usize).and_then(Option::take) else { return };
+        let Some(socket) = self.sockets.get_mut(slot as usize).and_then(Option::take) else { return };
         self.timers.set(slot, None);
         self.front.closed(now, &mut self.shard, slot);
-        if socket.is_ending || self.lingering.len() >= LINGERING_MAX {
-            return;
-        }
-        let entry = self.lingering.vacant_entry();
-        let number = entry.key();
-        let token = Token(LINGER + number);
-        if self.poll.registry().reregister(&mut socket.stream, token, Interest::READABLE).is_ok() {
-            entry.insert(socket.stream);
-            self.courtesy_until.push_back((now.mono_ns + COURTESY_NS, number));
-        }
-    }
-
-    fn drain_lingering(&mut self, number: usize) {
-        use std::io::Read;
-        let Some(stream) = self.lingering.get_mut(number) else { return };
-        loop {
-            match stream.read(&mut self.buffer) {
-                Ok(count) if count > 0 => {}
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                _ => break,
-            }
-        }
-        self.lingering.remove(number);
-        self.courtesy_until.retain(|(_, other)| *other != number);
-        self.linger_until.retain(|(_, other)| *other != number);
-    }
-
-    fn give_up_lingering(&mut self, now: Now) {
-        while let Some((at, number)) = self.courtesy_until.front().copied() {
-            if at > now.mono_ns {
-                break;
-            }
-            self.courtesy_until.pop_front();
-            // One that cannot be shut down is gone, which the next poll tells.
-            let _ = self.lingering[number].shutdown(Shutdown::Write);
-            self.linger_until.push_back((now.mono_ns + LINGER_NS, number));
-        }
-        while let Some((at, number)) = self.linger_until.front().copied() {
-            if at > now.mono_ns {
-                return;
-            }
-            self.linger_until.pop_front();
-            self.lingering.try_remove(number);
+        if !socket.is_ending {
+            self.lingering.add(now, socket.stream, self.poll.registry());
         }
     }
 

@@ -1,0 +1,72 @@
+//! How the rest of the node speaks to a shard: mail from other shards, letters from everybody else.
+
+use crate::alarm::Raised;
+use crate::committer::Written;
+use crate::keeper::Errand;
+use crate::mailbox::{Mailbox, Sleeper};
+use adapters::Peer;
+use broker::{Mail, ReadBytes, ReadRequest};
+use mio::net::TcpStream;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+/// What the node says to a shard, messages apart.
+pub enum Letter {
+    /// A connection was accepted.
+    Accepted(TcpStream, Peer),
+    /// Batches are on disk.
+    Written(Vec<Written>),
+    /// A read that deliveries waited for.
+    Loaded(ReadRequest, Option<ReadBytes>),
+    /// The alarms that hold now.
+    Alarm(Raised),
+    /// The housekeeper wants something done.
+    Errand(Errand),
+    /// Somebody wants to know something.
+    Ask(Question, Sender<Part>),
+    /// Finish what was begun, and end.
+    Stop,
+}
+
+/// What is asked of every shard.
+#[derive(Clone, Debug)]
+pub enum Question {
+    /// How many there are of what.
+    Totals,
+    /// The queues of this virtual host.
+    Queues(String),
+    /// The connections.
+    Connections,
+    /// Bytes of memory.
+    Memory,
+}
+
+/// What one shard answers: the part that was asked for.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// Open connections; queues and virtual hosts of the whole node.
+    pub totals: Option<ctl::Totals>,
+    /// Queues that live here.
+    pub queues: Vec<ctl::QueueRow>,
+    /// Connections at home here.
+    pub connections: Vec<ctl::ConnectionRow>,
+    /// Bytes by what they are for.
+    pub memory: Vec<(&'static str, u64)>,
+}
+
+/// How to reach a shard.
+pub struct Door {
+    /// From other shards.
+    pub mail: Mailbox<Mail>,
+    /// From the node.
+    pub letters: Mailbox<Letter>,
+    /// The shard's thread.
+    pub sleeper: Arc<Sleeper>,
+}
+
+impl Door {
+    /// The door of the shard that `sleeper` is.
+    pub fn new(sleeper: Arc<Sleeper>) -> Door {
+        Door { mail: Mailbox::new(sleeper.clone()), letters: Mailbox::new(sleeper.clone()), sleeper }
+    }
+}
