@@ -28,6 +28,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct InFlight {
     sealed: Sealed,
+    /// Bytes of its records that were applied before it was sealed.
+    applied: usize,
     waiters: Vec<Waiter>,
     is_written: Option<Place>,
     is_agreed: bool,
@@ -43,6 +45,9 @@ pub(crate) struct Recovering {
     /// Something was replayed: the node had not stopped in order.
     pub(crate) has_replayed: bool,
 }
+
+/// Bytes of records after which a batch is closed although the turn goes on; a larger record has a batch of its own.
+const BATCH_BYTES_MAX: usize = 4 << 20;
 
 /// A log.
 #[derive(Debug)]
@@ -61,6 +66,8 @@ pub(crate) struct Log {
     waiters: Vec<Waiter>,
     spare_waiters: Vec<Vec<Waiter>>,
     in_flight: VecDeque<InFlight>,
+    /// How many of `in_flight`, the last ones, were not given out yet: they were full before the turn ended.
+    not_given_out: usize,
     in_flight_bytes: usize,
     pub(crate) batches: Batches,
     pub(crate) queues: Slab<OwnedQueue>,
@@ -92,6 +99,7 @@ impl Log {
             waiters: Vec::new(),
             spare_waiters: Vec::new(),
             in_flight: VecDeque::new(),
+            not_given_out: 0,
             in_flight_bytes: 0,
             batches: Batches::default(),
             queues: Slab::new(),
@@ -133,7 +141,7 @@ impl Log {
     /// Everything before this is applied.
     pub(crate) fn applied(&self) -> LogIndex {
         match self.in_flight.front() {
-            Some(first) => first.sealed.base,
+            Some(first) => LogIndex(first.sealed.base.0 + first.applied as u64),
             None => LogIndex(self.open.base().0 + self.open_applied as u64),
         }
     }
@@ -202,6 +210,24 @@ impl Log {
         self.open.len() + self.in_flight_bytes
     }
 
+    /// Closes the open batch when it is full, or would be with so many bytes more: it is given out at the end of the turn,
+    /// with the others.
+    #[inline]
+    fn make_room(&mut self, now: Now, bytes: usize) {
+        if self.open.len() + bytes > BATCH_BYTES_MAX && !self.open.is_empty() {
+            self.close_full(now);
+        }
+    }
+
+    #[cold]
+    fn close_full(&mut self, now: Now) {
+        let (sealed, applied) = self.seal(now);
+        self.in_flight_bytes += sealed.memory.len();
+        let waiters = self.take_waiters();
+        self.in_flight.push_back(InFlight { sealed, applied, waiters, is_written: None, is_agreed: false });
+        self.not_given_out += 1;
+    }
+
     #[inline]
     fn touch(&mut self, now: Now) {
         if self.open.len() == 0 {
@@ -219,6 +245,7 @@ impl Log {
         waiter: Option<(PortId, u32, u64)>,
         needs_flush: bool,
     ) {
+        self.make_room(now, 0);
         self.touch(now);
         message.write(queues, self.open.records());
         self.open_positions = None;
@@ -231,6 +258,7 @@ impl Log {
 
     /// Appends whole records that another shard made.
     pub(crate) fn append_records(&mut self, now: Now, records: &[u8], waiters: &[Waiter], needs_flush: bool) {
+        self.make_room(now, records.len());
         self.touch(now);
         self.open.records().extend(records);
         self.open_positions = None;
@@ -283,41 +311,43 @@ impl Log {
     /// to `out`; the caller writes them in order and reports with [`Log::written`].
     pub(crate) fn end_turn(&mut self, now: Now, limits: &Limits, post: &mut Post, out: &mut Vec<Sealed>) {
         self.dispatch(now, limits, post);
-        if self.open.is_empty() {
+        if self.open.is_empty() && self.not_given_out == 0 {
             return;
         }
         if self.rule == CommitRule::Immediate {
             if self.open_has_messages {
-                let sealed = self.seal(now);
+                let (sealed, applied) = self.seal(now);
                 let waiters = self.take_waiters();
-                self.apply_sealed(now, &sealed, None, &waiters, limits, post);
+                self.apply_sealed(now, (&sealed, applied), None, &waiters, limits, post);
                 self.put_waiters(waiters);
             } else {
                 self.apply_open(now, limits, post);
-                let sealed = self.seal(now);
+                self.apply_rest(limits);
+                let (sealed, _) = self.seal(now);
                 self.batches.give_back(sealed.memory, limits.spare_buffers_max);
             }
             return;
         }
-        if !self.in_flight.is_empty() {
+        if self.in_flight.len() > self.not_given_out {
             return;
         }
-        if self.open_needs_flush {
-            let sealed = self.seal(now);
-            self.in_flight_bytes += sealed.memory.len();
-            let waiters = self.take_waiters();
-            out.push(sealed.clone());
-            self.in_flight.push_back(InFlight { sealed, waiters, is_written: None, is_agreed: false });
+        if self.open_needs_flush || (self.not_given_out > 0 && !self.open.is_empty()) {
+            self.close_full(now);
+        }
+        if self.not_given_out > 0 {
+            out.extend(self.in_flight.iter().map(|batch| batch.sealed.clone()));
+            self.not_given_out = 0;
         } else if self.open_has_messages {
-            let sealed = self.seal(now);
+            let (sealed, applied) = self.seal(now);
             let waiters = self.take_waiters();
-            self.apply_sealed(now, &sealed, None, &waiters, limits, post);
+            self.apply_sealed(now, (&sealed, applied), None, &waiters, limits, post);
             self.put_waiters(waiters);
             out.push(sealed);
         } else {
             self.apply_open(now, limits, post);
             if self.is_lazy_due(now, limits) {
-                out.push(self.seal(now));
+                self.apply_rest(limits);
+                out.push(self.seal(now).0);
             }
         }
     }
@@ -333,14 +363,16 @@ impl Log {
         is_lazy.then(|| self.open_since + limits.lazy_batch_ms_max * base::time::NS_PER_MS)
     }
 
-    fn seal(&mut self, now: Now) -> Sealed {
+    /// Closes the open batch: it, and how many bytes of its records are applied already.
+    fn seal(&mut self, now: Now) -> (Sealed, usize) {
+        let applied = self.open_applied;
         let fresh = Batch::new(self.id, self.open.next(), self.batches.buffer());
         let full = std::mem::replace(&mut self.open, fresh);
         self.open_applied = 0;
         self.open_positions = None;
         self.open_has_messages = false;
         self.open_needs_flush = false;
-        full.seal(now.wall_ms)
+        (full.seal(now.wall_ms), applied)
     }
 
     fn take_waiters(&mut self) -> Vec<Waiter> {
@@ -386,10 +418,11 @@ impl Log {
             && let Some(place) = first.is_written
             && (self.rule != CommitRule::Quorum || first.is_agreed)
         {
-            let InFlight { sealed, waiters, .. } = self.in_flight.pop_front().expect("there is a first");
+            let InFlight { sealed, applied, waiters, .. } =
+                self.in_flight.pop_front().expect("there is a first");
             self.in_flight_bytes -= sealed.memory.len();
             self.committed = sealed.next();
-            self.apply_sealed(now, &sealed, Some(place), &waiters, limits, post);
+            self.apply_sealed(now, (&sealed, applied), Some(place), &waiters, limits, post);
             self.put_waiters(waiters);
         }
     }
@@ -399,14 +432,15 @@ impl Log {
     fn apply_sealed(
         &mut self,
         now: Now,
-        sealed: &Sealed,
+        (sealed, applied): (&Sealed, usize),
         place: Option<Place>,
         waiters: &[Waiter],
         limits: &Limits,
         post: &mut Post,
     ) {
         self.batches.push(sealed.base, sealed.len as u32, Some(sealed.memory.clone()), place);
-        let live = self.apply_records(sealed.base, sealed.records());
+        let from = LogIndex(sealed.base.0 + applied as u64);
+        let live = self.apply_records(from, &sealed.records()[applied..]);
         self.batches.came(sealed.base, live, limits.spare_buffers_max);
         self.let_go(limits);
         waiters.iter().for_each(|waiter| post.confirm(waiter));
@@ -414,8 +448,15 @@ impl Log {
         self.batches.evict_newest(limits.resident_bytes_max);
     }
 
-    /// Applies records of the open batch, none of which is a message.
+    /// Applies records of the open batch, none of which is a message, and hands out what that made ready.
     fn apply_open(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+        self.apply_rest(limits);
+        self.dispatch(now, limits, post);
+    }
+
+    /// Applies what of the open batch is not applied yet. Due again before it is sealed: handing out appends what it
+    /// settles at once, and what is sealed counts as applied.
+    fn apply_rest(&mut self, limits: &Limits) {
         let instead = Batch::new(self.id, self.open.next(), Buffer::default());
         let open = std::mem::replace(&mut self.open, instead);
         let at = LogIndex(open.base().0 + self.open_applied as u64);
@@ -423,7 +464,6 @@ impl Log {
         self.open_applied = open.len();
         self.open = open;
         self.let_go(limits);
-        self.dispatch(now, limits, post);
     }
 
     /// Applies records to their queues and counts the messages that became live, once per queue. Records of queues
