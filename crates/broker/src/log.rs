@@ -155,7 +155,10 @@ impl Log {
         self.reading.forget(slot);
         let places: Vec<LogIndex> =
             queue.fifo.live_below(LogIndex(u64::MAX)).map(|(_, place)| place).collect();
-        self.batches.left(&places, limits.spare_buffers_max);
+        // While the journal is replayed nothing is counted yet: what is left is counted at the end.
+        if self.recovering.is_none() {
+            self.batches.left(&places, limits.spare_buffers_max);
+        }
         Some(queue)
     }
 
