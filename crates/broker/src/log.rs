@@ -214,10 +214,11 @@ impl Log {
     }
 
     /// Closes the open batch when it is full, or would be with so many bytes more: it is given out at the end of the turn,
-    /// with the others.
+    /// with the others. In memory alone a batch may be as large as it likes.
     #[inline]
     fn make_room(&mut self, now: Now, bytes: usize) {
-        if self.open.len() + bytes > BATCH_BYTES_MAX && !self.open.is_empty() {
+        let is_full = self.open.len() + bytes > BATCH_BYTES_MAX && !self.open.is_empty();
+        if is_full && self.rule != CommitRule::Immediate {
             self.close_full(now);
         }
     }
@@ -313,6 +314,10 @@ impl Log {
     /// Ends the turn: applies what nobody waits for, and seals the open batch if it is to be written. Sealed batches go
     /// to `out`; the caller writes them in order and reports with [`Log::written`].
     pub(crate) fn end_turn(&mut self, now: Now, limits: &Limits, post: &mut Post, out: &mut Vec<Sealed>) {
+        if self.in_flight.is_empty() && !self.open_has_messages && !self.open_needs_flush {
+            // What came back goes to the front before anything else is handed out.
+            self.apply_rest(limits);
+        }
         self.dispatch(now, limits, post);
         if self.open.is_empty() && self.not_given_out == 0 {
             return;

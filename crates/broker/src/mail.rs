@@ -4,7 +4,7 @@ use crate::catalog::{Actor, Change, Op};
 use crate::event::Events;
 use crate::request::{QueueCommand, Reply};
 use base::Buffer;
-use base::id::{LogId, PortId, QueueId};
+use base::id::{LogId, PortId, QueueId, ShardId};
 use std::sync::Arc;
 
 /// Who waits for records of a batch to be committed: publishes `first..=last` of one publisher.
@@ -50,6 +50,8 @@ pub struct Answering {
 pub enum Mail {
     /// Records for a log of the addressee's, and who waits for them.
     Append {
+        /// The sender.
+        from: ShardId,
         /// The log.
         log: LogId,
         /// Whole records.
@@ -58,6 +60,11 @@ pub enum Mail {
         waiters: Vec<Waiter>,
         /// Somebody waits for the disk.
         needs_flush: bool,
+    },
+    /// So many bytes of records that the addressee sent are taken in, and more are welcome.
+    Taken {
+        /// How many.
+        bytes: usize,
     },
     /// A connection's command for a queue of the addressee's.
     Queue {

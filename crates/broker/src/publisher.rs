@@ -347,10 +347,13 @@ impl Shard {
         let owner = self.settings.placement.owner(target.log);
         if !matches!(self.post.last_for(owner), Some(Mail::Append { log, .. }) if *log == target.log) {
             let (records, waiters) = (Buffer::default(), Vec::new());
-            self.post.send(owner, Mail::Append { log: target.log, records, waiters, needs_flush: false });
+            let (from, log) = (self.settings.id, target.log);
+            self.post.send(owner, Mail::Append { from, log, records, waiters, needs_flush: false });
         }
         if let Some(Mail::Append { records, waiters, needs_flush: flush, .. }) = self.post.last_for(owner) {
+            let before = records.len();
             message.write(&target.queues, records);
+            self.under_way += records.len() - before;
             *flush |= needs_flush;
             if let Some((port, publisher, seq)) = waiter {
                 wait(waiters, port, publisher, seq);

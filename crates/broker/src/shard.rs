@@ -65,6 +65,10 @@ pub struct Shard {
     pub(crate) log_slots: FxHashMap<LogId, u32>,
     ports: FxHashMap<PortId, Port>,
     pub(crate) post: Post,
+    /// Bytes of records sent to other shards that they have not said to have taken in.
+    pub(crate) under_way: usize,
+    /// Bytes of records each shard sent here and was not told of yet.
+    untold: Vec<usize>,
     reads: Vec<ReadRequest>,
     random: Random,
     pub(crate) dead_segments: Vec<u64>,
@@ -86,6 +90,8 @@ impl Shard {
             log_slots: FxHashMap::default(),
             ports: FxHashMap::default(),
             post: Post::new(id, shards),
+            under_way: 0,
+            untold: vec![0; shards.into()],
             reads: Vec::new(),
             random: Random::new(settings.seed),
             dead_segments: Vec::new(),
@@ -329,11 +335,13 @@ impl Shard {
     /// Takes in what another shard sent. Events in it are for the connections: they are appended to `events`.
     pub fn receive(&mut self, now: Now, mail: Mail) -> Option<Box<Events>> {
         match mail {
-            Mail::Append { log, records, waiters, needs_flush } => {
+            Mail::Append { from, log, records, waiters, needs_flush } => {
+                self.untold[from.0 as usize] += records.len();
                 if let Some(log) = self.log_mut(log) {
                     log.append_records(now, records.bytes(), &waiters, needs_flush);
                 }
             }
+            Mail::Taken { bytes } => self.under_way -= bytes,
             Mail::Queue { log, queue, port, command } => self.at_queue(now, log, queue, port, command),
             Mail::Plan { actor, answer, op } => self.plan(now, actor, answer, *op),
             Mail::Changes { number, changes } => {
@@ -365,6 +373,18 @@ impl Shard {
             planner.close_wave(Some(self.logs[slot as usize].next()));
         }
         self.advance_waves();
+        self.tell_taken();
+    }
+
+    /// Tells other shards that what they sent is taken in, unless too much waits for the disk here: then they hold
+    /// their publishers as this shard holds its own.
+    fn tell_taken(&mut self) {
+        if self.bytes_in_flight() > self.settings.limits.log_bytes_in_flight_max {
+            return;
+        }
+        for (to, bytes) in self.untold.iter_mut().enumerate().filter(|(_, bytes)| **bytes > 0) {
+            self.post.send(ShardId(to as u16), Mail::Taken { bytes: std::mem::take(bytes) });
+        }
     }
 
     /// The batch with this base, given out by [`Shard::end_turn`], is on disk.
@@ -378,6 +398,7 @@ impl Shard {
         if log == CATALOG_LOG {
             self.advance_waves();
         }
+        self.tell_taken();
     }
 
     /// Puts a log of this shard under another commit rule; only before anything was appended to it.
@@ -408,10 +429,14 @@ impl Shard {
         self.logs.iter().filter_map(|log| log.deadline(&self.settings.limits)).min()
     }
 
-    /// Too much is appended and not yet committed: connections that publish are not to be read for now.
+    /// Too much is appended, here or for other shards, and not yet committed: connections that publish are not to be
+    /// read for now.
     pub fn is_congested(&self) -> bool {
-        let in_flight: usize = self.logs.iter().map(Log::bytes_in_flight).sum();
-        in_flight > self.settings.limits.log_bytes_in_flight_max
+        self.bytes_in_flight() + self.under_way > self.settings.limits.log_bytes_in_flight_max
+    }
+
+    fn bytes_in_flight(&self) -> usize {
+        self.logs.iter().map(Log::bytes_in_flight).sum()
     }
 
     /// Takes the reads that deliveries wait for; each is to be answered with [`Shard::read_done`].

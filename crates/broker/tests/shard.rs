@@ -436,3 +436,67 @@ fn a_log_with_records_missing_is_stopped_and_the_others_go_on() {
             && node.shards[1].begin_move(log, LogIndex(9)).is_none()
     );
 }
+
+#[test]
+fn a_turn_with_more_than_a_batch_holds_is_written_in_several() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    node.consume(0, "q", 9, 0);
+    node.settle();
+    node.take_seen();
+    let mut publisher = node.publisher(0);
+    let large = "x".repeat(1 << 20);
+    for _ in 0..10 {
+        node.publish(0, &mut publisher, "q", &large, true);
+    }
+    node.turn();
+    assert!(node.unwritten.len() > 2 && node.unwritten.iter().all(|(_, sealed)| sealed.len <= 5 << 20));
+    node.settle();
+    let seen = node.take_seen();
+    assert_eq!(seen.iter().filter(|line| line.contains("gets")).count(), 10);
+    assert!(
+        seen.contains(&"0: 5 confirmed 1-4".to_owned()),
+        "{:?}",
+        seen.iter().map(|s| &s[..20]).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_return_is_counted_once_however_it_is_written() {
+    let mut node = Node::new(1);
+    let arguments = {
+        let mut arguments = routing::Arguments::default();
+        arguments.insert(b"x-queue-type", routing::Value::text("quorum"));
+        arguments
+    };
+    let op = Op::DeclareQueue {
+        name: "q".into(),
+        passive: false,
+        durable: true,
+        exclusive: false,
+        auto_delete: false,
+        arguments,
+        log: LogId(0),
+        random: [0; 16],
+    };
+    node.shards[0].request(NOW, node.ports[0], 1, op);
+    node.settle();
+    let mut publisher = node.publisher(0);
+    node.publish(0, &mut publisher, "q", "one", true);
+    node.consume(0, "q", 9, 1);
+    node.settle();
+    node.take_seen();
+    // Applied in place, as nobody waits for it, and sealed later together with a message.
+    node.settled(0, "q", 9, (0, 0), Outcome::Failed);
+    node.turn();
+    node.publish(0, &mut publisher, "q", "two", true);
+    node.settle();
+    node.take_seen();
+    node.settled(0, "q", 9, (0, 0), Outcome::Failed);
+    let mut sealed = Vec::new();
+    node.shards[0].end_turn(NOW, &mut sealed);
+    let mut events = Events::default();
+    node.shards[0].take_events(&mut events);
+    let counts: Vec<u32> = events.items.iter().map(|item| item.delivery_count()).collect();
+    assert_eq!(counts, [2]);
+}
