@@ -62,7 +62,7 @@ pub struct Note {
 #[derive(Debug)]
 pub(crate) enum Speaker {
     /// The first eight bytes have not come yet.
-    Greeting(Greeting),
+    Greeting(Box<Greeting>),
     Amqp091(Box<amqp091::Adapter>),
     Amqp10(Box<amqp10::Adapter>),
 }
@@ -98,7 +98,7 @@ macro_rules! speak {
 impl Speaker {
     pub(crate) fn new(now: Now, settings: &Settings) -> Speaker {
         let deadline = now.after_ms(settings.handshake_ms_max);
-        Speaker::Greeting(Greeting { deadline, is_over: false, output: Output::default() })
+        Speaker::Greeting(Box::new(Greeting { deadline, is_over: false, output: Output::default() }))
     }
 
     /// Takes in bytes from the peer and says how many it is done with; the rest is to come again, with more behind it.

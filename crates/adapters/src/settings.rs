@@ -23,8 +23,8 @@ pub struct Settings {
     pub output_bytes_max: usize,
     /// Bytes left to send at which they go on.
     pub output_bytes_low: usize,
-    /// Publishes of one connection that are not yet confirmed, whatever the protocol's own windows, before it is not
-    /// read for a while.
+    /// Publishes of one 0-9-1 channel in confirm mode that are not yet confirmed, before its connection is not read for
+    /// a while; AMQP 1.0 has link credit. At least 1.
     pub unconfirmed_max: u64,
     /// The least link credit granted to an AMQP 1.0 publisher.
     pub link_credit_min: u32,

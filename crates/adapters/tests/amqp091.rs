@@ -489,3 +489,37 @@ fn who_publishes_during_an_alarm_is_told_and_held() {
     late.hears(&mut world, &["ConnectionUnblocked"]);
     consumer.hears(&mut world, &["c 3 second"]);
 }
+
+#[test]
+fn who_publishes_faster_than_the_disk_writes_is_held() {
+    // Without confirms the bytes under way are bounded, also where they go to another shard; with them also the number.
+    for (confirms, limits, unconfirmed_max) in [
+        (false, broker::Limits { log_bytes_in_flight_max: 100_000, ..broker::Limits::default() }, u64::MAX),
+        (true, broker::Limits::default(), 10),
+    ] {
+        for (shards, one, other) in [(1, 0, 0), (2, 0, 1), (2, 1, 0)] {
+            let settings = adapters::Settings { unconfirmed_max, ..adapters::Settings::new("rabbit@test") };
+            let mut world = World::with(shards, limits, settings);
+            let mut owner = Client::open(&mut world, other);
+            owner.declare(&mut world, "q");
+            let mut client = Client::open(&mut world, one);
+            if confirms {
+                client.send(&ConfirmSelect::default());
+                client.hears(&mut world, &["ConfirmSelectOk"]);
+            }
+            let body = "x".repeat(1000);
+            world.is_disk_slow = true;
+            for _ in 0..1000 {
+                client.publish("q", &body);
+                client.exchange(&mut world);
+            }
+            let kept = world.kept(client.wire);
+            assert!(kept > 700_000, "{kept} bytes were left alone, {shards} shards");
+            world.is_disk_slow = false;
+            client.exchange(&mut world);
+            assert_eq!(world.kept(client.wire), 0);
+            owner.send(&QueueDeclare { queue: b"q", passive: true, ..Default::default() });
+            owner.hears(&mut world, &["queue q 1000 0"]);
+        }
+    }
+}

@@ -12,6 +12,8 @@ pub(super) struct Channel {
     pub(super) publisher: Publisher,
     /// Only in confirm mode.
     pub(super) confirms: Option<Box<Confirms>>,
+    /// Publishes that wait for the broker.
+    pub(super) unconfirmed: u64,
     /// The tag the next delivery gets, less one.
     pub(super) last_tag: u64,
     pub(super) unacked: Unacked,
@@ -29,6 +31,7 @@ impl Channel {
             number,
             publisher,
             confirms: None,
+            unconfirmed: 0,
             last_tag: 0,
             unacked: Unacked::default(),
             prefetch,

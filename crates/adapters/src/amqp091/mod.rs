@@ -47,6 +47,8 @@ pub struct Adapter {
     /// Something is to be told at the end of the turn.
     is_due: bool,
     has_published: bool,
+    /// A channel has as many publishes waiting for the broker as it may.
+    is_full: bool,
     /// The client wants to hear of alarms.
     hears_blocked: bool,
     /// Why publishers are blocked, while they are.
@@ -75,6 +77,7 @@ impl Adapter {
             settling: None,
             is_due: false,
             has_published: false,
+            is_full: false,
             hears_blocked: false,
             blocked: None,
             is_told_blocked: false,
@@ -87,7 +90,7 @@ impl Adapter {
     /// Takes in what the client sent: how many bytes are done with.
     pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         let mut input = Input::new(bytes);
-        while self.pending.is_none()
+        while !self.is_waiting()
             && let Some(said) = self.machine.poll_event(context.now, &mut input)
         {
             self.heard(context, said);
@@ -163,6 +166,9 @@ impl Adapter {
             self.is_due = false;
             self.tell_confirms();
         }
+        if self.is_full {
+            self.see_whether_full(context);
+        }
         if self.cancelled > 0 {
             self.remove_cancelled(context);
         }
@@ -175,7 +181,7 @@ impl Adapter {
 
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        self.pending.is_some()
+        self.is_full || self.pending.is_some()
     }
 
     pub(crate) fn is_publishing(&self) -> bool {

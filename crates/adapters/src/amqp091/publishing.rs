@@ -54,7 +54,10 @@ impl Adapter {
         };
         let seq = channel.publisher.next_seq();
         match context.shard.publish(context.now, &mut channel.publisher, &message) {
-            Ok(Published::Waiting) => {}
+            Ok(Published::Waiting) => {
+                channel.unconfirmed += 1;
+                self.is_full |= channel.unconfirmed >= context.settings.unconfirmed_max;
+            }
             Ok(Published::Done) => self.safe(number, seq),
             Ok(Published::Unroutable) => {
                 if publish.mandatory {
@@ -98,10 +101,21 @@ impl Adapter {
             return;
         };
         if let Some(confirms) = &mut channel.confirms {
-            channel.publisher.confirmed(first, last, |first, last| confirms.safe(first, last));
+            let mut count = 0;
+            channel.publisher.confirmed(first, last, |first, last| {
+                count += last - first + 1;
+                confirms.safe(first, last);
+            });
+            channel.unconfirmed = channel.unconfirmed.saturating_sub(count);
             channel.is_due = true;
             self.is_due = true;
         }
+    }
+
+    /// Whether a channel has as many publishes waiting as it may.
+    pub(super) fn see_whether_full(&mut self, context: &Context<'_>) {
+        let most = context.settings.unconfirmed_max;
+        self.is_full = self.channels.iter().any(|channel| channel.unconfirmed >= most);
     }
 
     pub(super) fn tell_confirms(&mut self) {

@@ -94,6 +94,11 @@ impl World {
         std::mem::take(&mut self.wires[wire].sent)
     }
 
+    /// Bytes the client sent that were not taken yet.
+    pub fn kept(&self, wire: usize) -> usize {
+        self.wires[wire].kept.len()
+    }
+
     /// The server has closed the socket.
     pub fn is_gone(&self, wire: usize) -> bool {
         self.wires[wire].is_gone
@@ -159,6 +164,9 @@ impl World {
             shard.read_done(now, request, memory.map(ReadBytes::Batch));
         }
         front.handle_events(now, shard);
+        if !shard.is_congested() {
+            front.release_held();
+        }
         front.end_turn(now, shard);
         front.take_notes(&mut self.notes);
         let (mut dirty, mut resumed) = (Vec::new(), Vec::new());
