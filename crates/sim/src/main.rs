@@ -60,7 +60,8 @@ fn main() -> ExitCode {
             for line in &failure.trace {
                 println!("  {line}");
             }
-            println!("FAILED seed {}: {}", outcome.seed, failure.why);
+            let rotten = outcome.tally.rotten;
+            println!("FAILED seed {} ({rotten} bits rotten): {}", outcome.seed, failure.why);
         }
     });
     let seconds = started.elapsed().as_secs_f64();

@@ -5,7 +5,7 @@
 //! *gone* once the node has come to rest after its end. Invariant: whoever calls tells of everything a client sends
 //! before it sends it, and of everything it hears when it hears it.
 
-use crate::client::{Asked, Consumer, Delivery, Held, Target, Verdict, read_body};
+use crate::client::{Asked, Delivery, Held, Target, Verdict, read_body};
 use base::id::LogId;
 use broker::QueueRow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,6 +71,8 @@ pub struct Queue {
     copies: BTreeMap<u64, Copy>,
     /// Somebody consumes without settling: what is under way to them may be lost with them.
     auto_settled_by: BTreeSet<u64>,
+    /// Somebody asked for it to be emptied, and has no answer yet: nobody knows what that will take.
+    purged_by: BTreeSet<u64>,
     log: Option<LogId>,
 }
 
@@ -112,6 +114,7 @@ impl Oracle {
             is_durable,
             copies: BTreeMap::new(),
             auto_settled_by: BTreeSet::new(),
+            purged_by: BTreeSet::new(),
             log: None,
         });
         self.queues.len() - 1
@@ -138,7 +141,7 @@ impl Oracle {
     }
 
     /// The broker did what was asked.
-    pub fn done(&mut self, asked: Asked, count: Option<u64>) -> Check {
+    pub fn done(&mut self, client: u64, asked: Asked, count: Option<u64>) -> Check {
         match asked {
             Asked::Declare(queue) => {
                 let queue = &mut self.queues[queue];
@@ -150,6 +153,7 @@ impl Oracle {
                 }
             }
             Asked::Bind(exchange, _) => self.exchanges[exchange].missing -= 1,
+            Asked::Purge(queue) => _ = self.queues[queue].purged_by.remove(&client),
             Asked::Delete(queue) => self.queues[queue].stage = Stage::Gone,
             _ => {}
         }
@@ -163,7 +167,8 @@ impl Oracle {
     }
 
     /// A queue is to be emptied.
-    pub fn purging(&mut self, queue: usize) {
+    pub fn purging(&mut self, client: u64, queue: usize) {
+        self.queues[queue].purged_by.insert(client);
         self.may_all(queue);
     }
 
@@ -224,7 +229,8 @@ impl Oracle {
         }
         for queue in &message.queues {
             let queue = &mut self.queues[*queue];
-            if queue.stage != Stage::There || !queue.auto_settled_by.is_empty() {
+            let is_certain = queue.auto_settled_by.is_empty() && queue.purged_by.is_empty();
+            if queue.stage != Stage::There || !is_certain {
                 continue;
             }
             if let Some(copy) = queue.copies.get_mut(&id)
@@ -331,7 +337,7 @@ impl Oracle {
     }
 
     /// A connection is over. In order: the broker has done all it was told.
-    pub fn client_gone(&mut self, client: u64, held: &[Held], consumers: &[Consumer], in_order: bool) {
+    pub fn client_gone(&mut self, client: u64, held: &[Held], in_order: bool) {
         for held in held {
             if let Some(copy) = self.queues[held.queue].copies.get_mut(&held.message) {
                 copy.holder = None;
@@ -340,10 +346,8 @@ impl Oracle {
         if !in_order {
             self.ended.remove(&client);
         }
-        // A consumer that need not settle goes on taking until the node finds out.
-        if consumers.iter().any(|consumer| consumer.settled) {
-            self.departed.insert(client);
-        }
+        // A consumer that need not settle goes on taking until the node finds out, and what was asked for is done.
+        self.departed.insert(client);
     }
 
     // ---- the node
@@ -382,6 +386,7 @@ impl Oracle {
         }
         for queue in &mut self.queues {
             queue.auto_settled_by.clear();
+            queue.purged_by.clear();
             for (id, copy) in &mut queue.copies {
                 copy.holder = None;
                 let is_kept = queue.is_durable && (queue.is_quorum || self.messages[*id as usize].is_durable);
@@ -410,6 +415,25 @@ impl Oracle {
             queue.stage = if is_there { Stage::There } else { Stage::Gone };
         }
         self.check_counts(rows)
+    }
+
+    /// The same for a node that comes up from what is on disk now.
+    pub fn check_on_disk(&self, rows: &[QueueRow]) -> Check {
+        for row in rows {
+            let Some(number) = number_of(&row.definition.name) else { continue };
+            let Queue { copies, is_quorum, .. } = &self.queues[number];
+            let is_kept = |id: &u64| *is_quorum || self.messages[*id as usize].is_durable;
+            let kept = || copies.iter().filter(|(id, _)| is_kept(id)).map(|(_, copy)| copy.presence);
+            let must = kept().filter(|presence| *presence == Presence::Must).count() as u64;
+            let may = kept().filter(|presence| *presence == Presence::May).count() as u64;
+            if !self.is_damaged(number) && (row.ready < must || row.ready > must + may) {
+                return Err(format!(
+                    "queue {number} says {} ready; {must} must be there and {may} may",
+                    row.ready
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// What must be in each queue is, as far as numbers go, and not more than what may be.
@@ -444,6 +468,7 @@ impl Oracle {
         let departed = std::mem::take(&mut self.departed);
         for queue in &mut self.queues {
             queue.auto_settled_by.retain(|client| !departed.contains(client));
+            queue.purged_by.retain(|client| !departed.contains(client));
         }
         self.check_counts(rows)
     }

@@ -19,6 +19,9 @@ pub const CLIENTS_MAX: usize = 4;
 /// Rounds after which a node that still is not at rest never will be.
 const ROUNDS_MAX: usize = 4000;
 
+/// Milliseconds a stopping node waits for its peers.
+const STOP_MS: u64 = 2000;
+
 /// Starts in a row that faults may spoil.
 const STARTS_MAX: usize = 8;
 
@@ -211,7 +214,12 @@ impl World {
                 let id = self.oracle.delivered(number, &delivery);
                 let mark = if delivery.redelivered { " again" } else { "" };
                 let (queue, tag) = (delivery.queue, delivery.tag);
-                self.trace.note(format!("c{number} gets {id:?} from q{queue} as {tag}{mark}"));
+                let consumer = delivery.consumer.map_or("get".to_owned(), |handle| handle.to_string());
+                let settled = if delivery.settled { " settled" } else { "" };
+                let message = id.as_ref().map_or("what it must not".to_owned(), |id| format!("m{id}"));
+                self.trace.note(format!(
+                    "c{number} gets {message} from q{queue} for {consumer} as {tag}{mark}{settled}"
+                ));
                 let (message, consumer) = (id?, delivery.consumer);
                 let held = Held { message, queue, consumer, tag };
                 if client.state == State::Closing {
@@ -223,7 +231,7 @@ impl World {
             }
             Seen::Done(asked, count) => {
                 self.note(format!("c{number} hears that {asked:?} is done {count:?}"));
-                self.oracle.done(asked, count)?;
+                self.oracle.done(number, asked, count)?;
             }
             Seen::Empty(queue) => self.note(format!("c{number} hears that q{queue} is empty")),
             Seen::Cancelled(handle) => self.note(format!("c{number} loses consumer {handle}")),
@@ -254,7 +262,7 @@ impl World {
     fn forget_client(&mut self, at: usize, in_order: bool) {
         let Some(mut client) = self.clients[at].take() else { return };
         client.vanish(&mut self.net);
-        self.oracle.client_gone(client.number, &client.held, &client.consumers, in_order);
+        self.oracle.client_gone(client.number, &client.held, in_order);
     }
 
     /// A client connects, if there is a place for it.
@@ -388,7 +396,9 @@ impl World {
         self.heal();
         self.is_stopping = true;
         self.node.shut_down(self.now);
-        let stopped = self.rest_while(|world| world.node.connections() > 0);
+        // Whoever is in the midst of its login does not hear of it, and is left behind.
+        let stop_at = self.now.mono_ns + STOP_MS * NS_PER_MS;
+        let stopped = self.rest_while(|world| world.node.connections() > 0 && world.now.mono_ns < stop_at);
         let stopped = stopped.and_then(|is_at_rest| if is_at_rest { self.end_in_order() } else { Ok(()) });
         self.is_stopping = false;
         stopped
@@ -427,8 +437,23 @@ impl World {
         if self.rest_while(|_| false)? {
             let rows = self.node.queues();
             self.oracle.rests(&rows)?;
+            if !self.rots {
+                self.look_ahead()?;
+            }
         }
         Ok(())
+    }
+
+    /// What a node would find that lost its power now: at rest that is everything.
+    fn look_ahead(&mut self) -> Check {
+        let disk = self.disk.fork();
+        disk.crash_as(Temper::LoseAll);
+        let World { makeup, now, .. } = self;
+        let mut dice = Random::new(self.tally.steps);
+        let node = Node::start(&disk, makeup, 2, *now, &mut dice, &mut Vec::new());
+        let node = node.map_err(|stop| format!("a node that lost its power at rest: {}", stop.0))?;
+        let checked = self.oracle.check_on_disk(&node.queues());
+        checked.map_err(|why| format!("a node that lost its power at rest: {why}"))
     }
 
     /// False where the node went down meanwhile.

@@ -7,10 +7,10 @@ use crate::world::World;
 pub fn run(world: &mut World) -> Check {
     let queues = world.oracle.queues_there();
     let (Some(at), Some(queue)) = (world.any_client(true), world.any_of(&queues)) else { return Ok(()) };
-    world.oracle.purging(queue);
-    let World { clients, trace, .. } = world;
+    let World { clients, oracle, trace, .. } = world;
     if let Some(client) = &mut clients[at] {
         trace.note(format!("c{} purges q{queue}", client.number));
+        oracle.purging(client.number, queue);
         client.ask(Asked::Purge(queue), false, false);
     }
     Ok(())

@@ -22,10 +22,9 @@ pub fn run(world: &mut World) -> Check {
         let through = dice.one_in(4);
         let number = client.number;
         let held = client.settle(tag, through, verdict);
-        trace.note(format!(
-            "c{number} settles {tag}, through {through}: {verdict:?}, {} messages",
-            held.len()
-        ));
+        let messages: Vec<String> = held.iter().map(|held| format!("m{}", held.message)).collect();
+        let messages = messages.join(" ");
+        trace.note(format!("c{number} settles {tag}, through {through}: {verdict:?} {messages}"));
         oracle.settling(number, &held, verdict);
     }
     Ok(())
