@@ -145,6 +145,14 @@ pub(crate) fn deliver(
 ) {
     let routing_key = &message.routing_key[..message.routing_key.len().min(255)];
     let method_len = prefix.0.len() + 11 + message.exchange.len() + routing_key.len();
+    let len = message.body.len();
+    if 0 < len && len < REFERENCE_MIN.min(frame_max as usize - frame::OVERHEAD) {
+        let own = output.own();
+        let at = own.len();
+        own.resize(at + method_len + content_len(message), 0);
+        let to = &mut own[at..];
+        return deliver_short(to, prefix, method_len, delivery_tag, redelivered, routing_key, message);
+    }
     let own = output.own();
     own.reserve(method_len + content_len(message));
     let at = own.len();
@@ -161,6 +169,46 @@ pub(crate) fn deliver(
     own.extend_from_slice(routing_key);
     own.push(frame::END);
     content(output, frame_max, prefix.channel(), message.head, &message.body);
+}
+
+/// Writes a delivery whose body fits one frame and is to be copied: `to` is as long as its three frames.
+#[inline]
+fn deliver_short(
+    to: &mut [u8],
+    prefix: &DeliverPrefix,
+    method_len: usize,
+    delivery_tag: u64,
+    redelivered: bool,
+    routing_key: &[u8],
+    message: &Outgoing<'_>,
+) {
+    let (head, body) = (message.head, message.body.bytes());
+    let [_, c0, c1, ..] = *prefix.0 else { panic!("a prefix begins with a frame's head") };
+    let rest = put(to, &prefix.0);
+    let rest = put(rest, &delivery_tag.to_be_bytes());
+    let rest = put(rest, &[redelivered.into(), message.exchange.len() as u8]);
+    let rest = put(rest, message.exchange);
+    let rest = put(rest, &[routing_key.len() as u8]);
+    let rest = put(rest, routing_key);
+    let [h0, h1, h2, h3] = ((HEADER_FIXED + head.len()) as u32).to_be_bytes();
+    let rest = put(rest, &[frame::END, frame::HEADER, c0, c1, h0, h1, h2, h3, 0, BASIC as u8, 0, 0]);
+    let rest = put(rest, &(body.len() as u64).to_be_bytes());
+    let rest = put(rest, head);
+    let [b0, b1, b2, b3] = (body.len() as u32).to_be_bytes();
+    let rest = put(rest, &[frame::END, frame::BODY, c0, c1, b0, b1, b2, b3]);
+    let rest = put(rest, body);
+    let rest = put(rest, &[frame::END]);
+    debug_assert!(rest.is_empty());
+    let size = ((method_len - frame::HEAD) as u32).to_be_bytes();
+    to[3..frame::HEAD].copy_from_slice(&size);
+}
+
+/// Puts `piece` at the front of `to` and answers what is behind it.
+#[inline(always)]
+fn put<'a>(to: &'a mut [u8], piece: &[u8]) -> &'a mut [u8] {
+    let (front, rest) = to.split_at_mut(piece.len());
+    base::copy::copy(front, piece);
+    rest
 }
 
 /// Appends a message behind a prepared method frame.

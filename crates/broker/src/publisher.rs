@@ -57,6 +57,8 @@ pub enum Published {
 #[derive(Debug)]
 struct Target {
     log: LogId,
+    /// Where the log is among the shard's own; none: another shard's.
+    slot: Option<u32>,
     queues: Box<[QueueId]>,
     /// The log is in memory alone.
     is_memory: bool,
@@ -69,6 +71,8 @@ struct Route {
     exchange: Box<[u8]>,
     key: Box<[u8]>,
     targets: Box<[Target]>,
+    /// The most queues of one target.
+    queues_most: usize,
     /// It is of one message alone and goes with it.
     holds_once: bool,
 }
@@ -225,15 +229,16 @@ impl Known {
             self.forget();
         }
         let targets = view.targets(&matches);
+        let queues_most = targets.iter().map(|target| target.queues.len()).max().unwrap_or(0);
         let at = self.routes.len();
         self.last = at;
         if uses_headers {
             // What the headers decided does not hold for the next message.
-            self.routes.push(Route { targets, holds_once: true, ..Route::default() });
+            self.routes.push(Route { targets, queues_most, holds_once: true, ..Route::default() });
         } else {
             self.by_hash.insert(hash, at as u32);
             let (exchange, key) = (exchange.into(), key.into());
-            self.routes.push(Route { exchange, key, targets, holds_once: false });
+            self.routes.push(Route { exchange, key, targets, queues_most, holds_once: false });
         }
         Ok(at)
     }
@@ -244,6 +249,7 @@ struct View<'a> {
     catalog: &'a Catalog,
     limits: &'a Limits,
     placement: Placement,
+    log_slots: &'a FxHashMap<LogId, u32>,
 }
 
 impl View<'_> {
@@ -254,6 +260,7 @@ impl View<'_> {
         let groups = found.chunk_by(|a, b| a.log == b.log);
         let target = |group: &[&std::sync::Arc<crate::catalog::QueueDefinition>]| Target {
             log: group[0].log,
+            slot: self.log_slots.get(&group[0].log).copied(),
             queues: group.iter().map(|queue| queue.id).collect(),
             is_memory: group[0].log.0 >= self.placement.logs,
             has_quorum: group.iter().any(|queue| queue.is_quorum()),
@@ -278,6 +285,7 @@ impl Shard {
             catalog: &self.catalog,
             limits: &self.settings.limits,
             placement: self.settings.placement,
+            log_slots: &self.log_slots,
         };
         let at = known.route(access, &view, publish)?;
         let route = &known.routes[at];
@@ -304,10 +312,7 @@ impl Shard {
         if let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log)) {
             return Err(Refusal::log_stopped(target.log));
         }
-        if message
-            .record_len(route.targets.iter().map(|target| target.queues.len()).max().unwrap_or(0))
-            .is_none()
-        {
+        if message.record_len(route.queues_most).is_none() {
             return Err(Refusal::message_too_large());
         }
         let mut waits = 0;
@@ -316,9 +321,9 @@ impl Shard {
             let is_waited_for = publish.confirm && needs_flush;
             waits += u32::from(is_waited_for);
             let waiter = is_waited_for.then_some((*port, *handle, seq));
-            match self.log_slots.get(&target.log) {
+            match target.slot {
                 Some(slot) => {
-                    let log = &mut self.logs[*slot as usize];
+                    let log = &mut self.logs[slot as usize];
                     log.append_message(now, &message, &target.queues, waiter, needs_flush);
                 }
                 None => self.append_remote(&message, target, waiter, needs_flush),

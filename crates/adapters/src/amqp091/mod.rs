@@ -93,7 +93,13 @@ impl Adapter {
         while !self.is_waiting()
             && let Some(said) = self.machine.poll_event(context.now, &mut input)
         {
-            self.heard(context, said);
+            match said {
+                // Most of all, and not to be moved about.
+                Said::Publish { channel, publish, properties, body } => {
+                    self.publish(context, channel, &publish, &properties, body);
+                }
+                said => self.heard(context, said),
+            }
         }
         self.pass_on_settled(context);
         input.consumed()

@@ -54,6 +54,7 @@ pub struct Adapter {
     /// Only until the connection is open.
     login: Option<Box<Login>>,
     actor: Option<Actor>,
+    #[allow(clippy::vec_box, reason = "a list that grew would hold room for sessions that never come")]
     sessions: Vec<Box<Session>>,
     /// Which session and link a consumer's handle stands for.
     consumers: Handles<links::ConsumerAt>,
