@@ -178,10 +178,12 @@ impl Log {
                     if token.is_none() {
                         next = self.deliver_run(slot, consumer, SeqRange { first, last }, marks, post);
                     }
-                    for seq in next.map_or(1..=0, |next| next.0..=last.0) {
-                        let seq = QueueSeq(seq);
-                        let waiting = Waiting { consumer, seq, marks, token, settles: false };
-                        self.deliver(slot, waiting, post);
+                    if let Some(next) = next {
+                        for seq in next.0..=last.0 {
+                            let seq = QueueSeq(seq);
+                            let waiting = Waiting { consumer, seq, marks, token, settles: false };
+                            self.deliver(slot, waiting, post);
+                        }
                     }
                 }
                 Effect::Append { kind, range, outcome } => {

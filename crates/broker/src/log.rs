@@ -234,7 +234,7 @@ impl Log {
 
     #[inline]
     fn touch(&mut self, now: Now) {
-        if self.open.len() == 0 {
+        if self.open.is_empty() {
             self.open_since = now.mono_ns;
         }
     }
@@ -367,7 +367,7 @@ impl Log {
 
     /// When [`Log::end_turn`] has something to do though nothing more came; monotonic nanoseconds.
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<u64> {
-        let is_lazy = self.open.len() > 0 && self.in_flight.is_empty() && !self.open_needs_flush;
+        let is_lazy = !self.open.is_empty() && self.in_flight.is_empty() && !self.open_needs_flush;
         is_lazy.then(|| self.open_since + limits.lazy_batch_ms_max * base::time::NS_PER_MS)
     }
 

@@ -109,6 +109,7 @@ pub(crate) struct OwnedQueue {
     pub(crate) fifo: Fifo,
     members: Option<Box<Members>>,
     /// Deliveries that wait for bytes, in order; while there are any, all further ones wait behind them.
+    #[allow(clippy::box_collection, reason = "eight bytes in place of thirty-two, in every idle queue")]
     waiting: Option<Box<VecDeque<Waiting>>>,
     /// It is on the list of queues to dispatch.
     pub(crate) is_dirty: bool,

@@ -167,10 +167,10 @@ impl Shard {
         consumers.sort_unstable_by_key(|consumer| (consumer.log, consumer.queue));
         consumers.dedup_by_key(|consumer| (consumer.log, consumer.queue));
         for consumer in consumers {
-            self.to_queue(now, consumer.log, consumer.queue, port, QueueCommand::Leave);
+            self.send_to_queue(now, consumer.log, consumer.queue, port, QueueCommand::Leave);
         }
         if owns_queues {
-            self.to_planner(now, actor, None, Op::DeleteExclusive { port });
+            self.send_to_planner(now, actor, None, Op::DeleteExclusive { port });
         }
     }
 
@@ -180,7 +180,7 @@ impl Shard {
         let Some(state) = self.ports.get_mut(&port) else { return };
         state.owns_queues |= matches!(op, Op::DeclareQueue { exclusive: true, .. });
         let actor = state.actor.clone();
-        self.to_planner(now, actor, Some(Answering { port, token, instead: None }), op);
+        self.send_to_planner(now, actor, Some(Answering { port, token, instead: None }), op);
     }
 
     /// The log a queue declared now by a connection of this shard is placed on: the one with the fewest queues.
@@ -204,7 +204,7 @@ impl Shard {
                 state.consumers.push(consumer);
             }
         }
-        self.to_queue(now, log, queue, port, command);
+        self.send_to_queue(now, log, queue, port, command);
     }
 
     /// The connection is done with a consumer for good.
@@ -217,7 +217,7 @@ impl Shard {
         }
     }
 
-    fn to_queue(&mut self, now: Now, log: LogId, queue: QueueId, port: PortId, command: QueueCommand) {
+    fn send_to_queue(&mut self, now: Now, log: LogId, queue: QueueId, port: PortId, command: QueueCommand) {
         let owner = self.settings.placement.owner(log);
         if owner == self.settings.id {
             self.at_queue(now, log, queue, port, command);
@@ -241,14 +241,14 @@ impl Shard {
                 let actor = Actor::internal(definition.vhost, port);
                 let instead = Some(Reply::Deleted { messages });
                 let answer = token.map(|token| Answering { port, token, instead });
-                self.to_planner(now, actor, answer, Op::DeleteQueue { id: definition.id });
+                self.send_to_planner(now, actor, answer, Op::DeleteQueue { id: definition.id });
             }
         }
     }
 
     // ---- the catalog
 
-    fn to_planner(&mut self, now: Now, actor: Actor, answer: Option<Answering>, op: Op) {
+    fn send_to_planner(&mut self, now: Now, actor: Actor, answer: Option<Answering>, op: Op) {
         if self.planner.is_some() {
             self.plan(now, actor, answer, op);
         } else {
@@ -272,7 +272,7 @@ impl Shard {
                     if !is_new && let Some(answer) = answer {
                         // What it holds now, only its owner knows.
                         let command = QueueCommand::Counts { token: answer.token };
-                        self.to_queue(now, queue.log, queue.id, answer.port, command);
+                        self.send_to_queue(now, queue.log, queue.id, answer.port, command);
                         return;
                     }
                     reply = Ok(Reply::Declared { queue, is_new, ready: 0, consumers: 0 });

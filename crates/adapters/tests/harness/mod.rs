@@ -10,7 +10,7 @@ use broker::access::AccessRules;
 use broker::catalog::FirstContent;
 use broker::{Limits, Mail, Placement, ReadBytes, ReadRequest, ReadWhat, Shard, ShardSettings};
 use journal::{FileId, FileKind, FileName, Place, Sealed};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A connection's server end, as the loop around it would keep it.
@@ -33,7 +33,7 @@ pub struct World {
     pub fronts: Vec<Frontend>,
     wires: Vec<Wire>,
     /// What is on disk.
-    disk: HashMap<(LogId, u64), Memory>,
+    disk: BTreeMap<(LogId, u64), Memory>,
     unwritten: Vec<(usize, Sealed)>,
     /// The disk takes its time: nothing is written until this is false again.
     pub is_disk_slow: bool,
@@ -60,7 +60,7 @@ impl World {
             shards: (0..shards).map(shard).collect(),
             fronts: (0..shards).map(|id| Frontend::new(ShardId(id), settings.clone())).collect(),
             wires: Vec::new(),
-            disk: HashMap::new(),
+            disk: BTreeMap::new(),
             unwritten: Vec::new(),
             is_disk_slow: false,
             notes: Vec::new(),
