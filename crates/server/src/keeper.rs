@@ -11,7 +11,7 @@ use crate::log::Logger;
 use base::id::{LogId, LogIndex};
 use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION};
 use journal::{Cover, DiskError, FileId, FileKind, FileName, Journal, Snapshots};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -66,7 +66,8 @@ impl From<DiskError> for Trouble {
 }
 
 impl Keeper {
-    /// One that goes on from these snapshots.
+    /// One that goes on from these snapshots. Segments not `in_use` are what a node that was killed could not remove
+    /// any more; without that list (something is damaged, and who knows what it used) all are kept.
     ///
     /// # Errors
     /// What the device said.
@@ -76,9 +77,14 @@ impl Keeper {
         logger: Logger,
         placement: Placement,
         snapshots: Snapshots,
+        in_use: Option<&BTreeSet<u64>>,
     ) -> Result<Keeper, DiskError> {
         let segments = committer.disk().list(FileKind::Segment)?;
         let next_segment = segments.iter().map(|name| name.number + 1).max().unwrap_or(1);
+        let is_needless = |name: &&FileName| in_use.is_some_and(|in_use| !in_use.contains(&name.number));
+        for name in segments.iter().filter(is_needless) {
+            committer.disk().remove(*name)?;
+        }
         let (moved, dead) = (BTreeMap::new(), [Vec::new(), Vec::new()]);
         Ok(Keeper { committer, doors, logger, placement, snapshots, next_segment, moved, dead })
     }
@@ -127,11 +133,15 @@ impl Keeper {
         Ok(())
     }
 
-    /// Moves what lives of a log before `bound`, or the first part of that; false: the log is nobody's.
+    /// Moves what lives of a log before `bound`, or the first part of that; false: there is nothing more to be moved now,
+    /// because the log is nobody's or has not applied so far.
     fn move_some(&mut self, log: LogId, bound: LogIndex) -> Result<bool, Trouble> {
         let job = self.ask(log, |answer| Errand::List(log, bound, answer))?;
         let Some(job) = job else { return Ok(false) };
         let bound = job.bound;
+        if self.moved.get(&log).is_some_and(|moved| *moved >= bound) {
+            return Ok(false);
+        }
         let next_segment = &mut self.next_segment;
         let moved = job.carry_out(&**self.committer.disk(), || {
             *next_segment += 1;
