@@ -41,7 +41,7 @@ impl Default for Limits {
             reads_max: 4,
             dispatch_messages_max: 4096,
             spare_buffers_max: 2 << 20,
-            routes_max: 256,
+            routes_max: 16_384,
             waiting_for_bytes_max: 256,
             consumer_window_bytes: 1 << 20,
         }
