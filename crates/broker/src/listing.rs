@@ -43,4 +43,9 @@ impl Shard {
             ("msg_index", sum(&|log| log.batches.overhead_bytes())),
         ]
     }
+
+    /// The segments that messages of queues here are in.
+    pub fn segments_in_use(&self) -> impl Iterator<Item = u64> + '_ {
+        self.logs.iter().flat_map(|log| log.segments.keys().copied())
+    }
 }

@@ -21,7 +21,8 @@ use base::id::{LogId, ShardId};
 use broker::access::AccessRules;
 use broker::{CATALOG_LOG, Limits, Placement, ReadRequest, RecoveryError, SECTION, Shard, ShardSettings};
 use ctl::client::SOCKET_NAME;
-use journal::{Disk, Identity, Journal, Snapshots, Start};
+use journal::{Disk, FileKind, Identity, Journal, Snapshots, Start};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -72,6 +73,8 @@ struct Recovered {
     snapshots: Snapshots,
     shards: Vec<Shard>,
     placement: Placement,
+    /// Nothing is damaged, now or since an earlier run.
+    is_sound: bool,
 }
 
 /// Runs a node until it ends. `end` is where whoever wants that says so; `ends` is where the node hears of it.
@@ -193,7 +196,10 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
     if found.batches > 0 {
         logger.info(format!("recovered {} bytes in {} batches", found.record_bytes, found.batches));
     }
-    Ok(Recovered { disk, journal, snapshots, shards, placement })
+    // What was damaged in an earlier run still lies in quarantine.
+    let quarantined = disk.list(FileKind::Quarantined).map_err(|error| in_folder(error.to_string()))?;
+    let is_sound = found.damages.is_empty() && stopped.is_empty() && quarantined.is_empty();
+    Ok(Recovered { disk, journal, snapshots, shards, placement, is_sound })
 }
 
 fn identity(config: &Config, disk: &dyn Disk, logger: &Logger) -> Result<Identity, String> {
@@ -278,13 +284,16 @@ impl Node {
         end: Sender<End>,
     ) -> Result<Node, String> {
         let failed = |error: std::io::Error| format!("the node cannot start: {error}");
-        let Recovered { disk, journal, snapshots, shards, placement } = recovered;
+        let Recovered { disk, journal, snapshots, shards, placement, is_sound } = recovered;
         let committer = Arc::new(Committer::new(disk.clone(), journal, config.inline_flush_us * 1000));
         let polls: Result<Vec<_>, _> = shards.iter().map(|_| poll()).collect();
         let (polls, sleepers): (Vec<_>, Vec<_>) = polls.map_err(failed)?.into_iter().unzip();
         let doors: Arc<[Door]> = sleepers.into_iter().map(Door::new).collect();
-        let keeper = Keeper::new(committer.clone(), doors.clone(), logger.clone(), placement, snapshots)
-            .map_err(|error| format!("the data folder cannot be read: {error}"))?;
+        let in_use: BTreeSet<u64> = shards.iter().flat_map(Shard::segments_in_use).collect();
+        let in_use = is_sound.then_some(&in_use);
+        let keeper =
+            Keeper::new(committer.clone(), doors.clone(), logger.clone(), placement, snapshots, in_use)
+                .map_err(|error| format!("the data folder cannot be read: {error}"))?;
         let mut node = Node {
             doors: doors.clone(),
             committer: committer.clone(),
