@@ -290,6 +290,15 @@ impl Log {
         self.open_needs_flush = true;
     }
 
+    /// Appends a record that changes nothing and shows that the log was opened again: a purge of nothing from no queue.
+    pub(crate) fn append_begin(&mut self, now: Now) {
+        self.touch(now);
+        self.open_positions = None;
+        self.open_needs_flush = true;
+        let (nobody, outcome) = (QueueId(u64::MAX), Outcome::Released);
+        Positions::write(Kind::Purge, nobody, outcome, now.wall_ms, 0, &[], self.open.records());
+    }
+
     pub(crate) fn append_positions(
         &mut self,
         now: Now,

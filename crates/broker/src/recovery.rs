@@ -135,16 +135,23 @@ impl Log {
         }
         let slots: Vec<usize> = self.queues.iter().map(|(slot, _)| slot).collect();
         let mut batches = std::mem::take(&mut self.batches);
+        let mut has_undelivered = false;
         for slot in slots {
             let clean = recovering.cursors.get(&(slot as u32)).filter(|_| !recovering.has_replayed);
             let recovery = clean.map_or(Recovery::Dirty, |cursor| Recovery::Clean(*cursor));
             self.queues[slot].fifo.recover(recovery, &mut self.effects);
+            has_undelivered |= clean.is_some() && self.queues[slot].fifo.total() > 0;
             self.effects.left.clear();
             self.carry_out(now, slot as u32, None, limits, post);
             count_live(&mut batches, &self.queues[slot].fifo);
         }
         batches.settle_counts();
         self.batches = batches;
+        if has_undelivered {
+            // From here on something may be delivered, which costs no record: the snapshot of the clean end must not be
+            // taken for the last word by whoever starts after a crash.
+            self.append_begin(now);
+        }
     }
 }
 
