@@ -113,8 +113,7 @@ impl<'a> ArgumentReader<'a> {
     fn shortstr(&mut self) -> Result<&'a [u8], Malformed> {
         let len = self.octet()?.into();
         let text = self.reader.take(len)?;
-        // Nearly all names are ASCII, which is quicker to see.
-        if text.is_ascii() || str::from_utf8(text).is_ok() { Ok(text) } else { Err(Malformed::NotText) }
+        if is_ascii(text) || str::from_utf8(text).is_ok() { Ok(text) } else { Err(Malformed::NotText) }
     }
 
     #[inline]
@@ -135,6 +134,26 @@ impl<'a> ArgumentReader<'a> {
         let bit = self.bits >> (self.bits_read % 8) & 1;
         self.bits_read += 1;
         Ok(bit != 0)
+    }
+}
+
+/// Nearly all names are ASCII, and most of those short: seen here without a call.
+#[inline(always)]
+fn is_ascii(text: &[u8]) -> bool {
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    match text {
+        [] => true,
+        [.., last] if text.len() < 4 => (text[0] | text[text.len() / 2] | *last).is_ascii(),
+        _ if text.len() < 8 => {
+            // The first and the last four, which may be the same.
+            let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) else { return false };
+            (u32::from_ne_bytes(*first) | u32::from_ne_bytes(*last)) & HIGH as u32 == 0
+        }
+        _ if text.len() <= 16 => {
+            let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) else { return false };
+            (u64::from_ne_bytes(*first) | u64::from_ne_bytes(*last)) & HIGH == 0
+        }
+        _ => text.is_ascii(),
     }
 }
 
@@ -469,6 +488,30 @@ methods! {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn ascii_is_seen_at_any_length() {
+        for len in 0..40 {
+            let mut text = vec![b'a'; len];
+            assert!(is_ascii(&text), "{len}");
+            for at in 0..len {
+                text[at] = 0x80;
+                assert!(!is_ascii(&text), "{at} of {len}");
+                text[at] = b'a';
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_string_is_text() {
+        let declare = |name: &[u8]| {
+            let arguments = [&[0, 0, name.len() as u8], name, &[0, 0, 0, 0, 0]].concat();
+            Method::decode(MethodId { class: 50, method: 10 }, &arguments).unwrap().map(|_| ())
+        };
+        assert_eq!(declare("häßlich".as_bytes()), Ok(()));
+        assert_eq!(declare(b"\xff"), Err(Malformed::NotText));
+        assert_eq!(declare(b"long enough to be more than 16 bytes \xc3"), Err(Malformed::NotText));
+    }
 
     fn check(method: Method<'_>, wire: &[u8]) {
         let mut out = Vec::new();

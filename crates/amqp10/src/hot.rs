@@ -489,9 +489,10 @@ impl<'a> Flow<'a> {
         for number in [self.handle, self.delivery_count, self.link_credit, self.available] {
             list.option(&mut encoder, number, |encoder, number| encoder.uint(number));
         }
-        for flag in [self.drain, self.echo] {
-            list.option(&mut encoder, Some(flag).filter(|flag| *flag), |encoder, flag| encoder.boolean(flag));
-        }
+        // A sender that says how it stands also says that it does not drain, as RabbitMQ does.
+        let drain = Some(self.drain).filter(|drain| *drain || self.available.is_some());
+        list.option(&mut encoder, drain, |encoder, drain| encoder.boolean(drain));
+        list.option(&mut encoder, self.echo.then_some(true), |encoder, echo| encoder.boolean(echo));
         let properties = Some(self.properties).filter(|map| !map.is_empty());
         list.option(&mut encoder, properties, |encoder, map| encoder.whole_map(map));
         encoder.close(list);

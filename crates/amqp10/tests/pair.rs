@@ -364,6 +364,7 @@ fn too_large_a_message_costs_its_session() {
     let beside = pair.begin();
     let other = pair.attach(beside, "other", Role::Sender);
     pair.client.connection.transfer(session, link, &delivery(b"t", 0, &vec![7; 100_001])).unwrap();
+    pair.pump();
     pair.client.connection.transfer(beside, other, &delivery(b"t", 0, &vec![7; 100_000])).unwrap();
     pair.pump();
     let (client, server) = pair.told();
