@@ -1,6 +1,6 @@
 //! What a message costs in this crate: nanoseconds to read a publish and an ack and to write a delivery and a confirm.
 //!
-//! `cargo run -p amqp091 --profile quick --example speed`
+//! `cargo run -p amqp091 --profile quick --example amqp091_speed`
 
 #![allow(clippy::disallowed_methods, reason = "measuring needs a clock")]
 

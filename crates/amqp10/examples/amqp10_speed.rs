@@ -1,6 +1,6 @@
 //! What a message costs the protocol machine alone: nanoseconds per message, best of several rounds.
 //!
-//! `cargo run --profile quick -p amqp10 --example speed`
+//! `cargo run --profile quick -p amqp10 --example amqp10_speed`
 
 #![allow(clippy::disallowed_methods)] // A stopwatch, not logic.
 

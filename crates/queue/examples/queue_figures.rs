@@ -1,6 +1,6 @@
 //! What a message costs in the machine: enqueue, hand out, settle, and the settle's record.
 //!
-//! `cargo run -p queue --profile quick --example figures`
+//! `cargo run -p queue --profile quick --example queue_figures`
 
 #![allow(clippy::disallowed_methods, reason = "measuring needs a clock")]
 

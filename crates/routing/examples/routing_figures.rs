@@ -1,6 +1,6 @@
 //! What routing costs: time a route, bytes a binding.
 //!
-//! `cargo run -p routing --profile quick --example figures`
+//! `cargo run -p routing --profile quick --example routing_figures`
 
 #![allow(clippy::disallowed_methods, reason = "measuring needs a clock")]
 
