@@ -232,8 +232,11 @@ impl Log {
         Done::Nothing
     }
 
-    /// Tells the consumers of a queue that is gone.
+    /// Tells the consumers of a queue that is gone, and first who waits for a single message of it.
     pub(crate) fn tell_members(queue: &crate::owned::OwnedQueue, post: &mut Post) {
+        for (Member { port, .. }, token) in queue.waiting_gets() {
+            post.reply(port, token, Err(Refusal::queue_gone()));
+        }
         for Member { port, handle } in queue.all_members() {
             post.event(port, Event::Cancelled { consumer: handle });
         }

@@ -167,6 +167,12 @@ impl OwnedQueue {
         self.members.as_ref().map_or_else(Vec::new, |members| members.iter().collect())
     }
 
+    /// The gets that wait for their message's bytes: who asked, and the token.
+    pub(crate) fn waiting_gets(&self) -> Vec<(Member, u32)> {
+        let waiting = self.waiting.iter().flat_map(|waiting| waiting.iter());
+        waiting.filter_map(|delivery| Some((self.member(delivery.consumer)?, delivery.token?))).collect()
+    }
+
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiting.is_some()
