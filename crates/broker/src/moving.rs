@@ -209,8 +209,13 @@ impl Shard {
         self.log(log).map(|log| log.begin_move(bound))
     }
 
-    /// What [`Shard::begin_move`] listed was copied.
+    /// What [`Shard::begin_move`] listed was copied. Where some of it is damaged the log is stopped.
     pub fn finish_move(&mut self, moved: &Moved) {
+        if !moved.damaged.is_empty() {
+            // What cannot be read is in no segment. Nothing is pointed elsewhere, so no file is released, as where the
+            // damage is found at start.
+            return self.stop_log(moved.log);
+        }
         let mut dead = std::mem::take(&mut self.dead_segments);
         if let Some(log) = self.log_mut(moved.log) {
             log.finish_move(moved, &mut dead);
