@@ -10,9 +10,15 @@ use base::id::{LogId, ShardId};
 use base::{Now, Random};
 use broker::access::AccessRules;
 use broker::catalog::FirstContent;
-use broker::{Limits, Placement, QueueRow, ReadRequest, SECTION, Shard, ShardSettings};
+use broker::{
+    CATALOG_LOG, Limits, Placement, QueueRow, ReadRequest, RecoveryError, SECTION, Shard, ShardSettings,
+};
 use journal::{FaultyDisk, Identity, Journal, Snapshots, Start};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Why a node whose catalog is damaged does not start.
+pub const CATALOG_LOST: &str = "the catalog's log is damaged";
 
 /// The node must stop, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +78,9 @@ impl Node {
         let mut shards: Vec<Shard> = (0..placement.shards).map(&mut new_shard).collect();
         let (snapshots, loaded, bad) = Snapshots::load(disk).map_err(|error| stop("snapshots", &error))?;
         damages.extend(bad.iter().map(|bad| Some(bad.name.log)));
+        let mut stopped: BTreeSet<LogId> = bad.iter().map(|bad| bad.name.log).collect();
+        loaded.iter().for_each(|snapshot| _ = stopped.remove(&snapshot.cover.log));
+        stopped.iter().for_each(|log| shards.iter_mut().for_each(|shard| shard.stop_log(*log)));
         for snapshot in &loaded {
             let bytes = snapshot.section(SECTION).unwrap_or_default();
             for shard in &mut shards {
@@ -84,14 +93,29 @@ impl Node {
         let mut trouble = None;
         let (journal, found) = Journal::open(disk, makeup.journal, start, &mut |batch| {
             let records = &batch.memory[batch.records.clone()];
+            let mut gap = None;
             for shard in &mut shards {
-                if let Err(error) = shard.replay(batch.log, batch.base, records, batch.place) {
-                    trouble = Some(error);
+                match shard.replay(batch.log, batch.base, records, batch.place) {
+                    Ok(()) => {}
+                    Err(RecoveryError::Gap(log)) => gap = Some(log),
+                    Err(error) => trouble = Some(error),
                 }
+            }
+            if let Some(log) = gap {
+                stopped.insert(log);
+                shards.iter_mut().for_each(|shard| shard.stop_log(log));
             }
         })
         .map_err(|error| stop("journal", &error))?;
         damages.extend(found.damages.iter().map(|damage| damage.log));
+        for log in found.damages.iter().filter_map(|damage| damage.log) {
+            stopped.insert(log);
+            shards.iter_mut().for_each(|shard| shard.stop_log(log));
+        }
+        damages.extend(stopped.iter().map(|log| Some(*log)));
+        if stopped.contains(&CATALOG_LOG) {
+            return Err(Stop(CATALOG_LOST.to_owned()));
+        }
         if let Some(error) = trouble {
             return Err(Stop(format!("the journal holds what cannot be read: {error:?}")));
         }

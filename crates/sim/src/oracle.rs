@@ -153,7 +153,11 @@ impl Oracle {
                 }
             }
             Asked::Bind(exchange, _) => self.exchanges[exchange].missing -= 1,
-            Asked::Purge(queue) => _ = self.queues[queue].purged_by.remove(&client),
+            Asked::Purge(queue) => {
+                // What was published before it was done, and is confirmed only later, may have been taken too.
+                self.may_all(queue);
+                self.queues[queue].purged_by.remove(&client);
+            }
             Asked::Delete(queue) => self.queues[queue].stage = Stage::Gone,
             _ => {}
         }
@@ -369,7 +373,13 @@ impl Oracle {
         }
     }
 
-    fn is_damaged(&self, queue: usize) -> bool {
+    /// The node has said that something is lost.
+    pub fn has_damage(&self) -> bool {
+        self.all_damaged || !self.damaged.is_empty()
+    }
+
+    /// Something of the queue's log is lost.
+    pub fn is_damaged(&self, queue: usize) -> bool {
         self.all_damaged || self.queues[queue].log.is_some_and(|log| self.damaged.contains(&log))
     }
 
@@ -494,7 +504,7 @@ impl Oracle {
                 {
                     return Err(format!("message {id} is lost from queue {number}"));
                 }
-                if !is_damaged {
+                if !is_damaged && *stage == Stage::There {
                     copy.presence = Presence::Gone;
                 }
             }

@@ -3,7 +3,7 @@
 use crate::client::{Client, Held, Seen, State, Verdict};
 use crate::makeup;
 use crate::net::Net;
-use crate::node::{Makeup, Node, Stop};
+use crate::node::{CATALOG_LOST, Makeup, Node, Stop};
 use crate::oracle::{Check, Oracle};
 use crate::plan::{Plan, Tally};
 use crate::trace::Trace;
@@ -55,6 +55,8 @@ pub struct World {
     makeup: Makeup,
     connections: u64,
     is_stopping: bool,
+    /// The catalog is damaged, the node says so and does not start: there is nothing more to see.
+    is_lost: bool,
 }
 
 impl World {
@@ -87,6 +89,7 @@ impl World {
             makeup,
             connections: 0,
             is_stopping: false,
+            is_lost: false,
         };
         world.settle_in().map_err(|stop| stop.0)?;
         Ok(world)
@@ -103,6 +106,9 @@ impl World {
         while operations < self.plan.operations {
             self.tally.steps += 1;
             operations += u32::from(self.step()?);
+            if self.is_lost {
+                return Ok(());
+            }
         }
         self.drain()?;
         self.tally.rolls += self.node.committer.journal.counters().rolls;
@@ -243,7 +249,8 @@ impl World {
                 self.note(format!("c{number} fails: {why}"));
                 let is_gone = ["404", "amqp:not-found", "amqp:resource-deleted"];
                 let is_forced = ["320", "amqp:connection:forced"];
-                let is_expected = is_gone.iter().any(|text| why.starts_with(text))
+                let is_expected = self.oracle.has_damage()
+                    || is_gone.iter().any(|text| why.starts_with(text))
                     || self.is_stopping && is_forced.iter().any(|text| why.starts_with(text))
                     || why == "the connection was cut" && self.is_stopping;
                 if !is_expected {
@@ -360,6 +367,10 @@ impl World {
                 }
                 Err(Stop(why)) => {
                     self.note(format!("the node does not start: {why}"));
+                    if why == CATALOG_LOST && self.oracle.has_damage() {
+                        self.is_lost = true;
+                        return Ok(());
+                    }
                     if !self.has_faults {
                         return Err(format!("the node does not start: {why}"));
                     }
@@ -522,8 +533,11 @@ impl World {
             // What is still planned to fail ends with a crash.
             self.crash(None)?;
         }
-        while self.has_faults {
+        while self.has_faults && !self.is_lost {
             self.crash(None)?;
+        }
+        if self.is_lost {
+            return Ok(());
         }
         self.note("drain");
         let is_amqp10 = self.dice.one_in(2);
@@ -534,6 +548,10 @@ impl World {
         self.oracle.begin_drain();
         let number = self.connections;
         for queue in self.oracle.queues_there() {
+            if self.oracle.is_damaged(queue) {
+                // It may refuse everything.
+                continue;
+            }
             self.oracle.consuming(number, queue, false);
             if let Some(client) = &mut self.clients[at] {
                 client.consume(queue, 0, false);
