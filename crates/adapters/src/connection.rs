@@ -30,8 +30,8 @@ pub struct Context<'a> {
 pub struct Scratch {
     /// Sections being written.
     pub(crate) bytes: Vec<u8>,
-    /// Annotations of AMQP 1.0 deliveries.
-    pub(crate) plain: crate::amqp10::PlainAnnotations,
+    /// What comes before the body of AMQP 1.0 deliveries.
+    pub(crate) plain: crate::amqp10::PlainHead,
     /// A message being made one of AMQP 1.0.
     pub(crate) amqp10: message::convert::Amqp10,
     /// A message being made one of AMQP 0-9-1.

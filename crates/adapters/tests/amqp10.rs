@@ -311,11 +311,11 @@ fn what_a_link_held_goes_back_when_it_goes() {
         other.machine.detach(other.session, held, None, true);
         other.hears(world, &["detach"]);
         one.receiver(world, "in", "q", 1);
-        one.hears(world, &["0 m0 again 0"]);
+        one.hears(world, &["0 m0 again 1"]);
         world.cut(one.wire);
         world.run();
         other.receiver(world, "again", "q", 10);
-        other.hears(world, &["2 m0 again 0", "3 m1 again 0"]);
+        other.hears(world, &["2 m0 again 2", "3 m1 again 1"]);
     });
 }
 

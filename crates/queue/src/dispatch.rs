@@ -122,6 +122,9 @@ impl Fifo {
 
     /// Fills in the delivery count of the first position, and ends the range where it changes.
     fn count(&self, ready: &mut Ready) {
+        if let Some(failures) = &self.failures {
+            (ready.delivery_count, ready.range.last) = failures.count(ready.range);
+        }
         let Some(counting) = &self.counting else { return };
         let range = ready.range;
         let mut expected = range.first;

@@ -14,6 +14,7 @@
 use crate::audience::Audience;
 use crate::command::{Command, Consume, ConsumerId, Credit, Record, Refused};
 use crate::effect::Effects;
+use crate::failures::Failures;
 use crate::places::{Place, Places, Run};
 use crate::{numbers, positions};
 use base::RangeSet;
@@ -75,6 +76,8 @@ pub struct Fifo {
     pub(crate) returned: RangeSet,
     /// Positions below it may have been handed out by an owner before.
     pub(crate) redelivered_below: u64,
+    /// How often messages failed that came back, where that is not recorded.
+    pub(crate) failures: Option<Box<Failures>>,
     pub(crate) unsettled: u64,
     pub(crate) audience: Option<Box<Audience>>,
 }
@@ -206,6 +209,11 @@ impl Fifo {
         if let Some(counting) = &mut self.counting {
             counting.leave(part);
         }
+        if let Some(failures) = &mut self.failures
+            && failures.leave(part)
+        {
+            self.failures = None;
+        }
         self.places.remove(part, &mut effects.left, &mut effects.runs_left);
     }
 
@@ -214,6 +222,7 @@ impl Fifo {
     pub fn recover(&mut self, recovery: Recovery, effects: &mut Effects) {
         assert!(self.audience.is_none(), "a queue recovers before anybody consumes");
         self.unsettled = 0;
+        self.failures = None;
         self.returned.clear();
         if let Some(counting) = &mut self.counting {
             counting.returning.clear();
@@ -354,6 +363,9 @@ impl Fifo {
                 }
                 None => {
                     self.returned.insert(part);
+                    if outcome == Outcome::Failed {
+                        self.failures.get_or_insert_default().add(part);
+                    }
                 }
             }
         }
@@ -498,6 +510,7 @@ impl Fifo {
             + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
             + self.places.heap_bytes()
             + counting
+            + self.failures.as_ref().map_or(0, |failures| size_of::<Failures>() + failures.heap_bytes())
             + self.audience.as_ref().map_or(0, |audience| size_of::<Audience>() + audience.heap_bytes())
     }
 }

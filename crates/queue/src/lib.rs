@@ -10,6 +10,7 @@ mod audience;
 mod command;
 mod dispatch;
 mod effect;
+mod failures;
 mod fifo;
 mod places;
 mod snapshot;

@@ -128,7 +128,7 @@ fn returned_messages_go_first_and_flagged() {
     assert_eq!(owner.settle(0, 1, 1, Outcome::Failed), "");
     owner.publish(1);
     assert_eq!(owner.fifo.ready(), 3);
-    assert_eq!(owner.dispatch(), "c0<1-1! c0<3-3! c0<5-5");
+    assert_eq!(owner.dispatch(), "c0<1-1!x1 c0<3-3! c0<5-5");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn cancelled_consumers_keep_what_they_hold_until_closed() {
     assert_eq!(owner.apply(Command::Close { consumer: ConsumerId(0) }), "");
     assert_eq!((owner.fifo.ready(), owner.fifo.unsettled()), (3, 0));
     owner.consume(0, Credit::Prefetch(0));
-    assert_eq!(owner.dispatch(), "c0<0-0! c0<2-2! c0<3-3");
+    assert_eq!(owner.dispatch(), "c0<0-0!x1 c0<2-2!x1 c0<3-3");
 }
 
 #[test]

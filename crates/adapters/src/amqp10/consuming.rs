@@ -16,11 +16,9 @@ use std::ops::Range;
 const EXCHANGE: &str = "x-exchange";
 const ROUTING_KEY: &str = "x-routing-key";
 
-/// Writes the sections in front of the stored body into the scratch memory.
+/// The sections in front of the stored body, in the scratch memory.
 #[inline]
-fn write_head(message: &Enqueue<'_>, item: &Item, scratch: &mut Scratch) {
-    let bytes = &mut scratch.bytes;
-    bytes.clear();
+fn head<'s>(message: &Enqueue<'_>, item: &Item, scratch: &'s mut Scratch) -> &'s [u8] {
     let mut header = Header {
         durable: message.is_durable(),
         priority: (message.flags & flag::PRIORITY != 0).then_some(message.priority),
@@ -32,7 +30,6 @@ fn write_head(message: &Enqueue<'_>, item: &Item, scratch: &mut Scratch) {
     };
     match message.format {
         Format::Amqp10 => {
-            header.write(bytes);
             // A head that is a header alone, or nothing, has no annotations: ours stand alone, and are mostly those of
             // the message before.
             let has_annotations = match message.head {
@@ -42,9 +39,11 @@ fn write_head(message: &Enqueue<'_>, item: &Item, scratch: &mut Scratch) {
                 _ => true,
             };
             if !has_annotations {
-                bytes.extend_from_slice(scratch.plain.section(message));
-                return;
+                return scratch.plain.sections(message, header);
             }
+            let bytes = &mut scratch.bytes;
+            bytes.clear();
+            header.write(bytes);
             let theirs = Message::read_head(message.head).expect("it was read when it came").2;
             let own = theirs
                 .iter()
@@ -58,35 +57,49 @@ fn write_head(message: &Enqueue<'_>, item: &Item, scratch: &mut Scratch) {
             let converted = &mut scratch.amqp10;
             converted.convert(&properties, message.body);
             header.durable = converted.header.durable;
+            let bytes = &mut scratch.bytes;
+            bytes.clear();
             header.write(bytes);
             let theirs = message::amqp10::Map::new(converted.annotations_count, &converted.annotations);
             annotate(message, theirs.encodings(), bytes);
             bytes.extend_from_slice(&converted.bare);
         }
     }
+    &scratch.bytes
 }
 
-/// The annotations of a message that has none but ours, for the exchange and key they were last made for.
+/// Header and annotations of a message that has no annotations but ours, as they were last made: the next message mostly
+/// has the same.
 #[derive(Debug, Default)]
-pub(crate) struct PlainAnnotations {
+pub(crate) struct PlainHead {
+    header: Header,
     exchange: Vec<u8>,
     routing_key: Vec<u8>,
-    section: Vec<u8>,
+    sections: Vec<u8>,
 }
 
-impl PlainAnnotations {
+impl PlainHead {
     #[inline]
-    fn section(&mut self, message: &Enqueue<'_>) -> &[u8] {
-        let is_same = self.routing_key == message.routing_key && self.exchange == message.exchange;
-        if !is_same || self.section.is_empty() {
-            self.exchange.clear();
-            self.exchange.extend_from_slice(message.exchange);
-            self.routing_key.clear();
-            self.routing_key.extend_from_slice(message.routing_key);
-            self.section.clear();
-            annotate(message, std::iter::empty(), &mut self.section);
+    fn sections(&mut self, message: &Enqueue<'_>, header: Header) -> &[u8] {
+        let is_same = self.header == header
+            && self.routing_key == message.routing_key
+            && self.exchange == message.exchange;
+        if !is_same || self.sections.is_empty() {
+            self.make(message, header);
         }
-        &self.section
+        &self.sections
+    }
+
+    #[cold]
+    fn make(&mut self, message: &Enqueue<'_>, header: Header) {
+        self.header = header;
+        self.exchange.clear();
+        self.exchange.extend_from_slice(message.exchange);
+        self.routing_key.clear();
+        self.routing_key.extend_from_slice(message.routing_key);
+        self.sections.clear();
+        header.write(&mut self.sections);
+        annotate(message, std::iter::empty(), &mut self.sections);
     }
 }
 
@@ -143,13 +156,13 @@ impl Adapter {
         let bytes = &events.memories[memory as usize];
         for item in &events.items[items.start as usize..items.end as usize] {
             let message = events.message(memory, item);
-            write_head(&message, item, context.scratch);
+            let head = head(&message, item, context.scratch);
             *tag = tag.wrapping_add(1);
             let delivery = Delivery {
                 tag: &tag.to_be_bytes(),
                 settled,
                 token: item.seq.0,
-                head: &[&context.scratch.bytes],
+                head: &[head],
                 body: body(&message, bytes),
             };
             match self.machine.transfer(id, link, &delivery) {

@@ -12,7 +12,7 @@ mod links;
 mod login;
 mod publishing;
 
-pub(crate) use consuming::PlainAnnotations;
+pub(crate) use consuming::PlainHead;
 
 use crate::connection::{Context, Gravity, Note};
 use crate::frontend::ConnectionRow;

@@ -9,9 +9,9 @@ use base::Now;
 use broker::catalog::Refusal;
 use broker::{Publish, Published};
 use message::amqp10::properties::Property;
-use message::amqp10::{Map, Message, Value};
+use message::amqp10::{Map, Message, Plain, Value};
 use message::record::Format;
-use routing::{Field, Headers};
+use routing::{Field, Headers, NoHeaders};
 use std::collections::VecDeque;
 
 /// Bytes of messages a link may have under way, credit and unconfirmed together, once it has grown.
@@ -108,6 +108,28 @@ impl Adapter {
         let most = context.settings.link_credit_max;
         credit.came(context.now, transfer.payload.len(), transfer.credit, most);
         let seq = publisher.align(transfer.delivery_id);
+        if let (Some(destination), Some(plain)) = (&destination, Plain::read(transfer.payload)) {
+            let publish = Publish {
+                exchange: destination.exchange.as_bytes(),
+                routing_key: destination.key.as_bytes(),
+                headers: &NoHeaders,
+                format: Format::Amqp10,
+                durable: plain.durable,
+                priority: None,
+                ttl_ms: None,
+                head: &[plain.head],
+                body: &[plain.bare],
+                confirm: !transfer.settled,
+            };
+            let published = context.shard.publish(context.now, publisher, &publish);
+            if published == Ok(Published::Waiting) {
+                credit.unconfirmed += 1;
+                wait(unconfirmed, transfer.link, seq);
+                self.is_due = true;
+                return;
+            }
+            return self.published(transfer, published);
+        }
         let message = match Message::read(transfer.payload) {
             Ok(message) => message,
             Err(malformed) => {
@@ -150,11 +172,18 @@ impl Adapter {
             body: &[message.bare],
             confirm: !transfer.settled,
         };
-        match context.shard.publish(context.now, publisher, &publish) {
-            Ok(Published::Waiting) => {
-                credit.unconfirmed += 1;
-                wait(unconfirmed, transfer.link, seq);
-            }
+        let published = context.shard.publish(context.now, publisher, &publish);
+        if published == Ok(Published::Waiting) {
+            credit.unconfirmed += 1;
+            wait(unconfirmed, transfer.link, seq);
+        }
+        self.published(transfer, published);
+    }
+
+    /// Tells what became of a message, if that is known already.
+    fn published(&mut self, transfer: &Transfer<'_>, published: Result<Published, Refusal>) {
+        match published {
+            Ok(Published::Waiting) => {}
             Ok(Published::Done) => self.tell(transfer, &Outcome::Accepted),
             Ok(Published::Unroutable) => self.tell(transfer, &Outcome::Released),
             Err(Refusal { code, text }) => self.reject(transfer, code.condition(), &text),

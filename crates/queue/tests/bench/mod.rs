@@ -432,6 +432,8 @@ impl Bench {
             } else {
                 message.state = State::Ready;
                 message.came_back = true;
+                // Counted while this owner lasts; what failed a hundred times has failed a hundred times.
+                message.failed = (message.failed + u32::from(outcome == Outcome::Failed)).min(100);
                 self.came_back.insert(seq);
             }
         }
@@ -770,6 +772,9 @@ impl Bench {
         let mut dropped = Vec::new();
         let mut gone = Vec::new();
         for (seq, message) in self.messages.iter_mut().enumerate() {
+            if !self.counts {
+                message.failed = 0;
+            }
             if message.state == State::Gone {
                 continue;
             }
