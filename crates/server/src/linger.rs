@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
 
 /// Nanoseconds the peer has to close first.
-const COURTESY_NS: u64 = 50_000_000;
+const COURTESY_NS: u64 = 5_000_000;
 
 /// Nanoseconds it then has to read what was said last.
 const LINGER_NS: u64 = 1_000_000_000;
