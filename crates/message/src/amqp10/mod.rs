@@ -13,6 +13,6 @@ pub mod value;
 pub mod write;
 
 pub use properties::Properties;
-pub use section::{Body, BodyKind, Header, Message};
+pub use section::{Body, BodyKind, Header, Message, Plain};
 pub use value::{Array, Decoder, Described, Descriptor, Fields, List, Malformed, Map, Value};
 pub use write::{Encoder, Scope};

@@ -228,6 +228,51 @@ impl<'a> Body<'a> {
     }
 }
 
+/// What is needed of a message that has nothing but a short header, at most, and one short data or string section: what
+/// most small messages are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plain<'a> {
+    /// It survives a restart; all else of the header is at its default.
+    pub durable: bool,
+    /// The header section as it came, or nothing.
+    pub head: &'a [u8],
+    /// The body section as it came.
+    pub bare: &'a [u8],
+}
+
+impl<'a> Plain<'a> {
+    /// Reads a message as it comes in a transfer; `None` where there is more to it, or something is wrong with it: ask
+    /// [`Message::read`].
+    #[inline]
+    pub fn read(bytes: &'a [u8]) -> Option<Plain<'a>> {
+        const HEADER: usize = 7;
+        let (durable, head_len) = match bytes {
+            [
+                code::DESCRIBED,
+                code::SMALL_ULONG,
+                descriptor::HEADER,
+                code::LIST8,
+                2,
+                1,
+                durable @ (code::TRUE | code::FALSE),
+                ..,
+            ] => (*durable == code::TRUE, HEADER),
+            _ => (false, 0),
+        };
+        let (head, bare) = bytes.split_at(head_len);
+        let is_plain = match bare {
+            [code::DESCRIBED, code::SMALL_ULONG, descriptor::DATA, code::BINARY8, len, data @ ..] => {
+                data.len() == usize::from(*len)
+            }
+            [code::DESCRIBED, code::SMALL_ULONG, descriptor::VALUE, code::STRING8, len, text @ ..] => {
+                text.len() == usize::from(*len) && str::from_utf8(text).is_ok()
+            }
+            _ => false,
+        };
+        is_plain.then_some(Plain { durable, head, bare })
+    }
+}
+
 /// A message, its sections found and checked, nothing copied.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Message<'a> {
@@ -469,6 +514,28 @@ mod tests {
             (again.head, again.bare) = (message.head, message.bare);
             assert_eq!(again, message);
         }
+    }
+
+    #[test]
+    fn a_plain_message_is_read_as_any_other() {
+        let check = |bytes: &[u8], is_plain: bool| {
+            let plain = Plain::read(bytes);
+            assert_eq!(plain.is_some(), is_plain, "{bytes:x?}");
+            let Some(plain) = plain else { return };
+            let message = Message::read(bytes).unwrap();
+            assert_eq!((plain.head, plain.bare), (message.head, message.bare));
+            assert_eq!(Header { durable: plain.durable, ..Header::default() }, message.header);
+            assert!(message.application_properties.is_empty() && message.message_annotations.is_empty());
+        };
+        check(b"\0\x53\x75\xa0\x02hi", true);
+        check(b"\0\x53\x77\xa1\x02hi", true);
+        check(b"\0\x53\x70\xc0\x02\x01\x41\0\x53\x75\xa0\x02hi", true);
+        check(b"\0\x53\x70\xc0\x02\x01\x42\0\x53\x77\xa1\x00", true);
+        check(b"\0\x53\x70\xc0\x02\x01\x41\0\x53\x75\xa0\x02h", false);
+        check(b"\0\x53\x70\xc0\x02\x01\x41\0\x53\x75\xa0\x02hi\0\x53\x78\xc1\x01\0", false);
+        check(b"\0\x53\x70\xc0\x04\x02\x41\x50\x05\0\x53\x75\xa0\x02hi", false);
+        check(b"\0\x53\x77\xa1\x02\xff\xff", false);
+        check(b"", false);
     }
 
     #[test]
