@@ -105,4 +105,9 @@ impl Planner {
             wave.answers.into_iter().for_each(&mut answer);
         }
     }
+
+    /// A change is not known to be on disk everywhere, or its answer is still to come.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.waves.is_empty() || !self.changes.is_empty() || !self.answers.is_empty()
+    }
 }

@@ -9,6 +9,7 @@ use crate::batches::Batches;
 use crate::catalog::{Catalog, Change};
 use crate::limits::Limits;
 use crate::log::Log;
+use crate::planner::Planner;
 use crate::post::Post;
 use crate::shard::{CATALOG_LOG, Shard};
 use base::cursor::Reader;
@@ -255,9 +256,13 @@ impl Shard {
 
     /// The snapshot of a log of this shard. `is_clean`: the shard stops now, and nothing will be delivered any more.
     ///
-    /// None for a stopped log: what is on disk stays what it is.
+    /// None for a stopped log: what is on disk stays what it is. None for the catalog's while a change is under way.
     pub fn snapshot(&self, log: LogId, is_clean: bool) -> Option<LogSnapshot> {
         if self.stopped.contains(&log) {
+            return None;
+        }
+        // Changes are applied here before they are on disk: a snapshot that has them would be all that has them.
+        if log == CATALOG_LOG && self.planner.as_ref().is_some_and(Planner::is_busy) {
             return None;
         }
         let mut snapshot = self.log(log)?.write_snapshot(is_clean);

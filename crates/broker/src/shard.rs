@@ -59,7 +59,7 @@ struct Port {
 pub struct Shard {
     pub(crate) settings: ShardSettings,
     pub(crate) catalog: Catalog,
-    planner: Option<Planner>,
+    pub(crate) planner: Option<Planner>,
     pub(crate) logs: Vec<Log>,
     /// Which of `logs` a log is, by its number.
     pub(crate) log_slots: FxHashMap<LogId, u32>,
