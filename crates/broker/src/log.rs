@@ -413,8 +413,10 @@ impl Log {
         post: &mut Post,
     ) {
         let Some(at) = self.in_flight.iter().position(|batch| batch.sealed.base == base) else {
-            // It was applied before it was written.
+            // It was applied before it was written. It is as committed as one that somebody waits for: a change of
+            // the catalog that shares the log with queues waits for everything before it.
             self.batches.placed(base, place);
+            self.committed = self.committed.max(LogIndex(base.0 + place.len));
             return;
         };
         self.in_flight[at].is_written = Some(place);
