@@ -125,8 +125,12 @@ impl Log {
         let (fifo, cursor) = restored.unwrap_or_else(|| (Fifo::new(settings), Some(QueueSeq(0))));
         let slot = self.queues.insert(OwnedQueue::new(definition, fifo)) as u32;
         self.by_id.insert(id, slot);
-        if let (Some(recovering), Some(cursor)) = (&mut self.recovering, cursor) {
-            recovering.cursors.insert(slot, cursor);
+        if let Some(recovering) = &mut self.recovering {
+            // The slot may have had another queue, which the replay deleted.
+            match cursor {
+                Some(cursor) => recovering.cursors.insert(slot, cursor),
+                None => recovering.cursors.remove(&slot),
+            };
         }
     }
 
