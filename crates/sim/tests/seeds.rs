@@ -1,0 +1,101 @@
+//! A thousand seeds, that a seed gives the same run twice, and the seeds that once found something.
+
+use sim::{Outcome, Plan, Tally, run};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+
+/// Seeds that run with every test run; by hand it runs as many as one likes.
+const SEEDS: u64 = 1000;
+
+fn complain(outcome: &Outcome) -> Option<String> {
+    let failure = outcome.failure.as_ref()?;
+    Some(format!("{}\nseed {}: {}", failure.trace.join("\n"), outcome.seed, failure.why))
+}
+
+#[test]
+fn a_thousand_seeds() {
+    let next = AtomicU64::new(1);
+    let (sender, receiver) = channel();
+    let mut tally = Tally::default();
+    let mut complaints = Vec::new();
+    std::thread::scope(|threads| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, |cores| cores.get()) {
+            let (next, sender) = (&next, sender.clone());
+            threads.spawn(move || {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    let plan = Plan { operations: 300, ..Plan::default() };
+                    if seed > SEEDS || sender.send(run(seed, plan)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for outcome in receiver {
+            tally.add(&outcome.tally);
+            complaints.extend(complain(&outcome));
+        }
+    });
+    assert!(complaints.is_empty(), "{}\n{} seeds failed", complaints[0], complaints.len());
+    // Each of these is a way for the simulation to have seen nothing.
+    let Tally { published, confirmed, delivered, crashes, stops, full, .. } = tally;
+    let done = [published, confirmed, delivered, crashes, stops, full];
+    assert!(done.iter().all(|count| *count > SEEDS), "{tally:?}");
+    let Tally { rotten, rolls, moves, reads, bulk, .. } = tally;
+    assert!([rolls, moves, reads, bulk].iter().all(|count| *count > SEEDS) && rotten > 0, "{tally:?}");
+}
+
+#[test]
+fn a_seed_gives_the_same_run_again() {
+    for seed in 1..=20 {
+        let plan = Plan::default();
+        assert_eq!(run(seed, plan), run(seed, plan), "seed {seed}");
+    }
+    assert_ne!(run(1, Plan::default()).trace_hash, run(2, Plan::default()).trace_hash);
+}
+
+/// Runs that once found a mistake, under the plan they found it with.
+fn check(operations: u32, seeds: &[u64]) {
+    for seed in seeds {
+        let outcome = run(*seed, Plan { operations, ..Plan::default() });
+        if let Some(complaint) = complain(&outcome) {
+            panic!("{complaint}");
+        }
+    }
+}
+
+#[test]
+fn a_queue_deleted_in_the_replay_takes_nothing_off_batches_not_counted_yet() {
+    check(150, &[10, 34, 150, 165]);
+}
+
+#[test]
+fn what_dispatch_appends_is_applied_before_its_batch_is_sealed() {
+    check(500, &[27, 108, 136, 163]);
+}
+
+#[test]
+fn what_the_shard_has_not_heard_of_is_not_moved() {
+    check(500, &[73, 64]);
+}
+
+#[test]
+fn a_crash_after_a_clean_start_marks_what_was_delivered() {
+    check(500, &[10]);
+}
+
+#[test]
+fn a_get_is_answered_though_its_queue_is_deleted() {
+    check(500, &[7]);
+}
+
+#[test]
+fn the_catalogs_snapshot_holds_only_what_is_on_disk() {
+    check(500, &[360]);
+}
+
+#[test]
+fn changes_of_transient_queues_go_on_where_the_catalog_shares_its_log() {
+    check(500, &[392]);
+}
