@@ -215,6 +215,10 @@ fn tell(event: &Event<'_>) -> String {
 
 /// A queue is declared as another protocol's client would.
 fn declare(world: &mut World, shard: usize, name: &str) {
+    declare_with(world, shard, name, Default::default());
+}
+
+fn declare_with(world: &mut World, shard: usize, name: &str, arguments: routing::Arguments) {
     use broker::catalog::{Actor, Op, VhostId};
     let port = base::id::PortId { shard: base::id::ShardId(shard as u16), slot: 9999, generation: 1 };
     let owner = &mut world.shards[shard];
@@ -225,7 +229,7 @@ fn declare(world: &mut World, shard: usize, name: &str) {
         durable: true,
         exclusive: false,
         auto_delete: false,
-        arguments: Default::default(),
+        arguments,
         log: owner.log_for_new_queue(true),
         random: [0; 16],
     };
@@ -317,6 +321,31 @@ fn what_a_link_held_goes_back_when_it_goes() {
         other.receiver(world, "again", "q", 10);
         other.hears(world, &["2 m0 again 2", "3 m1 again 1"]);
     });
+}
+
+#[test]
+fn a_quorum_queue_does_not_count_a_detach() {
+    for (shards, home) in [(1, 0), (2, 1)] {
+        let mut world = World::new(shards);
+        let mut arguments = routing::Arguments::default();
+        arguments.insert(b"x-queue-type", routing::Value::Text(b"quorum"[..].into()));
+        declare_with(&mut world, home, "q", arguments);
+        let mut one = Client::open(&mut world, 0);
+        let mut other = Client::open(&mut world, 0);
+        let out = one.sender(&mut world, "out", Some("/queues/q"));
+        one.send(out, 0, &message(true, None, "m"));
+        one.hears(&mut world, &["0..0 accepted"]);
+        let held = other.receiver(&mut world, "in", "q", 10);
+        other.hears(&mut world, &["0 m"]);
+        other.machine.detach(other.session, held, None, true);
+        other.hears(&mut world, &["detach"]);
+        other.receiver(&mut world, "in", "q", 1);
+        other.hears(&mut world, &["1 m again 0"]);
+        world.cut(other.wire);
+        world.run();
+        one.receiver(&mut world, "in", "q", 1);
+        one.hears(&mut world, &["0 m again 1"]);
+    }
 }
 
 #[test]

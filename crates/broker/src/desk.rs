@@ -6,7 +6,7 @@ use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::{Member, Waiting};
 use crate::post::Post;
-use crate::request::{Credit, NewConsumer, QueueCommand, Reply};
+use crate::request::{Credit, Held, NewConsumer, QueueCommand, Reply};
 use base::Now;
 use base::id::{PortId, QueueId};
 use message::record::{Kind, Outcome, SeqRange};
@@ -94,18 +94,18 @@ impl Log {
                     return Done::Delete { definition, token: Some(token), messages };
                 }
             }
-            QueueCommand::Cancel { token, handle, keep } => {
+            QueueCommand::Cancel { token, handle, held } => {
                 if let Some(token) = token {
                     post.reply(port, token, Ok(Reply::Cancelled));
                 }
                 if let Some(id) = owned.find(Member { port, handle }) {
-                    return self.leave(now, slot, id, keep, limits, post);
+                    return self.leave(now, slot, id, held, limits, post);
                 }
             }
             QueueCommand::Leave => {
                 let mut done = Done::Nothing;
                 for id in owned.members_of(port) {
-                    done = self.leave(now, slot, id, false, limits, post);
+                    done = self.leave(now, slot, id, Held::Fails, limits, post);
                 }
                 return done;
             }
@@ -200,7 +200,7 @@ impl Log {
         now: Now,
         slot: u32,
         id: ConsumerId,
-        keep: bool,
+        held: Held,
         limits: &Limits,
         post: &mut Post,
     ) -> Done {
@@ -217,6 +217,14 @@ impl Log {
                 owned.fifo.apply(command, &mut self.effects);
             }
         }
+        if held == Held::GoesBack && owned.fifo.settings().counts {
+            let ranges: Vec<SeqRange> = owned.fifo.held(id).collect();
+            for range in ranges {
+                let command = Command::Settle { consumer: id, range, outcome: Outcome::Released };
+                owned.fifo.apply(command, &mut self.effects);
+            }
+        }
+        let keep = held == Held::Kept;
         let command = if keep { Command::Cancel { consumer: id } } else { Command::Close { consumer: id } };
         owned.fifo.apply(command, &mut self.effects);
         if !keep {

@@ -31,5 +31,5 @@ pub use mail::{Answering, Mail, Waiter};
 pub use moving::{MoveJob, Moved};
 pub use publisher::{Publish, Published, Publisher};
 pub use recovery::{LogSnapshot, RecoveryError, SECTION};
-pub use request::{ConsumerRef, Credit, NewConsumer, Placement, QueueCommand, Reply};
+pub use request::{ConsumerRef, Credit, Held, NewConsumer, Placement, QueueCommand, Reply};
 pub use shard::{CATALOG_LOG, Shard, ShardSettings};

@@ -68,6 +68,17 @@ pub struct NewConsumer {
     pub priority: i32,
 }
 
+/// What becomes of the messages a consumer holds when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// They stay with it, to be settled later (AMQP 0-9-1 basic.cancel).
+    Kept,
+    /// They go back as failed deliveries (its channel is gone).
+    Fails,
+    /// They go back; a quorum queue does not count that, a classic queue does (AMQP 1.0 detach, as RabbitMQ).
+    GoesBack,
+}
+
 /// What a connection asks of a queue's owner. Those with a token are answered by an [`crate::Event::Reply`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueueCommand {
@@ -86,8 +97,8 @@ pub enum QueueCommand {
         token: Option<u32>,
         /// The consumer's handle.
         handle: u32,
-        /// What it holds stays with it, to be settled later (AMQP 0-9-1 basic.cancel); else it goes back to the queue.
-        keep: bool,
+        /// What becomes of what it holds.
+        held: Held,
     },
     /// One message now. Answer: [`crate::Event::Got`] or [`Reply::Empty`].
     Get {

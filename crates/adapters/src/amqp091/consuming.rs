@@ -9,7 +9,7 @@ use ::amqp091::{Body, DeliverPrefix, Outgoing};
 use base::Memory;
 use base::id::QueueSeq;
 use broker::catalog::{QueueDefinition, Refusal, ReplyCode};
-use broker::{ConsumerRef, Events, Item, QueueCommand};
+use broker::{ConsumerRef, Events, Held, Item, QueueCommand};
 use message::amqp10::Message;
 use message::convert::Amqp091;
 use message::record::{Enqueue, Format, Outcome, SeqRange};
@@ -234,7 +234,7 @@ impl Adapter {
         else {
             return;
         };
-        let command = QueueCommand::Cancel { token: None, handle, keep: false };
+        let command = QueueCommand::Cancel { token: None, handle, held: Held::Fails };
         context.shard.command(context.now, context.port, log, queue, command);
         context.shard.forget_consumer(context.port, handle);
     }
@@ -262,7 +262,7 @@ impl Adapter {
             else {
                 continue;
             };
-            let command = QueueCommand::Cancel { token: None, handle, keep: false };
+            let command = QueueCommand::Cancel { token: None, handle, held: Held::Fails };
             context.shard.command(context.now, context.port, log, queue, command);
             context.shard.forget_consumer(context.port, handle);
         }

@@ -10,7 +10,7 @@ use ::amqp091::DeliverPrefix;
 use ::amqp091::method::*;
 use broker::access::{Access, AccessCache};
 use broker::catalog::{Op, QueueDefinition, Refusal, ReplyCode};
-use broker::{Credit, Events, NewConsumer, Publisher, QueueCommand, Reply};
+use broker::{Credit, Events, Held, NewConsumer, Publisher, QueueCommand, Reply};
 use message::record::Outcome;
 use std::sync::Arc;
 
@@ -395,7 +395,7 @@ impl Adapter {
         let tag = cancel.consumer_tag.into();
         let token = self.wait(number, method, cancel.nowait, Wish::Cancel { handle, tag });
         let Some(at) = self.consumers.get(handle).map(|consumer| consumer.at) else { return };
-        let command = QueueCommand::Cancel { token: Some(token), handle, keep: true };
+        let command = QueueCommand::Cancel { token: Some(token), handle, held: Held::Kept };
         context.shard.command(context.now, context.port, at.log, at.queue, command);
     }
 

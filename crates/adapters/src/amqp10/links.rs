@@ -10,7 +10,7 @@ use ::amqp10::{
 };
 use broker::access::{Access, Resource};
 use broker::catalog::Refusal;
-use broker::{ConsumerRef, NewConsumer, QueueCommand, Reply};
+use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply};
 
 /// The outcomes a receiver may choose from.
 const OUTCOMES: [&str; 4] =
@@ -262,7 +262,7 @@ impl Adapter {
 
     fn drop_consumer(&mut self, context: &mut Context<'_>, consumer: u32) {
         let Some(ConsumerAt { at, .. }) = self.consumers.remove(consumer) else { return };
-        let leave = QueueCommand::Cancel { token: None, handle: at.handle, keep: false };
+        let leave = QueueCommand::Cancel { token: None, handle: at.handle, held: Held::GoesBack };
         context.shard.command(context.now, context.port, at.log, at.queue, leave);
         context.shard.forget_consumer(context.port, at.handle);
     }
