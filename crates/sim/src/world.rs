@@ -268,6 +268,8 @@ impl World {
 
     fn forget_client(&mut self, at: usize, in_order: bool) {
         let Some(mut client) = self.clients[at].take() else { return };
+        // Without an answer to its last question nobody knows whether its channel was closed before what came behind.
+        let in_order = in_order && !client.is_waiting();
         client.vanish(&mut self.net);
         self.oracle.client_gone(client.number, &client.held, in_order);
     }
