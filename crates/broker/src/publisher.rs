@@ -80,7 +80,7 @@ struct Route {
 impl Route {
     #[inline]
     fn is_for(&self, exchange: &[u8], key: &[u8]) -> bool {
-        *self.key == *key && *self.exchange == *exchange && !self.holds_once
+        base::copy::equal(&self.key, key) && base::copy::equal(&self.exchange, exchange) && !self.holds_once
     }
 }
 
