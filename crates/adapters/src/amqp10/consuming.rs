@@ -82,8 +82,8 @@ impl PlainHead {
     #[inline]
     fn sections(&mut self, message: &Enqueue<'_>, header: Header) -> &[u8] {
         let is_same = self.header == header
-            && self.routing_key == message.routing_key
-            && self.exchange == message.exchange;
+            && base::copy::equal(&self.routing_key, message.routing_key)
+            && base::copy::equal(&self.exchange, message.exchange);
         if !is_same || self.sections.is_empty() {
             self.make(message, header);
         }
