@@ -500,3 +500,71 @@ fn a_return_is_counted_once_however_it_is_written() {
     let counts: Vec<u32> = events.items.iter().map(|item| item.delivery_count()).collect();
     assert_eq!(counts, [2]);
 }
+
+#[test]
+fn what_the_shard_does_not_know_the_place_of_is_not_moved() {
+    let mut node = Node::new(1);
+    let log = node.declare(0, "q", true);
+    let mut publisher = node.publisher(0);
+    // Applied at once, written later: the journal may have it, and say so, before the shard hears of it.
+    node.publish(0, &mut publisher, "q", "transient", false);
+    node.turn();
+    let end = LogIndex(u64::MAX);
+    let unwritten = node.unwritten.iter().map(|(_, sealed)| sealed.base).max().unwrap();
+    let job = node.shards[0].begin_move(log, end).unwrap();
+    assert!(job.bound <= unwritten && job.is_empty(), "{job:?}");
+    node.write();
+    // Waited for: not applied before it is written.
+    node.publish(0, &mut publisher, "q", "durable", true);
+    node.turn();
+    let unwritten = node.unwritten.iter().map(|(_, sealed)| sealed.base).max().unwrap();
+    let job = node.shards[0].begin_move(log, end).unwrap();
+    assert!(job.bound <= unwritten && !job.is_empty(), "{job:?}");
+}
+
+#[test]
+fn a_get_that_waits_for_bytes_is_answered_when_its_queue_goes() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    let mut publisher = node.publisher(0);
+    // Far more than stays in memory.
+    let body = "x".repeat(1 << 20);
+    for _ in 0..20 {
+        node.publish(0, &mut publisher, "q", &body, true);
+        node.settle();
+    }
+    for handle in 0..20 {
+        node.command(0, "q", QueueCommand::Get { token: 100 + handle, handle, settled: false });
+        node.turn();
+    }
+    let answered = node.take_seen().iter().filter(|line| line.contains("takes")).count();
+    assert!(answered < 20, "some have to be read back");
+    node.command(0, "q", QueueCommand::Delete { token: 9, if_unused: false, if_empty: false });
+    node.settle();
+    let seen = node.take_seen();
+    let told = seen.iter().filter(|line| line.contains("the queue has just been deleted")).count();
+    assert_eq!((answered > 0, told), (true, 20 - answered), "{seen:?}");
+}
+
+#[test]
+fn the_catalogs_snapshot_waits_for_changes_under_way() {
+    let mut node = Node::new(1);
+    node.declare(0, "one", true);
+    assert!(node.shards[0].snapshot(LogId(0), false).is_some());
+    let op = Op::DeclareQueue {
+        name: "two".into(),
+        passive: false,
+        durable: true,
+        exclusive: false,
+        auto_delete: false,
+        arguments: Default::default(),
+        log: LogId(0),
+        random: [0; 16],
+    };
+    node.shards[0].request(NOW, node.ports[0], 1, op);
+    assert!(node.shards[0].snapshot(LogId(0), false).is_none());
+    node.turn();
+    assert!(node.shards[0].snapshot(LogId(0), false).is_none());
+    node.settle();
+    assert!(node.shards[0].snapshot(LogId(0), false).is_some());
+}
