@@ -8,7 +8,8 @@
 //!   by itself), because each finds other mistakes. A process that is killed loses nothing, and makes nothing durable.
 //! - **Power off.** From a planned call on the disk does nothing any more. What that call wrote is pending: the crash
 //!   decides what is found of it.
-//! - **Unsynced names.** Names made, changed or removed since the last sync of their folder may each be there or not.
+//! - **Unsynced names.** Names made, changed or removed since the last sync of their folder may each be there or not. A
+//!   rename within a folder is one change: file systems with a journal of their own (ext4, xfs) keep it whole.
 //!   A file that was never synced may be empty, though its name is there.
 //! - **Failed syncs.** A sync that fails loses what was pending for good, while reads still show it until the crash; a
 //!   second sync succeeds and brings nothing back.
@@ -107,6 +108,8 @@ struct NameChange {
     name: FileName,
     /// The file it stands for from now on; `None`: none.
     file: Option<u64>,
+    /// It is the second half of a rename: it shares the fate of the change before it.
+    is_second_half: bool,
 }
 
 /// How a call goes wrong.
@@ -315,7 +318,7 @@ impl State {
             Some(id) => self.names.insert(name, id),
             None => self.names.remove(&name),
         };
-        let change = NameChange { at: self.clock, kind: name.kind, name, file };
+        let change = NameChange { at: self.clock, kind: name.kind, name, file, is_second_half: false };
         self.pending_names.push(change);
     }
 
@@ -327,10 +330,12 @@ impl State {
             return;
         }
         let moment = self.dice.between(0, self.clock);
+        let mut survives = false;
         for change in std::mem::take(&mut self.pending_names) {
-            let survives = match temper {
+            survives = match temper {
                 Temper::Kill | Temper::LoseAll => false,
                 Temper::Prefix => change.at <= moment,
+                Temper::Scatter if change.is_second_half => survives,
                 Temper::Scatter => self.dice.one_in(2),
             };
             match change.file.filter(|_| survives) {
@@ -536,6 +541,9 @@ impl Disk for FaultyDisk {
         }
         state.change_name(to, Some(id));
         state.change_name(from, None);
+        if let Some(second) = state.pending_names.last_mut() {
+            second.is_second_half = from.kind.folder() == to.kind.folder();
+        }
         Ok(())
     }
 
