@@ -299,7 +299,8 @@ impl Log {
         self.touch(now);
         self.open_positions = None;
         self.open_needs_flush = true;
-        let (nobody, outcome) = (QueueId(u64::MAX), Outcome::Released);
+        // The highest number stands for no look-up yet.
+        let (nobody, outcome) = (QueueId(u64::MAX - 1), Outcome::Released);
         Positions::write(Kind::Purge, nobody, outcome, now.wall_ms, 0, &[], self.open.records());
     }
 
