@@ -150,6 +150,11 @@ impl Log {
         }
     }
 
+    /// Where the first batch begins that is not applied as a whole.
+    pub(crate) fn whole_batches_end(&self) -> LogIndex {
+        self.in_flight.front().map_or(self.open.base(), |first| first.sealed.base)
+    }
+
     /// Takes a queue out; what it held in memory goes with it.
     pub(crate) fn remove_queue(&mut self, id: QueueId, limits: &Limits) -> Option<OwnedQueue> {
         let slot = self.by_id.remove(&id)?;

@@ -83,7 +83,7 @@ fn what_dispatch_appends_is_applied_before_its_batch_is_sealed() {
 
 #[test]
 fn what_the_shard_has_not_heard_of_is_not_moved() {
-    check(500, &[73, 64]);
+    check(500, &[73, 64, 5124, 12_678]);
 }
 
 #[test]
