@@ -4,6 +4,7 @@ use crate::settings::{Peer, Settings};
 use crate::{amqp10, amqp091};
 use base::id::PortId;
 use base::{Now, Output};
+use broker::catalog::Catalog;
 use broker::{Event, Events, Shard};
 
 /// What an adapter works with while it is called.
@@ -189,8 +190,8 @@ impl Speaker {
         speak!(self, adapter => adapter.set_blocked(context, reason), _greeting => {});
     }
 
-    pub(crate) fn row(&self) -> crate::frontend::ConnectionRow {
-        speak!(self, adapter => adapter.row(), _greeting => crate::frontend::ConnectionRow::default())
+    pub(crate) fn row(&self, catalog: &Catalog) -> crate::frontend::ConnectionRow {
+        speak!(self, adapter => adapter.row(catalog), _greeting => crate::frontend::ConnectionRow::default())
     }
 
     /// Bytes of memory it holds besides itself, output apart.

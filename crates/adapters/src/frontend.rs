@@ -7,6 +7,7 @@ use crate::connection::{Context, Note, Scratch, Speaker};
 use crate::settings::{Peer, Settings};
 use base::id::{PortId, ShardId};
 use base::{Now, Output};
+use broker::catalog::{Actor, Catalog};
 use broker::catalog::{Refusal, ReplyCode};
 use broker::{Event, Events, Shard};
 use slab::Slab;
@@ -36,6 +37,27 @@ pub struct ConnectionRow {
     pub channels: usize,
     /// `ADDRESS:PORT -> ADDRESS:PORT`.
     pub name: String,
+}
+
+impl ConnectionRow {
+    /// The row of a connection that speaks for `actor`, once it is open. Its name is filled in by whoever has it.
+    pub(crate) fn new(
+        catalog: &Catalog,
+        actor: Option<&Actor>,
+        protocol: &'static str,
+        over: Option<&'static str>,
+        channels: usize,
+    ) -> ConnectionRow {
+        let vhost = actor.and_then(|actor| catalog.vhost_definition(actor.vhost));
+        ConnectionRow {
+            state: over.unwrap_or(if actor.is_some() { "running" } else { "starting" }),
+            user: actor.map(|actor| actor.user.to_string()).unwrap_or_default(),
+            vhost: vhost.map(|vhost| vhost.name.to_string()).unwrap_or_default(),
+            protocol,
+            channels,
+            name: String::new(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -326,10 +348,10 @@ impl Frontend {
     }
 
     /// The connections, as they are listed.
-    pub fn rows(&self) -> Vec<ConnectionRow> {
+    pub fn rows(&self, catalog: &Catalog) -> Vec<ConnectionRow> {
         let row = |(_, connection): (usize, &Connection)| ConnectionRow {
             name: connection.peer.name.to_string(),
-            ..connection.speaker.row()
+            ..connection.speaker.row(catalog)
         };
         self.connections.iter().map(row).collect()
     }

@@ -73,7 +73,12 @@ fn mean<T>(open: impl Fn(&mut World) -> T) -> usize {
     let mut world = World::new(1);
     let before = world.fronts[0].heap_bytes();
     let kept: Vec<T> = (0..CONNECTIONS).map(|_| open(&mut world)).collect();
-    assert_eq!(world.fronts[0].rows().iter().filter(|row| row.channels == 2).count(), kept.len());
+    let rows = world.fronts[0].rows(world.shards[0].catalog());
+    assert_eq!(rows.iter().filter(|row| row.channels == 2).count(), kept.len());
+    assert!(
+        rows.iter().all(|row| (&*row.vhost, &*row.user, row.state) == ("/", "guest", "running")),
+        "{rows:?}"
+    );
     (world.fronts[0].heap_bytes() - before) / CONNECTIONS
 }
 

@@ -610,7 +610,8 @@ impl ShardLoop {
                     sockets.filter_map(|(slot, socket)| Some((slot as u32, socket.as_ref()?.traffic)));
                 let row =
                     |(row, (slot, traffic))| rows::connection(row, traffic, rows::pid(self.id.0, slot), node);
-                part.connections = self.front.rows().into_iter().zip(sockets).map(row).collect();
+                part.connections =
+                    self.front.rows(self.shard.catalog()).into_iter().zip(sockets).map(row).collect();
             }
             Question::Memory => {
                 let sockets = self.sockets.capacity() * size_of::<Option<Socket>>();

@@ -21,7 +21,7 @@ use crate::settings::Peer;
 use ::amqp091::method::MethodId;
 use ::amqp091::{Connection, Event as Said, Input, ReplyCode};
 use base::Output;
-use broker::catalog::{Actor, Refusal};
+use broker::catalog::{Actor, Catalog, Refusal};
 use broker::{Event, Events};
 use channel::Channels;
 use consuming::{Consumer, Settling};
@@ -244,21 +244,9 @@ impl Adapter {
         self.is_told_blocked = self.blocked.is_some();
     }
 
-    pub(crate) fn row(&self) -> ConnectionRow {
-        ConnectionRow {
-            state: if self.is_over {
-                "closing"
-            } else if self.actor.is_some() {
-                "running"
-            } else {
-                "starting"
-            },
-            user: self.actor.as_ref().map(|actor| actor.user.to_string()).unwrap_or_default(),
-            vhost: String::new(),
-            protocol: "{0,9,1}",
-            channels: self.channels.len(),
-            name: self.peer.name.to_string(),
-        }
+    pub(crate) fn row(&self, catalog: &Catalog) -> ConnectionRow {
+        let over = self.is_over.then_some("closing");
+        ConnectionRow::new(catalog, self.actor.as_ref(), "{0,9,1}", over, self.channels.len())
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

@@ -21,7 +21,7 @@ use crate::settings::Peer;
 use ::amqp10::{Config, Connection, Error, Event as Said, Input, SessionId};
 use base::{Now, Output};
 use broker::access::AccessCache;
-use broker::catalog::Actor;
+use broker::catalog::{Actor, Catalog};
 use broker::{Event, Events, Publisher};
 use links::{Link, Pending};
 use login::Login;
@@ -218,21 +218,9 @@ impl Adapter {
         }
     }
 
-    pub(crate) fn row(&self) -> ConnectionRow {
-        ConnectionRow {
-            state: if self.is_over() {
-                "closed"
-            } else if self.actor.is_some() {
-                "running"
-            } else {
-                "starting"
-            },
-            user: self.actor.as_ref().map(|actor| actor.user.to_string()).unwrap_or_default(),
-            vhost: String::new(),
-            protocol: "{1,0}",
-            channels: self.sessions.len(),
-            name: self.peer.name.to_string(),
-        }
+    pub(crate) fn row(&self, catalog: &Catalog) -> ConnectionRow {
+        let over = self.is_over().then_some("closed");
+        ConnectionRow::new(catalog, self.actor.as_ref(), "{1,0}", over, self.sessions.len())
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
