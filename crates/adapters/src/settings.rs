@@ -71,4 +71,15 @@ pub struct Peer {
     pub name: Arc<str>,
     /// It comes from this machine.
     pub is_loopback: bool,
+    /// It came over TLS, with a certificate or without.
+    pub is_secure: bool,
+    /// Whom its verified certificate names, by the rule of `ssl_cert_login_from`; what SASL EXTERNAL logs in.
+    pub certificate_name: Option<Box<str>>,
+}
+
+impl Peer {
+    /// One that came over plain TCP.
+    pub fn new(name: &str, is_loopback: bool) -> Peer {
+        Peer { name: name.into(), is_loopback, is_secure: false, certificate_name: None }
+    }
 }

@@ -137,8 +137,8 @@ fn accept_all(listener: &TcpListener, hand_over: &mut impl FnMut(TcpStream, Peer
                 if stream.set_nodelay(true).is_err() {
                     continue;
                 }
-                let name = format!("{} -> {}", plain(from), plain(here)).into();
-                hand_over(stream, Peer { name, is_loopback: from.ip().to_canonical().is_loopback() });
+                let name = format!("{} -> {}", plain(from), plain(here));
+                hand_over(stream, Peer::new(&name, from.ip().to_canonical().is_loopback()));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) if is_of_one_connection(&error) => {}

@@ -145,7 +145,7 @@ impl Home {
             match letter {
                 Letter::Accepted(line) if self.is_stopping => net.line(line).down_ended = true,
                 Letter::Accepted(line) => {
-                    let peer = Peer { name: format!("client {line}").into(), is_loopback: true };
+                    let peer = Peer::new(&format!("client {line}"), true);
                     let slot = self.front.accept(now, peer);
                     self.sockets.insert(slot, Socket { line, tail: Vec::new(), is_waiting: false });
                 }

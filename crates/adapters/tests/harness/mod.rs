@@ -75,7 +75,7 @@ impl World {
     /// A client connects to a shard: its wire.
     pub fn connect(&mut self, shard: usize) -> usize {
         let name = format!("127.0.0.1:{} -> 127.0.0.1:5672", 50_000 + self.wires.len());
-        let peer = Peer { name: name.into(), is_loopback: true };
+        let peer = Peer::new(&name, true);
         let slot = self.fronts[shard].accept(self.now, peer);
         self.wires.push(Wire { shard, slot, ..Wire::default() });
         self.wires.len() - 1
