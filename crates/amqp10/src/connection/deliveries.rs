@@ -1,0 +1,234 @@
+//! Transfers and dispositions (§2.6.12): what goes over links, both ways.
+
+use super::*;
+
+impl Connection {
+    #[inline]
+    pub(super) fn read_transfer<'i>(&mut self, channel: u16, fields: &'i [u8]) -> Result<Step<'i>, Broken> {
+        let (transfer, payload) = hot::Transfer::read(fields)?;
+        let ours = self.remote_channels.get(usize::from(channel)).copied().unwrap_or(NO_HANDLE);
+        let Some(session) =
+            self.sessions.get_mut(usize::from(ours)).and_then(|session| session.as_deref_mut())
+        else {
+            return Ok(Step::Next);
+        };
+        if session.state != SessionState::Mapped {
+            return Ok(Step::Next);
+        }
+        let flows = session.incoming_window;
+        session.count_incoming(&mut self.output).map_err(Broken::Session)?;
+        if session.incoming_window > flows {
+            self.frames_out = self.frames_out.wrapping_add(1);
+        }
+        let Some(id) = session.by_remote_handle(transfer.handle) else {
+            let text = format!("Unknown link handle: {}", transfer.handle);
+            return Err(Broken::Session(Fault::new(condition::UNATTACHED_HANDLE, text)));
+        };
+        let session_id = session.id;
+        let link = &mut session.links[usize::from(id.0)];
+        if matches!(link.state, LinkState::DetachSent { .. }) {
+            return Ok(Step::Next);
+        }
+        if link.role != Role::Receiver || link.state != LinkState::Attached {
+            let text = format!("transfer on a link that is not open to it (handle {})", transfer.handle);
+            return Err(Broken::Session(Fault::new(condition::ERRANT_LINK, text)));
+        }
+        // Other states on a transfer are for links that resume, which none of ours does (§2.6.13).
+        if let Some(Outcome::Other(_)) = Outcome::read(transfer.state)? {
+            let fault = Fault::new(condition::NOT_IMPLEMENTED, "transactions are not supported");
+            return Err(Broken::Link(id, fault));
+        }
+        if transfer.more || link.partial.is_some() || transfer.aborted {
+            return self.read_part(ours, id, &transfer, payload);
+        }
+        let (tag, credit) = begin_delivery(link, id, &transfer, payload.len())?;
+        Ok(Step::Tell(Event::Transfer(Transfer {
+            session: session_id,
+            link: id,
+            delivery_id: transfer.delivery_id.unwrap_or(0),
+            tag,
+            format: transfer.format.unwrap_or(0),
+            settled: transfer.settled.unwrap_or(false),
+            credit,
+            payload,
+        })))
+    }
+
+    /// A frame of a delivery of several.
+    pub(super) fn read_part<'i>(
+        &mut self,
+        ours: u16,
+        id: LinkId,
+        transfer: &hot::Transfer<'i>,
+        payload: &[u8],
+    ) -> Result<Step<'i>, Broken> {
+        let held = self.assembling_bytes();
+        let Some(session) = self.sessions[usize::from(ours)].as_deref_mut() else { return Ok(Step::Next) };
+        let session_id = session.id;
+        let link = &mut session.links[usize::from(id.0)];
+        if transfer.aborted {
+            // Its credit counts as used by the sender (§2.6.14): an aborted delivery advances its delivery-count.
+            if link.partial.take().is_none() {
+                begin_delivery(link, id, transfer, 0)?;
+            }
+            let credit = link.credit;
+            return Ok(Step::Tell(Event::Aborted { session: session_id, link: id, credit }));
+        }
+        if link.partial.is_none() {
+            let (tag, _) = begin_delivery(link, id, transfer, payload.len())?;
+            let mut partial = Partial {
+                delivery_id: transfer.delivery_id.unwrap_or(0),
+                tag: [0; _],
+                tag_len: tag.len() as u8,
+                format: transfer.format.unwrap_or(0),
+                settled: false,
+                bytes: Vec::new(),
+            };
+            partial.tag[..tag.len()].copy_from_slice(tag);
+            link.partial = Some(Box::new(partial));
+        }
+        let bytes_max = link.message_bytes_max;
+        let Some(partial) = &mut link.partial else { return Ok(Step::Next) };
+        if transfer.delivery_id.is_some_and(|delivery_id| delivery_id != partial.delivery_id) {
+            let text = format!("delivery {} is not complete", partial.delivery_id);
+            return Err(Broken::Session(Fault::new(condition::NOT_ALLOWED, text)));
+        }
+        partial.settled |= transfer.settled.unwrap_or(false);
+        if (partial.bytes.len() + payload.len()) as u64 > bytes_max {
+            return Err(Broken::Session(too_large(partial.bytes.len() + payload.len(), bytes_max)));
+        }
+        if partial.bytes.capacity() - partial.bytes.len() < payload.len()
+            && held + partial.bytes.len() + payload.len() > self.limits.assembly_bytes_max
+        {
+            let text = format!("over {} bytes of incomplete messages", self.limits.assembly_bytes_max);
+            return Err(Broken::Session(Fault::new(condition::RESOURCE_LIMIT_EXCEEDED, text)));
+        }
+        partial.bytes.extend_from_slice(payload);
+        if transfer.more {
+            return Ok(Step::Next);
+        }
+        let credit = link.credit;
+        Ok(link.partial.take().map_or(Step::Next, |partial| {
+            Step::Tell(Event::Assembled(Assembled { session: session_id, link: id, credit, partial }))
+        }))
+    }
+
+    pub(super) fn assembling_bytes(&self) -> usize {
+        let links = self.sessions.iter().flatten().flat_map(|session| &session.links);
+        links.filter_map(|link| link.partial.as_ref()).map(|partial| partial.bytes.capacity()).sum()
+    }
+
+    #[inline]
+    pub(super) fn read_disposition<'i>(
+        &mut self,
+        channel: u16,
+        fields: &'i [u8],
+    ) -> Result<Step<'i>, Broken> {
+        let disposition = hot::Disposition::read(fields)?;
+        let Some(session) = self.by_remote_channel(channel) else { return Ok(Step::Next) };
+        if session.state != SessionState::Mapped {
+            return Ok(Step::Next);
+        }
+        Ok(Step::Tell(Event::Disposition(Disposition {
+            session: session.id,
+            role: disposition.role.other(),
+            first: disposition.first,
+            last: disposition.last,
+            settled: disposition.settled,
+            outcome: disposition.state,
+        })))
+    }
+
+    /// Sends a delivery: answers its delivery-id. Takes it also while the peer's window is shut, see
+    /// [`Connection::queued`].
+    #[inline]
+    pub fn transfer(
+        &mut self,
+        session: SessionId,
+        link: LinkId,
+        delivery: &Delivery<'_>,
+    ) -> Result<u32, NotSent> {
+        let frame_bytes = self.remote_frame_bytes as usize;
+        let (session, output) = self.session_mut(session).ok_or(NotSent::Detached)?;
+        session.transfer(output, frame_bytes, link, delivery)
+    }
+
+    /// Deliveries of a session that wait for the peer's window: stop sending until [`Event::Window`] or [`Event::Flow`].
+    #[inline]
+    pub fn queued(&self, session: SessionId) -> usize {
+        self.session(session).map_or(0, |session| session.queued_len())
+    }
+
+    /// As sender: the deliveries `first` to `last` are over. Tells those that were not yet, in runs of one link and
+    /// consecutive tokens, in order.
+    #[inline]
+    pub fn settle(&mut self, session: SessionId, first: u32, last: u32, each: impl FnMut(Run)) {
+        if let Some((session, _)) = self.session_mut(session) {
+            session.unsettled.settle(first, last, each);
+        }
+    }
+
+    /// Deliveries of a session that the peer has not settled.
+    pub fn unsettled(&self, session: SessionId) -> usize {
+        self.session(session).map_or(0, |session| session.unsettled.len())
+    }
+
+    /// As receiver: settles the deliveries `first` to `last`. Ranges of the same outcome that follow on each other go out as
+    /// one when [`Connection::flush`] or [`Connection::output_mut`] is called.
+    #[inline]
+    pub fn settle_incoming(&mut self, session: SessionId, first: u32, last: u32, outcome: &Outcome<'_>) {
+        if let Some((session, output)) = self.session_mut(session) {
+            session.settle_incoming(output, first, last, outcome);
+        }
+    }
+
+    /// Tells a state of deliveries without the joining of [`Connection::settle_incoming`]: as sender to answer a receiver
+    /// that waits for us to settle, as receiver to tell a state before settling.
+    pub fn dispose(
+        &mut self,
+        session: SessionId,
+        role: Role,
+        first: u32,
+        last: u32,
+        settled: bool,
+        outcome: Option<&Outcome<'_>>,
+    ) {
+        if let Some((session, output)) = self.session_mut(session) {
+            session.write_settled(output);
+            let disposition = hot::Disposition { role, first, last, settled, state: outcome.copied() };
+            disposition.write(session.id.0, output.own());
+        }
+    }
+}
+
+/// The first frame of a delivery: checks it and counts its credit. Answers its tag and the credit left.
+#[inline]
+fn begin_delivery<'i>(
+    link: &mut Link,
+    id: LinkId,
+    transfer: &hot::Transfer<'i>,
+    payload: usize,
+) -> Result<(&'i [u8], u32), Broken> {
+    let tag = transfer.tag.unwrap_or(&[]);
+    if transfer.delivery_id.is_none() || tag.len() > crate::limits::TAG_BYTES_MAX {
+        let text = if tag.is_empty() { "transfer without delivery-id" } else { "delivery-tag over 32 bytes" };
+        return Err(Broken::Session(Fault::new(condition::INVALID_FIELD, text)));
+    }
+    if link.credit == 0 {
+        let text = "insufficient link credit for a delivery";
+        return Err(Broken::Link(id, Fault::new(condition::TRANSFER_LIMIT_EXCEEDED, text)));
+    }
+    if payload as u64 > link.message_bytes_max {
+        return Err(Broken::Session(too_large(payload, link.message_bytes_max)));
+    }
+    link.credit -= 1;
+    link.delivery_count = link.delivery_count.wrapping_add(1);
+    Ok((tag, link.credit))
+}
+
+/// Ends the session, as RabbitMQ does, though the condition is a link's (§2.8.19).
+#[cold]
+fn too_large(size: usize, most: u64) -> Fault {
+    let text = format!("message size ({size} bytes) > maximum message size ({most} bytes)");
+    Fault::new(condition::MESSAGE_SIZE_EXCEEDED, text)
+}
