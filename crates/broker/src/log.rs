@@ -49,6 +49,9 @@ pub(crate) struct Recovering {
 /// Bytes of records after which a batch is closed although the turn goes on; a larger record has a batch of its own.
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
+/// Messages of a deleted queue that are counted off at once: what bounds the memory of deleting a long one.
+const PLACES_AT_ONCE: usize = 4096;
+
 /// A log.
 #[derive(Debug)]
 pub(crate) struct Log {
@@ -155,18 +158,26 @@ impl Log {
         self.in_flight.front().map_or(self.open.base(), |first| first.sealed.base)
     }
 
-    /// Takes a queue out; what it held in memory goes with it.
+    /// Takes a queue out; what it held in memory and in segments goes with it.
     pub(crate) fn remove_queue(&mut self, id: QueueId, limits: &Limits) -> Option<OwnedQueue> {
         let slot = self.by_id.remove(&id)?;
         self.last_lookup = (QueueId(u64::MAX), 0);
         let queue = self.queues.remove(slot as usize);
         self.dirty.retain(|dirty| *dirty != slot);
         self.reading.forget(slot);
-        let places: Vec<LogIndex> =
-            queue.fifo.live_below(LogIndex(u64::MAX)).map(|(_, place)| place).collect();
+        self.effects.runs_left.extend(queue.fifo.runs());
         // While the journal is replayed nothing is counted yet: what is left is counted at the end.
         if self.recovering.is_none() {
-            self.batches.left(&places, limits.spare_buffers_max);
+            let mut places = queue.fifo.live_below(LogIndex(u64::MAX)).map(|(_, place)| place);
+            let mut some = Vec::with_capacity(PLACES_AT_ONCE);
+            loop {
+                some.clear();
+                some.extend(places.by_ref().take(PLACES_AT_ONCE));
+                if some.is_empty() {
+                    break;
+                }
+                self.batches.left(&some, limits.spare_buffers_max);
+            }
         }
         Some(queue)
     }

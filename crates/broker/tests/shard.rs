@@ -8,12 +8,16 @@ use broker::{
     CommitRule, Credit, Event, Events, Limits, Mail, NewConsumer, Placement, Publish, Published, Publisher,
     QueueCommand, Reply, Shard, ShardSettings,
 };
-use journal::{FileId, FileKind, FileName, Place, Sealed};
+use journal::{Disk, FaultyDisk, FileId, FileKind, FileName, Place, Sealed};
 use message::record::{Format, Outcome, SeqRange};
 use routing::NoHeaders;
+use std::io::IoSlice;
 use std::sync::Arc;
 
 const NOW: Now = Now { mono_ns: 1_000_000_000, wall_ms: 1_000 };
+
+const JOURNAL_FILE: FileName = FileName::new(FileKind::Journal, 1);
+const JOURNAL_BYTES: u64 = 64 << 20;
 
 /// Shards that are handed each other's mail, and whose batches are "written" when asked.
 struct Node {
@@ -22,6 +26,9 @@ struct Node {
     /// What happened, shown as text, in order.
     seen: Vec<String>,
     ports: Vec<PortId>,
+    /// Where what was written can be read again, one batch after another in one file.
+    disk: FaultyDisk,
+    disk_end: u64,
 }
 
 impl Node {
@@ -38,7 +45,10 @@ impl Node {
             unwritten: Vec::new(),
             seen: Vec::new(),
             ports: Vec::new(),
+            disk: FaultyDisk::new(7),
+            disk_end: 0,
         };
+        node.disk.create(JOURNAL_FILE, JOURNAL_BYTES).unwrap();
         node.shards.iter_mut().for_each(|shard| shard.finish_recovery(NOW));
         node.shards[0].begin(NOW, &FirstContent::with_salt([1; 4])).unwrap();
         node.settle();
@@ -89,10 +99,13 @@ impl Node {
     /// Everything sealed so far is on disk now.
     fn write(&mut self) {
         for (at, sealed) in std::mem::take(&mut self.unwritten) {
+            let offset = self.disk_end;
+            self.disk.write_at(JOURNAL_FILE, offset, &[IoSlice::new(sealed.records())]).unwrap();
+            self.disk_end += sealed.len as u64;
             let place = Place {
                 file: FileId(1),
-                name: FileName::new(FileKind::Journal, 1),
-                offset: 4096,
+                name: JOURNAL_FILE,
+                offset,
                 len: sealed.len as u64,
                 crc: sealed.crc,
             };
@@ -567,4 +580,24 @@ fn the_catalogs_snapshot_waits_for_changes_under_way() {
     assert!(node.shards[0].snapshot(LogId(0), false).is_none());
     node.settle();
     assert!(node.shards[0].snapshot(LogId(0), false).is_some());
+}
+
+#[test]
+fn a_deleted_queue_lets_its_segments_go() {
+    let mut node = Node::new(1);
+    let log = node.declare(0, "q", true);
+    let mut publisher = node.publisher(0);
+    for _ in 0..3 {
+        node.publish(0, &mut publisher, "q", "moved", true);
+    }
+    node.settle();
+    let job = node.shards[0].begin_move(log, LogIndex(u64::MAX)).unwrap();
+    let moved = job.carry_out(&node.disk, || 77).unwrap();
+    node.shards[0].finish_move(&moved);
+    assert_eq!(node.shards[0].segments_in_use().collect::<Vec<_>>(), [77]);
+    assert_eq!(node.shards[0].take_dead_segments(), []);
+    node.command(0, "q", QueueCommand::Delete { token: 9, if_unused: false, if_empty: false });
+    node.settle();
+    assert_eq!(node.shards[0].take_dead_segments(), [77]);
+    assert_eq!(node.shards[0].segments_in_use().count(), 0);
 }
