@@ -21,6 +21,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("stream_protocol", 2),
     ("mqtt", 2),
     ("stomp", 2),
+    ("websocket", 2),
     ("filter", 2),
     ("journal", 2),
     ("message", 1),

@@ -1,0 +1,57 @@
+//! WebSocket (RFC 6455) with permessage-deflate (RFC 7692), for both peers, as a carrier of a stream of bytes.
+//!
+//! Values without I/O: [`upgrade`] takes the HTTP request or answer apart, [`Incoming`] turns what came over the wire
+//! into the bytes that were carried, [`Outgoing`] wraps what is to be carried. Payload is passed on as it comes, however
+//! it is cut into frames and messages: what it means is the carried protocol's affair (AMQP WebSocket Binding 1.0), so
+//! no message is ever held. A connection holds a few dozen bytes; while a compressed message is coming in also the
+//! state of its inflation, given back at its end.
+//!
+//! No crate for WebSocket does all of this without I/O, without copying each payload more than once and with
+//! compression; HTTP, SHA-1, base64 and DEFLATE are other people's.
+
+mod deflate;
+mod frame;
+mod incoming;
+mod outgoing;
+pub mod upgrade;
+
+pub use deflate::Workshop;
+pub use frame::{CloseCode, HEADER_BYTES_MAX, mask};
+pub use incoming::{Incoming, Taken};
+pub use outgoing::Outgoing;
+
+/// Which side one is on: only what a client sends is masked (§5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It was connected to.
+    Server,
+    /// It connected.
+    Client,
+}
+
+/// Bounds of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the HTTP request or answer.
+    pub request_bytes_max: usize,
+    /// Header lines of it.
+    pub request_headers_max: usize,
+    /// Bytes of payload of a frame.
+    pub frame_bytes_max: u64,
+    /// Bytes a compressed message may inflate to.
+    pub inflated_bytes_max: u64,
+    /// Bytes of answers to pings that are not yet sent; further pings stay unanswered meanwhile (§5.5.3).
+    pub answers_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            request_bytes_max: 8192,
+            request_headers_max: upgrade::HEADERS_MAX,
+            frame_bytes_max: 1 << 30,
+            inflated_bytes_max: 32 << 20,
+            answers_bytes_max: 1024,
+        }
+    }
+}
