@@ -19,6 +19,7 @@ mod planner;
 mod post;
 mod publisher;
 mod recovery;
+mod reply;
 mod request;
 mod shard;
 
@@ -31,5 +32,6 @@ pub use mail::{Answering, Mail, Waiter};
 pub use moving::{MoveJob, Moved};
 pub use publisher::{Publish, Published, Publisher};
 pub use recovery::{LogSnapshot, RecoveryError, SECTION};
+pub use reply::{REPLY_TO, Replies, ReplyAddress};
 pub use request::{ConsumerRef, Credit, Held, NewConsumer, Placement, QueueCommand, Reply};
 pub use shard::{CATALOG_LOG, Shard, ShardSettings};

@@ -25,6 +25,9 @@ pub struct Limits {
     pub routes_max: usize,
     /// Deliveries that wait for their bytes to be read, for one queue, before it stops handing out more.
     pub waiting_for_bytes_max: usize,
+    /// Bytes of replies handed to a reply consumer whose connection has much to send already, before further ones are
+    /// dropped.
+    pub reply_bytes_max: usize,
     /// Bytes delivered to one consumer's connection and not yet sent, beyond which the consumer pauses.
     pub consumer_window_bytes: usize,
 }
@@ -43,6 +46,7 @@ impl Default for Limits {
             spare_buffers_max: 2 << 20,
             routes_max: 16_384,
             waiting_for_bytes_max: 256,
+            reply_bytes_max: 16 << 20,
             consumer_window_bytes: 1 << 20,
         }
     }

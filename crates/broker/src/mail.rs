@@ -1,7 +1,8 @@
 //! What shards send each other: whole turns' worth at once, in order, never a message alone.
 
-use crate::catalog::{Actor, Change, Op};
+use crate::catalog::{Actor, Change, Op, Refusal};
 use crate::event::Events;
+use crate::reply::{Replies, ReplyAddress};
 use crate::request::{QueueCommand, Reply};
 use base::Buffer;
 use base::id::{LogId, PortId, QueueId, ShardId};
@@ -60,6 +61,24 @@ pub enum Mail {
         waiters: Vec<Waiter>,
         /// Somebody waits for the disk.
         needs_flush: bool,
+    },
+    /// Messages for reply consumers of the addressee's connections.
+    Replies {
+        /// The sender.
+        from: ShardId,
+        /// The messages.
+        replies: Replies,
+    },
+    /// A connection asks whether a reply consumer of the addressee's is there.
+    ReplyAsked {
+        /// The connection.
+        port: PortId,
+        /// For the answer.
+        token: u32,
+        /// Which one.
+        address: ReplyAddress,
+        /// The answer when it is not.
+        missing: Box<Refusal>,
     },
     /// So many bytes of records that the addressee sent are taken in, and more are welcome.
     Taken {

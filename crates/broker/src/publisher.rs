@@ -8,6 +8,7 @@ use crate::access::AccessCache;
 use crate::catalog::{Catalog, Refusal};
 use crate::limits::Limits;
 use crate::mail::{Mail, wait};
+use crate::reply::ReplyAddress;
 use crate::request::Placement;
 use crate::shard::Shard;
 use base::id::{LogId, PortId, QueueId};
@@ -24,6 +25,8 @@ pub struct Publish<'a> {
     pub exchange: &'a [u8],
     /// The routing key.
     pub routing_key: &'a [u8],
+    /// Further keys it is routed by as well.
+    pub more_keys: &'a [&'a [u8]],
     /// The fields a headers exchange looks at.
     pub headers: &'a dyn Headers,
     /// Whose encoding head and body are in.
@@ -71,6 +74,8 @@ struct Route {
     exchange: Box<[u8]>,
     key: Box<[u8]>,
     targets: Box<[Target]>,
+    /// Reply consumers it leads to.
+    replies: Option<Box<[ReplyAddress]>>,
     /// The most queues of one target.
     queues_most: usize,
     /// It is of one message alone and goes with it.
@@ -191,6 +196,9 @@ impl Known {
             self.version = version;
         }
         let (exchange, key) = (publish.exchange, publish.routing_key);
+        if !publish.more_keys.is_empty() {
+            return self.look_up_once(access, view, publish);
+        }
         if self.routes.get(self.last).is_some_and(|route| route.is_for(exchange, key)) {
             return Ok(self.last);
         }
@@ -221,26 +229,35 @@ impl Known {
             self.last = at;
             return Ok(at);
         }
-        access.check_publish(view.catalog, exchange, key)?;
-        let mut matches = Matches::default();
-        let uses_headers =
-            view.catalog.route(access.vhost(), exchange, key, publish.headers, &mut matches)?;
+        let (route, uses_headers) = view.route(access, publish)?;
+        let at = self.add(route, view);
+        if !uses_headers {
+            let route = &mut self.routes[at];
+            (route.exchange, route.key, route.holds_once) = (exchange.into(), key.into(), false);
+            self.by_hash.insert(hash, at as u32);
+        }
+        Ok(at)
+    }
+
+    /// The route of one message alone.
+    #[cold]
+    fn look_up_once(
+        &mut self,
+        access: &mut AccessCache,
+        view: &View<'_>,
+        publish: &Publish<'_>,
+    ) -> Result<usize, Refusal> {
+        let (route, _) = view.route(access, publish)?;
+        Ok(self.add(route, view))
+    }
+
+    fn add(&mut self, route: Route, view: &View<'_>) -> usize {
         if self.routes.len() >= view.limits.routes_max {
             self.forget();
         }
-        let targets = view.targets(&matches);
-        let queues_most = targets.iter().map(|target| target.queues.len()).max().unwrap_or(0);
-        let at = self.routes.len();
-        self.last = at;
-        if uses_headers {
-            // What the headers decided does not hold for the next message.
-            self.routes.push(Route { targets, queues_most, holds_once: true, ..Route::default() });
-        } else {
-            self.by_hash.insert(hash, at as u32);
-            let (exchange, key) = (exchange.into(), key.into());
-            self.routes.push(Route { exchange, key, targets, queues_most, holds_once: false });
-        }
-        Ok(at)
+        self.last = self.routes.len();
+        self.routes.push(route);
+        self.last
     }
 }
 
@@ -253,6 +270,31 @@ struct View<'a> {
 }
 
 impl View<'_> {
+    /// Where a message goes, as the route of this message alone; true: its headers had a part in that.
+    fn route(&self, access: &mut AccessCache, publish: &Publish<'_>) -> Result<(Route, bool), Refusal> {
+        let Publish { exchange, routing_key, more_keys, .. } = *publish;
+        access.check_publish(self.catalog, exchange, routing_key)?;
+        let only = [routing_key];
+        let all: Vec<&[u8]>;
+        let keys: &[&[u8]] = match more_keys {
+            [] => &only,
+            more => {
+                all = only.iter().chain(more).copied().collect();
+                &all
+            }
+        };
+        let mut matches = Matches::default();
+        let uses_headers =
+            self.catalog.route_all(access.vhost(), exchange, keys, publish.headers, &mut matches)?;
+        let mut route = Route { targets: self.targets(&matches), holds_once: true, ..Route::default() };
+        route.queues_most = route.targets.iter().map(|target| target.queues.len()).max().unwrap_or(0);
+        if exchange.is_empty() {
+            let replies: Vec<_> = keys.iter().filter_map(|key| ReplyAddress::read(key)).collect();
+            route.replies = (!replies.is_empty()).then(|| replies.into());
+        }
+        Ok((route, uses_headers))
+    }
+
     /// Groups the queues found by their log.
     fn targets(&self, matches: &Matches) -> Box<[Target]> {
         let mut found: Vec<_> = matches.queues().filter_map(|id| self.catalog.queue(id)).collect();
@@ -289,7 +331,7 @@ impl Shard {
         };
         let at = known.route(access, &view, publish)?;
         let route = &known.routes[at];
-        if route.targets.is_empty() {
+        if route.targets.is_empty() && route.replies.is_none() {
             if route.holds_once {
                 known.routes.pop();
             }
@@ -328,6 +370,9 @@ impl Shard {
                 }
                 None => self.append_remote(&message, target, waiter, needs_flush),
             }
+        }
+        if let Some(replies) = &route.replies {
+            self.append_replies(&message, replies);
         }
         if route.holds_once {
             known.routes.pop();

@@ -19,6 +19,7 @@ use crate::mail::Answering;
 use crate::mail::Mail;
 use crate::planner::{Answer, Planner};
 use crate::post::Post;
+use crate::reply::ReplyConsumers;
 use crate::request::{ConsumerRef, Placement, QueueCommand, Reply};
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
 use base::{Now, Random};
@@ -65,6 +66,7 @@ pub struct Shard {
     pub(crate) log_slots: FxHashMap<LogId, u32>,
     ports: FxHashMap<PortId, Port>,
     pub(crate) post: Post,
+    pub(crate) replies: ReplyConsumers,
     /// Bytes of records sent to other shards that they have not said to have taken in.
     pub(crate) under_way: usize,
     /// Bytes of records each shard sent here and was not told of yet.
@@ -90,6 +92,7 @@ impl Shard {
             log_slots: FxHashMap::default(),
             ports: FxHashMap::default(),
             post: Post::new(id, shards),
+            replies: ReplyConsumers::default(),
             under_way: 0,
             untold: vec![0; shards.into()],
             reads: Vec::new(),
@@ -164,6 +167,7 @@ impl Shard {
     /// A connection is gone: its consumers go, what they held goes back, its exclusive queues are deleted.
     pub fn close_port(&mut self, now: Now, port: PortId) {
         let Some(Port { actor, mut consumers, owns_queues }) = self.ports.remove(&port) else { return };
+        self.replies.close_port(port);
         consumers.sort_unstable_by_key(|consumer| (consumer.log, consumer.queue));
         consumers.dedup_by_key(|consumer| (consumer.log, consumer.queue));
         for consumer in consumers {
@@ -341,6 +345,13 @@ impl Shard {
                     log.append_records(now, records.bytes(), &waiters, needs_flush);
                 }
             }
+            Mail::Replies { from, replies } => {
+                self.untold[from.0 as usize] += replies.records.len();
+                self.replies.deliver(replies, &self.settings.limits, &mut self.post);
+            }
+            Mail::ReplyAsked { port, token, address, missing } => {
+                self.answer_whether_there(port, token, address, *missing);
+            }
             Mail::Taken { bytes } => self.under_way -= bytes,
             Mail::Queue { log, queue, port, command } => self.at_queue(now, log, queue, port, command),
             Mail::Plan { actor, answer, op } => self.plan(now, actor, answer, *op),
@@ -363,6 +374,7 @@ impl Shard {
     /// be written, in order, in one group, and reported with [`Shard::written`].
     pub fn end_turn(&mut self, now: Now, out: &mut Vec<Sealed>) {
         let limits = self.settings.limits;
+        self.replies.end_turn(&limits, &mut self.post);
         // The catalog's log comes first, in every group: a queue is on disk before anything in it.
         for log in &mut self.logs {
             log.end_turn(now, &limits, &mut self.post, out);

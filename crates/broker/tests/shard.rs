@@ -3,7 +3,7 @@
 use base::Now;
 use base::id::{LogId, LogIndex, PortId, QueueSeq, ShardId};
 use broker::access::{AccessCache, AccessRules};
-use broker::catalog::{Actor, FirstContent, Op, VhostId};
+use broker::catalog::{Actor, FirstContent, Op, Refusal, VhostId};
 use broker::{
     CommitRule, Credit, Event, Events, Limits, Mail, NewConsumer, Placement, Publish, Published, Publisher,
     QueueCommand, Reply, Shard, ShardSettings,
@@ -169,6 +169,7 @@ impl Node {
         let publish = Publish {
             exchange: b"",
             routing_key: key.as_bytes(),
+            more_keys: &[],
             headers: &NoHeaders,
             format: Format::Amqp091,
             durable,
@@ -339,6 +340,7 @@ fn a_fan_out_is_confirmed_when_all_logs_have_it() {
     let publish = Publish {
         exchange: b"amq.fanout",
         routing_key: b"",
+        more_keys: &[],
         headers: &NoHeaders,
         format: Format::Amqp091,
         durable: true,
@@ -432,6 +434,7 @@ fn a_log_with_records_missing_is_stopped_and_the_others_go_on() {
     let publish = |key: &'static [u8]| Publish {
         exchange: b"",
         routing_key: key,
+        more_keys: &[],
         headers: &NoHeaders,
         format: Format::Amqp091,
         durable: true,
@@ -600,4 +603,93 @@ fn a_deleted_queue_lets_its_segments_go() {
     node.settle();
     assert_eq!(node.shards[0].take_dead_segments(), [77]);
     assert_eq!(node.shards[0].segments_in_use().count(), 0);
+}
+
+#[test]
+fn a_reply_goes_straight_to_its_consumer_on_whichever_shard_or_nowhere() {
+    let mut node = Node::new(2);
+    let port = node.ports[0];
+    let address = node.shards[0].open_reply(port, 9, Credit::Prefetch(1));
+    let linked = node.shards[0].open_reply(port, 10, Credit::Link);
+    assert_ne!(address.name(), node.shards[0].open_reply(port, 11, Credit::Link).name());
+    for at in [0, 1] {
+        let mut publisher = node.publisher(at);
+        for body in ["one", "two"] {
+            assert_eq!(node.publish(at, &mut publisher, &address.name(), body, true), Published::Done);
+        }
+        node.turn();
+        assert_eq!(node.take_seen(), ["0: 9 gets one@0", "0: 9 gets two@0"]);
+        // Without credit it is lost, and nobody hears.
+        assert_eq!(node.publish(at, &mut publisher, &linked.name(), "lost", true), Published::Done);
+        node.turn();
+        node.shards[0].credit_reply(port, 10, at as u32 + 1, false, false);
+        for body in ["three", "lost too"] {
+            node.publish(at, &mut publisher, &linked.name(), body, true);
+        }
+        node.turn();
+        assert_eq!(node.take_seen(), ["0: 10 gets three@0"]);
+        // A name that nobody was given, and one that is none.
+        let key = address.name();
+        let wrong_key = format!(
+            "{}{:04x}",
+            &key[..key.len() - 4],
+            !u16::from_str_radix(&key[key.len() - 4..], 16).unwrap()
+        );
+        assert_eq!(node.publish(at, &mut publisher, &wrong_key, "x", true), Published::Done);
+        let far_shard = key.replacen("to.0000", "to.00ff", 1);
+        assert_eq!(node.publish(at, &mut publisher, &far_shard, "x", true), Published::Done);
+        assert_eq!(node.publish(at, &mut publisher, broker::REPLY_TO, "x", true), Published::Unroutable);
+        node.turn();
+        assert_eq!(node.take_seen(), [""; 0]);
+    }
+    node.shards[0].credit_reply(port, 10, 5, true, true);
+    node.turn();
+    assert_eq!(
+        node.take_seen(),
+        ["0: Drained { consumer: 10, unused: 3 }", "0: Available { consumer: 10, ready: 0 }"]
+    );
+    let asker = node.ports[1];
+    node.shards[1].ask_reply(asker, 1, address, Refusal::missing("queue", "r", "/"));
+    node.settle();
+    assert_eq!(node.take_seen(), ["1: Done"]);
+    node.shards[0].close_port(NOW, port);
+    node.shards[1].ask_reply(asker, 1, address, Refusal::missing("queue", "r", "/"));
+    let mut publisher = node.publisher(1);
+    assert_eq!(node.publish(1, &mut publisher, &address.name(), "late", true), Published::Done);
+    node.settle();
+    assert_eq!(node.take_seen(), ["1: NOT_FOUND - no queue 'r' in vhost '/'"]);
+}
+
+#[test]
+fn a_message_with_several_keys_goes_to_each_queue_once() {
+    let mut node = Node::new(1);
+    for name in ["a", "b", "c"] {
+        node.declare(0, name, true);
+    }
+    (1..).zip(["a", "b", "c"]).for_each(|(handle, name)| node.consume(0, name, handle, 0));
+    let reply = node.shards[0].open_reply(node.ports[0], 9, Credit::Prefetch(0)).name();
+    node.settle();
+    node.take_seen();
+    let mut publisher = node.publisher(0);
+    for keys in [&[b"b".as_slice(), b"a", b"b", b"none", reply.as_bytes()][..], &[]] {
+        let publish = Publish {
+            exchange: b"",
+            routing_key: b"a",
+            more_keys: keys,
+            headers: &NoHeaders,
+            format: Format::Amqp091,
+            durable: true,
+            priority: None,
+            ttl_ms: None,
+            head: &[b"\0\0"],
+            body: &[b"x"],
+            confirm: true,
+        };
+        node.shards[0].publish(NOW, &mut publisher, &publish).unwrap();
+    }
+    node.settle();
+    assert_eq!(
+        node.take_seen(),
+        ["0: 9 gets x@0", "0: 5 confirmed 1-2", "0: 1 gets x@0", "0: 1 gets x@1", "0: 2 gets x@0"]
+    );
 }

@@ -43,6 +43,7 @@ impl Adapter {
         let message = Publish {
             exchange: publish.exchange,
             routing_key: publish.routing_key,
+            more_keys: &[],
             headers: &MessageHeaders(properties),
             format: Format::Amqp091,
             durable: properties.is_persistent(),

@@ -112,6 +112,7 @@ impl Adapter {
             let publish = Publish {
                 exchange: destination.exchange.as_bytes(),
                 routing_key: destination.key.as_bytes(),
+                more_keys: &[],
                 headers: &NoHeaders,
                 format: Format::Amqp10,
                 durable: plain.durable,
@@ -163,6 +164,7 @@ impl Adapter {
         let publish = Publish {
             exchange: destination.exchange.as_bytes(),
             routing_key: destination.key.as_bytes(),
+            more_keys: &[],
             headers: &MessageHeaders(message.application_properties),
             format: Format::Amqp10,
             durable: message.header.durable,

@@ -1,0 +1,308 @@
+//! Direct reply-to: names that lead straight to a consumer of a connection, without a queue and without a log.
+//!
+//! A requester opens a reply consumer and is given a name. What is published to that name through the default exchange
+//! goes to the shard the name says, and from there to the consumer if it is still there and can take it: at most once,
+//! and whoever publishes does not learn which. A key in the name keeps what is meant for an earlier consumer from a
+//! later one. Not here: the pseudo-queue's own name, which each protocol treats in its own way.
+
+use crate::catalog::Refusal;
+use crate::event::{Event, Item};
+use crate::limits::Limits;
+use crate::mail::Mail;
+use crate::post::Post;
+use crate::request::{Credit, Reply};
+use crate::shard::Shard;
+use base::id::{PortId, QueueSeq, ShardId};
+use base::{Buffer, Memory};
+use message::record::NewEnqueue;
+use std::collections::BTreeMap;
+
+/// The pseudo-queue requesters consume from, and what they write into a request's reply-to.
+pub const REPLY_TO: &str = "amq.rabbitmq.reply-to";
+
+/// What the names of reply consumers begin with.
+const PREFIX: &[u8] = b"amq.rabbitmq.reply-to.";
+
+/// Where a reply goes: what the name of a reply consumer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyAddress {
+    /// The requester's connection.
+    pub port: PortId,
+    /// The handle the connection chose for the consumer.
+    pub handle: u32,
+    /// What tells it from others that had or will have the same.
+    key: u64,
+}
+
+/// Hexadecimal digits of an address.
+const DIGITS: usize = 2 * (2 + 4 + 4 + 4 + 8);
+
+impl ReplyAddress {
+    /// The address in a name; `None`: it is not the name of any reply consumer.
+    pub fn read(name: &[u8]) -> Option<ReplyAddress> {
+        let digits = name.strip_prefix(PREFIX)?;
+        if digits.len() != DIGITS || !digits.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        let digits = str::from_utf8(digits).ok()?;
+        let number = |from: usize, len: usize| u64::from_str_radix(&digits[from..from + len], 16).ok();
+        let port = PortId {
+            shard: ShardId(number(0, 4)? as u16),
+            slot: number(4, 8)? as u32,
+            generation: number(12, 8)? as u32,
+        };
+        Some(ReplyAddress { port, handle: number(20, 8)? as u32, key: number(28, 16)? })
+    }
+
+    /// The name replies are published to.
+    pub fn name(&self) -> String {
+        let ReplyAddress { port: PortId { shard, slot, generation }, handle, key } = *self;
+        format!("{REPLY_TO}.{:04x}{slot:08x}{generation:08x}{handle:08x}{key:016x}", shard.0)
+    }
+}
+
+/// A reply consumer.
+#[derive(Debug)]
+struct ReplyConsumer {
+    key: u64,
+    /// Messages it may have been sent in all, wrapping; none: any number.
+    limit: Option<u32>,
+    /// Messages it was sent, wrapping.
+    delivered: u32,
+    /// Its connection has much to send.
+    is_paused: bool,
+    /// Bytes handed to it since it was paused.
+    paused_bytes: usize,
+}
+
+impl ReplyConsumer {
+    /// Whether it can take a message of so many bytes; counts it if so.
+    fn take(&mut self, bytes: usize, limits: &Limits) -> bool {
+        if self.limit.is_some_and(|limit| !is_below(self.delivered, limit)) {
+            return false;
+        }
+        if self.is_paused {
+            if self.paused_bytes + bytes > limits.reply_bytes_max {
+                return false;
+            }
+            self.paused_bytes += bytes;
+        }
+        self.delivered = self.delivered.wrapping_add(1);
+        true
+    }
+}
+
+/// Whether a wrapping count is before another.
+fn is_below(count: u32, limit: u32) -> bool {
+    let left = limit.wrapping_sub(count);
+    left != 0 && left <= u32::MAX / 2
+}
+
+/// Replies on their way to one shard: whole records, and where each of them goes.
+#[derive(Debug, Default)]
+pub struct Replies {
+    pub(crate) records: Buffer,
+    /// Where a record begins, and whom it is for.
+    to: Vec<(u32, ReplyAddress)>,
+}
+
+impl Replies {
+    fn add(&mut self, message: &NewEnqueue<'_>, address: ReplyAddress) {
+        self.to.push((self.records.len() as u32, address));
+        message.write(&[], &mut self.records);
+    }
+}
+
+/// The reply consumers of a shard's connections, and the replies of this turn for them.
+#[derive(Debug, Default)]
+pub(crate) struct ReplyConsumers {
+    consumers: BTreeMap<(PortId, u32), ReplyConsumer>,
+    open: Replies,
+}
+
+impl ReplyConsumers {
+    fn find(&mut self, address: &ReplyAddress) -> Option<&mut ReplyConsumer> {
+        let found = self.consumers.get_mut(&(address.port, address.handle))?;
+        (found.key == address.key).then_some(found)
+    }
+
+    pub(crate) fn close_port(&mut self, port: PortId) {
+        if self.consumers.is_empty() {
+            return;
+        }
+        let theirs = self.consumers.range((port, 0)..=(port, u32::MAX));
+        let theirs: Vec<_> = theirs.map(|(consumer, _)| *consumer).collect();
+        theirs.iter().for_each(|consumer| _ = self.consumers.remove(consumer));
+    }
+
+    /// Hands the replies that came to those of their consumers that can take them.
+    pub(crate) fn deliver(&mut self, replies: Replies, limits: &Limits, post: &mut Post) {
+        let Replies { records, to } = replies;
+        let memory: Memory = records.seal();
+        for (at, (offset, address)) in to.iter().enumerate() {
+            let end = to.get(at + 1).map_or(memory.len(), |(next, _)| *next as usize);
+            let Some(consumer) = self.find(address) else { continue };
+            if consumer.take(end - *offset as usize, limits) {
+                let item = Item { seq: QueueSeq(0), offset: *offset, marks: 0 };
+                post.deliver(address.port, address.handle, &memory, item);
+            }
+        }
+    }
+
+    /// Hands out the replies of this turn that came from this shard.
+    #[inline]
+    pub(crate) fn end_turn(&mut self, limits: &Limits, post: &mut Post) {
+        if !self.open.to.is_empty() {
+            let open = std::mem::take(&mut self.open);
+            self.deliver(open, limits, post);
+        }
+    }
+}
+
+impl Shard {
+    /// Opens a reply consumer of a connection that is at home here; `handle` is the connection's name for it. With
+    /// [`Credit::Prefetch`] any number of replies is taken, as nothing is ever unsettled; with [`Credit::Link`] none
+    /// until [`Shard::credit_reply`]. What it cannot take is dropped. Replies come as [`Event::Deliver`], settled.
+    pub fn open_reply(&mut self, port: PortId, handle: u32, credit: Credit) -> ReplyAddress {
+        let [first, second] = [self.random_bytes(), self.random_bytes()];
+        let mut key = [0; 8];
+        for (at, byte) in key.iter_mut().enumerate() {
+            *byte = first[at] ^ second[at + 8];
+        }
+        let key = u64::from_le_bytes(key);
+        let limit = (credit == Credit::Link).then_some(0);
+        let consumer = ReplyConsumer { key, limit, delivered: 0, is_paused: false, paused_bytes: 0 };
+        self.replies.consumers.insert((port, handle), consumer);
+        ReplyAddress { port, handle, key }
+    }
+
+    /// Closes a reply consumer; what still comes for it goes nowhere.
+    pub fn close_reply(&mut self, port: PortId, handle: u32) {
+        self.replies.consumers.remove(&(port, handle));
+    }
+
+    /// Sets a reply consumer's link credit, as [`crate::QueueCommand::Credit`] does for one of a queue. Nothing is ever
+    /// ready, so a drain is answered at once.
+    pub fn credit_reply(&mut self, port: PortId, handle: u32, limit: u32, drain: bool, echo: bool) {
+        let Some(consumer) = self.replies.consumers.get_mut(&(port, handle)) else { return };
+        consumer.limit = Some(limit);
+        if drain {
+            let unused =
+                if is_below(consumer.delivered, limit) { limit.wrapping_sub(consumer.delivered) } else { 0 };
+            consumer.delivered = limit;
+            self.post.event(port, Event::Drained { consumer: handle, unused });
+        }
+        if echo {
+            self.post.event(port, Event::Available { consumer: handle, ready: 0 });
+        }
+    }
+
+    /// The consumer's connection has much to send, or no longer. While it has, a reply consumer takes
+    /// [`Limits::reply_bytes_max`] more.
+    pub fn pause_reply(&mut self, port: PortId, handle: u32, paused: bool) {
+        if let Some(consumer) = self.replies.consumers.get_mut(&(port, handle)) {
+            consumer.is_paused = paused;
+            consumer.paused_bytes = 0;
+        }
+    }
+
+    /// Asks whether the reply consumer of this address is there. The answer comes as an [`Event::Reply`] with `token`:
+    /// [`Reply::Done`], or `missing`.
+    pub fn ask_reply(&mut self, port: PortId, token: u32, address: ReplyAddress, missing: Refusal) {
+        let owner = address.port.shard;
+        if owner == self.settings.id {
+            self.answer_whether_there(port, token, address, missing);
+        } else if owner.0 < self.settings.placement.shards {
+            self.post.send(owner, Mail::ReplyAsked { port, token, address, missing: Box::new(missing) });
+        } else {
+            self.post.reply(port, token, Err(missing));
+        }
+    }
+
+    pub(crate) fn answer_whether_there(
+        &mut self,
+        port: PortId,
+        token: u32,
+        address: ReplyAddress,
+        missing: Refusal,
+    ) {
+        let found = self.replies.find(&address).map(|_| Reply::Done);
+        self.post.reply(port, token, found.ok_or(missing));
+    }
+
+    /// Sends a message to reply consumers, wherever they are.
+    #[cold]
+    pub(crate) fn append_replies(&mut self, message: &NewEnqueue<'_>, addresses: &[ReplyAddress]) {
+        for address in addresses {
+            let owner = address.port.shard;
+            if owner == self.settings.id {
+                self.replies.open.add(message, *address);
+                continue;
+            }
+            if owner.0 >= self.settings.placement.shards {
+                continue;
+            }
+            if !matches!(self.post.last_for(owner), Some(Mail::Replies { .. })) {
+                let (from, replies) = (self.settings.id, Replies::default());
+                self.post.send(owner, Mail::Replies { from, replies });
+            }
+            if let Some(Mail::Replies { replies, .. }) = self.post.last_for(owner) {
+                let before = replies.records.len();
+                replies.add(message, *address);
+                self.under_way += replies.records.len() - before;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address() -> ReplyAddress {
+        let port = PortId { shard: ShardId(3), slot: 70_000, generation: 9 };
+        ReplyAddress { port, handle: 0x1_0002, key: u64::MAX - 5 }
+    }
+
+    #[test]
+    fn a_name_says_where_replies_go() {
+        let name = address().name();
+        assert!(name.starts_with("amq.rabbitmq.reply-to.0003") && name.len() < 128, "{name}");
+        assert_eq!(ReplyAddress::read(name.as_bytes()), Some(address()));
+    }
+
+    #[test]
+    fn other_names_are_none() {
+        let name = address().name();
+        for other in [
+            "",
+            REPLY_TO,
+            "amq.rabbitmq.reply-to.",
+            "amq.rabbitmq.reply-to.garbage",
+            &name[..name.len() - 1],
+            &format!("{name}0"),
+            &name.replace("fffa", "+ffa"),
+            &name.replace("fffa", "ééa"),
+        ] {
+            assert_eq!(ReplyAddress::read(other.as_bytes()), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn takes_what_credit_and_bytes_allow() {
+        let limits = Limits { reply_bytes_max: 10, ..Limits::default() };
+        let fresh = |limit| ReplyConsumer { key: 0, limit, delivered: 0, is_paused: false, paused_bytes: 0 };
+        let mut any = fresh(None);
+        assert!((0..100).all(|_| any.take(1000, &limits)));
+        any.is_paused = true;
+        assert!(
+            any.take(6, &limits) && !any.take(6, &limits) && any.take(4, &limits) && !any.take(1, &limits)
+        );
+        let mut linked = fresh(Some(0));
+        assert!(!linked.take(1, &limits));
+        (linked.delivered, linked.limit) = (u32::MAX, Some(1));
+        assert!(linked.take(1, &limits) && linked.take(1, &limits) && !linked.take(1, &limits));
+        linked.limit = Some(0);
+        assert!(!linked.take(1, &limits));
+    }
+}
