@@ -321,6 +321,13 @@ impl<'a> Message<'a> {
         Ok(message)
     }
 
+    /// The body sections and the footer behind them, as they came.
+    pub fn body_and_footer(&self) -> &'a [u8] {
+        // Both are slices of the same bytes.
+        let start = self.body.bytes.as_ptr() as usize - self.bare.as_ptr() as usize;
+        &self.bare[start..]
+    }
+
     /// Reads a head as a log keeps it: header, delivery-annotations, message-annotations.
     #[inline]
     pub fn read_head(head: &'a [u8]) -> Result<(Header, Map<'a>, Map<'a>), Malformed> {

@@ -58,7 +58,7 @@ impl Amqp091 {
                 }
                 Body::Joined
             }
-            _ => Body::Within(from.body.bytes()),
+            _ => Body::Within(from.body_and_footer()),
         }
     }
 
@@ -78,6 +78,8 @@ impl Amqp091 {
             match name.as_str() {
                 Some("x-basic-type") => message_type = short(value.as_str()),
                 Some("x-basic-app-id" | "x-basic-cluster-id") => {}
+                // What became of a message only a broker says: RabbitMQ takes no publisher's word for it.
+                Some("x-death" | "x-opt-deaths") => {}
                 Some("x-cc") => write_field(b"CC", value, &mut self.headers),
                 Some(name) if !OWN_ANNOTATIONS.contains(&name) => {
                     write_field(name.as_bytes(), value, &mut self.headers);
@@ -105,7 +107,7 @@ impl Amqp091 {
             reply_to: reply_to.then_some(&self.reply_to[..]),
             expiration,
             message_id,
-            timestamp: from.properties.creation_time_ms().and_then(|ms| u64::try_from(ms / 1000).ok()),
+            timestamp: from.properties.creation_time_ms().map(seconds),
             message_type,
             user_id: from.properties.user_id().filter(|user| user.len() <= SHORT_MAX),
             app_id: short(from.properties.group_id()),
@@ -150,6 +152,11 @@ impl Amqp091 {
     }
 }
 
+/// Times before 1970 are two's complement, as RabbitMQ writes them.
+fn seconds(ms: i64) -> u64 {
+    (ms / 1000) as u64
+}
+
 fn short(text: Option<&str>) -> Option<&[u8]> {
     text.map(str::as_bytes).filter(|text| text.len() <= SHORT_MAX)
 }
@@ -177,9 +184,14 @@ fn write_long(letter: u8, bytes: &[u8], into: &mut Vec<u8>) {
     into.extend_from_slice(bytes);
 }
 
-/// A field of a table; nothing where its name is too long for one.
+/// Tables have nothing for the decimals of 1.0 (IEEE 754; theirs are scaled integers): RabbitMQ leaves them out too.
+fn is_sayable(value: &Value<'_>) -> bool {
+    !matches!(value, Value::Decimal32(_) | Value::Decimal64(_) | Value::Decimal128(_))
+}
+
+/// A field of a table; nothing where its name is too long for one, or its value cannot be said.
 fn write_field(name: &[u8], value: Value<'_>, into: &mut Vec<u8>) {
-    if name.len() <= SHORT_MAX {
+    if name.len() <= SHORT_MAX && is_sayable(&value) {
         write_name(name, into);
         write_value(value, into);
     }
@@ -193,6 +205,10 @@ fn nested(letter: u8, into: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     write(into);
     let len = (into.len() - at - 4) as u32;
     into[at..at + 4].copy_from_slice(&len.to_be_bytes());
+}
+
+fn write_array<'a>(elements: impl Iterator<Item = Value<'a>>, into: &mut Vec<u8>) {
+    nested(b'A', into, |into| elements.filter(is_sayable).for_each(|value| write_value(value, into)));
 }
 
 fn write_map(map: Map<'_>, into: &mut Vec<u8>) {
@@ -222,10 +238,9 @@ fn write_value(value: Value<'_>, into: &mut Vec<u8>) {
         Value::Long(value) => To::I64(value),
         Value::Float(value) => To::F32(value),
         Value::Double(value) => To::F64(value),
-        Value::Decimal32(bytes) => To::Bytes(bytes),
-        Value::Decimal64(bytes) => To::Bytes(bytes),
-        Value::Decimal128(bytes) => To::Bytes(bytes),
-        Value::Timestamp(ms) => To::Timestamp(u64::try_from(ms / 1000).unwrap_or(0)),
+        // Left out by who writes fields and elements; what is left is one under a descriptor.
+        Value::Decimal32(_) | Value::Decimal64(_) | Value::Decimal128(_) => To::Void,
+        Value::Timestamp(ms) => To::Timestamp(seconds(ms)),
         Value::Binary(bytes) => To::Text(bytes),
         Value::String(text) | Value::Symbol(text) => To::Text(text.as_bytes()),
         Value::Char(unit) => {
@@ -234,12 +249,8 @@ fn write_value(value: Value<'_>, into: &mut Vec<u8>) {
             return To::Text(text.as_bytes()).write(into);
         }
         Value::Uuid(uuid) => return To::Text(&text::uuid_text(uuid)).write(into),
-        Value::List(list) => {
-            return nested(b'A', into, |into| list.iter().for_each(|value| write_value(value, into)));
-        }
-        Value::Array(array) => {
-            return nested(b'A', into, |into| array.iter().for_each(|value| write_value(value, into)));
-        }
+        Value::List(list) => return write_array(list.iter(), into),
+        Value::Array(array) => return write_array(array.iter(), into),
         Value::Map(map) => return write_map(map, into),
         Value::Described(described) => return write_value(described.value(), into),
     };

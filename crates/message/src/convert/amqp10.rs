@@ -44,7 +44,8 @@ impl Amqp10 {
         }
         // The body of a message that was 1.0 before is sections already, if it is true what the type says.
         let is_sections = from.message_type() == Some(SECTIONS_TYPE.as_bytes())
-            && Message::read_parts(&[], body).is_ok_and(|message| message.body.bytes().len() == body.len());
+            && Message::read_parts(&[], body)
+                .is_ok_and(|message| message.body_and_footer().len() == body.len());
         if !is_sections {
             let (prefix, len) = data_prefix(body.len());
             self.bare.extend_from_slice(&prefix[..len]);
@@ -134,8 +135,10 @@ fn is_annotation(name: &str) -> bool {
     name.starts_with("x-") && name.is_ascii()
 }
 
+/// Seconds count on below zero as two's complement, and what does not fit wraps, as in RabbitMQ: so times before 1970
+/// survive both ways.
 fn milliseconds(seconds: u64) -> i64 {
-    i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000)
+    (seconds as i64).wrapping_mul(1000)
 }
 
 /// Text by right, binary where it is not.
@@ -155,7 +158,8 @@ fn write_value(value: amqp091::Value<'_>, encoder: &mut Encoder<'_>) {
         From::I32(value) => Value::Int(value),
         From::U32(value) => Value::Uint(value),
         From::I64(value) => Value::Long(value),
-        From::U64(value) => i64::try_from(value).map_or(Value::Ulong(value), Value::Long),
+        // As RabbitMQ reads it: a signed number under either letter.
+        From::U64(value) => Value::Long(value as i64),
         From::F32(value) => Value::Float(value),
         From::F64(value) => Value::Double(value),
         From::Decimal { scale, value } => Value::Double(f64::from(value) / 10f64.powi(scale.into())),

@@ -123,11 +123,14 @@ fn headers_become_annotations_or_application_properties() {
         (Field::U32(4_000_000_000), Value::Uint(4_000_000_000)),
         (Field::I64(1 << 40), Value::Long(1 << 40)),
         (Field::U64(1 << 40), Value::Long(1 << 40)),
+        (Field::U64(u64::MAX), Value::Long(-1)),
         (Field::F32(1.5), Value::Float(1.5)),
         (Field::F64(1.5), Value::Double(1.5)),
         (Field::Bool(true), Value::Boolean(true)),
         (Field::Void, Value::Null),
         (Field::Timestamp(1_700_000_000), Value::Timestamp(1_700_000_000_000)),
+        (Field::Timestamp((-2_i64) as u64), Value::Timestamp(-2000)),
+        (Field::Timestamp(1 << 60), Value::Timestamp(i64::MIN)),
         (Field::Decimal { scale: 2, value: 150 }, Value::Double(1.5)),
     ];
     for (field, value) in simple {
@@ -171,6 +174,14 @@ fn bodies_keep_what_they_were() {
     check(value, Some(b"amqp-1.0"), value);
     let sequences = b"\0\x53\x76\xc0\x02\x01\x40\0\x53\x76\x45";
     check(sequences, Some(b"amqp-1.0"), sequences);
+    // A footer stays with sections, and is of no use without them.
+    let footed = b"\0\x53\x77\xa1\x03str\0\x53\x78\xc1\x05\x02\xa3\x01f\x41";
+    check(footed, Some(b"amqp-1.0"), footed);
+    check(&[BODY, &footed[8..]].concat(), None, b"b");
+    to_10(new, footed, |message| {
+        assert_eq!(message.body.sections().collect::<Vec<_>>(), [Value::String("str")]);
+        assert_eq!(message.footer.get("f"), Some(Value::Boolean(true)));
+    });
 }
 
 #[test]
@@ -265,6 +276,7 @@ fn application_properties_and_annotations_become_headers() {
         (Value::Float(1.5), Field::F32(1.5)),
         (Value::Double(2.5), Field::F64(2.5)),
         (Value::Timestamp(1_700_000_000_123), Field::Timestamp(1_700_000_000)),
+        (Value::Timestamp(-1500), Field::Timestamp(u64::MAX)),
         (Value::Char(0xe9), Field::Text("é".as_bytes())),
         (Value::Uuid(&uuid), Field::Text(b"urn:uuid:abababab-abab-abab-abab-abababababab")),
     ];
@@ -282,6 +294,11 @@ fn application_properties_and_annotations_become_headers() {
     check(descriptor::MESSAGE_ANNOTATIONS, "x-l", list, Some(array));
     check(descriptor::MESSAGE_ANNOTATIONS, "x-cc", list, Some(array));
     check(descriptor::MESSAGE_ANNOTATIONS, "x-exchange", Value::Null, None);
+    check(descriptor::MESSAGE_ANNOTATIONS, "x-death", list, None);
+    check(descriptor::MESSAGE_ANNOTATIONS, "x-opt-deaths", list, None);
+    check(descriptor::MESSAGE_ANNOTATIONS, "x-d", Value::Decimal32(&[0x22, 0x50, 0, 1]), None);
+    let with_decimal = Value::List(crate::amqp10::List::new(3, b"\x55\x01\x74\x22\x50\0\x01\xa1\x01a"));
+    check(descriptor::MESSAGE_ANNOTATIONS, "x-l", with_decimal, Some(array));
     check(descriptor::MESSAGE_ANNOTATIONS, "x-basic-app-id", Value::Null, None);
     check(descriptor::APPLICATION_PROPERTIES, &"k".repeat(256), Value::Null, None);
     to_091(
@@ -350,5 +367,127 @@ proptest! {
         if let Ok(properties) = Properties::read(&raw) {
             to_10(properties.to_new(), &body, |_| {});
         }
+    }
+}
+
+/// Text of 0-9-1 properties that 1.0 can say everywhere: symbols hold ASCII only.
+fn plain() -> impl Strategy<Value = Option<Vec<u8>>> {
+    prop::option::of("[ -~]{0,40}".prop_map(String::into_bytes))
+}
+
+/// A header's value that comes back as the same type.
+fn field() -> impl Strategy<Value = Field<'static>> {
+    prop_oneof![
+        any::<bool>().prop_map(Field::Bool),
+        any::<i8>().prop_map(Field::I8),
+        any::<u8>().prop_map(Field::U8),
+        any::<i16>().prop_map(Field::I16),
+        any::<u16>().prop_map(Field::U16),
+        any::<i32>().prop_map(Field::I32),
+        any::<u32>().prop_map(Field::U32),
+        any::<i64>().prop_map(Field::I64),
+        any::<f32>().prop_filter("comparable", |number| !number.is_nan()).prop_map(Field::F32),
+        any::<f64>().prop_filter("comparable", |number| !number.is_nan()).prop_map(Field::F64),
+        (0..1_u64 << 50).prop_map(Field::Timestamp),
+        Just(Field::Void),
+        Just(Field::Text(b"")),
+        Just(Field::Text("grün".as_bytes())),
+    ]
+}
+
+proptest! {
+    /// What the table says is kept on the way there is kept on the way back: everything but cluster-id, and headers in
+    /// another order.
+    #[test]
+    fn properties_come_back_as_they_were(
+        (content_type, content_encoding, message_type, user_id) in (plain(), plain(), plain(), plain()),
+        (correlation_id, message_id, reply_to, app_id) in (plain(), plain(), plain(), plain()),
+        priority in any::<Option<u8>>(),
+        durable in any::<bool>(),
+        ttl_ms in any::<Option<u32>>(),
+        timestamp in prop::option::of(0..1_u64 << 50),
+        fields in prop::collection::btree_map("(x-)?[d-w]{1,10}", field(), 0..6),
+        body in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let table = TableWriter::fields(|table| {
+            // As they come back: application-properties first.
+            let (annotations, others): (Vec<_>, Vec<_>) =
+                fields.iter().partition(|(name, _)| name.starts_with("x-"));
+            others.iter().chain(&annotations).for_each(|(name, value)| table.put(name.as_bytes(), **value));
+        });
+        let expiration = ttl_ms.map(|ms| ms.to_string());
+        let new = NewProperties {
+            content_type: content_type.as_deref(),
+            content_encoding: content_encoding.as_deref(),
+            headers: (!fields.is_empty()).then(|| Table::new(&table).unwrap()),
+            delivery_mode: durable.then_some(2),
+            priority,
+            correlation_id: correlation_id.as_deref(),
+            reply_to: reply_to.as_deref(),
+            expiration: expiration.as_deref().map(str::as_bytes),
+            message_id: message_id.as_deref(),
+            timestamp,
+            message_type: message_type.as_deref(),
+            user_id: user_id.as_deref(),
+            app_id: app_id.as_deref(),
+            cluster_id: None,
+        };
+        let mut there = Vec::new();
+        to_10(new, &body, |message| {
+            message.header.write(&mut there);
+            let annotations = message.message_annotations;
+            crate::amqp10::section::write_map(descriptor::MESSAGE_ANNOTATIONS, annotations, &mut there);
+            there.extend_from_slice(message.bare);
+        });
+        to_091(&there, |properties, back| {
+            assert_eq!(properties.to_new(), new);
+            assert_eq!(back, body);
+        });
+    }
+
+    /// The other way: what is not kept of 1.0 has no place in 0-9-1, and is not among these.
+    #[test]
+    fn sections_come_back_as_they_were(
+        ids in (0..3_u8, 0..3_u8),
+        text in "[ -~]{0,40}",
+        seconds in prop::option::of(-(1_i64 << 50)..1 << 50),
+        durable in any::<bool>(),
+        priority in any::<Option<u8>>(),
+        ttl_ms in any::<Option<u32>>(),
+        parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..4),
+    ) {
+        let uuid = [0x5a; 16];
+        let id = |kind| match kind {
+            0 => Value::Null,
+            1 => Value::String(&text),
+            _ => Value::Uuid(&uuid),
+        };
+        let mut address = b"/queues/".to_vec();
+        percent_encode(text.as_bytes(), &mut address);
+        let mut fields = [Value::Null; 13];
+        fields[0] = id(ids.0);
+        fields[1] = Value::Binary(text.as_bytes());
+        fields[4] = Value::String(str::from_utf8(&address).unwrap());
+        fields[5] = id(ids.1);
+        fields[6] = Value::Symbol(&text);
+        fields[7] = Value::Symbol(&text);
+        fields[9] = seconds.map_or(Value::Null, |seconds| Value::Timestamp(seconds * 1000));
+        fields[10] = Value::String(&text);
+        let header = Header { durable, priority, ttl_ms, ..Header::default() };
+        let mut bytes = Vec::new();
+        header.write(&mut bytes);
+        properties::write(&fields, &mut bytes);
+        for part in &parts {
+            let (prefix, len) = crate::amqp10::section::data_prefix(part.len());
+            bytes.extend_from_slice(&prefix[..len]);
+            bytes.extend_from_slice(part);
+        }
+        let mut there = (Vec::new(), Vec::new());
+        to_091(&bytes, |properties, body| there = (properties.raw().to_vec(), body.to_vec()));
+        to_10(Properties::read(&there.0).unwrap().to_new(), &there.1, |message| {
+            assert_eq!(message.header, header);
+            assert_eq!(message.properties.fields(), fields);
+            assert_eq!(message.body.single_data(), Some(&parts.concat()[..]));
+        });
     }
 }
