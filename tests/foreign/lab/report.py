@@ -33,25 +33,30 @@ class Report:
             file.write("\n")
 
     def write_document(self, path):
-        """Puts a row for each case that did not fail between the marks of the page."""
+        """Puts a row for each case that did not fail between the marks of the page; the sections of suites that did
+        not run stay."""
         with open(path, encoding="utf-8") as file:
             text = file.read()
         head, rest = text.split(MARK_BEGIN)
-        tail = rest.split(MARK_END)[1]
+        table, tail = rest.split(MARK_END)
+        sections = {}
+        for section in re.split(r"^### ", table, flags=re.MULTILINE)[1:]:
+            name, body = section.split("\n", 1)
+            sections[name] = f"\n### {name}\n{body.rstrip()}\n"
         rows = {}
         for result in self.results:
             if result["status"] != "failed" and result.get("behaviour"):
                 rows.setdefault(result["name"].split(".")[0], []).append(result)
-        parts = []
         for suite, results in rows.items():
-            parts.append(f"\n### {suite}\n\n| behaviour | test | RabbitMQ 4.3.6 | note |\n|---|---|---|---|\n")
+            lines = [f"\n### {suite}\n\n| behaviour | test | RabbitMQ 4.3.6 | note |\n|---|---|---|---|\n"]
             for result in results:
                 asked = result["status"] == "ok"
                 note = "" if asked else f"ours; not asked of RabbitMQ: {result['why']}"
                 cells = [result["behaviour"], f"`{result['name']}`", result["answer"], note]
-                parts.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
+                lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
+            sections[suite] = "".join(lines)
         with open(path, "w", encoding="utf-8") as file:
-            file.write(head + MARK_BEGIN + "\n" + "".join(parts) + "\n" + MARK_END + tail)
+            file.write(head + MARK_BEGIN + "\n" + "".join(sections.values()) + "\n" + MARK_END + tail)
 
     def check_document(self, path):
         """Every case that ran has its row."""

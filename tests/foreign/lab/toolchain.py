@@ -1,6 +1,7 @@
 """Fetches what each suite needs into one ignored folder, once.
 
-Versions are pinned here, in perftest/pom.xml and in go/go.mod. A stamp beside each
+Versions are pinned here, in the pom.xml of perftest/ and java/, go/go.mod, node/package-lock.json and
+rust/Cargo.lock. A stamp beside each
 part holds the digest of its recipe: the part is made anew when the recipe changes.
 Nothing is installed for the machine or the user.
 """
@@ -12,6 +13,10 @@ import subprocess
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON_PACKAGES = ["pika==1.4.4", "python-qpid-proton==0.40.0"]
+APPLICATION_PACKAGES = [
+    "aio-pika==10.2.1", "aiormq==7.2.4", "amqp==5.4.2", "celery==5.7.0", "kombu==5.7.0", "pamqp==4.0.1",
+    "rabbitmq-amqp-python-client==1.0.1",
+]
 INSTALL_SECONDS_MAX = 900
 
 
@@ -27,31 +32,85 @@ def need(*tools):
 
 def python(deps):
     """The interpreter of a virtual environment with the client packages."""
+    return environment(deps, "python", PYTHON_PACKAGES)
+
+
+def applications(deps):
+    """The same with what applications in Python build on: they want other versions of the same parts."""
+    return environment(deps, "applications", APPLICATION_PACKAGES)
+
+
+def environment(deps, name, packages):
     need("python3")
-    folder = os.path.join(deps, "python")
+    folder = os.path.join(deps, name)
     interpreter = os.path.join(folder, "bin", "python")
 
     def make():
         command(["python3", "-m", "venv", "--clear", folder])
-        command([interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PYTHON_PACKAGES])
+        command([interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
 
-    once(deps, "python", " ".join(PYTHON_PACKAGES), make)
+    once(deps, name, " ".join(packages), make)
     return interpreter
 
 
 def perftest(deps):
     """The folder with PerfTest and what it depends on."""
     need("java", "mvn")
-    folder = os.path.join(deps, "perftest")
-    pom = os.path.join(HERE, "perftest", "pom.xml")
+    return jars(deps, "perftest")
+
+
+def java(deps):
+    """The class path of the cases in java/: the compiled classes, then the clients' archives."""
+    need("java", "javac", "mvn")
+    archives = os.path.join(jars(deps, "java"), "*")
+    folder = os.path.join(HERE, "java")
+    sources = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".java"))
+    classes = os.path.join(deps, "java-classes")
+
+    def make():
+        shutil.rmtree(classes, ignore_errors=True)
+        command(["javac", "-nowarn", "--release", "17", "-cp", archives, "-d", classes, *sources])
+
+    once(deps, "java-classes", "".join(text(source) for source in sources), make)
+    return classes + os.pathsep + archives
+
+
+def jars(deps, name):
+    folder = os.path.join(deps, name)
+    pom = os.path.join(HERE, name, "pom.xml")
 
     def make():
         shutil.rmtree(folder, ignore_errors=True)
         command(["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={folder}"])
 
-    with open(pom, encoding="utf-8") as file:
-        once(deps, "perftest", file.read(), make)
+    once(deps, name, text(pom), make)
     return folder
+
+
+def node(deps):
+    """The folder with the packages of node/package.json, for NODE_PATH."""
+    need("node", "npm")
+    folder = os.path.join(deps, "node")
+    recipe = [os.path.join(HERE, "node", name) for name in ("package.json", "package-lock.json")]
+
+    def make():
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        for path in recipe:
+            shutil.copy(path, folder)
+        command(["npm", "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", folder])
+
+    once(deps, "node", "".join(text(path) for path in recipe), make)
+    return os.path.join(folder, "node_modules")
+
+
+def rust(deps):
+    """The program built from rust/, a workspace of its own; quick when nothing changed."""
+    need("cargo")
+    target = os.path.join(deps, "rust")
+    manifest = os.path.join(HERE, "rust", "Cargo.toml")
+    command(["cargo", "build", "--quiet", "--locked", "--manifest-path", manifest, "--target-dir", target])
+    return os.path.join(target, "debug", "foreign")
 
 
 def go(deps):
@@ -60,6 +119,11 @@ def go(deps):
     program = os.path.join(deps, "go", "foreign")
     command(["go", "build", "-o", program, "."], cwd=os.path.join(HERE, "go"))
     return program
+
+
+def text(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def once(deps, name, recipe, make):
