@@ -36,7 +36,8 @@ pub(super) fn queue(address: &str) -> Result<Box<str>, String> {
     Ok(name.into())
 }
 
-fn decode(text: &str) -> Option<Cow<'_, str>> {
+/// The text that percent-encoding stands for; `None`: an escape is cut or no two hex digits, or the bytes are no text.
+pub(super) fn decode(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
         return Some(Cow::Borrowed(text));
     }

@@ -229,6 +229,12 @@ impl Adapter {
             return;
         };
         let Some(End::Source { consumer, .. }) = session.link(flow.link).map(|link| &link.end) else {
+            // Answers of the management node: there is nothing to send until something is asked.
+            if flow.drain {
+                self.machine.drained(flow.session, flow.link);
+            } else if flow.echo {
+                self.machine.report(flow.session, flow.link, Some(0));
+            }
             return;
         };
         let Some(ConsumerAt { at, .. }) = self.consumers.get(*consumer) else { return };

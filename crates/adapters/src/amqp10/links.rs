@@ -1,6 +1,7 @@
 //! Links: what a peer attaches to, and what becomes of it.
 
 use super::address::{self, Destination};
+use super::management;
 use super::publishing::Credit;
 use super::{Adapter, Session};
 use crate::connection::{Context, Gravity};
@@ -23,6 +24,8 @@ pub(super) enum End {
     Target { destination: Option<Destination>, credit: Credit },
     /// The peer receives from a queue.
     Source { consumer: u32, settled: bool, tag: u32 },
+    /// One of a pair of links to the management node.
+    Management,
 }
 
 /// A link that is attached.
@@ -46,12 +49,27 @@ pub(super) struct ConsumerAt {
     pub(super) at: ConsumerRef,
 }
 
-/// An attach whose answer is the broker's.
+/// Something a peer said on a link that waits for the broker's answer.
 #[derive(Debug)]
 pub(super) struct Pending {
-    token: u32,
-    session: SessionId,
-    link: LinkId,
+    pub(super) token: u32,
+    pub(super) session: SessionId,
+    pub(super) link: LinkId,
+    pub(super) waiting: Waiting,
+}
+
+/// What waits.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    /// An attach, for its consumer.
+    Consume(Receiving),
+    /// A request to the management node.
+    Request(management::Asked),
+}
+
+/// A receiver's attach.
+#[derive(Debug)]
+pub(super) struct Receiving {
     consumer: u32,
     address: Box<str>,
     sender_settle_mode: SenderSettleMode,
@@ -59,7 +77,7 @@ pub(super) struct Pending {
 }
 
 /// Why an attach is refused.
-struct Refused {
+pub(super) struct Refused {
     condition: &'static str,
     text: String,
 }
@@ -71,7 +89,7 @@ impl From<Refusal> for Refused {
 }
 
 impl Refused {
-    fn new(condition: &'static str, text: impl Into<String>) -> Refused {
+    pub(super) fn new(condition: &'static str, text: impl Into<String>) -> Refused {
         Refused { condition, text: text.into() }
     }
 }
@@ -91,6 +109,7 @@ impl Adapter {
         attach: &Attach<'_>,
     ) {
         let outcome = match attach.role {
+            _ if management::is_wanted(attach) => self.attach_management(context, session, link, attach),
             Role::Sender => self.attach_target(context, session, link, attach),
             Role::Receiver => self.attach_source(context, session, link, attach),
         };
@@ -188,15 +207,13 @@ impl Adapter {
         };
         self.next_token = self.next_token.wrapping_add(1);
         let token = self.next_token;
-        self.pending = Some(Box::new(Pending {
-            token,
-            session: id,
-            link,
+        let waiting = Waiting::Consume(Receiving {
             consumer: handle,
             address: address.into(),
             sender_settle_mode: attach.sender_settle_mode,
             receiver_settle_mode: attach.receiver_settle_mode,
-        }));
+        });
+        self.pending = Some(Box::new(Pending { token, session: id, link, waiting }));
         let consumer = NewConsumer {
             credit: broker::Credit::Link,
             settled,
@@ -212,10 +229,24 @@ impl Adapter {
         Ok(())
     }
 
-    /// The broker answered an attach.
+    /// The broker answered what a peer waits for.
     pub(super) fn answered(&mut self, context: &mut Context<'_>, token: u32, reply: Result<Reply, Refusal>) {
         let Some(pending) = self.pending.take_if(|pending| pending.token == token) else { return };
-        let (id, link) = (pending.session, pending.link);
+        let at = (pending.session, pending.link);
+        match pending.waiting {
+            Waiting::Consume(receiving) => self.consuming(context, at, &receiving, reply),
+            Waiting::Request(asked) => self.answered_request(context, at, &asked, reply),
+        }
+    }
+
+    /// The broker answered a receiver's attach.
+    fn consuming(
+        &mut self,
+        context: &mut Context<'_>,
+        (id, link): (SessionId, LinkId),
+        pending: &Receiving,
+        reply: Result<Reply, Refusal>,
+    ) {
         if let Err(refusal) = reply {
             self.consumers.remove(pending.consumer);
             context.shard.forget_consumer(context.port, pending.consumer);
@@ -248,15 +279,18 @@ impl Adapter {
     /// A link is gone, and its consumer with it: what it held goes back to the queue.
     pub(super) fn drop_link(&mut self, context: &mut Context<'_>, id: SessionId, link: LinkId) {
         if self.pending.as_ref().is_some_and(|pending| (pending.session, pending.link) == (id, link))
-            && let Some(pending) = self.pending.take()
+            && let Some(Pending { waiting: Waiting::Consume(receiving), .. }) =
+                self.pending.take().map(|pending| *pending)
         {
-            self.drop_consumer(context, pending.consumer);
+            self.drop_consumer(context, receiving.consumer);
         }
         let Some(session) = self.session(id) else { return };
         let Some(at) = session.links.iter().position(|it| it.id == link) else { return };
         let gone = session.links.swap_remove(at);
-        if let End::Source { consumer, .. } = gone.end {
-            self.drop_consumer(context, consumer);
+        match gone.end {
+            End::Target { .. } => {}
+            End::Source { consumer, .. } => self.drop_consumer(context, consumer),
+            End::Management => self.drop_management(id, link),
         }
     }
 

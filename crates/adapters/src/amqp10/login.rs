@@ -17,7 +17,7 @@ pub(super) struct Login {
 }
 
 /// What we can do that clients ask for.
-const CAPABILITIES: [&str; 1] = ["ANONYMOUS-RELAY"];
+const CAPABILITIES: [&str; 2] = ["LINK_PAIR_V1_0", "ANONYMOUS-RELAY"];
 
 impl Adapter {
     pub(super) fn log_in(&mut self, context: &mut Context<'_>, mechanism: &str, response: Option<&[u8]>) {

@@ -1,8 +1,9 @@
 //! AMQP 1.0 and the broker.
 //!
 //! [`Adapter`] is a connection; the work is in rooms of its own: login and open in `login`, attaching in `links`,
-//! messages in and their outcomes in `publishing`, messages out and theirs in `consuming`.
-//! While the broker's answer to an attach is awaited nothing further is read, so that everything a peer says takes effect
+//! messages in and their outcomes in `publishing`, messages out and theirs in `consuming`, requests to the management
+//! node in `management`.
+//! While the broker's answer to an attach or a request is awaited nothing further is read, so that everything a peer says takes effect
 //! in the order it was said.
 //! A delivery's number in its session is the lower half of its publish number: see [`broker::Publisher::align`].
 
@@ -10,6 +11,7 @@ mod address;
 mod consuming;
 mod links;
 mod login;
+mod management;
 mod publishing;
 
 pub(crate) use consuming::PlainHead;
@@ -25,6 +27,7 @@ use broker::catalog::{Actor, Catalog};
 use broker::{Event, Events, Publisher};
 use links::{Link, Pending};
 use login::Login;
+use management::Management;
 use publishing::Window;
 use std::collections::VecDeque;
 
@@ -59,6 +62,8 @@ pub struct Adapter {
     /// Which session and link a consumer's handle stands for.
     consumers: Handles<links::ConsumerAt>,
     pending: Option<Box<Pending>>,
+    /// Only where links to the management node are.
+    management: Option<Box<Management>>,
     next_token: u32,
     next_session: u32,
     has_published: bool,
@@ -80,6 +85,7 @@ impl Adapter {
             sessions: Vec::new(),
             consumers: Handles::default(),
             pending: None,
+            management: None,
             next_token: 0,
             next_session: 0,
             has_published: false,
@@ -233,6 +239,7 @@ impl Adapter {
         size_of::<Adapter>()
             + (self.machine.memory_bytes() - size_of::<Connection>())
             + self.consumers.heap_bytes()
+            + self.management.as_ref().map_or(0, |management| management.heap_bytes())
             + self.sessions.iter().map(|it| session(it)).sum::<usize>()
     }
 
@@ -260,6 +267,13 @@ impl Adapter {
     #[inline]
     fn session(&mut self, id: SessionId) -> Option<&mut Session> {
         self.sessions.iter_mut().find(|session| session.id == id).map(|session| &mut **session)
+    }
+
+    /// A session breaks a rule that ends it.
+    fn end_session(&mut self, context: &mut Context<'_>, id: SessionId, condition: &str, text: &str) {
+        self.note(context, Gravity::Error, format!("session {} error: {condition}: {text}", id.0));
+        self.machine.end(id, Some(Error::new(condition, text)));
+        self.drop_session(context, id);
     }
 
     fn drop_session(&mut self, context: &mut Context<'_>, id: SessionId) {

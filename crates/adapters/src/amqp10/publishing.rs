@@ -103,7 +103,7 @@ impl Adapter {
         let Some(Link { end: End::Target { destination, credit }, .. }) =
             links.iter_mut().find(|link| link.id == transfer.link)
         else {
-            return;
+            return self.manage(context, transfer);
         };
         let most = context.settings.link_credit_max;
         credit.came(context.now, transfer.payload.len(), transfer.credit, most);

@@ -1,0 +1,193 @@
+//! Answers of the management node, written as messages.
+
+use super::arguments;
+use super::request::End;
+use broker::catalog::{Binding, QueueDefinition};
+use message::amqp10::section::descriptor::{APPLICATION_PROPERTIES, PROPERTIES, VALUE};
+use message::amqp10::{Encoder, Value};
+use routing::Arguments;
+
+/// Writes an answer into `into`, emptied first: its head, then what `body` writes as the value. `correlation` is the
+/// encoding of the request's message-id.
+pub(super) fn write(
+    into: &mut Vec<u8>,
+    status: &str,
+    correlation: &[u8],
+    body: impl FnOnce(&mut Encoder<'_>),
+) {
+    into.clear();
+    let mut encoder = Encoder::new(into);
+    encoder.descriptor(PROPERTIES.into());
+    let mut list = encoder.list();
+    // message-id, user-id and to before the subject; reply-to behind it.
+    (0..3).for_each(|_| list.skip(&mut encoder));
+    encoder.string(status);
+    list.field(&encoder);
+    list.skip(&mut encoder);
+    encoder.encoding(correlation);
+    list.field(&encoder);
+    encoder.close(list);
+    encoder.descriptor(APPLICATION_PROPERTIES.into());
+    let mut map = encoder.map();
+    encoder.string("http:response");
+    map.field(&encoder);
+    encoder.string("1.1");
+    map.field(&encoder);
+    encoder.close(map);
+    encoder.descriptor(VALUE.into());
+    body(&mut encoder);
+}
+
+/// Writes fields of a map whose keys are strings.
+fn fields<'v>(encoder: &mut Encoder<'_>, fields: impl IntoIterator<Item = (&'v str, Part<'v>)>) {
+    let mut map = encoder.map();
+    for (name, part) in fields {
+        encoder.string(name);
+        map.field(encoder);
+        match part {
+            Part::Value(value) => encoder.value(value),
+            Part::Arguments(arguments) => arguments::write(arguments, encoder),
+            Part::Encoding(encoding) => encoder.encoding(encoding),
+        }
+        map.field(encoder);
+    }
+    encoder.close(map);
+}
+
+enum Part<'v> {
+    Value(Value<'v>),
+    Arguments(&'v Arguments),
+    Encoding(&'v [u8]),
+}
+
+impl<'v> From<&'v str> for Part<'v> {
+    fn from(text: &'v str) -> Part<'v> {
+        Part::Value(Value::String(text))
+    }
+}
+
+impl From<bool> for Part<'_> {
+    fn from(flag: bool) -> Self {
+        Part::Value(Value::Boolean(flag))
+    }
+}
+
+/// A queue on this node: what it is, and what it holds.
+pub(super) fn queue(
+    queue: &QueueDefinition,
+    ready: u64,
+    consumers: u32,
+    node: &str,
+    encoder: &mut Encoder<'_>,
+) {
+    let mut all = queue.arguments.clone();
+    // The type is told among the arguments also where none was asked for.
+    all.insert(b"x-queue-type", routing::Value::text(queue.queue_type.name()));
+    // An array of one string (§1.6.24): size, count, constructor, element.
+    let mut replicas = vec![0xF0];
+    replicas.extend_from_slice(&(4 + 1 + 4 + node.len() as u32).to_be_bytes());
+    replicas.extend_from_slice(&[0, 0, 0, 1, 0xB1]);
+    replicas.extend_from_slice(&(node.len() as u32).to_be_bytes());
+    replicas.extend_from_slice(node.as_bytes());
+    fields(
+        encoder,
+        [
+            ("leader", node.into()),
+            ("message_count", Part::Value(Value::Ulong(ready))),
+            ("consumer_count", Part::Value(Value::Uint(consumers))),
+            ("name", (&*queue.name).into()),
+            ("vhost", (&*queue.vhost_name).into()),
+            ("durable", queue.durable.into()),
+            ("auto_delete", queue.auto_delete.into()),
+            ("exclusive", queue.exclusive.is_some().into()),
+            ("type", queue.queue_type.name().into()),
+            ("arguments", Part::Arguments(&all)),
+            ("replicas", Part::Encoding(&replicas)),
+        ],
+    );
+}
+
+/// How many messages went.
+pub(super) fn count(messages: u64, encoder: &mut Encoder<'_>) {
+    fields(encoder, [("message_count", Part::Value(Value::Ulong(messages)))]);
+}
+
+/// Bindings between the same two ends with the same key, in the order of their locations.
+pub(super) fn bindings(source: &str, end: &End, bindings: &[&Binding], encoder: &mut Encoder<'_>) {
+    let (destination, short, name) = match end {
+        End::Queue(name) => ("destination_queue", "dstq", name),
+        End::Exchange(name) => ("destination_exchange", "dste", name),
+    };
+    let mut located: Vec<(String, &Binding)> =
+        bindings.iter().map(|binding| (hash(&binding.arguments), *binding)).collect();
+    located.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    let mut list = encoder.list();
+    for (hash, binding) in located {
+        let [source_encoded, name_encoded, key] = [source, name, &binding.key].map(percent_encoded);
+        let location = format!("/bindings/src={source_encoded};{short}={name_encoded};key={key};args={hash}");
+        fields(
+            encoder,
+            [
+                ("source", source.into()),
+                (destination, (&**name).into()),
+                ("binding_key", (&*binding.key).into()),
+                ("arguments", Part::Arguments(&binding.arguments)),
+                ("location", (&*location).into()),
+            ],
+        );
+        list.field(encoder);
+    }
+    encoder.close(list);
+}
+
+/// What tells bindings apart that differ in their arguments only; nothing for none. For the same arguments the same,
+/// on every node and after a restart.
+pub(super) fn hash(arguments: &Arguments) -> String {
+    if arguments.is_empty() {
+        return String::new();
+    }
+    let mut bytes = Vec::new();
+    arguments::write(arguments, &mut Encoder::new(&mut bytes));
+    format!("{:08x}", base::crc::crc32c(&bytes))
+}
+
+/// All but the unreserved characters (RFC 3986 §2.3) as percent and two digits.
+pub(super) fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            other => encoded.push_str(&format!("%{other:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::address::decode;
+    use super::*;
+    use message::amqp10::Message;
+
+    #[test]
+    fn encoding_and_decoding_agree() {
+        for text in ["", "plain-._~", "a/b c", "ä;=&+%", "\r\n"] {
+            assert_eq!(decode(&percent_encoded(text)).as_deref(), Some(text));
+        }
+        assert_eq!(percent_encoded("a/ö"), "a%2F%C3%B6");
+    }
+
+    #[test]
+    fn an_answer_is_a_message() {
+        let mut bytes = vec![1];
+        write(&mut bytes, "200", &[0x53, 7], |encoder| count(3, encoder));
+        let message = Message::read(&bytes).unwrap();
+        assert_eq!(message.properties.subject(), Some("200"));
+        assert_eq!(message.properties.correlation_id(), Value::Ulong(7));
+        assert_eq!(message.application_properties.get("http:response"), Some(Value::String("1.1")));
+        let Some(Value::Map(map)) = message.body.sections().next() else { panic!("no map") };
+        assert_eq!(map.get("message_count"), Some(Value::Ulong(3)));
+    }
+}
