@@ -8,10 +8,21 @@ use crate::owned::{Member, Waiting};
 use crate::post::Post;
 use crate::request::{Credit, Held, NewConsumer, QueueCommand, Reply};
 use base::Now;
-use base::id::{PortId, QueueId};
+use base::id::{LogIndex, PortId, QueueId};
 use message::record::{Kind, Outcome, SeqRange};
 use queue::{Command, Consume, ConsumerId, Effect};
 use std::sync::Arc;
+
+/// A command that would miss messages which its connection published before it and which are not in the queue yet: it
+/// is carried out when they are. Each connection has at most one that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    /// All records before this are to be applied first.
+    until: LogIndex,
+    pub(crate) queue: QueueId,
+    pub(crate) port: PortId,
+    pub(crate) command: QueueCommand,
+}
 
 /// What is left to do for somebody who knows the catalog.
 #[derive(Debug)]
@@ -23,8 +34,38 @@ pub(crate) enum Done {
 }
 
 impl Log {
-    /// Carries out a connection's command. A queue that is gone answers not-found to those who want an answer.
+    /// Carries out a connection's command, or parks it behind the messages under way. A queue that is gone answers
+    /// not-found to those who want an answer.
     pub(crate) fn command(
+        &mut self,
+        now: Now,
+        queue: QueueId,
+        port: PortId,
+        command: QueueCommand,
+        limits: &Limits,
+        post: &mut Post,
+    ) -> Done {
+        if matches!(
+            command,
+            QueueCommand::Get { .. } | QueueCommand::Purge { .. } | QueueCommand::Delete { .. }
+        ) && let Some(until) = self.arrivals_end()
+            && let Some((_, owned)) = self.queue_mut(queue)
+            && (owned.fifo.ready() == 0 || !matches!(command, QueueCommand::Get { .. }))
+        {
+            self.parked.push_back(Parked { until, queue, port, command });
+            return Done::Nothing;
+        }
+        self.carry(now, queue, port, command, limits, post)
+    }
+
+    /// The first parked command whose time has come, taken out.
+    pub(crate) fn take_due(&mut self) -> Option<Parked> {
+        let applied = self.applied();
+        self.parked.pop_front_if(|parked| parked.until <= applied)
+    }
+
+    /// Carries out a connection's command.
+    pub(crate) fn carry(
         &mut self,
         now: Now,
         queue: QueueId,
@@ -95,6 +136,12 @@ impl Log {
                 }
             }
             QueueCommand::Cancel { token, handle, held } => {
+                self.parked.retain(|parked| {
+                    let is_get =
+                        matches!(parked.command, QueueCommand::Get { handle: of, .. } if of == handle);
+                    (parked.port, parked.queue) != (port, queue) || !is_get
+                });
+                let (_, owned) = self.queue_mut(queue).expect("found above");
                 if let Some(token) = token {
                     post.reply(port, token, Ok(Reply::Cancelled));
                 }
@@ -103,6 +150,11 @@ impl Log {
                 }
             }
             QueueCommand::Leave => {
+                self.parked.retain(|parked| {
+                    let is_get = matches!(parked.command, QueueCommand::Get { .. });
+                    (parked.port, parked.queue) != (port, queue) || !is_get
+                });
+                let (_, owned) = self.queue_mut(queue).expect("found above");
                 let mut done = Done::Nothing;
                 for id in owned.members_of(port) {
                     done = self.leave(now, slot, id, Held::Fails, limits, post);

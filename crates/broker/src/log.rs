@@ -11,6 +11,7 @@ use crate::batches::Batches;
 use crate::catalog::QueueDefinition;
 use crate::commit::CommitRule;
 use crate::delivery::{Loaded, Reading};
+use crate::desk::Parked;
 use crate::limits::Limits;
 use crate::mail::{Waiter, wait};
 use crate::owned::OwnedQueue;
@@ -82,6 +83,8 @@ pub(crate) struct Log {
     pub(crate) segments: FxHashMap<u64, u32>,
     pub(crate) dirty: VecDeque<u32>,
     pub(crate) effects: Effects,
+    /// Commands that wait for messages under way, in the order of what they wait for.
+    pub(crate) parked: VecDeque<Parked>,
     /// All records before this are committed.
     committed: LogIndex,
     pub(crate) reading: Reading,
@@ -112,6 +115,7 @@ impl Log {
             segments: FxHashMap::default(),
             dirty: VecDeque::new(),
             effects: Effects::default(),
+            parked: VecDeque::new(),
             committed: next,
             reading: Reading::default(),
             loaded: Loaded::default(),
@@ -214,6 +218,11 @@ impl Log {
     /// Where the next record will be.
     pub(crate) fn next(&self) -> LogIndex {
         self.open.next()
+    }
+
+    /// Where the records end among which are messages that are in no queue yet, if there are any.
+    pub(crate) fn arrivals_end(&self) -> Option<LogIndex> {
+        (self.open_has_messages || !self.in_flight.is_empty()).then(|| self.open.next())
     }
 
     /// All records before this are committed.

@@ -11,7 +11,7 @@ use crate::access::AccessRules;
 use crate::catalog::{Actor, Applied, Catalog, Change, FirstContent, Op, Plan, Refusal, first_content};
 use crate::commit::CommitRule;
 use crate::delivery::{ReadBytes, ReadRequest};
-use crate::desk::Done;
+use crate::desk::{Done, Parked};
 use crate::event::Events;
 use crate::limits::Limits;
 use crate::log::Log;
@@ -239,6 +239,20 @@ impl Shard {
         }
         let Some(slot) = self.log_slots.get(&log) else { return };
         let done = self.logs[*slot as usize].command(now, queue, port, command, &limits, &mut self.post);
+        self.finish(now, port, done);
+    }
+
+    /// Carries out the commands of a log that waited for messages which are in their queues now.
+    fn carry_parked(&mut self, now: Now, slot: usize) {
+        let limits = self.settings.limits;
+        while let Some(Parked { queue, port, command, .. }) = self.logs[slot].take_due() {
+            let done = self.logs[slot].carry(now, queue, port, command, &limits, &mut self.post);
+            self.finish(now, port, done);
+        }
+    }
+
+    /// Does what a command left to do.
+    fn finish(&mut self, now: Now, port: PortId, done: Done) {
         match done {
             Done::Nothing => {}
             Done::Delete { definition, token, messages } => {
@@ -376,9 +390,10 @@ impl Shard {
         let limits = self.settings.limits;
         self.replies.end_turn(&limits, &mut self.post);
         // The catalog's log comes first, in every group: a queue is on disk before anything in it.
-        for log in &mut self.logs {
-            log.end_turn(now, &limits, &mut self.post, out);
-            log.take_reads(&limits, &mut self.reads);
+        for slot in 0..self.logs.len() {
+            self.logs[slot].end_turn(now, &limits, &mut self.post, out);
+            self.carry_parked(now, slot);
+            self.logs[slot].take_reads(&limits, &mut self.reads);
         }
         if let Some(planner) = &mut self.planner {
             let slot = self.log_slots[&CATALOG_LOG];
@@ -402,10 +417,10 @@ impl Shard {
     /// The batch with this base, given out by [`Shard::end_turn`], is on disk.
     pub fn written(&mut self, now: Now, log: LogId, base: LogIndex, place: Place) {
         let limits = self.settings.limits;
-        if let Some(slot) = self.log_slots.get(&log) {
-            let log = &mut self.logs[*slot as usize];
-            log.written(now, base, place, &limits, &mut self.post);
-            log.take_reads(&limits, &mut self.reads);
+        if let Some(slot) = self.log_slots.get(&log).map(|slot| *slot as usize) {
+            self.logs[slot].written(now, base, place, &limits, &mut self.post);
+            self.carry_parked(now, slot);
+            self.logs[slot].take_reads(&limits, &mut self.reads);
         }
         if log == CATALOG_LOG {
             self.advance_waves();
@@ -424,10 +439,10 @@ impl Shard {
     /// them is also on this node's disk is committed now.
     pub fn commit_outside(&mut self, now: Now, log: LogId, end: LogIndex) {
         let limits = self.settings.limits;
-        if let Some(slot) = self.log_slots.get(&log) {
-            let log = &mut self.logs[*slot as usize];
-            log.agreed(now, end, &limits, &mut self.post);
-            log.take_reads(&limits, &mut self.reads);
+        if let Some(slot) = self.log_slots.get(&log).map(|slot| *slot as usize) {
+            self.logs[slot].agreed(now, end, &limits, &mut self.post);
+            self.carry_parked(now, slot);
+            self.logs[slot].take_reads(&limits, &mut self.reads);
         }
     }
 

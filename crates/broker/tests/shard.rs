@@ -320,6 +320,75 @@ fn publisher_queue_and_consumer_may_be_on_three_shards() {
     assert_eq!(node.take_seen(), ["1: Purged { messages: 1 }"]);
 }
 
+/// What is published and not yet in the queue counts for a get, a purge and a delete that come after it.
+#[test]
+fn a_get_a_purge_and_a_delete_wait_for_what_was_published_before_them() {
+    let get = |handle| QueueCommand::Get { token: 1, handle, settled: true };
+    let delete = |if_empty| QueueCommand::Delete { token: 1, if_unused: false, if_empty };
+    let purge = || QueueCommand::Purge { token: 1 };
+    // Shards, whether the queue is durable, the command, what it answers.
+    let rows = [
+        (1, true, get(9), "0: 9 takes x@0, 0 left"),
+        (1, false, get(9), "0: 9 takes x@0, 0 left"),
+        (2, true, get(9), "0: 9 takes x@0, 0 left"),
+        (2, false, get(9), "0: 9 takes x@0, 0 left"),
+        (1, true, purge(), "0: Purged { messages: 1 }"),
+        (2, false, purge(), "0: Purged { messages: 1 }"),
+        (1, true, delete(false), "0: Deleted { messages: 1 }"),
+        (2, true, delete(true), "0: PRECONDITION_FAILED - queue 'q' in vhost '/' not empty"),
+    ];
+    for (shards, is_durable, command, expected) in rows {
+        let mut node = Node::new(shards);
+        node.declare(usize::from(shards) - 1, "q", is_durable);
+        node.take_seen();
+        let mut publisher = node.publisher(0);
+        node.publish(0, &mut publisher, "q", "x", true);
+        node.command(0, "q", command.clone());
+        node.settle();
+        let seen: Vec<String> =
+            node.take_seen().into_iter().filter(|line| !line.contains("confirmed")).collect();
+        assert_eq!(seen, [expected], "{command:?}, {shards} shards, durable: {is_durable}");
+    }
+}
+
+#[test]
+fn a_get_that_waits_goes_with_its_connection() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    let mut publisher = node.publisher(0);
+    node.publish(0, &mut publisher, "q", "x", true);
+    node.command(0, "q", QueueCommand::Get { token: 1, handle: 9, settled: true });
+    node.shards[0].close_port(NOW, node.ports[0]);
+    node.settle();
+    let port = node.ports[0];
+    node.shards[0].open_port(port, Node::actor(port));
+    node.take_seen();
+    node.command(0, "q", QueueCommand::Counts { token: 2 });
+    node.settle();
+    assert_eq!(node.take_seen(), ["0: declared q 1 0"]);
+}
+
+/// A get waits for what came before it, not for all that comes after: an empty queue is said to be empty although the
+/// log is never at rest.
+#[test]
+fn a_get_from_an_empty_queue_of_a_busy_log_is_answered() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    node.declare(0, "busy", true);
+    node.take_seen();
+    let mut publisher = node.publisher(0);
+    node.publish(0, &mut publisher, "busy", "x", true);
+    node.turn();
+    node.command(0, "q", QueueCommand::Get { token: 1, handle: 9, settled: true });
+    assert_eq!(node.take_seen(), [""; 0]);
+    node.publish(0, &mut publisher, "busy", "x", true);
+    node.write();
+    node.publish(0, &mut publisher, "busy", "x", true);
+    node.turn();
+    let seen: Vec<String> = node.take_seen().into_iter().filter(|line| !line.contains("confirmed")).collect();
+    assert_eq!(seen, ["0: Empty"]);
+}
+
 #[test]
 fn a_fan_out_is_confirmed_when_all_logs_have_it() {
     let mut node = Node::new(2);

@@ -162,7 +162,7 @@ async def _(connection):
     await queue.delete(if_unused=False, if_empty=False)
 
 
-@case("get.published", "publish without confirms, then basic.get on the same channel", "the message", later=True)
+@case("get.published", "publish without confirms, then basic.get on the same channel", "the message")
 async def _(connection):
     channel = await connection.channel(publisher_confirms=False)
     for durable in (True, False):
