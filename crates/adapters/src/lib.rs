@@ -11,6 +11,7 @@ mod credentials;
 mod frontend;
 mod handles;
 pub mod settings;
+mod transaction;
 
 pub use connection::{Context, Gravity, Note};
 pub use frontend::{ConnectionRow, Frontend, Taken};

@@ -26,6 +26,8 @@ pub struct Settings {
     /// Publishes of one 0-9-1 channel in confirm mode that are not yet confirmed, before its connection is not read for
     /// a while; AMQP 1.0 has link credit. At least 1.
     pub unconfirmed_max: u64,
+    /// Bytes one transaction may hold back, bookkeeping included.
+    pub transaction_bytes_max: usize,
     /// The least link credit granted to an AMQP 1.0 publisher.
     pub link_credit_min: u32,
     /// The most link credit granted to an AMQP 1.0 publisher.
@@ -48,6 +50,7 @@ impl Settings {
             output_bytes_max: 1 << 20,
             output_bytes_low: 256 << 10,
             unconfirmed_max: 65_536,
+            transaction_bytes_max: 64 << 20,
             link_credit_min: 170,
             link_credit_max: 4096,
             handshake_ms_max: 10_000,

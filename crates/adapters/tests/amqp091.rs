@@ -124,7 +124,7 @@ impl Client {
 /// The client properties of one that wants to be told everything.
 fn capable() -> Vec<u8> {
     let mut names = Vec::new();
-    for name in ["connection.blocked", "authentication_failure_close"] {
+    for name in ["connection.blocked", "consumer_cancel_notify", "authentication_failure_close"] {
         names.push(name.len() as u8);
         names.extend_from_slice(name.as_bytes());
         Value::Bool(true).write(&mut names);

@@ -54,7 +54,7 @@ def _():
         equal([name for name in CAPABILITIES if seen["capabilities"].get(name) is not True], [], "missing")
 
 
-@suite.case("login.direct-reply-to", "the capability direct_reply_to", "announced", later=True)
+@suite.case("login.direct-reply-to", "the capability direct_reply_to", "announced")
 def _():
     with connect() as connection:
         equal(connection._impl.server_properties["capabilities"].get("direct_reply_to"), True)

@@ -350,7 +350,7 @@ def _():
         equal(answers[0].method.consumer_tag, "absent")
 
 
-@suite.case("cancel.notify", "deleting a queue cancels its consumers", "basic.cancel to the client", later=True)
+@suite.case("cancel.notify", "deleting a queue cancels its consumers", "basic.cancel to the client")
 def _():
     with Desk() as desk:
         queue = desk.queue()
@@ -489,7 +489,7 @@ def _():
         equal(desk.get(queue)[2], b"long")
 
 
-@suite.case("recover.requeue", "basic.recover with requeue", "everything unsettled is delivered again", later=True)
+@suite.case("recover.requeue", "basic.recover with requeue", "everything unsettled is delivered again")
 def _():
     with Desk() as desk:
         queue = desk.queue()
@@ -502,7 +502,7 @@ def _():
         equal(all(method.redelivered for method, _properties, _body in consumer.deliveries[3:]), True)
 
 
-@suite.case("tx.commit", "publishes and acks of a transaction take effect at tx.commit", "not before", later=True)
+@suite.case("tx.commit", "publishes and acks of a transaction take effect at tx.commit", "not before")
 def _():
     with Desk() as desk, Desk() as other:
         queue = desk.queue()
@@ -514,7 +514,7 @@ def _():
         equal([other.get(queue)[2] for _ in range(2)], [b"1", b"2"])
 
 
-@suite.case("tx.rollback", "tx.rollback drops the publishes of the transaction", "nothing arrives", later=True)
+@suite.case("tx.rollback", "tx.rollback drops the publishes of the transaction", "nothing arrives")
 def _():
     with Desk() as desk:
         queue = desk.queue()
@@ -525,7 +525,7 @@ def _():
         equal(desk.count(queue), 0)
 
 
-@suite.case("reply-to.direct", "amq.rabbitmq.reply-to carries a reply to the requester", "delivered", later=True)
+@suite.case("reply-to.direct", "amq.rabbitmq.reply-to carries a reply to the requester", "delivered")
 def _():
     with Desk() as desk, Desk() as server:
         queue = desk.queue()

@@ -22,6 +22,7 @@ NO_EXCHANGE = "NOT_FOUND - no exchange '{absent}' in vhost '{vhost}'"
 DEFAULT = "ACCESS_REFUSED - operation not permitted on the default exchange"
 UNEQUAL_QUEUE = "PRECONDITION_FAILED - inequivalent arg '%s' for queue '{queue}' in vhost '{vhost}': "
 UNEQUAL_EXCHANGE = "PRECONDITION_FAILED - inequivalent arg '%s' for exchange '{exchange}' in vhost '{vhost}': "
+REPLY_TO = "amq.rabbitmq.reply-to"
 LARGE = 16 * 1024 * 1024 + 1
 
 
@@ -34,6 +35,7 @@ class Stage:
         self.queue = desk.queue()
         self.exchange = desk.exchange("direct")
         self.absent = fresh("absent")
+        self.named = {}
         self._other = None
         self._locked = None
 
@@ -52,6 +54,7 @@ class Stage:
             "absent": self.absent,
             "locked": self._locked,
             "vhost": suite.uri.vhost,
+            **self.named,
         }
 
     def leave(self):
@@ -322,7 +325,67 @@ CONNECTION_ROWS = [
      same_tag, 530, "NOT_ALLOWED - attempt to reuse consumer tag 'same'", (60, 20)),
 ]
 
-LATER_ROWS = [
+
+
+def reply_name(stage):
+    """The name of a reply consumer on a channel of its own."""
+    channel = stage.desk.connection.channel()
+    channel.basic_consume(REPLY_TO, lambda *_: None, auto_ack=True)
+    channel.basic_publish("", stage.queue, b"", pika.BasicProperties(reply_to=REPLY_TO))
+    stage.named["name"] = stage.desk.get(stage.queue, auto_ack=True)[1].reply_to
+    return stage.named["name"]
+
+
+REPLY_ROWS = [
+    ("reply-acknowledged", "consuming amq.rabbitmq.reply-to without no-ack",
+     lambda s: s.consume(REPLY_TO), 406, "PRECONDITION_FAILED - reply consumer cannot acknowledge", (60, 20)),
+    ("reply-twice", "two reply consumers on one channel",
+     lambda s: (s.consume(REPLY_TO, auto_ack=True), s.consume(REPLY_TO, auto_ack=True)), 406,
+     "PRECONDITION_FAILED - reply consumer already set", (60, 20)),
+    ("reply-unheard", "a request with reply-to amq.rabbitmq.reply-to and no reply consumer",
+     then(lambda s: s.publish(reply_to=REPLY_TO)), 406,
+     "PRECONDITION_FAILED - fast reply consumer does not exist", (60, 40)),
+    ("reply-get", "basic.get from amq.rabbitmq.reply-to",
+     lambda s: s.channel.basic_get(REPLY_TO), 404, f"NOT_FOUND - no queue '{REPLY_TO}' in vhost '{{vhost}}'", (60, 70)),
+    ("reply-bind", "binding a direct reply-to name",
+     lambda s: s.channel.queue_bind(reply_name(s), s.exchange, "k"), 403,
+     "ACCESS_REFUSED - cannot bind or unbind to a volatile (direct reply-to) queue", (50, 20)),
+    ("reply-consume", "consuming from a direct reply-to name of another channel",
+     lambda s: s.consume(reply_name(s), auto_ack=True), 406,
+     "PRECONDITION_FAILED - only creator channel may consume from queue '{name}' in vhost '{vhost}'", (60, 20)),
+]
+
+HEADER_ROWS = [
+    ("cc-text", "a CC header that is no array",
+     then(lambda s: s.publish(headers={"CC": "k"})), 406,
+     'PRECONDITION_FAILED - invalid message: {{unacceptable_type_in_header,"CC",longstr}}', (60, 40)),
+    ("bcc-number", "a BCC header that is no array",
+     then(lambda s: s.publish(headers={"BCC": 5})), 406,
+     'PRECONDITION_FAILED - invalid message: {{unacceptable_type_in_header,"BCC",signedint}}', (60, 40)),
+    ("empty-user-id", "an empty user-id",
+     then(lambda s: s.publish(user_id="")), 406,
+     "PRECONDITION_FAILED - user_id property set to '' but authenticated user was 'guest'", (60, 40)),
+    ("wrong-twice", "a bad expiration and an unknown exchange at once",
+     then(lambda s: s.publish(s.absent, "k", expiration="abc")), 404, NO_EXCHANGE, (60, 40)),
+    ("alternate-type", "an alternate exchange whose name is a number",
+     lambda s: s.declare_exchange(s.absent, arguments={"alternate-exchange": 5}), 406,
+     "PRECONDITION_FAILED - invalid type 'signedint' for arg 'alternate-exchange' in exchange '{absent}' in vhost "
+     "'{vhost}'", (40, 10)),
+    ("exchange-bind-default-source", "exchange.bind from the default exchange",
+     lambda s: s.channel.exchange_bind(s.exchange, "", "k"), 403, DEFAULT, (40, 30)),
+    ("exchange-bind-default-destination", "exchange.bind to the default exchange",
+     lambda s: s.channel.exchange_bind("", s.exchange, "k"), 403, DEFAULT, (40, 30)),
+]
+
+TRANSACTION_ROWS = [
+    ("tx-unknown-exchange", "publishing to an unknown exchange in a transaction",
+     lambda s: (s.channel.tx_select(), s.publish(s.absent, "k"), s.settle()), 404, NO_EXCHANGE, (60, 40)),
+    ("tx-ack-twice", "acknowledging a delivery twice in a transaction",
+     lambda s: (s.desk.fill(s.queue, [b"x"]), s.channel.tx_select(), s.desk.get(s.queue),
+                s.channel.basic_ack(1), s.channel.basic_ack(1), s.settle()),
+     406, "PRECONDITION_FAILED - unknown delivery tag 1", (60, 80)),
+    ("rollback-without-tx", "tx.rollback on a plain channel",
+     lambda s: s.channel.tx_rollback(), 406, "PRECONDITION_FAILED - channel is not transactional", (90, 30)),
     ("foreign-user-id", "a user-id that is not the connection's user",
      then(lambda s: s.publish(user_id="abc")), 406,
      "PRECONDITION_FAILED - user_id property set to 'abc' but authenticated user was 'guest'", (60, 40)),
@@ -337,7 +400,7 @@ LATER_ROWS = [
 ]
 
 
-LATER_CONNECTION_ROWS = [
+RECOVER_ROWS = [
     ("recover-keep", "basic.recover without requeue",
      lambda s: s.channel.basic_recover(False), 540, "NOT_IMPLEMENTED - requeue=false", (60, 110)),
 ]
@@ -364,17 +427,19 @@ def refuse(scope, action, code, text, ids):
         stage.leave()
 
 
-def register(rows, scope, later=False):
+def register(rows, scope):
     for name, what, action, code, text, ids in rows:
         shown = text.replace("{{", "{").replace("}}", "}")
         answer = f"{scope} closed: {code} `{shown}` {ids}"
         suite.add(
             f"error.{name}", what, answer,
-            lambda a=action, c=code, t=text, i=ids: refuse(scope, a, c, t, i), later=later,
+            lambda a=action, c=code, t=text, i=ids: refuse(scope, a, c, t, i),
         )
 
 
 register(CHANNEL_ROWS, "channel")
 register(CONNECTION_ROWS, "connection")
-register(LATER_ROWS, "channel", later=True)
-register(LATER_CONNECTION_ROWS, "connection", later=True)
+register(REPLY_ROWS, "channel")
+register(HEADER_ROWS, "channel")
+register(TRANSACTION_ROWS, "channel")
+register(RECOVER_ROWS, "connection")

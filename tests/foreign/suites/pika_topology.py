@@ -408,6 +408,146 @@ def _():
         equal(desk.drained(queue), [])
 
 
+@suite.case("bind.exchange-self", "an exchange bound to itself", "each queue once")
+def _():
+    with Desk() as desk:
+        queue, exchange = desk.queue(), desk.exchange("fanout")
+        desk.channel.exchange_bind(exchange, exchange)
+        desk.channel.queue_bind(queue, exchange)
+        desk.fill(queue, [])
+        desk.channel.confirm_delivery()
+        desk.channel.basic_publish(exchange, "", b"x")
+        equal(desk.get(queue, auto_ack=True)[2], b"x")
+        equal(desk.drained(queue), [])
+
+
+def is_there(desk, exchange):
+    try:
+        desk.connection.channel().exchange_declare(exchange, passive=True)
+    except pika.exceptions.ChannelClosedByBroker as closed:
+        equal(closed.reply_code, 404)
+        return False
+    return True
+
+
+@suite.case("exchange.auto-delete-chain", "auto-delete exchanges bound in a row, when the last queue goes",
+            "each goes with its last binding")
+def _():
+    with Desk() as desk:
+        queue = desk.queue()
+        chain = [desk.exchange("fanout", auto_delete=True) for _ in range(3)]
+        for source, destination in zip(chain, chain[1:]):
+            desk.channel.exchange_bind(destination, source)
+        desk.channel.queue_bind(queue, chain[-1])
+        desk.channel.basic_publish(chain[0], "", b"x")
+        equal(desk.get(queue, auto_ack=True)[2], b"x")
+        desk.channel.queue_delete(queue)
+        equal([is_there(desk, exchange) for exchange in chain], [False, False, False])
+
+
+@suite.case("exchange.auto-delete-destination", "deleting the only destination of an auto-delete exchange", "deleted")
+def _():
+    with Desk() as desk:
+        source, destination = desk.exchange("fanout", auto_delete=True), desk.exchange("fanout")
+        desk.channel.exchange_bind(destination, source)
+        desk.channel.exchange_delete(destination)
+        equal(is_there(desk, source), False)
+
+
+@suite.case("exchange.delete-destination-if-unused", "exchange.delete if-unused of an exchange that others are bound to",
+            "only bindings from it count")
+def _():
+    with Desk() as desk:
+        source, destination = desk.exchange("fanout"), desk.exchange("fanout")
+        desk.channel.exchange_bind(destination, source)
+        desk.channel.exchange_delete(destination, if_unused=True)
+        equal((is_there(desk, source), is_there(desk, destination)), (True, False))
+
+
+@suite.case("route.alternate", "what an exchange routes nowhere goes to its alternate, which may be internal",
+            "routed; the message keeps its exchange and key")
+def _():
+    with Desk() as desk:
+        queue, other = desk.queue(), desk.queue()
+        last = desk.exchange("fanout", internal=True)
+        middle = desk.exchange("direct", arguments={"alternate-exchange": last})
+        first = desk.exchange("direct", arguments={"alternate-exchange": middle})
+        desk.channel.queue_bind(queue, last)
+        desk.channel.queue_bind(other, first, "known")
+        desk.channel.confirm_delivery()
+        desk.channel.basic_publish(first, "unknown", b"x", mandatory=True)
+        method, _properties, body = desk.get(queue, auto_ack=True)
+        equal((method.exchange, method.routing_key, body), (first, "unknown", b"x"))
+        desk.channel.basic_publish(first, "known", b"y", mandatory=True)
+        equal((desk.get(other)[2], desk.drained(queue)), (b"y", []))
+
+
+@suite.case("route.alternate-circle", "alternate exchanges in a circle, or one that is not there",
+            "unroutable ends as unroutable: basic.return 312")
+def _():
+    with Desk() as desk:
+        first, second = fresh("exchange"), fresh("exchange")
+        for name, alternate in ((first, second), (second, first)):
+            desk.channel.exchange_declare(name, "direct", durable=True, arguments={"alternate-exchange": alternate})
+            desk._exchanges.append(name)
+        lonely = desk.exchange("direct", arguments={"alternate-exchange": fresh("absent")})
+        desk.channel.confirm_delivery()
+        for exchange in (first, lonely):
+            try:
+                desk.channel.basic_publish(exchange, "k", b"x", mandatory=True)
+            except pika.exceptions.UnroutableError:
+                continue
+            raise AssertionError(f"{exchange} routed")
+
+
+def copies(headers, expected, kept):
+    """Publishes to the first of three queues; `{n}` stands for the name of queue n."""
+    def act():
+        with Desk() as desk:
+            queues = [desk.queue() for _ in range(3)]
+            named = {name: [key.format(*queues) if isinstance(key, str) else key for key in keys]
+                     for name, keys in headers.items()}
+            desk.channel.confirm_delivery()
+            desk.channel.basic_publish("", queues[0], b"x", pika.BasicProperties(headers=named, message_id="m"))
+            for queue, count in zip(queues, expected):
+                for _copy in range(count):
+                    method, properties, _body = desk.get(queue, auto_ack=True)
+                    equal((method.routing_key, properties.message_id), (queues[0], "m"))
+                    equal(sorted(properties.headers), kept)
+                equal(desk.drained(queue), [])
+
+    return act
+
+
+for name, words, headers, expected, kept in (
+    ("cc", "a CC header", {"CC": ["{1}"], "x": []}, (1, 1, 0), ["CC", "x"]),
+    ("bcc", "a BCC header", {"BCC": ["{1}", "{2}"], "x": []}, (1, 1, 1), ["x"]),
+    ("cc-bcc", "both, and keys twice", {"CC": ["{1}", "{0}"], "BCC": ["{2}", "{1}"]}, (1, 1, 1), ["CC"]),
+    ("cc-odd", "keys that are no text, or lead nowhere", {"CC": [5, "absent"]}, (1, 0, 0), ["CC"]),
+    ("cc-case", "a header cc in small letters", {"cc": ["{1}"]}, (1, 0, 0), ["cc"]),
+):
+    suite.add(f"route.{name}", f"routing by {words}", "each queue once; BCC is not seen by anybody",
+              copies(headers, expected, kept))
+
+
+@suite.case("route.cc-exchanges", "CC keys through exchanges bound to each other and an alternate",
+            "an exchange sees all keys at once")
+def _():
+    with Desk() as desk:
+        queues = [desk.queue() for _ in range(3)]
+        spare = desk.exchange("fanout")
+        first = desk.exchange("topic", arguments={"alternate-exchange": spare})
+        second = desk.exchange("direct")
+        desk.channel.exchange_bind(second, first, "a.#")
+        desk.channel.queue_bind(queues[0], second, "a.1")
+        desk.channel.queue_bind(queues[1], second, "a.2")
+        desk.channel.queue_bind(queues[2], spare)
+        desk.channel.confirm_delivery()
+        desk.channel.basic_publish(first, "none", b"x", pika.BasicProperties(headers={"CC": ["a.1", "a.2"]}))
+        equal([desk.get(queue, auto_ack=True)[2] for queue in queues[:2]], [b"x", b"x"])
+        equal(desk.drained(queues[2]), [])
+
+
 @suite.case("bind.internal", "an internal exchange reached through a binding", "routes")
 def _():
     with Desk() as desk:

@@ -1,6 +1,8 @@
 //! A channel: its publisher, its consumers' tags, what it was sent and has not settled.
 
 use super::confirms::Confirms;
+use super::direct_reply::ReplyConsumer;
+use super::transaction::ChannelTransaction;
 use super::unacked::Unacked;
 use broker::Publisher;
 use std::collections::VecDeque;
@@ -12,6 +14,10 @@ pub(super) struct Channel {
     pub(super) publisher: Publisher,
     /// Only in confirm mode.
     pub(super) confirms: Option<Box<Confirms>>,
+    /// Only after tx.select.
+    pub(super) transaction: Option<Box<ChannelTransaction>>,
+    /// Its consumer of direct replies.
+    pub(super) reply: Option<Box<ReplyConsumer>>,
     /// Publishes that wait for the broker.
     pub(super) unconfirmed: u64,
     /// The tag the next delivery gets, less one.
@@ -31,6 +37,8 @@ impl Channel {
             number,
             publisher,
             confirms: None,
+            transaction: None,
+            reply: None,
             unconfirmed: 0,
             last_tag: 0,
             unacked: Unacked::default(),
@@ -49,7 +57,14 @@ impl Channel {
 
     pub(super) fn heap_bytes(&self) -> usize {
         let confirms = self.confirms.as_ref().map_or(0, |_| size_of::<Confirms>());
-        confirms + self.unacked.heap_bytes() + self.last_queue.len() + self.publisher.heap_bytes()
+        let transaction = self.transaction.as_ref().map_or(0, |transaction| transaction.heap_bytes());
+        let reply = self.reply.as_ref().map_or(0, |reply| size_of::<ReplyConsumer>() + reply.name.len());
+        confirms
+            + transaction
+            + reply
+            + self.unacked.heap_bytes()
+            + self.last_queue.len()
+            + self.publisher.heap_bytes()
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Consumer {
     pub(super) no_ack: bool,
     /// The client cancelled it; it may still hold something.
     pub(super) is_cancelled: bool,
+    /// It takes direct replies: it is of no queue, and `at` means nothing.
+    pub(super) is_reply: bool,
 }
 
 /// Positions of one consumer that follow on each other and are to be settled alike.
@@ -120,10 +122,15 @@ impl Adapter {
         method: MethodId,
     ) {
         let Some(channel) = self.channels.get(number) else { return };
-        let is_known = if multiple {
+        let is_known = if channel.transaction.is_some() {
+            match self.hold_settle(context, number, tag, multiple, outcome) {
+                Ok(is_known) => is_known,
+                Err(refusal) => return self.refuse(context, number, &refusal, method),
+            }
+        } else if multiple {
             let mut deliveries = std::mem::take(&mut channel.unacked);
             let is_known =
-                deliveries.take_through(tag, |delivery| self.settle_one(context, delivery, outcome));
+                deliveries.take_through(tag, |_, delivery| self.settle_one(context, delivery, outcome));
             if let Some(channel) = self.channels.get(number) {
                 channel.unacked = deliveries;
             }
@@ -146,12 +153,12 @@ impl Adapter {
     pub(super) fn give_back(&mut self, context: &mut Context<'_>, number: u16) {
         let Some(channel) = self.channels.get(number) else { return };
         let mut deliveries = std::mem::take(&mut channel.unacked);
-        deliveries.take_through(0, |delivery| self.settle_one(context, delivery, Outcome::Released));
+        deliveries.take_through(0, |_, delivery| self.settle_one(context, delivery, Outcome::Released));
         self.pass_on_settled(context);
     }
 
     #[inline]
-    fn settle_one(&mut self, context: &mut Context<'_>, delivery: Delivery, outcome: Outcome) {
+    pub(super) fn settle_one(&mut self, context: &mut Context<'_>, delivery: Delivery, outcome: Outcome) {
         let Delivery { consumer, seq } = delivery;
         if let Some(settling) = &mut self.settling {
             if settling.consumer == consumer && settling.outcome == outcome && settling.last.0 + 1 == seq.0 {
@@ -181,11 +188,14 @@ impl Adapter {
         prefix: Option<DeliverPrefix>,
         no_ack: bool,
     ) -> Result<u32, Refusal> {
-        let added = self.consumers.add(|handle| {
+        self.add_handle(|handle| {
             let at = ConsumerRef { log: queue.log, queue: queue.id, handle };
-            Consumer { channel, at, prefix, no_ack, is_cancelled: false }
-        });
-        added.ok_or_else(|| {
+            Consumer { channel, at, prefix, no_ack, is_cancelled: false, is_reply: false }
+        })
+    }
+
+    pub(super) fn add_handle(&mut self, make: impl FnOnce(u32) -> Consumer) -> Result<u32, Refusal> {
+        self.consumers.add(make).ok_or_else(|| {
             let text = format!("a connection has at most {HANDLES_MAX} consumers");
             Refusal::new(ReplyCode::ResourceError, text)
         })
@@ -209,10 +219,11 @@ impl Adapter {
         found.map(|(handle, _)| handle)
     }
 
-    /// A queue is gone, and the consumer with it: the client is told, as RabbitMQ does.
+    /// A queue is gone, and the consumer with it: the client is told if it wants to hear of that.
     pub(super) fn cancelled(&mut self, context: &mut Context<'_>, handle: u32) {
         let Some(consumer) = self.consumers.get_mut(handle) else { return };
-        if let Some(prefix) = consumer.prefix.as_ref().filter(|_| !consumer.is_cancelled) {
+        let is_told = self.hears_cancel && !consumer.is_cancelled;
+        if let Some(prefix) = consumer.prefix.as_ref().filter(|_| is_told) {
             let cancel = BasicCancel { consumer_tag: prefix.consumer_tag(), nowait: true };
             self.machine.send(consumer.channel, &cancel);
         }
@@ -224,18 +235,26 @@ impl Adapter {
     /// come to mean another.
     pub(super) fn remove_if_idle(&mut self, context: &mut Context<'_>, handle: u32) {
         let Some(consumer) = self.consumers.get(handle) else { return };
-        let holds = self.channels.get(consumer.channel).is_some_and(|channel| channel.unacked.holds(handle));
+        let holds = self.channels.get(consumer.channel).is_some_and(|channel| {
+            let transaction = channel.transaction.as_ref();
+            channel.unacked.holds(handle) || transaction.is_some_and(|transaction| transaction.holds(handle))
+        });
         let is_settling = self.settling.as_ref().is_some_and(|settling| settling.consumer == handle);
         if holds || is_settling {
             self.cancelled += 1;
             return;
         }
-        let Some(Consumer { at: ConsumerRef { log, queue, handle }, .. }) = self.consumers.remove(handle)
-        else {
-            return;
-        };
+        self.close_consumer(context, handle);
+    }
+
+    /// Closes a consumer for good: what it holds goes back.
+    pub(super) fn close_consumer(&mut self, context: &mut Context<'_>, handle: u32) {
+        let Some(Consumer { at, is_reply, .. }) = self.consumers.remove(handle) else { return };
+        if is_reply {
+            return context.shard.close_reply(context.port, handle);
+        }
         let command = QueueCommand::Cancel { token: None, handle, held: Held::Fails };
-        context.shard.command(context.now, context.port, log, queue, command);
+        context.shard.command(context.now, context.port, at.log, at.queue, command);
         context.shard.forget_consumer(context.port, handle);
     }
 
@@ -257,15 +276,7 @@ impl Adapter {
             .filter(|(_, consumer)| consumer.channel == number)
             .map(|(handle, _)| handle)
             .collect();
-        for handle in handles {
-            let Some(Consumer { at: ConsumerRef { log, queue, handle }, .. }) = self.consumers.remove(handle)
-            else {
-                continue;
-            };
-            let command = QueueCommand::Cancel { token: None, handle, held: Held::Fails };
-            context.shard.command(context.now, context.port, log, queue, command);
-            context.shard.forget_consumer(context.port, handle);
-        }
+        handles.into_iter().for_each(|handle| self.close_consumer(context, handle));
         self.channels.remove(number);
         if self.pending.as_ref().is_some_and(|pending| pending.channel == number) {
             self.pending = None;
@@ -276,7 +287,9 @@ impl Adapter {
     pub(crate) fn set_paused(&mut self, context: &mut Context<'_>, paused: bool) {
         self.is_paused = paused;
         for (_, consumer) in self.consumers.iter() {
-            if consumer.prefix.is_some() {
+            if consumer.is_reply {
+                context.shard.pause_reply(context.port, consumer.at.handle, paused);
+            } else if consumer.prefix.is_some() {
                 let ConsumerRef { log, queue, handle } = consumer.at;
                 let command = QueueCommand::Pause { handle, paused };
                 context.shard.command(context.now, context.port, log, queue, command);

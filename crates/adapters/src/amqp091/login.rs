@@ -15,7 +15,7 @@ const MECHANISMS: &[u8] = b"ANONYMOUS PLAIN AMQPLAIN";
 const MECHANISMS_WITHOUT_ANONYMOUS: &[u8] = b"PLAIN AMQPLAIN";
 
 /// Features clients look for (RabbitMQ's extensions that are served).
-const CAPABILITIES: [&str; 8] = [
+const CAPABILITIES: [&str; 9] = [
     "publisher_confirms",
     "exchange_exchange_bindings",
     "basic.nack",
@@ -24,6 +24,7 @@ const CAPABILITIES: [&str; 8] = [
     "consumer_priorities",
     "authentication_failure_close",
     "per_consumer_qos",
+    "direct_reply_to",
 ];
 
 /// What is known of who logs in.
@@ -66,6 +67,7 @@ impl Adapter {
             value.and_then(|table| table.get(name)).and_then(|value| value.as_bool()).unwrap_or(false)
         };
         self.hears_blocked = capability(b"connection.blocked");
+        self.hears_cancel = capability(b"consumer_cancel_notify");
         let wants_close = capability(b"authentication_failure_close");
         let mechanism = String::from_utf8_lossy(start_ok.mechanism).into_owned();
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());

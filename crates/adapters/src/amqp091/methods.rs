@@ -4,13 +4,14 @@
 
 use super::channel::Channel;
 use super::confirms::Confirms;
+use super::direct_reply::Use;
 use super::{Adapter, tables};
 use crate::connection::Context;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::*;
 use broker::access::{Access, AccessCache};
 use broker::catalog::{Op, QueueDefinition, Refusal, ReplyCode};
-use broker::{Credit, Events, Held, NewConsumer, Publisher, QueueCommand, Reply};
+use broker::{Credit, Events, Held, NewConsumer, Publisher, QueueCommand, REPLY_TO, Reply};
 use message::record::Outcome;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub(super) struct Pending {
 
 /// What is to be said when it is granted.
 #[derive(Debug)]
-enum Wish {
+pub(super) enum Wish {
     DeclareExchange,
     DeleteExchange,
     BindExchange,
@@ -40,6 +41,8 @@ enum Wish {
     Consume { handle: u32 },
     Cancel { handle: u32, tag: Box<[u8]> },
     Get { no_ack: bool },
+    FindReply { name: Box<str> },
+    Commit,
 }
 
 fn text(bytes: &[u8]) -> Result<Box<str>, Refusal> {
@@ -92,11 +95,20 @@ impl Adapter {
     }
 
     /// Leaves word that the broker's answer is awaited.
-    fn wait(&mut self, channel: u16, method: MethodId, nowait: bool, wish: Wish) -> u32 {
+    pub(super) fn wait(&mut self, channel: u16, method: MethodId, nowait: bool, wish: Wish) -> u32 {
         self.next_token = self.next_token.wrapping_add(1);
         let token = self.next_token;
         self.pending = Some(Box::new(Pending { token, channel, method, nowait, wish }));
         token
+    }
+
+    pub(super) fn wait_for_commit(&mut self, channel: u16, method: MethodId) {
+        self.wait(channel, method, false, Wish::Commit);
+    }
+
+    pub(super) fn is_waiting_for_commit(&self, channel: u16) -> bool {
+        let pending = self.pending.as_ref();
+        pending.is_some_and(|pending| pending.channel == channel && matches!(pending.wish, Wish::Commit))
     }
 
     fn request(
@@ -176,6 +188,7 @@ impl Adapter {
             }
             Method::QueueDeclare(declare) => self.declare_queue(context, id, declare)?,
             Method::QueueBind(bind) => {
+                self.check_no_reply(context, number, bind.queue, Use::Bind)?;
                 let queue = self.queue_name(number, bind.queue)?;
                 let key = if bind.queue.is_empty() && bind.routing_key.is_empty() {
                     queue.clone()
@@ -191,6 +204,7 @@ impl Adapter {
                 self.request(context, id, bind.nowait, Wish::BindQueue, op);
             }
             Method::QueueUnbind(unbind) => {
+                self.check_no_reply(context, number, unbind.queue, Use::Bind)?;
                 let queue = self.queue_name(number, unbind.queue)?;
                 let key = if unbind.queue.is_empty() && unbind.routing_key.is_empty() {
                     queue.clone()
@@ -214,6 +228,7 @@ impl Adapter {
             Method::BasicConsume(consume) => self.consume(context, id, consume)?,
             Method::BasicCancel(cancel) => self.cancel(context, id, cancel),
             Method::BasicGet(get) => {
+                self.check_no_reply(context, number, get.queue, Use::Get)?;
                 let queue = self.queue(context, number, Access::Read, get.queue)?;
                 let handle = match self.getter(number, &queue) {
                     Some(handle) => handle,
@@ -234,9 +249,12 @@ impl Adapter {
                 self.machine.send(number, &BasicQosOk {});
             }
             Method::ConfirmSelect(select) => {
-                if let Some(channel) = self.channels.get(number)
-                    && channel.confirms.is_none()
-                {
+                let channel = self.channels.get(number);
+                if channel.as_ref().is_some_and(|channel| channel.transaction.is_some()) {
+                    let text = "cannot switch from tx to confirm mode";
+                    return Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+                }
+                if let Some(channel) = channel.filter(|channel| channel.confirms.is_none()) {
                     let confirms = Confirms::new(channel.publisher.next_seq());
                     channel.confirms = Some(Box::new(confirms));
                 }
@@ -259,16 +277,9 @@ impl Adapter {
                 self.machine.send(number, &BasicRecoverOk {});
             }
             Method::BasicRecoverAsync(_) => self.give_back(context, number),
-            Method::TxSelect(_) => {
-                if self.channels.get(number).is_some_and(|channel| channel.confirms.is_some()) {
-                    let text = "cannot switch from confirm to tx mode";
-                    return Err(Refusal::new(ReplyCode::PreconditionFailed, text));
-                }
-                return Err(unserved("tx"));
-            }
-            Method::TxCommit(_) | Method::TxRollback(_) => {
-                return Err(Refusal::new(ReplyCode::PreconditionFailed, "channel is not transactional"));
-            }
+            Method::TxSelect(_) => self.select_transactions(number)?,
+            Method::TxCommit(_) => self.commit(context, number, id.1)?,
+            Method::TxRollback(_) => self.roll_back(number)?,
             Method::ConnectionUpdateSecret(_) => return Err(unserved("connection.update-secret")),
             Method::AccessRequest(_) => self.machine.send(number, &AccessRequestOk { ticket: 1 }),
             // Answers to what the broker said unasked, and what the machine has dealt with.
@@ -294,6 +305,9 @@ impl Adapter {
             }
             (name, _) => text(name)?,
         };
+        if name.starts_with(REPLY_TO) && self.declare_reply(context, id, &name, declare.nowait)? {
+            return Ok(());
+        }
         let op = Op::DeclareQueue {
             name,
             passive: declare.passive,
@@ -331,25 +345,44 @@ impl Adapter {
         Ok(())
     }
 
+    /// The tag of a consumer to be: the client's, or one made up; it must be new to the channel.
+    pub(super) fn tag_for(
+        &mut self,
+        context: &mut Context<'_>,
+        number: u16,
+        wanted: &[u8],
+    ) -> Result<Box<[u8]>, Refusal> {
+        if wanted.is_empty() {
+            let tag = broker::catalog::generated_name("amq.ctag-", &context.shard.random_bytes());
+            return Ok(tag.into_bytes().into());
+        }
+        if self.by_tag(number, wanted).is_some() {
+            let tag = String::from_utf8_lossy(wanted);
+            let text = format!("attempt to reuse consumer tag '{tag}'");
+            return Err(Refusal::new(ReplyCode::NotAllowed, text));
+        }
+        Ok(wanted.into())
+    }
+
+    /// basic.consume-ok.
+    pub(super) fn consuming(&mut self, channel: u16, handle: u32) {
+        let prefix = self.consumers.get(handle).and_then(|it| it.prefix.clone());
+        let tag = prefix.as_ref().map_or(&b""[..], |prefix| prefix.consumer_tag());
+        self.machine.send(channel, &BasicConsumeOk { consumer_tag: tag });
+    }
+
     fn consume(
         &mut self,
         context: &mut Context<'_>,
         (number, method): (u16, MethodId),
         consume: &BasicConsume<'_>,
     ) -> Result<(), Refusal> {
-        let queue = self.queue(context, number, Access::Read, consume.queue)?;
-        let random;
-        let tag = if consume.consumer_tag.is_empty() {
-            random = broker::catalog::generated_name("amq.ctag-", &context.shard.random_bytes());
-            random.as_bytes()
-        } else {
-            consume.consumer_tag
-        };
-        if self.by_tag(number, tag).is_some() {
-            let tag = String::from_utf8_lossy(tag);
-            let text = format!("attempt to reuse consumer tag '{tag}'");
-            return Err(Refusal::new(ReplyCode::NotAllowed, text));
+        if consume.queue == REPLY_TO.as_bytes() {
+            return self.consume_replies(context, number, consume);
         }
+        self.check_no_reply(context, number, consume.queue, Use::Consume)?;
+        let queue = self.queue(context, number, Access::Read, consume.queue)?;
+        let tag = self.tag_for(context, number, consume.consumer_tag)?;
         let priority = match consume.arguments.get(b"x-priority") {
             None => None,
             Some(value) => match value.as_i64() {
@@ -369,7 +402,7 @@ impl Adapter {
             exclusive: consume.exclusive,
             priority: priority.map_or(0, |priority| priority.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
         };
-        let prefix = Some(DeliverPrefix::new(number, tag));
+        let prefix = Some(DeliverPrefix::new(number, &tag));
         let handle = self.add_consumer(&queue, number, prefix, consume.no_ack)?;
         let token = self.wait(number, method, consume.nowait, Wish::Consume { handle });
         self.command(context, &queue, QueueCommand::Consume { token, handle, consumer });
@@ -392,6 +425,16 @@ impl Adapter {
             }
             return;
         };
+        if self.consumers.get(handle).is_some_and(|consumer| consumer.is_reply) {
+            self.close_consumer(context, handle);
+            if let Some(channel) = self.channels.get(number) {
+                channel.reply = None;
+            }
+            if !cancel.nowait {
+                self.machine.send(number, &BasicCancelOk { consumer_tag: cancel.consumer_tag });
+            }
+            return;
+        }
         let tag = cancel.consumer_tag.into();
         let token = self.wait(number, method, cancel.nowait, Wish::Cancel { handle, tag });
         let Some(at) = self.consumers.get(handle).map(|consumer| consumer.at) else { return };
@@ -453,11 +496,8 @@ impl Adapter {
             (Wish::DeleteQueue, Reply::Deleted { messages }) => {
                 self.machine.send(channel, &QueueDeleteOk { message_count: count(messages) });
             }
-            (Wish::Consume { handle }, _) => {
-                let prefix = self.consumers.get(handle).and_then(|it| it.prefix.clone());
-                let tag = prefix.as_ref().map_or(&b""[..], |prefix| prefix.consumer_tag());
-                self.machine.send(channel, &BasicConsumeOk { consumer_tag: tag });
-            }
+            (Wish::Consume { handle }, _) => self.consuming(channel, handle),
+            (Wish::FindReply { name }, _) => self.say_declared_reply(channel, &name),
             (Wish::Cancel { tag, .. }, _) => {
                 self.machine.send(channel, &BasicCancelOk { consumer_tag: &tag });
             }

@@ -8,11 +8,14 @@
 mod channel;
 mod confirms;
 mod consuming;
+mod direct_reply;
 mod login;
 mod methods;
 mod publishing;
 mod tables;
+mod transaction;
 mod unacked;
+mod wishes;
 
 use crate::connection::{Context, Gravity, Note};
 use crate::frontend::ConnectionRow;
@@ -51,6 +54,8 @@ pub struct Adapter {
     is_full: bool,
     /// The client wants to hear of alarms.
     hears_blocked: bool,
+    /// The client wants to hear of consumers that end without its doing.
+    hears_cancel: bool,
     /// Why publishers are blocked, while they are.
     blocked: Option<&'static str>,
     /// The client was told of it.
@@ -79,6 +84,7 @@ impl Adapter {
             has_published: false,
             is_full: false,
             hears_blocked: false,
+            hears_cancel: false,
             blocked: None,
             is_told_blocked: false,
             cancelled: 0,

@@ -1,18 +1,21 @@
 //! Messages in, confirms out.
 
+use super::Adapter;
 use super::confirms::Ack;
 use super::tables::MessageHeaders;
-use super::{Adapter, code};
-use crate::connection::{Context, Gravity};
+use super::wishes::Wishes;
+use crate::connection::Context;
+use crate::transaction::HeldPublish;
 use ::amqp091::method::{BasicPublish, MethodId};
 use ::amqp091::{Body, Outgoing, ReplyCode};
 use broker::catalog::Refusal;
 use broker::{Publish, Published};
 use message::amqp091::Properties;
 use message::record::Format;
+use routing::NoHeaders;
 
 /// basic.publish.
-const PUBLISH: MethodId = MethodId { class: 60, method: 40 };
+pub(super) const PUBLISH: MethodId = MethodId { class: 60, method: 40 };
 
 impl Adapter {
     #[inline]
@@ -29,59 +32,144 @@ impl Adapter {
             self.tell_blocked();
         }
         let Some(channel) = self.channels.get(number) else { return };
-        let ttl_ms = match properties.expiration() {
-            None => None,
-            Some(_) => match properties.expiration_ms() {
-                Ok(ttl_ms) => ttl_ms,
-                Err(error) => {
-                    let refusal =
-                        Refusal::new(broker::catalog::ReplyCode::PreconditionFailed, error.to_string());
-                    return self.refuse(context, number, &refusal, PUBLISH);
-                }
-            },
-        };
+        if properties.has_wishes() || channel.transaction.is_some() {
+            return self.publish_with_wishes(context, number, publish, properties, body);
+        }
         let message = Publish {
             exchange: publish.exchange,
             routing_key: publish.routing_key,
             more_keys: &[],
-            headers: &MessageHeaders(properties),
+            headers: &NoHeaders,
             format: Format::Amqp091,
             durable: properties.is_persistent(),
             priority: properties.priority(),
-            ttl_ms,
+            ttl_ms: None,
             head: &[properties.raw()],
             body: &[body],
             confirm: channel.confirms.is_some(),
         };
+        self.publish_now(context, number, &message, publish.mandatory);
+    }
+
+    /// A message whose properties may ask something of the broker, or that belongs to a transaction.
+    fn publish_with_wishes(
+        &mut self,
+        context: &mut Context<'_>,
+        number: u16,
+        publish: &BasicPublish<'_>,
+        properties: &Properties<'_>,
+        body: &[u8],
+    ) {
+        let Some(channel) = self.channels.get(number) else { return };
+        let catalog = context.shard.catalog();
+        let access = channel.publisher.access();
+        let reply = channel.reply.as_ref().map(|reply| &*reply.name);
+        let wishes = match Wishes::read(properties, catalog, access.actor(), reply) {
+            Ok(wishes) => wishes,
+            Err(refusal) => {
+                // What is wrong with the exchange comes first.
+                let found = access.check_publish(catalog, publish.exchange, publish.routing_key);
+                let refusal = found.err().unwrap_or(refusal);
+                return self.refuse(context, number, &refusal, PUBLISH);
+            }
+        };
+        let head = wishes.head.as_deref().unwrap_or(properties.raw());
+        if channel.transaction.is_some() {
+            let held = HeldPublish {
+                exchange: publish.exchange,
+                routing_key: publish.routing_key,
+                more_keys: wishes.more_keys,
+                format: Format::Amqp091,
+                durable: properties.is_persistent(),
+                priority: properties.priority(),
+                ttl_ms: wishes.ttl_ms,
+                head,
+                body,
+                mark: 0,
+            };
+            if let Err(refusal) = self.hold_publish(context, number, &held, publish.mandatory) {
+                self.refuse(context, number, &refusal, PUBLISH);
+            }
+            return;
+        }
+        let message = Publish {
+            exchange: publish.exchange,
+            routing_key: publish.routing_key,
+            more_keys: &wishes.more_keys,
+            headers: &MessageHeaders(properties),
+            format: Format::Amqp091,
+            durable: properties.is_persistent(),
+            priority: properties.priority(),
+            ttl_ms: wishes.ttl_ms,
+            head: &[head],
+            body: &[body],
+            confirm: channel.confirms.is_some(),
+        };
+        self.publish_now(context, number, &message, publish.mandatory);
+    }
+
+    #[inline]
+    fn publish_now(
+        &mut self,
+        context: &mut Context<'_>,
+        number: u16,
+        message: &Publish<'_>,
+        mandatory: bool,
+    ) {
+        let Some(channel) = self.channels.get(number) else { return };
         let seq = channel.publisher.next_seq();
-        match context.shard.publish(context.now, &mut channel.publisher, &message) {
+        match context.shard.publish(context.now, &mut channel.publisher, message) {
             Ok(Published::Waiting) => {
                 channel.unconfirmed += 1;
                 self.is_full |= channel.unconfirmed >= context.settings.unconfirmed_max;
             }
             Ok(Published::Done) => self.safe(number, seq),
             Ok(Published::Unroutable) => {
-                if publish.mandatory {
-                    let message = Outgoing {
-                        exchange: publish.exchange,
-                        routing_key: publish.routing_key,
-                        head: properties.raw(),
-                        body: Body::Bytes(body),
-                    };
-                    self.machine.return_message(number, ReplyCode::NoRoute, &message);
+                if mandatory && let ([head], [body]) = (message.head, message.body) {
+                    self.send_back(number, message.exchange, message.routing_key, head, body);
                 }
                 self.safe(number, seq);
             }
-            Err(refusal) => {
-                let text = format!("channel {number} error: {}", refusal.reply_text());
-                if refusal.code.is_hard() {
-                    return self.close(context, &refusal, PUBLISH);
-                }
-                self.note(context, Gravity::Error, text);
-                self.drop_channel(context, number);
-                self.machine.close_channel(number, code(&refusal), &refusal.reply_text(), PUBLISH);
-            }
+            Err(refusal) => self.refuse(context, number, &refusal, PUBLISH),
         }
+    }
+
+    /// basic.return of a message that is routed nowhere.
+    pub(super) fn send_back(
+        &mut self,
+        number: u16,
+        exchange: &[u8],
+        routing_key: &[u8],
+        head: &[u8],
+        body: &[u8],
+    ) {
+        let message = Outgoing { exchange, routing_key, head, body: Body::Bytes(body) };
+        self.machine.return_message(number, ReplyCode::NoRoute, &message);
+    }
+
+    /// Publishes what a transaction held back.
+    pub(super) fn publish_held(
+        &mut self,
+        context: &mut Context<'_>,
+        number: u16,
+        held: &HeldPublish<'_>,
+    ) -> Result<Published, Refusal> {
+        let Some(channel) = self.channels.get(number) else { return Ok(Published::Done) };
+        let properties = Properties::read(held.head).expect("it was read when it came");
+        let message = Publish {
+            exchange: held.exchange,
+            routing_key: held.routing_key,
+            more_keys: &held.more_keys,
+            headers: &MessageHeaders(&properties),
+            format: held.format,
+            durable: held.durable,
+            priority: held.priority,
+            ttl_ms: held.ttl_ms,
+            head: &[held.head],
+            body: &[held.body],
+            confirm: true,
+        };
+        context.shard.publish(context.now, &mut channel.publisher, &message)
     }
 
     /// A publish is safe without waiting.
@@ -98,9 +186,8 @@ impl Adapter {
     /// The broker confirmed publishes of a channel: publishers are named after their channels.
     #[inline]
     pub(super) fn confirmed(&mut self, publisher: u32, first: u64, last: u64) {
-        let Some(channel) = u16::try_from(publisher).ok().and_then(|number| self.channels.get(number)) else {
-            return;
-        };
+        let Ok(channel_number) = u16::try_from(publisher) else { return };
+        let Some(channel) = self.channels.get(channel_number) else { return };
         if let Some(confirms) = &mut channel.confirms {
             let mut count = 0;
             channel.publisher.confirmed(first, last, |first, last| {
@@ -110,6 +197,11 @@ impl Adapter {
             channel.unconfirmed = channel.unconfirmed.saturating_sub(count);
             channel.is_due = true;
             self.is_due = true;
+        } else if channel.transaction.is_some() {
+            let mut count = 0;
+            channel.publisher.confirmed(first, last, |first, last| count += last - first + 1);
+            channel.unconfirmed = channel.unconfirmed.saturating_sub(count);
+            self.see_whether_committed(channel_number);
         }
     }
 

@@ -76,21 +76,31 @@ impl Unacked {
 
     /// Settles all deliveries up to `tag`, 0: all; false: there is none with this tag.
     #[inline]
-    pub(super) fn take_through(&mut self, tag: u64, mut each: impl FnMut(Delivery)) -> bool {
+    pub(super) fn take_through(&mut self, tag: u64, mut each: impl FnMut(u64, Delivery)) -> bool {
         let count = match (tag, self.find(tag)) {
             (0, _) => self.ring.len(),
             (_, Some(at)) => at + 1,
             (_, None) => return false,
         };
-        for Entry { delivery, .. } in self.ring.drain(..count) {
+        for Entry { tag, delivery } in self.ring.drain(..count) {
             if delivery.consumer == GAP {
                 self.gaps -= 1;
             } else {
-                each(delivery);
+                each(tag, delivery);
             }
         }
         self.drop_gaps();
         true
+    }
+
+    /// Takes back what was taken, though it was not settled after all.
+    pub(super) fn put_back(&mut self, taken: impl Iterator<Item = (u64, Delivery)>) {
+        let mut entries: Vec<Entry> = std::mem::take(&mut self.ring).into();
+        entries.retain(|entry| entry.delivery.consumer != GAP);
+        entries.extend(taken.map(|(tag, delivery)| Entry { tag, delivery }));
+        entries.sort_by_key(|entry| entry.tag);
+        self.ring = entries.into();
+        self.gaps = 0;
     }
 
     #[inline]
@@ -130,7 +140,7 @@ mod tests {
 
     fn through(unacked: &mut Unacked, tag: u64) -> Option<Vec<u64>> {
         let mut taken = Vec::new();
-        unacked.take_through(tag, |delivery| taken.push(delivery.seq.0)).then_some(taken)
+        unacked.take_through(tag, |_, delivery| taken.push(delivery.seq.0)).then_some(taken)
     }
 
     #[test]
@@ -168,6 +178,18 @@ mod tests {
         }
         assert!(unacked.heap_bytes() < 16 << 10, "{} bytes", unacked.heap_bytes());
         assert_eq!(through(&mut unacked, 0), Some(vec![1]));
+    }
+
+    #[test]
+    fn what_is_put_back_is_in_its_place() {
+        let mut unacked = Unacked::default();
+        (1..=6).for_each(|tag| unacked.push(tag, delivery(10 + tag)));
+        let taken: Vec<_> = [5, 2, 1].into_iter().map(|tag| (tag, unacked.take(tag).unwrap())).collect();
+        assert_eq!(through(&mut unacked, 3), Some(vec![13]));
+        unacked.put_back(taken.into_iter());
+        assert_eq!(unacked.take(3), None);
+        assert_eq!(through(&mut unacked, 4), Some(vec![11, 12, 14]));
+        assert_eq!(through(&mut unacked, 0), Some(vec![15, 16]));
     }
 
     #[test]

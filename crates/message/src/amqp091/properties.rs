@@ -150,6 +150,12 @@ impl<'a> Properties<'a> {
         (self.flags & flag::PRIORITY != 0).then_some(self.priority)
     }
 
+    /// Whether any property is present that may ask something of the broker: headers, reply-to, expiration, user-id.
+    #[inline]
+    pub fn has_wishes(&self) -> bool {
+        self.flags & (flag::HEADERS | flag::REPLY_TO | flag::EXPIRATION | flag::USER_ID) != 0
+    }
+
     /// Whether there is a header table, an empty one included.
     #[inline]
     pub fn has_headers(&self) -> bool {

@@ -1,0 +1,145 @@
+//! Direct reply-to: consuming from the pseudo-queue, and requests that name it.
+
+use super::Adapter;
+use super::consuming::Consumer;
+use super::methods::Wish;
+use crate::connection::Context;
+use ::amqp091::DeliverPrefix;
+use ::amqp091::method::{BasicConsume, MethodId, QueueDeclareOk};
+use broker::catalog::{Refusal, ReplyCode};
+use broker::{ConsumerRef, Credit, REPLY_TO, ReplyAddress};
+
+/// A channel's consumer of direct replies: at most one.
+#[derive(Debug)]
+pub(super) struct ReplyConsumer {
+    /// What requests carry as their reply-to.
+    pub(super) name: Box<str>,
+}
+
+impl Adapter {
+    /// basic.consume of the pseudo-queue. No permission is needed.
+    pub(super) fn consume_replies(
+        &mut self,
+        context: &mut Context<'_>,
+        number: u16,
+        consume: &BasicConsume<'_>,
+    ) -> Result<(), Refusal> {
+        let tag = self.tag_for(context, number, consume.consumer_tag)?;
+        let Some(channel) = self.channels.get(number) else { return Ok(()) };
+        if !consume.no_ack {
+            let text = "reply consumer cannot acknowledge";
+            return Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+        }
+        if channel.reply.is_some() {
+            return Err(Refusal::new(ReplyCode::PreconditionFailed, "reply consumer already set"));
+        }
+        let prefix = Some(DeliverPrefix::new(number, &tag));
+        let handle = self.add_handle(|handle| Consumer {
+            channel: number,
+            at: ConsumerRef { log: Default::default(), queue: Default::default(), handle },
+            prefix,
+            no_ack: true,
+            is_cancelled: false,
+            is_reply: true,
+        })?;
+        let address = context.shard.open_reply(context.port, handle, Credit::Prefetch(0));
+        if self.is_paused {
+            context.shard.pause_reply(context.port, handle, true);
+        }
+        if let Some(channel) = self.channels.get(number) {
+            channel.reply = Some(Box::new(ReplyConsumer { name: address.name().into() }));
+        }
+        if !consume.nowait {
+            self.consuming(number, handle);
+        }
+        Ok(())
+    }
+
+    /// queue.declare of the pseudo-queue or of a reply consumer's name; false: it is neither. How whoever is to reply
+    /// finds out whether anybody still listens.
+    pub(super) fn declare_reply(
+        &mut self,
+        context: &mut Context<'_>,
+        (number, method): (u16, MethodId),
+        name: &str,
+        nowait: bool,
+    ) -> Result<bool, Refusal> {
+        if name == REPLY_TO {
+            if !nowait {
+                self.say_declared_reply(number, name);
+            }
+            return Ok(true);
+        }
+        if !is_reply_name(name) {
+            return Ok(false);
+        }
+        let vhost = self.vhost_name(context);
+        let missing = Refusal::missing("queue", name, &vhost);
+        match ReplyAddress::read(name.as_bytes()) {
+            Some(address) => {
+                let token = self.wait(number, method, nowait, Wish::FindReply { name: name.into() });
+                context.shard.ask_reply(context.port, token, address, missing);
+                Ok(true)
+            }
+            None => Err(missing),
+        }
+    }
+
+    pub(super) fn say_declared_reply(&mut self, number: u16, name: &str) {
+        let ok = QueueDeclareOk { queue: name.as_bytes(), message_count: 0, consumer_count: 1 };
+        self.machine.send(number, &ok);
+    }
+
+    /// What cannot be done with a reply consumer's name though it stands where a queue's name does.
+    pub(super) fn check_no_reply(
+        &mut self,
+        context: &Context<'_>,
+        number: u16,
+        name: &[u8],
+        what: Use,
+    ) -> Result<(), Refusal> {
+        if !name.starts_with(REPLY_TO.as_bytes()) || ReplyAddress::read(name).is_none() {
+            return Ok(());
+        }
+        let named =
+            format!("queue '{}' in vhost '{}'", String::from_utf8_lossy(name), self.vhost_name(context));
+        Err(match what {
+            Use::Bind => Refusal::new(
+                ReplyCode::AccessRefused,
+                "cannot bind or unbind to a volatile (direct reply-to) queue",
+            ),
+            Use::Consume => {
+                let own = self.channels.get(number).and_then(|channel| channel.reply.as_ref());
+                let is_own = own.is_some_and(|reply| reply.name.as_bytes() == name);
+                let rule = if is_own {
+                    "multiple consumers are unsupported for"
+                } else {
+                    "only creator channel may consume from"
+                };
+                Refusal::new(ReplyCode::PreconditionFailed, format!("{rule} {named}"))
+            }
+            Use::Get => Refusal::new(
+                ReplyCode::NotImplemented,
+                format!("basic.get not supported by volatile {named}"),
+            ),
+        })
+    }
+
+    fn vhost_name(&self, context: &Context<'_>) -> String {
+        let actor = self.actor.as_ref();
+        let vhost = actor.and_then(|actor| context.shard.catalog().vhost_definition(actor.vhost));
+        vhost.map(|vhost| vhost.name.to_string()).unwrap_or_default()
+    }
+}
+
+/// What somebody wants to do with a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Bind,
+    Consume,
+    Get,
+}
+
+fn is_reply_name(name: &str) -> bool {
+    name.strip_prefix(REPLY_TO).is_some_and(|rest| rest.starts_with('.'))
+}

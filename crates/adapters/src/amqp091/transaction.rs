@@ -1,0 +1,171 @@
+//! tx.select, tx.commit and tx.rollback (AMQP 0-9-1 §1.9).
+//!
+//! Publishes are checked when they come and made at the commit; acks take effect at the commit and are undone by a
+//! rollback, which puts the deliveries back among those that can be settled. The commit is answered when everything it
+//! published is safe.
+
+use super::Adapter;
+use super::unacked::Delivery;
+use crate::connection::Context;
+use crate::transaction::{HeldPublish, Transaction};
+use ::amqp091::method::{MethodId, TxCommitOk, TxRollbackOk, TxSelectOk};
+use broker::Published;
+use broker::catalog::{Refusal, ReplyCode};
+use message::record::Outcome;
+
+/// An ack that is held back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldSettle {
+    tag: u64,
+    delivery: Delivery,
+    outcome: Outcome,
+}
+
+/// The mark of a publish that is to be returned when it is routed nowhere.
+const MANDATORY: u64 = 1;
+
+/// A transactional channel's transaction under way.
+#[derive(Debug, Default)]
+pub(super) struct ChannelTransaction {
+    held: Transaction<HeldSettle>,
+}
+
+impl ChannelTransaction {
+    /// Whether an ack of something this consumer was sent is held back.
+    pub(super) fn holds(&self, consumer: u32) -> bool {
+        self.held.settles().iter().any(|settle| settle.delivery.consumer == consumer)
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        size_of::<ChannelTransaction>() + self.held.len_bytes()
+    }
+}
+
+fn too_large(context: &Context<'_>) -> Refusal {
+    let most = context.settings.transaction_bytes_max;
+    let text = format!("transaction is larger than configured max size {most}");
+    Refusal::new(ReplyCode::PreconditionFailed, text)
+}
+
+impl Adapter {
+    pub(super) fn select_transactions(&mut self, number: u16) -> Result<(), Refusal> {
+        let Some(channel) = self.channels.get(number) else { return Ok(()) };
+        if channel.confirms.is_some() {
+            let text = "cannot switch from confirm to tx mode";
+            return Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+        }
+        channel.transaction.get_or_insert_default();
+        self.machine.send(number, &TxSelectOk {});
+        Ok(())
+    }
+
+    /// Holds back a publish that was found in order.
+    pub(super) fn hold_publish(
+        &mut self,
+        context: &mut Context<'_>,
+        number: u16,
+        publish: &HeldPublish<'_>,
+        mandatory: bool,
+    ) -> Result<(), Refusal> {
+        let Some(channel) = self.channels.get(number) else { return Ok(()) };
+        let Some(transaction) = &mut channel.transaction else { return Ok(()) };
+        let access = channel.publisher.access();
+        access.check_publish(context.shard.catalog(), publish.exchange, publish.routing_key)?;
+        let publish = HeldPublish { mark: if mandatory { MANDATORY } else { 0 }, ..publish.clone() };
+        transaction.held.publish(context.settings, &publish).map_err(|_| too_large(context))
+    }
+
+    /// Holds back the ack of one delivery, or of all up to it; false: there is none with this tag.
+    pub(super) fn hold_settle(
+        &mut self,
+        context: &mut Context<'_>,
+        number: u16,
+        tag: u64,
+        multiple: bool,
+        outcome: Outcome,
+    ) -> Result<bool, Refusal> {
+        let Some(channel) = self.channels.get(number) else { return Ok(true) };
+        let Some(transaction) = &mut channel.transaction else { return Ok(true) };
+        let mut held = Ok(());
+        let mut hold = |tag, delivery| {
+            let settle = HeldSettle { tag, delivery, outcome };
+            if transaction.held.settle(context.settings, settle).is_err() {
+                held = Err(too_large(context));
+            }
+        };
+        let is_known = if multiple {
+            channel.unacked.take_through(tag, hold)
+        } else {
+            let taken = channel.unacked.take(tag);
+            taken.map(|delivery| hold(tag, delivery)).is_some()
+        };
+        held.map(|()| is_known)
+    }
+
+    /// Makes what was held back; the answer follows when it is safe.
+    pub(super) fn commit(
+        &mut self,
+        context: &mut Context<'_>,
+        number: u16,
+        method: MethodId,
+    ) -> Result<(), Refusal> {
+        let held = self.take_transaction(number)?;
+        for publish in held.publishes() {
+            let published = self.publish_held(context, number, &publish);
+            match published {
+                Ok(Published::Waiting) => {
+                    if let Some(channel) = self.channels.get(number) {
+                        channel.unconfirmed += 1;
+                    }
+                }
+                Ok(Published::Done) => {}
+                Ok(Published::Unroutable) => self.return_held(number, &publish),
+                // Its exchange was there when it was published; what is gone since leads nowhere.
+                Err(refusal) if refusal.code == ReplyCode::NotFound => self.return_held(number, &publish),
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        for HeldSettle { delivery, outcome, .. } in held.into_settles() {
+            self.settle_one(context, delivery, outcome);
+        }
+        self.pass_on_settled(context);
+        self.wait_for_commit(number, method);
+        self.see_whether_committed(number);
+        Ok(())
+    }
+
+    fn return_held(&mut self, number: u16, publish: &HeldPublish<'_>) {
+        if publish.mark & MANDATORY != 0 {
+            self.send_back(number, publish.exchange, publish.routing_key, publish.head, publish.body);
+        }
+    }
+
+    /// Answers the commit when nothing of it is waited for any more.
+    pub(super) fn see_whether_committed(&mut self, number: u16) {
+        if self.channels.get(number).is_some_and(|channel| channel.unconfirmed == 0)
+            && self.is_waiting_for_commit(number)
+        {
+            self.pending = None;
+            self.machine.send(number, &TxCommitOk {});
+        }
+    }
+
+    pub(super) fn roll_back(&mut self, number: u16) -> Result<(), Refusal> {
+        let held = self.take_transaction(number)?;
+        if let Some(channel) = self.channels.get(number) {
+            let settles = held.into_settles().into_iter();
+            channel.unacked.put_back(settles.map(|HeldSettle { tag, delivery, .. }| (tag, delivery)));
+        }
+        self.machine.send(number, &TxRollbackOk {});
+        Ok(())
+    }
+
+    fn take_transaction(&mut self, number: u16) -> Result<Transaction<HeldSettle>, Refusal> {
+        let channel = self.channels.get(number);
+        let Some(transaction) = channel.and_then(|channel| channel.transaction.as_mut()) else {
+            let text = "channel is not transactional";
+            return Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+        };
+        Ok(std::mem::take(&mut transaction.held))
+    }
+}

@@ -1,0 +1,103 @@
+//! What the properties of a message ask of the broker: a time to live, further keys (CC, BCC), a user that is to be
+//! vouched for, a reply-to that stands for the requester's own name.
+
+use broker::REPLY_TO;
+use broker::catalog::{Actor, Catalog, Refusal, ReplyCode};
+use message::amqp091::{Properties, Table, Value};
+
+/// The wishes of one message.
+#[derive(Debug, Default)]
+pub(super) struct Wishes<'a> {
+    pub(super) ttl_ms: Option<u64>,
+    /// Keys it is routed by besides its own.
+    pub(super) more_keys: Vec<&'a [u8]>,
+    /// The properties as they are kept, where they are others than the publisher's.
+    pub(super) head: Option<Vec<u8>>,
+}
+
+fn precondition(text: String) -> Refusal {
+    Refusal::new(ReplyCode::PreconditionFailed, text)
+}
+
+impl<'a> Wishes<'a> {
+    /// `reply`: the name of the channel's reply consumer.
+    pub(super) fn read(
+        properties: &Properties<'a>,
+        catalog: &Catalog,
+        actor: &Actor,
+        reply: Option<&str>,
+    ) -> Result<Wishes<'a>, Refusal> {
+        let mut wishes = Wishes::default();
+        let wants_reply = properties.reply_to() == Some(REPLY_TO.as_bytes());
+        if wants_reply && reply.is_none() {
+            return Err(precondition("fast reply consumer does not exist".to_owned()));
+        }
+        check_user(properties, catalog, actor)?;
+        wishes.ttl_ms = properties.expiration_ms().map_err(|error| precondition(error.to_string()))?;
+        let has_bcc = match properties.headers() {
+            Some(headers) => wishes.read_keys(&headers)?,
+            None => false,
+        };
+        if wants_reply || has_bcc {
+            let mut kept = properties.to_new();
+            let fields = has_bcc.then(|| without_bcc(kept.headers.unwrap_or_default()));
+            if let Some(fields) = &fields {
+                kept.headers = Some(Table::new(fields).expect("fields of a table are a table"));
+            }
+            if wants_reply {
+                kept.reply_to = reply.map(str::as_bytes);
+            }
+            let mut head = Vec::with_capacity(properties.raw().len() + 128);
+            kept.write(&mut head);
+            wishes.head = Some(head);
+        }
+        Ok(wishes)
+    }
+
+    /// The keys in the headers CC and BCC; true: there is a BCC, which nobody is to see.
+    fn read_keys(&mut self, headers: &Table<'a>) -> Result<bool, Refusal> {
+        let mut has_bcc = false;
+        for (name, value) in headers.iter() {
+            let shown = match name {
+                b"CC" => "CC",
+                b"BCC" => "BCC",
+                _ => continue,
+            };
+            has_bcc |= name == b"BCC";
+            let Value::Array(keys) = value else {
+                let kind = super::tables::type_name(&value);
+                return Err(precondition(format!(
+                    "invalid message: {{unacceptable_type_in_header,\"{shown}\",{kind}}}"
+                )));
+            };
+            // What is no text names nothing.
+            self.more_keys.extend(keys.iter().filter_map(|key| match key {
+                Value::Text(key) => Some(key),
+                _ => None,
+            }));
+        }
+        Ok(has_bcc)
+    }
+}
+
+/// A message that names a user names who publishes it, unless that user may pose as others.
+fn check_user(properties: &Properties<'_>, catalog: &Catalog, actor: &Actor) -> Result<(), Refusal> {
+    let Some(claimed) = properties.user_id() else { return Ok(()) };
+    let may_pose = || catalog.user(&actor.user).is_some_and(|user| user.has_tag("impersonator"));
+    if claimed == actor.user.as_bytes() || may_pose() {
+        return Ok(());
+    }
+    let claimed = String::from_utf8_lossy(claimed);
+    let user = &actor.user;
+    Err(precondition(format!("user_id property set to '{claimed}' but authenticated user was '{user}'")))
+}
+
+fn without_bcc(headers: Table<'_>) -> Vec<u8> {
+    let mut fields = Vec::with_capacity(headers.bytes().len());
+    for (name, value) in headers.iter().filter(|(name, _)| *name != b"BCC") {
+        fields.push(name.len() as u8);
+        fields.extend_from_slice(name);
+        value.write(&mut fields);
+    }
+    fields
+}
