@@ -51,6 +51,11 @@ class Uri:
         path = parts.path[1:]
         self.vhost = urllib.parse.unquote(path) if path else "/"
 
+    def as_user(self, user, password):
+        """The same broker for somebody else."""
+        quoted = [urllib.parse.quote(part, safe="") for part in (user, password, self.vhost)]
+        return Uri(f"amqp://{quoted[0]}:{quoted[1]}@{self.host}:{self.port}/{quoted[2]}")
+
 
 class Suite:
     """Cases in the order they were written, and the options of the run."""

@@ -102,7 +102,7 @@ def decode(data, at=0):
     body, end = data[at:at + size], at + size
     if code >> 4 in (0xA, 0xB):
         kind = code & 0xF
-        return (body if kind == 0 else Symbol(body.decode()) if kind == 3 else body.decode()), end
+        return (body if kind == 0 else Symbol(body.decode(errors="replace")) if kind == 3 else body.decode(errors="replace")), end
     count = struct.unpack(">I", body[:4])[0] if wide else body[0]
     place = 4 if wide else 1
     if code >> 4 in (0xE, 0xF):

@@ -6,7 +6,7 @@ use super::{Adapter, Session, seconds};
 use crate::connection::{Context, Gravity};
 use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
 use base::Now;
-use broker::catalog::Refusal;
+use broker::catalog::{Refusal, ReplyCode};
 use broker::{Publish, Published};
 use message::amqp10::properties::Property;
 use message::amqp10::{Map, Message, Plain, Value};
@@ -129,7 +129,7 @@ impl Adapter {
                 self.is_due = true;
                 return;
             }
-            return self.published(transfer, published);
+            return self.published(context, transfer, published);
         }
         let message = match Message::read(transfer.payload) {
             Ok(message) => message,
@@ -179,15 +179,23 @@ impl Adapter {
             credit.unconfirmed += 1;
             wait(unconfirmed, transfer.link, seq);
         }
-        self.published(transfer, published);
+        self.published(context, transfer, published);
     }
 
     /// Tells what became of a message, if that is known already.
-    fn published(&mut self, transfer: &Transfer<'_>, published: Result<Published, Refusal>) {
+    fn published(
+        &mut self,
+        context: &mut Context<'_>,
+        transfer: &Transfer<'_>,
+        published: Result<Published, Refusal>,
+    ) {
         match published {
             Ok(Published::Waiting) => {}
             Ok(Published::Done) => self.tell(transfer, &Outcome::Accepted),
             Ok(Published::Unroutable) => self.tell(transfer, &Outcome::Released),
+            Err(Refusal { code: ReplyCode::AccessRefused, text }) => {
+                self.end_session(context, transfer.session, condition::UNAUTHORIZED_ACCESS, &text);
+            }
             Err(Refusal { code, text }) => self.reject(transfer, code.condition(), &text),
         }
         self.is_due = true;

@@ -1,0 +1,214 @@
+"""What a message becomes when it changes protocol, property by property and type by type.
+
+Each row sends one message as raw bytes over one protocol and reads it as raw bytes over the other, so
+that types show which client libraries hide. `lab.typed` says both in words: letters of table fields for
+0-9-1 (`I 5`), names of types for 1.0 (`int 5`).
+"""
+
+import contextlib
+import struct
+import time
+
+from lab import wire
+from lab.cases import Suite, equal, eventually
+from lab.typed import message10, message091, properties091, sections10
+from lab.wire10 import ATTACH, CLOSE, DETACH, END, FLOW, TRANSFER, DISPOSITION, Described, Peer10, Uint, performative
+from suites import conversion_rows
+
+suite = Suite("conversion")
+
+
+class Ended(Exception):
+    """The broker ended the reader's session: code, condition."""
+
+
+@contextlib.contextmanager
+def queue():
+    """A durable queue, and the 0-9-1 peer that owns it, on channel 1 in confirm mode."""
+    with wire.Peer(suite.uri) as owner:
+        owner.login()
+        owner.channel()
+        name = f"foreign.convert.{time.monotonic_ns():x}"
+        owner.send(wire.queue_declare(1, name, bits=0b010), wire.method(1, 85, 10, b"\0"))
+        owner.expect(50, 11)
+        owner.expect(85, 11)
+        try:
+            yield owner, name
+        finally:
+            with wire.Peer(suite.uri) as other:
+                other.login()
+                other.channel()
+                other.send(wire.method(1, 50, 40, b"\0\0" + wire.short(name) + b"\0"))
+                other.expect(50, 41)
+
+
+def put_091(owner, name, properties, body):
+    """Publishes and waits for the confirm."""
+    size, flags = len(body), struct.unpack(">H", properties[:2])[0]
+    owner.send(wire.method(1, 60, 40, b"\0\0" + wire.short("") + wire.short(name) + b"\0"),
+               wire.content_header(1, size, flags=flags, properties=properties[2:]),
+               wire.frame(wire.BODY, 1, body) if body else b"")
+    owner.expect(60, 80)
+
+
+def got_091(owner, name):
+    """(properties, body) of the next message."""
+    def is_there():
+        owner.send(wire.method(1, 60, 70, b"\0\0" + wire.short(name) + b"\1"))
+        _channel, class_id, method_id, arguments = owner.method()
+        close = wire.close_of(class_id, method_id, arguments)
+        if close:
+            raise Ended(f"{close[0]} closed: {close[1]} {close[2]}")
+        return (class_id, method_id) == (60, 71)
+
+    eventually(is_there, "a message in the queue")
+    _kind, _channel, header = owner.frame()
+    size, body = struct.unpack(">Q", header[4:12])[0], b""
+    while len(body) < size:
+        body += owner.frame()[2]
+    return header[12:], body
+
+
+def put_10(name, *messages):
+    """Sends messages and waits until each is accepted."""
+    with Peer10(suite.uri) as sender:
+        sender.login10()
+        sender.session()
+        sender.attach("sender", 0, False, f"/queues/{name}")
+        sender.expect10(ATTACH)
+        sender.expect10(FLOW)
+        for number, sections in enumerate(messages):
+            sender.send(performative(TRANSFER, Uint(0), Uint(number), b"t", Uint(0), False, False, payload=sections))
+        accepted = 0
+        while accepted < len(messages):
+            value = sender.frame10()[1]
+            if value.code == DISPOSITION:
+                equal(value.value[4].code, 0x24, "outcome of the transfer")
+                accepted += (value.value[2] or value.value[1]) - value.value[1] + 1
+            ended(value)
+
+
+def ended(value):
+    if value.code in (DETACH, END, CLOSE):
+        error = value.value[2 if value.code == DETACH else 0]
+        raise Ended(f"{ {DETACH: 'link', END: 'session', CLOSE: 'connection'}[value.code]} ended: "
+                    f"{error.value[0] if error else None}")
+
+
+def got_10(name, count=1):
+    """The sections of the next messages, as bytes, one after the other."""
+    with Peer10(suite.uri) as receiver:
+        receiver.login10()
+        receiver.session(window=1000)
+        receiver.attach("receiver", 0, True, f"/queues/{name}")
+        receiver.expect10(ATTACH)
+        receiver.send(performative(FLOW, Uint(0), Uint(1000), Uint(0), Uint(1000), Uint(0), Uint(0), Uint(count)))
+        data = b""
+        while count:
+            _channel, value, payload = receiver.frame10()
+            ended(value)
+            if value.code == TRANSFER:
+                data += payload
+                if not value.value[5]:
+                    receiver.send(performative(DISPOSITION, True, Uint(value.value[1]), None, True, Described(0x24, [])))
+                    yield data
+                    data, count = b"", count - 1
+
+
+def is_ours():
+    """Whether this is the broker of this project, which answers some rows otherwise than RabbitMQ."""
+    with Peer10(suite.uri) as peer:
+        return "leveret" in str(peer.login10()[9].get("platform", "")).lower()
+
+
+def to_091(sections):
+    with queue() as (owner, name):
+        put_10(name, sections)
+        return message091(*got_091(owner, name))
+
+
+def to_10(message):
+    properties, body = message
+    with queue() as (owner, name):
+        put_091(owner, name, properties, body)
+        return message10(next(got_10(name)))
+
+
+def check(convert, sent, answers):
+    """`answers`: what RabbitMQ says, and what we say where that is something else."""
+    expected = answers[-1] if is_ours() else answers[0]
+    try:
+        seen = convert(sent)
+    except Ended as end:
+        seen = str(end)
+    except wire.Closed:
+        seen = "connection lost"
+    equal(seen, expected)
+
+
+def shown(answers):
+    return f"`{answers[0]}`" + (f"; ours: `{answers[1]}`" if len(answers) > 1 else "")
+
+
+def register(group, convert, rows):
+    for name, words, sent, *answers in rows:
+        if answers:
+            where = "over 0-9-1" if convert is to_091 else "over AMQP 1.0"
+            later = name in conversion_rows.LATER
+            suite.add(f"{group}.{name}", f"{words}; read {where}", shown(answers),
+                      lambda sent=sent, answers=answers: check(convert, sent, answers), later=later)
+
+
+register("to-091", to_091, conversion_rows.TO_091)
+register("to-10", to_10, conversion_rows.TO_10)
+
+
+def bare(sections):
+    """Everything from properties on, which nobody may change (part 3 §3.2)."""
+    return b"".join(data for code, data in sections10(sections) if code >= 0x73)
+
+
+@suite.case("same.bare", "AMQP 1.0 to 1.0: bare message and footer, whatever is in them and however it is encoded",
+            "the same bytes; delivery-annotations are for one hop and not passed on")
+def _():
+    sent = [row[2] for row in conversion_rows.TO_091 if row[0] not in conversion_rows.NOT_TO_10]
+    with queue() as (_owner, name):
+        put_10(name, *sent)
+        for message, seen in zip(sent, got_10(name, len(sent)), strict=True):
+            equal(bare(seen), bare(message))
+            equal([data for code, data in sections10(seen) if code == 0x71], [], "delivery-annotations")
+
+
+@suite.case("same.properties", "0-9-1 to 0-9-1: properties, with one header at most, and body",
+            "the same bytes; but `L` numbers come back as `l`, of a header that is there twice the first; ours: the same")
+def _():
+    ours = is_ours()
+    with queue() as (owner, name):
+        for row, _words, (properties, body), *_answers in conversion_rows.TO_10:
+            if row not in conversion_rows.NOT_THE_SAME or ours and row != "bcc":
+                put_091(owner, name, properties, body)
+                equal(got_091(owner, name), (properties, body), row)
+
+
+@suite.case("same.get-after-confirm", "basic.get, on another connection, right after a transient message was accepted",
+            "the message, each time of 100")
+def _():
+    with queue() as (owner, name), Peer10(suite.uri) as sender:
+        sender.login10()
+        sender.session()
+        sender.attach("sender", 0, False, f"/queues/{name}")
+        sender.expect10(ATTACH)
+        sender.expect10(FLOW)
+        for number in range(100):
+            sender.send(performative(TRANSFER, Uint(0), Uint(number), b"t", Uint(0), False, False,
+                                     payload=conversion_rows.DATA))
+            while sender.frame10()[1].code != DISPOSITION:
+                pass
+            owner.send(wire.method(1, 60, 70, b"\0\0" + wire.short(name) + b"\1"))
+            owner.expect(60, 71)
+            owner.frame()
+            equal(owner.frame()[2], b"b")
+
+
+if __name__ == "__main__":
+    suite.main()
