@@ -1,11 +1,18 @@
 //! House chores that need nothing but cargo: `cargo xtask tidy` and `cargo xtask test`.
 //!
 //! A library so that `cargo test` can run the floor check too. Nothing of the broker depends on this crate.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "chores start programs and wait for them"
+)]
 
 pub mod cargo;
 pub mod floors;
+pub mod guards;
 pub mod licences;
 pub mod report;
 pub mod suites;
 pub mod text;
 pub mod tidy;
+pub mod traced;

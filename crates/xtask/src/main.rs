@@ -1,9 +1,13 @@
-//! `cargo xtask tidy` and `cargo xtask test`.
+//! `cargo xtask tidy`, `cargo xtask test` and `cargo xtask guard`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy            format, lints, floors, licences, forbidden text
-       cargo xtask test [--quick]  tidy, then every test: cargo's, simulation, foreign clients
+       cargo xtask test [--quick]  tidy, then every test: cargo's, simulation, costs, foreign clients
+       cargo xtask guard [--quick] [--broker PATH]
+                                   of these only the costs: instructions and system calls a message,
+                                   of the broker built here or of one that is
                                    (--quick builds the broker without link-time optimisation)";
 
 fn main() -> ExitCode {
@@ -13,6 +17,10 @@ fn main() -> ExitCode {
         ["tidy"] => xtask::tidy::tidy(),
         ["test"] => xtask::suites::test("release"),
         ["test", "--quick"] => xtask::suites::test("quick"),
+        ["guard"] => xtask::suites::guard("release", None),
+        ["guard", "--quick"] => xtask::suites::guard("quick", None),
+        ["guard", "--broker", path] => xtask::suites::guard("release", Some(Path::new(path))),
+        ["guard", "--quick", "--broker", path] => xtask::suites::guard("quick", Some(Path::new(path))),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(64);

@@ -3,9 +3,9 @@
 //! Order: what is cheap to find first. The broker that foreign clients talk to is built with the profile that ships.
 
 use crate::report::{Report, Totals};
-use crate::{cargo, tidy};
+use crate::{cargo, guards, tidy};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Clients without which a run proves nothing: in CI their absence is a failure.
@@ -26,17 +26,42 @@ pub fn test(profile: &str) -> Report {
     };
     cargo_tests(&mut report);
     simulation(&mut report, &metadata);
+    if let Some(broker) = build(&mut report, &metadata, profile) {
+        guards::check(&mut report, profile, &broker);
+        foreign(&mut report, &metadata.workspace_root, &broker);
+    }
+    report
+}
+
+/// Only what a message may cost: [`guards::check`] on `broker`, or on one built here, with `profile`.
+pub fn guard(profile: &str, broker: Option<&Path>) -> Report {
+    let mut report = Report::default();
+    let broker = match (broker, cargo::metadata(false)) {
+        (Some(broker), _) => Some(broker.to_owned()),
+        (None, Ok(metadata)) => build(&mut report, &metadata, profile),
+        (None, Err(why)) => {
+            report.fail("cargo metadata", &why);
+            None
+        }
+    };
+    if let Some(broker) = broker {
+        guards::check(&mut report, profile, &broker);
+    }
+    report
+}
+
+/// Builds the broker with `profile` and tells where it lies.
+fn build(report: &mut Report, metadata: &cargo::Metadata, profile: &str) -> Option<PathBuf> {
     let build = ["build", "--profile", profile, "--package", "server", "--bin", "leveret"];
     match cargo::command().args(build).status() {
         Ok(status) if status.success() => {
             report.pass("build of the broker");
-            let broker = metadata.target_directory.join(profile).join("leveret");
-            foreign(&mut report, &metadata.workspace_root, &broker);
+            return Some(metadata.target_directory.join(profile).join("leveret"));
         }
         Ok(status) => report.fail("build of the broker", &status.to_string()),
         Err(error) => report.fail("build of the broker", &error.to_string()),
     }
-    report
+    None
 }
 
 fn cargo_tests(report: &mut Report) {
