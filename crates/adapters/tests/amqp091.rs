@@ -301,7 +301,7 @@ fn a_message_taken_for_good_is_delivered_though_its_bytes_were_away() {
             client.machine.ack(1, 0, true);
         }
         client.send(&QueueDelete { queue: b"q", if_empty: true, ..Default::default() });
-        client.hears(&mut world, &["cancel c", "deleted 0"]);
+        client.hears(&mut world, &["deleted 0", "cancel c"]);
     }
 }
 

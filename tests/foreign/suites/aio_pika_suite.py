@@ -251,7 +251,7 @@ async def _(connection):
     await rpc.close()
 
 
-@case("rpc.direct-reply", "RPC with `amq.rabbitmq.reply-to`", "the answer comes on the asking channel", later=True)
+@case("rpc.direct-reply", "RPC with `amq.rabbitmq.reply-to`", "the answer comes on the asking channel")
 async def _(connection):
     asking, serving = await connection.channel(), await connection.channel()
     queue = await serving.declare_queue(fresh("calls"), exclusive=True)
@@ -272,7 +272,7 @@ async def _(connection):
         equal((answer.body, answer.correlation_id), (b"ASK", str(number)), "answer")
 
 
-@case("transaction.commit", "a transaction committed, one rolled back", "only the first is delivered", later=True)
+@case("transaction.commit", "a transaction committed, one rolled back", "only the first is delivered")
 async def _(connection):
     channel = await connection.channel(publisher_confirms=False)
     queue = await channel.declare_queue(fresh("queue"), exclusive=True)

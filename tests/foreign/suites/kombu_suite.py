@@ -211,7 +211,7 @@ def _(connection):
     queue.delete()
 
 
-@case("delete.consumed", "a queue deleted on the channel that consumes from it", "queue.delete-ok, then basic.cancel", later=True)
+@case("delete.consumed", "a queue deleted on the channel that consumes from it", "queue.delete-ok, then basic.cancel")
 def _(connection):
     channel = connection.channel()
     queue = declared(connection)(channel)

@@ -1,6 +1,7 @@
 //! Messages out, acks in.
 
 use super::Adapter;
+use super::methods::{Pending, Wish};
 use super::unacked::Delivery;
 use crate::connection::Context;
 use crate::handles::HANDLES_MAX;
@@ -223,12 +224,23 @@ impl Adapter {
     pub(super) fn cancelled(&mut self, context: &mut Context<'_>, handle: u32) {
         let Some(consumer) = self.consumers.get_mut(handle) else { return };
         let is_told = self.hears_cancel && !consumer.is_cancelled;
-        if let Some(prefix) = consumer.prefix.as_ref().filter(|_| is_told) {
-            let cancel = BasicCancel { consumer_tag: prefix.consumer_tag(), nowait: true };
-            self.machine.send(consumer.channel, &cancel);
-        }
         consumer.is_cancelled = true;
+        let (number, of) = (consumer.channel, consumer.at.queue);
+        if let Some(prefix) = consumer.prefix.clone().filter(|_| is_told) {
+            match self.pending.as_deref_mut() {
+                Some(Pending { channel, wish: Wish::DeleteQueue { queue, cancels }, .. })
+                    if (*channel, *queue) == (number, of) =>
+                {
+                    cancels.push(prefix);
+                }
+                _ => self.tell_cancelled(number, &prefix),
+            }
+        }
         self.remove_if_idle(context, handle);
+    }
+
+    pub(super) fn tell_cancelled(&mut self, channel: u16, prefix: &DeliverPrefix) {
+        self.machine.send(channel, &BasicCancel { consumer_tag: prefix.consumer_tag(), nowait: true });
     }
 
     /// Forgets a cancelled consumer that holds nothing. One that does stays until its channel goes: its handle must not

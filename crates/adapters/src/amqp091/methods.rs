@@ -9,6 +9,7 @@ use super::{Adapter, tables};
 use crate::connection::Context;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::*;
+use base::id::QueueId;
 use broker::access::{Access, AccessCache};
 use broker::catalog::{Op, QueueDefinition, Refusal, ReplyCode};
 use broker::{Credit, Events, Held, NewConsumer, Publisher, QueueCommand, REPLY_TO, Reply};
@@ -23,7 +24,7 @@ pub(super) struct Pending {
     /// The method, for a refusal.
     method: MethodId,
     nowait: bool,
-    wish: Wish,
+    pub(super) wish: Wish,
 }
 
 /// What is to be said when it is granted.
@@ -37,7 +38,9 @@ pub(super) enum Wish {
     BindQueue,
     UnbindQueue,
     Purge,
-    DeleteQueue,
+    /// `cancels`: of this channel's consumers that went with the queue; told after the answer, as RabbitMQ does: a
+    /// client may have ended them on hearing it.
+    DeleteQueue { queue: QueueId, cancels: Vec<DeliverPrefix> },
     Consume { handle: u32 },
     Cancel { handle: u32, tag: Box<[u8]> },
     Get { no_ack: bool },
@@ -339,7 +342,8 @@ impl Adapter {
             }
             Err(refusal) => return Err(refusal),
         };
-        let token = self.wait(number, method, delete.nowait, Wish::DeleteQueue);
+        let wish = Wish::DeleteQueue { queue: queue.id, cancels: Vec::new() };
+        let token = self.wait(number, method, delete.nowait, wish);
         let (if_unused, if_empty) = (delete.if_unused, delete.if_empty);
         self.command(context, &queue, QueueCommand::Delete { token, if_unused, if_empty });
         Ok(())
@@ -473,6 +477,9 @@ impl Adapter {
             self.remove_if_idle(context, handle);
         }
         if nowait {
+            if let Wish::DeleteQueue { cancels, .. } = wish {
+                cancels.iter().for_each(|prefix| self.tell_cancelled(channel, prefix));
+            }
             return;
         }
         match (wish, reply) {
@@ -493,8 +500,9 @@ impl Adapter {
             (Wish::Purge, Reply::Purged { messages }) => {
                 self.machine.send(channel, &QueuePurgeOk { message_count: count(messages) });
             }
-            (Wish::DeleteQueue, Reply::Deleted { messages }) => {
+            (Wish::DeleteQueue { cancels, .. }, Reply::Deleted { messages }) => {
                 self.machine.send(channel, &QueueDeleteOk { message_count: count(messages) });
+                cancels.iter().for_each(|prefix| self.tell_cancelled(channel, prefix));
             }
             (Wish::Consume { handle }, _) => self.consuming(channel, handle),
             (Wish::FindReply { name }, _) => self.say_declared_reply(channel, &name),
