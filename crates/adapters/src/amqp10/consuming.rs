@@ -169,6 +169,8 @@ impl Adapter {
                 Ok(_) => {}
                 // The peer took credit back meanwhile, or leaves too much unsettled: it goes back untouched.
                 Err(NotSent::NoCredit | NotSent::TooManyUnsettled | NotSent::Detached) => {
+                    // A reply goes nowhere.
+                    let Some(at) = at else { continue };
                     let range = SeqRange { first: item.seq, last: item.seq };
                     let back = QueueCommand::Settle { handle: at.handle, range, outcome: Outcome::Released };
                     context.shard.command(context.now, context.port, at.log, at.queue, back);
@@ -208,7 +210,7 @@ impl Adapter {
         self.machine.settle(id, first, last, |Run { link, token, count, .. }| {
             let found = session.links.iter().find(|it| it.id.0 == link);
             let Some(End::Source { consumer, .. }) = found.map(|link| &link.end) else { return };
-            let Some(ConsumerAt { at, .. }) = consumers.get(*consumer) else { return };
+            let Some(ConsumerAt { at: Some(at), .. }) = consumers.get(*consumer) else { return };
             let ConsumerRef { log, queue, handle } = *at;
             let range = SeqRange { first: QueueSeq(token), last: QueueSeq(token + u64::from(count) - 1) };
             let command = QueueCommand::Settle { handle, range, outcome };
@@ -238,12 +240,16 @@ impl Adapter {
             return;
         };
         let Some(ConsumerAt { at, .. }) = self.consumers.get(*consumer) else { return };
-        let ConsumerRef { log, queue, handle } = *at;
         let limit = flow.delivery_count.wrapping_add(flow.link_credit);
         // One that drains is answered anyhow.
         let echo = flow.echo && !flow.drain;
-        let command = QueueCommand::Credit { handle, limit, drain: flow.drain, echo };
-        context.shard.command(context.now, context.port, log, queue, command);
+        match *at {
+            Some(ConsumerRef { log, queue, handle }) => {
+                let command = QueueCommand::Credit { handle, limit, drain: flow.drain, echo };
+                context.shard.command(context.now, context.port, log, queue, command);
+            }
+            None => context.shard.credit_reply(context.port, *consumer, limit, flow.drain, echo),
+        }
         self.window_moved(context, flow.session);
     }
 
@@ -261,10 +267,16 @@ impl Adapter {
     }
 
     fn pause(&self, context: &mut Context<'_>, only: Option<SessionId>, paused: bool) {
-        for (_, ConsumerAt { session, at, .. }) in self.consumers.iter() {
-            if only.is_none_or(|only| only == *session) {
-                let command = QueueCommand::Pause { handle: at.handle, paused };
-                context.shard.command(context.now, context.port, at.log, at.queue, command);
+        for (handle, ConsumerAt { session, at, .. }) in self.consumers.iter() {
+            if only.is_some_and(|only| only != *session) {
+                continue;
+            }
+            match at {
+                Some(at) => {
+                    let command = QueueCommand::Pause { handle, paused };
+                    context.shard.command(context.now, context.port, at.log, at.queue, command);
+                }
+                None => context.shard.pause_reply(context.port, handle, paused),
             }
         }
     }

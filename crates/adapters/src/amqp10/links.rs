@@ -2,16 +2,17 @@
 
 use super::address::{self, Destination};
 use super::management;
+use super::nodes::{self, Making};
 use super::publishing::Credit;
 use super::{Adapter, Session};
-use crate::connection::{Context, Gravity};
+use crate::connection::Context;
 use ::amqp10::{
     Attach, Error, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Symbols, Target,
     condition,
 };
 use broker::access::{Access, Resource};
-use broker::catalog::Refusal;
-use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply};
+use broker::catalog::{QueueDefinition, Refusal};
+use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply, ReplyAddress};
 
 /// The outcomes a receiver may choose from.
 const OUTCOMES: [&str; 4] =
@@ -46,7 +47,8 @@ impl Link {
 pub(super) struct ConsumerAt {
     pub(super) session: SessionId,
     pub(super) link: LinkId,
-    pub(super) at: ConsumerRef,
+    /// None: it takes replies and has no queue.
+    pub(super) at: Option<ConsumerRef>,
 }
 
 /// Something a peer said on a link that waits for the broker's answer.
@@ -65,21 +67,42 @@ pub(super) enum Waiting {
     Consume(Receiving),
     /// A request to the management node.
     Request(management::Asked),
+    /// An attach, for the queue that is made for it.
+    Queue(Making),
+    /// A sender's attach, for news of the reply consumer it would send to.
+    Reply { name: Box<str>, sender_settle_mode: SenderSettleMode },
 }
 
 /// A receiver's attach.
 #[derive(Debug)]
 pub(super) struct Receiving {
     consumer: u32,
-    address: Box<str>,
+    pub(super) address: Box<str>,
+    /// Its queue was made for it.
+    pub(super) is_dynamic: bool,
     sender_settle_mode: SenderSettleMode,
     receiver_settle_mode: ReceiverSettleMode,
+    priority: i32,
+}
+
+impl Receiving {
+    pub(super) fn new(attach: &Attach<'_>, address: &str) -> Receiving {
+        let priority = attach.properties.get("rabbitmq:priority").and_then(|value| value.as_i64());
+        Receiving {
+            consumer: 0,
+            address: address.into(),
+            is_dynamic: false,
+            sender_settle_mode: attach.sender_settle_mode,
+            receiver_settle_mode: attach.receiver_settle_mode,
+            priority: priority.map_or(0, |priority| priority.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
+        }
+    }
 }
 
 /// Why an attach is refused.
 pub(super) struct Refused {
-    condition: &'static str,
-    text: String,
+    pub(super) condition: &'static str,
+    pub(super) text: String,
 }
 
 impl From<Refusal> for Refused {
@@ -113,17 +136,8 @@ impl Adapter {
             Role::Sender => self.attach_target(context, session, link, attach),
             Role::Receiver => self.attach_source(context, session, link, attach),
         };
-        if let Err(Refused { condition, text }) = outcome {
-            if condition == condition::UNAUTHORIZED_ACCESS {
-                return self.end_session(context, session, condition, &text);
-            }
-            self.note(
-                context,
-                Gravity::Error,
-                format!("link '{}' refused: {condition}: {text}", attach.name),
-            );
-            let answer = Attach::new(attach.name, attach.role.other());
-            self.machine.refuse_attach(session, link, &answer, Error::new(condition, &text));
+        if let Err(refused) = outcome {
+            self.refuse(context, (session, link), attach.name, attach.role.other(), &refused);
         }
     }
 
@@ -140,7 +154,7 @@ impl Adapter {
             return Err(Refused::new(condition::NOT_IMPLEMENTED, "transactions are not served yet"));
         }
         if target.dynamic {
-            return Err(Refused::new(condition::NOT_IMPLEMENTED, "dynamic targets are not served yet"));
+            return self.attach_dynamic_target(context, id, link, attach);
         }
         let destination = match target.address {
             None => None,
@@ -148,18 +162,25 @@ impl Adapter {
                 address::destination(address).map_err(|text| Refused::new(condition::INVALID_FIELD, text))?,
             ),
         };
+        if let Some(Destination { exchange, key }) = &destination
+            && exchange.is_empty()
+            && let Some(reply) = ReplyAddress::read(key.as_bytes())
+        {
+            return self.ask_reply(context, (id, link), attach, (reply, key.clone()));
+        }
         let Some(session) = self.session(id) else { return Ok(()) };
         if let Some(Destination { exchange, key }) = &destination {
             let catalog = context.shard.catalog();
             let access = session.publisher.access();
             // As in RabbitMQ, a queue must be there before it is asked who may use it.
-            if exchange.is_empty() {
-                catalog.open_queue(access.actor(), key)?;
+            // One that another connection has for itself can be sent to.
+            let vhost = access.vhost();
+            if exchange.is_empty() && catalog.queue_by_name(vhost, key.as_bytes()).is_none() {
+                let vhost = catalog.vhost_definition(vhost).map_or("", |vhost| &vhost.name);
+                return Err(Refusal::missing("queue", key, vhost).into());
             }
             access.check_publish(catalog, exchange.as_bytes(), key.as_bytes())?;
         }
-        let credit = Credit::new(context.settings.link_credit_min);
-        session.links.push(Link { id: link, end: End::Target { destination, credit } });
         let answer = Attach {
             sender_settle_mode: attach.sender_settle_mode,
             receiver_settle_mode: ReceiverSettleMode::First,
@@ -168,12 +189,27 @@ impl Adapter {
             max_message_size: Some(context.limits10.message_bytes_max),
             ..Attach::new(attach.name, Role::Receiver)
         };
-        self.machine.answer_attach(id, link, &answer);
+        self.open_target(context, id, link, destination, &answer);
+        Ok(())
+    }
+
+    /// A sender's link is attached.
+    pub(super) fn open_target(
+        &mut self,
+        context: &mut Context<'_>,
+        id: SessionId,
+        link: LinkId,
+        destination: Option<Destination>,
+        answer: &Attach<'_>,
+    ) {
+        let credit = Credit::new(context.settings.link_credit_min);
+        let Some(session) = self.session(id) else { return };
+        session.links.push(Link { id: link, end: End::Target { destination, credit } });
+        self.machine.answer_attach(id, link, answer);
         if self.is_blocked {
             self.machine.block(id, true);
         }
         self.is_due = true;
-        Ok(())
     }
 
     /// The peer wants to receive.
@@ -186,7 +222,7 @@ impl Adapter {
     ) -> Result<(), Refused> {
         let source = attach.source.unwrap_or_default();
         if source.dynamic {
-            return Err(Refused::new(condition::NOT_IMPLEMENTED, "dynamic sources are not served yet"));
+            return self.attach_dynamic_source(context, id, link, attach);
         }
         let Some(address) = source.address else {
             return Err(Refused::new(condition::INVALID_FIELD, "a source without an address"));
@@ -198,13 +234,23 @@ impl Adapter {
         let catalog = context.shard.catalog();
         let Some(session) = self.session(id) else { return Ok(()) };
         let access = session.publisher.access();
-        let queue = catalog.open_queue(access.actor(), &name)?.clone();
+        let queue = catalog.open_queue(access.actor(), &name).map_err(shortened)?.clone();
         access.check(catalog, Access::Read, Resource::Queue(&name))?;
-        let priority = attach.properties.get("rabbitmq:priority").and_then(|value| value.as_i64());
-        let settled = attach.sender_settle_mode == SenderSettleMode::Settled;
+        self.consume(context, id, link, &queue, Receiving::new(attach, address))
+    }
+
+    /// Opens the consumer of a receiver's link.
+    pub(super) fn consume(
+        &mut self,
+        context: &mut Context<'_>,
+        id: SessionId,
+        link: LinkId,
+        queue: &QueueDefinition,
+        mut receiving: Receiving,
+    ) -> Result<(), Refused> {
         let (log, queue_id) = (queue.log, queue.id);
         let make = |handle| {
-            let at = ConsumerRef { log, queue: queue_id, handle };
+            let at = Some(ConsumerRef { log, queue: queue_id, handle });
             ConsumerAt { session: id, link, at }
         };
         let Some(handle) = self.consumers.add(make) else {
@@ -212,19 +258,15 @@ impl Adapter {
         };
         self.next_token = self.next_token.wrapping_add(1);
         let token = self.next_token;
-        let waiting = Waiting::Consume(Receiving {
-            consumer: handle,
-            address: address.into(),
-            sender_settle_mode: attach.sender_settle_mode,
-            receiver_settle_mode: attach.receiver_settle_mode,
-        });
-        self.pending = Some(Box::new(Pending { token, session: id, link, waiting }));
+        receiving.consumer = handle;
         let consumer = NewConsumer {
             credit: broker::Credit::Link,
-            settled,
+            settled: receiving.sender_settle_mode == SenderSettleMode::Settled,
             exclusive: false,
-            priority: priority.map_or(0, |priority| priority.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
+            priority: receiving.priority,
         };
+        let waiting = Waiting::Consume(receiving);
+        self.pending = Some(Box::new(Pending { token, session: id, link, waiting }));
         let consume = QueueCommand::Consume { token, handle, consumer };
         context.shard.command(context.now, context.port, queue.log, queue.id, consume);
         if self.is_paused {
@@ -241,6 +283,10 @@ impl Adapter {
         match pending.waiting {
             Waiting::Consume(receiving) => self.consuming(context, at, &receiving, reply),
             Waiting::Request(asked) => self.answered_request(context, at, &asked, reply),
+            Waiting::Queue(making) => self.made(context, at, making, reply),
+            Waiting::Reply { name, sender_settle_mode } => {
+                self.asked_reply(context, at, (name, sender_settle_mode), reply);
+            }
         }
     }
 
@@ -255,21 +301,20 @@ impl Adapter {
         if let Err(refusal) = reply {
             self.consumers.remove(pending.consumer);
             context.shard.forget_consumer(context.port, pending.consumer);
-            self.note(context, Gravity::Error, format!("link refused: {refusal}"));
-            let answer = Attach::new("", Role::Sender);
-            let error = Error::new(refusal.code.condition(), &refusal.text);
-            return self.machine.refuse_attach(id, link, &answer, error);
+            self.drop_node(context, id, link);
+            return self.refuse(context, (id, link), "", Role::Sender, &refusal.into());
         }
         let settled = pending.sender_settle_mode == SenderSettleMode::Settled;
         let Some(session) = self.session(id) else { return };
         session
             .links
             .push(Link { id: link, end: End::Source { consumer: pending.consumer, settled, tag: 0 } });
-        let source = Source {
-            address: Some(&pending.address),
-            outcomes: Symbols::Given(&OUTCOMES),
-            ..Source::default()
+        let mut bytes = Vec::new();
+        let source = match pending.is_dynamic {
+            true => nodes::dynamic_source(&pending.address, &mut bytes),
+            false => Source { address: Some(&pending.address), ..Source::default() },
         };
+        let source = Source { outcomes: Symbols::Given(&OUTCOMES), ..source };
         let answer = Attach {
             sender_settle_mode: if settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled },
             receiver_settle_mode: pending.receiver_settle_mode,
@@ -297,10 +342,12 @@ impl Adapter {
             End::Source { consumer, .. } => self.drop_consumer(context, consumer),
             End::Management => self.drop_management(id, link),
         }
+        self.drop_node(context, id, link);
     }
 
     fn drop_consumer(&mut self, context: &mut Context<'_>, consumer: u32) {
         let Some(ConsumerAt { at, .. }) = self.consumers.remove(consumer) else { return };
+        let Some(at) = at else { return context.shard.close_reply(context.port, consumer) };
         let leave = QueueCommand::Cancel { token: None, handle: at.handle, held: Held::GoesBack };
         context.shard.command(context.now, context.port, at.log, at.queue, leave);
         context.shard.forget_consumer(context.port, at.handle);
@@ -311,8 +358,15 @@ impl Adapter {
         let Some(ConsumerAt { session, link, .. }) = self.consumers.get(consumer).copied() else {
             return;
         };
-        let error = Error::new(condition::RESOURCE_DELETED, "the queue has been deleted");
+        // Without a description, as RabbitMQ.
+        let error = Error { description: None, ..Error::new(condition::RESOURCE_DELETED, "") };
         self.machine.detach(session, link, Some(error), true);
         self.drop_link(context, session, link);
     }
+}
+
+/// The first sentence of a refusal, which is all that RabbitMQ tells a receiver of a locked queue.
+fn shortened(refusal: Refusal) -> Refused {
+    let end = refusal.text.find(". ").unwrap_or(refusal.text.len());
+    Refused::new(refusal.code.condition(), &refusal.text[..end])
 }

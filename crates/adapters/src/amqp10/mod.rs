@@ -2,7 +2,7 @@
 //!
 //! [`Adapter`] is a connection; the work is in rooms of its own: login and open in `login`, attaching in `links`,
 //! messages in and their outcomes in `publishing`, messages out and theirs in `consuming`, requests to the management
-//! node in `management`.
+//! node in `management`, queues made for a link in `nodes`.
 //! While the broker's answer to an attach or a request is awaited nothing further is read, so that everything a peer says takes effect
 //! in the order it was said.
 //! A delivery's number in its session is the lower half of its publish number: see [`broker::Publisher::align`].
@@ -12,6 +12,7 @@ mod consuming;
 mod links;
 mod login;
 mod management;
+mod nodes;
 mod publishing;
 
 pub(crate) use consuming::PlainHead;
@@ -28,6 +29,7 @@ use broker::{Event, Events, Publisher};
 use links::{Link, Pending};
 use login::Login;
 use management::Management;
+use nodes::Nodes;
 use publishing::Window;
 use std::collections::VecDeque;
 
@@ -64,6 +66,8 @@ pub struct Adapter {
     pending: Option<Box<Pending>>,
     /// Only where links to the management node are.
     management: Option<Box<Management>>,
+    /// Only where queues were made for links.
+    nodes: Option<Box<Nodes>>,
     next_token: u32,
     next_session: u32,
     has_published: bool,
@@ -86,6 +90,7 @@ impl Adapter {
             consumers: Handles::default(),
             pending: None,
             management: None,
+            nodes: None,
             next_token: 0,
             next_session: 0,
             has_published: false,
@@ -239,6 +244,7 @@ impl Adapter {
         size_of::<Adapter>()
             + (self.machine.memory_bytes() - size_of::<Connection>())
             + self.consumers.heap_bytes()
+            + self.nodes.as_ref().map_or(0, |nodes| nodes.heap_bytes())
             + self.management.as_ref().map_or(0, |management| management.heap_bytes())
             + self.sessions.iter().map(|it| session(it)).sum::<usize>()
     }

@@ -34,7 +34,7 @@ pub use definition::{
 };
 pub use op::{Actor, Op, Plan};
 pub use plan_access::{FirstContent, first_content};
-pub use plan_queue::generated_name;
+pub use plan_queue::{MADE_FOR_LINK, generated_name};
 pub use refusal::{Refusal, ReplyCode};
 pub use snapshot::BadSnapshot;
 pub use wire::{BadChange, Limits};

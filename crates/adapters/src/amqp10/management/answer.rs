@@ -152,7 +152,7 @@ pub(super) fn hash(arguments: &Arguments) -> String {
 }
 
 /// All but the unreserved characters (RFC 3986 §2.3) as percent and two digits.
-pub(super) fn percent_encoded(text: &str) -> String {
+pub(in super::super) fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

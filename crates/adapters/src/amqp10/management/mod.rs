@@ -10,6 +10,8 @@ mod answer;
 mod arguments;
 mod request;
 
+pub(super) use answer::percent_encoded;
+
 use super::links::{End, Link, Pending, Refused, Waiting};
 use super::{Adapter, Session};
 use crate::connection::{Context, Gravity};

@@ -82,6 +82,12 @@ fn names_have_rules() {
             "403 ACCESS_REFUSED - queue name 'amq.gen-CQkJCQkJCQkJCQkJCQkJCQ' contains reserved prefix 'amq.*'",
         ),
         (queue("amq.gen-CQkJCQkJCQkJCQkJCQkJCQ", "passive"), "ok"),
+        // Only the server knows the dice that such a name ends in.
+        (queue("amq.dyn-link-CQkJCQkJCQkJCQkJCQkJCQ", "exclusive"), "ok"),
+        (
+            queue("amq.dyn-link-AQkJCQkJCQkJCQkJCQkJCQ", "exclusive"),
+            "403 ACCESS_REFUSED - queue name 'amq.dyn-link-AQkJCQkJCQkJCQkJCQkJCQ' contains reserved prefix 'amq.*'",
+        ),
     ]);
 }
 
