@@ -176,6 +176,20 @@ pub struct ConnectionRow {
     pub peer_port: u16,
     /// Encrypted.
     pub ssl: bool,
+    /// The version of TLS: `tlsv1.3`; this and what follows is empty without TLS.
+    pub ssl_protocol: String,
+    /// How keys were agreed on.
+    pub ssl_key_exchange: String,
+    /// What encrypts.
+    pub ssl_cipher: String,
+    /// What vouches for what was encrypted.
+    pub ssl_hash: String,
+    /// Whom the client's certificate is for; this and what follows is empty without one.
+    pub peer_cert_subject: String,
+    /// Who issued it.
+    pub peer_cert_issuer: String,
+    /// From when to when it is good.
+    pub peer_cert_validity: String,
     /// As in `AMQP 0-9-1`.
     pub protocol: String,
     /// Who.

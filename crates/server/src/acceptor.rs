@@ -105,7 +105,13 @@ impl Acceptor {
     }
 
     /// Accepts until told to stop. `hand_over` gets each connection; `complain` what went wrong.
-    pub fn run(mut self, mut hand_over: impl FnMut(TcpStream, Peer), mut complain: impl FnMut(String)) {
+    ///
+    /// The first argument of `hand_over` is the number of the listener.
+    pub fn run(
+        mut self,
+        mut hand_over: impl FnMut(usize, TcpStream, Peer),
+        mut complain: impl FnMut(String),
+    ) {
         let mut events = Events::with_capacity(64);
         let mut pause = None;
         while !self.is_stopping.load(Ordering::SeqCst) {
@@ -118,8 +124,9 @@ impl Acceptor {
             }
             pause = None;
             // After a pause no event says that connections wait, so all are asked.
-            for listener in &self.listeners {
-                if let Err(error) = accept_all(listener, &mut hand_over) {
+            for (number, listener) in self.listeners.iter().enumerate() {
+                let hand_over = &mut |stream, peer| hand_over(number, stream, peer);
+                if let Err(error) = accept_some(listener, usize::MAX, hand_over) {
                     complain(format!("a connection could not be accepted: {error}"));
                     pause = Some(Duration::from_millis(PAUSE_MS));
                 }
@@ -128,8 +135,16 @@ impl Acceptor {
     }
 }
 
-fn accept_all(listener: &TcpListener, hand_over: &mut impl FnMut(TcpStream, Peer)) -> io::Result<()> {
-    loop {
+/// Accepts what there is, at most `most` connections.
+///
+/// # Errors
+/// What the system said of the listener; errors of a connection are not told.
+pub fn accept_some(
+    listener: &TcpListener,
+    most: usize,
+    hand_over: &mut impl FnMut(TcpStream, Peer),
+) -> io::Result<()> {
+    for _ in 0..most {
         match listener.accept() {
             Ok((stream, from)) => {
                 // A peer that is gone already needs no connection.
@@ -145,6 +160,7 @@ fn accept_all(listener: &TcpListener, hand_over: &mut impl FnMut(TcpStream, Peer
             Err(error) => return Err(error),
         }
     }
+    Ok(())
 }
 
 /// Errors of the connection that was to be accepted, not of the listener.
@@ -179,7 +195,7 @@ mod tests {
         let (sender, receiver) = channel();
         std::thread::scope(|threads| {
             threads.spawn(|| {
-                acceptor.run(move |stream, peer| sender.send((stream, peer)).expect("heard"), |_| {})
+                acceptor.run(move |_, stream, peer| sender.send((stream, peer)).expect("heard"), |_| {})
             });
             for port in ports {
                 let client = Client::connect((Ipv4Addr::LOCALHOST, port)).expect("connects");

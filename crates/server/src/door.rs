@@ -4,16 +4,15 @@ use crate::alarm::Raised;
 use crate::committer::Written;
 use crate::keeper::Errand;
 use crate::mailbox::{Mailbox, Sleeper};
-use adapters::Peer;
+use crate::socket::Arrival;
 use broker::{Mail, ReadBytes, ReadRequest};
-use mio::net::TcpStream;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 /// What the node says to a shard, messages apart.
 pub enum Letter {
     /// A connection was accepted.
-    Accepted(TcpStream, Peer),
+    Accepted(Arrival),
     /// Batches are on disk.
     Written(Vec<Written>),
     /// A read that deliveries waited for.

@@ -5,22 +5,27 @@
 
 mod acceptor;
 mod alarm;
+mod certificate;
 mod clock;
 mod committer;
 mod config;
 mod desk;
 mod disk;
 mod door;
+mod handshake;
 mod keeper;
+mod layer;
 mod linger;
 mod log;
 mod mailbox;
 mod node;
+mod ports;
 mod rows;
 mod seed;
 mod shard;
 mod socket;
 mod timers;
+mod tls;
 
 use clap::{Parser, Subcommand};
 use config::{Config, Level, Sources};

@@ -3,7 +3,7 @@
 //! Start-up order: data folder, identity, snapshots, journal, first user, listeners, threads. Everything is recovered
 //! before the first connection is accepted.
 
-use crate::acceptor::{self, Acceptor};
+use crate::acceptor::Acceptor;
 use crate::alarm::{self, Meter, Raised};
 use crate::clock::Clock;
 use crate::committer::{Committer, Report, Written};
@@ -11,10 +11,14 @@ use crate::config::{Config, Level};
 use crate::desk::Desk;
 use crate::disk::{DiskOptions, RealDisk};
 use crate::door::{Door, Letter};
+use crate::handshake::{self, Handshaker};
 use crate::keeper::Keeper;
+use crate::layer::Layer;
 use crate::log::Logger;
+use crate::ports::{self, Ports};
 use crate::seed;
 use crate::shard::{ShardLoop, Surroundings, poll};
+use crate::socket::Arrival;
 use adapters::{Frontend, Settings};
 use base::Random;
 use base::id::{LogId, ShardId};
@@ -23,7 +27,7 @@ use broker::{CATALOG_LOG, Limits, Placement, ReadRequest, RecoveryError, SECTION
 use ctl::client::SOCKET_NAME;
 use journal::{Disk, FileKind, Identity, Journal, Snapshots, Start};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
@@ -34,6 +38,9 @@ const LOGS_MIN: u32 = 8;
 
 /// Milliseconds between two looks of the housekeeper when nothing calls it.
 const HOUSE_MS: u64 = 1000;
+
+/// Threads for TLS handshakes: half as many as cores, and no more than this.
+const HANDSHAKERS_MAX: usize = 4;
 
 /// Why the node ends.
 pub enum End {
@@ -86,11 +93,9 @@ pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<E
     raise_descriptor_limit(logger);
     let mut recovered = recover(config, clock, logger)?;
     seed::first_user(config, clock, &mut recovered.shards, &mut recovered.journal, &*recovered.disk)?;
-    let listeners: Result<Vec<_>, String> =
-        config.listeners.iter().map(|address| acceptor::listen(*address, &config.socket)).collect();
-    let listeners = listeners?;
+    let ports = Ports::open(config)?;
     let node = Node::start(config, logger, clock, recovered, end)?;
-    let outcome = node.serve(config, listeners, ends);
+    let outcome = node.serve(config, ports, ends);
     node.stop(outcome)
 }
 
@@ -357,60 +362,70 @@ impl Node {
     }
 
     /// Accepts connections until the node is to end; what it ends with.
-    fn serve(
-        &self,
-        config: &Config,
-        listeners: Vec<mio::net::TcpListener>,
-        ends: &Receiver<End>,
-    ) -> Result<(), String> {
+    fn serve(&self, config: &Config, ports: Ports, ends: &Receiver<End>) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("the node cannot start: {error}");
-        let mut ports = Vec::new();
-        for listener in &listeners {
-            let address = listener.local_addr().map_err(failed)?;
-            self.logger.info(format!("started TCP listener on {address}"));
-            ports.push(ctl::Listener {
-                node: config.node_name.clone(),
-                interface: if address.ip().is_unspecified() {
-                    "[::]".into()
-                } else {
-                    address.ip().to_string()
-                },
-                port: address.port(),
-                protocol: "amqp".into(),
-                purpose: "AMQP 0-9-1 and AMQP 1.0".into(),
-            });
+        for (speech, address) in &ports.addresses {
+            self.logger.info(format!("started {} listener on {address}", speech.names().2));
         }
-        let (acceptor, stop_accepting) = Acceptor::new(listeners).map_err(failed)?;
+        let rows = ports.rows(&config.node_name);
+        let (acceptor, stop_accepting) = Acceptor::new(ports.plain).map_err(failed)?;
+        let web = &ports.web;
+        let most =
+            if ports.secure.is_empty() { 0 } else { (cores() as usize).div_ceil(2).min(HANDSHAKERS_MAX) };
+        let handshakers: Result<Vec<_>, std::io::Error> = (0..most)
+            .map(|_| {
+                Handshaker::new(
+                    ports::again(&ports.secure)?,
+                    config.network.tls_handshake_ms,
+                    config.network.login,
+                )
+            })
+            .collect();
+        let (handshakers, stop_handshakes): (Vec<_>, Vec<_>) =
+            handshakers.map_err(failed)?.into_iter().unzip();
         let socket = config.data_dir.join(SOCKET_NAME);
         let control = ctl::server::listen(&socket)
             .map_err(|error| format!("cannot listen on {}: {error}", socket.display()))?;
         self.logger.info(format!("administration socket at {}", socket.display()));
+        let next = &AtomicUsize::new(0);
         std::thread::scope(|threads| {
             let doors = &self.doors;
+            let hand_over = move |arrival| {
+                let number = next.fetch_add(1, Ordering::Relaxed) % doors.len();
+                doors[number].letters.put(Letter::Accepted(arrival));
+            };
             let accept = move || {
-                let mut next = 0;
                 acceptor.run(
-                    |stream, peer| {
-                        doors[next % doors.len()].letters.put(Letter::Accepted(stream, peer));
-                        next = (next + 1) % doors.len();
+                    |number, stream, peer| {
+                        let layer = web[number].clone().map(|rules| Box::new(Layer::new(None, Some(rules))));
+                        hand_over(Arrival { stream, peer, layer });
                     },
                     |text| self.logger.error(text),
                 );
             };
             let answer = || {
-                let (ports, clock, raised) = (&ports, self.clock, &|| self.raised());
+                let (ports, clock, raised) = (&rows, self.clock, &|| self.raised());
                 let desk = Desk { doors: &self.doors, config, ports, raised, clock };
                 ctl::server::serve(&control, &ctl::Limits::default(), |request| {
                     (!self.is_stopping.load(Ordering::SeqCst)).then(|| desk.answer(request))
                 });
             };
-            let spawned = Builder::new()
+            let mut spawned = Builder::new()
                 .name("accept".into())
                 .spawn_scoped(threads, accept)
                 .and_then(|_| Builder::new().name("ctl".into()).spawn_scoped(threads, answer))
-                .map_err(failed);
+                .map(drop);
+            for handshaker in handshakers {
+                let clock = self.clock;
+                let work = move || {
+                    handshaker.run(|| clock.now().mono_ns, hand_over, |text| self.logger.warning(text));
+                };
+                spawned = spawned
+                    .and_then(|()| Builder::new().name("tls".into()).spawn_scoped(threads, work).map(drop));
+            }
+            let spawned = spawned.map_err(failed);
             let outcome = match spawned {
-                Ok(_) => {
+                Ok(()) => {
                     let ms = self.clock.now().mono_ns / base::time::NS_PER_MS;
                     self.logger.info("Server startup complete; 0 plugins started.");
                     self.logger.info(format!("Time to start RabbitMQ: {ms} ms"));
@@ -420,6 +435,7 @@ impl Node {
             };
             self.is_stopping.store(true, Ordering::SeqCst);
             stop_accepting.stop();
+            stop_handshakes.iter().for_each(handshake::Stop::stop);
             // Its thread ends with the next request, which this is.
             if let Err(error) = ctl::server::wake(&socket) {
                 self.logger.warning(format!("the administration socket does not answer: {error}"));

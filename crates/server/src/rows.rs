@@ -1,5 +1,7 @@
 //! What shards tell of themselves, in the words of RabbitMQ's tools.
 
+use crate::socket::Socket;
+use crate::tls::About;
 use adapters::ConnectionRow;
 use broker::Shard;
 use routing::Value;
@@ -83,7 +85,12 @@ pub struct Traffic {
 }
 
 /// A connection as tools list it.
-pub fn connection(row: ConnectionRow, traffic: Traffic, pid: String, node: &str) -> ctl::ConnectionRow {
+pub fn connection(row: ConnectionRow, socket: &Socket, pid: String, node: &str) -> ctl::ConnectionRow {
+    let traffic = socket.traffic;
+    let about = socket.layer.as_ref().and_then(|layer| layer.about());
+    let certificate = about.and_then(|about| about.certificate.clone()).unwrap_or_default();
+    let [peer_cert_subject, peer_cert_issuer, peer_cert_validity] = certificate;
+    let told = |text: fn(&About) -> &'static str| about.map(text).unwrap_or_default().to_owned();
     let (peer, here) = row.name.split_once(" -> ").unwrap_or_default();
     let (peer, here) = (address(peer), address(here));
     ctl::ConnectionRow {
@@ -92,8 +99,18 @@ pub fn connection(row: ConnectionRow, traffic: Traffic, pid: String, node: &str)
         port: here.port(),
         peer_host: peer.ip(),
         peer_port: peer.port(),
-        ssl: false,
-        protocol: row.protocol.to_owned(),
+        ssl: about.is_some(),
+        ssl_protocol: told(|about| about.protocol),
+        ssl_key_exchange: told(|about| about.key_exchange),
+        ssl_cipher: told(|about| about.cipher),
+        ssl_hash: told(|about| about.hash),
+        peer_cert_subject,
+        peer_cert_issuer,
+        peer_cert_validity,
+        protocol: match socket.layer.as_ref().is_some_and(|layer| layer.is_web()) {
+            true => format!("Web {}", row.protocol),
+            false => row.protocol.to_owned(),
+        },
         user: row.user,
         vhost: row.vhost,
         channels: row.channels as u64,

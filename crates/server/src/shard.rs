@@ -12,18 +12,18 @@ use crate::committer::{Committer, Handed, Written};
 use crate::config::Level;
 use crate::door::{Door, Letter, Part, Question};
 use crate::keeper::Errand;
+use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
 use crate::log::Logger;
 use crate::mailbox::Sleeper;
 use crate::rows;
-use crate::socket::{Brought, Socket};
+use crate::socket::{Arrival, Brought, Socket};
 use crate::timers::Timers;
-use adapters::{Frontend, Gravity, Note, Peer};
+use adapters::{Frontend, Gravity, Note};
 use base::Now;
 use base::id::ShardId;
 use broker::{Mail, ReadRequest, Shard};
 use journal::{Place, Sealed};
-use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -84,6 +84,8 @@ pub struct ShardLoop {
     warm_at: u64,
     /// Shared by all reads: a kept tail, then what the socket brings.
     buffer: Vec<u8>,
+    /// Shared by all connections over TLS or WebSocket.
+    bench: Bench,
     /// Batches at the writer.
     outstanding: usize,
     was_congested: bool,
@@ -133,6 +135,7 @@ impl ShardLoop {
             warm: Vec::new(),
             warm_at: 0,
             buffer: vec![0; READ_BYTES_TURN],
+            bench: Bench::default(),
             outstanding: 0,
             was_congested: false,
             stop_at: None,
@@ -232,7 +235,7 @@ impl ShardLoop {
         let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { return };
         if event.is_writable() {
             socket.can_write = true;
-            if !self.front.output(slot).is_empty() {
+            if !self.front.output(slot).is_empty() || socket.has_unsent() {
                 self.unsent.push(slot);
             }
         }
@@ -255,7 +258,7 @@ impl ShardLoop {
         self.around.doors[self.id.0 as usize].letters.take(&mut letters);
         for letter in letters.drain(..) {
             match letter {
-                Letter::Accepted(stream, peer) => self.accept(now, stream, peer),
+                Letter::Accepted(arrival) => self.accept(now, arrival),
                 Letter::Written(written) => {
                     self.outstanding -= written.len();
                     self.report(now, &written);
@@ -312,7 +315,7 @@ impl ShardLoop {
         }
     }
 
-    fn accept(&mut self, now: Now, mut stream: TcpStream, peer: Peer) {
+    fn accept(&mut self, now: Now, Arrival { mut stream, peer, layer }: Arrival) {
         if self.stop_at.is_some() {
             return;
         }
@@ -330,7 +333,7 @@ impl ShardLoop {
         if index >= self.sockets.len() {
             self.sockets.resize_with(index + 1, || None);
         }
-        let socket = self.sockets[index].insert(Socket::new(stream, now.wall_ms));
+        let socket = self.sockets[index].insert(Socket::new(stream, layer, now.wall_ms));
         list(&mut self.run_list, socket, slot);
         self.timers.set(slot, self.front.deadline(slot));
     }
@@ -359,12 +362,12 @@ impl ShardLoop {
         self.buffer[..have].copy_from_slice(&socket.tail);
         socket.tail.clear();
         let mut left = READ_BYTES_TURN;
-        let mut ended = false;
+        let mut ended = None;
         while socket.can_read && left > 0 {
-            match socket.read(&mut self.buffer[have..have + left]) {
+            match socket.read(&mut self.buffer[have..have + left], &mut self.bench) {
                 Brought::Nothing => break,
-                Brought::End => {
-                    ended = true;
+                end @ (Brought::End | Brought::Over) => {
+                    ended = Some(end);
                     break;
                 }
                 Brought::Bytes(count) => {
@@ -382,9 +385,13 @@ impl ShardLoop {
                 }
             }
         }
-        if ended {
-            self.close(now, slot);
-            return;
+        match ended {
+            None => {}
+            Some(Brought::Over) => return self.part(now, slot),
+            Some(_) => return self.close(now, slot),
+        }
+        if socket.has_unsent() {
+            self.unsent.push(slot);
         }
         if have > 0 {
             socket.tail.extend_from_slice(&self.buffer[..have]);
@@ -481,8 +488,11 @@ impl ShardLoop {
     fn write_socket(&mut self, now: Now, slot: u32) {
         let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { return };
         let output = self.front.output(slot);
-        let sent = if output.is_empty() { Ok(false) } else { socket.write(output) };
-        let is_sent = output.is_empty();
+        let sent = match output.is_empty() && !socket.has_unsent() {
+            true => Ok(false),
+            false => socket.write(output, &mut self.bench),
+        };
+        let is_sent = output.is_empty() && !socket.has_unsent();
         match sent {
             Err(()) => return self.close(now, slot),
             Ok(true) => self.front.sent(now, &mut self.shard, slot),
@@ -560,7 +570,8 @@ impl ShardLoop {
 
     /// All was said. The peer gets time to read it: closing a socket with unread input would tear it from its hands.
     fn part(&mut self, now: Now, slot: u32) {
-        let Some(socket) = self.sockets.get_mut(slot as usize).and_then(Option::take) else { return };
+        let Some(mut socket) = self.sockets.get_mut(slot as usize).and_then(Option::take) else { return };
+        socket.say_farewell(&mut self.bench);
         self.timers.set(slot, None);
         self.front.closed(now, &mut self.shard, slot);
         if !socket.is_ending {
@@ -606,16 +617,16 @@ impl ShardLoop {
                 let node = &self.around.node;
                 // Both in the order of slots.
                 let sockets = self.sockets.iter().enumerate();
-                let sockets =
-                    sockets.filter_map(|(slot, socket)| Some((slot as u32, socket.as_ref()?.traffic)));
-                let row =
-                    |(row, (slot, traffic))| rows::connection(row, traffic, rows::pid(self.id.0, slot), node);
+                let sockets = sockets.filter_map(|(slot, socket)| Some((slot as u32, socket.as_ref()?)));
+                let row = |(row, (slot, socket)): (_, (u32, &Socket))| {
+                    rows::connection(row, socket, rows::pid(self.id.0, slot), node)
+                };
                 part.connections =
                     self.front.rows(self.shard.catalog()).into_iter().zip(sockets).map(row).collect();
             }
             Question::Memory => {
                 let sockets = self.sockets.capacity() * size_of::<Option<Socket>>();
-                let tails: usize = self.sockets.iter().flatten().map(|socket| socket.tail.capacity()).sum();
+                let tails: usize = self.sockets.iter().flatten().map(Socket::heap_bytes).sum();
                 part.memory = self.shard.memory_pools().to_vec();
                 part.memory.push(("connection_readers", (sockets + tails + self.buffer.len()) as u64));
                 part.memory.push(("connection_channels", self.front.heap_bytes() as u64));

@@ -1,9 +1,11 @@
 //! One accepted socket: what is ready on it, and the bytes of its that could not be parsed yet.
 //!
 //! Readiness is edge-triggered: `can_read` and `can_write` stay set until the kernel says there is no more. An idle
-//! socket holds no memory.
+//! socket holds no memory. Over TLS or WebSocket a [`Layer`] lies between the socket and those who read and write.
 
+use crate::layer::{Bench, Layer, ROOM_BYTES_MIN};
 use crate::rows::Traffic;
+use adapters::Peer;
 use base::Output;
 use mio::net::TcpStream;
 use std::io::{ErrorKind, IoSlice, Read, Write};
@@ -14,10 +16,22 @@ const SLICES_MAX: usize = 64;
 /// Bytes written to one connection before the others have their turn.
 const WRITE_BYTES_TURN: usize = 1 << 20;
 
+/// A connection on its way to a shard.
+pub struct Arrival {
+    /// Its socket.
+    pub stream: TcpStream,
+    /// Whose it is.
+    pub peer: Peer,
+    /// What lies between it and the protocol.
+    pub layer: Option<Box<Layer>>,
+}
+
 /// A socket and what the loop knows of it.
 pub struct Socket {
     /// The socket.
     pub stream: TcpStream,
+    /// What lies between it and the protocol.
+    pub layer: Option<Box<Layer>>,
     /// Read and not yet parsed.
     pub tail: Vec<u8>,
     /// There may be something to read.
@@ -49,13 +63,16 @@ pub enum Brought {
     Nothing,
     /// The end.
     End,
+    /// The end by the rules of what lies between: it has its last words to say.
+    Over,
 }
 
 impl Socket {
     /// A fresh one: nobody knows yet what it is ready for.
-    pub fn new(stream: TcpStream, now_ms: u64) -> Socket {
+    pub fn new(stream: TcpStream, layer: Option<Box<Layer>>, now_ms: u64) -> Socket {
         Socket {
             stream,
+            layer,
             tail: Vec::new(),
             can_read: true,
             can_write: true,
@@ -70,7 +87,11 @@ impl Socket {
     }
 
     /// Reads once. A read that does not fill `into` has emptied the socket.
-    pub fn read(&mut self, into: &mut [u8]) -> Brought {
+    #[inline]
+    pub fn read(&mut self, into: &mut [u8], bench: &mut Bench) -> Brought {
+        if self.layer.is_some() {
+            return self.read_layered(into, bench);
+        }
         loop {
             match self.stream.read(into) {
                 Ok(0) => return Brought::End,
@@ -89,8 +110,90 @@ impl Socket {
         }
     }
 
+    /// Reads once through what lies between.
+    fn read_layered(&mut self, into: &mut [u8], bench: &mut Bench) -> Brought {
+        let Some(layer) = &mut self.layer else { return Brought::Nothing };
+        if into.len() < ROOM_BYTES_MIN {
+            // In the next turn there is more room.
+            return Brought::Nothing;
+        }
+        let (kept, room) = layer.begin(bench);
+        let (mut count, mut has_ended) = (0, false);
+        if room > 0 {
+            match read_once(&mut self.stream, &mut bench.raw[kept..kept + room]) {
+                Some(Ok(0)) | Some(Err(_)) => has_ended = true,
+                Some(Ok(read)) => {
+                    count = read;
+                    self.traffic.received += read as u64;
+                    self.can_read = read == room || self.is_ending;
+                }
+                None => self.can_read = false,
+            }
+        }
+        let arrived = layer.take(bench, kept + count, into);
+        // What ended is heard of when all before it was read.
+        self.can_read |= arrived.has_more || arrived.is_over || has_ended;
+        match arrived.produced {
+            0 if arrived.is_over => Brought::Over,
+            0 if has_ended => Brought::End,
+            0 => Brought::Nothing,
+            count => Brought::Bytes(count),
+        }
+    }
+
+    /// There is something to send that is not of the connection's output.
+    #[inline]
+    pub fn has_unsent(&self) -> bool {
+        self.layer.as_ref().is_some_and(|layer| layer.has_unsent())
+    }
+
+    /// All was said: says so in the words of what lies between, if the kernel takes them.
+    pub fn say_farewell(&mut self, bench: &mut Bench) {
+        if let Some(layer) = &mut self.layer {
+            layer.say_farewell(bench);
+            // Who cannot be told is told nothing.
+            let _ = self.write_layered(&mut Output::default(), bench);
+        }
+    }
+
+    /// Writes what it can through what lies between.
+    fn write_layered(&mut self, output: &mut Output, bench: &mut Bench) -> Result<bool, ()> {
+        let Some(layer) = &mut self.layer else { return Ok(false) };
+        let before = output.len();
+        let mut written = 0;
+        while self.can_write && written < WRITE_BYTES_TURN {
+            let is_rest = !layer.unsent.is_empty();
+            if !is_rest && !layer.wrap(bench, output)? {
+                break;
+            }
+            let bytes = if is_rest { &layer.unsent } else { &bench.wire };
+            let sent = match self.stream.write(bytes) {
+                Ok(0) => return Err(()),
+                Ok(sent) => sent,
+                Err(error) if error.kind() == ErrorKind::Interrupted => 0,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.can_write = false;
+                    0
+                }
+                Err(_) => return Err(()),
+            };
+            self.can_write &= sent == bytes.len();
+            written += sent;
+            self.traffic.sent += sent as u64;
+            match is_rest {
+                true => drop(layer.unsent.drain(..sent)),
+                false => layer.unsent.extend_from_slice(&bench.wire[sent..]),
+            }
+        }
+        Ok(output.len() < before)
+    }
+
     /// Writes what it can. Whether anything went, or that the socket is gone.
-    pub fn write(&mut self, output: &mut Output) -> Result<bool, ()> {
+    #[inline]
+    pub fn write(&mut self, output: &mut Output, bench: &mut Bench) -> Result<bool, ()> {
+        if self.layer.is_some() {
+            return self.write_layered(output, bench);
+        }
         let mut written = 0;
         while self.can_write && !output.is_empty() && written < WRITE_BYTES_TURN {
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
@@ -122,10 +225,30 @@ impl Socket {
         Ok(written > 0)
     }
 
+    /// Bytes of memory it holds besides itself.
+    pub fn heap_bytes(&self) -> usize {
+        let layer = self.layer.as_ref().map_or(0, |layer| size_of::<Layer>() + layer.heap_bytes());
+        self.tail.capacity() + layer
+    }
+
     /// Gives back the memory of an empty tail.
     pub fn cool(&mut self) {
         if self.tail.is_empty() {
             self.tail = Vec::new();
+        }
+        if let Some(layer) = &mut self.layer {
+            layer.cool();
+        }
+    }
+}
+
+/// Reads once, whatever interrupts; `None`: there is nothing for now.
+fn read_once(stream: &mut TcpStream, into: &mut [u8]) -> Option<std::io::Result<usize>> {
+    loop {
+        match stream.read(into) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+            other => return Some(other),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A key is *served* (it has a function that puts its value where it works), *inert* (accepted with a warning that says
 //! why it does nothing) or *refused* (ignoring it would be wrong). Nothing is accepted without effect or word.
 
+use super::network::{AlternativeKind, LoginFrom, Speech};
 use super::value::{address, boolean, bytes, decimal, integer, one_of, only};
 use super::{Draft, Level, Limit};
 
@@ -25,7 +26,6 @@ use Standing::{Inert, Refused, Served};
 const ERLANG: &str = "it tunes the Erlang runtime, which is not here";
 const LATER: &str = "this version does not have the feature yet";
 const ALWAYS: &str = "it is always so here";
-const PLAIN_TEXT: &str = "TLS is not served yet: without it a client's password would travel in plain text";
 
 /// Keys and what they do. `$` stands for one word of the user's, a last `*` for any.
 pub const KEYS: &[(&str, Standing)] = &[
@@ -33,16 +33,96 @@ pub const KEYS: &[(&str, Standing)] = &[
     (
         "listeners.tcp",
         Served(|draft, _, value| {
-            only(value, "none", "or listeners.tcp.NAME = PORT").map(|()| draft.close_listeners())
+            only(value, "none", "or listeners.tcp.NAME = PORT").map(|()| draft.close_listeners(Speech::Amqp))
         }),
     ),
     (
         "listeners.tcp.$",
-        Served(|draft, name, value| address(value).map(|address| draft.add_listener(name, address))),
+        Served(|draft, name, value| {
+            address(value).map(|address| draft.add_listener(Speech::Amqp, name, address))
+        }),
     ),
-    ("listeners.ssl", Served(|_, _, value| only(value, "none", "TLS is not served yet"))),
-    ("listeners.ssl.$", Refused(PLAIN_TEXT)),
-    ("ssl_options.*", Refused(PLAIN_TEXT)),
+    (
+        "listeners.ssl",
+        Served(|draft, _, value| {
+            only(value, "none", "or listeners.ssl.NAME = PORT")
+                .map(|()| draft.close_listeners(Speech::AmqpTls))
+        }),
+    ),
+    (
+        "listeners.ssl.$",
+        Served(|draft, name, value| {
+            address(value).map(|address| draft.add_listener(Speech::AmqpTls, name, address))
+        }),
+    ),
+    ("ssl_options.*", Served(|draft, name, value| draft.config.network.tls.set(name, value))),
+    (
+        "ssl_handshake_timeout",
+        Served(|draft, _, value| {
+            put(integer(value, 1, 3_600_000), |it| draft.config.network.tls_handshake_ms = it)
+        }),
+    ),
+    (
+        "ssl_cert_login_from",
+        Served(|draft, _, value| {
+            let words = [
+                ("distinguished_name", LoginFrom::Distinguished),
+                ("common_name", LoginFrom::Common),
+                ("subject_alternative_name", LoginFrom::Alternative),
+                ("subject_alt_name", LoginFrom::Alternative),
+            ];
+            put(one_of(value, &words), |it| draft.config.network.login.from = it)
+        }),
+    ),
+    (
+        "ssl_cert_login_san_type",
+        Served(|draft, _, value| {
+            let words = [
+                ("dns", AlternativeKind::Dns),
+                ("ip", AlternativeKind::Ip),
+                ("email", AlternativeKind::Email),
+                ("uri", AlternativeKind::Uri),
+            ];
+            put(one_of(value, &words), |it| draft.config.network.login.kind = it)
+        }),
+    ),
+    (
+        "ssl_cert_login_san_index",
+        Served(|draft, _, value| {
+            put(integer(value, 0, 1000), |it| draft.config.network.login.index = it as usize)
+        }),
+    ),
+    // AMQP over WebSocket; the keys are called like those of RabbitMQ's other protocols over it.
+    (
+        "web_amqp.tcp.listener",
+        Served(|draft, _, value| put(address(value), |it| *draft.web_listener(Speech::Web) = it)),
+    ),
+    (
+        "web_amqp.tcp.port",
+        Served(|draft, _, value| put(port(value), |it| draft.web_listener(Speech::Web).port = it)),
+    ),
+    (
+        "web_amqp.tcp.ip",
+        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(Speech::Web).ip = it)),
+    ),
+    ("web_amqp.tcp.backlog", Inert("tcp_listen_options.backlog goes for every listener")),
+    (
+        "web_amqp.ssl.listener",
+        Served(|draft, _, value| put(address(value), |it| *draft.web_listener(Speech::WebTls) = it)),
+    ),
+    (
+        "web_amqp.ssl.port",
+        Served(|draft, _, value| put(port(value), |it| draft.web_listener(Speech::WebTls).port = it)),
+    ),
+    (
+        "web_amqp.ssl.ip",
+        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(Speech::WebTls).ip = it)),
+    ),
+    ("web_amqp.ssl.backlog", Inert("tcp_listen_options.backlog goes for every listener")),
+    ("web_amqp.ssl.*", Served(|draft, name, value| draft.config.network.web_tls.set(name, value))),
+    ("web_amqp.num_acceptors.*", Inert(ERLANG)),
+    ("web_amqp.cowboy_opts.*", Inert("the request for a WebSocket has bounds of its own here")),
+    ("web_amqp.*", Served(|draft, name, value| draft.config.network.set_web(name, value))),
     (
         "tcp_listen_options.backlog",
         Served(|draft, _, value| {
@@ -78,7 +158,6 @@ pub const KEYS: &[(&str, Standing)] = &[
             put(integer(value, 1, 3_600_000), |it| draft.config.handshake_timeout_ms = it)
         }),
     ),
-    ("ssl_handshake_timeout", Inert(LATER)),
     ("proxy_protocol", Served(|_, _, value| only(value, "false", "the PROXY protocol is not served yet"))),
     // What a connection may do.
     (
@@ -157,7 +236,9 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("auth_backends.*", Refused("only the internal authentication backend is served yet")),
     (
         "auth_mechanisms.$",
-        Served(|_, _, value| one_of(value, &[("PLAIN", ()), ("AMQPLAIN", ()), ("ANONYMOUS", ())])),
+        Served(|_, _, value| {
+            one_of(value, &[("PLAIN", ()), ("AMQPLAIN", ()), ("ANONYMOUS", ()), ("EXTERNAL", ())])
+        }),
     ),
     (
         "anonymous_login_user",
@@ -253,7 +334,6 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("stream.*", Inert(LATER)),
     ("web_mqtt.*", Inert(LATER)),
     ("web_stomp.*", Inert(LATER)),
-    ("web_amqp.*", Inert(LATER)),
     ("amqp1_0.*", Inert(LATER)),
     ("shovel.*", Inert(LATER)),
     ("federation.*", Inert(LATER)),
@@ -322,6 +402,14 @@ pub const KEYS: &[(&str, Standing)] = &[
         }),
     ),
 ];
+
+fn port(value: &str) -> Result<u16, String> {
+    integer(value, 0, 65_535).map(|port| port as u16)
+}
+
+fn ip(value: &str) -> Result<Option<std::net::IpAddr>, String> {
+    address(&format!("{value}:0")).map(|address| address.ip)
+}
 
 fn put<T>(value: Result<T, String>, to: impl FnOnce(T)) -> Result<(), String> {
     value.map(to)

@@ -4,11 +4,13 @@
 //! Reads nothing by itself: the environment and the files come in as functions, so that every rule is a row of a test.
 
 pub mod keys;
+pub mod network;
 pub mod syntax;
 pub mod terms;
 pub mod value;
 
 use keys::Standing;
+use network::{Network, Speech};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use syntax::{Error, Origin, Setting};
@@ -17,6 +19,10 @@ use value::Address;
 
 /// The port of AMQP without TLS.
 const PORT: u16 = 5672;
+
+/// The ports of WebSocket without TLS and with it, where only an address was named.
+const PORT_WEB: u16 = 15678;
+const PORT_WEB_TLS: u16 = 15677;
 
 /// An amount, outright or as a share of the memory there is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,8 +140,10 @@ pub struct Config {
     pub node_name: String,
     /// What the cluster is called; `None`: as the node.
     pub cluster_name: Option<String>,
-    /// Where AMQP is spoken.
-    pub listeners: Vec<Address>,
+    /// Where it listens, and what is spoken there.
+    pub listeners: Vec<(Speech, Address)>,
+    /// What goes for TLS and WebSocket.
+    pub network: Network,
     /// What every accepted socket gets.
     pub socket: SocketOptions,
     /// Milliseconds from connecting to an opened connection.
@@ -197,7 +205,8 @@ impl Config {
             data_dir: "leveret-data".into(),
             node_name: format!("rabbit@{host}"),
             cluster_name: None,
-            listeners: vec![Address { ip: None, port: PORT }],
+            listeners: vec![(Speech::Amqp, Address { ip: None, port: PORT })],
+            network: Network::default(),
             socket: SocketOptions { backlog: 128, keepalive: false, send_bytes: None, receive_bytes: None },
             handshake_timeout_ms: 10_000,
             heartbeat_s: 60,
@@ -243,18 +252,26 @@ pub struct Draft {
     /// The layer now read.
     layer: u8,
     /// Listeners by name, with the layer that named them.
-    listeners: BTreeMap<String, (u8, Address)>,
-    /// The layer that said `none`.
-    closed: Option<u8>,
+    listeners: BTreeMap<(Speech, String), (u8, Address)>,
+    /// The layer that said `none`, of each kind of listeners.
+    closed: BTreeMap<Speech, u8>,
 }
 
 impl Draft {
-    fn close_listeners(&mut self) {
-        self.closed = Some(self.layer);
+    fn close_listeners(&mut self, speech: Speech) {
+        self.closed.insert(speech, self.layer);
     }
 
-    fn add_listener(&mut self, name: &str, address: Address) {
-        self.listeners.insert(name.to_owned(), (self.layer, address));
+    fn add_listener(&mut self, speech: Speech, name: &str, address: Address) {
+        self.listeners.insert((speech, name.to_owned()), (self.layer, address));
+    }
+
+    /// The one listener of WebSocket, of which address and port may come apart.
+    fn web_listener(&mut self, speech: Speech) -> &mut Address {
+        let port = if speech.is_secure() { PORT_WEB_TLS } else { PORT_WEB };
+        let layer = self.layer;
+        let entry = self.listeners.entry((speech, String::new()));
+        &mut entry.and_modify(|(named, _)| *named = layer).or_insert((layer, Address { ip: None, port })).1
     }
 
     fn set_tag(&mut self, tag: &str, is_set: bool) {
@@ -267,13 +284,18 @@ impl Draft {
 
     /// `none` closes what its own layer and those below it named; what a later layer names is open again.
     fn finish(mut self) -> Config {
-        let closed = self.closed;
-        let is_open = |(layer, _): &&(u8, Address)| closed.is_none_or(|closed| *layer > closed);
-        let open: Vec<Address> =
-            self.listeners.values().filter(is_open).map(|(_, address)| *address).collect();
-        if closed.is_some() || !open.is_empty() {
-            self.config.listeners = open;
+        let is_open = |((speech, _), (layer, _)): &(&(Speech, String), &(u8, Address))| {
+            self.closed.get(speech).is_none_or(|closed| layer > closed)
+        };
+        let open = self.listeners.iter().filter(is_open);
+        let mut open: Vec<(Speech, Address)> =
+            open.map(|((speech, _), (_, address))| (*speech, *address)).collect();
+        let is_usual = !self.closed.contains_key(&Speech::Amqp)
+            && open.iter().all(|(speech, _)| *speech != Speech::Amqp);
+        if is_usual {
+            open.splice(0..0, std::mem::take(&mut self.config.listeners));
         }
+        self.config.listeners = open;
         self.config
     }
 }
@@ -341,8 +363,12 @@ const VARIABLES_REFUSED: &[(&str, &str)] = &[
 /// # Errors
 /// The first setting that cannot be used, and what would be right.
 pub fn load(sources: &Sources<'_>) -> Result<Config, Error> {
-    let mut draft =
-        Draft { config: Config::new(&sources.host), layer: 0, listeners: BTreeMap::new(), closed: None };
+    let mut draft = Draft {
+        config: Config::new(&sources.host),
+        layer: 0,
+        listeners: BTreeMap::new(),
+        closed: BTreeMap::new(),
+    };
     let variable = |name: &str| sources.environment.get(name).cloned();
     let files = files(sources)?;
     if let Some(path) = advanced(sources, files.first()) {
@@ -496,7 +522,9 @@ fn apply_environment(draft: &mut Draft, environment: &BTreeMap<String, String>) 
 fn apply_address(draft: &mut Draft, environment: &BTreeMap<String, String>) -> Result<(), Error> {
     let given = |name: &str| environment.get(name).filter(|value| !value.is_empty() && *value != "auto");
     let (ip, port) = (given("RABBITMQ_NODE_IP_ADDRESS"), given("RABBITMQ_NODE_PORT"));
-    if (ip.is_none() && port.is_none()) || draft.closed.is_some() || !draft.listeners.is_empty() {
+    let is_named = draft.closed.contains_key(&Speech::Amqp)
+        || draft.listeners.keys().any(|(speech, _)| *speech == Speech::Amqp);
+    if (ip.is_none() && port.is_none()) || is_named {
         return Ok(());
     }
     let port = port.cloned().unwrap_or_else(|| PORT.to_string());

@@ -37,7 +37,7 @@ fn error(file: &str) -> String {
 fn an_empty_file_gives_the_defaults() {
     let config = config("# nothing\n");
     assert_eq!(config.node_name, "rabbit@hare");
-    assert_eq!(config.listeners, [Address { ip: None, port: 5672 }]);
+    assert_eq!(config.listeners, [(Speech::Amqp, Address { ip: None, port: 5672 })]);
     assert_eq!((config.frame_max, config.channel_max, config.heartbeat_s), (131_072, 2047, 60));
     assert_eq!((config.default_user.name.as_str(), config.loopback_users.len()), ("guest", 1));
     assert!(config.warnings.is_empty());
@@ -61,7 +61,7 @@ fn later_layers_win() {
 fn listeners_are_opened_and_closed() {
     let check = |file: &str, environment: &[&str], settings: &[&str], expected: &[u16]| {
         let config = load_from(file, "", environment, settings).expect("usable");
-        let ports: Vec<u16> = config.listeners.iter().map(|address| address.port).collect();
+        let ports: Vec<u16> = config.listeners.iter().map(|(_, address)| address.port).collect();
         assert_eq!(ports, expected, "{file} {environment:?} {settings:?}");
     };
     check("listeners.tcp.default = 1", &[], &[], &[1]);
@@ -74,6 +74,76 @@ fn listeners_are_opened_and_closed() {
     check("", &["RABBITMQ_NODE_PORT=7"], &[], &[7]);
     check("", &["RABBITMQ_NODE_IP_ADDRESS=127.0.0.1"], &[], &[5672]);
     check("listeners.tcp.1 = 1", &["RABBITMQ_NODE_PORT=7"], &[], &[1]);
+}
+
+#[test]
+fn each_kind_of_listeners_is_opened_and_closed_by_itself() {
+    use Speech::{Amqp, AmqpTls, Web, WebTls};
+    let check = |file: &str, settings: &[&str], expected: &[(Speech, &str, u16)]| {
+        let config = load_from(file, "", &[], settings).expect("usable");
+        let address = |(speech, ip, port): &(Speech, &str, u16)| {
+            (*speech, Address { ip: ip.parse().ok(), port: *port })
+        };
+        let expected: Vec<_> = expected.iter().map(address).collect();
+        assert_eq!(config.listeners, expected, "{file} {settings:?}");
+    };
+    check("listeners.ssl.default = 5671", &[], &[(Amqp, "", 5672), (AmqpTls, "", 5671)]);
+    check("listeners.tcp = none\nlisteners.ssl.1 = 127.0.0.1:1", &[], &[(AmqpTls, "127.0.0.1", 1)]);
+    check("listeners.ssl.1 = 1", &["listeners.ssl=none"], &[(Amqp, "", 5672)]);
+    check("listeners.ssl = none", &["listeners.ssl.1=1"], &[(Amqp, "", 5672), (AmqpTls, "", 1)]);
+    check("web_amqp.tcp.port = 1", &[], &[(Amqp, "", 5672), (Web, "", 1)]);
+    check("web_amqp.tcp.ip = ::1\nlisteners.tcp = none", &[], &[(Web, "::1", 15_678)]);
+    check(
+        "web_amqp.ssl.ip = 127.0.0.1\nweb_amqp.ssl.port = 2\nlisteners.tcp = none",
+        &[],
+        &[(WebTls, "127.0.0.1", 2)],
+    );
+    check(
+        "web_amqp.tcp.listener = 127.0.0.1:3",
+        &["web_amqp.tcp.port=4"],
+        &[(Amqp, "", 5672), (Web, "127.0.0.1", 4)],
+    );
+}
+
+#[test]
+fn options_of_tls_and_websocket_are_taken_or_refused_with_a_remedy() {
+    use network::{AlternativeKind, LoginFrom, TlsVersion};
+    let all = config(
+        "ssl_options.cacertfile = ca\nssl_options.certfile = c\nssl_options.keyfile = k\nssl_options.depth = 2\n\
+         ssl_options.verify = verify_peer\nssl_options.fail_if_no_peer_cert = true\nssl_options.versions.1 = tlsv1.3\n\
+         ssl_options.ciphers.1 = TLS_AES_256_GCM_SHA384\nssl_options.honor_cipher_order = true\n\
+         ssl_cert_login_from = subject_alt_name\nssl_cert_login_san_type = email\nssl_cert_login_san_index = 1\n\
+         ssl_handshake_timeout = 7000\nweb_amqp.ssl.certfile = w\nweb_amqp.ws_path = /amqp\n\
+         web_amqp.allow_origins.1 = https://ours.example\nweb_amqp.ws_opts.compress = false",
+    )
+    .network;
+    assert_eq!((all.tls.verifies, all.tls.demands, all.tls.depth_max), (Some(true), Some(true), Some(2)));
+    assert_eq!((all.tls.versions.as_slice(), all.tls.ciphers.len()), (&[TlsVersion::Tls13][..], 1));
+    assert_eq!(
+        (all.login.from, all.login.kind, all.login.index),
+        (LoginFrom::Alternative, AlternativeKind::Email, 1)
+    );
+    assert_eq!((all.tls_handshake_ms, all.web_path.as_str(), all.web_compresses), (7000, "/amqp", false));
+    assert_eq!(all.web_origins, ["https://ours.example"]);
+    let both = all.web_tls.or(&all.tls);
+    assert_eq!((both.certificate_file, both.key_file), (Some("w".into()), Some("k".into())));
+    let check = |line: &str, expected: &str| {
+        let error = error(line);
+        assert!(error.contains(expected), "{line}: {error}");
+    };
+    check("ssl_options.versions.1 = tlsv1.1", "name tlsv1.2 or tlsv1.3");
+    check("ssl_options.versions.1 = sslv3", "accepted values: tlsv1.2, tlsv1.3");
+    check("ssl_options.password = secret", "openssl pkey");
+    check("ssl_options.crl_check = true", "this option is not served: remove it");
+    check("ssl_options.client_renegotiation = true", "renegotiation is not served");
+    check("ssl_options.ciphers.1 = RC4", "accepted values: TLS_AES_256_GCM_SHA384");
+    check("ssl_options.verify = maybe", "accepted values: verify_peer, verify_none");
+    check("ssl_cert_login_from = serial", "accepted values: distinguished_name");
+    check("web_amqp.ws_path = ws", "begins with /");
+    check("web_amqp.allow_origins.1 = ours.example", "https://example.org:8443");
+    check("web_amqp.tcp.port = 70000", "a whole number from 0 to 65535");
+    check("web_amqp.tcp.ip = here", "an IP address");
+    check("web_amqp.ws_opts.idle_timeout = 1", "not served");
 }
 
 #[test]
@@ -124,7 +194,6 @@ fn unusable_settings_are_named_with_place_and_remedy() {
         "tcp_listen_options.nodelay = false",
         "etc/rabbitmq.conf:1: 'false' is no value for 'tcp_listen_options.nodelay'\n  tcp_listen_options.nodelay = false\n                               ^^^^^\n  accepted value: true (small messages would wait for large ones)",
     );
-    assert!(error("listeners.ssl.default = 5671").contains("TLS is not served yet"));
     assert!(error("default_pass = encrypted:abc").contains("encrypted values are not served yet"));
     let set = load_from("", "", &[], &["heartbeet=1"]).expect_err("unknown");
     assert_eq!(set, "--set heartbeet: unknown key 'heartbeet'\n  the nearest known key is 'heartbeat'");

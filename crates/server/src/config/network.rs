@@ -1,0 +1,254 @@
+//! What was told of TLS and WebSocket: options as they came, nothing of them read from files yet.
+
+use super::value::{boolean, integer, one_of, only};
+use std::path::PathBuf;
+
+/// What is spoken on a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Speech {
+    /// AMQP.
+    Amqp,
+    /// AMQP over TLS.
+    AmqpTls,
+    /// AMQP over WebSocket.
+    Web,
+    /// AMQP over WebSocket over TLS.
+    WebTls,
+}
+
+impl Speech {
+    /// TLS comes first.
+    pub fn is_secure(self) -> bool {
+        matches!(self, Speech::AmqpTls | Speech::WebTls)
+    }
+
+    /// WebSocket carries it.
+    pub fn is_web(self) -> bool {
+        matches!(self, Speech::Web | Speech::WebTls)
+    }
+
+    /// As RabbitMQ's tools name it, what it is for, and how the log calls its listener.
+    pub fn names(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Speech::Amqp => ("amqp", "AMQP 0-9-1 and AMQP 1.0", "TCP"),
+            Speech::AmqpTls => ("amqp/ssl", "AMQP 0-9-1 and AMQP 1.0 over TLS", "TLS"),
+            Speech::Web => ("http/web-amqp", "AMQP over WebSockets", "WebSocket"),
+            Speech::WebTls => ("https/web-amqp", "AMQP over WebSockets and TLS", "WebSocket over TLS"),
+        }
+    }
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    Tls12,
+    /// TLS 1.3.
+    Tls13,
+}
+
+/// Cipher suites by the names configurations have for them (OpenSSL's, which for TLS 1.3 are the specification's).
+pub const CIPHERS: &[(&str, rustls::CipherSuite)] = &[
+    ("TLS_AES_256_GCM_SHA384", rustls::CipherSuite::TLS13_AES_256_GCM_SHA384),
+    ("TLS_AES_128_GCM_SHA256", rustls::CipherSuite::TLS13_AES_128_GCM_SHA256),
+    ("TLS_CHACHA20_POLY1305_SHA256", rustls::CipherSuite::TLS13_CHACHA20_POLY1305_SHA256),
+    ("ECDHE-ECDSA-AES256-GCM-SHA384", rustls::CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384),
+    ("ECDHE-RSA-AES256-GCM-SHA384", rustls::CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384),
+    ("ECDHE-ECDSA-AES128-GCM-SHA256", rustls::CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
+    ("ECDHE-RSA-AES128-GCM-SHA256", rustls::CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256),
+    ("ECDHE-ECDSA-CHACHA20-POLY1305", rustls::CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256),
+    ("ECDHE-RSA-CHACHA20-POLY1305", rustls::CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
+];
+
+/// `ssl_options.*`; what was not said is `None` or empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// Certificates that clients' certificates must lead to, PEM.
+    pub ca_file: Option<PathBuf>,
+    /// The node's certificate and those between it and its root, PEM.
+    pub certificate_file: Option<PathBuf>,
+    /// The key of that certificate, PEM, not encrypted.
+    pub key_file: Option<PathBuf>,
+    /// Whether a client is asked for its certificate, which then must be right.
+    pub verifies: Option<bool>,
+    /// Whether a client that has none is sent away.
+    pub demands: Option<bool>,
+    /// Certificates there may be between a client's and its root.
+    pub depth_max: Option<u8>,
+    /// Versions; empty: both.
+    pub versions: Vec<TlsVersion>,
+    /// Cipher suites; empty: all.
+    pub ciphers: Vec<rustls::CipherSuite>,
+    /// Whether the node's order of cipher suites counts, not the client's.
+    pub own_order: Option<bool>,
+    /// Whether clients may come back without a full handshake.
+    pub resumes: Option<bool>,
+}
+
+impl TlsOptions {
+    /// Takes the option `name`.
+    ///
+    /// # Errors
+    /// What would be accepted, or why nothing is.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let file = || Some(PathBuf::from(value));
+        match name {
+            "cacertfile" => self.ca_file = file(),
+            "certfile" => self.certificate_file = file(),
+            "keyfile" => self.key_file = file(),
+            "verify" => {
+                self.verifies = Some(one_of(value, &[("verify_peer", true), ("verify_none", false)])?)
+            }
+            "fail_if_no_peer_cert" => self.demands = Some(boolean(value)?),
+            "depth" => self.depth_max = Some(integer(value, 0, 255)? as u8),
+            "honor_cipher_order" => self.own_order = Some(boolean(value)?),
+            "reuse_sessions" => self.resumes = Some(boolean(value)?),
+            "honor_ecc_order" => only(value, "true", "the node's order of curves counts")?,
+            "secure_renegotiate" => only(value, "true", "there is no other way")?,
+            "client_renegotiation" => only(value, "false", "renegotiation is not served")?,
+            "password" => {
+                return Err("an encrypted key is not read yet: decrypt it with 'openssl pkey -in KEY -out PLAIN' into \
+                            a file that only the node may read, and name that as keyfile"
+                    .into());
+            }
+            _ if name.starts_with("versions.") => self.versions.push(version(value)?),
+            _ if name.starts_with("ciphers.") => self.ciphers.push(one_of(value, CIPHERS)?),
+            _ => {
+                return Err("this option is not served: remove it. Served are cacertfile, certfile, keyfile, verify, \
+                            fail_if_no_peer_cert, depth, versions.N, ciphers.N, honor_cipher_order, reuse_sessions"
+                    .into());
+            }
+        }
+        Ok(())
+    }
+
+    /// These options, and those of `base` where nothing was said.
+    pub fn or(&self, base: &TlsOptions) -> TlsOptions {
+        let own = self.clone();
+        TlsOptions {
+            ca_file: own.ca_file.or_else(|| base.ca_file.clone()),
+            certificate_file: own.certificate_file.or_else(|| base.certificate_file.clone()),
+            key_file: own.key_file.or_else(|| base.key_file.clone()),
+            verifies: own.verifies.or(base.verifies),
+            demands: own.demands.or(base.demands),
+            depth_max: own.depth_max.or(base.depth_max),
+            versions: if own.versions.is_empty() { base.versions.clone() } else { own.versions },
+            ciphers: if own.ciphers.is_empty() { base.ciphers.clone() } else { own.ciphers },
+            own_order: own.own_order.or(base.own_order),
+            resumes: own.resumes.or(base.resumes),
+        }
+    }
+}
+
+fn version(value: &str) -> Result<TlsVersion, String> {
+    match value {
+        "tlsv1" | "tlsv1.1" => {
+            Err("TLS 1.0 and 1.1 are broken and not served: name tlsv1.2 or tlsv1.3".into())
+        }
+        _ => one_of(value, &[("tlsv1.2", TlsVersion::Tls12), ("tlsv1.3", TlsVersion::Tls13)]),
+    }
+}
+
+/// What of a client's certificate is its user's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginFrom {
+    /// The whole name of its subject.
+    Distinguished,
+    /// The common name in it.
+    Common,
+    /// One of its other names.
+    Alternative,
+}
+
+/// A kind of other names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlternativeKind {
+    /// A host.
+    Dns,
+    /// An address.
+    Ip,
+    /// A mailbox.
+    Email,
+    /// A URI.
+    Uri,
+}
+
+/// `ssl_cert_login_*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CertificateLogin {
+    /// What is its user's name.
+    pub from: LoginFrom,
+    /// Which kind of other names.
+    pub kind: AlternativeKind,
+    /// Which of that kind, from 0.
+    pub index: usize,
+}
+
+/// Everything about TLS and WebSocket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// For listeners of AMQP over TLS.
+    pub tls: TlsOptions,
+    /// For WebSocket over TLS; what is not said here is as in `tls`.
+    pub web_tls: TlsOptions,
+    /// Milliseconds a TLS handshake may take.
+    pub tls_handshake_ms: u64,
+    /// How a certificate names a user.
+    pub login: CertificateLogin,
+    /// The path WebSocket clients ask for.
+    pub web_path: String,
+    /// Origins of web pages that may connect; empty: all.
+    pub web_origins: Vec<String>,
+    /// Whether compression is agreed to.
+    pub web_compresses: bool,
+    /// Bytes of a WebSocket frame; `None`: as the protocol crate has it.
+    pub web_frame_bytes_max: Option<u64>,
+}
+
+impl Default for Network {
+    fn default() -> Network {
+        Network {
+            tls: TlsOptions::default(),
+            web_tls: TlsOptions::default(),
+            tls_handshake_ms: 5000,
+            login: CertificateLogin { from: LoginFrom::Distinguished, kind: AlternativeKind::Dns, index: 0 },
+            web_path: "/ws".into(),
+            web_origins: Vec::new(),
+            web_compresses: true,
+            web_frame_bytes_max: None,
+        }
+    }
+}
+
+impl Network {
+    /// Takes `web_amqp.<name>`, listeners apart.
+    ///
+    /// # Errors
+    /// What would be accepted, or why nothing is.
+    pub fn set_web(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "ws_path" if value.starts_with('/') => self.web_path = value.to_owned(),
+            "ws_path" => return Err("accepted values: a path that begins with /".into()),
+            "ws_opts.compress" => self.web_compresses = boolean(value)?,
+            "ws_opts.max_frame_size" if value == "infinity" => self.web_frame_bytes_max = None,
+            "ws_opts.max_frame_size" => self.web_frame_bytes_max = Some(integer(value, 1, 1 << 40)?),
+            "proxy_protocol" => only(value, "false", "the PROXY protocol is not served yet")?,
+            "allow_origins" => only(value, "none", "or web_amqp.allow_origins.N = ORIGIN")?,
+            _ if name.starts_with("allow_origins.") => {
+                let is_origin =
+                    value.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
+                match is_origin || value == "null" {
+                    true => self.web_origins.push(value.to_owned()),
+                    false => return Err("accepted values: an origin such as https://example.org:8443".into()),
+                }
+            }
+            _ => {
+                return Err("this option is not served: remove it. Served are web_amqp.tcp.port, .tcp.ip, .tcp.listener, \
+                            the same with ssl, ssl.certfile and the other ssl_options, ws_path, ws_opts.compress, \
+                            ws_opts.max_frame_size, allow_origins.N"
+                    .into());
+            }
+        }
+        Ok(())
+    }
+}

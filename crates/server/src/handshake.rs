@@ -1,0 +1,298 @@
+//! Threads that accept TLS connections and do their handshakes, so that the arithmetic of keys is on no shard's path.
+//!
+//! Each has its own readiness loop over all TLS listeners. Who is through goes to a shard with what the handshake left.
+//! Bounds, each per thread: [`HANDSHAKES_MAX`] at once (further connections wait in the kernel), [`BYTES_MAX`] from a
+//! peer, and a time limit.
+
+use crate::acceptor;
+use crate::config::network::CertificateLogin;
+use crate::layer::{Layer, WebRules};
+use crate::socket::Arrival;
+use crate::tls::Secure;
+use adapters::Peer;
+use base::time::NS_PER_MS;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use rustls::ServerConfig;
+use slab::Slab;
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Handshakes a thread has in hand at once.
+const HANDSHAKES_MAX: usize = 4096;
+
+/// Bytes a peer may send until its handshake is over: a long chain of certificates, and more.
+const BYTES_MAX: usize = 64 << 10;
+
+/// Bytes read at once.
+const READ_BYTES: usize = 16 << 10;
+
+/// Milliseconds without accepting after the process ran out of descriptors.
+const PAUSE_MS: u64 = 100;
+
+/// Tokens from here on are of listeners.
+const LISTENER: usize = 1 << 40;
+
+const WAKE: Token = Token(usize::MAX - 1);
+
+/// A listening socket and what goes for its connections.
+pub struct SecureListener {
+    /// The socket.
+    pub listener: TcpListener,
+    /// What TLS goes by.
+    pub config: Arc<ServerConfig>,
+    /// What WebSocket goes by, if it comes after TLS.
+    pub web: Option<Arc<WebRules>>,
+}
+
+/// The thread's value.
+pub struct Handshaker {
+    poll: Poll,
+    listeners: Vec<SecureListener>,
+    is_stopping: Arc<AtomicBool>,
+    limit_ns: u64,
+    login: CertificateLogin,
+    under_way: Slab<Handshake>,
+    /// Oldest first: when each is given up, and which it is.
+    deadlines: VecDeque<(u64, usize, u64)>,
+    begun: u64,
+    buffer: Vec<u8>,
+}
+
+/// Ends the thread.
+pub struct Stop {
+    waker: Waker,
+    is_stopping: Arc<AtomicBool>,
+}
+
+impl Stop {
+    /// No connection is accepted from here on, and handshakes under way are given up.
+    pub fn stop(&self) {
+        self.is_stopping.store(true, Ordering::SeqCst);
+        // A poll that cannot be woken is gone.
+        let _ = self.waker.wake();
+    }
+}
+
+struct Handshake {
+    number: u64,
+    stream: TcpStream,
+    peer: Peer,
+    web: Option<Arc<WebRules>>,
+    secure: Secure,
+    received: usize,
+    /// What came and is no whole record yet.
+    raw: Vec<u8>,
+    /// What the peer sent right behind its handshake.
+    plain: Vec<u8>,
+    unsent: Vec<u8>,
+}
+
+enum Fate {
+    Waits,
+    IsThrough,
+    Failed(String),
+}
+
+impl Handshaker {
+    /// One for these listeners; a handshake may take `limit_ms`.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn new(
+        mut listeners: Vec<SecureListener>,
+        limit_ms: u64,
+        login: CertificateLogin,
+    ) -> io::Result<(Handshaker, Stop)> {
+        let poll = Poll::new()?;
+        for (number, own) in listeners.iter_mut().enumerate() {
+            poll.registry().register(&mut own.listener, Token(LISTENER + number), Interest::READABLE)?;
+        }
+        let waker = Waker::new(poll.registry(), WAKE)?;
+        let is_stopping = Arc::new(AtomicBool::new(false));
+        let stop = Stop { waker, is_stopping: is_stopping.clone() };
+        let handshaker = Handshaker {
+            poll,
+            listeners,
+            is_stopping,
+            limit_ns: limit_ms * NS_PER_MS,
+            login,
+            under_way: Slab::new(),
+            deadlines: VecDeque::new(),
+            begun: 0,
+            buffer: vec![0; READ_BYTES],
+        };
+        Ok((handshaker, stop))
+    }
+
+    /// Runs until told to stop. `now_ns` tells the time; `hand_over` gets each connection that is through; `complain`
+    /// what went wrong with one.
+    pub fn run(
+        mut self,
+        now_ns: impl Fn() -> u64,
+        mut hand_over: impl FnMut(Arrival),
+        mut complain: impl FnMut(String),
+    ) {
+        let mut events = Events::with_capacity(256);
+        let mut pause = None;
+        while !self.is_stopping.load(Ordering::SeqCst) {
+            let next =
+                self.deadlines.front().map(|(at, ..)| Duration::from_nanos(at.saturating_sub(now_ns())));
+            match self.poll.poll(&mut events, [pause, next].into_iter().flatten().min()) {
+                Err(error) if error.kind() != ErrorKind::Interrupted => {
+                    complain(format!("waiting for TLS connections failed: {error}"));
+                    return;
+                }
+                _ => {}
+            }
+            for event in &events {
+                if event.token().0 < LISTENER {
+                    self.go_on(event.token().0, &mut hand_over, &mut complain);
+                }
+            }
+            self.give_up(now_ns(), &mut complain);
+            pause = None;
+            // When all places were taken or after a pause no event says that connections wait, so all are asked.
+            if let Err(error) = self.accept(now_ns(), &mut complain) {
+                complain(format!("a TLS connection could not be accepted: {error}"));
+                pause = Some(Duration::from_millis(PAUSE_MS));
+            }
+        }
+    }
+
+    fn accept(&mut self, now_ns: u64, complain: &mut impl FnMut(String)) -> io::Result<()> {
+        let Handshaker { poll, listeners, under_way, deadlines, begun, limit_ns, .. } = self;
+        for SecureListener { listener, config, web } in listeners {
+            let room = HANDSHAKES_MAX - under_way.len();
+            acceptor::accept_some(listener, room, &mut |mut stream, mut peer| {
+                let secure = match Secure::new(config.clone()) {
+                    Ok(secure) => secure,
+                    Err(error) => return complain(format!("TLS does not begin: {error}")),
+                };
+                peer.is_secure = true;
+                let entry = under_way.vacant_entry();
+                let slot = entry.key();
+                // One that cannot be registered is closed here.
+                let interest = Interest::READABLE | Interest::WRITABLE;
+                if poll.registry().register(&mut stream, Token(slot), interest).is_ok() {
+                    *begun += 1;
+                    let (raw, plain, unsent) = (Vec::new(), Vec::new(), Vec::new());
+                    let (number, web) = (*begun, web.clone());
+                    entry.insert(Handshake {
+                        number,
+                        stream,
+                        peer,
+                        web,
+                        secure,
+                        received: 0,
+                        raw,
+                        plain,
+                        unsent,
+                    });
+                    deadlines.push_back((now_ns + *limit_ns, slot, number));
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn go_on(&mut self, slot: usize, hand_over: &mut impl FnMut(Arrival), complain: &mut impl FnMut(String)) {
+        let Some(handshake) = self.under_way.get_mut(slot) else { return };
+        match handshake.go_on(&mut self.buffer) {
+            Fate::Waits => {}
+            Fate::IsThrough => {
+                let mut handshake = self.under_way.remove(slot);
+                // One that is dropped is deregistered anyhow.
+                let _ = self.poll.registry().deregister(&mut handshake.stream);
+                hand_over(handshake.arrive(self.login));
+            }
+            Fate::Failed(why) => {
+                let handshake = self.under_way.remove(slot);
+                complain(format!("closing TLS connection {}: {why}", handshake.peer.name));
+            }
+        }
+    }
+
+    fn give_up(&mut self, now_ns: u64, complain: &mut impl FnMut(String)) {
+        while let Some((at, slot, number)) = self.deadlines.front().copied() {
+            let is_there = self.under_way.get(slot).is_some_and(|handshake| handshake.number == number);
+            if is_there && at > now_ns {
+                return;
+            }
+            self.deadlines.pop_front();
+            if is_there {
+                let handshake = self.under_way.remove(slot);
+                let name = &handshake.peer.name;
+                complain(format!(
+                    "closing TLS connection {name}: the handshake took too long (handshake_timeout)"
+                ));
+            }
+        }
+    }
+}
+
+impl Handshake {
+    fn go_on(&mut self, buffer: &mut [u8]) -> Fate {
+        loop {
+            if let Err(error) = self.flush() {
+                return Fate::Failed(error.to_string());
+            }
+            match self.stream.read(buffer) {
+                Ok(0) => return Fate::Failed("the peer left before the handshake was over".into()),
+                Ok(count) => {
+                    self.received += count;
+                    if self.received > BYTES_MAX {
+                        return Fate::Failed("the handshake is too long".into());
+                    }
+                    self.raw.extend_from_slice(&buffer[..count]);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Fate::Waits,
+                Err(error) => return Fate::Failed(error.to_string()),
+            }
+            let Handshake { secure, raw, plain, unsent, .. } = self;
+            let opened = secure.open(raw, unsent, |bytes| plain.extend_from_slice(bytes));
+            match opened {
+                Ok(opened) => {
+                    self.raw.drain(..opened.consumed);
+                    if !self.secure.is_handshaking() {
+                        return match self.flush() {
+                            Ok(()) => Fate::IsThrough,
+                            Err(error) => Fate::Failed(error.to_string()),
+                        };
+                    }
+                    if opened.is_closed {
+                        return Fate::Failed("the peer closed before the handshake was over".into());
+                    }
+                }
+                Err(error) => {
+                    // The alert, if the peer still listens.
+                    let _ = self.flush();
+                    return Fate::Failed(error.to_string());
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        while !self.unsent.is_empty() {
+            match self.stream.write(&self.unsent) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => drop(self.unsent.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn arrive(mut self, login: CertificateLogin) -> Arrival {
+        self.peer.certificate_name = self.secure.established(login).map(String::into_boxed_str);
+        let layer = Layer::new(Some(self.secure), self.web).with_rest(self.raw, self.plain, self.unsent);
+        Arrival { stream: self.stream, peer: self.peer, layer: Some(Box::new(layer)) }
+    }
+}
