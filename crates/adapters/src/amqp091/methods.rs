@@ -40,11 +40,23 @@ pub(super) enum Wish {
     Purge,
     /// `cancels`: of this channel's consumers that went with the queue; told after the answer, as RabbitMQ does: a
     /// client may have ended them on hearing it.
-    DeleteQueue { queue: QueueId, cancels: Vec<DeliverPrefix> },
-    Consume { handle: u32 },
-    Cancel { handle: u32, tag: Box<[u8]> },
-    Get { no_ack: bool },
-    FindReply { name: Box<str> },
+    DeleteQueue {
+        queue: QueueId,
+        cancels: Vec<DeliverPrefix>,
+    },
+    Consume {
+        handle: u32,
+    },
+    Cancel {
+        handle: u32,
+        tag: Box<[u8]>,
+    },
+    Get {
+        no_ack: bool,
+    },
+    FindReply {
+        name: Box<str>,
+    },
     Commit,
 }
 
@@ -283,7 +295,12 @@ impl Adapter {
             Method::TxSelect(_) => self.select_transactions(number)?,
             Method::TxCommit(_) => self.commit(context, number, id.1)?,
             Method::TxRollback(_) => self.roll_back(number)?,
-            Method::ConnectionUpdateSecret(_) => return Err(unserved("connection.update-secret")),
+            Method::ConnectionUpdateSecret(update) => {
+                let reason = String::from_utf8_lossy(update.reason);
+                self.note(context, Gravity::Info, format!("secret updated by the client: {reason}"));
+                // Nothing is judged by it: as with RabbitMQ's internal users, who keep what they were granted.
+                self.machine.send(0, &ConnectionUpdateSecretOk {});
+            }
             Method::AccessRequest(_) => self.machine.send(number, &AccessRequestOk { ticket: 1 }),
             // Answers to what the broker said unasked, and what the machine has dealt with.
             _ => {}
