@@ -13,9 +13,11 @@
 mod child;
 mod confirms;
 mod control;
+mod crew;
 #[cfg(test)]
 mod double;
 mod end;
+mod hold;
 mod idle;
 mod load;
 mod machine;
@@ -39,6 +41,7 @@ pub use scenario::Scenario;
 pub use uri::Uri;
 
 use child::Broker;
+use hold::Plan;
 use idle::Idle;
 use load::Aim;
 use machine::Machine;
@@ -49,8 +52,6 @@ use report::{Report, Row};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use wire::amqp10::Amqp10;
-use wire::amqp091::Amqp091;
 
 /// Connections that `connections` opens where the command line does not say.
 const CONNECTIONS: u64 = 18_000;
@@ -58,6 +59,10 @@ const CONNECTIONS: u64 = 18_000;
 /// Does what the command line says and prints the result. The exit code is 1 where a promise was broken or the load
 /// could not be run.
 pub fn main(bench: &Bench) -> ExitCode {
+    if let Some(plan) = followed(bench) {
+        raise_descriptor_limit();
+        return crew::follow(&plan);
+    }
     match measure(bench) {
         Ok(report) => {
             let text = if bench.json { report.json().map(|json| json + "\n") } else { Ok(report.text()) };
@@ -72,6 +77,16 @@ pub fn main(bench: &Bench) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// What this process is to hold for another, if that is what it is for.
+fn followed(bench: &Bench) -> Option<Plan> {
+    if !bench.follow {
+        return None;
+    }
+    let (uri, protocol, connections) = (bench.uri.clone()?, bench.protocol?, bench.messages?);
+    let (threads, heartbeat) = (bench.client_threads, bench.heartbeat);
+    Some(Plan { protocol, connections, threads, heartbeat, uri })
 }
 
 /// The broker under load: somebody's, or a child of ours.
@@ -199,10 +214,7 @@ fn connections(
             *target = Target::new(bench)?;
         }
         let mut aim = target.aim(bench, machine);
-        all.push(match protocol {
-            Protocol::Amqp091 => idle::run::<Amqp091>(protocol, count, &mut aim, progress)?,
-            Protocol::Amqp10 => idle::run::<Amqp10>(protocol, count, &mut aim, progress)?,
-        });
+        all.push(idle::run(protocol, count, &mut aim, progress)?);
     }
     Ok(all)
 }

@@ -136,8 +136,14 @@ pub struct Bench {
     /// One client thread for publishers and consumers together, instead of one each
     #[arg(long)]
     pub one_thread: bool,
-    /// Threads that hold the connections of `connections`
+    /// Processes that hold the connections of `connections`; with 1 it is this one
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub clients: u32,
+    /// Holds connections for another load generator, which talks over standard input and output
+    #[arg(long, hide = true, requires = "uri", requires = "protocol", requires = "messages")]
+    pub follow: bool,
+    /// Threads of each process that holds connections of `connections`
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub client_threads: u32,
     /// Heartbeat asked for in `connections`, seconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=3600))]

@@ -104,7 +104,9 @@ fn a_marked_redelivery_is_no_violation() {
 
 #[test]
 fn idle_connections_are_held() {
-    let report = run("connections -n 150 --idle-seconds 3 --heartbeat 1 --client-threads 3", None).unwrap();
+    let report =
+        run("connections -n 150 --idle-seconds 3 --heartbeat 1 --client-threads 3 --clients 1", None)
+            .unwrap();
     assert_eq!(
         report.idle.iter().map(|idle| (idle.connections, idle.dropped)).collect::<Vec<_>>(),
         [(150, 0); 2]

@@ -1,5 +1,6 @@
 //! Where the broker is and who we are there: `amqp://user:password@host:port/vhost`, as RabbitMQ's clients write it.
 
+use std::fmt::{self, Write};
 use std::str::FromStr;
 
 /// A broker's address with the login.
@@ -60,6 +61,27 @@ impl FromStr for Uri {
     }
 }
 
+impl fmt::Display for Uri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (user, password, vhost) = (encode(&self.user), encode(&self.password), encode(&self.vhost));
+        let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
+        write!(f, "amqp://{user}:{password}@{open}{}{close}:{}/{vhost}", self.host, self.port)
+    }
+}
+
+/// `text` with all but unreserved characters (RFC 3986 §2.3) in percent encoding.
+pub fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
 /// Undoes percent encoding (RFC 3986 §2.1).
 fn decode(text: &str) -> Result<String, String> {
     let mut bytes = Vec::with_capacity(text.len());
@@ -90,7 +112,8 @@ mod tests {
             password: password.to_owned(),
             vhost: vhost.to_owned(),
         };
-        assert_eq!(text.parse(), Ok(expected), "{text}");
+        assert_eq!(text.parse(), Ok(expected.clone()), "{text}");
+        assert_eq!(expected.to_string().parse(), Ok(expected), "{text}, written and read again");
     }
 
     #[test]

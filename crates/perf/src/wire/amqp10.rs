@@ -2,7 +2,7 @@
 
 use super::{Happenings, Purpose, Target, Wire, unexpected};
 use crate::stamp::STAMP;
-use crate::uri::Uri;
+use crate::uri::{Uri, encode};
 use amqp10::{
     Attach, Body, Config, Connection, Delivery, Error, Event, Input, Limits, LinkId, Open, Outcome, Role,
     SaslCode, SenderSettleMode, SessionId, Source, Transfer,
@@ -10,7 +10,6 @@ use amqp10::{
 use base::{Buffer, Memory, Now, Output};
 use message::amqp10::section::data_prefix;
 use message::amqp10::{Decoder, Header, Map, Value};
-use std::fmt::Write;
 use std::sync::OnceLock;
 
 /// Links put on one session: what RabbitMQ's handle-max of 255 leaves room for.
@@ -163,25 +162,12 @@ impl Amqp10 {
 fn address(target: &Target) -> String {
     match target {
         Target::Queue(name) => queue_address(name),
-        Target::Exchange(name) => format!("/exchanges/{}", percent_encoded(name)),
+        Target::Exchange(name) => format!("/exchanges/{}", encode(name)),
     }
 }
 
 fn queue_address(name: &str) -> String {
-    format!("/queues/{}", percent_encoded(name))
-}
-
-/// `text` with all but unreserved characters (RFC 3986 §2.3) in percent encoding.
-fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
+    format!("/queues/{}", encode(name))
 }
 
 /// Splits a message in front of its body: the header section, if there is one, and the content of the first data section.
