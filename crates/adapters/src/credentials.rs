@@ -1,9 +1,107 @@
-//! User and password in the responses of SASL mechanisms, the same in every protocol.
+//! Who logs in: SASL mechanisms, which are offered to whom, and what their responses say; the same in every protocol.
 
+use crate::settings::Peer;
+use broker::access::{AccessRules, authenticate, authenticate_anonymous, authenticate_certificate};
+use broker::catalog::{Catalog, UserDefinition};
 use message::amqp091::{Table, Value};
+use std::sync::Arc;
+
+/// The mechanisms in the order in which a protocol offers them, and every choice of them by the bits of its index.
+#[derive(Debug)]
+pub(crate) struct Choices {
+    names: [&'static str; 4],
+    lists: [&'static [&'static str]; 16],
+}
+
+macro_rules! choices {
+    ($a:literal, $b:literal, $c:literal, $d:literal) => {
+        Choices {
+            names: [$a, $b, $c, $d],
+            lists: [
+                &[],
+                &[$a],
+                &[$b],
+                &[$a, $b],
+                &[$c],
+                &[$a, $c],
+                &[$b, $c],
+                &[$a, $b, $c],
+                &[$d],
+                &[$a, $d],
+                &[$b, $d],
+                &[$a, $b, $d],
+                &[$c, $d],
+                &[$a, $c, $d],
+                &[$b, $c, $d],
+                &[$a, $b, $c, $d],
+            ],
+        }
+    };
+}
+
+/// AMQP 0-9-1's order, as RabbitMQ's.
+pub(crate) static AMQP091: Choices = choices!("ANONYMOUS", "PLAIN", "AMQPLAIN", "EXTERNAL");
+
+/// AMQP 1.0's order, as RabbitMQ's.
+pub(crate) static AMQP10: Choices = choices!("PLAIN", "AMQPLAIN", "ANONYMOUS", "EXTERNAL");
+
+impl Choices {
+    /// The mechanisms offered to this peer.
+    pub(crate) fn offered(&self, rules: &AccessRules, peer: &Peer) -> &'static [&'static str] {
+        let bits = (0..4).map(|bit| usize::from(is_offered(rules, peer, self.names[bit])) << bit);
+        self.lists[bits.sum::<usize>()]
+    }
+}
+
+fn is_offered(rules: &AccessRules, peer: &Peer, mechanism: &str) -> bool {
+    let mechanisms = &rules.mechanisms;
+    match mechanism {
+        "ANONYMOUS" => mechanisms.anonymous && rules.anonymous.is_some(),
+        "PLAIN" => mechanisms.plain,
+        "AMQPLAIN" => mechanisms.amqplain,
+        "EXTERNAL" => mechanisms.external && peer.certificate_name.is_some(),
+        _ => false,
+    }
+}
+
+/// Why nobody was logged in. What it says is for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unproved {
+    /// The mechanism is not offered.
+    Unknown,
+    /// The response is none of the mechanism's.
+    Malformed,
+    /// The proof did not convince.
+    Denied(String),
+}
+
+/// Finds out who logs in with this response to one of the mechanisms offered.
+pub(crate) fn log_in(
+    catalog: &Catalog,
+    rules: &AccessRules,
+    peer: &Peer,
+    mechanism: &str,
+    response: &[u8],
+) -> Result<Arc<UserDefinition>, Unproved> {
+    if !is_offered(rules, peer, mechanism) {
+        return Err(Unproved::Unknown);
+    }
+    let found = match mechanism {
+        "ANONYMOUS" => authenticate_anonymous(catalog, peer.is_loopback, rules),
+        "EXTERNAL" => {
+            let name = peer.certificate_name.as_deref().unwrap_or_default();
+            authenticate_certificate(catalog, name, peer.is_loopback, rules)
+        }
+        _ => {
+            let (user, password) = read(mechanism, response).ok_or(Unproved::Malformed)?;
+            authenticate(catalog, user, password, peer.is_loopback, rules)
+        }
+    };
+    found.map_err(|denied| Unproved::Denied(denied.reason))
+}
 
 /// User and password of a response to `PLAIN` or `AMQPLAIN`; `None`: it is malformed, or another mechanism's.
-pub(crate) fn read<'a>(mechanism: &str, response: &'a [u8]) -> Option<(&'a str, &'a str)> {
+fn read<'a>(mechanism: &str, response: &'a [u8]) -> Option<(&'a str, &'a str)> {
     match mechanism {
         "PLAIN" => plain(response),
         "AMQPLAIN" => amqplain(response),
@@ -33,6 +131,92 @@ fn amqplain(response: &[u8]) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use broker::access::{Mechanisms, PasswordHash};
+    use broker::catalog::{Actor, Op, VhostId};
+
+    /// A catalog with the user `anna`, who has a password, and `cert`, who has none.
+    fn catalog() -> Catalog {
+        let mut catalog = Catalog::default();
+        let by = Actor::internal(VhostId(0), Default::default());
+        for (name, password) in [("anna", Some(PasswordHash::new("word", [0; 4]))), ("cert", None)] {
+            let op = Op::AddUser { name: name.into(), password, tags: Vec::new() };
+            let plan = catalog.plan(&by, &op).unwrap();
+            plan.changes.iter().for_each(|change| _ = catalog.apply(change));
+        }
+        catalog
+    }
+
+    fn peer(is_loopback: bool, certificate_name: Option<&str>) -> Peer {
+        let certificate_name = certificate_name.map(Into::into);
+        Peer { certificate_name, ..Peer::new("a -> b", is_loopback) }
+    }
+
+    #[test]
+    fn offers_what_is_configured_and_can_be_used() {
+        let rules = |mechanisms, anonymous: Option<&str>| AccessRules {
+            anonymous: anonymous.map(|user| (user.into(), "x".into())),
+            mechanisms,
+            ..AccessRules::default()
+        };
+        let all = Mechanisms { external: true, ..Mechanisms::default() };
+        let (plain, named) = (peer(true, None), peer(true, Some("cert")));
+        let default = Mechanisms::default();
+        let rows: [(Mechanisms, Option<&str>, &Peer, &[&str]); 6] = [
+            (default, Some("guest"), &named, &["ANONYMOUS", "PLAIN", "AMQPLAIN"]),
+            (default, None, &named, &["PLAIN", "AMQPLAIN"]),
+            (all, Some("guest"), &plain, &["ANONYMOUS", "PLAIN", "AMQPLAIN"]),
+            (all, Some("guest"), &named, &["ANONYMOUS", "PLAIN", "AMQPLAIN", "EXTERNAL"]),
+            (
+                Mechanisms { amqplain: true, external: true, ..Mechanisms::NONE },
+                None,
+                &named,
+                &["AMQPLAIN", "EXTERNAL"],
+            ),
+            (Mechanisms::NONE, Some("guest"), &named, &[]),
+        ];
+        for (mechanisms, anonymous, peer, expected) in rows {
+            let rules = rules(mechanisms, anonymous);
+            assert_eq!(AMQP091.offered(&rules, peer), expected, "{mechanisms:?}");
+            let sorted =
+                |list: &[&'static str]| list.iter().copied().collect::<std::collections::BTreeSet<_>>();
+            assert_eq!(sorted(AMQP10.offered(&rules, peer)), sorted(expected), "{mechanisms:?}");
+        }
+    }
+
+    type Row<'a> = (&'a str, &'a [u8], Peer, Result<&'a str, Unproved>);
+
+    #[test]
+    fn whom_a_proof_stands_for() {
+        let rules = AccessRules {
+            loopback_users: vec!["cert".into()],
+            anonymous: Some(("anna".into(), "word".into())),
+            mechanisms: Mechanisms { external: true, amqplain: false, ..Mechanisms::default() },
+        };
+        let denied = |reason: &str| Err(Unproved::Denied(reason.to_owned()));
+        let not_found =
+            denied("user 'nobody' - not found: there must be a user of the name in the certificate");
+        let rows: [Row<'_>; 9] = [
+            ("PLAIN", b"\0anna\0word", peer(false, None), Ok("anna")),
+            ("PLAIN", b"\0anna\0other", peer(false, None), denied("user 'anna' - invalid credentials")),
+            ("PLAIN", b"anna", peer(false, None), Err(Unproved::Malformed)),
+            ("AMQPLAIN", b"", peer(false, None), Err(Unproved::Unknown)),
+            ("ANONYMOUS", b"whoever", peer(false, None), Ok("anna")),
+            ("EXTERNAL", b"", peer(false, None), Err(Unproved::Unknown)),
+            ("EXTERNAL", b"anna", peer(true, Some("cert")), Ok("cert")),
+            (
+                "EXTERNAL",
+                b"",
+                peer(false, Some("cert")),
+                denied("user 'cert' can only connect via localhost"),
+            ),
+            ("EXTERNAL", b"", peer(true, Some("nobody")), not_found),
+        ];
+        for (mechanism, response, peer, expected) in rows {
+            let found =
+                log_in(&catalog(), &rules, &peer, mechanism, response).map(|user| user.name.to_string());
+            assert_eq!(found, expected.map(str::to_owned), "{mechanism} {response:?}");
+        }
+    }
 
     fn check(mechanism: &str, response: &[u8], expected: Option<(&str, &str)>) {
         assert_eq!(read(mechanism, response), expected, "{mechanism} {response:?}");

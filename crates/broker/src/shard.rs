@@ -8,11 +8,13 @@
 //! them in one order.
 
 use crate::access::AccessRules;
-use crate::catalog::{Actor, Applied, Catalog, Change, FirstContent, Op, Plan, Refusal, first_content};
+use crate::catalog::{
+    Actor, Applied, Catalog, Change, FirstContent, Op, Plan, Refusal, ReplyCode, first_content,
+};
 use crate::commit::CommitRule;
 use crate::delivery::{ReadBytes, ReadRequest};
 use crate::desk::{Done, Parked};
-use crate::event::Events;
+use crate::event::{Event, Events};
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::mail::Answering;
@@ -324,6 +326,14 @@ impl Shard {
                         log.create_queue(definition);
                     }
                 }
+                Applied::VhostDeleted(vhost) => {
+                    let text = format!("vhost '{}' is deleted", vhost.name);
+                    self.close_ports(&text, |actor| actor.vhost == vhost.id);
+                }
+                Applied::UserDeleted(user) => {
+                    let text = format!("user '{user}' is deleted");
+                    self.close_ports(&text, |actor| actor.user == user);
+                }
                 Applied::QueueDeleted(definition) => {
                     let limits = self.settings.limits;
                     if let Some(slot) = self.log_slots.get(&definition.log)
@@ -333,6 +343,17 @@ impl Shard {
                     }
                 }
             }
+        }
+    }
+
+    /// Has the connections of whom `is_theirs` says so closed, in the order of their ports.
+    fn close_ports(&mut self, text: &str, is_theirs: impl Fn(&Actor) -> bool) {
+        let theirs = self.ports.iter().filter(|(_, state)| is_theirs(&state.actor));
+        let mut ports: Vec<PortId> = theirs.map(|(port, _)| *port).collect();
+        ports.sort_unstable();
+        for port in ports {
+            let refusal = Refusal::new(ReplyCode::ConnectionForced, text);
+            self.post.event(port, Event::Close { refusal });
         }
     }
 

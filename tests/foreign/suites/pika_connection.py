@@ -119,3 +119,14 @@ def _():
                 equal(closed.reply_code, 404)
         channel = desk.connection.channel(channel_number=5)
         equal(channel.is_open, True)
+
+
+@suite.case("update-secret", "connection.update-secret, with the password and with another",
+            "update-secret-ok; the connection goes on")
+def _():
+    with Desk() as desk:
+        queue = desk.queue()
+        for secret in (suite.uri.password, "another"):
+            desk.connection.update_secret(secret, "it is time")
+        desk.fill(queue, [b"x"])
+        equal(desk.get(queue)[2], b"x")

@@ -2,17 +2,13 @@
 
 use super::{Adapter, code};
 use crate::connection::{Context, Gravity};
-use crate::credentials;
+use crate::credentials::{self, Unproved};
 use crate::settings::{INFORMATION, PLATFORM, PRODUCT, VERSION};
 use ::amqp091::method::{ConnectionOpen, ConnectionStartOk, MethodId};
-use broker::access::{authenticate, authenticate_anonymous, open_vhost};
+use broker::access::open_vhost;
 use broker::catalog::Actor;
 use message::amqp091::{Table, Value};
 use std::sync::Arc;
-
-/// The mechanisms offered, in order of preference; ANONYMOUS only where a user stands for it.
-const MECHANISMS: &[u8] = b"ANONYMOUS PLAIN AMQPLAIN";
-const MECHANISMS_WITHOUT_ANONYMOUS: &[u8] = b"PLAIN AMQPLAIN";
 
 /// Features clients look for (RabbitMQ's extensions that are served).
 const CAPABILITIES: [&str; 9] = [
@@ -56,9 +52,8 @@ impl Adapter {
             field(&mut properties, name, &Value::Text(text.as_bytes()));
         }
         let properties = Table::new(&properties).expect("it was just written");
-        let has_anonymous = context.shard.rules().anonymous.is_some();
-        let mechanisms = if has_anonymous { MECHANISMS } else { MECHANISMS_WITHOUT_ANONYMOUS };
-        self.machine.start(properties, mechanisms, b"en_US");
+        let mechanisms = credentials::AMQP091.offered(context.shard.rules(), &self.peer).join(" ");
+        self.machine.start(properties, mechanisms.as_bytes(), b"en_US");
     }
 
     pub(super) fn log_in(&mut self, context: &mut Context<'_>, start_ok: &ConnectionStartOk<'_>) {
@@ -71,38 +66,28 @@ impl Adapter {
         let wants_close = capability(b"authentication_failure_close");
         let mechanism = String::from_utf8_lossy(start_ok.mechanism).into_owned();
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
-        let found = match start_ok.mechanism {
-            b"PLAIN" | b"AMQPLAIN" => credentials::read(&mechanism, start_ok.response)
-                .ok_or_else(|| format!("malformed {mechanism} response"))
-                .and_then(|(user, password)| {
-                    authenticate(catalog, user, password, self.peer.is_loopback, rules)
-                        .map_err(|denied| denied.reason)
-                }),
-            b"ANONYMOUS" => {
-                authenticate_anonymous(catalog, self.peer.is_loopback, rules).map_err(|denied| denied.reason)
+        let found = credentials::log_in(catalog, rules, &self.peer, &mechanism, start_ok.response);
+        let reason = match found {
+            Ok(user) => {
+                if let Some(login) = &mut self.login {
+                    login.user = Some(user.name.clone());
+                }
+                return self.machine.tune();
             }
-            _ => {
+            Err(Unproved::Unknown) => {
                 let text = format!("unknown authentication mechanism '{mechanism}'");
                 self.note(context, Gravity::Error, text.clone());
                 // Told like any other refusal that comes before the login: not at all.
                 return self.machine.refuse_login(context.now, &text, false);
             }
+            Err(Unproved::Malformed) => format!("malformed {mechanism} response"),
+            Err(Unproved::Denied(reason)) => reason,
         };
-        match found {
-            Ok(user) => {
-                if let Some(login) = &mut self.login {
-                    login.user = Some(user.name.clone());
-                }
-                self.machine.tune();
-            }
-            Err(reason) => {
-                self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
-                let text = format!(
-                    "Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
-                );
-                self.machine.refuse_login(context.now, &text, wants_close);
-            }
-        }
+        self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
+        let text = format!(
+            "Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
+        );
+        self.machine.refuse_login(context.now, &text, wants_close);
     }
 
     pub(super) fn open(&mut self, context: &mut Context<'_>, open: &ConnectionOpen<'_>) {

@@ -6,7 +6,7 @@ use super::channel::Channel;
 use super::confirms::Confirms;
 use super::direct_reply::Use;
 use super::{Adapter, tables};
-use crate::connection::Context;
+use crate::connection::{Context, Gravity};
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::*;
 use base::id::QueueId;
@@ -67,10 +67,6 @@ fn text(bytes: &[u8]) -> Result<Box<str>, Refusal> {
         Refusal::new(ReplyCode::PreconditionFailed, format!("name '{shown}' is not valid UTF-8"))
     })?;
     Ok(name.into())
-}
-
-fn unserved(what: &str) -> Refusal {
-    Refusal::new(ReplyCode::NotImplemented, format!("{what} is not served yet"))
 }
 
 impl Adapter {

@@ -2,10 +2,10 @@
 
 use super::Adapter;
 use crate::connection::{Context, Gravity};
-use crate::credentials;
+use crate::credentials::{self, Unproved};
 use crate::settings::{INFORMATION, PLATFORM, PRODUCT, VERSION};
 use ::amqp10::{Open, SaslCode, Symbols};
-use broker::access::{authenticate, authenticate_anonymous, open_vhost};
+use broker::access::open_vhost;
 use broker::catalog::Actor;
 use message::amqp10::{Encoder, Map};
 use std::sync::Arc;
@@ -22,34 +22,28 @@ const CAPABILITIES: [&str; 2] = ["LINK_PAIR_V1_0", "ANONYMOUS-RELAY"];
 impl Adapter {
     pub(super) fn log_in(&mut self, context: &mut Context<'_>, mechanism: &str, response: Option<&[u8]>) {
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
-        let is_loopback = self.peer.is_loopback;
-        let given = response.and_then(|response| credentials::read(mechanism, response));
-        let found = match (mechanism, given) {
-            ("ANONYMOUS", _) => authenticate_anonymous(catalog, is_loopback, rules),
-            (_, Some((user, password))) => authenticate(catalog, user, password, is_loopback, rules),
-            // Neither is a client one could talk to: it hears nothing more, as from RabbitMQ.
-            ("PLAIN" | "AMQPLAIN", None) => {
-                let text = format!("{mechanism} login refused: malformed response");
-                self.note(context, Gravity::Error, text);
-                return self.machine.abort();
-            }
-            (_, None) => {
-                let text = format!("unknown SASL mechanism '{mechanism}'");
-                self.note(context, Gravity::Error, text);
-                return self.machine.abort();
-            }
-        };
-        match found {
+        let response = response.unwrap_or_default();
+        match credentials::log_in(catalog, rules, &self.peer, mechanism, response) {
             Ok(user) => {
                 if let Some(login) = &mut self.login {
                     login.user = Some(user.name.clone());
                 }
                 self.machine.sasl_outcome(SaslCode::Ok);
             }
-            Err(denied) => {
-                let text = format!("{mechanism} login refused: {}", denied.reason);
-                self.note(context, Gravity::Error, text);
+            Err(Unproved::Denied(reason)) => {
+                self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
                 self.machine.sasl_outcome(SaslCode::Auth);
+            }
+            // Neither is a client one could talk to: it hears nothing more, as from RabbitMQ.
+            Err(Unproved::Malformed) => {
+                let text = format!("{mechanism} login refused: malformed response");
+                self.note(context, Gravity::Error, text);
+                self.machine.abort();
+            }
+            Err(Unproved::Unknown) => {
+                let text = format!("unknown SASL mechanism '{mechanism}'");
+                self.note(context, Gravity::Error, text);
+                self.machine.abort();
             }
         }
     }

@@ -33,9 +33,6 @@ use nodes::Nodes;
 use publishing::Window;
 use std::collections::VecDeque;
 
-/// The mechanisms offered, best first.
-const MECHANISMS: [&str; 3] = ["PLAIN", "AMQPLAIN", "ANONYMOUS"];
-
 /// A session of the connection.
 #[derive(Debug)]
 struct Session {
@@ -80,7 +77,8 @@ pub struct Adapter {
 impl Adapter {
     /// The server's end of a connection whose protocol header is about to be read.
     pub fn new(context: &mut Context<'_>, peer: &Peer) -> Adapter {
-        let config = Config { limits: context.limits10, mechanisms: &MECHANISMS, first_id: 0 };
+        let mechanisms = crate::credentials::AMQP10.offered(context.shard.rules(), peer);
+        let config = Config { limits: context.limits10, mechanisms, first_id: 0 };
         Adapter {
             machine: Connection::server(config, context.now),
             peer: peer.clone(),

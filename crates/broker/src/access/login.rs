@@ -13,6 +13,33 @@ pub struct AccessRules {
     pub loopback_users: Vec<Box<str>>,
     /// User and password that the mechanism ANONYMOUS stands for; without, it is not offered.
     pub anonymous: Option<(Box<str>, Box<str>)>,
+    /// The mechanisms that are offered.
+    pub mechanisms: Mechanisms,
+}
+
+/// SASL mechanisms, each with whether it is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mechanisms {
+    /// As whoever is named by [`AccessRules::anonymous`]; not offered without such a user.
+    pub anonymous: bool,
+    /// User and password (RFC 4616).
+    pub plain: bool,
+    /// User and password in a table of AMQP 0-9-1.
+    pub amqplain: bool,
+    /// As whom the peer's certificate names; not offered to a peer that has shown none.
+    pub external: bool,
+}
+
+impl Mechanisms {
+    /// Nothing.
+    pub const NONE: Mechanisms =
+        Mechanisms { anonymous: false, plain: false, amqplain: false, external: false };
+}
+
+impl Default for Mechanisms {
+    fn default() -> Mechanisms {
+        Mechanisms { anonymous: true, plain: true, amqplain: true, external: false }
+    }
 }
 
 impl Default for AccessRules {
@@ -20,6 +47,7 @@ impl Default for AccessRules {
         AccessRules {
             loopback_users: vec!["guest".into()],
             anonymous: Some(("guest".into(), "guest".into())),
+            mechanisms: Mechanisms::default(),
         }
     }
 }
@@ -67,9 +95,7 @@ pub fn authenticate(
     };
     match user {
         Some(user) if matches => {
-            if !is_loopback && rules.loopback_users.iter().any(|own| **own == *name) {
-                return denied(format!("user '{name}' can only connect via localhost"));
-            }
+            check_loopback(name, is_loopback, rules)?;
             Ok(user.clone())
         }
         _ => denied(format!("user '{name}' - invalid credentials")),
@@ -86,6 +112,29 @@ pub fn authenticate_anonymous(
         Some((name, password)) => authenticate(catalog, name, password, is_loopback, rules),
         None => Err(Denied { reason: "anonymous_login_user is 'none'".to_owned() }),
     }
+}
+
+/// Finds out whom a certificate stands for that was found good: a user by this name, with or without a password.
+pub fn authenticate_certificate(
+    catalog: &Catalog,
+    name: &str,
+    is_loopback: bool,
+    rules: &AccessRules,
+) -> Result<Arc<UserDefinition>, Denied> {
+    let Some(user) = catalog.user(name) else {
+        let reason =
+            format!("user '{name}' - not found: there must be a user of the name in the certificate");
+        return Err(Denied { reason });
+    };
+    check_loopback(name, is_loopback, rules)?;
+    Ok(user.clone())
+}
+
+fn check_loopback(name: &str, is_loopback: bool, rules: &AccessRules) -> Result<(), Denied> {
+    if is_loopback || rules.loopback_users.iter().all(|own| **own != *name) {
+        return Ok(());
+    }
+    Err(Denied { reason: format!("user '{name}' can only connect via localhost") })
 }
 
 /// Opens a virtual host by name for a user: there must be one, and the user must have permissions in it, be they for

@@ -10,7 +10,10 @@ mod pattern;
 mod permissions;
 
 pub use cache::{AccessCache, CACHE_ENTRIES_MAX};
-pub use login::{AccessRules, Denied, authenticate, authenticate_anonymous, open_vhost};
+pub use login::{
+    AccessRules, Denied, Mechanisms, authenticate, authenticate_anonymous, authenticate_certificate,
+    open_vhost,
+};
 pub(crate) use password::base64_url;
 pub use password::{PasswordHash, SALT};
 pub use pattern::{BadPattern, PATTERN_BYTES_MAX, Pattern};

@@ -29,10 +29,15 @@ impl Catalog {
             }
             Change::DeleteUser(name) => {
                 self.access_changed();
-                self.users.remove(name);
                 for vhost in self.vhosts.values_mut() {
                     vhost.permissions.remove(name);
                 }
+                return self
+                    .users
+                    .remove(name)
+                    .map(|user| Applied::UserDeleted(user.name.clone()))
+                    .into_iter()
+                    .collect();
             }
             Change::SetPermissions(definition) => {
                 self.access_changed();
@@ -95,7 +100,9 @@ impl Catalog {
             self.forget_exclusive(queue);
         }
         self.access_changed();
-        queues.into_iter().map(Applied::QueueDeleted).collect()
+        let mut applied: Vec<_> = queues.into_iter().map(Applied::QueueDeleted).collect();
+        applied.push(Applied::VhostDeleted(vhost.definition));
+        applied
     }
 
     fn add_exchange(&mut self, definition: &Arc<ExchangeDefinition>) {

@@ -88,4 +88,8 @@ pub enum Applied {
     QueueCreated(Arc<QueueDefinition>),
     /// A queue is gone.
     QueueDeleted(Arc<QueueDefinition>),
+    /// A virtual host is gone; its queues were told of before.
+    VhostDeleted(Arc<VhostDefinition>),
+    /// A user is gone.
+    UserDeleted(Arc<str>),
 }

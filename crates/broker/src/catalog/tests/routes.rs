@@ -134,7 +134,10 @@ fn deleting_a_virtual_host_takes_everything_in_it() {
     world.must(&queue("q", ""));
     let plan = world.catalog.plan(&guest(1), &Op::DeleteVhost { name: "v".into() }).unwrap();
     let applied: Vec<_> = plan.changes.iter().flat_map(|change| world.catalog.apply(change)).collect();
-    assert!(matches!(&applied[..], [Applied::QueueDeleted(_), Applied::QueueDeleted(_)]));
+    assert!(matches!(
+        &applied[..],
+        [Applied::QueueDeleted(_), Applied::QueueDeleted(_), Applied::VhostDeleted(_)]
+    ));
     assert_eq!((world.catalog.vhost("v"), world.catalog.queue_count()), (None, 1));
     assert_eq!(world.catalog.exchanges.len(), 7);
     assert!(world.catalog.exclusive.is_empty());
