@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 const BLOCK: usize = 4096;
 const FILE: usize = 8 * BLOCK;
-const START: Start = Start { secret: 7, from: FileId(0) };
+const START: Start = Start { secret: 7, from: FileId(0), keep: FileId(0) };
 const LIMITS: Limits = Limits {
     file_bytes: FILE as u64,
     first_file_bytes: FILE as u64,

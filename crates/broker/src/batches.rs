@@ -84,11 +84,13 @@ impl Batches {
         self.leave(at, APPLYING, spare_max);
     }
 
-    /// Counts one live message, at recovery.
-    pub(crate) fn count_one(&mut self, place: LogIndex) {
-        if let Some(at) = self.position(place.0) {
+    /// Counts one live message, at recovery. False: no batch holds it.
+    pub(crate) fn count_one(&mut self, place: LogIndex) -> bool {
+        let at = self.position(place.0);
+        if let Some(at) = at {
             self.ring[at].live += 1;
         }
+        at.is_some()
     }
 
     /// Recovery is over: all live messages are counted, batches without any are forgotten.
@@ -161,7 +163,8 @@ impl Batches {
         })
     }
 
-    /// Where the record at `index` is. Panics when no live batch holds it: a queue's index never names such a place.
+    /// Where the record at `index` is. Panics when no live batch holds it: a queue's index never names such a place, and a
+    /// log of which one does after recovery is stopped.
     #[inline]
     pub(crate) fn find(&mut self, index: LogIndex) -> Found<'_> {
         let at = self.position(index.0).expect("a live message lies in a live batch");

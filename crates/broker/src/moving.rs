@@ -43,7 +43,7 @@ pub struct Moved {
     pub bound: LogIndex,
     /// Where each queue's messages are now.
     queues: Vec<(QueueId, Vec<Run>)>,
-    /// Batches whose bytes are not what was written: what was in them is lost.
+    /// Batches, or single records of them, whose bytes are not what was written: what was in them is lost.
     pub damaged: Vec<LogIndex>,
 }
 
@@ -58,7 +58,10 @@ struct Source<'a> {
 impl Source<'_> {
     fn batch(&mut self, index: LogIndex) -> Result<Option<(LogIndex, &Memory)>, DiskError> {
         let after = self.batches.partition_point(|(base, _)| *base <= index);
-        let Some(at) = after.checked_sub(1) else { return Ok(None) };
+        let Some(at) = after.checked_sub(1) else {
+            self.damaged.push(index);
+            return Ok(None);
+        };
         let (base, place) = self.batches[at];
         if self.damaged.last() == Some(&base) {
             return Ok(None);
@@ -98,7 +101,10 @@ impl MoveJob {
             for (seq, index) in messages {
                 let Some((base, memory)) = source.batch(*index)? else { continue };
                 let bytes = memory.get((index.0 - base.0) as usize..).unwrap_or_default();
-                let Some((_, record, _)) = record::split(bytes) else { continue };
+                let Some((_, record, _)) = record::split(bytes) else {
+                    source.damaged.push(*index);
+                    continue;
+                };
                 if writer.is_none() {
                     *writer = Some(SegmentWriter::begin(disk, next_segment())?);
                 }

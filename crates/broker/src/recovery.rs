@@ -127,16 +127,17 @@ impl Log {
         true
     }
 
-    /// The replay is over: queues begin, and batches without a live message are forgotten.
-    fn finish_recovery(&mut self, limits: &Limits, post: &mut Post, now: Now) {
-        let Some(recovering) = self.recovering.take() else { return };
+    /// The replay is over: queues begin, and batches without a live message are forgotten. False: the records of a live
+    /// message are in no batch, and the log must be stopped.
+    fn finish_recovery(&mut self, limits: &Limits, post: &mut Post, now: Now) -> bool {
+        let Some(recovering) = self.recovering.take() else { return true };
         // What a snapshot held and the catalog never named was deleted.
         for (fifo, _) in recovering.restored.into_values() {
             self.effects.runs_left.extend(fifo.runs());
         }
         let slots: Vec<usize> = self.queues.iter().map(|(slot, _)| slot).collect();
         let mut batches = std::mem::take(&mut self.batches);
-        let mut has_undelivered = false;
+        let (mut has_undelivered, mut is_whole) = (false, true);
         for slot in slots {
             let clean = recovering.cursors.get(&(slot as u32)).filter(|_| !recovering.has_replayed);
             let recovery = clean.map_or(Recovery::Dirty, |cursor| Recovery::Clean(*cursor));
@@ -144,23 +145,27 @@ impl Log {
             has_undelivered |= clean.is_some() && self.queues[slot].fifo.total() > 0;
             self.effects.left.clear();
             self.carry_out(now, slot as u32, None, limits, post);
-            count_live(&mut batches, &self.queues[slot].fifo);
+            is_whole &= count_live(&mut batches, &self.queues[slot].fifo);
         }
         batches.settle_counts();
         self.batches = batches;
-        if has_undelivered {
+        if !is_whole {
+            // Nothing is written of what recovery itself would have told, and no segment is let go of.
+            self.begin_at(self.whole_batches_end());
+            self.effects.runs_left.clear();
+        } else if has_undelivered {
             // From here on something may be delivered, which costs no record: the snapshot of the clean end must not be
             // taken for the last word by whoever starts after a crash.
             self.append_begin(now);
         }
+        is_whole
     }
 }
 
-/// Counts what a queue still holds in each batch.
-fn count_live(batches: &mut Batches, fifo: &Fifo) {
-    for (_, place) in fifo.live_below(LogIndex(u64::MAX)) {
-        batches.count_one(place);
-    }
+/// Counts what a queue still holds in each batch; false where something is in none.
+fn count_live(batches: &mut Batches, fifo: &Fifo) -> bool {
+    fifo.live_below(LogIndex(u64::MAX))
+        .fold(true, |is_whole, (_, place)| batches.count_one(place) && is_whole)
 }
 
 impl Shard {
@@ -243,15 +248,20 @@ impl Shard {
         if rest.is_empty() { Ok(()) } else { Err(bad) }
     }
 
-    /// The journal is read to its end: from now on the shard is open for business.
-    pub fn finish_recovery(&mut self, now: Now) {
+    /// The journal is read to its end: from now on the shard is open for business. Logs of its own that have messages whose
+    /// records are nowhere are stopped here, and returned: stop them in the other shards.
+    #[must_use]
+    pub fn finish_recovery(&mut self, now: Now) -> Vec<LogId> {
         let limits = self.settings.limits;
+        let mut missing = Vec::new();
         for log in &mut self.logs {
             // What a stopped log holds stays as it is found.
-            if !self.stopped.contains(&log.id) {
-                log.finish_recovery(&limits, &mut self.post, now);
+            if !self.stopped.contains(&log.id) && !log.finish_recovery(&limits, &mut self.post, now) {
+                missing.push(log.id);
             }
         }
+        self.stopped.extend(&missing);
+        missing
     }
 
     /// The snapshot of a log of this shard. `is_clean`: the shard stops now, and nothing will be delivered any more.

@@ -23,6 +23,8 @@ const JOURNAL_BYTES: u64 = 64 << 20;
 struct Node {
     shards: Vec<Shard>,
     unwritten: Vec<(usize, Sealed)>,
+    /// What was written, and where.
+    written: Vec<(usize, Sealed, Place)>,
     /// What happened, shown as text, in order.
     seen: Vec<String>,
     ports: Vec<PortId>,
@@ -43,13 +45,14 @@ impl Node {
         let mut node = Node {
             shards: (0..shards).map(make).collect(),
             unwritten: Vec::new(),
+            written: Vec::new(),
             seen: Vec::new(),
             ports: Vec::new(),
             disk: FaultyDisk::new(7),
             disk_end: 0,
         };
         node.disk.create(JOURNAL_FILE, JOURNAL_BYTES).unwrap();
-        node.shards.iter_mut().for_each(|shard| shard.finish_recovery(NOW));
+        assert!(node.shards.iter_mut().all(|shard| shard.finish_recovery(NOW).is_empty()));
         node.shards[0].begin(NOW, &FirstContent::with_salt([1; 4])).unwrap();
         node.settle();
         for shard in 0..shards {
@@ -110,7 +113,23 @@ impl Node {
                 crc: sealed.crc,
             };
             self.shards[at].written(NOW, sealed.log, sealed.base, place);
+            self.written.push((at, sealed, place));
         }
+    }
+
+    /// A shard as it comes up after this node's first, and only, one: from a snapshot, and what is on disk, all of which
+    /// that covers. Its recovery is not finished.
+    fn restarted(&self) -> Shard {
+        let snapshot = self.shards[0].snapshot(LogId(0), false).unwrap();
+        let rules = Arc::new(AccessRules::default());
+        let placement = Placement { shards: 1, logs: 1 };
+        let settings = ShardSettings { id: ShardId(0), placement, limits: Limits::default(), rules, seed: 8 };
+        let mut shard = Shard::new(settings);
+        shard.restore(LogId(0), snapshot.covered, &snapshot.bytes).unwrap();
+        for (_, sealed, place) in &self.written {
+            shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
+        }
+        shard
     }
 
     /// Turns and writes until nothing is left to write.
@@ -460,14 +479,9 @@ fn a_restart_brings_back_what_was_written_and_marks_it() {
     }
     node.publish(0, &mut publisher, "q", "light", false);
     node.settle();
-    let snapshot = node.shards[0].snapshot(LogId(0), false).unwrap();
+    let mut shard = node.restarted();
+    assert_eq!(shard.finish_recovery(NOW), []);
     let mut again = Node::new(1);
-    let rules = Arc::new(AccessRules::default());
-    let placement = Placement { shards: 1, logs: 1 };
-    let settings = ShardSettings { id: ShardId(0), placement, limits: Limits::default(), rules, seed: 8 };
-    let mut shard = Shard::new(settings);
-    shard.restore(LogId(0), snapshot.covered, &snapshot.bytes).unwrap();
-    shard.finish_recovery(NOW);
     shard.open_port(again.ports[0], Node::actor(again.ports[0]));
     again.shards[0] = shard;
     again.unwritten.clear();
@@ -475,6 +489,27 @@ fn a_restart_brings_back_what_was_written_and_marks_it() {
     again.command(0, "q", QueueCommand::Counts { token: 1 });
     again.settle();
     assert_eq!(again.take_seen(), ["0: declared q 3 0"], "the transient one is gone");
+}
+
+#[test]
+fn a_log_whose_live_records_are_nowhere_is_stopped_and_stays_as_it_is() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    let mut publisher = node.publisher(0);
+    for (body, is_durable) in [("one", true), ("light", false), ("two", true)] {
+        node.publish(0, &mut publisher, "q", body, is_durable);
+        node.settle();
+    }
+    // All batches but the first with a message are found.
+    let lost =
+        node.written.iter().position(|(_, sealed, _)| sealed.records().windows(3).any(|part| part == b"one"));
+    node.written.remove(lost.unwrap());
+    let mut shard = node.restarted();
+    assert_eq!(shard.finish_recovery(NOW), [LogId(0)]);
+    assert_eq!((shard.stopped_logs(), shard.snapshot(LogId(0), true)), (&[LogId(0)][..], None));
+    let mut sealed = Vec::new();
+    shard.end_turn(Now { mono_ns: NOW.mono_ns + 3_600_000_000_000, ..NOW }, &mut sealed);
+    assert!(sealed.is_empty(), "nothing is written to it");
 }
 
 #[test]

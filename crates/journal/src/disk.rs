@@ -15,6 +15,8 @@ pub enum FileKind {
     Identity,
     /// An identity being written.
     IdentityNew,
+    /// The identity, on its way to the same name.
+    IdentityAgain,
     /// A journal file, by slot: slots are reused, the [`crate::FileId`] in the file's header is not.
     Journal,
     /// The records of one big batch that a journal entry commits.
@@ -25,6 +27,8 @@ pub enum FileKind {
     Snapshot,
     /// A log's snapshot being written.
     SnapshotNew,
+    /// A log's snapshot, on its way to the same name.
+    SnapshotAgain,
     /// A damaged snapshot, kept for whoever wants to look at it.
     Quarantined,
 }
@@ -33,11 +37,11 @@ impl FileKind {
     /// The folder of such files, relative to the data folder; empty for the data folder itself.
     pub fn folder(self) -> &'static str {
         match self {
-            FileKind::Identity | FileKind::IdentityNew => "",
+            FileKind::Identity | FileKind::IdentityNew | FileKind::IdentityAgain => "",
             FileKind::Journal => "journal",
             FileKind::Bulk => "bulk",
             FileKind::Segment => "segments",
-            FileKind::Snapshot | FileKind::SnapshotNew => "snapshots",
+            FileKind::Snapshot | FileKind::SnapshotNew | FileKind::SnapshotAgain => "snapshots",
             FileKind::Quarantined => "quarantine",
         }
     }
@@ -46,6 +50,7 @@ impl FileKind {
         match self {
             FileKind::Identity => "identity",
             FileKind::IdentityNew | FileKind::SnapshotNew => "new",
+            FileKind::IdentityAgain | FileKind::SnapshotAgain => "again",
             FileKind::Journal => "journal",
             FileKind::Bulk => "bulk",
             FileKind::Segment => "segment",
@@ -81,9 +86,11 @@ impl FileName {
         let (log, number, extension) = (self.log.0, self.number, self.kind.extension());
         match self.kind {
             FileKind::Identity => "identity".to_owned(),
-            FileKind::IdentityNew => "identity.new".to_owned(),
+            FileKind::IdentityNew | FileKind::IdentityAgain => format!("identity.{extension}"),
             FileKind::SnapshotNew => format!("{log:08x}.{extension}"),
-            FileKind::Snapshot | FileKind::Quarantined => format!("{log:08x}-{number:016x}.{extension}"),
+            FileKind::Snapshot | FileKind::SnapshotAgain | FileKind::Quarantined => {
+                format!("{log:08x}-{number:016x}.{extension}")
+            }
             FileKind::Journal | FileKind::Bulk | FileKind::Segment => format!("{number:016x}.{extension}"),
         }
     }
@@ -95,9 +102,9 @@ impl FileName {
         let log = |hex| u32::from_str_radix(hex, 16).ok().map(LogId);
         let number = |hex| u64::from_str_radix(hex, 16).ok();
         let name = match kind {
-            FileKind::Identity | FileKind::IdentityNew => FileName::new(kind, 0),
+            FileKind::Identity | FileKind::IdentityNew | FileKind::IdentityAgain => FileName::new(kind, 0),
             FileKind::SnapshotNew => FileName::of_log(kind, log(stem)?, 0),
-            FileKind::Snapshot | FileKind::Quarantined => {
+            FileKind::Snapshot | FileKind::SnapshotAgain | FileKind::Quarantined => {
                 let (owner, counter) = stem.split_once('-')?;
                 FileName::of_log(kind, log(owner)?, number(counter)?)
             }
@@ -191,6 +198,23 @@ pub(crate) fn read_exact(
     }
 }
 
+/// Gives a file its own name once more, by way of another one in the same folder: a name that a run gave and then failed
+/// to sync may never become durable by itself, though a start sees it; this one does, with the folder's next sync. A
+/// start that was killed halfway left the other name: see [`back_again`].
+pub(crate) fn name_again(disk: &dyn Disk, name: FileName, by_way_of: FileName) -> Result<(), DiskError> {
+    disk.rename(name, by_way_of)?;
+    disk.rename(by_way_of, name)
+}
+
+/// Ends what [`name_again`] began: `found` is there under the name in between. Where both are, they are one file.
+pub(crate) fn back_again(disk: &dyn Disk, found: FileName, name: FileName) -> Result<(), DiskError> {
+    match disk.len(name) {
+        Ok(_) => disk.remove(found),
+        Err(DiskError::NotFound) => disk.rename(found, name),
+        Err(error) => Err(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,6 +227,7 @@ mod tests {
         };
         check(FileName::new(FileKind::Identity, 0), "identity");
         check(FileName::new(FileKind::IdentityNew, 0), "identity.new");
+        check(FileName::new(FileKind::IdentityAgain, 0), "identity.again");
         check(FileName::new(FileKind::Journal, 26), "journal/000000000000001a.journal");
         check(FileName::new(FileKind::Segment, 1), "segments/0000000000000001.segment");
         check(FileName::new(FileKind::Bulk, 1), "bulk/0000000000000001.bulk");
@@ -210,6 +235,10 @@ mod tests {
         check(
             FileName::of_log(FileKind::Snapshot, LogId(3), 9),
             "snapshots/00000003-0000000000000009.snapshot",
+        );
+        check(
+            FileName::of_log(FileKind::SnapshotAgain, LogId(3), 9),
+            "snapshots/00000003-0000000000000009.again",
         );
     }
 

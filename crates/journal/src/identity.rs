@@ -5,10 +5,10 @@
 //!   | magic | version | crc | node | secret | logs | zeros | zeros to 4096, then the same again
 //! ```
 //!
-//! Written once, under another name and then renamed, so it is there whole or not at all. It stands twice because
-//! without it nothing else in the folder may be touched.
+//! Written once, under another name and then renamed, so it is there whole or not at all; every start gives it its name
+//! once more. It stands twice because without it nothing else in the folder may be touched.
 
-use crate::disk::{Disk, DiskError, FileKind, FileName};
+use crate::disk::{Disk, DiskError, FileKind, FileName, back_again, name_again};
 use crate::file::{HeaderError, VERSION, check_header, header_crc};
 use base::memory::BLOCK;
 use base::{Buffer, Random, Short};
@@ -18,6 +18,7 @@ use std::io::IoSlice;
 const MAGIC: [u8; 8] = *b"LVRTNODE";
 const NAME: FileName = FileName::new(FileKind::Identity, 0);
 const NEW: FileName = FileName::new(FileKind::IdentityNew, 0);
+const AGAIN: FileName = FileName::new(FileKind::IdentityAgain, 0);
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +71,12 @@ impl Identity {
     /// The identity of the data folder; a fresh folder is given one from `dice` (which must be seeded from the system's
     /// randomness) with `logs` local logs.
     pub fn open(disk: &dyn Disk, dice: &mut Random, logs: u32) -> Result<Identity, IdentityError> {
+        if disk.list(FileKind::IdentityAgain)?.contains(&AGAIN) {
+            back_again(disk, AGAIN, NAME)?;
+        }
         if let Some(identity) = Identity::load(disk)? {
-            // Whoever wrote it may have been killed before this.
+            // Whoever wrote it may have been killed before its name was synced, or that failed.
+            name_again(disk, NAME, AGAIN)?;
             disk.sync_folder(FileKind::Identity)?;
             return Ok(identity);
         }
@@ -89,7 +94,11 @@ impl Identity {
     /// The identity of the data folder, if it has one.
     pub fn load(disk: &dyn Disk) -> Result<Option<Identity>, IdentityError> {
         let mut bytes = [0; BLOCK + 64];
-        match disk.read_at(NAME, 0, &mut bytes) {
+        let read = match disk.read_at(NAME, 0, &mut bytes) {
+            Err(DiskError::NotFound) => disk.read_at(AGAIN, 0, &mut bytes),
+            read => read,
+        };
+        match read {
             Ok(_) => {}
             Err(DiskError::NotFound) => return Ok(None),
             Err(error) => return Err(error.into()),

@@ -11,7 +11,7 @@ use crate::file::{FileHeader, FileId, LiveFile, salt};
 use crate::group::{Entry, Expected, GroupHeader, HEADERS_MAX};
 use crate::journal::Journal;
 use crate::spare::SpareMaker;
-use crate::survey::{Found, head_bytes, is_right, survey, whole_group};
+use crate::survey::{Found, Survey, head_bytes, is_right, survey, whole_group};
 use crate::window::Window;
 use crate::{Limits, bulk};
 use base::id::{LogId, LogIndex};
@@ -32,9 +32,12 @@ const MISSING_MAX: usize = 1024;
 pub struct Start {
     /// The data folder's secret (see [`crate::Identity`]): what was written with another one is not ours.
     pub secret: u64,
-    /// The oldest file any log's snapshot replays from; `FileId(0)` where a log has none (see
-    /// [`crate::Snapshots::start_file`]). Earlier files are not read, and are used again.
+    /// The oldest file any log's newest snapshot replays from; `FileId(0)` where a log has none (see
+    /// [`crate::Snapshots::start`]). Earlier files are not visited.
     pub from: FileId,
+    /// The oldest file any log's snapshot replays from that is kept for when a newer one rots. Earlier files are used
+    /// again.
+    pub keep: FileId,
 }
 
 /// A committed batch, found again.
@@ -160,10 +163,10 @@ impl Journal {
         visit: &mut dyn FnMut(RecoveredBatch),
     ) -> Result<(Journal, Recovered), OpenError> {
         let mut journal = Journal::empty(limits, start.secret);
-        let (found, oldest) = survey(disk, start, &mut journal)?;
+        let Survey { kept, found, oldest } = survey(disk, start, &mut journal)?;
         let window = Window::new(disk, limits.window_bytes);
         let recovered = Recovered::default();
-        let mut walk = Walk { disk, start, window, visit, recovered, live: VecDeque::new(), last: None };
+        let mut walk = Walk { disk, start, window, visit, recovered, live: kept, last: None };
         let can_go_on = walk.files(&found, oldest);
         let Walk { recovered, live, last, .. } = walk;
         if let Some(found) = found.last() {

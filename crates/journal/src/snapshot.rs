@@ -7,12 +7,14 @@
 //! ```
 //!
 //! A file per snapshot, written under another name, synced, renamed, and the folder synced: it is there whole or not
-//! at all. Each log keeps [`KEPT`], so that rot in the newest costs a longer replay and nothing else. A damaged one is
-//! reported and moved aside, never deleted.
+//! at all, and every start gives it its name once more. Each log keeps [`KEPT`], and the journal what the older one
+//! needs, so that rot in the newest costs a longer replay and nothing else. A damaged one is reported and moved aside,
+//! never deleted.
 
-use crate::disk::{Disk, DiskError, FileKind, FileName, read_exact};
+use crate::disk::{Disk, DiskError, FileKind, FileName, back_again, name_again, read_exact};
 use crate::file::{FileId, HeaderError, VERSION, check_header, header_crc};
 use crate::journal::Journal;
+use crate::recovery::Start;
 use base::crc::crc32c;
 use base::id::{LogId, LogIndex};
 use base::{Buffer, Memory, Reader, Short};
@@ -184,6 +186,9 @@ impl Snapshots {
         for name in disk.list(FileKind::SnapshotNew)? {
             disk.remove(name)?;
         }
+        for again in disk.list(FileKind::SnapshotAgain)? {
+            back_again(disk, again, FileName { kind: FileKind::Snapshot, ..again })?;
+        }
         // Numbers are not given twice, so that nothing in quarantine is ever replaced.
         for name in disk.list(FileKind::Quarantined)? {
             let series = snapshots.logs.entry(name.log).or_default();
@@ -194,6 +199,8 @@ impl Snapshots {
             series.next = series.next.max(name.number + 1);
             match load_one(disk, name)? {
                 Ok(snapshot) => {
+                    // Journal files are going to be released because of it: its name must hold.
+                    name_again(disk, name, FileName { kind: FileKind::SnapshotAgain, ..name })?;
                     // In order of number, so what is found later is newer.
                     series.kept.push_back((name.number, snapshot.cover));
                     newest.insert(name.log, snapshot);
@@ -205,7 +212,6 @@ impl Snapshots {
                 }
             }
         }
-        // Also where nothing was moved: a process killed at the wrong moment leaves a name that is not durable yet.
         disk.sync_folder(FileKind::Snapshot)?;
         if !bad.is_empty() {
             disk.sync_folder(FileKind::Quarantined)?;
@@ -272,11 +278,25 @@ impl Snapshots {
         self.logs.get(&log)?.kept.front().map(|(_, cover)| *cover)
     }
 
-    /// The file [`crate::Start`] takes: the oldest that the newest snapshot of any of `logs` replays from. They must be
-    /// all logs that may have records: one without a snapshot needs everything there is.
-    pub fn start_file(&self, logs: impl IntoIterator<Item = LogId>) -> FileId {
-        let from = |log| self.newest(log).map_or(FileId(0), |cover| cover.from_file);
-        logs.into_iter().map(from).min().unwrap_or(FileId(0))
+    /// Where the journal of the folder with this `secret` is read from: the oldest file that the newest snapshot of any
+    /// of `logs` replays from; what an older kept one needs beyond that stays. They must be all logs that may have
+    /// records: one without a snapshot needs everything there is.
+    pub fn start(&self, secret: u64, logs: impl IntoIterator<Item = LogId>) -> Start {
+        let first = |cover: Option<Cover>| cover.map_or(FileId(0), |cover| cover.from_file);
+        let files = logs.into_iter().map(|log| (first(self.newest(log)), first(self.oldest(log))));
+        let (from, keep) = files
+            .reduce(|(from, keep), (newest, oldest)| (from.min(newest), keep.min(oldest)))
+            .unwrap_or((FileId(0), FileId(0)));
+        Start { secret, from, keep }
+    }
+
+    /// Everything of `log` before this lies in files its newest snapshot does not replay from: nothing in it is read
+    /// from there any more.
+    pub fn moved(&self, journal: &Journal, log: LogId) -> LogIndex {
+        let from = self.newest(log).map_or(FileId(0), |cover| cover.from_file);
+        let before = journal.files().take_while(|file| file.id < from);
+        let spans = before.flat_map(|file| &file.logs).filter(|span| span.log == log);
+        spans.map(|span| span.end).max().unwrap_or(LogIndex(0))
     }
 
     /// The newest file of `journal` that no log needs any more, with all before it: every log that has records there

@@ -2,8 +2,8 @@
 //!
 //! A file tells what it is by its header; where that is damaged, by any group in it that carries the salt it should.
 
-use crate::disk::{Disk, DiskError, FileKind, FileName};
-use crate::file::{FILE_HEADER, FileHeader, FileId, HeaderError, salt};
+use crate::disk::{Disk, DiskError, FileKind, FileName, name_again};
+use crate::file::{FILE_HEADER, FileHeader, FileId, HeaderError, LiveFile, salt};
 use crate::group::{Entry, Expected, GroupHeader, HEADERS_MAX};
 use crate::journal::Journal;
 use crate::recovery::{BLOCK_LEN, OpenError, Start};
@@ -11,6 +11,8 @@ use crate::spare::Spare;
 use crate::window::Window;
 use base::Memory;
 use base::crc::crc32c;
+use base::id::LogIndex;
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// A journal file that may be needed.
@@ -23,13 +25,19 @@ pub(crate) struct Found {
     pub first_sequence: Option<u64>,
 }
 
-/// Looks at every slot: the files that are needed, in order, and the oldest that is; the others go into the journal's
-/// spares.
-pub(crate) fn survey(
-    disk: &dyn Disk,
-    start: Start,
-    journal: &mut Journal,
-) -> Result<(Vec<Found>, FileId), OpenError> {
+/// What is needed of the files.
+pub(crate) struct Survey {
+    /// Files before those to be visited that stay, in order. Looked at no closer: what is wrong with them harms nobody
+    /// before a snapshot rots.
+    pub kept: VecDeque<LiveFile>,
+    /// Files to be visited, in order.
+    pub found: Vec<Found>,
+    /// The oldest that is to be visited, there or not.
+    pub oldest: FileId,
+}
+
+/// Looks at every slot. Files that are not needed go into the journal's spares.
+pub(crate) fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Result<Survey, OpenError> {
     let mut found: Vec<Found> = Vec::new();
     let mut spares = Vec::new();
     for name in disk.list(FileKind::Journal)? {
@@ -44,9 +52,11 @@ pub(crate) fn survey(
     found.sort_by_key(|file| file.id);
     let said = found.iter().rev().find_map(|file| released_before(disk, file, start.secret));
     let first = found.first().map_or(FileId(0), |file| file.id);
-    let oldest = said.unwrap_or(first).max(start.from);
-    let needed = found.partition_point(|file| file.id < oldest);
-    spares.extend(found.drain(..needed).map(|file| Spare { slot: file.slot, len: file.len }));
+    let known = said.unwrap_or(first);
+    let oldest = known.max(start.from);
+    let to_keep = known.max(start.keep.min(start.from));
+    let needless = found.partition_point(|file| file.id < to_keep);
+    spares.extend(found.drain(..needless).map(|file| Spare { slot: file.slot, len: file.len }));
     // A file whose first group found no space was removed and begun again elsewhere; a device that then failed may
     // bring the removed one back. It has no whole group.
     while let Some(at) = found.windows(2).position(|pair| pair[0].id == pair[1].id) {
@@ -58,21 +68,47 @@ pub(crate) fn survey(
         };
         spares.push(Spare { slot: other.slot, len: other.len });
     }
+    let visited = found.partition_point(|file| file.id < oldest);
+    let mut kept: Vec<Found> = found.drain(..visited).collect();
+    if found.is_empty() {
+        // Writing goes on behind what was visited: without that, nothing can follow them.
+        spares.extend(kept.drain(..).map(|file| Spare { slot: file.slot, len: file.len }));
+    }
+    let kept = kept.iter().map(|file| contents(disk, file, start.secret)).collect();
     for spare in spares {
         let is_whole = spare.len >= 2 * BLOCK_LEN;
         let is_worth_keeping = is_whole && (spare.len >= journal.limits.file_bytes || found.is_empty());
         if is_worth_keeping && journal.spares.len() < journal.limits.spare_files_max {
-            // A name given by a run that failed may never become durable by itself; a new one will.
-            let slot = journal.next_slot;
-            journal.next_slot += 1;
+            // A start that is killed halfway leaves a spare in another slot, which is as good.
             let name = |slot| FileName::new(FileKind::Journal, slot);
-            disk.rename(name(spare.slot), name(slot))?;
-            journal.spares.push_back(Spare { slot, ..spare });
+            name_again(disk, name(spare.slot), name(journal.next_slot))?;
+            journal.spares.push_back(spare);
         } else {
             journal.unneeded.push(FileName::new(FileKind::Journal, spare.slot));
         }
     }
-    Ok((found, oldest))
+    Ok(Survey { kept, found, oldest })
+}
+
+/// What the heads of a file's groups say that it holds.
+fn contents(disk: &dyn Disk, found: &Found, secret: u64) -> LiveFile {
+    let mut file = LiveFile::new(found.id, found.slot, found.len, BLOCK_LEN);
+    let mut window = Window::new(disk, 1 << 20);
+    while file.end < found.len {
+        let expected =
+            Expected { salt: salt(secret, file.id), file: file.id, offset: file.end, file_len: file.len };
+        let head = head_bytes(&mut window, file.name(), file.len, file.end).ok();
+        let Some((group, entries)) = head.and_then(|bytes| GroupHeader::find(bytes, expected)) else { break };
+        for entry in &entries {
+            file.note(entry.log, entry.base, LogIndex(entry.base.0 + entry.len));
+            if entry.bulk != 0 {
+                file.bulk.push(entry.bulk);
+                file.bulk_bytes += entry.len;
+            }
+        }
+        file.end += group.len;
+    }
+    file
 }
 
 /// What a file says of the files before it: those before this one are not needed any more. The later a group, the more

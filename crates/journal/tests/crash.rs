@@ -25,6 +25,9 @@ struct Run {
     start: Start,
     /// The next start is told from where: every log has a snapshot.
     tells_start: bool,
+    /// Every log has an older snapshot too, which needs these files.
+    keeps: bool,
+    kept: Vec<FileId>,
     /// Batches of files released since the last start: as long as no group says so on disk, they are visited again.
     released: Vec<(FileId, Written)>,
     crashes: u64,
@@ -53,6 +56,8 @@ impl Run {
             next: BTreeMap::new(),
             start: START,
             tells_start: seed.is_multiple_of(2),
+            keeps: seed.is_multiple_of(4),
+            kept: Vec::new(),
             released: Vec::new(),
             crashes: 0,
         }
@@ -147,10 +152,17 @@ impl Run {
         let files: Vec<FileId> = self.journal.files().map(|file| file.id).collect();
         if files.len() > 1 {
             let through = files[self.dice.below(files.len() as u64 - 1) as usize];
+            let (mut through, mut releases) = (through, through);
             if self.tells_start {
-                self.start.from = FileId(through.0 + 1);
+                let from = self.start.from;
+                self.start.from = FileId(through.0 + 1).max(from);
+                through = FileId(self.start.from.0 - 1);
+                self.start.keep = if self.keeps { from } else { self.start.from };
+                releases = FileId(self.start.keep.0.saturating_sub(1));
             }
-            self.journal.release(through);
+            self.kept =
+                files.into_iter().filter(|file| (releases.0 + 1..=through.0).contains(&file.0)).collect();
+            self.journal.release(releases);
             let count = self.committed.iter().take_while(|(file, _)| *file <= through).count();
             self.released.extend(self.committed.drain(..count));
         }
@@ -169,9 +181,11 @@ impl Run {
         let (journal, recovered) = opened.unwrap_or_else(|error| panic!("{context}: {error}"));
         assert_eq!(recovered.damages, vec![], "{context}");
         // What the last group says was released is not visited; what was released later counts again.
-        let oldest = journal.files().next().map_or(FileId(0), |file| file.id);
+        let oldest = journal.files().next().map_or(FileId(0), |file| file.id).max(self.start.from);
         self.released.retain(|(file, _)| *file >= oldest);
         assert!(self.released.is_empty() || !self.tells_start, "{context}: visited what was released");
+        let is_kept = |file: &FileId| journal.files().any(|live| live.id == *file);
+        assert!(self.kept.iter().all(is_kept), "{context}: {:?} are to be kept", self.kept);
         let expected = self.released.iter().chain(&self.committed);
         let committed: Vec<Written> = expected.map(|(_, batch)| *batch).collect();
         let visited: Vec<Written> = files.iter().map(|(_, batch)| *batch).collect();

@@ -3,11 +3,11 @@
 mod suite;
 
 use base::Random;
-use base::id::LogId;
+use base::id::{LogId, LogIndex};
 use journal::faulty::{Call, Temper};
 use journal::*;
 use std::collections::BTreeMap;
-use suite::cover;
+use suite::{START, batch, cover};
 
 struct Run {
     seed: u64,
@@ -117,8 +117,9 @@ impl Run {
         for (log, (durable, doubtful)) in &mut self.durable {
             let newest = snapshots.newest(LogId(*log)).map_or(0, |cover| cover.covered.0);
             assert!(newest == *durable || doubtful.contains(&newest), "{context}: log {log}: {newest}");
-            // One that is there may still go with the next crash, if the folder's sync failed before.
-            doubtful.retain(|covered| *covered <= newest);
+            // What a start has seen may be built on: it does not go with a later crash.
+            *durable = newest;
+            doubtful.clear();
         }
         self.snapshots = snapshots;
         for done in &self.segments {
@@ -142,6 +143,89 @@ fn what_was_finished_is_there() {
     for seed in first..first + seeds {
         Run::new(seed).go();
     }
+}
+
+/// The sync of the folder of `kind` fails after `name` was given, only the process dies, and the next start sees it.
+fn check_name_after_failed_sync(
+    kind: FileKind,
+    give: impl Fn(&FaultyDisk),
+    start: impl Fn(&FaultyDisk) -> u64,
+) {
+    for halfway in 0..4 {
+        let disk = FaultyDisk::new(1);
+        disk.fail(Call::SyncFolder, 1, DiskError::Io(5));
+        give(&disk);
+        let names = disk.list(kind).unwrap();
+        disk.crash_as(Temper::Kill);
+        // Starts that get only so far, and lose the process or nothing but what is not synced.
+        if halfway > 0 {
+            disk.fail(Call::Rename, halfway, DiskError::Io(5));
+            disk.fail(Call::SyncFolder, halfway, DiskError::Io(5));
+            let _may_fail = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| start(&disk)));
+            disk.crash_as(Temper::Kill);
+        }
+        let found = start(&disk);
+        assert_eq!(disk.list(kind).unwrap(), names, "halfway {halfway}");
+        disk.crash_as(Temper::LoseAll);
+        assert_eq!(start(&disk), found, "halfway {halfway}");
+    }
+}
+
+#[test]
+fn a_start_makes_the_names_it_sees_durable() {
+    let write = |disk: &FaultyDisk| {
+        let written = Snapshots::default().write(disk, cover(1, 10, 1), &[]);
+        assert_eq!(written, Err(DiskError::Io(5)));
+    };
+    let load = |disk: &FaultyDisk| {
+        let (snapshots, found, bad) = Snapshots::load(disk).unwrap();
+        assert_eq!((found.len(), bad), (1, vec![]));
+        snapshots.newest(LogId(1)).unwrap().covered.0
+    };
+    check_name_after_failed_sync(FileKind::Snapshot, write, load);
+    let give = |disk: &FaultyDisk| assert!(Identity::open(disk, &mut Random::new(3), 8).is_err());
+    let open = |disk: &FaultyDisk| Identity::open(disk, &mut Random::new(4), 8).unwrap().secret;
+    check_name_after_failed_sync(FileKind::Identity, give, open);
+}
+
+#[test]
+fn a_start_keeps_the_files_that_only_the_older_snapshot_needs() {
+    let disk = FaultyDisk::new(1);
+    let logs = [LogId(1)];
+    let mut places = Vec::new();
+    {
+        let mut snapshots = Snapshots::default();
+        let (mut journal, _) = Journal::open(&disk, suite::small(), START, &mut |_| {}).unwrap();
+        for round in 0..4 {
+            journal.roll();
+            journal.write(&disk, &[batch(1, round * 8, 8)], &mut places).unwrap();
+            snapshots.write(&disk, cover(1, round * 8, round + 1), &[]).unwrap();
+            if let Some(through) = snapshots.releasable(&journal) {
+                journal.release(through);
+            }
+        }
+    }
+    let open = |from: u64, kept: u64, visits: u64| {
+        let (snapshots, ..) = Snapshots::load(&disk).unwrap();
+        let start = snapshots.start(START.secret, logs);
+        assert_eq!((start.from, start.keep), (FileId(from), FileId(kept)));
+        let mut visited = 0;
+        let opened = Journal::open(&disk, suite::small(), start, &mut |_| visited += 1);
+        let (mut journal, recovered) = opened.unwrap();
+        assert_eq!((visited, recovered.damages), (visits, vec![]));
+        let files: Vec<_> = journal.files().map(|file| (file.id.0, file.logs[0].end.0)).collect();
+        let expected: Vec<_> = (kept..=4).map(|file| (file, 8 * file)).collect();
+        assert_eq!(files, expected);
+        let moved = if kept < from { 8 * (from - 1) } else { 0 };
+        assert_eq!(snapshots.moved(&journal, LogId(1)), LogIndex(moved));
+        assert_eq!(snapshots.releasable(&journal), None);
+        // A group that says what is needed makes no difference.
+        journal.write(&disk, &[], &mut Vec::new()).unwrap();
+    };
+    open(4, 3, 1);
+    open(4, 3, 1);
+    disk.rot(FileName::of_log(FileKind::Snapshot, LogId(1), 3), 30, 0);
+    open(3, 3, 2);
 }
 
 #[test]

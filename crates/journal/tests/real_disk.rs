@@ -131,7 +131,7 @@ fn how_fast() {
     let root = std::env::var_os("LEVERET_DISK").map_or_else(|| folder("fast"), PathBuf::from);
     let begun = Instant::now();
     let disk = RealDisk::open(&root, DiskOptions::default()).unwrap();
-    let start = Start { secret: 5, from: FileId(0) };
+    let start = Start { secret: 5, from: FileId(0), keep: FileId(0) };
     let (mut journal, _) = Journal::open(&disk, Limits::default(), start, &mut |_| {}).unwrap();
     println!("direct: {}; start on an empty folder: {:?}", disk.is_direct(), begun.elapsed());
     while journal.prepare(&disk).unwrap() {}
@@ -212,7 +212,7 @@ fn how_fast() {
         journal.write(&disk, &[batch.seal(1)], &mut places).unwrap();
     }
     let (begun, cpu) = (Instant::now(), cpu_us());
-    let start = Start { from, ..start };
+    let start = Start { from, keep: from, ..start };
     let (_, recovered) = Journal::open(&disk, Limits::default(), start, &mut |_| {}).unwrap();
     println!(
         "recovery of {} MiB: {:?}, CPU {:.0} ms",

@@ -37,7 +37,7 @@ fn used_disk(limits: Limits) -> (FaultyDisk, Journal, Start, Vec<Written>) {
         journal.write(&disk, &batches, &mut places).unwrap();
         committed.extend(batches.iter().map(key));
     }
-    (disk, journal, Start { from, ..START }, committed)
+    (disk, journal, Start { from, keep: from, ..START }, committed)
 }
 
 fn limits(packed: bool) -> Limits {

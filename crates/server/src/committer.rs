@@ -385,7 +385,7 @@ mod tests {
     type Reports = Receiver<Reported>;
 
     fn open(disk: &FaultyDisk, visit: &mut dyn FnMut(RecoveredBatch)) -> Journal {
-        let start = Start { secret: 7, from: FileId(0) };
+        let start = Start { secret: 7, from: FileId(0), keep: FileId(0) };
         Journal::open(disk, LIMITS, start, visit).expect("opens").0
     }
 

@@ -85,7 +85,9 @@ impl Keeper {
         for name in segments.iter().filter(is_needless) {
             committer.disk().remove(*name)?;
         }
-        let (moved, dead) = (BTreeMap::new(), [Vec::new(), Vec::new()]);
+        let moved = |log| committer.with_journal(|journal| (log, snapshots.moved(journal, log)));
+        let moved = (0..placement.logs).map(LogId).map(moved).collect();
+        let dead = [Vec::new(), Vec::new()];
         Ok(Keeper { committer, doors, logger, placement, snapshots, next_segment, moved, dead })
     }
 

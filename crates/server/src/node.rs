@@ -25,7 +25,7 @@ use base::id::{LogId, ShardId};
 use broker::access::AccessRules;
 use broker::{CATALOG_LOG, Limits, Placement, ReadRequest, RecoveryError, SECTION, Shard, ShardSettings};
 use ctl::client::SOCKET_NAME;
-use journal::{Disk, FileKind, Identity, Journal, Snapshots, Start};
+use journal::{Disk, FileKind, Identity, Journal, Snapshots};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -93,6 +93,8 @@ pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<E
     raise_descriptor_limit(logger);
     let mut recovered = recover(config, clock, logger)?;
     seed::first_user(config, clock, &mut recovered.shards, &mut recovered.journal, &*recovered.disk)?;
+    let file_bytes = journal_limits(config).file_bytes;
+    seed::flush(clock, &mut recovered.shards, &mut recovered.journal, &*recovered.disk, file_bytes)?;
     let ports = Ports::open(config)?;
     let node = Node::start(config, logger, clock, recovered, end)?;
     let outcome = node.serve(config, ports, ends);
@@ -154,7 +156,7 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
         }
     }
     let mut trouble = None;
-    let start = Start { secret: identity.secret, from: snapshots.start_file((0..placement.logs).map(LogId)) };
+    let start = snapshots.start(identity.secret, (0..placement.logs).map(LogId));
     let (journal, found) = Journal::open(&*disk, journal_limits(config), start, &mut |batch| {
         let records = &batch.memory[batch.records.clone()];
         let mut gap = None;
@@ -178,6 +180,16 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
             shards.iter_mut().for_each(|shard| shard.stop_log(log));
         }
     }
+    if let Some(error) = trouble {
+        return Err(in_folder(format!("the journal holds what cannot be read: {error:?}")));
+    }
+    // Logs are stopped also by what only shows when all is read: messages whose records are nowhere.
+    let missing: Vec<LogId> =
+        shards.iter_mut().flat_map(|shard| shard.finish_recovery(clock.now())).collect();
+    for log in missing {
+        stopped.push(log);
+        shards.iter_mut().for_each(|shard| shard.stop_log(log));
+    }
     stopped.sort_unstable();
     stopped.dedup();
     for log in &stopped {
@@ -190,14 +202,10 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
         let text = "the catalog's log is damaged: the node cannot know its queues. Restore the data folder from a copy";
         return Err(in_folder(text.to_owned()));
     }
-    if let Some(error) = trouble {
-        return Err(in_folder(format!("the journal holds what cannot be read: {error:?}")));
-    }
     if found.torn_bytes > 0 {
         logger
             .info(format!("the last write before the node stopped was torn; {} bytes cut", found.torn_bytes));
     }
-    shards.iter_mut().for_each(|shard| shard.finish_recovery(clock.now()));
     if found.batches > 0 {
         logger.info(format!("recovered {} bytes in {} batches", found.record_bytes, found.batches));
     }

@@ -1,6 +1,7 @@
-//! What an empty node begins with: a virtual host and a user.
+//! What is done before anything listens: an empty node is given a virtual host and a user, and what recovery has to tell
+//! is put on disk.
 //!
-//! Made by the same wishes as anybody's, committed before anything listens.
+//! The first content is made by the same wishes as anybody's.
 
 use crate::clock::Clock;
 use crate::config::Config;
@@ -73,6 +74,25 @@ pub fn first_user(
     Ok(())
 }
 
+/// Puts on disk what recovery has told: that the snapshot of a clean end is not the last word any more. Without it a node
+/// that is killed right after its first deliveries would hand them out again unmarked. A device with less than a new
+/// journal file of `file_bytes` left might refuse; there it is written with the first batch that finds space.
+///
+/// # Errors
+/// What the device said.
+pub fn flush(
+    clock: Clock,
+    shards: &mut [Shard],
+    journal: &mut Journal,
+    disk: &dyn Disk,
+    file_bytes: u64,
+) -> Result<(), String> {
+    if disk.free_bytes().map_err(|error| error.to_string())? < file_bytes {
+        return Ok(());
+    }
+    Pump { clock, shards, journal, disk }.turn()
+}
+
 /// Turns of all shards in one thread.
 struct Pump<'a> {
     clock: Clock,
@@ -123,5 +143,98 @@ impl Pump<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Random;
+    use base::id::LogId;
+    use broker::access::{AccessCache, AccessRules};
+    use broker::catalog::FirstContent;
+    use broker::{Limits, Placement, Publish, Publisher, SECTION, ShardSettings};
+    use journal::{FaultyDisk, Identity, Snapshots};
+    use message::record::Format;
+    use routing::NoHeaders;
+    use std::sync::Arc;
+
+    fn shard() -> Shard {
+        let (rules, placement) = (Arc::new(AccessRules::default()), Placement { shards: 1, logs: 1 });
+        Shard::new(ShardSettings { id: ShardId(0), placement, limits: Limits::default(), rules, seed: 1 })
+    }
+
+    /// A node on one shard that has a queue with one message, and has ended in order.
+    fn ended(disk: &FaultyDisk, clock: Clock, secret: u64) {
+        let mut snapshots = Snapshots::default();
+        let start = snapshots.start(secret, [LogId(0)]);
+        let (mut journal, _) = Journal::open(disk, journal::Limits::default(), start, &mut |_| {}).unwrap();
+        let mut shards = [shard()];
+        assert_eq!(shards[0].finish_recovery(clock.now()), []);
+        shards[0].begin(clock.now(), &FirstContent::with_salt([1; SALT])).unwrap();
+        let actor = Actor::internal(VhostId(0), PORT);
+        shards[0].open_port(PORT, actor.clone());
+        let op = Op::DeclareQueue {
+            name: "q".into(),
+            passive: false,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            arguments: Default::default(),
+            log: LogId(0),
+            random: [0; 16],
+        };
+        shards[0].request(clock.now(), PORT, 1, op);
+        let mut pump = Pump { clock, shards: &mut shards, journal: &mut journal, disk };
+        pump.until_answered(1).unwrap();
+        let mut publisher = Publisher::new(PORT, 1, AccessCache::new(actor));
+        let publish = Publish {
+            exchange: b"",
+            routing_key: b"q",
+            more_keys: &[],
+            headers: &NoHeaders,
+            format: Format::Amqp091,
+            durable: true,
+            priority: None,
+            ttl_ms: None,
+            head: &[b"\0\0"],
+            body: &[b"one"],
+            confirm: false,
+        };
+        pump.shards[0].publish(clock.now(), &mut publisher, &publish).unwrap();
+        pump.turn().unwrap();
+        let snapshot = shards[0].snapshot(LogId(0), true).unwrap();
+        let cover = journal::Cover {
+            log: LogId(0),
+            covered: snapshot.covered,
+            from_file: journal.files().next().unwrap().id,
+            from_offset: 0,
+        };
+        snapshots.write(disk, cover, &[(SECTION, &snapshot.bytes)]).unwrap();
+    }
+
+    #[test]
+    fn what_recovery_tells_is_on_disk_before_anything_listens() {
+        for (free_bytes, expected) in [(1 << 30, 1), (1 << 20, 0)] {
+            let (disk, clock) = (FaultyDisk::new(1), Clock::new());
+            let secret = Identity::open(&disk, &mut Random::new(1), 1).unwrap().secret;
+            ended(&disk, clock, secret);
+            disk.set_capacity(disk.used_bytes() + free_bytes);
+            let (snapshots, loaded, _) = Snapshots::load(&disk).unwrap();
+            let mut shards = [shard()];
+            let bytes = loaded[0].section(SECTION).unwrap();
+            shards[0].restore(LogId(0), loaded[0].cover.covered, bytes).unwrap();
+            let start = snapshots.start(secret, [LogId(0)]);
+            let (mut journal, _) = Journal::open(&disk, journal::Limits::default(), start, &mut |batch| {
+                let records = &batch.memory[batch.records.clone()];
+                shards[0].replay(batch.log, batch.base, records, batch.place).unwrap();
+            })
+            .unwrap();
+            assert_eq!(shards[0].finish_recovery(clock.now()), []);
+            for _ in 0..2 {
+                flush(clock, &mut shards, &mut journal, &disk, 64 << 20).unwrap();
+                assert_eq!(journal.counters().batches, expected, "with {free_bytes} bytes free");
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::plan::Tally;
 use base::id::{LogId, LogIndex};
 use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION};
 use journal::{Cover, Disk, DiskError, FaultyDisk, FileId, FileKind, FileName, Journal, Snapshots};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is done next.
 #[derive(Debug)]
@@ -38,15 +38,26 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// One that goes on from these snapshots.
-    pub fn new(disk: &FaultyDisk, placement: Placement, snapshots: Snapshots) -> Result<Keeper, DiskError> {
+    /// One that goes on from these snapshots. Segments not `in_use` are let go of, as the server does.
+    pub fn new(
+        disk: &FaultyDisk,
+        journal: &Journal,
+        placement: Placement,
+        snapshots: Snapshots,
+        in_use: Option<&BTreeSet<u64>>,
+    ) -> Result<Keeper, DiskError> {
         let segments = disk.list(FileKind::Segment)?;
         let next_segment = segments.iter().map(|name| name.number + 1).max().unwrap_or(1);
+        let is_needless = |name: &&FileName| in_use.is_some_and(|in_use| !in_use.contains(&name.number));
+        for name in segments.iter().filter(is_needless) {
+            disk.remove(*name)?;
+        }
+        let moved = (0..placement.logs).map(LogId).map(|log| (log, snapshots.moved(journal, log))).collect();
         Ok(Keeper {
             placement,
             snapshots,
             next_segment,
-            moved: BTreeMap::new(),
+            moved,
             dead: [Vec::new(), Vec::new()],
             steps: Vec::new(),
             damaged: Vec::new(),

@@ -26,6 +26,7 @@ pub fn roll(dice: &mut Random) -> Makeup {
         routes_max: one_of(dice, &[1, 4, 256]) as usize,
         waiting_for_bytes_max: one_of(dice, &[1, 4, 64, 16_384]) as usize,
         consumer_window_bytes: 1 << 20,
+        ..Limits::default()
     };
     let block = BLOCK as u64;
     let file_bytes = block * one_of(dice, &[4, 8, 16, 64]);

@@ -13,7 +13,7 @@ use broker::catalog::FirstContent;
 use broker::{
     CATALOG_LOG, Limits, Placement, QueueRow, ReadRequest, RecoveryError, SECTION, Shard, ShardSettings,
 };
-use journal::{FaultyDisk, Identity, Journal, Snapshots, Start};
+use journal::{Disk, FaultyDisk, FileKind, Identity, Journal, Snapshots};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -77,7 +77,6 @@ impl Node {
         };
         let mut shards: Vec<Shard> = (0..placement.shards).map(&mut new_shard).collect();
         let (snapshots, loaded, bad) = Snapshots::load(disk).map_err(|error| stop("snapshots", &error))?;
-        damages.extend(bad.iter().map(|bad| Some(bad.name.log)));
         let mut stopped: BTreeSet<LogId> = bad.iter().map(|bad| bad.name.log).collect();
         loaded.iter().for_each(|snapshot| _ = stopped.remove(&snapshot.cover.log));
         stopped.iter().for_each(|log| shards.iter_mut().for_each(|shard| shard.stop_log(*log)));
@@ -88,8 +87,7 @@ impl Node {
                 restored.map_err(|error| Stop(format!("a snapshot cannot be read: {error:?}")))?;
             }
         }
-        let from = snapshots.start_file((0..placement.logs).map(LogId));
-        let start = Start { secret: identity.secret, from };
+        let start = snapshots.start(identity.secret, (0..placement.logs).map(LogId));
         let mut trouble = None;
         let (journal, found) = Journal::open(disk, makeup.journal, start, &mut |batch| {
             let records = &batch.memory[batch.records.clone()];
@@ -112,19 +110,27 @@ impl Node {
             stopped.insert(log);
             shards.iter_mut().for_each(|shard| shard.stop_log(log));
         }
+        if let Some(error) = trouble {
+            return Err(Stop(format!("the journal holds what cannot be read: {error:?}")));
+        }
+        let missing: Vec<LogId> = shards.iter_mut().flat_map(|shard| shard.finish_recovery(now)).collect();
+        for log in missing {
+            stopped.insert(log);
+            shards.iter_mut().for_each(|shard| shard.stop_log(log));
+        }
         damages.extend(stopped.iter().map(|log| Some(*log)));
         if stopped.contains(&CATALOG_LOG) {
             return Err(Stop(CATALOG_LOST.to_owned()));
         }
-        if let Some(error) = trouble {
-            return Err(Stop(format!("the journal holds what cannot be read: {error:?}")));
-        }
-        shards.iter_mut().for_each(|shard| shard.finish_recovery(now));
         if shards[0].catalog().vhosts().next().is_none() {
             let begun = shards[0].begin(now, &FirstContent::with_salt([7; broker::access::SALT]));
             begun.map_err(|refusal| Stop(refusal.text))?;
         }
-        let keeper = Keeper::new(disk, placement, snapshots).map_err(|error| stop("segments", &error))?;
+        let quarantined = disk.list(FileKind::Quarantined).map_err(|error| stop("quarantine", &error))?;
+        let is_sound = found.damages.is_empty() && stopped.is_empty() && quarantined.is_empty();
+        let in_use: BTreeSet<u64> = shards.iter().flat_map(Shard::segments_in_use).collect();
+        let keeper = Keeper::new(disk, &journal, placement, snapshots, is_sound.then_some(&in_use));
+        let keeper = keeper.map_err(|error| stop("segments", &error))?;
         let count = shards.len();
         let home = |(number, shard)| {
             let front = Frontend::new(ShardId(number as u16), makeup.settings.clone());

@@ -66,7 +66,7 @@ impl World {
             notes: Vec::new(),
             reads: 0,
         };
-        world.shards.iter_mut().for_each(|shard| shard.finish_recovery(now));
+        assert!(world.shards.iter_mut().all(|shard| shard.finish_recovery(now).is_empty()));
         world.shards[0].begin(now, &FirstContent::with_salt([1; 4])).unwrap();
         world.run();
         world

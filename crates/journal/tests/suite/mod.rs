@@ -21,7 +21,7 @@ pub fn small() -> Limits {
     }
 }
 
-pub const START: Start = Start { secret: 0x1EAF, from: FileId(0) };
+pub const START: Start = Start { secret: 0x1EAF, from: FileId(0), keep: FileId(0) };
 
 /// A batch of `len` bytes (a multiple of eight) that depend on where they are.
 pub fn batch(log: u32, base: u64, len: usize) -> Sealed {
@@ -151,7 +151,8 @@ fn files_roll_and_are_used_again(disk: &dyn Disk) {
     kept.retain(|(file, _)| *file > released);
     assert!(released.0 > 10);
     assert!(disk.list(FileKind::Journal).unwrap().len() <= 8);
-    let start = Start { from: FileId(released.0 + 1), ..START };
+    let from = FileId(released.0 + 1);
+    let start = Start { from, keep: from, ..START };
     let (journal, recovered, visited) = reopen(disk, small(), start);
     assert_eq!(recovered.damages, vec![]);
     assert_eq!(visited, kept.iter().map(|(_, batch)| *batch).collect::<Vec<_>>());
@@ -238,7 +239,7 @@ pub fn cover(log: u32, covered: u64, file: u64) -> Cover {
 fn snapshots_come_back_newest_first(disk: &dyn Disk) {
     let (mut snapshots, found, bad) = Snapshots::load(disk).unwrap();
     assert!(found.is_empty() && bad.is_empty());
-    assert_eq!(snapshots.start_file([LogId(1)]), FileId(0));
+    assert_eq!(snapshots.start(1, [LogId(1)]), Start { secret: 1, from: FileId(0), keep: FileId(0) });
     let large = vec![3; 100_001];
     for number in 0..3 {
         let tag = 7 + number as u32;
@@ -253,8 +254,12 @@ fn snapshots_come_back_newest_first(disk: &dyn Disk) {
     assert_eq!((found[0].section(9), found[0].section(7)), (Some(&b"state"[..]), None));
     assert_eq!((found[0].section(1), found[0].section(2)), (Some(&b""[..]), Some(&large[..])));
     assert_eq!(found[0].sections().map(|(tag, _)| tag).collect::<Vec<_>>(), [9, 1, 2]);
-    assert_eq!(snapshots.start_file([LogId(1), LogId(4)]), FileId(6));
-    assert_eq!(snapshots.start_file([LogId(1), LogId(2)]), FileId(0), "log 2 may have records anywhere");
+    let start = |logs: [u32; 2]| {
+        let Start { from, keep, .. } = snapshots.start(1, logs.map(LogId));
+        (from.0, keep.0)
+    };
+    assert_eq!((start([1, 1]), start([1, 4])), ((7, 6), (6, 6)));
+    assert_eq!(start([1, 2]), (0, 0), "log 2 may have records anywhere");
     // The newest rots: the one before it is taken, the bad one kept aside, its number not given again.
     let name = FileName::of_log(FileKind::Snapshot, LogId(1), 2);
     disk.write_at(name, 70_000, &[IoSlice::new(b"rot")]).unwrap();
