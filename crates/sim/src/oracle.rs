@@ -26,8 +26,8 @@ struct Copy {
     presence: Presence,
     /// It arrived at some client.
     was_delivered: bool,
-    /// The connection that holds it.
-    holder: Option<u64>,
+    /// The connections that hold it: more than one where some are closed and have not heard of it.
+    holders: Vec<u64>,
     /// Its end was said by somebody; it does not become a must again.
     is_ended: bool,
     was_drained: bool,
@@ -93,8 +93,8 @@ pub struct Oracle {
     messages: Vec<Message>,
     /// Copies whose end a connection has told, until the node rests.
     ended: BTreeMap<u64, Vec<(usize, u64)>>,
-    /// Connections whose messages came to others too: a mistake, unless they are about to hear that they are closed.
-    suspects: BTreeMap<u64, String>,
+    /// Connections to both of which a message came: a mistake, unless one of them is about to hear that it is closed.
+    suspects: BTreeMap<(u64, u64), String>,
     /// Connections that are over, of which the node may not know yet.
     departed: BTreeSet<u64>,
     /// The last message of a publisher that a consumer got for the first time.
@@ -207,7 +207,7 @@ impl Oracle {
             let copy = Copy {
                 presence: Presence::May,
                 was_delivered: false,
-                holder: None,
+                holders: Vec::new(),
                 is_ended: false,
                 was_drained: false,
             };
@@ -297,14 +297,14 @@ impl Oracle {
             if copy.presence == Presence::Gone {
                 return Err(format!("{what} came back after its end"));
             }
-            if let Some(holder) = copy.holder {
+            for holder in &copy.holders {
                 let text = format!("{what} is held by connection {holder} and came to {client} too");
-                self.suspects.entry(holder).or_insert(text);
+                self.suspects.entry((*holder, client)).or_insert(text);
             }
             if copy.was_delivered && !redelivered {
                 // Unless it was sent before the other, and its channel was closed behind it.
                 let text = format!("{what} came twice and is not marked as redelivered");
-                self.suspects.entry(client).or_insert(text);
+                self.suspects.entry((client, client)).or_insert(text);
             }
         }
         copy.was_delivered = true;
@@ -313,7 +313,7 @@ impl Oracle {
             copy.is_ended = true;
             self.ended.entry(client).or_default().push((number, id));
         } else {
-            copy.holder = Some(client);
+            copy.holders.push(client);
         }
         if !redelivered {
             let key = (client, consumer, number, publisher);
@@ -336,7 +336,7 @@ impl Oracle {
     pub fn settling(&mut self, client: u64, held: &[Held], verdict: Verdict) {
         for held in held {
             let Some(copy) = self.queues[held.queue].copies.get_mut(&held.message) else { continue };
-            copy.holder = None;
+            copy.holders.retain(|holder| *holder != client);
             if matches!(verdict, Verdict::Accept | Verdict::Reject) {
                 copy.presence = if copy.presence == Presence::Gone { Presence::Gone } else { Presence::May };
                 copy.is_ended = true;
@@ -349,13 +349,13 @@ impl Oracle {
     pub fn client_gone(&mut self, client: u64, held: &[Held], in_order: bool) {
         for held in held {
             if let Some(copy) = self.queues[held.queue].copies.get_mut(&held.message) {
-                copy.holder = None;
+                copy.holders.retain(|holder| *holder != client);
             }
         }
         if !in_order {
             self.ended.remove(&client);
         }
-        self.suspects.remove(&client);
+        self.suspects.retain(|(one, other), _| *one != client && *other != client);
         // A consumer that need not settle goes on taking until the node finds out, and what was asked for is done.
         self.departed.insert(client);
     }
@@ -405,7 +405,7 @@ impl Oracle {
             queue.auto_settled_by.clear();
             queue.purged_by.clear();
             for (id, copy) in &mut queue.copies {
-                copy.holder = None;
+                copy.holders.clear();
                 let is_kept = queue.is_durable && (queue.is_quorum || self.messages[*id as usize].is_durable);
                 if !is_kept {
                     copy.presence = Presence::Gone;

@@ -98,3 +98,23 @@ fn the_catalogs_snapshot_holds_only_what_is_on_disk() {
 fn changes_of_transient_queues_go_on_where_the_catalog_shares_its_log() {
     check(500, &[392]);
 }
+
+#[test]
+fn a_start_makes_the_names_durable_that_it_sees() {
+    check(500, &[2730, 6339]);
+}
+
+#[test]
+fn what_the_older_snapshot_needs_outlives_a_start() {
+    check(500, &[4579]);
+}
+
+#[test]
+fn a_log_whose_live_records_are_nowhere_is_stopped() {
+    check(500, &[12_401]);
+}
+
+#[test]
+fn whoever_is_closed_may_hear_late_of_what_another_has_by_now() {
+    check(500, &[12_293]);
+}
