@@ -1,6 +1,6 @@
 package main
 
-// The frame of the Go suite: named cases, one JSON result each, as lab/cases.py has it.
+// The frame of the Go suites: named cases, one JSON result each, as lab/cases.py has it.
 
 import (
 	"encoding/json"
@@ -35,9 +35,9 @@ type result struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-var uri string
+var uri, relayPort, cutPort string
 
-func runSuite(arguments []string) {
+func runSuite(name string, cases []testCase, arguments []string) {
 	flags := flag.NewFlagSet("suite", flag.ExitOnError)
 	flags.StringVar(&uri, "uri", "amqp://guest:guest@127.0.0.1:5672", "broker")
 	only := flags.String("only", "*", "pattern of case names")
@@ -45,10 +45,12 @@ func runSuite(arguments []string) {
 	flags.Bool("full", false, "unused here: there is one form")
 	flags.Bool("later", false, "unused here: all of it is due")
 	flags.String("admin", "", "unused here")
+	flags.StringVar(&relayPort, "relay", "", "port of a relay before the broker")
+	flags.StringVar(&cutPort, "cut", "", "port that cuts what is relayed")
 	_ = flags.Parse(arguments)
 	out, failed := json.NewEncoder(os.Stdout), false
-	for _, one := range allCases() {
-		one.name = "amqp091-go." + one.name
+	for _, one := range cases {
+		one.name = name + "." + one.name
 		if matched, _ := path.Match(*only, one.name); !matched && *only != "*" {
 			continue
 		}

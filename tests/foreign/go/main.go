@@ -1,7 +1,7 @@
-// Command foreign runs Go clients against a broker: the amqp091-go suite, and the
+// Command foreign runs Go clients against a broker: the suites of amqp091-go and go-amqp, and the
 // loads of the crash suite over both protocols.
 //
-//	foreign suite --uri URI            one JSON result a line
+//	foreign suite|go-amqp --uri URI    one JSON result a line
 //	foreign load091|load10 --uri URI   publishes and consumes until told to stop (load.go)
 package main
 
@@ -17,7 +17,9 @@ func main() {
 	arguments := os.Args[2:]
 	switch os.Args[1] {
 	case "suite":
-		runSuite(arguments)
+		runSuite("amqp091-go", allCases(), arguments)
+	case "go-amqp":
+		runSuite("go-amqp", cases10(), arguments)
 	case "load091":
 		runLoad(arguments, open091)
 	case "load10":
@@ -28,6 +30,6 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: foreign suite|load091|load10 --uri URI")
+	fmt.Fprintln(os.Stderr, "usage: foreign suite|go-amqp|load091|load10 --uri URI")
 	os.Exit(64)
 }
