@@ -38,6 +38,10 @@ pub(super) fn queue(address: &str) -> Result<Box<str>, String> {
 
 /// The text that percent-encoding stands for; `None`: an escape is cut or no two hex digits, or the bytes are no text.
 pub(super) fn decode(text: &str) -> Option<Cow<'_, str>> {
+    if text.contains(['?', '#']) {
+        // They end a path (RFC 3986 §3.3).
+        return None;
+    }
     if !text.contains('%') {
         return Some(Cow::Borrowed(text));
     }
@@ -72,6 +76,7 @@ mod tests {
         check("/queues/a/b", None);
         check("/queues/", None);
         check("/queues/a%2", None);
+        check("/queues/a?b=c", None);
         check("/queues/a%zz", None);
         check("/queues/%FF", None);
         check("/exchanges/amq.direct/k", Some(("amq.direct", "k")));

@@ -18,6 +18,14 @@ use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply, ReplyAddress};
 const OUTCOMES: [&str; 4] =
     ["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"];
 
+/// How the refusal of a publish to an internal exchange begins.
+const INTERNAL: &str = "cannot publish to internal ";
+
+/// Nobody may publish to the exchange, whatever the permissions: that ends a link, not its session.
+pub(super) fn is_internal(refusal: &Refusal) -> bool {
+    refusal.text.starts_with(INTERNAL)
+}
+
 /// Which end of which link.
 #[derive(Debug)]
 pub(super) enum End {
@@ -107,6 +115,10 @@ pub(super) struct Refused {
 
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Refused {
+        if let Some(exchange) = refusal.text.strip_prefix(INTERNAL) {
+            let text = format!("forbidden to publish to internal {exchange}");
+            return Refused { condition: refusal.code.condition(), text };
+        }
         Refused { condition: refusal.code.condition(), text: refusal.text }
     }
 }
@@ -227,9 +239,6 @@ impl Adapter {
         let Some(address) = source.address else {
             return Err(Refused::new(condition::INVALID_FIELD, "a source without an address"));
         };
-        if source.distribution_mode.is_some_and(|mode| mode != "move") {
-            return Err(Refused::new(condition::NOT_IMPLEMENTED, "distribution mode copy is not served yet"));
-        }
         let name = address::queue(address).map_err(|text| Refused::new(condition::INVALID_FIELD, text))?;
         let catalog = context.shard.catalog();
         let Some(session) = self.session(id) else { return Ok(()) };

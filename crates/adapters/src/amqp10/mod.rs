@@ -8,6 +8,7 @@
 //! A delivery's number in its session is the lower half of its publish number: see [`broker::Publisher::align`].
 
 mod address;
+mod annotations;
 mod consuming;
 mod links;
 mod login;

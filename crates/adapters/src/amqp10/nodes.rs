@@ -301,7 +301,8 @@ impl Adapter {
     ) {
         let Refused { condition, text } = refused;
         self.note(context, Gravity::Error, format!("link '{name}' refused: {condition}: {text}"));
-        if *condition == condition::UNAUTHORIZED_ACCESS {
+        let is_permission = !text.starts_with("forbidden to publish to internal ");
+        if *condition == condition::UNAUTHORIZED_ACCESS && is_permission {
             return self.end_session(context, id, condition, text);
         }
         self.machine.refuse_attach(id, link, &Attach::new(name, role), Error::new(condition, text));

@@ -1,7 +1,8 @@
 //! Messages in, outcomes and credit out.
 
 use super::address::{self, Destination};
-use super::links::{End, Link};
+use super::annotations;
+use super::links::{End, Link, Refused, is_internal};
 use super::{Adapter, Session, seconds};
 use crate::connection::{Context, Gravity};
 use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
@@ -134,17 +135,16 @@ impl Adapter {
         let message = match Message::read(transfer.payload) {
             Ok(message) => message,
             Err(malformed) => {
-                // The delivery goes with its link, without an outcome of its own.
                 publisher.skip();
-                let (id, link) = (transfer.session, transfer.link);
-                let text = malformed.to_string();
-                self.note(
-                    context,
-                    Gravity::Error,
-                    format!("a link ends: {}: {text}", condition::DECODE_ERROR),
-                );
-                self.machine.detach(id, link, Some(Error::new(condition::DECODE_ERROR, &text)), true);
-                return self.drop_link(context, id, link);
+                let refused = Refused::new(condition::DECODE_ERROR, malformed.to_string());
+                return self.end_link(context, transfer, &refused);
+            }
+        };
+        let more_keys = match annotations::more_keys(&message.message_annotations) {
+            Ok(keys) => keys,
+            Err(refused) => {
+                publisher.skip();
+                return self.end_link(context, transfer, &refused);
             }
         };
         let resolved;
@@ -164,7 +164,7 @@ impl Adapter {
         let publish = Publish {
             exchange: destination.exchange.as_bytes(),
             routing_key: destination.key.as_bytes(),
-            more_keys: &[],
+            more_keys: &more_keys,
             headers: &MessageHeaders(message.application_properties),
             format: Format::Amqp10,
             durable: message.header.durable,
@@ -193,12 +193,24 @@ impl Adapter {
             Ok(Published::Waiting) => {}
             Ok(Published::Done) => self.tell(transfer, &Outcome::Accepted),
             Ok(Published::Unroutable) => self.tell(transfer, &Outcome::Released),
+            Err(refusal) if is_internal(&refusal) => {
+                self.end_link(context, transfer, &refusal.into());
+            }
             Err(Refusal { code: ReplyCode::AccessRefused, text }) => {
                 self.end_session(context, transfer.session, condition::UNAUTHORIZED_ACCESS, &text);
             }
             Err(Refusal { code, text }) => self.reject(transfer, code.condition(), &text),
         }
         self.is_due = true;
+    }
+
+    /// A message breaks a rule that ends its link: it goes with the link, without an outcome of its own.
+    #[cold]
+    fn end_link(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>, refused: &Refused) {
+        let Refused { condition, text } = refused;
+        self.note(context, Gravity::Error, format!("a link ends: {condition}: {text}"));
+        self.machine.detach(transfer.session, transfer.link, Some(Error::new(condition, text)), true);
+        self.drop_link(context, transfer.session, transfer.link);
     }
 
     #[inline]
