@@ -5,6 +5,7 @@
 pub mod access;
 mod batches;
 pub mod catalog;
+mod census;
 mod commit;
 mod delivery;
 mod desk;
@@ -23,6 +24,7 @@ mod reply;
 mod request;
 mod shard;
 
+pub use census::Unit;
 pub use commit::CommitRule;
 pub use delivery::{BlockKey, ReadBytes, ReadRequest, ReadWhat};
 pub use event::{Event, Events, Item, REDELIVERED};

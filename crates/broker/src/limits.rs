@@ -23,6 +23,8 @@ pub struct Limits {
     pub spare_buffers_max: usize,
     /// Routes a publisher remembers.
     pub routes_max: usize,
+    /// Connections open at once on the node; none: any number.
+    pub connections_max: Option<u64>,
     /// Deliveries that wait for their bytes to be read, for one queue, before it stops handing out more.
     pub waiting_for_bytes_max: usize,
     /// Bytes of replies handed to a reply consumer whose connection has much to send already, before further ones are
@@ -45,6 +47,7 @@ impl Default for Limits {
             dispatch_messages_max: 4096,
             spare_buffers_max: 2 << 20,
             routes_max: 16_384,
+            connections_max: None,
             waiting_for_bytes_max: 256,
             reply_bytes_max: 16 << 20,
             consumer_window_bytes: 1 << 20,

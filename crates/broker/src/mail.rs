@@ -1,6 +1,7 @@
 //! What shards send each other: whole turns' worth at once, in order, never a message alone.
 
 use crate::catalog::{Actor, Change, Op, Refusal};
+use crate::census::Unit;
 use crate::event::Events;
 use crate::reply::{Replies, ReplyAddress};
 use crate::request::{QueueCommand, Reply};
@@ -79,6 +80,22 @@ pub enum Mail {
         address: ReplyAddress,
         /// The answer when it is not.
         missing: Box<Refusal>,
+    },
+    /// A connection or channel opened, or asks whether it may: for the shard that plans.
+    Came {
+        /// Whose.
+        actor: Actor,
+        /// What.
+        unit: Unit,
+        /// Whom to answer, and with which token; without, it was not held up.
+        asked: Option<(PortId, u32)>,
+    },
+    /// A connection or channel is gone, one that was refused included.
+    Left {
+        /// Whose.
+        actor: Actor,
+        /// What.
+        unit: Unit,
     },
     /// So many bytes of records that the addressee sent are taken in, and more are welcome.
     Taken {

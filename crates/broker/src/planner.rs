@@ -5,6 +5,7 @@
 //! no change waits for the waves before it: it may rest on what they changed.
 
 use crate::catalog::{Change, Refusal};
+use crate::census::Census;
 use crate::request::Reply;
 use base::id::{LogIndex, PortId};
 use std::collections::VecDeque;
@@ -38,12 +39,20 @@ pub(crate) struct Planner {
     changes: Vec<Change>,
     answers: Vec<Answer>,
     waves: VecDeque<Wave>,
+    pub(crate) census: Census,
 }
 
 impl Planner {
     /// `others`: shards besides this one.
     pub(crate) fn new(others: u16) -> Planner {
-        Planner { others, next_number: 1, changes: Vec::new(), answers: Vec::new(), waves: VecDeque::new() }
+        Planner {
+            others,
+            next_number: 1,
+            changes: Vec::new(),
+            answers: Vec::new(),
+            waves: VecDeque::new(),
+            census: Census::default(),
+        }
     }
 
     pub(crate) fn add_change(&mut self, change: Change) {

@@ -11,6 +11,7 @@ use crate::access::AccessRules;
 use crate::catalog::{
     Actor, Applied, Catalog, Change, FirstContent, Op, Plan, Refusal, ReplyCode, first_content,
 };
+use crate::census::Unit;
 use crate::commit::CommitRule;
 use crate::delivery::{ReadBytes, ReadRequest};
 use crate::desk::{Done, Parked};
@@ -55,6 +56,8 @@ struct Port {
     consumers: Vec<ConsumerRef>,
     /// It declared an exclusive queue.
     owns_queues: bool,
+    /// Its channels that count.
+    channels: u32,
 }
 
 /// A shard. See the module's head.
@@ -163,12 +166,78 @@ impl Shard {
 
     /// A connection has logged in and opened its virtual host: from now on it may ask for things as `actor`.
     pub fn open_port(&mut self, port: PortId, actor: Actor) {
-        self.ports.insert(port, Port { actor, consumers: Vec::new(), owns_queues: false });
+        self.add_port(port, actor, None);
+    }
+
+    /// As [`Shard::open_port`], where [`Shard::is_limited`] says that a limit is to be asked. The answer comes as an
+    /// [`Event::Reply`] with `token`; refused, the port is to be closed at once.
+    pub fn ask_port(&mut self, port: PortId, actor: Actor, token: u32) {
+        self.add_port(port, actor, Some((port, token)));
+    }
+
+    /// Whether a connection of this actor must ask before it is opened.
+    pub fn is_limited(&self, actor: &Actor) -> bool {
+        self.settings.limits.connections_max.is_some()
+            || self.catalog.vhost_limits(actor.vhost).connections_max.is_some()
+            || self.catalog.user_limits(&actor.user).connections_max.is_some()
+    }
+
+    /// Asks whether a channel of a user with such a limit may be opened; false: there is no limit, and it may. The
+    /// answer comes as an [`Event::Reply`] with `token`. It counts until [`Shard::drop_channel`], a refused one too.
+    pub fn ask_channel(&mut self, port: PortId, token: u32) -> bool {
+        let Some(state) = self.ports.get_mut(&port) else { return false };
+        if self.catalog.user_limits(&state.actor.user).channels_max.is_none() {
+            return false;
+        }
+        state.channels += 1;
+        let actor = state.actor.clone();
+        self.tell_census(Mail::Came { actor, unit: Unit::Channel, asked: Some((port, token)) });
+        true
+    }
+
+    /// A channel that was asked for is gone.
+    pub fn drop_channel(&mut self, port: PortId) {
+        if let Some(state) = self.ports.get_mut(&port).filter(|state| state.channels > 0) {
+            state.channels -= 1;
+            let actor = state.actor.clone();
+            self.tell_census(Mail::Left { actor, unit: Unit::Channel });
+        }
+    }
+
+    fn add_port(&mut self, port: PortId, actor: Actor, asked: Option<(PortId, u32)>) {
+        let state = Port { actor: actor.clone(), consumers: Vec::new(), owns_queues: false, channels: 0 };
+        self.ports.insert(port, state);
+        self.tell_census(Mail::Came { actor, unit: Unit::Connection { channels: 0 }, asked });
+    }
+
+    /// Tells the planning shard what comes or goes.
+    fn tell_census(&mut self, mail: Mail) {
+        let planner = self.settings.placement.owner(CATALOG_LOG);
+        if planner == self.settings.id { self.count(mail) } else { self.post.send(planner, mail) }
+    }
+
+    /// On the planning shard: counts what comes or goes, and answers who asked.
+    fn count(&mut self, mail: Mail) {
+        let census = &mut self.planner.as_mut().expect("this shard plans").census;
+        match mail {
+            Mail::Came { actor, unit, asked } => {
+                if let Some((port, token)) = asked {
+                    let answer = census.check(&self.catalog, &self.settings.limits, &actor, unit);
+                    self.post.reply(port, token, answer.map(|()| Reply::Done));
+                }
+                census.came(&actor, unit);
+            }
+            Mail::Left { actor, unit } => census.left(&actor, unit),
+            other => unreachable!("{other:?} is no matter of the census"),
+        }
     }
 
     /// A connection is gone: its consumers go, what they held goes back, its exclusive queues are deleted.
     pub fn close_port(&mut self, now: Now, port: PortId) {
-        let Some(Port { actor, mut consumers, owns_queues }) = self.ports.remove(&port) else { return };
+        let Some(Port { actor, mut consumers, owns_queues, channels }) = self.ports.remove(&port) else {
+            return;
+        };
+        self.tell_census(Mail::Left { actor: actor.clone(), unit: Unit::Connection { channels } });
         self.replies.close_port(port);
         consumers.sort_unstable_by_key(|consumer| (consumer.log, consumer.queue));
         consumers.dedup_by_key(|consumer| (consumer.log, consumer.queue));
@@ -387,6 +456,7 @@ impl Shard {
             Mail::ReplyAsked { port, token, address, missing } => {
                 self.answer_whether_there(port, token, address, *missing);
             }
+            mail @ (Mail::Came { .. } | Mail::Left { .. }) => self.count(mail),
             Mail::Taken { bytes } => self.under_way -= bytes,
             Mail::Queue { log, queue, port, command } => self.at_queue(now, log, queue, port, command),
             Mail::Plan { actor, answer, op } => self.plan(now, actor, answer, *op),

@@ -32,6 +32,7 @@ impl Catalog {
                 for vhost in self.vhosts.values_mut() {
                     vhost.permissions.remove(name);
                 }
+                self.user_limits.remove(name);
                 return self
                     .users
                     .remove(name)
@@ -51,6 +52,8 @@ impl Catalog {
                     vhost.permissions.remove(user);
                 }
             }
+            Change::SetVhostLimits { vhost, limits } => self.apply_vhost_limits(*vhost, *limits),
+            Change::SetUserLimits { user, limits } => self.apply_user_limits(user, *limits),
             Change::AddExchange(definition) => self.add_exchange(definition),
             Change::DeleteExchange { id, .. } => self.delete_exchange(*id),
             Change::AddQueue(definition) => return self.add_queue(definition),
@@ -89,6 +92,7 @@ impl Catalog {
     fn delete_vhost(&mut self, id: VhostId) -> Vec<Applied> {
         let Some(vhost) = self.vhosts.remove(&id) else { return Vec::new() };
         self.vhost_names.remove(&vhost.definition.name);
+        self.vhost_limits.remove(&id);
         // Bindings never leave their virtual host: with both ends going, there is nothing to undo.
         for exchange in &vhost.exchanges {
             self.exchanges.remove(&exchange.0.id);

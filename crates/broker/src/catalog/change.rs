@@ -6,6 +6,7 @@ use super::definition::{
     Binding, ExchangeDefinition, PermissionDefinition, QueueDefinition, UserDefinition, VhostDefinition,
     VhostId,
 };
+use super::limits::{UserLimits, VhostLimits};
 use base::id::QueueId;
 use routing::ExchangeId;
 use std::sync::Arc;
@@ -37,6 +38,20 @@ pub enum Change {
         vhost: VhostId,
         /// The user.
         user: Arc<str>,
+    },
+    /// A virtual host may have so much.
+    SetVhostLimits {
+        /// The virtual host.
+        vhost: VhostId,
+        /// All its limits.
+        limits: VhostLimits,
+    },
+    /// A user may have so much.
+    SetUserLimits {
+        /// The user.
+        user: Arc<str>,
+        /// All the user's limits.
+        limits: UserLimits,
     },
     /// An exchange is there.
     AddExchange(Arc<ExchangeDefinition>),
@@ -76,7 +91,9 @@ impl Change {
             | Change::SetUser(_)
             | Change::DeleteUser(_)
             | Change::SetPermissions(_)
-            | Change::ClearPermissions { .. } => true,
+            | Change::ClearPermissions { .. }
+            | Change::SetVhostLimits { .. }
+            | Change::SetUserLimits { .. } => true,
         }
     }
 }

@@ -12,6 +12,7 @@ mod arguments;
 mod change;
 mod definition;
 mod ends;
+mod limits;
 mod memory;
 mod op;
 mod plan;
@@ -32,6 +33,7 @@ pub use definition::{
     Binding, Destination, ExchangeDefinition, PermissionDefinition, QueueDefinition, QueueType,
     UserDefinition, VhostDefinition, VhostId,
 };
+pub use limits::{UserLimits, VhostLimits};
 pub use op::{Actor, Op, Plan};
 pub use plan_access::{FirstContent, first_content};
 pub use plan_queue::{MADE_FOR_LINK, generated_name};
@@ -122,6 +124,8 @@ pub struct Catalog {
     vhosts: FxHashMap<VhostId, Vhost>,
     vhost_names: BTreeMap<Arc<str>, VhostId>,
     users: BTreeMap<Arc<str>, Arc<UserDefinition>>,
+    vhost_limits: FxHashMap<VhostId, VhostLimits>,
+    user_limits: BTreeMap<Arc<str>, UserLimits>,
     queues: FxHashMap<QueueId, QueueEntry>,
     exchanges: FxHashMap<ExchangeId, ExchangeEntry>,
     /// The queues of the connections that have some for themselves.

@@ -2,6 +2,7 @@
 
 use super::change::Change;
 use super::definition::{QueueDefinition, VhostId};
+use super::limits::{UserLimits, VhostLimits};
 use crate::access::PasswordHash;
 use base::id::{LogId, PortId, QueueId};
 use routing::Arguments;
@@ -189,6 +190,20 @@ pub enum Op {
         user: Box<str>,
         /// The virtual host.
         vhost: Box<str>,
+    },
+    /// Change what a virtual host may have at most.
+    SetVhostLimits {
+        /// The virtual host.
+        vhost: Box<str>,
+        /// All its limits from now on.
+        limits: VhostLimits,
+    },
+    /// Change what a user may have at most.
+    SetUserLimits {
+        /// The user.
+        user: Box<str>,
+        /// All the user's limits from now on.
+        limits: UserLimits,
     },
 }
 

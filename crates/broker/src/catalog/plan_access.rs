@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 impl Catalog {
     /// What follows is for the broker itself and for administrators.
-    fn check_administrator(&self, by: &Actor) -> Result<(), Refusal> {
+    pub(super) fn check_administrator(&self, by: &Actor) -> Result<(), Refusal> {
         let is_administrator = || self.user(&by.user).is_some_and(|user| user.has_tag("administrator"));
         if by.is_internal || is_administrator() {
             return Ok(());
@@ -18,11 +18,11 @@ impl Catalog {
         Err(Refusal::access(format!("user '{}' is not an administrator", by.user)))
     }
 
-    fn known_user(&self, name: &str) -> Result<&Arc<UserDefinition>, Refusal> {
+    pub(super) fn known_user(&self, name: &str) -> Result<&Arc<UserDefinition>, Refusal> {
         self.user(name).ok_or_else(|| Refusal::not_found(format!("no user '{name}'")))
     }
 
-    fn known_vhost(&self, name: &str) -> Result<VhostId, Refusal> {
+    pub(super) fn known_vhost(&self, name: &str) -> Result<VhostId, Refusal> {
         self.vhost(name).ok_or_else(|| Refusal::not_found(format!("no vhost '{name}'")))
     }
 

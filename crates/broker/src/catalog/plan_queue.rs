@@ -61,6 +61,7 @@ impl Catalog {
             check_same(arguments, &queue.arguments, queue.queue_type, &named)?;
             return Ok(Plan { changes: Vec::new(), queue: Some(queue.clone()) });
         }
+        self.check_queue_limit(by.vhost, &name)?;
         match arguments.get(b"x-dead-letter-exchange") {
             None => {}
             Some(Value::Text(exchange)) => {

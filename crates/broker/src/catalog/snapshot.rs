@@ -96,11 +96,17 @@ impl Catalog {
         }
         for user in self.users.values() {
             each(&Change::SetUser(user.clone()));
+            if let Some(limits) = self.user_limits.get(&user.name) {
+                each(&Change::SetUserLimits { user: user.name.clone(), limits: *limits });
+            }
         }
         let mut vhosts: Vec<_> = self.vhosts.values().collect();
         vhosts.sort_unstable_by_key(|vhost| vhost.definition.id);
         for vhost in &vhosts {
             each(&Change::AddVhost(vhost.definition.clone()));
+            if let Some(limits) = self.vhost_limits.get(&vhost.definition.id) {
+                each(&Change::SetVhostLimits { vhost: vhost.definition.id, limits: *limits });
+            }
             for definition in vhost.permissions.values() {
                 each(&Change::SetPermissions(definition.clone()));
             }

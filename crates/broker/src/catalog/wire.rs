@@ -8,6 +8,7 @@ use super::definition::{
     Binding, ExchangeDefinition, PermissionDefinition, QueueDefinition, QueueType, UserDefinition,
     VhostDefinition, VhostId,
 };
+use super::limits::{UserLimits, VhostLimits};
 use crate::access::{PasswordHash, Permissions};
 use base::id::{LogId, PortId, QueueId, ShardId};
 use base::{Reader, Short};
@@ -48,6 +49,8 @@ pub enum BadChange {
     Pattern,
     /// A password hash of another length.
     Password,
+    /// A limit over what there can be.
+    Limit,
 }
 
 impl From<Short> for BadChange {
@@ -67,6 +70,7 @@ impl std::fmt::Display for BadChange {
             BadChange::Nesting => f.write_str("arguments are nested too deep"),
             BadChange::Pattern => f.write_str("a permission is no regular expression"),
             BadChange::Password => f.write_str("a password hash has a wrong length"),
+            BadChange::Limit => f.write_str("a limit is over what there can be"),
         }
     }
 }
@@ -221,6 +225,16 @@ impl Change {
             }
             Change::Bind(binding) => put_binding(out, 12, binding),
             Change::Unbind(binding) => put_binding(out, 13, binding),
+            Change::SetVhostLimits { vhost, limits: VhostLimits { connections_max, queues_max } } => {
+                out.push(14);
+                out.extend(vhost.0.to_le_bytes());
+                put_limits(out, [*connections_max, *queues_max]);
+            }
+            Change::SetUserLimits { user, limits: UserLimits { connections_max, channels_max } } => {
+                out.push(15);
+                put_text(out, user);
+                put_limits(out, [*connections_max, *channels_max]);
+            }
         }
     }
 
@@ -231,6 +245,10 @@ impl Change {
         let change = decoder.change()?;
         if decoder.reader.is_empty() { Ok(change) } else { Err(BadChange::Long) }
     }
+}
+
+fn put_limits(out: &mut Vec<u8>, limits: [Option<u32>; 2]) {
+    limits.iter().for_each(|limit| out.extend(limit.map_or(u64::MAX, u64::from).to_le_bytes()));
 }
 
 fn put_queue(out: &mut Vec<u8>, queue: &QueueDefinition) {
@@ -305,6 +323,16 @@ impl<'a> Decoder<'a> {
                 let [configure, write, read] = [self.text()?, self.text()?, self.text()?];
                 let permissions = Permissions::new(configure, write, read).map_err(|_| BadChange::Pattern)?;
                 Change::SetPermissions(Arc::new(PermissionDefinition { vhost, user, permissions }))
+            }
+            14 => {
+                let vhost = self.vhost()?;
+                let [connections_max, queues_max] = self.limits()?;
+                Change::SetVhostLimits { vhost, limits: VhostLimits { connections_max, queues_max } }
+            }
+            15 => {
+                let user = self.text()?.into();
+                let [connections_max, channels_max] = self.limits()?;
+                Change::SetUserLimits { user, limits: UserLimits { connections_max, channels_max } }
             }
             7 => Change::ClearPermissions { vhost: self.vhost()?, user: self.text()?.into() },
             8 => {
@@ -382,6 +410,17 @@ impl<'a> Decoder<'a> {
         let durable = self.one_flag()?;
         let arguments = self.arguments(0)?;
         Ok(Binding { source, destination, key, arguments, durable })
+    }
+
+    fn limits(&mut self) -> Result<[Option<u32>; 2], BadChange> {
+        let mut limits = [None; 2];
+        for limit in &mut limits {
+            *limit = match self.reader.u64_le()? {
+                u64::MAX => None,
+                number => Some(u32::try_from(number).map_err(|_| BadChange::Limit)?),
+            };
+        }
+        Ok(limits)
     }
 
     fn vhost(&mut self) -> Result<VhostId, BadChange> {

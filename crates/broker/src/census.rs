@@ -1,0 +1,135 @@
+//! How many connections and channels there are, node-wide, and whether one more may come.
+//!
+//! Kept by the shard that plans, which every other tells of the connections it opens and closes. Who has no limit is not
+//! held up: it is counted as its word arrives. Who has one asks first, and counts from then on, so that of two who ask
+//! for the last place one is refused. Channels are counted only for users who have a limit of them.
+
+use crate::catalog::{Actor, Catalog, Refusal, ReplyCode, VhostId};
+use crate::limits::Limits;
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// Counts of what there is.
+#[derive(Debug, Default)]
+pub(crate) struct Census {
+    connections: u64,
+    of_vhost: FxHashMap<VhostId, u64>,
+    of_user: FxHashMap<Arc<str>, u64>,
+    channels: FxHashMap<Arc<str>, u64>,
+}
+
+/// What comes or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A connection, with so many counted channels when it goes.
+    Connection {
+        /// The channels.
+        channels: u32,
+    },
+    /// A channel.
+    Channel,
+}
+
+fn add<K: Hash + Eq>(counts: &mut FxHashMap<K, u64>, key: K) {
+    *counts.entry(key).or_default() += 1;
+}
+
+fn take<K: Hash + Eq>(counts: &mut FxHashMap<K, u64>, key: &K, count: u64) {
+    if let Some(left) = counts.get_mut(key) {
+        *left = left.saturating_sub(count);
+        if *left == 0 {
+            counts.remove(key);
+        }
+    }
+}
+
+fn count<K: Hash + Eq>(counts: &FxHashMap<K, u64>, key: &K) -> u64 {
+    counts.get(key).copied().unwrap_or(0)
+}
+
+impl Census {
+    /// Counts one more.
+    pub(crate) fn came(&mut self, actor: &Actor, unit: Unit) {
+        match unit {
+            Unit::Connection { .. } => {
+                self.connections += 1;
+                add(&mut self.of_vhost, actor.vhost);
+                add(&mut self.of_user, actor.user.clone());
+            }
+            Unit::Channel => add(&mut self.channels, actor.user.clone()),
+        }
+    }
+
+    /// Counts what is gone.
+    pub(crate) fn left(&mut self, actor: &Actor, unit: Unit) {
+        match unit {
+            Unit::Connection { channels } => {
+                self.connections = self.connections.saturating_sub(1);
+                take(&mut self.of_vhost, &actor.vhost, 1);
+                take(&mut self.of_user, &actor.user, 1);
+                take(&mut self.channels, &actor.user, channels.into());
+            }
+            Unit::Channel => take(&mut self.channels, &actor.user, 1),
+        }
+    }
+
+    /// Whether one more may come; it is not counted by this.
+    pub(crate) fn check(
+        &self,
+        catalog: &Catalog,
+        limits: &Limits,
+        actor: &Actor,
+        unit: Unit,
+    ) -> Result<(), Refusal> {
+        let refused = |text: String| Err(Refusal::new(ReplyCode::NotAllowed, text));
+        let user = &actor.user;
+        let of_user = catalog.user_limits(user);
+        if unit == Unit::Channel {
+            return match of_user.channels_max {
+                Some(most) if count(&self.channels, user) >= most.into() => refused(format!(
+                    "number of channels opened for user '{user}' has reached the maximum allowed user limit of {most}"
+                )),
+                _ => Ok(()),
+            };
+        }
+        if let Some(most) = limits.connections_max
+            && self.connections >= most
+        {
+            return refused(format!("connection refused: node connection limit ({most}) is reached"));
+        }
+        if let Some(most) = catalog.vhost_limits(actor.vhost).connections_max
+            && count(&self.of_vhost, &actor.vhost) >= most.into()
+        {
+            let vhost = catalog.vhost_definition(actor.vhost).map_or("", |vhost| &vhost.name);
+            return refused(format!(
+                "access to vhost '{vhost}' refused for user '{user}': connection limit ({most}) is reached"
+            ));
+        }
+        match of_user.connections_max {
+            Some(most) if count(&self.of_user, user) >= most.into() => refused(format!(
+                "connection refused for user '{user}': user connection limit ({most}) is reached"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forgets_whom_nothing_is_left_of() {
+        let mut census = Census::default();
+        let actor = Actor::new("u".into(), VhostId(1), Default::default());
+        census.came(&actor, Unit::Connection { channels: 0 });
+        census.came(&actor, Unit::Channel);
+        census.came(&actor, Unit::Channel);
+        census.left(&actor, Unit::Channel);
+        assert_eq!((census.connections, count(&census.channels, &actor.user)), (1, 1));
+        census.left(&actor, Unit::Connection { channels: 1 });
+        assert_eq!(census.connections, 0);
+        assert!(census.of_vhost.is_empty() && census.of_user.is_empty() && census.channels.is_empty());
+    }
+}
