@@ -26,6 +26,10 @@ pub struct Settings {
     /// Publishes of one 0-9-1 channel in confirm mode that are not yet confirmed, before its connection is not read for
     /// a while; AMQP 1.0 has link credit. At least 1.
     pub unconfirmed_max: u64,
+    /// Consumers of one 0-9-1 channel; none: any number.
+    pub channel_consumers_max: Option<u32>,
+    /// Queues that neither survive a restart nor belong to a connection may be declared over 0-9-1.
+    pub permits_transient_queues: bool,
     /// Bytes one transaction may hold back, bookkeeping included.
     pub transaction_bytes_max: usize,
     /// The least link credit granted to an AMQP 1.0 publisher.
@@ -50,6 +54,8 @@ impl Settings {
             output_bytes_max: 1 << 20,
             output_bytes_low: 256 << 10,
             unconfirmed_max: 65_536,
+            channel_consumers_max: None,
+            permits_transient_queues: true,
             transaction_bytes_max: 64 << 20,
             link_credit_min: 170,
             link_credit_max: 4096,

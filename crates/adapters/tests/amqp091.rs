@@ -2,9 +2,11 @@
 
 mod harness;
 
+use adapters::Settings;
 use amqp091::method::*;
 use amqp091::{Body, Connection, Event, Input, Limits, PublishPrefix};
 use base::Now;
+use broker::catalog::{Actor, Op, UserLimits, VhostId, VhostLimits};
 use harness::World;
 use message::amqp091::{Properties, Table, Value};
 
@@ -522,4 +524,174 @@ fn who_publishes_faster_than_the_disk_writes_is_held() {
             owner.hears(&mut world, &["queue q 1000 0"]);
         }
     }
+}
+
+#[test]
+fn a_commit_is_answered_when_all_of_it_is_on_disk() {
+    everywhere(|world, mut one, mut other| {
+        one.declare(world, "q");
+        other.declare(world, "r");
+        other.consume("q", "c", false);
+        other.hears(world, &["consuming c"]);
+        one.send(&TxSelect {});
+        ["q", "r", "q"].iter().for_each(|key| one.publish(key, "held"));
+        one.publish("nowhere", "lost");
+        one.hears(world, &["TxSelectOk"]);
+        world.is_disk_slow = true;
+        one.send(&TxCommit {});
+        one.send(&QueueDeclare { queue: b"r", passive: true, ..Default::default() });
+        one.hears(world, &["returned 312 NO_ROUTE lost"]);
+        other.hears(world, &[]);
+        world.is_disk_slow = false;
+        one.hears(world, &["TxCommitOk", "queue r 1 0"]);
+        other.hears(world, &["c 1 held", "c 2 held"]);
+    });
+}
+
+#[test]
+fn a_transaction_holds_no_more_than_it_may() {
+    let settings = Settings { transaction_bytes_max: 4096, ..Settings::new("rabbit@test") };
+    let mut world = World::with(1, broker::Limits::default(), settings);
+    let mut client = Client::open(&mut world, 0);
+    client.declare(&mut world, "q");
+    client.send(&TxSelect {});
+    client.publish("q", "fits");
+    client.publish_to("", "q", PERSISTENT, &[0; 4096]);
+    let text = "PRECONDITION_FAILED - transaction is larger than configured max size 4096";
+    client.hears(&mut world, &["TxSelectOk", &format!("channel: 406 {text} 60 40")]);
+}
+
+/// Has an administrator make a change.
+fn administer(world: &mut World, op: Op) {
+    let port = base::id::PortId { slot: 1 << 20, ..Default::default() };
+    world.shards[0].open_port(port, Actor::internal(VhostId(0), port));
+    world.shards[0].request(world.now, port, 1, op);
+    world.run();
+    world.shards[0].close_port(world.now, port);
+    world.run();
+}
+
+#[test]
+fn what_is_deleted_takes_its_connections_along() {
+    for (op, text) in [
+        (Op::DeleteUser { name: "guest".into() }, "user 'guest' is deleted"),
+        (Op::DeleteVhost { name: "/".into() }, "vhost '/' is deleted"),
+    ] {
+        everywhere(|world, mut one, mut other| {
+            one.declare(world, "q");
+            other.consume("q", "c", false);
+            other.hears(world, &["consuming c"]);
+            administer(world, op.clone());
+            let closed = format!("connection: 320 CONNECTION_FORCED - {text} 0 0");
+            for client in [&mut one, &mut other] {
+                let heard = client.talk(world);
+                assert!(heard.contains(&closed), "{heard:?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn limits_of_a_node_a_virtual_host_and_a_user_keep_connections_out_until_one_goes() {
+    let vhost = VhostLimits { connections_max: Some(2), queues_max: None };
+    let user = UserLimits { connections_max: Some(2), channels_max: None };
+    let rows = [
+        (None, None, "access to vhost '/' refused for user 'guest': connection limit (2) is reached"),
+        (
+            Some(Op::SetUserLimits { user: "guest".into(), limits: user }),
+            None,
+            "connection refused for user 'guest': user connection limit (2) is reached",
+        ),
+        (None, Some(2), "connection refused: node connection limit (2) is reached"),
+    ];
+    for (op, connections_max, text) in rows {
+        let vhost_op = Op::SetVhostLimits { vhost: "/".into(), limits: vhost };
+        let op = op.or(connections_max.is_none().then_some(vhost_op));
+        for shards in [1, 2] {
+            let limits = broker::Limits { connections_max, ..Default::default() };
+            let mut world = World::with(shards, limits, Settings::new("rabbit@test"));
+            let last = usize::from(shards) - 1;
+            let _first = Client::open(&mut world, 0);
+            // Who came before the limit counts.
+            op.iter().for_each(|op| administer(&mut world, op.clone()));
+            let second = Client::open(&mut world, last);
+            let mut third = Client::log_in(&mut world, last, "PLAIN", b"\0guest\0guest");
+            assert_eq!(third.heard, [format!("connection: 530 NOT_ALLOWED - {text} 10 40")]);
+            // Refused ones do not count, nor who has gone.
+            world.cut(second.wire);
+            third.talk(&mut world);
+            let _fourth = Client::open(&mut world, 0);
+            let fifth = Client::log_in(&mut world, last, "PLAIN", b"\0guest\0guest");
+            assert!(!fifth.machine.is_open());
+        }
+    }
+}
+
+#[test]
+fn a_user_opens_no_more_channels_than_the_limit_on_all_connections() {
+    let limits = UserLimits { connections_max: None, channels_max: Some(3) };
+    for shards in [1, 2] {
+        let mut world = World::new(shards);
+        administer(&mut world, Op::SetUserLimits { user: "guest".into(), limits });
+        let mut one = Client::open(&mut world, 0);
+        let mut other = Client::open(&mut world, usize::from(shards) - 1);
+        other.machine.channel_open(2);
+        other.hears(&mut world, &["channel 2 open"]);
+        other.machine.close_channel(2, amqp091::ReplyCode::Success, "", MethodId::NONE);
+        other.talk(&mut world);
+        one.machine.channel_open(2);
+        one.hears(&mut world, &["channel 2 open"]);
+        other.machine.channel_open(3);
+        let text =
+            "number of channels opened for user 'guest' has reached the maximum allowed user limit of 3";
+        other.hears(&mut world, &[&format!("connection: 530 NOT_ALLOWED - {text} 20 10"), "closed"]);
+        // Its channels went with it.
+        one.machine.channel_open(3);
+        one.hears(&mut world, &["channel 3 open"]);
+    }
+}
+
+#[test]
+fn a_virtual_host_takes_no_more_queues_than_the_limit() {
+    let mut world = World::new(1);
+    let limits = VhostLimits { connections_max: None, queues_max: Some(1) };
+    administer(&mut world, Op::SetVhostLimits { vhost: "/".into(), limits });
+    let mut client = Client::open(&mut world, 0);
+    client.declare(&mut world, "one");
+    client.declare(&mut world, "one");
+    client.send(&QueueDeclare { queue: b"two", durable: true, ..Default::default() });
+    let text = "cannot declare queue 'two': queue limit in vhost '/' (1) is reached";
+    client.hears(&mut world, &[&format!("channel: 406 PRECONDITION_FAILED - {text} 50 10")]);
+}
+
+#[test]
+fn a_channel_takes_no_more_consumers_than_configured() {
+    let settings = Settings { channel_consumers_max: Some(1), ..Settings::new("rabbit@test") };
+    let mut world = World::with(1, broker::Limits::default(), settings);
+    let mut client = Client::open(&mut world, 0);
+    client.declare(&mut world, "q");
+    client.consume("q", "a", false);
+    client.hears(&mut world, &["consuming a"]);
+    client.send(&BasicCancel { consumer_tag: b"a", nowait: false });
+    client.consume("q", "b", false);
+    client.hears(&mut world, &["cancelled a", "consuming b"]);
+    client.consume("amq.rabbitmq.reply-to", "c", true);
+    let text = "NOT_ALLOWED - reached maximum (1) of consumers per channel";
+    client.hears(&mut world, &[&format!("connection: 530 {text} 60 20"), "closed"]);
+}
+
+#[test]
+fn transient_shared_queues_may_be_forbidden() {
+    let settings = Settings { permits_transient_queues: false, ..Settings::new("rabbit@test") };
+    let mut world = World::with(1, broker::Limits::default(), settings);
+    let mut client = Client::open(&mut world, 0);
+    client.declare(&mut world, "q");
+    client.send(&QueueDeclare { queue: b"own", exclusive: true, ..Default::default() });
+    client.hears(&mut world, &["queue own 0 0"]);
+    client.send(&QueueDeclare { queue: b"t", ..Default::default() });
+    let text = "INTERNAL_ERROR - Feature `transient_nonexcl_queues` is deprecated.\n\
+                Its use is not permitted per the configuration (overriding the default, which is permitted):\n    \
+                \"deprecated_features.permit.transient_nonexcl_queues = false\"\n\
+                Its use will not be permit...";
+    client.hears(&mut world, &[&format!("connection: 541 {text} 50 10"), "closed"]);
 }

@@ -27,6 +27,8 @@ pub(super) struct Channel {
     pub(super) prefetch: u16,
     /// The queue declared last: what an empty queue name means.
     pub(super) last_queue: Box<str>,
+    /// It counts towards a limit of its user.
+    pub(super) is_counted: bool,
     /// Something is to be told at the end of the turn.
     pub(super) is_due: bool,
 }
@@ -44,6 +46,7 @@ impl Channel {
             unacked: Unacked::default(),
             prefetch,
             last_queue: "".into(),
+            is_counted: false,
             is_due: false,
         }
     }

@@ -289,7 +289,9 @@ impl Adapter {
             .map(|(handle, _)| handle)
             .collect();
         handles.into_iter().for_each(|handle| self.close_consumer(context, handle));
-        self.channels.remove(number);
+        if self.channels.remove(number).is_some_and(|channel| channel.is_counted) {
+            context.shard.drop_channel(context.port);
+        }
         if self.pending.as_ref().is_some_and(|pending| pending.channel == number) {
             self.pending = None;
         }

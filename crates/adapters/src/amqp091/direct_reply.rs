@@ -24,6 +24,7 @@ impl Adapter {
         number: u16,
         consume: &BasicConsume<'_>,
     ) -> Result<(), Refusal> {
+        self.check_consumers(context, number)?;
         let tag = self.tag_for(context, number, consume.consumer_tag)?;
         let Some(channel) = self.channels.get(number) else { return Ok(()) };
         if !consume.no_ack {

@@ -1,5 +1,6 @@
 //! From the protocol header to an open connection: who, and in which virtual host.
 
+use super::methods::Wish;
 use super::{Adapter, code};
 use crate::connection::{Context, Gravity};
 use crate::credentials::{self, Unproved};
@@ -22,6 +23,9 @@ const CAPABILITIES: [&str; 9] = [
     "per_consumer_qos",
     "direct_reply_to",
 ];
+
+/// connection.open.
+const OPEN: MethodId = MethodId { class: 10, method: 40 };
 
 /// What is known of who logs in.
 #[derive(Debug, Default)]
@@ -96,20 +100,29 @@ impl Adapter {
         match open_vhost(context.shard.catalog(), &user, &vhost) {
             Ok(id) => {
                 let actor = Actor::new(user, id, context.port);
+                if context.shard.is_limited(&actor) {
+                    let token = self.wait(0, OPEN, false, Wish::Open { actor: actor.clone() });
+                    return context.shard.ask_port(context.port, actor, token);
+                }
                 context.shard.open_port(context.port, actor.clone());
-                let text =
-                    format!("user '{}' authenticated and granted access to vhost '{vhost}'", actor.user);
-                self.note(context, Gravity::Info, text);
-                self.actor = Some(actor);
-                self.login = None;
-                self.machine.open_ok();
+                self.opened(context, actor);
             }
             Err(refusal) => {
                 self.note(context, Gravity::Error, format!("error: {}", refusal.reply_text()));
-                let method = MethodId { class: 10, method: 40 };
-                self.machine.close_connection(context.now, code(&refusal), &refusal.reply_text(), method);
+                self.machine.close_connection(context.now, code(&refusal), &refusal.reply_text(), OPEN);
             }
         }
+    }
+
+    /// The virtual host is open, and no limit is in the way.
+    pub(super) fn opened(&mut self, context: &mut Context<'_>, actor: Actor) {
+        let vhost = context.shard.catalog().vhost_definition(actor.vhost).map(|vhost| vhost.name.clone());
+        let (user, vhost) = (&actor.user, vhost.unwrap_or_default());
+        let text = format!("user '{user}' authenticated and granted access to vhost '{vhost}'");
+        self.note(context, Gravity::Info, text);
+        self.actor = Some(actor);
+        self.login = None;
+        self.machine.open_ok();
     }
 }
 

@@ -11,10 +11,20 @@ use ::amqp091::DeliverPrefix;
 use ::amqp091::method::*;
 use base::id::QueueId;
 use broker::access::{Access, AccessCache};
-use broker::catalog::{Op, QueueDefinition, Refusal, ReplyCode};
+use broker::catalog::{Actor, Op, QueueDefinition, Refusal, ReplyCode};
 use broker::{Credit, Events, Held, NewConsumer, Publisher, QueueCommand, REPLY_TO, Reply};
 use message::record::Outcome;
 use std::sync::Arc;
+
+/// channel.open.
+const OPEN_CHANNEL: MethodId = MethodId { class: 20, method: 10 };
+
+/// What RabbitMQ says of a feature that its operator has denied.
+const TRANSIENT_FORBIDDEN: &str = "Feature `transient_nonexcl_queues` is deprecated.\n\
+    Its use is not permitted per the configuration (overriding the default, which is permitted):\n    \
+    \"deprecated_features.permit.transient_nonexcl_queues = false\"\n\
+    Its use will not be permitted by default in a future minor RabbitMQ version and the feature will be removed from a \
+    future major RabbitMQ version; actual versions to be determined.";
 
 /// What the broker was asked.
 #[derive(Debug)]
@@ -54,6 +64,10 @@ pub(super) enum Wish {
     Get {
         no_ack: bool,
     },
+    Open {
+        actor: Actor,
+    },
+    OpenChannel,
     FindReply {
         name: Box<str>,
     },
@@ -71,11 +85,46 @@ fn text(bytes: &[u8]) -> Result<Box<str>, Refusal> {
 
 impl Adapter {
     pub(super) fn open_channel(&mut self, context: &mut Context<'_>, number: u16) {
+        let token = self.wait(number, OPEN_CHANNEL, false, Wish::OpenChannel);
+        if !context.shard.ask_channel(context.port, token) {
+            self.pending = None;
+            self.add_channel(context, number, false);
+        }
+    }
+
+    fn add_channel(&mut self, context: &mut Context<'_>, number: u16, is_counted: bool) {
         let Some(actor) = &self.actor else { return };
         let access = AccessCache::new(actor.clone());
         let publisher = Publisher::new(context.port, number.into(), access);
-        self.channels.add(Channel::new(number, publisher, context.settings.default_prefetch));
+        let channel = Channel::new(number, publisher, context.settings.default_prefetch);
+        self.channels.add(Channel { is_counted, ..channel });
         self.machine.channel_open_ok(number);
+    }
+
+    /// A channel may have one consumer more.
+    pub(super) fn check_consumers(&self, context: &Context<'_>, number: u16) -> Result<(), Refusal> {
+        let Some(most) = context.settings.channel_consumers_max else { return Ok(()) };
+        let theirs = self.consumers.iter().filter(|(_, consumer)| {
+            consumer.channel == number && consumer.prefix.is_some() && !consumer.is_cancelled
+        });
+        if theirs.count() < most as usize {
+            return Ok(());
+        }
+        let text = format!("reached maximum ({most}) of consumers per channel");
+        Err(Refusal::new(ReplyCode::NotAllowed, text))
+    }
+
+    /// Where the operator has forbidden them: no queue that is neither durable nor exclusive is made.
+    fn check_permitted(&self, context: &Context<'_>, declare: &QueueDeclare<'_>) -> Result<(), Refusal> {
+        let is_other = declare.durable || declare.exclusive || declare.passive;
+        if is_other || context.settings.permits_transient_queues {
+            return Ok(());
+        }
+        let Some(actor) = &self.actor else { return Ok(()) };
+        if context.shard.catalog().queue_by_name(actor.vhost, declare.queue).is_some() {
+            return Ok(());
+        }
+        Err(Refusal::new(ReplyCode::InternalError, TRANSIENT_FORBIDDEN))
     }
 
     pub(super) fn method(&mut self, context: &mut Context<'_>, number: u16, method: &Method<'_>) {
@@ -324,6 +373,7 @@ impl Adapter {
         if name.starts_with(REPLY_TO) && self.declare_reply(context, id, &name, declare.nowait)? {
             return Ok(());
         }
+        self.check_permitted(context, declare)?;
         let op = Op::DeclareQueue {
             name,
             passive: declare.passive,
@@ -397,6 +447,7 @@ impl Adapter {
         if consume.queue == REPLY_TO.as_bytes() {
             return self.consume_replies(context, number, consume);
         }
+        self.check_consumers(context, number)?;
         self.check_no_reply(context, number, consume.queue, Use::Consume)?;
         let queue = self.queue(context, number, Access::Read, consume.queue)?;
         let tag = self.tag_for(context, number, consume.consumer_tag)?;
@@ -466,14 +517,22 @@ impl Adapter {
         let reply = match reply {
             Ok(reply) => reply,
             Err(refusal) => {
-                if let Wish::Consume { handle } = wish {
-                    self.consumers.remove(handle);
-                    context.shard.forget_consumer(context.port, handle);
+                match wish {
+                    Wish::Consume { handle } => {
+                        self.consumers.remove(handle);
+                        context.shard.forget_consumer(context.port, handle);
+                    }
+                    Wish::Open { .. } => context.shard.close_port(context.now, context.port),
+                    _ => {}
                 }
                 return self.refuse(context, channel, &refusal, method);
             }
         };
-        self.granted(context, channel, nowait, wish, reply);
+        match wish {
+            Wish::Open { actor } => self.opened(context, actor),
+            Wish::OpenChannel => self.add_channel(context, channel, true),
+            wish => self.granted(context, channel, nowait, wish, reply),
+        }
     }
 
     fn granted(&mut self, context: &mut Context<'_>, channel: u16, nowait: bool, wish: Wish, reply: Reply) {

@@ -138,6 +138,8 @@ impl Adapter {
             }
             Said::Failed(error) => {
                 self.note(context, Gravity::Error, format!("error: {error}"));
+                // Behind its close nothing more may be said: no confirm, no delivery.
+                self.drop_channels(context);
             }
             Said::Closed => self.is_over = true,
             // What is agreed on is the machine's matter; challenges are not among the mechanisms offered.

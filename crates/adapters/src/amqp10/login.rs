@@ -6,7 +6,7 @@ use crate::credentials::{self, Unproved};
 use crate::settings::{INFORMATION, PLATFORM, PRODUCT, VERSION};
 use ::amqp10::{Open, SaslCode, Symbols};
 use broker::access::open_vhost;
-use broker::catalog::Actor;
+use broker::catalog::{Actor, Refusal};
 use message::amqp10::{Encoder, Map};
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(super) struct Login {
     user: Option<Arc<str>>,
+    /// For whom it is asked whether one connection more may be open.
+    asking: Option<Actor>,
 }
 
 /// What we can do that clients ask for.
@@ -55,19 +57,44 @@ impl Adapter {
         match open_vhost(context.shard.catalog(), &user, &vhost) {
             Ok(id) => {
                 let actor = Actor::new(user, id, context.port);
+                if context.shard.is_limited(&actor) {
+                    if let Some(login) = &mut self.login {
+                        login.asking = Some(actor.clone());
+                    }
+                    return context.shard.ask_port(context.port, actor, 0);
+                }
                 context.shard.open_port(context.port, actor.clone());
-                let text =
-                    format!("user '{}' authenticated and granted access to vhost '{vhost}'", actor.user);
-                self.note(context, Gravity::Info, text);
-                self.actor = Some(actor);
-                self.login = None;
-                self.answer_open(context);
+                self.opened(context, actor);
             }
             Err(refusal) => {
                 self.note(context, Gravity::Error, format!("error: {refusal}"));
                 self.machine.abort();
             }
         }
+    }
+
+    /// Whether one connection more may be open was asked, and answered; refused, the client hears nothing more, as from
+    /// RabbitMQ.
+    pub(super) fn admitted(&mut self, context: &mut Context<'_>, refusal: Option<&Refusal>) {
+        let Some(actor) = self.login.as_mut().and_then(|login| login.asking.take()) else { return };
+        match refusal {
+            None => self.opened(context, actor),
+            Some(refusal) => {
+                context.shard.close_port(context.now, context.port);
+                self.note(context, Gravity::Error, format!("error: {refusal}"));
+                self.machine.abort();
+            }
+        }
+    }
+
+    fn opened(&mut self, context: &mut Context<'_>, actor: Actor) {
+        let vhost = context.shard.catalog().vhost_definition(actor.vhost).map(|vhost| vhost.name.clone());
+        let (user, vhost) = (&actor.user, vhost.unwrap_or_default());
+        let text = format!("user '{user}' authenticated and granted access to vhost '{vhost}'");
+        self.note(context, Gravity::Info, text);
+        self.actor = Some(actor);
+        self.login = None;
+        self.answer_open(context);
     }
 
     fn answer_open(&mut self, context: &mut Context<'_>) {

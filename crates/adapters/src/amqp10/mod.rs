@@ -148,6 +148,8 @@ impl Adapter {
                 self.deliver(context, *consumer, *memory, items.clone(), events);
             }
             Event::Confirmed { publisher, first, last } => self.confirmed(*publisher, *first, *last),
+            // Before it is open a connection asks for nothing but that.
+            Event::Reply { reply, .. } if self.login.is_some() => self.admitted(context, reply.as_ref().err()),
             Event::Reply { token, reply } => self.answered(context, *token, reply.clone()),
             Event::Drained { consumer, .. } => {
                 if let Some(at) = self.consumers.get(*consumer) {
