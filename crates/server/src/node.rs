@@ -22,7 +22,7 @@ use crate::socket::Arrival;
 use adapters::{Frontend, Settings};
 use base::Random;
 use base::id::{LogId, ShardId};
-use broker::access::AccessRules;
+use broker::access::{AccessRules, Mechanisms};
 use broker::{CATALOG_LOG, Limits, Placement, ReadRequest, RecoveryError, SECTION, Shard, ShardSettings};
 use ctl::client::SOCKET_NAME;
 use journal::{Disk, FileKind, Identity, Journal, Snapshots};
@@ -127,9 +127,17 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
     let identity = identity(config, &*disk, logger).map_err(in_folder)?;
     let shards = config.shards.map_or_else(cores, u32::from).clamp(1, identity.logs) as u16;
     let placement = Placement { shards, logs: identity.logs };
+    let has = |mechanism| config.mechanisms.contains(&mechanism);
+    let anonymous = config.anonymous_user.as_deref();
     let rules = Arc::new(AccessRules {
         loopback_users: config.loopback_users.iter().map(|user| user.as_str().into()).collect(),
-        ..AccessRules::default()
+        anonymous: anonymous.map(|user| (user.into(), config.anonymous_password.as_str().into())),
+        mechanisms: Mechanisms {
+            anonymous: has("ANONYMOUS"),
+            plain: has("PLAIN"),
+            amqplain: has("AMQPLAIN"),
+            external: has("EXTERNAL"),
+        },
     });
     let mut dice = Random::new(seed::random_bits()?);
     let mut shard = |id| {

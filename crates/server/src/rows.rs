@@ -108,7 +108,7 @@ pub fn connection(row: ConnectionRow, socket: &Socket, pid: String, node: &str) 
         peer_cert_issuer,
         peer_cert_validity,
         protocol: match socket.layer.as_ref().is_some_and(|layer| layer.is_web()) {
-            true => format!("Web {}", row.protocol),
+            true => format!("{{'Web AMQP',{}}}", row.protocol),
             false => row.protocol.to_owned(),
         },
         user: row.user,

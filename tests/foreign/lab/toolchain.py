@@ -17,6 +17,7 @@ APPLICATION_PACKAGES = [
     "aio-pika==10.2.1", "aiormq==7.2.4", "amqp==5.4.2", "celery==5.7.0", "kombu==5.7.0", "pamqp==4.0.1",
     "rabbitmq-amqp-python-client==1.0.1",
 ]
+NETWORK_PACKAGES = [*PYTHON_PACKAGES, "websockets==17.4"]
 INSTALL_SECONDS_MAX = 900
 
 
@@ -38,6 +39,12 @@ def python(deps):
 def applications(deps):
     """The same with what applications in Python build on: they want other versions of the same parts."""
     return environment(deps, "applications", APPLICATION_PACKAGES)
+
+
+def network(deps):
+    """The same with a client for WebSocket; certificates are made with openssl."""
+    need("openssl")
+    return environment(deps, "network", NETWORK_PACKAGES)
 
 
 def environment(deps, name, packages):

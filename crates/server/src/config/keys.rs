@@ -236,17 +236,20 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("auth_backends.*", Refused("only the internal authentication backend is served yet")),
     (
         "auth_mechanisms.$",
-        Served(|_, _, value| {
-            one_of(value, &[("PLAIN", ()), ("AMQPLAIN", ()), ("ANONYMOUS", ()), ("EXTERNAL", ())])
+        Served(|draft, name, value| {
+            let words = ["PLAIN", "AMQPLAIN", "ANONYMOUS", "EXTERNAL"].map(|word| (word, word));
+            put(one_of(value, &words), |it| draft.add_mechanism(name, it))
         }),
     ),
     (
         "anonymous_login_user",
-        Served(|_, _, value| only(value, "guest", "another anonymous user is not served yet")),
+        Served(|draft, _, value| {
+            put(text(value), |it| draft.config.anonymous_user = (it != "none").then_some(it))
+        }),
     ),
     (
         "anonymous_login_pass",
-        Served(|_, _, value| only(value, "guest", "another anonymous user is not served yet")),
+        Served(|draft, _, value| put(text(value), |it| draft.config.anonymous_password = it)),
     ),
     (
         "password_hashing_module",

@@ -164,6 +164,12 @@ pub struct Config {
     pub default_user: DefaultUser,
     /// Users that may only connect from this machine.
     pub loopback_users: Vec<String>,
+    /// SASL mechanisms that are offered.
+    pub mechanisms: Vec<&'static str>,
+    /// Whom the mechanism ANONYMOUS stands for; `None`: it is not offered.
+    pub anonymous_user: Option<String>,
+    /// The password of that user, which must be right.
+    pub anonymous_password: String,
     /// Memory in use from which publishers are blocked.
     pub memory_limit: Limit,
     /// Bytes of memory to count as all there is; `None`: ask the kernel.
@@ -225,6 +231,9 @@ impl Config {
                 read: ".*".into(),
             },
             loopback_users: vec!["guest".into()],
+            mechanisms: vec!["PLAIN", "AMQPLAIN", "ANONYMOUS"],
+            anonymous_user: Some("guest".into()),
+            anonymous_password: "guest".into(),
             memory_limit: Limit::Share(0.6),
             memory_total_bytes: None,
             disk_limit: Limit::Bytes(50_000_000),
@@ -253,6 +262,8 @@ pub struct Draft {
     layer: u8,
     /// Listeners by name, with the layer that named them.
     listeners: BTreeMap<(Speech, String), (u8, Address)>,
+    /// Mechanisms by name of their key; any replace the usual ones.
+    mechanisms: BTreeMap<String, &'static str>,
     /// The layer that said `none`, of each kind of listeners.
     closed: BTreeMap<Speech, u8>,
 }
@@ -272,6 +283,10 @@ impl Draft {
         let layer = self.layer;
         let entry = self.listeners.entry((speech, String::new()));
         &mut entry.and_modify(|(named, _)| *named = layer).or_insert((layer, Address { ip: None, port })).1
+    }
+
+    fn add_mechanism(&mut self, name: &str, mechanism: &'static str) {
+        self.mechanisms.insert(name.to_owned(), mechanism);
     }
 
     fn set_tag(&mut self, tag: &str, is_set: bool) {
@@ -296,6 +311,9 @@ impl Draft {
             open.splice(0..0, std::mem::take(&mut self.config.listeners));
         }
         self.config.listeners = open;
+        if !self.mechanisms.is_empty() {
+            self.config.mechanisms = self.mechanisms.into_values().collect();
+        }
         self.config
     }
 }
@@ -367,6 +385,7 @@ pub fn load(sources: &Sources<'_>) -> Result<Config, Error> {
         config: Config::new(&sources.host),
         layer: 0,
         listeners: BTreeMap::new(),
+        mechanisms: BTreeMap::new(),
         closed: BTreeMap::new(),
     };
     let variable = |name: &str| sources.environment.get(name).cloned();

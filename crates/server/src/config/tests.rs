@@ -147,6 +147,29 @@ fn options_of_tls_and_websocket_are_taken_or_refused_with_a_remedy() {
 }
 
 #[test]
+fn mechanisms_named_replace_the_usual_ones() {
+    let check = |file: &str, settings: &[&str], expected: &[&str], anonymous: Option<&str>| {
+        let config = load_from(file, "", &[], settings).expect("usable");
+        assert_eq!(config.mechanisms, expected, "{file} {settings:?}");
+        assert_eq!(config.anonymous_user.as_deref(), anonymous, "{file}");
+    };
+    check("", &[], &["PLAIN", "AMQPLAIN", "ANONYMOUS"], Some("guest"));
+    check("auth_mechanisms.1 = EXTERNAL", &[], &["EXTERNAL"], Some("guest"));
+    check(
+        "auth_mechanisms.1 = EXTERNAL\nauth_mechanisms.2 = PLAIN",
+        &[],
+        &["EXTERNAL", "PLAIN"],
+        Some("guest"),
+    );
+    check("auth_mechanisms.1 = EXTERNAL", &["auth_mechanisms.1=PLAIN"], &["PLAIN"], Some("guest"));
+    check("anonymous_login_user = none", &[], &["PLAIN", "AMQPLAIN", "ANONYMOUS"], None);
+    check("anonymous_login_user = me", &[], &["PLAIN", "AMQPLAIN", "ANONYMOUS"], Some("me"));
+    assert!(
+        error("auth_mechanisms.1 = GSSAPI").contains("accepted values: PLAIN, AMQPLAIN, ANONYMOUS, EXTERNAL")
+    );
+}
+
+#[test]
 fn keys_reach_their_place() {
     let all = config(
         "vm_memory_high_watermark.absolute = 1GB\ndisk_free_limit.relative = 1.5\nloopback_users.guest = false\n\
