@@ -177,6 +177,9 @@ impl ShardLoop {
             }
         }
         self.front.end_turn(now, &mut self.shard);
+        // First what other shards are to do, then the answers: who was told that a message is taken finds it in its queue
+        // from any connection. Writing may make mail again, as consumers go on when there is room.
+        self.send_mail();
         self.write_sockets(now);
         self.send_mail();
         self.resume();
