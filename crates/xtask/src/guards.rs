@@ -46,28 +46,30 @@ const SLOW: [&[&str]; 2] = [
     &["--rate", "250", "--protocol", "amqp10", "--queue-type", "quorum"],
 ];
 
+/// The consumer follows closely: a backlog of the moment costs what the next run does not see.
+const CLOSE: [&[&str]; 2] = [&["--lead", "1000"], &["--lead", "10000"]];
+
 /// The table. A ceiling is the smallest of a dozen runs and 3 % for instructions; for system calls, whose number hangs
 /// on how batches meet, it is the largest. Raise one only with the reason in the commit.
 const GUARDS: &[Guard] = &[
-    flat_out("classic-amqp091", Instructions { release: 1976.0, quick: 1950.0 }),
-    flat_out("classic-amqp10", Instructions { release: 1976.0, quick: 2140.0 }),
-    flat_out("quorum-amqp091", Instructions { release: 2090.0, quick: 2060.0 }),
-    flat_out("quorum-amqp10", Instructions { release: 1890.0, quick: 2010.0 }),
-    flat_out("classic-amqp091", SystemCalls(0.098)),
-    flat_out("classic-amqp10", SystemCalls(0.033)),
-    flat_out("quorum-amqp091", SystemCalls(0.012)),
-    flat_out("quorum-amqp10", SystemCalls(0.0225)),
+    instructions("classic-amqp091", CLOSE[0], Instructions { release: 1979.0, quick: 1968.0 }),
+    instructions("classic-amqp10", CLOSE[0], Instructions { release: 1927.0, quick: 2086.0 }),
+    instructions("quorum-amqp091", CLOSE[1], Instructions { release: 2036.0, quick: 2003.0 }),
+    instructions("quorum-amqp10", CLOSE[1], Instructions { release: 1885.0, quick: 2019.0 }),
+    system_calls("classic-amqp091", 0.067),
+    system_calls("classic-amqp10", 0.032),
+    system_calls("quorum-amqp091", 0.009),
+    system_calls("quorum-amqp10", 0.016),
     Guard { scenario: "trickle", options: SLOW[0], messages: [200, 600], ceiling: SystemCalls(12.6) },
     Guard { scenario: "trickle", options: SLOW[1], messages: [200, 600], ceiling: SystemCalls(12.6) },
 ];
 
-/// A scenario as fast as it goes.
-const fn flat_out(scenario: &'static str, ceiling: Ceiling) -> Guard {
-    let messages = match ceiling {
-        Instructions { .. } => [10_000, 60_000],
-        SystemCalls(_) => [10_000, 110_000],
-    };
-    Guard { scenario, options: &[], messages, ceiling }
+const fn instructions(scenario: &'static str, options: &'static [&'static str], ceiling: Ceiling) -> Guard {
+    Guard { scenario, options, messages: [10_000, 60_000], ceiling }
+}
+
+const fn system_calls(scenario: &'static str, most: f64) -> Guard {
+    Guard { scenario, options: &[], messages: [10_000, 110_000], ceiling: SystemCalls(most) }
 }
 
 impl Guard {
@@ -76,9 +78,9 @@ impl Guard {
             Instructions { .. } => "instructions",
             SystemCalls(_) => "system-calls",
         };
-        // Of the options the values tell rows apart.
-        let values = self.options.iter().filter(|word| !word.starts_with("--"));
-        let words: Vec<&str> = std::iter::once(self.scenario).chain(values.copied()).collect();
+        // Of the options, words tell rows apart, numbers do not.
+        let words = self.options.iter().filter(|word| word.starts_with(|first: char| first.is_alphabetic()));
+        let words: Vec<&str> = std::iter::once(self.scenario).chain(words.copied()).collect();
         format!("guard.{what}.{}", words.join("-"))
     }
 
@@ -207,14 +209,14 @@ mod tests {
     fn rows_have_names_of_their_own_and_grow() {
         let names: BTreeSet<String> = GUARDS.iter().map(Guard::name).collect();
         assert_eq!(names.len(), GUARDS.len(), "{names:?}");
-        assert!(names.contains("guard.system-calls.trickle-250-amqp091-classic"), "{names:?}");
+        assert!(names.contains("guard.system-calls.trickle-amqp091-classic"), "{names:?}");
         assert!(GUARDS.iter().all(|guard| guard.messages[0] < guard.messages[1]));
     }
 
     #[test]
     fn each_profile_has_its_ceiling() {
-        let guard = flat_out("x", Instructions { release: 1.0, quick: 2.0 });
+        let guard = instructions("x", &[], Instructions { release: 1.0, quick: 2.0 });
         assert_eq!((guard.most("release"), guard.most("quick")), (1.0, 2.0));
-        assert_eq!(flat_out("x", SystemCalls(3.0)).most("quick"), 3.0);
+        assert_eq!(system_calls("x", 3.0).most("quick"), 3.0);
     }
 }
