@@ -2,7 +2,7 @@
 
 use message::amqp10::{Encoder, Fields, List, Malformed, Map};
 
-/// Error conditions (§2.8.15-18).
+/// Error conditions (§2.8.15-18, §4.5.9).
 pub mod condition {
     #![allow(missing_docs)]
     pub const INTERNAL_ERROR: &str = "amqp:internal-error";
@@ -28,6 +28,9 @@ pub mod condition {
     pub const TRANSFER_LIMIT_EXCEEDED: &str = "amqp:link:transfer-limit-exceeded";
     pub const MESSAGE_SIZE_EXCEEDED: &str = "amqp:link:message-size-exceeded";
     pub const STOLEN: &str = "amqp:link:stolen";
+    pub const UNKNOWN_TRANSACTION: &str = "amqp:transaction:unknown-id";
+    pub const ROLLED_BACK: &str = "amqp:transaction:rollback";
+    pub const TRANSACTION_TIMEOUT: &str = "amqp:transaction:timeout";
 }
 
 /// An error: in a close, end or detach, or in a rejected outcome.

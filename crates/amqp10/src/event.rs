@@ -120,6 +120,13 @@ pub enum Event<'a> {
     },
     /// A whole delivery arrived, in one frame.
     Transfer(Transfer<'a>),
+    /// A whole delivery arrived that belongs to a transaction (§4.4.1).
+    Posted {
+        /// The delivery.
+        transfer: Transfer<'a>,
+        /// The transaction.
+        transaction: &'a [u8],
+    },
     /// The last frame of a delivery of several arrived.
     Assembled(Assembled),
     /// A delivery that had begun was aborted by the sender: as if it had never been sent, but for its credit.
@@ -191,6 +198,11 @@ pub struct Assembled {
 }
 
 impl Assembled {
+    /// The transaction it belongs to.
+    pub fn transaction(&self) -> Option<&[u8]> {
+        self.partial.transaction.as_deref()
+    }
+
     /// The delivery, as if it had come in one frame.
     pub fn transfer(&self) -> Transfer<'_> {
         let partial = &*self.partial;

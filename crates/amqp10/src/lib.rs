@@ -21,7 +21,8 @@ pub use error::{Error, Fault, condition};
 pub use event::{Assembled, Disposition, Event, LinkFlow, LinkId, SaslCode, SessionId, Transfer};
 pub use limits::{FRAME_BYTES_MIN, Limits, TAG_BYTES_MAX};
 pub use performative::{
-    Attach, Begin, Open, Outcome, ReceiverSettleMode, Role, SenderSettleMode, Source, Symbols, Target,
+    Attach, Begin, Control, Open, Outcome, ReceiverSettleMode, Role, SenderSettleMode, Source, Symbols,
+    Target,
 };
 pub use session::{Body, Delivery, NotSent};
 pub use unsettled::Run;

@@ -26,6 +26,10 @@ pub(crate) mod descriptor {
     pub const SOURCE: u8 = 0x28;
     pub const TARGET: u8 = 0x29;
     pub const COORDINATOR: u8 = 0x30;
+    pub const DECLARE: u8 = 0x31;
+    pub const DISCHARGE: u8 = 0x32;
+    pub const DECLARED: u8 = 0x33;
+    pub const TRANSACTIONAL: u8 = 0x34;
     pub const SASL_MECHANISMS: u8 = 0x40;
     pub const SASL_INIT: u8 = 0x41;
     pub const SASL_CHALLENGE: u8 = 0x42;
@@ -33,7 +37,7 @@ pub(crate) mod descriptor {
     pub const SASL_OUTCOME: u8 = 0x44;
 
     /// The names of those above, for peers that write names.
-    pub const NAMES: [(&str, u8); 23] = [
+    pub const NAMES: [(&str, u8); 27] = [
         ("amqp:open:list", OPEN),
         ("amqp:begin:list", BEGIN),
         ("amqp:attach:list", ATTACH),
@@ -52,6 +56,10 @@ pub(crate) mod descriptor {
         ("amqp:source:list", SOURCE),
         ("amqp:target:list", TARGET),
         ("amqp:coordinator:list", COORDINATOR),
+        ("amqp:declare:list", DECLARE),
+        ("amqp:discharge:list", DISCHARGE),
+        ("amqp:declared:list", DECLARED),
+        ("amqp:transactional-state:list", TRANSACTIONAL),
         ("amqp:sasl-mechanisms:list", SASL_MECHANISMS),
         ("amqp:sasl-init:list", SASL_INIT),
         ("amqp:sasl-challenge:list", SASL_CHALLENGE),
@@ -625,17 +633,80 @@ pub enum Outcome<'a> {
         /// The offset in it.
         section_offset: u64,
     },
-    /// A state this machine does not know, such as a transaction's.
+    /// Not an outcome yet: what it is to be when a transaction is discharged (§4.5.8).
+    Transactional {
+        /// The transaction.
+        id: &'a [u8],
+        /// The outcome, for [`Outcome::read`]; null where there is none.
+        outcome: Value<'a>,
+    },
+    /// Of a declare (§4.5.4): the transaction that began.
+    Declared(&'a [u8]),
+    /// A state this machine does not know.
     Other(Value<'a>),
+}
+
+/// What a controller asks of a coordinator, in a message (§4.2, §4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control<'a> {
+    /// Begin a transaction. One with a global id would be distributed, which nobody here coordinates.
+    Declare {
+        /// A global id was given.
+        is_global: bool,
+    },
+    /// End a transaction.
+    Discharge {
+        /// Which.
+        id: &'a [u8],
+        /// Undo it.
+        fail: bool,
+    },
+}
+
+impl<'a> Control<'a> {
+    /// The request in the body of a message to a coordinator; `None`: it is no such request.
+    pub fn read(body: Value<'a>) -> Result<Option<Control<'a>>, Malformed> {
+        let (code, list) = composite(body)?;
+        let mut fields = Fields::new(list);
+        Ok(match code {
+            descriptor::DECLARE => Some(Control::Declare { is_global: fields.value()? != Value::Null }),
+            descriptor::DISCHARGE => Some(Control::Discharge {
+                id: fields.binary()?.ok_or(Malformed::Missing("txn-id"))?,
+                fail: fields.boolean()?.unwrap_or(false),
+            }),
+            _ => None,
+        })
+    }
+
+    /// Writes the request as a message.
+    pub fn write(&self, into: &mut Vec<u8>) {
+        let mut encoder = Encoder::new(into);
+        encoder.descriptor(message::amqp10::section::descriptor::VALUE.into());
+        match self {
+            Control::Declare { .. } => encoder.encoding(&[0x00, 0x53, descriptor::DECLARE, 0x45]),
+            Control::Discharge { id, fail } => {
+                encoder.descriptor(descriptor::DISCHARGE.into());
+                let mut list = encoder.list();
+                encoder.binary(id);
+                list.field(&encoder);
+                default_flag(&mut encoder, &mut list, *fail);
+                encoder.close(list);
+            }
+        }
+    }
 }
 
 impl<'a> Outcome<'a> {
     /// It ends a delivery (§3.4).
     pub fn is_terminal(&self) -> bool {
-        !matches!(self, Outcome::Received { .. } | Outcome::Other(_))
+        matches!(
+            self,
+            Outcome::Accepted | Outcome::Rejected(_) | Outcome::Released | Outcome::Modified { .. }
+        )
     }
 
-    pub(crate) fn read(value: Value<'a>) -> Result<Option<Outcome<'a>>, Malformed> {
+    /// The state in a field; `None`: null.
+    pub fn read(value: Value<'a>) -> Result<Option<Outcome<'a>>, Malformed> {
         if value == Value::Null {
             return Ok(None);
         }
@@ -654,11 +725,17 @@ impl<'a> Outcome<'a> {
                 section_number: fields.uint()?.ok_or(Malformed::Missing("section-number"))?,
                 section_offset: fields.ulong()?.ok_or(Malformed::Missing("section-offset"))?,
             },
+            descriptor::TRANSACTIONAL => Outcome::Transactional {
+                id: fields.binary()?.ok_or(Malformed::Missing("txn-id"))?,
+                outcome: fields.value()?,
+            },
+            descriptor::DECLARED => Outcome::Declared(fields.binary()?.ok_or(Malformed::Missing("txn-id"))?),
             _ => Outcome::Other(value),
         }))
     }
 
-    pub(crate) fn write(&self, encoder: &mut Encoder<'_>) {
+    /// Appends the state.
+    pub fn write(&self, encoder: &mut Encoder<'_>) {
         match self {
             Outcome::Accepted => encoder.encoding(&[0x00, 0x53, descriptor::ACCEPTED, 0x45]),
             Outcome::Released => encoder.encoding(&[0x00, 0x53, descriptor::RELEASED, 0x45]),
@@ -677,6 +754,22 @@ impl<'a> Outcome<'a> {
                 encoder.uint(*section_number);
                 list.field(encoder);
                 encoder.ulong(*section_offset);
+                list.field(encoder);
+                encoder.close(list);
+            }
+            Outcome::Transactional { id, outcome } => {
+                encoder.descriptor(descriptor::TRANSACTIONAL.into());
+                let mut list = encoder.list();
+                encoder.binary(id);
+                list.field(encoder);
+                let outcome = Some(*outcome).filter(|outcome| *outcome != Value::Null);
+                list.option(encoder, outcome, |encoder, outcome| encoder.value(outcome));
+                encoder.close(list);
+            }
+            Outcome::Declared(id) => {
+                encoder.descriptor(descriptor::DECLARED.into());
+                let mut list = encoder.list();
+                encoder.binary(id);
                 list.field(encoder);
                 encoder.close(list);
             }

@@ -49,6 +49,8 @@ pub(crate) struct Partial {
     pub tag_len: u8,
     pub format: u32,
     pub settled: bool,
+    /// The transaction it belongs to.
+    pub transaction: Option<Box<[u8]>>,
     pub bytes: Vec<u8>,
 }
 

@@ -135,6 +135,18 @@ fn body<'a>(message: &Enqueue<'a>, memory: &'a Memory) -> Body<'a> {
     Body::Memory(memory, start..start + message.body.len())
 }
 
+/// What a receiver's outcome means to the queue.
+#[inline]
+pub(super) fn outcome_of(told: &Told<'_>) -> Outcome {
+    match told {
+        Told::Accepted => Outcome::Accepted,
+        Told::Rejected(_) => Outcome::Rejected,
+        Told::Modified { undeliverable_here: true, .. } => Outcome::Rejected,
+        Told::Modified { delivery_failed: true, .. } => Outcome::Failed,
+        _ => Outcome::Released,
+    }
+}
+
 impl Adapter {
     #[inline]
     pub(super) fn deliver(
@@ -192,19 +204,16 @@ impl Adapter {
         }
         let told = match outcome {
             Some(told) if told.is_terminal() => told,
+            Some(Told::Transactional { id, outcome }) => {
+                return self.retire(context, disposition, id, outcome);
+            }
             // How much has arrived, or a state that is no outcome: nothing ends.
             Some(_) => return,
             // Settled without a word: the default outcome.
             None if settled => Told::Released,
             None => return,
         };
-        let outcome = match told {
-            Told::Accepted => Outcome::Accepted,
-            Told::Rejected(_) => Outcome::Rejected,
-            Told::Modified { undeliverable_here: true, .. } => Outcome::Rejected,
-            Told::Modified { delivery_failed: true, .. } => Outcome::Failed,
-            _ => Outcome::Released,
-        };
+        let outcome = outcome_of(&told);
         let Some(session) = self.sessions.iter().find(|session| session.id == id) else { return };
         let consumers = &self.consumers;
         self.machine.settle(id, first, last, |Run { link, token, count, .. }| {

@@ -35,6 +35,8 @@ pub(super) enum End {
     Source { consumer: u32, settled: bool, tag: u32 },
     /// One of a pair of links to the management node.
     Management,
+    /// A controller of transactions sends here.
+    Coordinator,
 }
 
 /// A link that is attached.
@@ -163,7 +165,7 @@ impl Adapter {
     ) -> Result<(), Refused> {
         let target = attach.target.unwrap_or_default();
         if target.is_coordinator {
-            return Err(Refused::new(condition::NOT_IMPLEMENTED, "transactions are not served yet"));
+            return self.attach_coordinator(context, id, link, attach);
         }
         if target.dynamic {
             return self.attach_dynamic_target(context, id, link, attach);
@@ -350,6 +352,7 @@ impl Adapter {
             End::Target { .. } => {}
             End::Source { consumer, .. } => self.drop_consumer(context, consumer),
             End::Management => self.drop_management(id, link),
+            End::Coordinator => self.drop_coordinator(context, id, link),
         }
         self.drop_node(context, id, link);
     }

@@ -2,7 +2,8 @@
 //!
 //! [`Adapter`] is a connection; the work is in rooms of its own: login and open in `login`, attaching in `links`,
 //! messages in and their outcomes in `publishing`, messages out and theirs in `consuming`, requests to the management
-//! node in `management`, queues made for a link in `nodes`.
+//! node in `management`, queues made for a link in `nodes`, transactions in
+//! `transactions`.
 //! While the broker's answer to an attach or a request is awaited nothing further is read, so that everything a peer says takes effect
 //! in the order it was said.
 //! A delivery's number in its session is the lower half of its publish number: see [`broker::Publisher::align`].
@@ -15,6 +16,7 @@ mod login;
 mod management;
 mod nodes;
 mod publishing;
+mod transactions;
 
 pub(crate) use consuming::PlainHead;
 
@@ -33,6 +35,7 @@ use management::Management;
 use nodes::Nodes;
 use publishing::Window;
 use std::collections::VecDeque;
+use transactions::Transactions;
 
 /// A session of the connection.
 #[derive(Debug)]
@@ -66,6 +69,8 @@ pub struct Adapter {
     management: Option<Box<Management>>,
     /// Only where queues were made for links.
     nodes: Option<Box<Nodes>>,
+    /// Only where a coordinator is.
+    transactions: Option<Box<Transactions>>,
     next_token: u32,
     next_session: u32,
     has_published: bool,
@@ -90,6 +95,7 @@ impl Adapter {
             pending: None,
             management: None,
             nodes: None,
+            transactions: None,
             next_token: 0,
             next_session: 0,
             has_published: false,
@@ -113,9 +119,13 @@ impl Adapter {
     fn heard(&mut self, context: &mut Context<'_>, said: Said<'_>) {
         match said {
             Said::Transfer(transfer) => self.transfer(context, &transfer),
-            Said::Assembled(assembled) => self.transfer(context, &assembled.transfer()),
+            Said::Assembled(assembled) => match assembled.transaction() {
+                None => self.transfer(context, &assembled.transfer()),
+                Some(transaction) => self.post(context, &assembled.transfer(), transaction),
+            },
             Said::Disposition(disposition) => self.disposition(context, &disposition),
             Said::Flow(flow) => self.flow(context, &flow),
+            Said::Posted { transfer, transaction } => self.post(context, &transfer, transaction),
             Said::Window { session } => self.window_moved(context, session),
             Said::SaslInit { mechanism, initial_response, .. } => {
                 self.log_in(context, mechanism, initial_response);
@@ -149,7 +159,9 @@ impl Adapter {
             }
             Event::Confirmed { publisher, first, last } => self.confirmed(*publisher, *first, *last),
             // Before it is open a connection asks for nothing but that.
-            Event::Reply { reply, .. } if self.login.is_some() => self.admitted(context, reply.as_ref().err()),
+            Event::Reply { reply, .. } if self.login.is_some() => {
+                self.admitted(context, reply.as_ref().err())
+            }
             Event::Reply { token, reply } => self.answered(context, *token, reply.clone()),
             Event::Drained { consumer, .. } => {
                 if let Some(at) = self.consumers.get(*consumer) {
@@ -203,10 +215,12 @@ impl Adapter {
     }
 
     pub(crate) fn deadline(&self) -> Option<u64> {
-        self.machine.poll_deadline()
+        let own = self.transactions.as_ref().and_then(|transactions| transactions.deadline());
+        self.machine.poll_deadline().into_iter().chain(own).min()
     }
 
     pub(crate) fn handle_deadline(&mut self, context: &mut Context<'_>) {
+        self.end_late_transactions(context);
         if let Some(said) = self.machine.handle_deadline(context.now) {
             self.heard(context, said);
         }
@@ -245,6 +259,7 @@ impl Adapter {
         size_of::<Adapter>()
             + (self.machine.memory_bytes() - size_of::<Connection>())
             + self.consumers.heap_bytes()
+            + self.transactions.as_ref().map_or(0, |transactions| transactions.heap_bytes())
             + self.nodes.as_ref().map_or(0, |nodes| nodes.heap_bytes())
             + self.management.as_ref().map_or(0, |management| management.heap_bytes())
             + self.sessions.iter().map(|it| session(it)).sum::<usize>()

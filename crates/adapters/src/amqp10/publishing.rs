@@ -72,7 +72,13 @@ impl Credit {
 }
 
 /// The fields of a 1.0 message that a headers exchange looks at: its application-properties.
-struct MessageHeaders<'a>(Map<'a>);
+pub(super) struct MessageHeaders<'a>(pub(super) Map<'a>);
+
+/// A message of a sender's link, and where it goes or why nowhere.
+pub(super) struct Addressed<'a> {
+    pub(super) message: Message<'a>,
+    pub(super) destination: Result<Destination, String>,
+}
 
 impl Headers for MessageHeaders<'_> {
     fn get(&self, name: &[u8]) -> Option<Field<'_>> {
@@ -104,7 +110,7 @@ impl Adapter {
         let Some(Link { end: End::Target { destination, credit }, .. }) =
             links.iter_mut().find(|link| link.id == transfer.link)
         else {
-            return self.manage(context, transfer);
+            return self.rare_transfer(context, transfer);
         };
         let most = context.settings.link_credit_max;
         credit.came(context.now, transfer.payload.len(), transfer.credit, most);
@@ -204,9 +210,37 @@ impl Adapter {
         self.is_due = true;
     }
 
+    /// A transfer on a link to what is no exchange or queue.
+    #[cold]
+    pub(super) fn rare_transfer(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>) {
+        let session = self.sessions.iter_mut().find(|session| session.id == transfer.session);
+        match session.and_then(|session| session.link(transfer.link)).map(|link| &link.end) {
+            Some(End::Management) => self.manage(context, transfer),
+            Some(End::Coordinator) => self.coordinate(context, transfer),
+            Some(End::Target { .. } | End::Source { .. }) | None => {}
+        }
+    }
+
+    /// Reads the message of a transfer that is not published at once; `None`: the link leads to no exchange or queue.
+    pub(super) fn address<'a>(
+        &mut self,
+        context: &Context<'_>,
+        transfer: &Transfer<'a>,
+    ) -> Result<Option<Addressed<'a>>, Refused> {
+        let Some(session) = self.session(transfer.session) else { return Ok(None) };
+        let Some(Link { end: End::Target { destination, credit }, .. }) = session.link(transfer.link) else {
+            return Ok(None);
+        };
+        credit.came(context.now, transfer.payload.len(), transfer.credit, context.settings.link_credit_max);
+        let message = Message::read(transfer.payload)
+            .map_err(|malformed| Refused::new(condition::DECODE_ERROR, malformed.to_string()))?;
+        let destination = destination.clone().map_or_else(|| resolve(&message), Ok);
+        Ok(Some(Addressed { message, destination }))
+    }
+
     /// A message breaks a rule that ends its link: it goes with the link, without an outcome of its own.
     #[cold]
-    fn end_link(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>, refused: &Refused) {
+    pub(super) fn end_link(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>, refused: &Refused) {
         let Refused { condition, text } = refused;
         self.note(context, Gravity::Error, format!("a link ends: {condition}: {text}"));
         self.machine.detach(transfer.session, transfer.link, Some(Error::new(condition, text)), true);
@@ -214,14 +248,14 @@ impl Adapter {
     }
 
     #[inline]
-    fn tell(&mut self, transfer: &Transfer<'_>, outcome: &Outcome<'_>) {
+    pub(super) fn tell(&mut self, transfer: &Transfer<'_>, outcome: &Outcome<'_>) {
         if !transfer.settled {
             let id = transfer.delivery_id;
             self.machine.settle_incoming(transfer.session, id, id, outcome);
         }
     }
 
-    fn reject(&mut self, transfer: &Transfer<'_>, condition: &str, text: &str) {
+    pub(super) fn reject(&mut self, transfer: &Transfer<'_>, condition: &str, text: &str) {
         self.is_due = true;
         self.tell(transfer, &Outcome::Rejected(Some(Error::new(condition, text))));
     }
@@ -229,7 +263,7 @@ impl Adapter {
     /// The broker confirmed publishes of a session.
     pub(super) fn confirmed(&mut self, publisher: u32, first: u64, last: u64) {
         let Some(session) = self.sessions.iter_mut().find(|session| session.handle == publisher) else {
-            return;
+            return self.confirmed_transaction(publisher, first, last);
         };
         let Session { id, publisher, links, unconfirmed, .. } = &mut **session;
         let (machine, id) = (&mut self.machine, *id);

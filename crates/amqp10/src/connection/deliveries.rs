@@ -34,15 +34,19 @@ impl Connection {
             return Err(Broken::Session(Fault::new(condition::ERRANT_LINK, text)));
         }
         // Other states on a transfer are for links that resume, which none of ours does (§2.6.13).
-        if let Some(Outcome::Other(_)) = Outcome::read(transfer.state)? {
-            let fault = Fault::new(condition::NOT_IMPLEMENTED, "transactions are not supported");
-            return Err(Broken::Link(id, fault));
-        }
+        let transaction = match Outcome::read(transfer.state)? {
+            Some(Outcome::Transactional { id, .. }) => Some(id),
+            Some(Outcome::Other(_)) => {
+                let fault = Fault::new(condition::NOT_IMPLEMENTED, "a transfer with a state of unknown type");
+                return Err(Broken::Link(id, fault));
+            }
+            _ => None,
+        };
         if transfer.more || link.partial.is_some() || transfer.aborted {
-            return self.read_part(ours, id, &transfer, payload);
+            return self.read_part(ours, id, &transfer, transaction, payload);
         }
         let (tag, credit) = begin_delivery(link, id, &transfer, payload.len())?;
-        Ok(Step::Tell(Event::Transfer(Transfer {
+        let delivery = Transfer {
             session: session_id,
             link: id,
             delivery_id: transfer.delivery_id.unwrap_or(0),
@@ -51,7 +55,11 @@ impl Connection {
             settled: transfer.settled.unwrap_or(false),
             credit,
             payload,
-        })))
+        };
+        Ok(Step::Tell(match transaction {
+            None => Event::Transfer(delivery),
+            Some(transaction) => Event::Posted { transfer: delivery, transaction },
+        }))
     }
 
     /// A frame of a delivery of several.
@@ -60,6 +68,7 @@ impl Connection {
         ours: u16,
         id: LinkId,
         transfer: &hot::Transfer<'i>,
+        transaction: Option<&[u8]>,
         payload: &[u8],
     ) -> Result<Step<'i>, Broken> {
         let held = self.assembling_bytes();
@@ -82,6 +91,7 @@ impl Connection {
                 tag_len: tag.len() as u8,
                 format: transfer.format.unwrap_or(0),
                 settled: false,
+                transaction: transaction.map(Box::from),
                 bytes: Vec::new(),
             };
             partial.tag[..tag.len()].copy_from_slice(tag);

@@ -1,0 +1,544 @@
+//! Transactions (part 4): a coordinator that declares and discharges them, messages posted and deliveries retired within.
+//!
+//! Posted messages and the outcomes of retired deliveries are held back until the discharge and then take effect in one
+//! turn, see [`crate::transaction`]; the discharge is answered when everything it published is safe. What could not be done
+//! as a whole is not begun: a discharge whose messages are routed nowhere, or whose deliveries went back to their queue
+//! with their link, is refused and the transaction undone. Undone, retired deliveries go back as failed ones.
+//! A transaction ends with the link of its coordinator. Ids are valid on their connection, in any session.
+//! RabbitMQ has none of this.
+
+use super::links::{ConsumerAt, End, Link, Refused};
+use super::publishing::Addressed;
+use super::{Adapter, annotations};
+use crate::connection::{Context, Gravity};
+use crate::transaction::{HeldPublish, Transaction};
+use ::amqp10::{
+    Attach, Control, Disposition, Error, LinkId, Outcome as Told, ReceiverSettleMode, Role, Run, SessionId,
+    Source, Symbols, Target, Transfer, condition,
+};
+use base::id::QueueSeq;
+use broker::access::AccessCache;
+use broker::catalog::Actor;
+use broker::{Publish, Published, Publisher, QueueCommand};
+use message::amqp10::{BodyKind, Decoder, Encoder, Message, Value};
+use message::record::{Format, Outcome, SeqRange};
+use routing::Matches;
+use std::collections::VecDeque;
+
+/// Requests a controller may have open at once.
+const CREDIT: u32 = 8;
+
+/// Transactions of a connection that are under way at once.
+const TRANSACTIONS_MAX: usize = 64;
+
+/// Milliseconds a transaction may take.
+const TRANSACTION_MS_MAX: u64 = 300_000;
+
+/// What the coordinator can do (§4.5.7).
+const CAPABILITIES: [&str; 3] =
+    ["amqp:local-transactions", "amqp:multi-txns-per-ssn", "amqp:multi-ssns-per-txn"];
+
+/// Deliveries whose outcome is held back.
+#[derive(Clone, Copy, Debug)]
+struct Retired {
+    session: SessionId,
+    consumer: u32,
+    /// The first delivery-id.
+    delivery_id: u32,
+    range: SeqRange,
+    outcome: Outcome,
+    /// The receiver has settled them.
+    settled: bool,
+}
+
+/// Why a transaction can only be undone.
+#[derive(Clone, Copy, Debug)]
+struct Doomed {
+    condition: &'static str,
+    text: &'static str,
+}
+
+/// It holds as much as all transactions of a connection may, see [`crate::Settings::transaction_bytes_max`].
+const TOO_LARGE: Doomed =
+    Doomed { condition: condition::ROLLED_BACK, text: "the transaction is larger than it may be" };
+
+#[derive(Debug)]
+struct Open {
+    id: u64,
+    /// Its coordinator.
+    session: SessionId,
+    link: LinkId,
+    /// When it is given up, monotonic nanoseconds.
+    ends_at_ns: u64,
+    doomed: Option<Doomed>,
+    held: Transaction<Retired>,
+}
+
+/// A discharge whose publishes are not all safe yet.
+#[derive(Debug)]
+struct Waiting {
+    /// Who is told; nobody, when its link is gone.
+    tell: Option<(SessionId, LinkId)>,
+    delivery_id: u32,
+    /// The first number its publishes got, and the one after the last.
+    first: u64,
+    end: u64,
+    /// How many of those are waited for.
+    left: u64,
+}
+
+/// The transactions of a connection.
+#[derive(Debug)]
+pub(super) struct Transactions {
+    publisher: Publisher,
+    /// The publisher's handle.
+    handle: u32,
+    next_id: u64,
+    open: Vec<Open>,
+    waiting: VecDeque<Waiting>,
+    /// Coordinators there are.
+    links: u32,
+}
+
+impl Transactions {
+    fn find(&mut self, id: &[u8]) -> Option<usize> {
+        let id = u64::from_be_bytes(id.try_into().ok()?);
+        self.open.iter().position(|open| open.id == id)
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.open.iter().map(|open| open.held.len_bytes()).sum()
+    }
+
+    /// Bytes of memory it holds.
+    pub(super) fn heap_bytes(&self) -> usize {
+        size_of::<Transactions>()
+            + self.publisher.heap_bytes()
+            + self.open.capacity() * size_of::<Open>()
+            + self.waiting.capacity() * size_of::<Waiting>()
+            + self.held_bytes()
+    }
+
+    /// When the oldest transaction has taken too long, monotonic nanoseconds.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        let lasting = self.open.iter().filter(|open| open.doomed.is_none());
+        lasting.map(|open| open.ends_at_ns).min()
+    }
+}
+
+/// The request in a message to a coordinator.
+fn control<'a>(message: &Message<'a>) -> Option<Control<'a>> {
+    let value = message.body.sections().next().filter(|_| message.body.kind == BodyKind::Value)?;
+    Control::read(value).ok()?
+}
+
+impl Adapter {
+    /// A controller wants a coordinator.
+    pub(super) fn attach_coordinator(
+        &mut self,
+        context: &mut Context<'_>,
+        id: SessionId,
+        link: LinkId,
+        attach: &Attach<'_>,
+    ) -> Result<(), Refused> {
+        let Some(actor) = self.actor.clone() else { return Ok(()) };
+        let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else { return Ok(()) };
+        session.links.push(Link { id: link, end: End::Coordinator });
+        let next = &mut self.next_session;
+        let transactions = self.transactions.get_or_insert_with(|| {
+            let handle = *next;
+            *next = next.wrapping_add(1);
+            Box::new(Transactions {
+                publisher: Publisher::new(context.port, handle, AccessCache::new(actor)),
+                handle,
+                next_id: 1,
+                open: Vec::new(),
+                waiting: VecDeque::new(),
+                links: 0,
+            })
+        });
+        transactions.links += 1;
+        let target =
+            Target { is_coordinator: true, capabilities: Symbols::Given(&CAPABILITIES), ..Target::default() };
+        let outcomes = ["amqp:accepted:list", "amqp:rejected:list", "amqp:declared:list"];
+        let source = Source { outcomes: Symbols::Given(&outcomes), ..attach.source.unwrap_or_default() };
+        let answer = Attach {
+            sender_settle_mode: attach.sender_settle_mode,
+            receiver_settle_mode: ReceiverSettleMode::First,
+            source: Some(source),
+            target: Some(target),
+            max_message_size: Some(context.limits10.message_bytes_max),
+            ..Attach::new(attach.name, Role::Receiver)
+        };
+        self.machine.answer_attach(id, link, &answer);
+        self.machine.grant(id, link, CREDIT, false);
+        Ok(())
+    }
+
+    /// A coordinator's link is gone, and with it the transactions that were not discharged.
+    pub(super) fn drop_coordinator(&mut self, context: &mut Context<'_>, id: SessionId, link: LinkId) {
+        let Some(transactions) = &mut self.transactions else { return };
+        transactions.links -= 1;
+        // Still counted down, so that the confirms find it; nobody is told.
+        let waiting = transactions.waiting.iter_mut().filter(|it| it.tell == Some((id, link)));
+        waiting.for_each(|it| it.tell = None);
+        let is_theirs = |open: &mut Open| (open.session, open.link) == (id, link);
+        let gone: Vec<Open> = transactions.open.extract_if(.., is_theirs).collect();
+        if transactions.links == 0 && transactions.waiting.is_empty() {
+            self.transactions = None;
+        }
+        for open in gone {
+            self.undo(context, open.held);
+        }
+    }
+
+    /// A message to a coordinator.
+    pub(super) fn coordinate(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>) {
+        let message = Message::read(transfer.payload).ok();
+        match message.as_ref().and_then(control) {
+            Some(Control::Declare { is_global: false }) => self.declare(context, transfer),
+            Some(Control::Declare { is_global: true }) => {
+                let text = "transactions with a global id are not coordinated here";
+                self.reject(transfer, condition::NOT_IMPLEMENTED, text);
+            }
+            Some(Control::Discharge { id, fail }) => self.discharge(context, transfer, id, fail),
+            None => {
+                let text = "a coordinator takes declare and discharge alone";
+                let refused = Refused::new(condition::DECODE_ERROR, text);
+                return self.end_link(context, transfer, &refused);
+            }
+        }
+        self.allow_requests(transfer.session, transfer.link);
+    }
+
+    /// Gives a controller credit for as many requests as may still be open.
+    fn allow_requests(&mut self, id: SessionId, link: LinkId) {
+        let Some(transactions) = &self.transactions else { return };
+        let waiting = transactions.waiting.iter().filter(|it| it.tell == Some((id, link))).count();
+        let credit = CREDIT.saturating_sub(u32::try_from(waiting).unwrap_or(CREDIT));
+        if self.machine.credit(id, link).is_some_and(|(left, _)| left < credit.min(CREDIT / 2)) {
+            self.machine.grant(id, link, credit, false);
+        }
+    }
+
+    fn declare(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>) {
+        let Some(transactions) = &mut self.transactions else { return };
+        if transactions.open.len() >= TRANSACTIONS_MAX {
+            let text = "too many transactions on one connection";
+            return self.reject(transfer, condition::RESOURCE_LIMIT_EXCEEDED, text);
+        }
+        let id = transactions.next_id;
+        transactions.next_id += 1;
+        transactions.open.push(Open {
+            id,
+            session: transfer.session,
+            link: transfer.link,
+            ends_at_ns: context.now.after_ms(TRANSACTION_MS_MAX),
+            doomed: None,
+            held: Transaction::default(),
+        });
+        self.tell(transfer, &Told::Declared(&id.to_be_bytes()));
+    }
+
+    fn discharge(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>, id: &[u8], fail: bool) {
+        let Some(transactions) = &mut self.transactions else { return };
+        let Some(at) = transactions.find(id) else {
+            return self.reject(transfer, condition::UNKNOWN_TRANSACTION, "there is no such transaction");
+        };
+        let Open { held, doomed, .. } = transactions.open.swap_remove(at);
+        let refusal = doomed.or_else(|| self.obstacle(context, &held));
+        match refusal {
+            _ if fail => self.tell(transfer, &Told::Accepted),
+            Some(Doomed { condition, text }) => self.reject(transfer, condition, text),
+            None => return self.carry_out_transaction(context, transfer, held),
+        }
+        self.undo(context, held);
+    }
+
+    /// What stands in the way of doing all that a transaction holds.
+    fn obstacle(&self, context: &Context<'_>, held: &Transaction<Retired>) -> Option<Doomed> {
+        let actor = self.actor.as_ref()?;
+        let mut matches = Matches::default();
+        for publish in held.publishes() {
+            if !is_routed(context, actor, &publish, &mut matches) {
+                let text = "a message of the transaction is routed nowhere";
+                return Some(Doomed { condition: condition::ROLLED_BACK, text });
+            }
+        }
+        if held.settles().iter().any(|retired| self.consumers.get(retired.consumer).is_none()) {
+            let text = "a link has gone whose deliveries are retired in the transaction";
+            return Some(Doomed { condition: condition::ROLLED_BACK, text });
+        }
+        None
+    }
+
+    fn carry_out_transaction(
+        &mut self,
+        context: &mut Context<'_>,
+        transfer: &Transfer<'_>,
+        held: Transaction<Retired>,
+    ) {
+        let Some(transactions) = &mut self.transactions else { return };
+        let publisher = &mut transactions.publisher;
+        let first = publisher.next_seq();
+        let mut left = 0;
+        for publish in held.publishes() {
+            let message = Message::read_parts(publish.head, publish.body).expect("it was read when it came");
+            let publish = Publish {
+                exchange: publish.exchange,
+                routing_key: publish.routing_key,
+                more_keys: &publish.more_keys,
+                headers: &super::publishing::MessageHeaders(message.application_properties),
+                format: Format::Amqp10,
+                durable: publish.durable,
+                priority: publish.priority,
+                ttl_ms: publish.ttl_ms,
+                head: &[publish.head],
+                body: &[publish.body],
+                confirm: true,
+            };
+            // Whether it may be published and is routed was asked before, on the same catalog.
+            if context.shard.publish(context.now, publisher, &publish) == Ok(Published::Waiting) {
+                left += 1;
+            }
+        }
+        let end = publisher.next_seq();
+        for retired in held.into_settles() {
+            self.settle_retired(context, &retired, retired.outcome);
+            if !retired.settled {
+                self.tell_retired(&retired, &told(retired.outcome));
+            }
+        }
+        if left == 0 {
+            return self.tell(transfer, &Told::Accepted);
+        }
+        if let Some(transactions) = &mut self.transactions {
+            let tell = Some((transfer.session, transfer.link));
+            let delivery_id = transfer.delivery_id;
+            transactions.waiting.push_back(Waiting { tell, delivery_id, first, end, left });
+        }
+    }
+
+    /// The broker confirmed publishes of transactions.
+    pub(super) fn confirmed_transaction(&mut self, publisher: u32, first: u64, last: u64) {
+        let Some(transactions) = self.transactions.as_mut().filter(|it| it.handle == publisher) else {
+            return;
+        };
+        let Transactions { publisher, waiting, .. } = &mut **transactions;
+        publisher.confirmed(first, last, |first, last| {
+            for it in waiting.iter_mut() {
+                let (from, to) = (first.max(it.first), last.min(it.end - 1));
+                if from <= to {
+                    it.left = it.left.saturating_sub(to - from + 1);
+                }
+            }
+        });
+        let mut done = Vec::new();
+        while let Some(first) = waiting.front()
+            && first.left == 0
+        {
+            done.extend(waiting.pop_front());
+        }
+        for Waiting { tell, delivery_id, .. } in done {
+            if let Some((session, link)) = tell {
+                self.machine.settle_incoming(session, delivery_id, delivery_id, &Told::Accepted);
+                self.allow_requests(session, link);
+            }
+        }
+        if self.transactions.as_ref().is_some_and(|it| it.links == 0 && it.waiting.is_empty()) {
+            self.transactions = None;
+        }
+    }
+
+    /// A message came in a transaction (§4.4.1).
+    #[cold]
+    pub(super) fn post(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>, id: &[u8]) {
+        let Some(at) = self.transactions.as_mut().and_then(|transactions| transactions.find(id)) else {
+            let refused = Refused::new(condition::UNKNOWN_TRANSACTION, "there is no such transaction");
+            return self.end_link(context, transfer, &refused);
+        };
+        let addressed = match self.address(context, transfer) {
+            Ok(Some(addressed)) => addressed,
+            // A request of a controller is part of no transaction.
+            Ok(None) => return self.rare_transfer(context, transfer),
+            Err(refused) => return self.end_link(context, transfer, &refused),
+        };
+        let Addressed { message, destination } = addressed;
+        let more_keys = match annotations::more_keys(&message.message_annotations) {
+            Ok(keys) => keys,
+            Err(refused) => return self.end_link(context, transfer, &refused),
+        };
+        let destination = match destination {
+            Ok(destination) => destination,
+            Err(text) => {
+                let error = Error::new(condition::PRECONDITION_FAILED, &text);
+                return self.tell_posted(transfer, id, &Told::Rejected(Some(error)));
+            }
+        };
+        let Some(transactions) = &mut self.transactions else { return };
+        let access = transactions.publisher.access();
+        let (exchange, key) = (destination.exchange.as_bytes(), destination.key.as_bytes());
+        if let Err(refusal) = access.check_publish(context.shard.catalog(), exchange, key) {
+            let error = Error::new(refusal.code.condition(), &refusal.text);
+            return self.tell_posted(transfer, id, &Told::Rejected(Some(error)));
+        }
+        let publish = HeldPublish {
+            exchange,
+            routing_key: key,
+            more_keys,
+            format: Format::Amqp10,
+            durable: message.header.durable,
+            priority: message.header.priority,
+            ttl_ms: message.header.ttl_ms.map(u64::from),
+            head: message.head,
+            body: message.bare,
+            mark: 0,
+        };
+        let room = context.settings.transaction_bytes_max.saturating_sub(transactions.held_bytes());
+        let open = &mut transactions.open[at];
+        if open.doomed.is_none()
+            && (transfer.payload.len() > room || open.held.publish(context.settings, &publish).is_err())
+        {
+            open.doomed = Some(TOO_LARGE);
+        }
+        let doomed = open.doomed;
+        self.is_due = true;
+        match doomed {
+            None => self.tell_posted(transfer, id, &Told::Accepted),
+            Some(Doomed { condition, text }) => {
+                let error = Error::new(condition, text);
+                self.tell_posted(transfer, id, &Told::Rejected(Some(error)));
+            }
+        }
+    }
+
+    /// Tells what is to become of a posted message.
+    fn tell_posted(&mut self, transfer: &Transfer<'_>, id: &[u8], outcome: &Told<'_>) {
+        let mut bytes = Vec::new();
+        outcome.write(&mut Encoder::new(&mut bytes));
+        let outcome = Decoder::new(&bytes).value().unwrap_or(Value::Null);
+        self.tell(transfer, &Told::Transactional { id, outcome });
+    }
+
+    /// The peer told what is to become of deliveries when a transaction is discharged (§4.4.2).
+    #[cold]
+    pub(super) fn retire(
+        &mut self,
+        context: &mut Context<'_>,
+        disposition: &Disposition<'_>,
+        id: &[u8],
+        outcome: Value<'_>,
+    ) {
+        let Disposition { session, first, last, settled, .. } = *disposition;
+        let at = self.transactions.as_mut().and_then(|transactions| transactions.find(id));
+        let outcome = match Told::read(outcome) {
+            Ok(Some(outcome)) if outcome.is_terminal() => super::consuming::outcome_of(&outcome),
+            // No outcome yet: nothing to hold.
+            _ if !settled => return,
+            _ => Outcome::Released,
+        };
+        let mut retired = Vec::new();
+        let Some(found) = self.sessions.iter().find(|it| it.id == session) else { return };
+        let mut links = Vec::new();
+        self.machine.settle(session, first, last, |Run { link, delivery_id, token, count }| {
+            let end = found.links.iter().find(|it| it.id.0 == link).map(|link| &link.end);
+            let Some(End::Source { consumer, .. }) = end else { return };
+            if !links.contains(&LinkId(link)) {
+                links.push(LinkId(link));
+            }
+            let range = SeqRange { first: QueueSeq(token), last: QueueSeq(token + u64::from(count) - 1) };
+            retired.push(Retired { session, consumer: *consumer, delivery_id, range, outcome, settled });
+        });
+        let Some(at) = at else {
+            // They go back with their link.
+            for link in links {
+                let (condition, text) = (condition::UNKNOWN_TRANSACTION, "there is no such transaction");
+                self.note(context, Gravity::Error, format!("a link ends: {condition}: {text}"));
+                self.machine.detach(session, link, Some(Error::new(condition, text)), true);
+                self.drop_link(context, session, link);
+            }
+            return;
+        };
+        for retired in retired {
+            let Some(transactions) = &mut self.transactions else { return };
+            let open = &mut transactions.open[at];
+            if open.doomed.is_none() && open.held.settle(context.settings, retired).is_ok() {
+                continue;
+            }
+            open.doomed.get_or_insert(TOO_LARGE);
+            self.undo_retired(context, &retired);
+        }
+    }
+
+    /// Forgets what was posted and gives back what was retired.
+    fn undo(&mut self, context: &mut Context<'_>, held: Transaction<Retired>) {
+        for retired in held.into_settles() {
+            self.undo_retired(context, &retired);
+        }
+    }
+
+    fn undo_retired(&mut self, context: &mut Context<'_>, retired: &Retired) {
+        self.settle_retired(context, retired, Outcome::Failed);
+        if !retired.settled {
+            self.tell_retired(retired, &told(Outcome::Failed));
+        }
+    }
+
+    fn settle_retired(&mut self, context: &mut Context<'_>, retired: &Retired, outcome: Outcome) {
+        // Without its consumer it is back in the queue already.
+        let Some(ConsumerAt { at: Some(at), .. }) = self.consumers.get(retired.consumer) else { return };
+        let command = QueueCommand::Settle { handle: at.handle, range: retired.range, outcome };
+        context.shard.command(context.now, context.port, at.log, at.queue, command);
+    }
+
+    /// A receiver that waits for us to settle is told how it went.
+    fn tell_retired(&mut self, retired: &Retired, outcome: &Told<'_>) {
+        let count = (retired.range.last.0 - retired.range.first.0) as u32;
+        let (first, last) = (retired.delivery_id, retired.delivery_id.wrapping_add(count));
+        self.machine.dispose(retired.session, Role::Sender, first, last, true, Some(outcome));
+    }
+
+    /// Gives up transactions that have taken too long.
+    pub(super) fn end_late_transactions(&mut self, context: &mut Context<'_>) {
+        let Some(transactions) = &mut self.transactions else { return };
+        let mut late = Vec::new();
+        for open in &mut transactions.open {
+            if open.doomed.is_none() && open.ends_at_ns <= context.now.mono_ns {
+                let text = "the transaction has taken too long";
+                open.doomed = Some(Doomed { condition: condition::TRANSACTION_TIMEOUT, text });
+                late.push(std::mem::take(&mut open.held));
+            }
+        }
+        for held in late {
+            self.undo(context, held);
+        }
+    }
+}
+
+/// The outcome as it is told to a receiver.
+fn told(outcome: Outcome) -> Told<'static> {
+    let modified = |undeliverable_here| Told::Modified {
+        delivery_failed: true,
+        undeliverable_here,
+        annotations: message::amqp10::Map::default(),
+    };
+    match outcome {
+        Outcome::Accepted => Told::Accepted,
+        Outcome::Rejected => Told::Rejected(None),
+        Outcome::Released => Told::Released,
+        Outcome::Failed => modified(false),
+    }
+}
+
+/// Whether a message that is held back leads to a queue, or to a reply consumer.
+fn is_routed(context: &Context<'_>, actor: &Actor, publish: &HeldPublish<'_>, matches: &mut Matches) -> bool {
+    let is_reply = publish.exchange.is_empty() && broker::ReplyAddress::read(publish.routing_key).is_some();
+    let Ok(message) = Message::read_parts(publish.head, publish.body) else { return false };
+    let headers = super::publishing::MessageHeaders(message.application_properties);
+    let keys: Vec<&[u8]> =
+        std::iter::once(publish.routing_key).chain(publish.more_keys.iter().copied()).collect();
+    matches.start();
+    let routed =
+        context.shard.catalog().route_all(actor.vhost, publish.exchange, &keys, &headers, matches).is_ok();
+    is_reply || (routed && matches.queues().next().is_some())
+}
