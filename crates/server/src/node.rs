@@ -240,7 +240,11 @@ fn identity(config: &Config, disk: &dyn Disk, logger: &Logger) -> Result<Identit
 }
 
 fn broker_limits(config: &Config) -> Limits {
-    Limits { message_size_max: config.message_bytes_max as usize, ..Limits::default() }
+    Limits {
+        message_size_max: config.message_bytes_max as usize,
+        connections_max: config.connection_max.map(u64::from),
+        ..Limits::default()
+    }
 }
 
 fn journal_limits(config: &Config) -> journal::Limits {
@@ -267,6 +271,8 @@ fn front_settings(config: &Config) -> Settings {
         settings.link_credit_min = settings.link_credit_min.min(most);
     }
     let message_bytes = u32::try_from(config.message_bytes_max).unwrap_or(u32::MAX);
+    settings.channel_consumers_max = config.channel_consumers_max;
+    settings.permits_transient_queues = config.permits_transient_queues;
     settings.amqp091.frame_max = config.frame_max;
     settings.amqp091.channel_max = config.channel_max;
     settings.amqp091.heartbeat_s = config.heartbeat_s;

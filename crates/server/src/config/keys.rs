@@ -4,7 +4,7 @@
 //! why it does nothing) or *refused* (ignoring it would be wrong). Nothing is accepted without effect or word.
 
 use super::network::{AlternativeKind, LoginFrom, Speech};
-use super::value::{address, boolean, bytes, decimal, integer, one_of, only};
+use super::value::{address, boolean, bytes, count, decimal, integer, one_of, only};
 use super::{Draft, Level, Limit};
 
 /// Puts a value where it works, or says what would be accepted. The second argument is what `$` stood for.
@@ -189,15 +189,15 @@ pub const KEYS: &[(&str, Standing)] = &[
             put(integer(value, 0, 536_870_912), |it| draft.config.message_bytes_max = it)
         }),
     ),
-    (
-        "connection_max",
-        Served(|_, _, value| only(value, "infinity", "the descriptor limit bounds connections")),
-    ),
+    ("connection_max", Served(|draft, _, value| put(count(value), |it| draft.config.connection_max = it))),
     (
         "channel_max_per_node",
         Served(|_, _, value| only(value, "infinity", "channel_max bounds each connection")),
     ),
-    ("consumer_max_per_channel", Served(|_, _, value| only(value, "infinity", "a bound is not served yet"))),
+    (
+        "consumer_max_per_channel",
+        Served(|draft, _, value| put(count(value), |it| draft.config.channel_consumers_max = it)),
+    ),
     ("channel_operation_timeout", Inert("no operation waits for another process here")),
     ("consumer_timeout", Inert(LATER)),
     ("max_connections", Inert(LATER)),
@@ -345,6 +345,16 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("auth_http.*", Refused("only the internal authentication backend is served yet")),
     ("auth_cache.*", Refused("only the internal authentication backend is served yet")),
     ("feature_flags.*", Inert("every feature is enabled")),
+    (
+        "deprecated_features.permit.transient_nonexcl_queues",
+        Served(|draft, _, value| put(boolean(value), |it| draft.config.permits_transient_queues = it)),
+    ),
+    (
+        "deprecated_features.permit.global_qos",
+        Served(|_, _, value| {
+            only(value, "false", "a prefetch shared by a channel's consumers is not served")
+        }),
+    ),
     ("deprecated_features.*", Inert("deprecated features are not there to be permitted")),
     ("permit_deprecated_features.*", Inert("deprecated features are not there to be permitted")),
     ("distribution.*", Inert(ERLANG)),

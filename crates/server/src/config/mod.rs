@@ -154,6 +154,12 @@ pub struct Config {
     pub frame_max: u32,
     /// Channels of an AMQP 0-9-1 connection.
     pub channel_max: u16,
+    /// Connections open at once; none: any number.
+    pub connection_max: Option<u32>,
+    /// Consumers of one 0-9-1 channel; none: any number.
+    pub channel_consumers_max: Option<u32>,
+    /// Queues that are neither durable nor exclusive may be declared over 0-9-1.
+    pub permits_transient_queues: bool,
     /// Sessions of an AMQP 1.0 connection.
     pub session_max: u16,
     /// Links of an AMQP 1.0 session.
@@ -218,6 +224,9 @@ impl Config {
             heartbeat_s: 60,
             frame_max: 131_072,
             channel_max: 2047,
+            connection_max: None,
+            channel_consumers_max: None,
+            permits_transient_queues: true,
             session_max: 64,
             link_max: 256,
             message_bytes_max: 16_777_216,

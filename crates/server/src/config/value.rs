@@ -75,6 +75,14 @@ pub fn one_of<T: Copy>(value: &str, words: &[(&str, T)]) -> Result<T, String> {
     found.ok_or_else(|| format!("accepted values: {}", list()))
 }
 
+/// How many at most; `infinity`: any number.
+pub fn count(value: &str) -> Result<Option<u32>, String> {
+    match value {
+        "infinity" => Ok(None),
+        number => number.parse().map(Some).map_err(|_| "accepted values: infinity, or a number".into()),
+    }
+}
+
 /// The one value that can be had.
 pub fn only(value: &str, accepted: &str, why: &str) -> Result<(), String> {
     if value == accepted { Ok(()) } else { Err(format!("accepted value: {accepted} ({why})")) }
