@@ -35,6 +35,11 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 }
 
 impl Judge091 {
+    /// The server has not closed anything.
+    pub fn is_content(&self) -> bool {
+        !self.is_closed && self.closing.is_empty()
+    }
+
     /// Takes in what the server sent; panics where that is not legal.
     pub fn hears(&mut self, bytes: &[u8]) {
         self.kept.extend_from_slice(bytes);
@@ -116,6 +121,11 @@ pub struct Judge10 {
 }
 
 impl Judge10 {
+    /// The session on channel 0 is open.
+    pub fn is_content(&self) -> bool {
+        !self.is_closed && self.open.contains(&0)
+    }
+
     /// Takes in what the server sent; panics where that is not legal.
     pub fn hears(&mut self, bytes: &[u8]) {
         self.kept.extend_from_slice(bytes);
