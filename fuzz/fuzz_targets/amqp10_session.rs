@@ -2,10 +2,12 @@
 //! An open connection whose peer sends any performatives on any channel, while its owner answers and sends.
 
 use amqp10::{
-    Body, Config, Connection, Delivery, Event, Input, Limits, Open, Outcome, Role, SaslCode, SessionId,
+    Body, Config, Connection, Control, Delivery, Event, Input, Limits, Open, Outcome, Role, SaslCode,
+    SessionId,
 };
 use base::Now;
 use libfuzzer_sys::fuzz_target;
+use message::amqp10::{Message, Value};
 use std::sync::LazyLock;
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(|| Limits {
@@ -14,6 +16,12 @@ static LIMITS: LazyLock<Limits> = LazyLock::new(|| Limits {
     unsettled_max: 64,
     ..Limits::default()
 });
+
+/// A message to a coordinator.
+fn control(payload: &[u8]) -> Option<Control<'_>> {
+    let body = Message::read(payload).ok()?.body.sections().next()?;
+    Control::read(body).ok()?
+}
 
 fn look(server: &mut Connection, bytes: &[u8]) {
     let mut input = Input::new(bytes);
@@ -42,7 +50,23 @@ fn look(server: &mut Connection, bytes: &[u8]) {
             }
             Event::Transfer(transfer) => {
                 let id = transfer.delivery_id;
-                server.settle_incoming(transfer.session, id, id, &Outcome::Accepted);
+                let outcome = match control(transfer.payload) {
+                    Some(Control::Declare { .. }) => Outcome::Declared(&[1]),
+                    Some(Control::Discharge { fail: true, .. }) => Outcome::Released,
+                    _ => Outcome::Accepted,
+                };
+                server.settle_incoming(transfer.session, id, id, &outcome);
+            }
+            Event::Posted { transfer, transaction } => {
+                let id = transfer.delivery_id;
+                let outcome = Outcome::Transactional { id: transaction, outcome: Value::Null };
+                server.settle_incoming(transfer.session, id, id, &outcome);
+            }
+            Event::Assembled(assembled) => {
+                let (transfer, id) = (assembled.transfer(), assembled.transaction().unwrap_or(&[]));
+                let outcome = Outcome::Transactional { id, outcome: Value::Null };
+                let delivery = transfer.delivery_id;
+                server.settle_incoming(transfer.session, delivery, delivery, &outcome);
             }
             Event::Disposition(disposition) => {
                 let mut count = 0;
@@ -50,6 +74,9 @@ fn look(server: &mut Connection, bytes: &[u8]) {
                     count += run.count
                 });
                 assert!(count <= 64);
+                if let Some(Outcome::Transactional { outcome, .. }) = disposition.outcome {
+                    let _ = Outcome::read(outcome);
+                }
             }
             _ => {}
         }

@@ -2,13 +2,14 @@
 
 mod harness;
 
+use adapters::Settings;
 use amqp10::{
-    Attach, Body, Config, Connection, Delivery, Event, Input, Limits, LinkFlow, LinkId, Open, Outcome, Role,
-    SaslCode, SenderSettleMode, SessionId, Source, Target,
+    Attach, Body, Config, Connection, Control, Delivery, Event, Input, Limits, LinkFlow, LinkId, Open,
+    Outcome, Role, SaslCode, SenderSettleMode, SessionId, Source, Target,
 };
 use base::Now;
 use harness::World;
-use message::amqp10::{Encoder, Header, Map, Message};
+use message::amqp10::{Encoder, Header, Map, Message, Value};
 use std::sync::LazyLock;
 
 const START: Now = Now { mono_ns: 0, wall_ms: 0 };
@@ -424,4 +425,166 @@ fn credit_is_enough_for_a_slow_disk_and_not_without_end() {
     // The first came before anything was being written, the others while it was.
     let confirmed = client.talk(&mut world);
     assert_eq!(confirmed, ["0..169 accepted".to_owned(), format!("170..{} accepted", sent - 1)]);
+}
+
+#[test]
+fn a_management_request_is_no_larger_than_it_may_be() {
+    let mut world = World::new(1);
+    for (bytes, is_taken) in [(64 << 10, true), ((64 << 10) + 1, false)] {
+        let mut client = Client::open(&mut world, 0);
+        let mut paired = Vec::new();
+        let mut encoder = Encoder::new(&mut paired);
+        encoder.symbol("paired");
+        encoder.boolean(true);
+        for role in [Role::Receiver, Role::Sender] {
+            let attach = Attach {
+                source: Some(Source { address: Some("/management"), ..Source::default() }),
+                target: Some(Target { address: Some("/management"), ..Target::default() }),
+                sender_settle_mode: SenderSettleMode::Settled,
+                properties: Map::new(2, &paired),
+                ..Attach::new("pair", role)
+            };
+            let link = client.machine.attach(client.session, &attach).unwrap();
+            if role == Role::Receiver {
+                client.machine.grant(client.session, link, 1, false);
+            }
+        }
+        client.hears(&mut world, &["attach pair", "attach pair"]);
+        let mut request = message(false, Some("/queues/q"), "");
+        let empty = request.len();
+        request = message(false, Some("/queues/q"), &"x".repeat(bytes - empty - 3));
+        assert_eq!(request.len(), bytes);
+        client.send(LinkId(1), 0, &request);
+        let heard = client.talk(&mut world);
+        assert_eq!(heard.last().is_some_and(|last| last.starts_with("end ")), !is_taken, "{heard:?}");
+    }
+}
+
+/// A client with a coordinator, to which requests go as messages.
+struct Controller {
+    client: Client,
+    link: LinkId,
+    requests: u8,
+}
+
+impl Controller {
+    fn open(world: &mut World) -> Controller {
+        let mut client = Client::open(world, 0);
+        let target = Some(Target { is_coordinator: true, ..Target::default() });
+        let attach =
+            Attach { target, source: Some(Source::default()), ..Attach::new("control", Role::Sender) };
+        let link = client.machine.attach(client.session, &attach).unwrap();
+        client.hears(world, &["attach control"]);
+        Controller { client, link, requests: 0 }
+    }
+
+    /// What is answered to a request.
+    fn ask(&mut self, world: &mut World, control: &Control<'_>) -> String {
+        let mut bytes = Vec::new();
+        control.write(&mut bytes);
+        self.requests += 1;
+        self.client.send(self.link, self.requests, &bytes);
+        let heard = self.client.talk(world);
+        heard.last().and_then(|told| told.split_once(' ')).map_or("", |(_, what)| what).to_owned()
+    }
+
+    fn declare(&mut self, world: &mut World) -> String {
+        self.ask(world, &Control::Declare { is_global: false })
+    }
+
+    fn discharge(&mut self, world: &mut World, id: u64) -> String {
+        self.ask(world, &Control::Discharge { id: &id.to_be_bytes(), fail: false })
+    }
+
+    /// Posts a message on link 1 in transaction `id`: a transfer of our own making (§2.7.5), as the machine has no verb.
+    fn post(&mut self, world: &mut World, delivery_id: u8, id: u64, message: &[u8]) -> String {
+        let mut frame = vec![0, 0, 0, 0, 2, 0, 0, 0];
+        let mut encoder = Encoder::new(&mut frame);
+        encoder.descriptor(0x14);
+        let mut list = encoder.list();
+        encoder.uint(1);
+        list.field(&encoder);
+        encoder.uint(delivery_id.into());
+        list.field(&encoder);
+        encoder.binary(&[delivery_id]);
+        list.field(&encoder);
+        (0..4).for_each(|_| list.skip(&mut encoder));
+        Outcome::Transactional { id: &id.to_be_bytes(), outcome: Value::Null }.write(&mut encoder);
+        list.field(&encoder);
+        encoder.close(list);
+        frame.extend_from_slice(message);
+        let size = (frame.len() as u32).to_be_bytes();
+        frame[..4].copy_from_slice(&size);
+        self.client.machine.output_mut().extend(&frame);
+        self.client.talk(world).concat()
+    }
+}
+
+fn declared(id: u64) -> String {
+    format!("{:?}", Some(Outcome::Declared(&id.to_be_bytes())))
+}
+
+#[test]
+fn there_is_an_end_of_transactions() {
+    let mut world = World::new(1);
+    let mut controller = Controller::open(&mut world);
+    (1..=64).for_each(|id| assert_eq!(controller.declare(&mut world), declared(id)));
+    assert_eq!(controller.declare(&mut world), "rejected amqp:resource-limit-exceeded");
+    assert_eq!(controller.discharge(&mut world, 7), "accepted");
+    assert_eq!(controller.discharge(&mut world, 7), "rejected amqp:transaction:unknown-id");
+    assert_eq!(controller.declare(&mut world), declared(65));
+}
+
+#[test]
+fn a_transaction_holds_no_more_than_it_may() {
+    let settings = Settings { transaction_bytes_max: 3000, ..Settings::new("rabbit@test") };
+    let mut world = World::with(1, broker::Limits::default(), settings);
+    declare(&mut world, 0, "q");
+    let mut controller = Controller::open(&mut world);
+    let out = controller.client.sender(&mut world, "out", Some("/queues/q"));
+    assert_eq!(out, LinkId(1));
+    for id in [1, 2] {
+        assert_eq!(controller.declare(&mut world), declared(id));
+    }
+    let large = message(true, None, &"x".repeat(900));
+    assert!(controller.post(&mut world, 10, 1, &large).contains("Transactional"));
+    // All transactions of a connection share the room.
+    let full = controller.post(&mut world, 11, 2, &message(true, None, &"x".repeat(1000)));
+    // Its outcome is to be rejected (§3.4.3), as the encoding of it says.
+    assert!(full.contains("Transactional") && full.contains("descriptor: [83, 37]"), "{full}");
+    assert_eq!(controller.discharge(&mut world, 2), "rejected amqp:transaction:rollback");
+    assert_eq!(controller.discharge(&mut world, 1), "accepted");
+    let mut other = Client::open(&mut world, 0);
+    other.receiver(&mut world, "in", "q", 5);
+    assert_eq!(other.talk(&mut world).len(), 1);
+}
+
+#[test]
+fn a_commit_waits_for_the_disk() {
+    let mut world = World::new(1);
+    declare(&mut world, 0, "q");
+    let mut controller = Controller::open(&mut world);
+    controller.client.sender(&mut world, "out", Some("/queues/q"));
+    assert_eq!(controller.declare(&mut world), declared(1));
+    controller.post(&mut world, 10, 1, &message(true, None, "m"));
+    world.is_disk_slow = true;
+    assert_eq!(controller.discharge(&mut world, 1), "");
+    world.is_disk_slow = false;
+    assert!(controller.client.talk(&mut world).concat().ends_with("accepted"));
+}
+
+#[test]
+fn a_transaction_that_takes_too_long_is_given_up() {
+    let mut world = World::new(1);
+    declare(&mut world, 0, "q");
+    let mut controller = Controller::open(&mut world);
+    controller.client.sender(&mut world, "out", Some("/queues/q"));
+    assert_eq!(controller.declare(&mut world), declared(1));
+    controller.post(&mut world, 10, 1, &message(true, None, "m"));
+    world.now = Now::at_ms(301_000 + 1_000);
+    let (front, shard) = (&mut world.fronts[0], &mut world.shards[0]);
+    // The only connection there is.
+    assert!(front.deadline(0).is_some_and(|at| at <= world.now.mono_ns));
+    front.handle_deadline(world.now, shard, 0);
+    assert_eq!(controller.discharge(&mut world, 1), "rejected amqp:transaction:timeout");
 }

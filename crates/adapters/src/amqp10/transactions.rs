@@ -31,6 +31,9 @@ const CREDIT: u32 = 8;
 /// Transactions of a connection that are under way at once.
 const TRANSACTIONS_MAX: usize = 64;
 
+/// Bytes that holding a message takes besides the message, at most: two names and what is noted of it.
+const ENTRY_BYTES_MAX: usize = 1024;
+
 /// Milliseconds a transaction may take.
 const TRANSACTION_MS_MAX: u64 = 300_000;
 
@@ -397,7 +400,8 @@ impl Adapter {
         let room = context.settings.transaction_bytes_max.saturating_sub(transactions.held_bytes());
         let open = &mut transactions.open[at];
         if open.doomed.is_none()
-            && (transfer.payload.len() > room || open.held.publish(context.settings, &publish).is_err())
+            && (transfer.payload.len() + ENTRY_BYTES_MAX > room
+                || open.held.publish(context.settings, &publish).is_err())
         {
             open.doomed = Some(TOO_LARGE);
         }
@@ -461,8 +465,9 @@ impl Adapter {
         };
         for retired in retired {
             let Some(transactions) = &mut self.transactions else { return };
+            let is_full = transactions.held_bytes() > context.settings.transaction_bytes_max;
             let open = &mut transactions.open[at];
-            if open.doomed.is_none() && open.held.settle(context.settings, retired).is_ok() {
+            if open.doomed.is_none() && !is_full && open.held.settle(context.settings, retired).is_ok() {
                 continue;
             }
             open.doomed.get_or_insert(TOO_LARGE);

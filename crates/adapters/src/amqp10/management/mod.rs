@@ -36,8 +36,8 @@ const PAIRED: &str = "paired";
 /// Requests a client may send ahead.
 const CREDIT: u32 = 8;
 
-/// Bytes of a request.
-const REQUEST_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of a request: what it names and wants is small, and is read into values that take more room than their bytes.
+const REQUEST_BYTES_MAX: u64 = 64 << 10;
 
 /// Two links of one name, one for each direction.
 #[derive(Debug)]
