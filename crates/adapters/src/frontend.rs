@@ -9,9 +9,12 @@ use base::id::{PortId, ShardId};
 use base::{Now, Output};
 use broker::catalog::{Actor, Catalog};
 use broker::catalog::{Refusal, ReplyCode};
-use broker::{Event, Events, Shard};
+use broker::{Event, Events, Reply, Shard};
 use slab::Slab;
 use std::sync::Arc;
+
+/// The slot of the node itself, which has no connection: what it asks of a shard is asked by a port with this slot.
+pub const NODE_SLOT: u32 = u32::MAX;
 
 /// What became of bytes handed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +89,8 @@ pub struct Frontend {
     dirty: Vec<u32>,
     resumed: Vec<u32>,
     events: Events,
+    /// Answers to what the node itself asked.
+    node_answers: Vec<(u32, Result<Reply, Refusal>)>,
     /// Why publishers are blocked, while they are.
     alarm: Option<&'static str>,
     notes: Vec<Note>,
@@ -106,6 +111,7 @@ impl Frontend {
             dirty: Vec::new(),
             resumed: Vec::new(),
             events: Events::default(),
+            node_answers: Vec::new(),
             alarm: None,
             notes: Vec::new(),
         }
@@ -215,8 +221,17 @@ impl Frontend {
                 self.with(now, shard, port.slot, |connection, context| {
                     connection.speaker.event(context, event, events);
                 });
+            } else if let Event::Reply { token, reply } = event
+                && port.slot == NODE_SLOT
+            {
+                self.node_answers.push((*token, reply.clone()));
             }
         }
+    }
+
+    /// Moves the answers to what the node itself asked, by their tokens, into `into`.
+    pub fn take_node_answers(&mut self, into: &mut Vec<(u32, Result<Reply, Refusal>)>) {
+        into.append(&mut self.node_answers);
     }
 
     /// Ends the turn of every connection something happened to: what was gathered is said. Afterwards these are the

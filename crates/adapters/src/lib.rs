@@ -14,5 +14,5 @@ pub mod settings;
 mod transaction;
 
 pub use connection::{Context, Gravity, Note};
-pub use frontend::{ConnectionRow, Frontend, Taken};
+pub use frontend::{ConnectionRow, Frontend, NODE_SLOT, Taken};
 pub use settings::{Peer, Settings};

@@ -1,7 +1,7 @@
 //! The words of the command line, as `rabbitmqctl` and `rabbitmq-diagnostics` have them.
 
 use crate::client::{SOCKET_NAME, ask};
-use crate::request::{Answer, Refusal, Request};
+use crate::request::{Answer, Change, Refusal, Request};
 use crate::show::{self, Formatter, Show};
 use crate::{Limits, exit};
 use clap::{Args, Parser, Subcommand};
@@ -80,12 +80,61 @@ enum Word {
         /// What to show of each: user, peer_host, state, ...
         columns: Vec<String>,
     },
+    #[command(flatten)]
+    Change(ChangeWord),
+    /// Users and their tags
+    ListUsers,
+    /// What users may do in a virtual host
+    ListPermissions {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+    },
+    /// What a user may do in each virtual host
+    ListUserPermissions { username: String },
+    /// Virtual hosts
+    ListVhosts,
     /// Memory of the node by what it is for
     MemoryBreakdown {
         /// Unit of sizes
         #[arg(long, default_value = "gb", value_parser = show::unit)]
         unit: show::Unit,
     },
+}
+
+/// Words that change something.
+#[derive(Debug, Subcommand)]
+#[command(rename_all = "snake_case")]
+enum ChangeWord {
+    /// Makes a user
+    AddUser { username: String, password: String },
+    /// Removes a user
+    DeleteUser { username: String },
+    /// Gives a user another password
+    ChangePassword { username: String, password: String },
+    /// Says what a user is: administrator, monitoring, ...
+    SetUserTags { username: String, tags: Vec<String> },
+    /// Says what a user may configure, write to and read from, each by a regular expression over names
+    SetPermissions {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        username: String,
+        configure: String,
+        write: String,
+        read: String,
+    },
+    /// Takes a user's access to a virtual host away
+    ClearPermissions {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        username: String,
+    },
+    /// Makes a virtual host
+    AddVhost { vhost: String },
+    /// Removes a virtual host, and all that is in it
+    DeleteVhost { vhost: String },
 }
 
 /// Columns there are, and those shown unasked.
@@ -238,11 +287,91 @@ fn execute(ctl: &Ctl, socket: &Path) -> Result<String, Refusal> {
             show.banner = banner("Listing connections ...".into());
             Ok(show.rows(&columns, &rows))
         }
+        Word::Change(word) => {
+            let (text, change) = change(word);
+            show.banner = banner(text);
+            show.formatter = formatter(Formatter::String);
+            let text = show.begin();
+            // As with RabbitMQ's tools, what is tried is said also when it fails.
+            ask(&Request::Change { change }).inspect_err(|_| print!("{text}"))?;
+            let advises = matches!(word, ChangeWord::AddUser { .. }) && !text.is_empty();
+            Ok(text + if advises { ADVICE } else { "" })
+        }
+        Word::ListUsers => {
+            let rows = ask(&Request::ListUsers)?;
+            show.banner = banner("Listing users ...".into());
+            Ok(show.rows(&words(&["user", "tags"]), &rows))
+        }
+        Word::ListVhosts => {
+            let rows = ask(&Request::ListVhosts)?;
+            show.banner = banner("Listing vhosts ...".into());
+            Ok(show.rows(&words(&["name"]), &rows))
+        }
+        Word::ListPermissions { vhost } => {
+            let rows = ask(&Request::ListPermissions { vhost: vhost.clone() })?;
+            show.banner = banner(format!("Listing permissions for vhost \"{vhost}\" ..."));
+            Ok(show.rows(&words(&["user", "configure", "write", "read"]), &rows))
+        }
+        Word::ListUserPermissions { username } => {
+            let rows = ask(&Request::ListUserPermissions { user: username.clone() })?;
+            show.banner = banner(format!("Listing permissions for user \"{username}\" ..."));
+            Ok(show.rows(&words(&["vhost", "configure", "write", "read"]), &rows))
+        }
         Word::MemoryBreakdown { unit } => {
             let memory = ask(&Request::MemoryBreakdown)?;
             show.banner = banner("Reporting memory breakdown on the node...".into());
             (show.formatter, show.unit) = (formatter(Formatter::String), *unit);
             Ok(show.memory(&memory))
+        }
+    }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// What is said to who has made a user.
+const ADVICE: &str = "Done. Don't forget to grant the user permissions to some virtual hosts! See 'rabbitmqctl help \
+                      set_permissions' to learn more.\n";
+
+/// What a word is to change, and what is said meanwhile.
+fn change(word: &ChangeWord) -> (String, Change) {
+    let own = String::clone;
+    match word {
+        ChangeWord::AddUser { username, password } => (
+            format!("Adding user \"{username}\" ..."),
+            Change::AddUser { user: own(username), password: own(password) },
+        ),
+        ChangeWord::DeleteUser { username } => {
+            (format!("Deleting user \"{username}\" ..."), Change::DeleteUser { user: own(username) })
+        }
+        ChangeWord::ChangePassword { username, password } => (
+            format!("Changing password for user \"{username}\" ..."),
+            Change::ChangePassword { user: own(username), password: own(password) },
+        ),
+        ChangeWord::SetUserTags { username, tags } => (
+            format!("Setting tags for user \"{username}\" to [{}] ...", tags.join(", ")),
+            Change::SetUserTags { user: own(username), tags: tags.clone() },
+        ),
+        ChangeWord::SetPermissions { vhost, username, configure, write, read } => (
+            format!("Setting permissions for user \"{username}\" in vhost \"{vhost}\" ..."),
+            Change::SetPermissions {
+                user: own(username),
+                vhost: own(vhost),
+                configure: own(configure),
+                write: own(write),
+                read: own(read),
+            },
+        ),
+        ChangeWord::ClearPermissions { vhost, username } => (
+            format!("Clearing permissions for user \"{username}\" in vhost \"{vhost}\" ..."),
+            Change::ClearPermissions { user: own(username), vhost: own(vhost) },
+        ),
+        ChangeWord::AddVhost { vhost } => {
+            (format!("Adding vhost \"{vhost}\" ..."), Change::AddVhost { vhost: own(vhost) })
+        }
+        ChangeWord::DeleteVhost { vhost } => {
+            (format!("Deleting vhost \"{vhost}\" ..."), Change::DeleteVhost { vhost: own(vhost) })
         }
     }
 }

@@ -10,7 +10,10 @@ pub mod request;
 pub mod server;
 pub mod show;
 
-pub use request::{Answer, ConnectionRow, Listener, Memory, QueueRow, Refusal, Request, Status, Totals};
+pub use request::{
+    Answer, Change, ConnectionRow, Listener, Memory, PermissionRow, QueueRow, Refusal, Request, Status,
+    Totals, UserRow, VhostRow,
+};
 
 /// Bounds of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub mod exit {
     pub const USAGE: u8 = 64;
     /// What was asked about is not there, or not in order.
     pub const DATA: u8 = 65;
+    /// The user is not there.
+    pub const NO_USER: u8 = 67;
     /// The node cannot be reached, or a check failed.
     pub const UNAVAILABLE: u8 = 69;
     /// The node answered what it should not.

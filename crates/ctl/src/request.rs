@@ -23,6 +23,87 @@ pub enum Request {
     ListConnections,
     /// A [`Memory`].
     MemoryBreakdown,
+    /// A list of [`UserRow`].
+    ListUsers,
+    /// A list of [`VhostRow`].
+    ListVhosts,
+    /// A list of [`PermissionRow`]: of a virtual host's users.
+    ListPermissions {
+        /// The virtual host.
+        vhost: String,
+    },
+    /// A list of [`PermissionRow`]: of a user's virtual hosts.
+    ListUserPermissions {
+        /// The user.
+        user: String,
+    },
+    /// An empty answer once it is so, and on disk.
+    Change {
+        /// What is to be.
+        change: Change,
+    },
+}
+
+/// What is to be of users and virtual hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// There is to be a user.
+    AddUser {
+        /// The name.
+        user: String,
+        /// In the clear; the socket is local and the user's own.
+        password: String,
+    },
+    /// There is to be no such user.
+    DeleteUser {
+        /// The name.
+        user: String,
+    },
+    /// A user logs in with another password.
+    ChangePassword {
+        /// The name.
+        user: String,
+        /// In the clear.
+        password: String,
+    },
+    /// What a user is.
+    SetUserTags {
+        /// The name.
+        user: String,
+        /// All of its tags.
+        tags: Vec<String>,
+    },
+    /// What a user may do in a virtual host.
+    SetPermissions {
+        /// The user.
+        user: String,
+        /// The virtual host.
+        vhost: String,
+        /// Expression over the names it may configure.
+        configure: String,
+        /// Expression over the names it may write to.
+        write: String,
+        /// Expression over the names it may read from.
+        read: String,
+    },
+    /// A user may not come into a virtual host.
+    ClearPermissions {
+        /// The user.
+        user: String,
+        /// The virtual host.
+        vhost: String,
+    },
+    /// There is to be a virtual host.
+    AddVhost {
+        /// The name.
+        vhost: String,
+    },
+    /// There is to be no such virtual host.
+    DeleteVhost {
+        /// The name.
+        vhost: String,
+    },
 }
 
 /// What is answered: the JSON of what [`Request`] promises, or why not.
@@ -157,6 +238,37 @@ pub struct QueueRow {
     pub memory: u64,
 }
 
+/// One user.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct UserRow {
+    /// The name.
+    pub user: String,
+    /// What it is.
+    pub tags: Vec<String>,
+}
+
+/// One virtual host.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct VhostRow {
+    /// The name.
+    pub name: String,
+}
+
+/// What a user may do in a virtual host.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PermissionRow {
+    /// The user.
+    pub user: String,
+    /// The virtual host.
+    pub vhost: String,
+    /// Expression over the names it may configure.
+    pub configure: String,
+    /// Expression over the names it may write to.
+    pub write: String,
+    /// Expression over the names it may read from.
+    pub read: String,
+}
+
 /// One connection.
 #[derive(Clone, Debug, Serialize)]
 pub struct ConnectionRow {
@@ -240,6 +352,8 @@ mod tests {
         };
         check(Request::Ping, r#"{"request":"ping"}"#);
         check(Request::ListQueues { vhost: "/".into() }, r#"{"request":"list_queues","vhost":"/"}"#);
+        let change = Change::AddVhost { vhost: "v".into() };
+        check(Request::Change { change }, r#"{"request":"change","change":{"add_vhost":{"vhost":"v"}}}"#);
         check(Request::ListConnections, r#"{"request":"list_connections"}"#);
     }
 

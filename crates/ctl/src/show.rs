@@ -59,7 +59,8 @@ pub struct Show {
 }
 
 impl Show {
-    fn begin(&self) -> String {
+    /// What is said before the answer.
+    pub(crate) fn begin(&self) -> String {
         match (&self.banner, self.formatter) {
             (Some(banner), Formatter::Table | Formatter::PrettyTable | Formatter::String) => {
                 format!("{banner}\n")
@@ -261,6 +262,10 @@ fn cell(column: &str, value: &Value) -> String {
         Value::Null => String::new(),
         Value::String(text) => text.escape_default_controls(),
         Value::Array(parts) if matches!(column, "host" | "peer_host") => address(parts),
+        Value::Array(parts) if column == "tags" => {
+            let words: Vec<&str> = parts.iter().filter_map(Value::as_str).collect();
+            format!("[{}]", words.join(", "))
+        }
         Value::Object(fields) => {
             let pair = |(name, value): (&String, &Value)| format!("{{{name:?},{value}}}");
             format!("[{}]", fields.iter().map(pair).collect::<Vec<_>>().join(","))

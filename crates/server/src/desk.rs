@@ -4,9 +4,16 @@ use crate::alarm::{self, Meter, Raised};
 use crate::clock::Clock;
 use crate::config::{Config, Limit};
 use crate::door::{Door, Letter, Part, Question};
+use crate::seed;
+use broker::access::{PasswordHash, SALT};
+use broker::catalog::Op;
+use ctl::Change;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
+
+/// How long an answer of a shard is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// See the module.
 pub struct Desk<'a> {
@@ -33,6 +40,25 @@ impl Desk<'_> {
                 let parts = self.ask(&Question::Connections)?;
                 json(&parts.into_iter().flat_map(|part| part.connections).collect::<Vec<_>>())
             }
+            ctl::Request::ListUsers => json(&self.access()?.users),
+            ctl::Request::ListVhosts => json(&self.access()?.vhosts),
+            ctl::Request::ListPermissions { vhost } => {
+                let part = self.access()?;
+                if part.vhosts.iter().all(|row| row.name != vhost) {
+                    return Err(no_vhost(&vhost));
+                }
+                let rows = part.permissions.into_iter().filter(|row| row.vhost == vhost);
+                json(&rows.collect::<Vec<_>>())
+            }
+            ctl::Request::ListUserPermissions { user } => {
+                let part = self.access()?;
+                if part.users.iter().all(|row| row.user != user) {
+                    return Err(no_user(&user));
+                }
+                let rows = part.permissions.into_iter().filter(|row| row.user == user);
+                json(&rows.collect::<Vec<_>>())
+            }
+            ctl::Request::Change { change } => self.change(change),
             ctl::Request::ListQueues { vhost } => {
                 let parts = self.ask(&Question::Queues(vhost))?;
                 let mut rows: Vec<_> = parts.into_iter().flat_map(|part| part.queues).collect();
@@ -49,12 +75,57 @@ impl Desk<'_> {
             door.letters.put(Letter::Ask(question.clone(), sender.clone()));
         }
         drop(sender);
-        let patience = Duration::from_secs(10);
-        let answers = self.doors.iter().map(|_| receiver.recv_timeout(patience));
-        answers.collect::<Result<_, _>>().map_err(|_| ctl::Refusal {
-            code: ctl::exit::UNAVAILABLE,
-            message: "the node is busy: a shard did not answer in time".into(),
-        })
+        let answers = self.doors.iter().map(|_| receiver.recv_timeout(PATIENCE));
+        answers.collect::<Result<_, _>>().map_err(|_| busy())
+    }
+
+    /// What the first shard knows of users and virtual hosts, as every shard does.
+    fn access(&self) -> Result<Part, ctl::Refusal> {
+        let (sender, receiver) = channel();
+        self.doors[0].letters.put(Letter::Ask(Question::Access, sender));
+        receiver.recv_timeout(PATIENCE).map_err(|_| busy())
+    }
+
+    /// Has the catalog changed, and waits until that is on disk.
+    fn change(&self, change: Change) -> ctl::Answer {
+        let part = self.access()?;
+        let wanted = match &change {
+            Change::ChangePassword { user, .. }
+            | Change::SetUserTags { user, .. }
+            | Change::SetPermissions { user, .. } => Some(user),
+            _ => None,
+        };
+        if let Some(user) = wanted
+            && part.users.iter().all(|row| row.user != *user)
+        {
+            return Err(no_user(user));
+        }
+        let has_vhost = |vhost: &str| part.vhosts.iter().any(|row| row.name == vhost);
+        match &change {
+            Change::SetPermissions { vhost, .. }
+            | Change::ClearPermissions { vhost, .. }
+            | Change::DeleteVhost { vhost }
+                if !has_vhost(vhost) =>
+            {
+                return Err(no_vhost(vhost));
+            }
+            Change::AddUser { user, .. } if part.users.iter().any(|row| row.user == *user) => {
+                return Err(refusal(ctl::exit::SOFTWARE, format!("Error:\nUser \"{user}\" already exists")));
+            }
+            // What is not there is gone.
+            Change::DeleteUser { user } | Change::ClearPermissions { user, .. }
+                if part.users.iter().all(|row| row.user != *user) =>
+            {
+                return Ok(serde_json::Value::Null);
+            }
+            _ => {}
+        }
+        let (sender, receiver) = channel();
+        self.doors[0].letters.put(Letter::Wish(Box::new(wish(change)?), sender));
+        match receiver.recv_timeout(PATIENCE).map_err(|_| busy())? {
+            Ok(_) => Ok(serde_json::Value::Null),
+            Err(refused) => Err(refusal(ctl::exit::UNAVAILABLE, format!("Error:\n{}", refused.text))),
+        }
     }
 
     fn memory(&self) -> Result<ctl::Memory, ctl::Refusal> {
@@ -105,6 +176,57 @@ impl Desk<'_> {
             totals,
         })
     }
+}
+
+fn refusal(code: u8, message: String) -> ctl::Refusal {
+    ctl::Refusal { code, message }
+}
+
+fn busy() -> ctl::Refusal {
+    refusal(ctl::exit::UNAVAILABLE, "the node is busy: a shard did not answer in time".into())
+}
+
+fn no_user(name: &str) -> ctl::Refusal {
+    refusal(ctl::exit::NO_USER, format!("Error:\nUser \"{name}\" does not exist"))
+}
+
+fn no_vhost(name: &str) -> ctl::Refusal {
+    refusal(ctl::exit::DATA, format!("Virtual host '{name}' does not exist"))
+}
+
+/// The same wish in the catalog's words.
+fn wish(change: Change) -> Result<Op, ctl::Refusal> {
+    let hash = |password: &str| {
+        let bits = seed::random_bits().map_err(|why| refusal(ctl::exit::SOFTWARE, why))?;
+        let mut salt = [0; SALT];
+        salt.copy_from_slice(&bits.to_le_bytes()[..SALT]);
+        Ok::<_, ctl::Refusal>(Some(PasswordHash::new(password, salt)))
+    };
+    Ok(match change {
+        Change::AddUser { user, password } => {
+            Op::AddUser { name: user.into(), password: hash(&password)?, tags: Vec::new() }
+        }
+        Change::DeleteUser { user } => Op::DeleteUser { name: user.into() },
+        Change::ChangePassword { user, password } => {
+            Op::ChangePassword { name: user.into(), password: hash(&password)? }
+        }
+        Change::SetUserTags { user, tags } => Op::SetUserTags {
+            name: user.into(),
+            tags: tags.into_iter().map(String::into_boxed_str).collect(),
+        },
+        Change::SetPermissions { user, vhost, configure, write, read } => Op::SetPermissions {
+            user: user.into(),
+            vhost: vhost.into(),
+            configure: configure.into(),
+            write: write.into(),
+            read: read.into(),
+        },
+        Change::ClearPermissions { user, vhost } => {
+            Op::ClearPermissions { user: user.into(), vhost: vhost.into() }
+        }
+        Change::AddVhost { vhost } => Op::AddVhost { name: vhost.into() },
+        Change::DeleteVhost { vhost } => Op::DeleteVhost { name: vhost.into() },
+    })
 }
 
 fn absolute(path: &Path) -> String {

@@ -5,7 +5,8 @@ use crate::committer::Written;
 use crate::keeper::Errand;
 use crate::mailbox::{Mailbox, Sleeper};
 use crate::socket::Arrival;
-use broker::{Mail, ReadBytes, ReadRequest};
+use broker::catalog::{Op, Refusal};
+use broker::{Mail, ReadBytes, ReadRequest, Reply};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -21,6 +22,8 @@ pub enum Letter {
     Alarm(Raised),
     /// The housekeeper wants something done.
     Errand(Errand),
+    /// The node wants something of the catalog; what came of it.
+    Wish(Box<Op>, Sender<Result<Reply, Refusal>>),
     /// Somebody wants to know something.
     Ask(Question, Sender<Part>),
     /// Finish what was begun, and end.
@@ -36,6 +39,8 @@ pub enum Question {
     Queues(String),
     /// The connections.
     Connections,
+    /// Users, virtual hosts and permissions, which every shard knows.
+    Access,
     /// Bytes of memory.
     Memory,
 }
@@ -49,6 +54,12 @@ pub struct Part {
     pub queues: Vec<ctl::QueueRow>,
     /// Connections at home here.
     pub connections: Vec<ctl::ConnectionRow>,
+    /// The users of the node.
+    pub users: Vec<ctl::UserRow>,
+    /// Its virtual hosts.
+    pub vhosts: Vec<ctl::VhostRow>,
+    /// What its users may do.
+    pub permissions: Vec<ctl::PermissionRow>,
     /// Bytes by what they are for.
     pub memory: Vec<(&'static str, u64)>,
 }

@@ -4,6 +4,7 @@ use crate::socket::Socket;
 use crate::tls::About;
 use adapters::ConnectionRow;
 use broker::Shard;
+use broker::catalog::{Catalog, UserDefinition};
 use routing::Value;
 use serde_json::Value as Json;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -44,6 +45,25 @@ pub fn queues(shard: &Shard, vhost: &str, node: &str) -> Vec<ctl::QueueRow> {
         }
     };
     rows.map(row).collect()
+}
+
+/// Users, virtual hosts and permissions.
+pub fn access(catalog: &Catalog) -> (Vec<ctl::UserRow>, Vec<ctl::VhostRow>, Vec<ctl::PermissionRow>) {
+    let tags = |user: &UserDefinition| user.tags.iter().map(|tag| tag.to_string()).collect();
+    let users = catalog.users().map(|user| ctl::UserRow { user: user.name.to_string(), tags: tags(user) });
+    let vhosts = catalog.vhosts().map(|vhost| ctl::VhostRow { name: vhost.name.to_string() });
+    let pairs = catalog.vhosts().flat_map(|vhost| catalog.users().map(move |user| (vhost, user)));
+    let permissions = pairs.filter_map(|(vhost, user)| {
+        let permissions = catalog.permissions(vhost.id, &user.name)?;
+        Some(ctl::PermissionRow {
+            user: user.name.to_string(),
+            vhost: vhost.name.to_string(),
+            configure: permissions.configure.source().to_owned(),
+            write: permissions.write.source().to_owned(),
+            read: permissions.read.source().to_owned(),
+        })
+    });
+    (users.collect(), vhosts.collect(), permissions.collect())
 }
 
 /// Where something is served, in the shape of RabbitMQ's process ids.

@@ -19,10 +19,11 @@ use crate::mailbox::Sleeper;
 use crate::rows;
 use crate::socket::{Arrival, Brought, Socket};
 use crate::timers::Timers;
-use adapters::{Frontend, Gravity, Note};
+use adapters::{Frontend, Gravity, NODE_SLOT, Note};
 use base::Now;
-use base::id::ShardId;
-use broker::{Mail, ReadRequest, Shard};
+use base::id::{PortId, ShardId};
+use broker::catalog::{Actor, Op, Refusal, VhostId};
+use broker::{Mail, ReadRequest, Reply, Shard};
 use journal::{Place, Sealed};
 use mio::{Events, Interest, Poll, Token};
 use std::sync::Arc;
@@ -86,6 +87,9 @@ pub struct ShardLoop {
     buffer: Vec<u8>,
     /// Shared by all connections over TLS or WebSocket.
     bench: Bench,
+    /// What the node asked of the catalog and was not answered yet.
+    wishes: Vec<(u32, Sender<Result<Reply, Refusal>>)>,
+    next_wish: u32,
     /// Batches at the writer.
     outstanding: usize,
     was_congested: bool,
@@ -136,6 +140,8 @@ impl ShardLoop {
             warm_at: 0,
             buffer: vec![0; READ_BYTES_TURN],
             bench: Bench::default(),
+            wishes: Vec::new(),
+            next_wish: 0,
             outstanding: 0,
             was_congested: false,
             stop_at: None,
@@ -183,6 +189,9 @@ impl ShardLoop {
         self.write_sockets(now);
         self.send_mail();
         self.resume();
+        if !self.wishes.is_empty() {
+            self.answer_wishes(now);
+        }
         self.write_notes();
         goes_on
     }
@@ -269,6 +278,7 @@ impl ShardLoop {
                 Letter::Loaded(request, memory) => self.shard.read_done(now, request, memory),
                 Letter::Alarm(raised) => self.front.set_alarm(now, &mut self.shard, reason(raised)),
                 Letter::Errand(errand) => self.run_errand(errand),
+                Letter::Wish(wish, answer) => self.wish(now, *wish, answer),
                 Letter::Ask(question, answer) => {
                     // Who asked may have given up.
                     let _ = answer.send(self.answer(&question));
@@ -277,6 +287,31 @@ impl ShardLoop {
             }
         }
         self.scratch.letters = letters;
+    }
+
+    /// Asks the catalog in the node's own name.
+    fn wish(&mut self, now: Now, wish: Op, answer: Sender<Result<Reply, Refusal>>) {
+        let port = PortId { shard: self.id, slot: NODE_SLOT, generation: 1 };
+        if self.wishes.is_empty() {
+            self.shard.open_port(port, Actor::internal(VhostId::default(), port));
+        }
+        self.next_wish = self.next_wish.wrapping_add(1);
+        self.wishes.push((self.next_wish, answer));
+        self.shard.request(now, port, self.next_wish, wish);
+    }
+
+    fn answer_wishes(&mut self, now: Now) {
+        let mut answers = Vec::new();
+        self.front.take_node_answers(&mut answers);
+        for (token, reply) in answers {
+            if let Some(at) = self.wishes.iter().position(|(wish, _)| *wish == token) {
+                // Who asked may have given up.
+                let _ = self.wishes.swap_remove(at).1.send(reply);
+                if self.wishes.is_empty() {
+                    self.shard.close_port(now, PortId { shard: self.id, slot: NODE_SLOT, generation: 1 });
+                }
+            }
+        }
     }
 
     /// Who asked may have given up.
@@ -626,6 +661,10 @@ impl ShardLoop {
                 };
                 part.connections =
                     self.front.rows(self.shard.catalog()).into_iter().zip(sockets).map(row).collect();
+            }
+            Question::Access => {
+                let catalog = self.shard.catalog();
+                (part.users, part.vhosts, part.permissions) = rows::access(catalog);
             }
             Question::Memory => {
                 let sockets = self.sockets.capacity() * size_of::<Option<Socket>>();

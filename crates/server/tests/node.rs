@@ -196,6 +196,36 @@ fn what_cannot_be_is_said_in_plain_words() {
 }
 
 #[test]
+fn users_and_virtual_hosts_are_changed_and_stay_so() {
+    let folder = Folder::new();
+    let node = Node::start(&folder.0, &["leveret.shards=2"]);
+    let check = |words: &[&str], code: i32, expected: &str| {
+        let output = ctl(&folder.0, words);
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), text.as_ref()), (Some(code), expected), "{words:?}");
+    };
+    check(&["-q", "add_user", "anna", "secret"], 0, "");
+    check(&["-q", "add_user", "anna", "secret"], 70, "Error:\nUser \"anna\" already exists\n");
+    check(&["set_user_tags", "anna", "a", "b"], 0, "Setting tags for user \"anna\" to [a, b] ...\n");
+    check(&["-q", "change_password", "nobody", "x"], 67, "Error:\nUser \"nobody\" does not exist\n");
+    check(&["-q", "add_vhost", "v"], 0, "");
+    check(&["-q", "set_permissions", "-p", "v", "anna", "^a", "", ".*"], 0, "");
+    check(&["-q", "set_permissions", "-p", "w", "anna", "", "", ""], 65, "Virtual host 'w' does not exist\n");
+    check(&["-q", "add_vhost", "gone"], 0, "");
+    check(&["-q", "delete_vhost", "gone"], 0, "");
+    assert!(node.stop().success());
+    let node = Node::start(&folder.0, &["leveret.shards=2"]);
+    check(&["-s", "list_users"], 0, "anna\t[a, b]\nguest\t[administrator]\n");
+    check(&["-s", "list_vhosts"], 0, "/\nv\n");
+    check(&["-s", "list_permissions", "-p", "v"], 0, "anna\t^a\t\t.*\n");
+    check(&["-q", "clear_permissions", "-p", "v", "anna"], 0, "");
+    check(&["-s", "list_user_permissions", "anna"], 0, "");
+    check(&["-q", "delete_user", "anna"], 0, "");
+    check(&["-s", "list_users"], 0, "guest\t[administrator]\n");
+    assert!(node.stop().success());
+}
+
+#[test]
 fn the_tools_names_mean_the_tools() {
     let folder = Folder::new();
     let link = folder.0.join("rabbitmq-diagnostics");
