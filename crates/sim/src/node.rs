@@ -33,7 +33,7 @@ pub struct Makeup {
     pub journal: journal::Limits,
     /// The connections' settings.
     pub settings: Arc<Settings>,
-    /// Logs of a new folder.
+    /// Logs of a new folder, and how many an older one is given where it has fewer.
     pub logs: u32,
 }
 
@@ -68,7 +68,12 @@ impl Node {
         damages: &mut Vec<Option<LogId>>,
     ) -> Result<Node, Stop> {
         let stop = |what: &str, error: &dyn std::fmt::Display| Stop(format!("{what}: {error}"));
-        let identity = Identity::open(disk, dice, makeup.logs).map_err(|error| stop("identity", &error))?;
+        let mut identity =
+            Identity::open(disk, dice, makeup.logs).map_err(|error| stop("identity", &error))?;
+        if makeup.logs > identity.logs {
+            identity.logs = makeup.logs;
+            identity.store(disk).map_err(|error| stop("identity", &error))?;
+        }
         let placement = Placement { shards: shards.min(identity.logs as u16), logs: identity.logs };
         let rules = Arc::new(AccessRules::default());
         let mut new_shard = |id| {

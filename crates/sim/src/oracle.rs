@@ -436,6 +436,18 @@ impl Oracle {
 
     /// The same for a node that comes up from what is on disk now.
     pub fn check_on_disk(&self, rows: &[QueueRow]) -> Check {
+        let there: BTreeSet<usize> = rows.iter().filter_map(|row| number_of(&row.definition.name)).collect();
+        for (number, queue) in self.queues.iter().enumerate().filter(|_| !self.all_damaged) {
+            match (queue.stage, there.contains(&number)) {
+                (Stage::There, false) if queue.is_durable => {
+                    return Err(format!("queue {number} is not on disk"));
+                }
+                (Stage::Gone, true) => {
+                    return Err(format!("queue {number} is on disk though it was deleted"));
+                }
+                _ => {}
+            }
+        }
         for row in rows {
             let Some(number) = number_of(&row.definition.name) else { continue };
             let Queue { copies, is_quorum, .. } = &self.queues[number];

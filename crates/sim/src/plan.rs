@@ -13,13 +13,24 @@ pub struct Plan {
     pub full_disk: bool,
     /// Bits of what was written change, in a part of the runs.
     pub rot: bool,
+    /// The run is of a rolled [shape](crate::shape), starts fail too, the process is killed more often than the power
+    /// fails, and logs are added.
+    pub wide: bool,
     /// Lines of the trace that are kept for a failure.
     pub trace_lines: usize,
 }
 
 impl Default for Plan {
     fn default() -> Plan {
-        Plan { operations: 500, crashes: true, io_errors: true, full_disk: true, rot: true, trace_lines: 80 }
+        Plan {
+            operations: 500,
+            crashes: true,
+            io_errors: true,
+            full_disk: true,
+            rot: true,
+            wide: false,
+            trace_lines: 80,
+        }
     }
 }
 

@@ -6,12 +6,13 @@ use crate::net::Net;
 use crate::node::{CATALOG_LOST, Makeup, Node, Stop};
 use crate::oracle::{Check, Oracle};
 use crate::plan::{Plan, Tally};
+use crate::shape::Shape;
 use crate::trace::Trace;
 use crate::workload;
 use base::time::NS_PER_MS;
 use base::{Now, Random};
-use journal::FaultyDisk;
-use journal::faulty::Temper;
+use journal::faulty::{Call, Temper};
+use journal::{DiskError, FaultyDisk};
 
 /// Connections there may be at once.
 pub const CLIENTS_MAX: usize = 4;
@@ -24,6 +25,9 @@ const STOP_MS: u64 = 2000;
 
 /// Starts in a row that faults may spoil.
 const STARTS_MAX: usize = 8;
+
+/// Logs a data folder may come to have.
+const LOGS_MAX: u32 = 12;
 
 /// A run.
 #[derive(Debug)]
@@ -52,6 +56,8 @@ pub struct World {
     pub has_faults: bool,
     /// Bits rot in this run.
     pub rots: bool,
+    /// What the workload is like.
+    pub shape: Shape,
     makeup: Makeup,
     connections: u64,
     is_stopping: bool,
@@ -70,9 +76,16 @@ impl World {
         let makeup = makeup::roll(&mut dice);
         let now = Now { mono_ns: 1_000_000, wall_ms: 1_700_000_000_000 };
         let shards = dice.between(1, 4) as u16;
+        if plan.wide && dice.one_in(3) {
+            // The very first start fails somewhere, or the power goes behind it.
+            disk.power_off(dice.between(1, 20));
+            let _may_fail = Node::start(&disk, &makeup, shards, now, &mut dice, &mut Vec::new());
+            disk.crash();
+        }
         let node = Node::start(&disk, &makeup, shards, now, &mut dice, &mut Vec::new());
         let node = node.map_err(|stop| stop.0)?;
         let rots = plan.rot && dice.one_in(6);
+        let shape = if plan.wide { Shape::roll(&mut dice) } else { Shape::PLAIN };
         let mut world = World {
             plan,
             dice,
@@ -86,6 +99,7 @@ impl World {
             tally: Tally::default(),
             has_faults: false,
             rots,
+            shape,
             makeup,
             connections: 0,
             is_stopping: false,
@@ -165,7 +179,13 @@ impl World {
         if !self.has_faults && !self.rots {
             return Err(format!("the node stops though nothing failed: {why}"));
         }
-        self.crash(None)
+        let temper = self.started_again();
+        self.crash(temper)
+    }
+
+    /// Whoever watches over the node starts it again at once when it stops or does not start: the machine lives on.
+    fn started_again(&mut self) -> Option<Temper> {
+        (self.plan.wide && self.dice.one_in(2)).then_some(Temper::Kill)
     }
 
     fn learn_of_damage(&mut self) {
@@ -341,13 +361,26 @@ impl World {
     }
 
     fn come_up(&mut self) -> Check {
-        for _ in 0..STARTS_MAX {
+        for attempt in 1..=STARTS_MAX {
             self.has_faults = false;
-            if self.plan.crashes && self.dice.one_in(8) {
+            let may_fail = attempt < STARTS_MAX;
+            if may_fail && self.plan.crashes && self.dice.one_in(8) {
                 self.has_faults = true;
                 let calls = self.dice.between(1, 40);
                 self.note(format!("the power will go in {calls} calls"));
                 self.disk.power_off(calls);
+            } else if may_fail && self.plan.wide && self.plan.io_errors && self.dice.one_in(6) {
+                self.has_faults = true;
+                let calls =
+                    [Call::Write, Call::Sync, Call::SyncFolder, Call::Create, Call::Rename, Call::Remove];
+                let call = calls[self.dice.below(6) as usize];
+                let nth = self.dice.between(1, 12);
+                self.note(format!("{call:?} will fail, number {nth} of the start"));
+                self.disk.fail(call, nth, DiskError::Io(5));
+            }
+            if self.plan.wide && self.makeup.logs < LOGS_MAX && self.dice.one_in(8) {
+                self.makeup.logs += 1;
+                self.note(format!("{} logs are wanted", self.makeup.logs));
             }
             let shards = self.dice.between(1, 4) as u16;
             let World { disk, makeup, now, dice, .. } = self;
@@ -376,7 +409,14 @@ impl World {
                     if !self.has_faults {
                         return Err(format!("the node does not start: {why}"));
                     }
-                    let temper = self.disk.crash();
+                    let temper = self.started_again();
+                    let temper = match temper {
+                        Some(temper) => {
+                            self.disk.crash_as(temper);
+                            temper
+                        }
+                        None => self.disk.crash(),
+                    };
                     self.note(format!("crash while starting: {temper:?}"));
                 }
             }

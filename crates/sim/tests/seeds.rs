@@ -7,6 +7,9 @@ use std::sync::mpsc::channel;
 /// Seeds that run with every test run; by hand it runs as many as one likes.
 const SEEDS: u64 = 1000;
 
+/// From this one on they are wide.
+const WIDE_FROM: u64 = 701;
+
 fn complain(outcome: &Outcome) -> Option<String> {
     let failure = outcome.failure.as_ref()?;
     Some(format!("{}\nseed {}: {}", failure.trace.join("\n"), outcome.seed, failure.why))
@@ -24,7 +27,8 @@ fn a_thousand_seeds() {
             threads.spawn(move || {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed > SEEDS || sender.send(run(seed, Plan::default())).is_err() {
+                    let plan = Plan { wide: seed >= WIDE_FROM, ..Plan::default() };
+                    if seed > SEEDS || sender.send(run(seed, plan)).is_err() {
                         return;
                     }
                 }
@@ -48,7 +52,7 @@ fn a_thousand_seeds() {
 #[test]
 fn a_seed_gives_the_same_run_again() {
     for seed in 1..=20 {
-        let plan = Plan::default();
+        let plan = Plan { wide: seed > 10, ..Plan::default() };
         assert_eq!(run(seed, plan), run(seed, plan), "seed {seed}");
     }
     assert_ne!(run(1, Plan::default()).trace_hash, run(2, Plan::default()).trace_hash);

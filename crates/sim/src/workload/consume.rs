@@ -9,13 +9,13 @@ const CONSUMERS_MAX: usize = 4;
 pub fn run(world: &mut World) -> Check {
     let queues = world.oracle.queues_there();
     let (Some(at), Some(queue)) = (world.any_client(false), world.any_of(&queues)) else { return Ok(()) };
-    let World { clients, dice, oracle, trace, .. } = world;
+    let World { clients, dice, oracle, trace, shape, .. } = world;
     let Some(client) = &mut clients[at] else { return Ok(()) };
     if client.consumers.iter().filter(|it| !it.is_over).count() >= CONSUMERS_MAX {
         return Ok(());
     }
     let credit = [0, 1, 3, 10, 100][dice.below(5) as usize];
-    let settled = dice.one_in(8);
+    let settled = dice.one_in(shape.settled_one_in);
     oracle.consuming(client.number, queue, settled);
     let handle = client.consume(queue, credit, settled);
     trace.note(format!(

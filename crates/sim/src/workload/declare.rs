@@ -4,18 +4,21 @@ use crate::client::Asked;
 use crate::oracle::Check;
 use crate::world::World;
 
-/// Queues of a run, and exchanges.
-const QUEUES_MAX: usize = 12;
-const EXCHANGES_MAX: usize = 4;
-
 pub fn run(world: &mut World) -> Check {
     let Some(at) = world.any_client(true) else { return Ok(()) };
     let there = world.oracle.queues_there();
-    if there.len() >= 2 && world.oracle.exchanges.len() < EXCHANGES_MAX && world.dice.one_in(3) {
+    if there.len() >= 2 && world.oracle.exchanges.len() < world.shape.exchanges_max && world.dice.one_in(3) {
         return exchange(world, at, &there);
     }
-    if world.oracle.queues.len() >= QUEUES_MAX {
-        return Ok(());
+    let declares_max = world.shape.declares_max;
+    let count = if declares_max > 1 { world.dice.between(1, declares_max) } else { 1 };
+    (0..count).for_each(|_| queue(world, at));
+    Ok(())
+}
+
+fn queue(world: &mut World, at: usize) {
+    if world.oracle.queues.len() >= world.shape.queues_max {
+        return;
     }
     let (is_quorum, is_durable) = match world.dice.below(6) {
         0..2 => (true, true),
@@ -29,7 +32,6 @@ pub fn run(world: &mut World) -> Check {
         trace.note(format!("c{number} declares q{queue}, quorum {is_quorum}, durable {is_durable}"));
         client.ask(Asked::Declare(queue), is_quorum, is_durable);
     }
-    Ok(())
 }
 
 fn exchange(world: &mut World, at: usize, there: &[usize]) -> Check {

@@ -6,17 +6,17 @@ use crate::world::World;
 
 pub fn run(world: &mut World) -> Check {
     let (queues, exchanges) = (world.oracle.queues_there(), world.oracle.exchanges_there());
-    let to_exchange = world.dice.one_in(4);
+    let to_exchange = world.dice.one_in(world.shape.to_exchange_one_in);
     let exchange = world.any_of(&exchanges).filter(|_| to_exchange).map(Target::Exchange);
     let target = exchange.or_else(|| world.any_of(&queues).map(Target::Queue));
     let (Some(at), Some(target)) = (world.any_client(false), target) else { return Ok(()) };
-    let World { clients, dice, oracle, trace, tally, .. } = world;
+    let World { clients, dice, oracle, trace, tally, shape, .. } = world;
     let Some(client) = &mut clients[at] else { return Ok(()) };
     let is_durable = !dice.one_in(5);
     let is_settled = !client.can_ask() && dice.one_in(10);
     for _ in 0..dice.between(1, 12) {
         let len = match dice.below(20) {
-            0 => dice.between(8_000, 20_000),
+            0 => dice.between(8_000, shape.body_bytes_max),
             1..4 => dice.between(500, 4_000),
             _ => dice.between(ID_BYTES as u64, 200),
         } as usize;
