@@ -137,6 +137,7 @@ impl Adapter {
                 self.machine.close_ok();
             }
             Said::Failed(error) => {
+                self.pending = None;
                 self.note(context, Gravity::Error, format!("error: {error}"));
                 // Behind its close nothing more may be said: no confirm, no delivery.
                 self.drop_channels(context);
@@ -282,6 +283,7 @@ impl Adapter {
     fn close(&mut self, context: &mut Context<'_>, refusal: &Refusal, method: MethodId) {
         self.note(context, Gravity::Error, format!("error: {}", refusal.reply_text()));
         self.machine.close_connection(context.now, code(refusal), &refusal.reply_text(), method);
+        self.pending = None;
         self.drop_channels(context);
     }
 

@@ -78,6 +78,8 @@ impl Adapter {
     pub(super) fn admitted(&mut self, context: &mut Context<'_>, refusal: Option<&Refusal>) {
         let Some(actor) = self.login.as_mut().and_then(|login| login.asking.take()) else { return };
         match refusal {
+            // It may have been given up meanwhile.
+            None if self.is_over() => context.shard.close_port(context.now, context.port),
             None => self.opened(context, actor),
             Some(refusal) => {
                 context.shard.close_port(context.now, context.port);
