@@ -130,7 +130,10 @@ impl Speaker {
 
     #[inline]
     pub(crate) fn event(&mut self, context: &mut Context<'_>, event: &Event, events: &Events) {
-        speak!(self, adapter => adapter.event(context, event, events), _greeting => {});
+        speak!(self, adapter => adapter.event(context, event, events), greeting => {
+            // Who has said nothing yet need not be told why.
+            greeting.is_over |= matches!(event, Event::Close { .. });
+        });
     }
 
     /// The turn ends: what was gathered (confirms, credit) is to be said now.

@@ -59,7 +59,8 @@ pub struct Arrived {
 
 /// See the module.
 pub struct Layer {
-    secure: Option<Secure>,
+    /// Boxed: its state is ten times the rest.
+    secure: Option<Box<Secure>>,
     web: Option<Web>,
     /// From the wire, and no whole record yet.
     raw: Vec<u8>,
@@ -86,7 +87,7 @@ impl Layer {
     /// One whose TLS handshake, if there is TLS, is over.
     pub fn new(secure: Option<Secure>, web: Option<Arc<WebRules>>) -> Layer {
         Layer {
-            secure,
+            secure: secure.map(Box::new),
             web: web.map(Web::Asked),
             raw: Vec::new(),
             plain: Vec::new(),

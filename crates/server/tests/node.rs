@@ -196,6 +196,22 @@ fn what_cannot_be_is_said_in_plain_words() {
 }
 
 #[test]
+fn who_says_nothing_does_not_hold_up_a_stop() {
+    let folder = Folder::new();
+    let node = Node::start(&folder.0, &[]);
+    let silent = node.connect();
+    let begin = Instant::now();
+    // The connection is there when another one behind it was answered.
+    let mut other = node.connect();
+    other.write_all(b"neither").expect("written");
+    other.write_all(b"!").expect("written");
+    read_to_end(other);
+    assert!(node.stop().success());
+    assert!(begin.elapsed() < Duration::from_millis(1900), "{:?}", begin.elapsed());
+    assert_eq!(read_to_end(silent), b"");
+}
+
+#[test]
 fn users_and_virtual_hosts_are_changed_and_stay_so() {
     let folder = Folder::new();
     let node = Node::start(&folder.0, &["leveret.shards=2"]);
