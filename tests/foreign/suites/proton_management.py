@@ -141,6 +141,19 @@ def _():
         equal([desk.pair.take().correlation for _ in sent], sent)
 
 
+@suite.case("manage.body-first", "a request whose body stands before its properties, as RabbitMQ's Python client writes it",
+            "answered")
+def _():
+    class BodyFirst(Request):
+        def encode(self):
+            return b"\x00\x53\x77\x40" + super().encode()[:-4]
+    with Desk() as desk:
+        queue = desk.queue()
+        desk.pair.sender.send(BodyFirst(id=1000, subject="GET", address=f"/queues/{queue}", reply_to="$me"))
+        answer = desk.pair.take()
+        equal((answer.code, answer.correlation, answer.body["name"]), ("200", 1000, queue))
+
+
 @suite.case("manage.two-pairs", "two pairs in one session", "each gets its own answers")
 def _():
     with Desk() as desk:

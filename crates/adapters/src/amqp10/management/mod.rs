@@ -212,7 +212,8 @@ impl Adapter {
         }
         let mut correlation = Vec::new();
         let mut encoder = Encoder::new(&mut correlation);
-        let request = match Message::read(transfer.payload) {
+        let ordered = request::in_order(transfer.payload);
+        let request = match Message::read(ordered.as_deref().unwrap_or(transfer.payload)) {
             Err(malformed) => {
                 encoder.null();
                 Err(Wrong::new("400", malformed.to_string()))
