@@ -60,8 +60,11 @@ impl Catalog {
         }
     }
 
-    /// Looking at a thing needs any of the three permissions; the refusal names the first.
-    pub(super) fn check_any_access(&self, by: &Actor, resource: Resource<'_>) -> Result<(), Refusal> {
+    /// Looking at a thing needs any of the three permissions.
+    ///
+    /// # Errors
+    /// Access refused, naming the first of them.
+    pub fn check_any_access(&self, by: &Actor, resource: Resource<'_>) -> Result<(), Refusal> {
         if by.is_internal {
             return Ok(());
         }

@@ -316,8 +316,8 @@ impl Adapter {
                 (op, Asking::DeclareQueue)
             }
             Request::GetQueue(name) => {
-                session.may(context, Access::Configure, Resource::Queue(&name))?;
                 let catalog = context.shard.catalog();
+                catalog.check_any_access(actor, Resource::Queue(&name))?;
                 let Some(queue) = catalog.queue_by_name(actor.vhost, name.as_bytes()).cloned() else {
                     let vhost = vhost_name(catalog, actor);
                     return Ok(
