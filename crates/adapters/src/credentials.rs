@@ -39,10 +39,10 @@ macro_rules! choices {
     };
 }
 
-/// AMQP 0-9-1's order, as RabbitMQ's.
+/// The order over AMQP 0-9-1.
 pub(crate) static AMQP091: Choices = choices!("ANONYMOUS", "PLAIN", "AMQPLAIN", "EXTERNAL");
 
-/// AMQP 1.0's order, as RabbitMQ's.
+/// The order over AMQP 1.0.
 pub(crate) static AMQP10: Choices = choices!("PLAIN", "AMQPLAIN", "ANONYMOUS", "EXTERNAL");
 
 impl Choices {

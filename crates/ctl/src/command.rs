@@ -1,6 +1,7 @@
 //! The words of the command line, as `rabbitmqctl` and `rabbitmq-diagnostics` have them.
 
 use crate::client::{SOCKET_NAME, ask};
+use crate::definition::{self, Definition};
 use crate::request::{Answer, Change, Refusal, Request};
 use crate::show::{self, Formatter, Show};
 use crate::{Limits, exit};
@@ -135,6 +136,33 @@ enum ChangeWord {
     AddVhost { vhost: String },
     /// Removes a virtual host, and all that is in it
     DeleteVhost { vhost: String },
+    /// Limits a virtual host: {"max-connections": 64, "max-queues": 10}; what is not named is not limited
+    SetVhostLimits {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        #[arg(value_parser = definition::vhost)]
+        definition: Definition,
+    },
+    /// Takes all limits of a virtual host away
+    ClearVhostLimits {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+    },
+    /// Limits a user: {"max-connections": 8, "max-channels": 100}; what is not named is not limited
+    SetUserLimits {
+        username: String,
+        #[arg(value_parser = definition::user)]
+        definition: Definition,
+    },
+    /// Takes all limits of a user away
+    ClearUserLimits {
+        username: String,
+        /// Which; all there is
+        #[arg(default_value = "all", value_parser = ["all"])]
+        which: String,
+    },
 }
 
 /// Columns there are, and those shown unasked.
@@ -373,6 +401,24 @@ fn change(word: &ChangeWord) -> (String, Change) {
         ChangeWord::DeleteVhost { vhost } => {
             (format!("Deleting vhost \"{vhost}\" ..."), Change::DeleteVhost { vhost: own(vhost) })
         }
+        ChangeWord::SetVhostLimits { vhost, definition: Definition { text, limits } } => {
+            let [connections_max, queues_max] = *limits;
+            let change = Change::SetVhostLimits { vhost: own(vhost), connections_max, queues_max };
+            (format!("Setting vhost limits \"{text}\" for vhost \"{vhost}\" ..."), change)
+        }
+        ChangeWord::ClearVhostLimits { vhost } => (
+            format!("Clearing vhost \"{vhost}\" limits ..."),
+            Change::SetVhostLimits { vhost: own(vhost), connections_max: None, queues_max: None },
+        ),
+        ChangeWord::SetUserLimits { username, definition: Definition { text, limits } } => {
+            let [connections_max, channels_max] = *limits;
+            let change = Change::SetUserLimits { user: own(username), connections_max, channels_max };
+            (format!("Setting user limits \"{text}\" for user \"{username}\" ..."), change)
+        }
+        ChangeWord::ClearUserLimits { username, .. } => (
+            format!("Clearing user \"{username}\" limits ..."),
+            Change::SetUserLimits { user: own(username), connections_max: None, channels_max: None },
+        ),
     }
 }
 

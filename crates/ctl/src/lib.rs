@@ -6,6 +6,7 @@
 
 pub mod client;
 pub mod command;
+mod definition;
 pub mod request;
 pub mod server;
 pub mod show;

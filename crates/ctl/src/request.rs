@@ -104,6 +104,24 @@ pub enum Change {
         /// The name.
         vhost: String,
     },
+    /// What a virtual host may have at most; none: any number.
+    SetVhostLimits {
+        /// The name.
+        vhost: String,
+        /// Connections open at once.
+        connections_max: Option<u32>,
+        /// Queues.
+        queues_max: Option<u32>,
+    },
+    /// What a user may have at most; none: any number.
+    SetUserLimits {
+        /// The name.
+        user: String,
+        /// Connections open at once.
+        connections_max: Option<u32>,
+        /// Channels open at once.
+        channels_max: Option<u32>,
+    },
 }
 
 /// What is answered: the JSON of what [`Request`] promises, or why not.

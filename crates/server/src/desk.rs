@@ -6,7 +6,7 @@ use crate::config::{Config, Limit};
 use crate::door::{Door, Letter, Part, Question};
 use crate::seed;
 use broker::access::{PasswordHash, SALT};
-use broker::catalog::Op;
+use broker::catalog::{Op, UserLimits, VhostLimits};
 use ctl::Change;
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -92,6 +92,7 @@ impl Desk<'_> {
         let wanted = match &change {
             Change::ChangePassword { user, .. }
             | Change::SetUserTags { user, .. }
+            | Change::SetUserLimits { user, .. }
             | Change::SetPermissions { user, .. } => Some(user),
             _ => None,
         };
@@ -105,6 +106,7 @@ impl Desk<'_> {
             Change::SetPermissions { vhost, .. }
             | Change::ClearPermissions { vhost, .. }
             | Change::DeleteVhost { vhost }
+            | Change::SetVhostLimits { vhost, .. }
                 if !has_vhost(vhost) =>
             {
                 return Err(no_vhost(vhost));
@@ -226,6 +228,12 @@ fn wish(change: Change) -> Result<Op, ctl::Refusal> {
         }
         Change::AddVhost { vhost } => Op::AddVhost { name: vhost.into() },
         Change::DeleteVhost { vhost } => Op::DeleteVhost { name: vhost.into() },
+        Change::SetVhostLimits { vhost, connections_max, queues_max } => {
+            Op::SetVhostLimits { vhost: vhost.into(), limits: VhostLimits { connections_max, queues_max } }
+        }
+        Change::SetUserLimits { user, connections_max, channels_max } => {
+            Op::SetUserLimits { user: user.into(), limits: UserLimits { connections_max, channels_max } }
+        }
     })
 }
 

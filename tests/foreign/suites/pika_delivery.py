@@ -462,6 +462,50 @@ def _():
         equal(sorted(narrow.bodies + wide.bodies), sorted(numbered(10)))
 
 
+@suite.case("share.priority", "consumers with x-priority 5, 0 and -1",
+            "the highest gets all while it has room, then the next")
+def _():
+    with Desk() as desk:
+        queue = desk.queue()
+        consumers = []
+        for priority, prefetch in ((0, 0), (5, 2), (-1, 0)):
+            channel = desk.connection.channel()
+            channel.basic_qos(prefetch_count=prefetch)
+            consumers.append(Consumer(channel, queue, arguments={"x-priority": priority}))
+        middle, high, low = consumers
+        desk.fill(queue, numbered(5))
+        high.wait(2)
+        middle.wait(3)
+        equal((high.bodies, middle.bodies), ([b"1", b"2"], [b"3", b"4", b"5"]))
+        high.channel.basic_ack(high.tags[-1], multiple=True)
+        desk.fill(queue, [b"6"])
+        high.wait(3)
+        equal((high.bodies[2:], low.bodies), ([b"6"], []))
+
+
+@suite.case("consume.exclusive-edges", "an exclusive consumer: its own second one, basic.get, purge, publishing beside it",
+            "403 for the consumer; the rest is allowed")
+def _():
+    with Desk() as desk, Desk() as other:
+        queue = desk.queue()
+        consumer = Consumer(desk.channel, queue, exclusive=True)
+        second = desk.connection.channel()
+        try:
+            second.basic_consume(queue, lambda *_: None)
+        except CLOSED as closed:
+            equal(closed.reply_code, 403)
+        else:
+            raise AssertionError("a second consumer was let in")
+        equal(other.channel.basic_get(queue), (None, None, None))
+        equal(other.channel.queue_purge(queue).method.message_count, 0)
+        other.fill(queue, [b"x"])
+        consumer.wait(1)
+        desk.channel.basic_ack(1)
+        desk.connection.channel().queue_delete(queue)
+        desk.later()
+        equal(desk.channel.is_open, True)
+
+
 @suite.case("isolation.channel-error", "an error closes its channel alone",
             "consumer and confirms on another channel go on")
 def _():

@@ -1,0 +1,309 @@
+"""Who is kept out, and who is thrown out: limits, mechanisms, what an administrator deletes.
+
+Each case has a broker with settings of its own (--broker), or asks the running one over the HTTP API (--admin)
+where that can set what the case needs; what neither can is skipped, and says so.
+"""
+
+import atexit
+import contextlib
+import os
+import socket
+import struct
+import subprocess
+import time
+import urllib.parse
+
+import pika
+from pika import exceptions
+
+from lab.broker import Broker
+from lab.cases import Skip, Suite, Uri, equal, eventually
+from suites.permission_bench import Api
+
+suite = Suite("limits")
+_started = {}
+
+
+class Http:
+    """Users, virtual hosts and their limits over the HTTP API of a running broker."""
+
+    def __init__(self):
+        self.api = Api(suite.options.admin)
+        self.uri = suite.uri
+
+    def add_user(self, name):
+        self.api.call("PUT", f"users/{name}", {"password": "secret", "tags": ""})
+        self.permit(name, self.uri.vhost)
+
+    def permit(self, name, vhost):
+        path = f"permissions/{urllib.parse.quote(vhost, safe='')}/{name}"
+        self.api.call("PUT", path, {"configure": ".*", "write": ".*", "read": ".*"})
+
+    def delete_user(self, name):
+        self.api.call("DELETE", f"users/{name}")
+
+    def add_vhost(self, name):
+        self.api.call("PUT", f"vhosts/{name}")
+        self.permit(self.uri.user, name)
+
+    def delete_vhost(self, name):
+        self.api.call("DELETE", f"vhosts/{name}")
+
+    def limit(self, kind, name, what, number):
+        self.api.call("PUT", f"{kind}-limits/{name}/{what}", {"value": number})
+
+
+class Ctl:
+    """The same through the command-line tool of a broker of our own."""
+
+    def __init__(self, broker):
+        self.broker = broker
+        self.uri = Uri(broker.uri)
+
+    def run(self, *words):
+        data = os.path.join(self.broker.folder, "data")
+        subprocess.run([self.broker.binary, "ctl", "-q", "--data-dir", data, *words], check=True, timeout=20,
+                       stdout=subprocess.DEVNULL)
+
+    def add_user(self, name):
+        self.run("add_user", name, "secret")
+        self.permit(name, "/")
+
+    def permit(self, name, vhost):
+        self.run("set_permissions", "-p", vhost, name, ".*", ".*", ".*")
+
+    def delete_user(self, name):
+        self.run("delete_user", name)
+
+    def add_vhost(self, name):
+        self.run("add_vhost", name)
+        self.permit("guest", name)
+
+    def delete_vhost(self, name):
+        self.run("delete_vhost", name)
+
+    def limit(self, kind, name, what, number):
+        definition = f'{{"{what}": {number}}}'
+        words = ("-p", name, definition) if kind == "vhost" else (name, definition)
+        self.run(f"set_{kind}_limits", *words)
+
+
+def started(*settings):
+    if not suite.options.broker:
+        raise Skip("needs settings of its own: --broker; RabbitMQ was asked so by hand")
+    if settings not in _started:
+        _started[settings] = Broker(suite.options.broker, settings)
+        atexit.register(_started[settings].close)
+        _started[settings].start()
+    return _started[settings]
+
+
+def desk():
+    if suite.options.admin:
+        return Http()
+    return Ctl(started())
+
+
+def connect(uri, user=None, password=None, vhost=None, **changed):
+    credentials = pika.PlainCredentials(user or uri.user, password or uri.password)
+    return pika.BlockingConnection(pika.ConnectionParameters(
+        uri.host, uri.port, vhost or uri.vhost, credentials, socket_timeout=15, **changed))
+
+
+def refused(uri, **who):
+    """What a connection that is not let in is told."""
+    try:
+        connect(uri, **who).close()
+    except exceptions.AMQPConnectionError as error:
+        return error.args[0] if error.args else type(error).__name__
+    return None
+
+
+def closed(connection, seconds_max=10):
+    """Code and text of the close that comes without being asked for."""
+    deadline = time.monotonic() + seconds_max
+    while time.monotonic() < deadline:
+        try:
+            connection.process_data_events(0.1)
+        except exceptions.ConnectionClosedByBroker as error:
+            return error.reply_code, error.reply_text
+    return None
+
+
+def refusal(act):
+    try:
+        act()
+    except (exceptions.ChannelClosedByBroker, exceptions.ConnectionClosedByBroker) as error:
+        return error.reply_code, error.reply_text
+    return None
+
+
+@contextlib.contextmanager
+def made(kind, **limits):
+    """A desk and the name of a user or virtual host with these limits; gone afterwards."""
+    admin, name = desk(), f"foreign-{kind}-{os.getpid():x}"
+    getattr(admin, f"add_{kind}")(name)
+    try:
+        for what, number in limits.items():
+            admin.limit(kind, name, what.replace("_", "-"), number)
+        yield admin, name
+    finally:
+        with contextlib.suppress(Exception):
+            getattr(admin, f"delete_{kind}")(name)
+
+
+@suite.case("vhost.connections", "a connection more than max-connections of a virtual host",
+            "connection closed: 530 `NOT_ALLOWED - access to vhost '...' refused for user '{user}': connection limit "
+            "(1) is reached`; free again when one goes")
+def _():
+    with made("vhost", max_connections=1) as (admin, name):
+        first = connect(admin.uri, vhost=name)
+        expected = f"access to vhost '{name}' refused for user '{admin.uri.user}': connection limit (1) is reached"
+        equal(expected in (refused(admin.uri, vhost=name) or ""), True, "refused")
+        first.close()
+        eventually(lambda: refused(admin.uri, vhost=name) is None, "admitted again")
+
+
+@suite.case("vhost.none", "max-connections 0 of a virtual host", "nobody is let in")
+def _():
+    with made("vhost", max_connections=0) as (admin, name):
+        equal("connection limit (0) is reached" in (refused(admin.uri, vhost=name) or ""), True)
+
+
+@suite.case("vhost.queues", "a queue more than max-queues of a virtual host",
+            "channel closed: 406 `PRECONDITION_FAILED - cannot declare queue 'two': queue limit in vhost '...' (1) is "
+            "reached`; declaring the first again is allowed")
+def _():
+    with made("vhost", max_queues=1) as (admin, name):
+        connection = connect(admin.uri, vhost=name)
+        connection.channel().queue_declare("one", durable=True)
+        connection.channel().queue_declare("one", durable=True)
+        equal(refusal(lambda: connection.channel().queue_declare("two", durable=True)),
+              (406, f"PRECONDITION_FAILED - cannot declare queue 'two': queue limit in vhost '{name}' (1) is reached"))
+        connection.close()
+
+
+@suite.case("vhost.deleted", "deleting a virtual host with a connection in it",
+            "connection closed: 320 `CONNECTION_FORCED - vhost '...' is deleted`, at times `... is down`")
+def _():
+    with made("vhost") as (admin, name):
+        connection = connect(admin.uri, vhost=name)
+        connection.channel().queue_declare("q", exclusive=True)
+        admin.delete_vhost(name)
+        code, text = closed(connection) or (0, "")
+        equal((code, text.replace("is down", "is deleted")), (320, f"CONNECTION_FORCED - vhost '{name}' is deleted"))
+
+
+@suite.case("user.connections", "a connection more than max-connections of a user",
+            "connection closed: 530 `NOT_ALLOWED - connection refused for user '...': user connection limit (1) is "
+            "reached`")
+def _():
+    with made("user", max_connections=1) as (admin, name):
+        first = connect(admin.uri, name, "secret")
+        expected = f"connection refused for user '{name}': user connection limit (1) is reached"
+        equal(expected in (refused(admin.uri, user=name, password="secret") or ""), True, "refused")
+        first.close()
+
+
+@suite.case("user.channels", "a channel more than max-channels of a user",
+            "connection closed: 530 `NOT_ALLOWED - number of channels opened for user '...' has reached the maximum "
+            "allowed user limit of 2`")
+def _():
+    with made("user", max_channels=2) as (admin, name):
+        connection = connect(admin.uri, name, "secret")
+        for _channel in range(2):
+            connection.channel()
+        equal(refusal(connection.channel),
+              (530, f"NOT_ALLOWED - number of channels opened for user '{name}' has reached the maximum allowed user "
+                    "limit of 2"))
+
+
+@suite.case("user.deleted", "deleting a user who is connected",
+            "connection closed: 320 `CONNECTION_FORCED - user '...' is deleted`")
+def _():
+    with made("user") as (admin, name):
+        connection = connect(admin.uri, name, "secret")
+        admin.delete_user(name)
+        equal(closed(connection), (320, f"CONNECTION_FORCED - user '{name}' is deleted"))
+
+
+@suite.case("node.connections", "a connection more than connection_max",
+            "connection closed: 530 `NOT_ALLOWED - connection refused: node connection limit (2) is reached`")
+def _():
+    uri = Uri(started("connection_max=2").uri)
+    both = [connect(uri), connect(uri)]
+    expected = "connection refused: node connection limit (2) is reached"
+    equal(expected in (refused(uri) or ""), True, "refused")
+    both.pop().close()
+    eventually(lambda: refused(uri) is None, "admitted again")
+    both.pop().close()
+
+
+@suite.case("channel.consumers", "a consumer more than consumer_max_per_channel",
+            "connection closed: 530 `NOT_ALLOWED - reached maximum (1) of consumers per channel`")
+def _():
+    connection = connect(Uri(started("consumer_max_per_channel=1").uri))
+    channel = connection.channel()
+    queue = channel.queue_declare("", exclusive=True).method.queue
+    channel.basic_consume(queue, lambda *_: None)
+    equal(refusal(lambda: channel.basic_consume(queue, lambda *_: None)),
+          (530, "NOT_ALLOWED - reached maximum (1) of consumers per channel"))
+
+
+@suite.case("queue.transient", "a transient shared queue where deprecated_features.permit.transient_nonexcl_queues is "
+            "false", "connection closed: 541 `INTERNAL_ERROR - Feature ...`; exclusive and durable ones are declared")
+def _():
+    uri = Uri(started("deprecated_features.permit.transient_nonexcl_queues=false").uri)
+    connection = connect(uri)
+    channel = connection.channel()
+    channel.queue_declare("", exclusive=True)
+    channel.queue_declare("lasting", durable=True)
+    code, text = refusal(lambda: channel.queue_declare("passing")) or (0, "")
+    begin = ("INTERNAL_ERROR - Feature `transient_nonexcl_queues` is deprecated.\nIts use is not permitted per the "
+             "configuration (overriding the default, which is permitted):\n    "
+             '"deprecated_features.permit.transient_nonexcl_queues = false"\nIts use will not be permit...')
+    equal((code, text), (541, begin))
+
+
+def offered(uri):
+    """The mechanisms in connection.start, read from the bytes: clients do not show them."""
+    with socket.create_connection((uri.host, uri.port), timeout=10) as connection:
+        connection.sendall(b"AMQP\x00\x00\x09\x01")
+        reader = connection.makefile("rb")
+        _kind, _channel, size = struct.unpack(">BHI", reader.read(7))
+        arguments = reader.read(size)[6:]
+        (table,) = struct.unpack_from(">I", arguments)
+        (length,) = struct.unpack_from(">I", arguments, 4 + table)
+        return arguments[8 + table:8 + table + length].decode().split()
+
+
+@suite.case("mechanisms", "auth_mechanisms.1 = PLAIN, and anonymous_login_user = none",
+            "nothing else is offered; without ANONYMOUS")
+def _():
+    uri = Uri(started("auth_mechanisms.1=PLAIN").uri)
+    equal(offered(uri), ["PLAIN"])
+    connect(uri).close()
+    equal(offered(Uri(started("anonymous_login_user=none").uri)), ["PLAIN", "AMQPLAIN"])
+    equal(offered(Uri(started().uri)), ["ANONYMOUS", "PLAIN", "AMQPLAIN"])
+
+
+@suite.case("alarm.blocked", "publishing while the disk alarm is on",
+            "connection.blocked `low on disk` to the publisher when it publishes, not before; others go on")
+def _():
+    uri = Uri(started("disk_free_limit.absolute=900TB").uri)
+    connection, other = connect(uri), connect(uri)
+    heard = []
+    connection.add_on_connection_blocked_callback(lambda _connection, frame: heard.append(frame.method.reason))
+    channel = connection.channel()
+    queue = channel.queue_declare("", exclusive=True).method.queue
+    connection.sleep(0.3)
+    equal(heard, [])
+    channel.basic_publish("", queue, b"x")
+    eventually(lambda: connection.process_data_events(0.1) or heard, "blocked")
+    equal(heard, ["low on disk"])
+    other.channel().queue_declare("", exclusive=True)
+    other.close()
+
+
+if __name__ == "__main__":
+    suite.main(lambda parser: parser.add_argument("--broker", default="", help="a leveret to start"))
