@@ -102,7 +102,11 @@ def decode(data, at=0):
     body, end = data[at:at + size], at + size
     if code >> 4 in (0xA, 0xB):
         kind = code & 0xF
-        return (body if kind == 0 else Symbol(body.decode(errors="replace")) if kind == 3 else body.decode(errors="replace")), end
+        if kind == 0:
+            return body, end
+        # RabbitMQ passes on text that is none.
+        text = body.decode(errors="replace")
+        return (Symbol(text) if kind == 3 else text), end
     count = struct.unpack(">I", body[:4])[0] if wide else body[0]
     place = 4 if wide else 1
     if code >> 4 in (0xE, 0xF):
@@ -200,3 +204,9 @@ class Peer10(Peer):
                 fields = value.value
                 error = fields[position].value if len(fields) > position and fields[position] else [None, None]
                 return value.code, error[0], error[1] if len(error) > 1 else None
+
+
+def is_ours(uri):
+    """Whether this is the broker of this project, which answers some rows otherwise than RabbitMQ."""
+    with Peer10(uri) as peer:
+        return "leveret" in str(peer.login10()[9].get("platform", "")).lower()

@@ -278,8 +278,6 @@ def answered(rows, answers):
     return [(name, words, sent, *answers.get(name, ())) for name, words, sent in rows]
 
 
-# Rows whose answer is not ours yet.
-LATER = ("annotation-plain-name", "annotation-empty-name", "annotation-number")
 # Rows that RabbitMQ does not take, or cannot pass on, over 1.0.
 NOT_TO_10 = ("annotation-null", "annotation-described", "annotation-plain-name", "annotation-empty-name",
              "annotation-number", "annotation-expiration")

@@ -12,9 +12,10 @@ import time
 
 from lab import wire, wire10
 from lab.broker import resident_bytes
-from lab.cases import Suite, equal
+from lab.cases import Skip, Suite, equal
 from lab.wire import Closed, Peer, method, short
-from lab.wire10 import ATTACH, BEGIN, DISPOSITION, FLOW, TRANSFER, Described, Peer10, Symbol, Uint, encode, performative
+from lab.wire10 import (ATTACH, BEGIN, DISPOSITION, FLOW, TRANSFER, Described, Peer10, Symbol, Uint, encode, is_ours,
+                        performative)
 
 suite = Suite("malformed")
 FRAMES, FRAMES_FULL = 500, 10_000
@@ -238,6 +239,99 @@ KINDS = {
 }
 
 
+# What is legal, and what is only out of place: nobody mutates these.
+LEGAL_091 = METHODS_091 + [
+    method(1, 50, 10, b"\0\0" + short("foreign.absent") + b"\1" + wire.table({})),
+    method(1, 40, 10, b"\0\0" + short("amq.fanout") + short("fanout") + b"\1" + wire.table({})),
+    method(1, 60, 110, b"\1"), method(1, 90, 10), method(1, 90, 20), method(1, 20, 20, b"\1"),
+    method(1, 60, 30, short("tag") + b"\0"), method(2, 85, 10, b"\0"), method(2, 20, 10, short("")),
+    wire.frame(wire.BODY, 1, b"body out of place"), wire.content_header(1, 5),
+    method(1, 20, 41), method(1, 60, 90, b"\0\0\0\0\0\0\0\5\0"),
+]
+LEGAL_10 = FRAMES_10 + [
+    performative(ATTACH, "fourth", Uint(3), True, None, None, Described(0x28, ["/queues/foreign.absent"]),
+                 Described(0x29, ["local"])),
+    performative(wire10.DETACH, Uint(2), False),
+    performative(FLOW, Uint(5), Uint(100), Uint(7), Uint(100)),
+    performative(BEGIN, None, Uint(0), Uint(100), Uint(100)),
+    performative(TRANSFER, Uint(0), Uint(1), b"t", Uint(0), True, False, payload=encode(Described(0x77, "text"))),
+    wire10.raw_frame(b""),
+]
+MARK = 9  # a channel that no frame above uses
+
+
+def sequence_091(peer, dice):
+    """A few rounds of frames; each is answered until a channel opens behind it, or by a close of the connection."""
+    peer.login()
+    peer.channel()
+    for _ in range(dice.randint(1, 4)):
+        peer.send(some(dice, LEGAL_091), method(MARK, 20, 10, short("")))
+        if not heard_091(peer, (20, 11)):
+            return
+        peer.send(method(MARK, 20, 40, b"\0\xc8" + short("bye") + b"\0\0\0\0"))
+        if not heard_091(peer, (20, 41)):
+            return
+
+
+def heard_091(peer, mark):
+    """Reads and checks answers until the mark; false where the connection is closed instead."""
+    while True:
+        kind, channel, payload = peer.frame()
+        equal(kind in (wire.METHOD, wire.HEADER, wire.BODY, wire.HEARTBEAT), True, f"frame type {kind}")
+        ids = struct.unpack(">HH", payload[:4]) if kind == wire.METHOD else None
+        if ids in ((10, 50), (20, 40)):
+            scope, code, text, _ids = wire.close_of(*ids, payload[4:])
+            equal((300 <= code < 600, bool(text)), (True, True), f"{scope} close {code} {text}")
+            if scope == "connection":
+                return False
+            peer.send(method(channel, 20, 41), method(channel, 20, 10, short("")))
+        if (channel, ids) == (MARK, mark):
+            return True
+
+
+def sequence_10(peer, dice):
+    """As `sequence_091`; a session that begins is the mark. Who ended session 0 begins it anew."""
+    peer.login10()
+    peer.session()
+    for _ in range(dice.randint(1, 4)):
+        peer.send(some(dice, LEGAL_10), performative(BEGIN, None, Uint(0), Uint(9), Uint(9), channel=MARK))
+        has_ended = False
+        while True:
+            _channel, value, _payload = peer.frame10()
+            equal(wire10.OPEN <= value.code <= wire10.CLOSE, True, f"performative {value}")
+            if value.code in (wire10.DETACH, wire10.END, wire10.CLOSE):
+                error = value.value[2 if value.code == wire10.DETACH else 0]
+                equal(error is None or error.value[0].startswith("amqp:"), True, f"error {error}")
+            if value.code == wire10.CLOSE:
+                return
+            has_ended |= value.code == wire10.END
+            if value.code == BEGIN and value.value[0] == MARK:
+                break
+        peer.send(performative(wire10.END, channel=MARK))
+        while peer.frame10()[1].code not in (wire10.END, wire10.CLOSE):
+            pass
+        if has_ended:
+            return
+
+
+def sequences(act):
+    """Sessions of frames that are legal, or only out of place; every one must be answered as the protocol wants."""
+    if act is sequence_10 and not is_ours(suite.uri):
+        raise Skip("it leaves what comes behind a session it has ended unanswered, at times")
+    dice = random.Random(f"{suite.options.seed} {act.__name__}")
+    count = (FRAMES_FULL if suite.options.full else FRAMES) // 2
+
+    def run():
+        for number in range(count):
+            with Peer10(suite.uri, 30) as peer:
+                try:
+                    act(peer, dice)
+                except (Closed, TimeoutError) as error:
+                    raise AssertionError(f"sequence {number}: {error!r}") from error
+
+    beside_bystanders(run)
+
+
 def throw(kind, dice):
     with Peer10(suite.uri, 30) as peer:
         try:
@@ -276,6 +370,11 @@ def bombard(kind):
 for kind in KINDS:
     suite.add(kind, f"mutated and cut bytes: {kind}", "the broker and the bystanders go on; memory stays flat",
               lambda kind=kind: bombard(kind), seconds_max=1800)
+
+
+for name, act in (("sequence-091", sequence_091), ("sequence-10", sequence_10)):
+    suite.add(name, f"frames in any order: {name}", "each sequence is answered to its end, or by a close with a reason",
+              lambda act=act: sequences(act), seconds_max=1800)
 
 
 def closes_in_time(begin, answers):

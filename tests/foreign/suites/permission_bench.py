@@ -1,7 +1,7 @@
 """What the permission cases share: users that may touch some names only.
 
-They are made over the HTTP API (--admin), or are the default user of a broker of our own whose settings
-say so (--broker). Permissions are looked at before names are, so nothing has to exist.
+They are made over the HTTP API (--admin), or with `leveret ctl` on a broker of our own (--broker).
+Permissions are looked at before names are, so nothing has to exist.
 """
 
 import atexit
@@ -9,6 +9,7 @@ import base64
 import contextlib
 import json
 import os
+import subprocess
 import urllib.parse
 import urllib.request
 
@@ -17,7 +18,7 @@ from lab.cases import Skip, Suite, Uri
 
 suite = Suite("permission")
 PERMISSIONS = ("configure", "write", "read")
-_started = {}
+_started = []
 
 
 class Api:
@@ -35,44 +36,55 @@ class Api:
         urllib.request.urlopen(request, timeout=10).close()
 
 
-@contextlib.contextmanager
-def made_user(patterns, topics=()):
-    """A user with these patterns for configure, write and read, if any, and for topics: (exchange, write, read)."""
-    api, name, vhost = Api(suite.options.admin), f"foreign-{os.getpid():x}", urllib.parse.quote(suite.uri.vhost, safe="")
-    api.call("PUT", f"users/{name}", {"password": "secret", "tags": ""})
-    try:
-        if patterns:
-            api.call("PUT", f"permissions/{vhost}/{name}", dict(zip(PERMISSIONS, patterns)))
-        for exchange, write, read in topics:
-            api.call("PUT", f"topic-permissions/{vhost}/{name}", {"exchange": exchange, "write": write, "read": read})
-        yield suite.uri.as_user(name, "secret")
-    finally:
-        api.call("DELETE", f"users/{name}")
+class Tool:
+    """The same with the tool of a broker of our own, which is started once."""
+
+    def __init__(self):
+        if not _started:
+            _started.append(Broker(suite.options.broker))
+            atexit.register(_started[0].close)
+            _started[0].start()
+        self.broker = _started[0]
+
+    def call(self, *words):
+        command = [self.broker.binary, "ctl", "--data-dir", os.path.join(self.broker.folder, "data"), *words]
+        subprocess.run(command, check=True, capture_output=True, timeout=20)
 
 
 @contextlib.contextmanager
 def restricted(patterns):
-    """The URI of a user with these patterns for configure, write and read."""
+    """The URI of a user with these patterns for configure, write and read; without any permission where they are None."""
+    name = f"foreign-{os.getpid():x}"
     if suite.options.admin:
-        with made_user(patterns) as uri:
-            yield uri
-    elif suite.options.broker:
-        if patterns not in _started:
-            settings = [f"default_permissions.{name}={pattern}" for name, pattern in zip(PERMISSIONS, patterns)]
-            _started[patterns] = Broker(suite.options.broker, settings)
-            atexit.register(_started[patterns].close)
-            _started[patterns].start()
-        yield Uri(_started[patterns].uri)
-    else:
-        raise Skip("needs another user: --admin or --broker")
+        api, vhost = Api(suite.options.admin), urllib.parse.quote(suite.uri.vhost, safe="")
+        api.call("PUT", f"users/{name}", {"password": "secret", "tags": ""})
+        try:
+            if patterns:
+                api.call("PUT", f"permissions/{vhost}/{name}", dict(zip(PERMISSIONS, patterns)))
+            yield suite.uri.as_user(name, "secret")
+        finally:
+            api.call("DELETE", f"users/{name}")
+        return
+    tool = Tool() if suite.options.broker else skip()
+    tool.call("add_user", name, "secret")
+    try:
+        if patterns:
+            tool.call("set_permissions", "-p", "/", name, *patterns)
+        yield owner().as_user(name, "secret")
+    finally:
+        tool.call("delete_user", name)
 
 
 def owner():
     """The URI of a user who may do anything where the restricted ones are."""
-    if not suite.options.admin:
-        raise Skip("needs a second user: --admin")
-    return suite.uri
+    if suite.options.admin:
+        return suite.uri
+    return Uri(Tool().broker.uri) if suite.options.broker else skip()
+
+
+def skip():
+    raise Skip("needs another user: --admin or --broker")
 
 
 def options(parser):
-    parser.add_argument("--broker", default="", help="a leveret to start with such a default user")
+    parser.add_argument("--broker", default="", help="a leveret to start, and to make users with")

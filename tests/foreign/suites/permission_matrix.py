@@ -12,7 +12,8 @@ import re
 from lab import wire
 from lab.cases import equal
 from lab.wire import Peer, long, method, short
-from lab.wire10 import ATTACH, CLOSE, DETACH, DISPOSITION, END, FLOW, TRANSFER, Described, Peer10, Uint, encode, performative
+from lab.wire10 import (ATTACH, CLOSE, DETACH, DISPOSITION, END, FLOW, SOURCE, TARGET, TRANSFER, Described, Peer10,
+                        Symbol, Ubyte, Uint, decode, encode, performative)
 from suites.permission_bench import owner, restricted, suite
 
 LETTERS = {"configure": "c", "write": "w", "read": "r"}
@@ -104,7 +105,8 @@ def register(group, protocol, rows, act, words):
 
 # --- AMQP 0-9-1 ----------------------------------------------------------------------------------
 
-WORDS_091 = "channel closed: 403 ACCESS_REFUSED - {permission} access to {kind} '{name}' in vhost '{vhost}' refused for user '{user}'"
+WORDS_091 = ("channel closed: 403 ACCESS_REFUSED - {permission} access to {kind} '{name}' in vhost '{vhost}' refused "
+             "for user '{user}'")
 GENERATED = re.compile(r"amq\.gen-[\w-]{22}")
 
 
@@ -168,13 +170,13 @@ def exchange_declare(bits=0, arguments=None):
 
 def queue_binding(number, ok):
     bits = b"\0" if number == 20 else b""
-    return lambda n: (method(1, 50, number, b"\0\0" + short(n["queue"]) + short(n["exchange"]) + short("k") + bits + EMPTY),
-                      (50, ok))
+    rest = short("k") + bits + EMPTY
+    return lambda n: (method(1, 50, number, b"\0\0" + short(n["queue"]) + short(n["exchange"]) + rest), (50, ok))
 
 
 def exchange_binding(number, ok):
-    return lambda n: (method(1, 40, number, b"\0\0" + short(n["destination"]) + short(n["source"]) + short("k") + b"\0" + EMPTY),
-                      (40, ok))
+    rest = short("k") + b"\0" + EMPTY
+    return lambda n: (method(1, 40, number, b"\0\0" + short(n["destination"]) + short(n["source"]) + rest), (40, ok))
 
 
 def published(exchange):
@@ -260,9 +262,8 @@ def act_10(row):
                 if value.code == FLOW and to is None:
                     return "attached"
                 if value.code == FLOW:
-                    properties = encode(Described(0x73, [None, None, to]))
-                    body = encode(Described(0x75, b"x"))
-                    peer.send(performative(TRANSFER, Uint(0), Uint(0), b"t", Uint(0), False, False, payload=properties + body))
+                    message = encode(Described(0x73, [None, None, to])) + encode(Described(0x75, b"x"))
+                    peer.send(performative(TRANSFER, Uint(0), Uint(0), b"t", Uint(0), False, False, payload=message))
                     to = None
                     value = next(value for _channel, value, _payload in iter(peer.frame10, None) if value.code != FLOW)
                     if value.code == DISPOSITION:
@@ -300,5 +301,96 @@ ROWS_10 = [
         [("write", "exchange", "amq.default")], lambda n: (False, None, f"/queues/{n['queue']}"), "released"),
 ]
 
+# --- the management node over AMQP 1.0 -----------------------------------------------------------
+
+NULL = encode(Described(0x77, None))
+
+
+def attach_management(peer, handle, is_receiver):
+    terminus = [Described(code, ["/management"]) for code in (SOURCE, TARGET)]
+    peer.send(performative(ATTACH, "pair", Uint(handle), is_receiver, Ubyte(1), Ubyte(0), *terminus, None, None,
+                           None if is_receiver else Uint(0), None, None, None, {Symbol("paired"): True}))
+
+
+def act_management(row):
+    """Asks the management node; answers the code, and what was wrong."""
+
+    def act(uri, names):
+        with Peer10(uri) as peer:
+            peer.login10(hostname=f"vhost:{uri.vhost}")
+            peer.session()
+            attach_management(peer, 0, False)
+            attach_management(peer, 1, True)
+            attached = granted = 0
+            while attached < 2 or not granted:
+                value = peer.frame10()[1]
+                attached += value.code == ATTACH
+                granted += value.code == FLOW
+            peer.send(performative(FLOW, Uint(0), Uint(100), Uint(0), Uint(100), Uint(1), Uint(0), Uint(10)))
+            answer = asked(peer, 0, *row.build(names))
+            if row.tidy and answer.startswith("2"):
+                asked(peer, 1, *row.tidy(names))
+            return answer
+
+    return act
+
+
+def asked(peer, number, verb, path, body=NULL):
+    """Sends a request; its code, and the text of a refusal."""
+    properties = encode(Described(0x73, [number, None, path, verb, "$me"]))
+    peer.send(performative(TRANSFER, Uint(0), Uint(number), b"t", Uint(0), True, False, payload=properties + body))
+    value, payload = next((value, payload) for _channel, value, payload in iter(peer.frame10, None)
+                          if value.code in (TRANSFER, *ENDS))
+    if value.code in ENDS:
+        error = value.value[0]
+        return f"{ENDS[value.code]}: {error.value[0]} {error.value[1]}"
+    sections, at = {}, 0
+    while at < len(payload):
+        section, at = decode(payload, at)
+        sections[section.code] = section.value
+    code, text = sections[0x73][3], sections.get(0x77)
+    return f"{code}: {text}" if isinstance(text, str) else code
+
+
+def map_body(**values):
+    return encode(Described(0x77, values))
+
+
+def bound(n):
+    return map_body(source=n["exchange"], binding_key="k", destination_queue=n["queue"], arguments={})
+
+
+def bound_exchange(n):
+    return map_body(source=n["source"], binding_key="k", destination_exchange=n["destination"], arguments={})
+
+
+QUEUE_BODY = map_body(durable=True, exclusive=False, auto_delete=False, arguments={})
+EXCHANGE_BODY = map_body(durable=True, auto_delete=False, internal=False, type="direct", arguments={})
+GONE_QUEUE = "404: no queue '{queue}' in vhost '{vhost}'"
+ROWS_MANAGEMENT = [
+    Row("put-queue", "PUT /queues/QUEUE", [("configure", "queue", "queue")],
+        lambda n: ("PUT", f"/queues/{n['queue']}", QUEUE_BODY), "201", lambda n: ("DELETE", f"/queues/{n['queue']}")),
+    Row("get-queue", "GET /queues/QUEUE", [(ANY, "queue", "queue")],
+        lambda n: ("GET", f"/queues/{n['queue']}"), "404: queue '{queue}' in vhost '{vhost}' not found"),
+    Row("delete-queue", "DELETE /queues/QUEUE", [("configure", "queue", "queue")],
+        lambda n: ("DELETE", f"/queues/{n['queue']}"), "200"),
+    Row("purge-queue", "DELETE /queues/QUEUE/messages", [("read", "queue", "queue")],
+        lambda n: ("DELETE", f"/queues/{n['queue']}/messages"), GONE_QUEUE),
+    Row("put-exchange", "PUT /exchanges/EXCHANGE", [("configure", "exchange", "exchange")],
+        lambda n: ("PUT", f"/exchanges/{n['exchange']}", EXCHANGE_BODY), "204",
+        lambda n: ("DELETE", f"/exchanges/{n['exchange']}")),
+    Row("delete-exchange", "DELETE /exchanges/EXCHANGE", [("configure", "exchange", "exchange")],
+        lambda n: ("DELETE", f"/exchanges/{n['exchange']}"), "204"),
+    Row("post-binding", "POST /bindings of a queue", BINDING, lambda n: ("POST", "/bindings", bound(n)),
+        "400: no exchange '{exchange}' in vhost '{vhost}'"),
+    Row("post-binding-exchange", "POST /bindings of an exchange", EXCHANGE_BINDING,
+        lambda n: ("POST", "/bindings", bound_exchange(n)), "400: no exchange '{source}' in vhost '{vhost}'"),
+    Row("delete-binding", "DELETE /bindings/...", BINDING,
+        lambda n: ("DELETE", f"/bindings/src={n['exchange']};dstq={n['queue']};key=k;args="), "204"),
+    Row("get-bindings", "GET /bindings?...", BINDING,
+        lambda n: ("GET", f"/bindings?dstq={n['queue']}&src={n['exchange']}&key=k"), "200"),
+]
+
 register("091", "0-9-1", ROWS_091, act_091, WORDS_091)
 register("10", "AMQP 1.0", ROWS_10, act_10, WORDS_10)
+register("management", "the management node", ROWS_MANAGEMENT, act_management, WORDS_10)

@@ -1,11 +1,13 @@
 """All permission cases: what a user may not do, operation by operation and over both protocols."""
 
+import urllib.parse
+
 import pika
 from pika import exceptions
 
 from lab.cases import Skip, equal
 from suites import permission_matrix  # noqa: F401 - importing registers the cases
-from suites.permission_bench import made_user, options, restricted, suite
+from suites.permission_bench import Api, options, restricted, suite
 
 PATTERN = "^allowed"
 
@@ -33,9 +35,7 @@ def _():
 @suite.case("vhost", "a user without permissions in the virtual host",
             "connection closed: 530 `NOT_ALLOWED - access to vhost '{vhost}' refused for user '{user}'`")
 def _():
-    if not suite.options.admin:
-        raise Skip("needs a second user: --admin")
-    with made_user(None) as uri:
+    with restricted(None) as uri:
         try:
             open_as(uri).close()
         except exceptions.ProbableAccessDeniedError as error:
@@ -43,6 +43,39 @@ def _():
             equal(text in str(error), True, str(error))
             return
     raise AssertionError("it was opened")
+
+
+def topic(act, words):
+    if not suite.options.admin:
+        raise Skip("topic permissions are not served yet")
+    with restricted((".*", ".*", ".*")) as uri:
+        vhost = urllib.parse.quote(uri.vhost, safe="")
+        Api(suite.options.admin).call("PUT", f"topic-permissions/{vhost}/{uri.user}",
+                                      {"exchange": "amq.topic", "write": "^allowed", "read": "^allowed"})
+        connection = open_as(uri)
+        channel = connection.channel()
+        channel.queue_declare("foreign.topic", exclusive=True)
+        channel.confirm_delivery()
+        act(channel, "allowed.key")
+        try:
+            act(channel, "denied.key")
+        except exceptions.ChannelClosedByBroker as closed:
+            text = f"ACCESS_REFUSED - {words} in vhost '{uri.vhost}' refused for user '{uri.user}'"
+            equal((closed.reply_code, closed.reply_text), (403, text))
+            connection.close()
+            return
+        raise AssertionError("it was allowed")
+
+
+for name, words, act in [
+    ("publish", "write access to topic 'denied.key' in exchange 'amq.topic'",
+     lambda channel, key: channel.basic_publish("amq.topic", key, b"x")),
+    ("bind", "read access to topic 'denied.key' in exchange 'amq.topic'",
+     lambda channel, key: channel.queue_bind("foreign.topic", "amq.topic", key)),
+]:
+    suite.add(f"topic-{name}", f"0-9-1: {name} with a key that topic permissions forbid",
+              f"channel closed: 403 `ACCESS_REFUSED - {words} in vhost '{{vhost}}' refused for user '{{user}}'`",
+              lambda act=act, words=words: topic(act, words), later=True)
 
 
 if __name__ == "__main__":
