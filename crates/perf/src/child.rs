@@ -1,5 +1,6 @@
 //! A broker of our own: a child process on free ports with a temporary data folder, gone when the run is over.
 
+use crate::options::Transport;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -23,21 +24,37 @@ pub struct Broker {
     child: Child,
     folder: PathBuf,
     keep: bool,
-    port: u16,
+    /// Its listeners on 127.0.0.1, plain TCP first.
+    ports: Vec<(Transport, u16)>,
 }
 
 impl Broker {
     /// Starts `binary server` with `settings` (`key=value` each) and its data in a new folder inside `parent`, and waits
-    /// until it serves.
+    /// until it serves plain TCP and `transports`.
     ///
     /// # Errors
     /// It could not be started, ended at once, or did not serve in time; its last words are in the error.
-    pub fn start(binary: &Path, parent: &Path, settings: &[String], keep: bool) -> io::Result<Broker> {
+    pub fn start(
+        binary: &Path,
+        parent: &Path,
+        settings: &[String],
+        transports: &[Transport],
+        keep: bool,
+    ) -> io::Result<Broker> {
         let folder = parent.join(format!("leveret-bench-{}", std::process::id()));
         fs::create_dir_all(&folder)?;
         let mut command = Command::new(binary);
         command.arg("server").arg("--data-dir").arg(&folder);
         command.args(["--set", "listeners.tcp.default=127.0.0.1:0"]);
+        let certificate = Certificate::beside(&folder);
+        if transports.iter().any(|transport| transport.is_secure()) {
+            certificate.write()?;
+            command.args(["--set", &format!("ssl_options.certfile={}", certificate.file.display())]);
+            command.args(["--set", &format!("ssl_options.keyfile={}", certificate.key.display())]);
+        }
+        for listener in transports.iter().filter_map(|transport| listener_key(*transport)) {
+            command.args(["--set", &format!("{listener}=127.0.0.1:0")]);
+        }
         for setting in settings {
             command.args(["--set", setting]);
         }
@@ -46,22 +63,28 @@ impl Broker {
             io::Error::new(error.kind(), format!("{} could not be started: {error}", binary.display()))
         })?;
         let lines = gather_lines(&mut child);
-        let mut broker = Broker { child, folder, keep, port: 0 };
-        broker.port = broker.wait_until_it_serves(&lines)?;
+        let mut broker = Broker { child, folder, keep, ports: Vec::new() };
+        let started = broker.wait_until_it_serves(&lines);
+        // Both were read by now.
+        drop(certificate);
+        broker.ports = started?;
+        if broker.ports.first().is_none_or(|(transport, _)| *transport != Transport::Tcp) {
+            return Err(io::Error::other("the broker did not name its TCP listener"));
+        }
         Ok(broker)
     }
 
-    fn wait_until_it_serves(&mut self, lines: &mpsc::Receiver<String>) -> io::Result<u16> {
+    fn wait_until_it_serves(&mut self, lines: &mpsc::Receiver<String>) -> io::Result<Vec<(Transport, u16)>> {
         let deadline = Instant::now() + Duration::from_secs(START_SECONDS);
         let mut last_words: Vec<String> = Vec::new();
-        let mut port = None;
+        let mut ports = Vec::new();
         loop {
             match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) => {
-                    port = port.or_else(|| listener_port(&line));
+                    ports.extend(listener(&line));
                     if line.contains("Server startup complete") {
-                        return port
-                            .ok_or_else(|| io::Error::other("the broker did not name its TCP listener"));
+                        ports.sort_by_key(|(transport, _)| *transport != Transport::Tcp);
+                        return Ok(ports);
                     }
                     last_words.push(line);
                     if last_words.len() > 20 {
@@ -80,9 +103,9 @@ impl Broker {
         }
     }
 
-    /// The TCP port it listens on, on 127.0.0.1.
-    pub fn port(&self) -> u16 {
-        self.port
+    /// The ports it listens on, on 127.0.0.1: that for plain TCP first.
+    pub fn ports(&self) -> impl Iterator<Item = (Transport, u16)> {
+        self.ports.iter().copied()
     }
 
     /// Its process id.
@@ -167,11 +190,49 @@ fn is_trouble(line: &str) -> bool {
     line.contains("[error]") || line.contains("panicked")
 }
 
-/// The port in a line like `started TCP listener on 127.0.0.1:5672`, whatever stands around it.
-fn listener_port(line: &str) -> Option<u16> {
-    let (_, address) = line.split_once("started TCP listener on ")?;
+/// What a line like `started TCP listener on 127.0.0.1:5672` tells, whatever stands around it.
+fn listener(line: &str) -> Option<(Transport, u16)> {
+    let (_, rest) = line.split_once("started ")?;
+    let (name, address) = rest.split_once(" listener on ")?;
+    let transport = Transport::ALL.into_iter().find(|transport| transport.name() == name)?;
     let address = address.split_ascii_whitespace().next()?;
-    address.rsplit_once(':')?.1.trim_end_matches('.').parse().ok()
+    Some((transport, address.rsplit_once(':')?.1.trim_end_matches('.').parse().ok()?))
+}
+
+/// The setting that opens a listener for `transport`; that for plain TCP is always there.
+fn listener_key(transport: Transport) -> Option<&'static str> {
+    match transport {
+        Transport::Tcp => None,
+        Transport::Tls => Some("listeners.ssl.default"),
+        Transport::Ws => Some("web_amqp.tcp.listener"),
+        Transport::Wss => Some("web_amqp.ssl.listener"),
+    }
+}
+
+/// The files of a certificate that nobody has to trust, for the time in which the broker starts.
+struct Certificate {
+    file: PathBuf,
+    key: PathBuf,
+}
+
+impl Certificate {
+    fn beside(folder: &Path) -> Certificate {
+        Certificate { file: folder.with_extension("crt"), key: folder.with_extension("key") }
+    }
+
+    fn write(&self) -> io::Result<()> {
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).map_err(io::Error::other)?;
+        fs::write(&self.file, made.cert.pem())?;
+        fs::write(&self.key, made.signing_key.serialize_pem())
+    }
+}
+
+impl Drop for Certificate {
+    fn drop(&mut self) {
+        // There are none where nothing is secure.
+        let _ = fs::remove_file(&self.file);
+        let _ = fs::remove_file(&self.key);
+    }
 }
 
 #[cfg(test)]
@@ -182,14 +243,18 @@ mod tests {
     #[test]
     fn the_port_is_found_in_the_log() {
         let line = "2026-01-01 00:00:00.000000+00:00 [info] <0.1.0> started TCP listener on 127.0.0.1:43211";
-        assert_eq!(listener_port(line), Some(43_211));
-        assert_eq!(listener_port("started TCP listener on [::1]:5672 (default)"), Some(5672));
-        assert_eq!(listener_port("started TLS listener on 127.0.0.1:1"), None);
+        assert_eq!(listener(line), Some((Transport::Tcp, 43_211)));
+        assert_eq!(listener("started TCP listener on [::1]:5672 (default)"), Some((Transport::Tcp, 5672)));
+        assert_eq!(listener("started TLS listener on 127.0.0.1:1"), Some((Transport::Tls, 1)));
+        let line = "started WebSocket over TLS listener on 127.0.0.1:2";
+        assert_eq!(listener(line), Some((Transport::Wss, 2)));
+        assert_eq!(listener("started MQTT listener on 127.0.0.1:1"), None);
     }
 
     #[test]
     fn a_broker_that_ends_is_an_error_with_its_last_words() {
-        let error = Broker::start(Path::new("/bin/echo"), &std::env::temp_dir(), &[], false).unwrap_err();
+        let error =
+            Broker::start(Path::new("/bin/echo"), &std::env::temp_dir(), &[], &[], false).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("ended while starting") && text.contains("server --data-dir"), "{text}");
     }
@@ -206,8 +271,8 @@ mod tests {
         );
         fs::write(&script, text).unwrap();
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-        let broker = Broker::start(&script, &home, &["a.b=c".to_owned()], false).unwrap();
-        assert_eq!(broker.port(), 4711);
+        let broker = Broker::start(&script, &home, &["a.b=c".to_owned()], &[Transport::Tcp], false).unwrap();
+        assert_eq!(broker.ports().collect::<Vec<_>>(), [(Transport::Tcp, 4711)]);
         let folder = broker.folder().to_owned();
         assert!(folder.is_dir());
         drop(broker);

@@ -2,7 +2,8 @@
 //! every broker we aim at speaks.
 
 use crate::load::connect;
-use crate::options::QueueType;
+use crate::options::{Protocol, QueueType};
+use crate::stream::Stream;
 use crate::uri::Uri;
 use crate::wire::amqp091::{limits, log_in};
 use crate::wire::unexpected;
@@ -30,7 +31,7 @@ const READ: usize = 256 << 10;
 #[derive(Debug)]
 pub struct Control {
     connection: Connection,
-    socket: TcpStream,
+    stream: Stream<TcpStream>,
     start: Instant,
     buffer: Vec<u8>,
     /// Bytes of `buffer` that are not parsed yet.
@@ -53,9 +54,10 @@ impl Control {
     pub fn open(uri: &Uri) -> Result<Control, String> {
         let socket = connect(uri)?;
         socket.set_read_timeout(Some(PATIENCE)).map_err(|error| error.to_string())?;
+        let stream = Stream::new(socket, uri, Protocol::Amqp091)?;
         let mut control = Control {
             connection: Connection::client(limits(0), Now::default()),
-            socket,
+            stream,
             start: Instant::now(),
             buffer: vec![0; READ],
             filled: 0,
@@ -222,12 +224,12 @@ impl Control {
             let consumed = input.consumed();
             self.buffer.copy_within(consumed..self.filled, 0);
             self.filled -= consumed;
-            crate::end::flush(self.connection.output_mut(), &mut self.socket)
+            crate::end::flush(self.connection.output_mut(), &mut self.stream)
                 .map_err(|error| format!("the connection broke: {error}"))?;
             if is_over {
                 return Ok(sum);
             }
-            match self.socket.read(&mut self.buffer[self.filled..]) {
+            match self.stream.read(&mut self.buffer[self.filled..]) {
                 Ok(0) => return Err("the broker closed the connection".to_owned()),
                 Ok(count) => self.filled += count,
                 Err(error) => return Err(format!("the broker did not answer: {error}")),

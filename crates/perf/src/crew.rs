@@ -275,7 +275,7 @@ mod tests {
             connections: 7,
             threads: 2,
             heartbeat: 9,
-            uri: crate::Uri::local(4711),
+            uri: crate::Uri::local(4711, crate::options::Transport::Tcp),
         };
         let check = |own: &[&str], expected: &str| {
             let words = words(&plan, own.iter().map(OsString::from));

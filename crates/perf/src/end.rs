@@ -5,6 +5,7 @@
 use crate::confirms::Confirms;
 use crate::meter::Meter;
 use crate::stamp::{Seen, Stamp};
+use crate::stream::Stream;
 use crate::wire::{Happenings, Wire};
 use base::{Now, Output};
 use hdrhistogram::Histogram;
@@ -236,14 +237,19 @@ impl<W: Wire> End<W> {
         End { wire, role, tail: Vec::new(), is_closing: false, is_gone: false }
     }
 
-    /// Reads what `socket` has, up to what fits `buffer`, and takes it in.
+    /// Reads what `stream` has, up to what fits `buffer`, and takes it in.
     ///
     /// # Errors
     /// The connection ended or broke, or the broker said what ends the run.
-    pub fn read(&mut self, mut socket: &TcpStream, buffer: &mut [u8], meter: &Meter) -> Result<(), String> {
+    pub fn read(
+        &mut self,
+        stream: &mut Stream<TcpStream>,
+        buffer: &mut [u8],
+        meter: &Meter,
+    ) -> Result<(), String> {
         let kept = self.tail.len();
         buffer[..kept].copy_from_slice(&self.tail);
-        let len = match socket.read(&mut buffer[kept..]) {
+        let len = match stream.read(&mut buffer[kept..]) {
             Ok(0) => return self.gone("the broker closed the connection"),
             Ok(count) => kept + count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -301,7 +307,7 @@ impl<W: Wire> End<W> {
     /// The connection broke, or the broker was silent for too long.
     pub fn act(
         &mut self,
-        socket: &TcpStream,
+        stream: &mut Stream<TcpStream>,
         meter: &Meter,
         lead: Option<u64>,
         due: u64,
@@ -312,7 +318,7 @@ impl<W: Wire> End<W> {
         }
         let mut wait = Wait { until_ns: self.wire.deadline(), ..Wait::default() };
         if self.is_gone || self.is_closing {
-            wait.for_space = !self.is_gone && !self.flush(socket)?;
+            wait.for_space = !self.is_gone && !self.flush(stream)?;
             return Ok(wait);
         }
         match &mut self.role {
@@ -337,15 +343,16 @@ impl<W: Wire> End<W> {
             }
             Role::Publisher(_) => {}
         }
-        wait.for_space = !self.flush(socket)?;
+        wait.for_space = !self.flush(stream)?;
         wait.nothing &= !wait.for_space;
         Ok(wait)
     }
 
     /// Writes what waits; true if all went.
-    fn flush(&mut self, mut socket: &TcpStream) -> Result<bool, String> {
+    fn flush(&mut self, stream: &mut Stream<TcpStream>) -> Result<bool, String> {
         let is_closing = self.is_closing;
-        flush(self.wire.output(), &mut socket).or_else(|error| match is_closing {
+        let written = flush(self.wire.output(), stream).and_then(|is_all| Ok(is_all && stream.push()?));
+        written.or_else(|error| match is_closing {
             true => Ok(true),
             false => Err(format!("the connection broke: {error}")),
         })

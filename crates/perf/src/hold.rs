@@ -4,6 +4,7 @@
 
 use crate::end::flush;
 use crate::options::Protocol;
+use crate::stream::Stream;
 use crate::uri::Uri;
 use crate::wire::amqp10::Amqp10;
 use crate::wire::amqp091::Amqp091;
@@ -107,6 +108,7 @@ impl Hold {
                 let holder = Holder::<W> {
                     shared: shared.clone(),
                     uri: plan.uri.clone(),
+                    protocol: plan.protocol,
                     address,
                     heartbeat: plan.heartbeat,
                     share: share as usize,
@@ -150,7 +152,7 @@ pub fn shares(all: u64, count: u64) -> impl Iterator<Item = u64> {
 
 /// One connection.
 struct Link<W> {
-    socket: TcpStream,
+    stream: Stream<TcpStream>,
     wire: W,
     tail: Vec<u8>,
     is_open: bool,
@@ -160,6 +162,7 @@ struct Link<W> {
 struct Holder<W> {
     shared: Arc<Shared>,
     uri: Uri,
+    protocol: Protocol,
     address: SocketAddr,
     heartbeat: u16,
     /// How many it is to open.
@@ -222,13 +225,16 @@ impl<W: Wire> Holder<W> {
         let index = self.links.len();
         let socket = connect(self.address);
         let wire = W::new(self.shared.now(), &self.uri, Purpose::Idle { heartbeat: self.heartbeat });
-        let link = socket.map_err(|error| error.to_string()).and_then(|socket| Ok((socket, wire?)));
+        let stream = socket
+            .map_err(|error| error.to_string())
+            .and_then(|socket| Stream::new(socket, &self.uri, self.protocol));
+        let link = stream.and_then(|stream| Ok((stream, wire?)));
         match link {
-            Ok((mut socket, wire)) => {
+            Ok((mut stream, wire)) => {
                 let interest = Interest::READABLE | Interest::WRITABLE;
-                poll.registry().register(&mut socket, Token(index), interest)?;
+                poll.registry().register(stream.socket_mut(), Token(index), interest)?;
                 self.opening += 1;
-                self.links.push(Some(Link { socket, wire, tail: Vec::new(), is_open: false }));
+                self.links.push(Some(Link { stream, wire, tail: Vec::new(), is_open: false }));
             }
             Err(why) => {
                 self.links.push(None);
@@ -285,7 +291,7 @@ impl<W: Wire> Link<W> {
         loop {
             let kept = self.tail.len();
             buffer[..kept].copy_from_slice(&self.tail);
-            let len = match self.socket.read(&mut buffer[kept..]) {
+            let len = match self.stream.read(&mut buffer[kept..]) {
                 Ok(0) => return Err("the broker closed the connection".to_owned()),
                 Ok(count) => kept + count,
                 Err(error) if is_not_yet(&error) => break,
@@ -300,7 +306,9 @@ impl<W: Wire> Link<W> {
     }
 
     fn write(&mut self) -> Result<(), String> {
-        match flush(self.wire.output(), &mut self.socket) {
+        let written =
+            flush(self.wire.output(), &mut self.stream).and_then(|is_all| Ok(is_all && self.stream.push()?));
+        match written {
             Ok(true) => {
                 self.wire.output().release();
                 Ok(())

@@ -3,7 +3,7 @@
 use crate::crew::Crew;
 use crate::hold::Plan;
 use crate::load::Aim;
-use crate::options::Protocol;
+use crate::options::{Protocol, Transport};
 use crate::process::Usage;
 use crate::progress::Progress;
 use serde::Serialize;
@@ -22,6 +22,8 @@ const STALL: Duration = Duration::from_secs(20);
 pub struct Idle {
     /// Their protocol.
     pub protocol: Protocol,
+    /// What carries it.
+    pub transport: Transport,
     /// How many were opened.
     pub connections: u64,
     /// By so many processes.
@@ -53,8 +55,9 @@ impl Idle {
             Protocol::Amqp10 => "1.0, 2 sessions each",
         };
         let mut text = format!(
-            "{} connections ({name}, heartbeat {} s, {} client processes): opened {:.0} per second, held {} s, dropped {}\n",
+            "{} connections ({name}, {}, heartbeat {} s, {} client processes): opened {:.0} per second, held {} s, dropped {}\n",
             self.connections,
+            self.transport.name(),
             self.heartbeat,
             self.clients,
             self.opens_per_second(),
@@ -95,17 +98,19 @@ impl Idle {
 /// In words for people: the broker could not be reached, or not all could be opened.
 pub fn run(
     protocol: Protocol,
+    transport: Transport,
     connections: u64,
     aim: &mut Aim<'_>,
     progress: &mut Progress,
 ) -> Result<Idle, String> {
     let bench = aim.bench;
+    let uri = aim.uri(transport)?;
     let plan = Plan {
         protocol,
         connections,
         threads: bench.client_threads,
         heartbeat: bench.heartbeat,
-        uri: aim.uri.clone(),
+        uri: uri.clone(),
     };
     let mut usage = || aim.process.as_deref_mut().and_then(|process| process.usage().ok());
     let before = usage();
@@ -131,6 +136,7 @@ pub fn run(
     };
     Ok(Idle {
         protocol,
+        transport,
         connections,
         clients: bench.clients,
         open_seconds,

@@ -30,13 +30,14 @@ mod report;
 mod run;
 mod scenario;
 mod stamp;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod uri;
 mod wire;
 mod worker;
 
-pub use options::{Bench, Placement, Protocol, QueueType};
+pub use options::{Bench, Placement, Protocol, QueueType, Transport};
 pub use scenario::Scenario;
 pub use uri::Uri;
 
@@ -91,7 +92,8 @@ fn followed(bench: &Bench) -> Option<Plan> {
 
 /// The broker under load: somebody's, or a child of ours.
 struct Target {
-    uri: Uri,
+    /// One for each transport, the first for what is to be set up.
+    uris: Vec<Uri>,
     process: Option<Process>,
     child: Option<Broker>,
 }
@@ -100,7 +102,7 @@ impl Target {
     fn new(bench: &Bench) -> Result<Target, String> {
         if let Some(uri) = &bench.uri {
             let process = bench.broker_pid.map(Process::new);
-            return Ok(Target { uri: uri.clone(), process, child: None });
+            return Ok(Target { uris: vec![uri.clone()], process, child: None });
         }
         let own = std::env::current_exe().map_err(|error| format!("this program is nowhere: {error}"))?;
         let binary = bench.broker_binary.clone().unwrap_or(own);
@@ -113,14 +115,16 @@ impl Target {
         if let Some(shards) = bench.shards {
             settings.push(format!("leveret.shards={shards}"));
         }
-        let child = Broker::start(&binary, &folder(bench), &settings, bench.keep)
+        let transports = bench.scenario.transports(bench);
+        let child = Broker::start(&binary, &folder(bench), &settings, &transports, bench.keep)
             .map_err(|error| error.to_string())?;
         let process = Some(Process::new(child.pid()));
-        Ok(Target { uri: Uri::local(child.port()), process, child: Some(child) })
+        let uris = child.ports().map(|(transport, port)| Uri::local(port, transport)).collect();
+        Ok(Target { uris, process, child: Some(child) })
     }
 
     fn name(&self) -> String {
-        let Uri { host, port, vhost, .. } = &self.uri;
+        let Uri { host, port, vhost, .. } = &self.uris[0];
         let pid =
             self.process.as_ref().map_or_else(String::new, |process| format!(", pid {}", process.pid()));
         let own = self
@@ -132,7 +136,7 @@ impl Target {
 
     fn aim<'a>(&'a mut self, bench: &'a Bench, machine: &Machine) -> Aim<'a> {
         let shards = bench.shards.unwrap_or(machine.processors as u32);
-        Aim { bench, uri: &self.uri, process: self.process.as_mut(), shards }
+        Aim { bench, uris: &self.uris, process: self.process.as_mut(), shards }
     }
 }
 
@@ -206,15 +210,17 @@ fn connections(
         Some(protocol) => vec![protocol],
         None => vec![Protocol::Amqp091, Protocol::Amqp10],
     };
+    let transports = bench.scenario.transports(bench);
+    let loads = protocols.into_iter().flat_map(|protocol| transports.iter().map(move |it| (protocol, *it)));
     let mut all = Vec::new();
-    for (index, protocol) in protocols.into_iter().enumerate() {
+    for (index, (protocol, transport)) in loads.enumerate() {
         if index > 0 && target.child.is_some() {
             // What the first protocol's connections left in the allocator would hide the second's.
             target.child = None;
             *target = Target::new(bench)?;
         }
         let mut aim = target.aim(bench, machine);
-        all.push(idle::run(protocol, count, &mut aim, progress)?);
+        all.push(idle::run(protocol, transport, count, &mut aim, progress)?);
     }
     Ok(all)
 }

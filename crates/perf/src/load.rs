@@ -3,12 +3,13 @@
 use crate::control::Control;
 use crate::end::{Consumer, End, Publisher, Role, latencies};
 use crate::meter::Meter;
-use crate::options::{Bench, Placement, Protocol};
+use crate::options::{Bench, Placement, Protocol, Transport};
 use crate::process::{Process, Usage};
 use crate::progress::Progress;
 use crate::run::{Figures, Latency, Resident};
 use crate::scenario::{Case, Spread};
 use crate::stamp::{Findings, Seen};
+use crate::stream::Stream;
 use crate::uri::Uri;
 use crate::wire::amqp10::Amqp10;
 use crate::wire::amqp091::Amqp091;
@@ -30,12 +31,23 @@ const READY: Duration = Duration::from_secs(120);
 pub struct Aim<'a> {
     /// The command line.
     pub bench: &'a Bench,
-    /// The broker.
-    pub uri: &'a Uri,
+    /// The broker: an address for each transport, the first for what is to be set up.
+    pub uris: &'a [Uri],
     /// The broker's process, where it is known.
     pub process: Option<&'a mut Process>,
     /// Connections to the broker so far wait in turn for its shards; so many shards has it.
     pub shards: u32,
+}
+
+impl<'a> Aim<'a> {
+    /// Where `transport` leads.
+    ///
+    /// # Errors
+    /// The broker's address by it is not known.
+    pub fn uri(&self, transport: Transport) -> Result<&'a Uri, String> {
+        let uri = self.uris.iter().find(|uri| uri.transport == transport);
+        uri.ok_or_else(|| format!("the broker has no listener for {}", transport.name()))
+    }
 }
 
 /// Which ends take part.
@@ -53,7 +65,7 @@ enum Part {
 pub fn run(case: &Case, aim: &mut Aim<'_>, progress: &mut Progress) -> Result<Vec<Figures>, String> {
     let names = queue_names(case, aim.bench);
     let exchange = format!("{}-copies", prefix(aim.bench));
-    let mut control = Control::open(aim.uri)?;
+    let mut control = Control::open(&aim.uris[0])?;
     if aim.bench.queue.is_none() {
         control.delete_queues(&names)?;
     }
@@ -124,6 +136,7 @@ fn left_over(control: &mut Control, names: &[String]) -> Result<u64, String> {
 /// Opens sockets in the order in which a broker hands them to its shards.
 struct Doors<'a> {
     uri: &'a Uri,
+    protocol: Protocol,
     placement: Placement,
     shards: u32,
     /// Connections made since the control connection, that one included.
@@ -133,7 +146,7 @@ struct Doors<'a> {
 
 impl Doors<'_> {
     /// A socket that lands `shard` shards behind the control connection's, where that matters.
-    fn open(&mut self, shard: u32) -> Result<TcpStream, String> {
+    fn open(&mut self, shard: u32) -> Result<Stream<TcpStream>, String> {
         while self.placement != Placement::Any && self.opened % self.shards != shard % self.shards {
             let filler = connect(self.uri)?;
             self.fillers.push(filler);
@@ -142,7 +155,7 @@ impl Doors<'_> {
         self.opened += 1;
         let socket = connect(self.uri)?;
         socket.set_nonblocking(true).map_err(|error| error.to_string())?;
-        Ok(socket)
+        Stream::new(socket, self.uri, self.protocol)
     }
 }
 
@@ -184,15 +197,17 @@ fn phase<W: Wire>(
 ) -> Result<Figures, String> {
     let meter = Meter::new().map_err(|error| error.to_string())?;
     let bench = aim.bench;
+    let uri = aim.uri(case.transport)?;
     let mut doors = Doors {
-        uri: aim.uri,
+        uri,
+        protocol: case.protocol,
         placement: bench.placement,
         shards: aim.shards,
         opened: 1,
         fillers: Vec::new(),
     };
     let worker = |is_publishing| Worker::<W> {
-        sockets: Vec::new(),
+        streams: Vec::new(),
         ends: Vec::new(),
         is_publishing,
         lead: case.lead,
@@ -202,7 +217,7 @@ fn phase<W: Wire>(
     let with_control = u32::from(bench.placement == Placement::Spread);
     if part != Part::Consumers {
         for index in 0..case.publishers {
-            let socket = doors.open(with_control)?;
+            let stream = doors.open(with_control)?;
             let targets = match case.spread {
                 Spread::Turn => names.iter().cloned().map(Target::Queue).collect(),
                 Spread::Copy => vec![Target::Exchange(exchange.to_owned())],
@@ -215,13 +230,13 @@ fn phase<W: Wire>(
             let publisher = Publisher::new(index as u16, quota_of(case, index), window, is_confirmed, rate);
             publishing
                 .ends
-                .push(End::new(W::new(meter.now(), aim.uri, purpose)?, Role::Publisher(Box::new(publisher))));
-            publishing.sockets.push(socket);
+                .push(End::new(W::new(meter.now(), uri, purpose)?, Role::Publisher(Box::new(publisher))));
+            publishing.streams.push(stream);
         }
     }
     if part != Part::Publishers {
         for index in 0..case.consumers {
-            let socket = doors.open(2 * with_control)?;
+            let stream = doors.open(2 * with_control)?;
             let queues = queues_of(case, index);
             let purpose = Purpose::Consume {
                 queues: queues.iter().map(|&queue| names[queue].clone()).collect(),
@@ -231,13 +246,13 @@ fn phase<W: Wire>(
             let consumer = Consumer::new(seen, queues, case.size as usize, u64::from(case.ack_every));
             consuming
                 .ends
-                .push(End::new(W::new(meter.now(), aim.uri, purpose)?, Role::Consumer(Box::new(consumer))));
-            consuming.sockets.push(socket);
+                .push(End::new(W::new(meter.now(), uri, purpose)?, Role::Consumer(Box::new(consumer))));
+            consuming.streams.push(stream);
         }
     }
     if bench.one_thread {
         publishing.ends.append(&mut consuming.ends);
-        publishing.sockets.append(&mut consuming.sockets);
+        publishing.streams.append(&mut consuming.streams);
     }
     let workers: Vec<Worker<W>> =
         [publishing, consuming].into_iter().filter(|worker| !worker.ends.is_empty()).collect();

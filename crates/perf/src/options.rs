@@ -35,6 +35,46 @@ impl QueueType {
     }
 }
 
+/// What carries a connection's bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// TLS.
+    Tls,
+    /// WebSocket.
+    Ws,
+    /// WebSocket over TLS.
+    Wss,
+}
+
+impl Transport {
+    /// All of them.
+    pub const ALL: [Transport; 4] = [Transport::Tcp, Transport::Ws, Transport::Tls, Transport::Wss];
+
+    /// Whether there is TLS in it.
+    pub fn is_secure(self) -> bool {
+        matches!(self, Transport::Tls | Transport::Wss)
+    }
+
+    /// Whether there is WebSocket in it.
+    pub fn is_web(self) -> bool {
+        matches!(self, Transport::Ws | Transport::Wss)
+    }
+
+    /// As people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Transport::Tcp => "TCP",
+            Transport::Tls => "TLS",
+            Transport::Ws => "WebSocket",
+            Transport::Wss => "WebSocket over TLS",
+        }
+    }
+}
+
 /// Where the parties' connections land in a broker that hands them to its shards in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -55,7 +95,8 @@ pub enum Placement {
 pub struct Bench {
     /// Which load.
     pub scenario: Scenario,
-    /// The broker to aim at: amqp://user:password@host:port/vhost
+    /// The broker to aim at: amqp://user:password@host:port/vhost, or amqps, ws, wss for TLS and WebSocket (at path
+    /// /ws; what stands behind the port is the virtual host). Certificates are not verified
     #[arg(long)]
     pub uri: Option<Uri>,
     /// Process id of the broker (on this machine): adds its CPU time and memory
@@ -64,6 +105,9 @@ pub struct Bench {
     /// One more setting of the broker that is started, as for `leveret server`
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "uri")]
     pub settings: Vec<String>,
+    /// What carries the connections to the broker that is started; several are measured one after the other
+    #[arg(long, value_delimiter = ',', conflicts_with = "uri")]
+    pub transport: Vec<Transport>,
     /// The binary to start the broker from, instead of this one
     #[arg(long, conflicts_with = "uri")]
     pub broker_binary: Option<PathBuf>,

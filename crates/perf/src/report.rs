@@ -126,6 +126,13 @@ impl Report {
                     grown >> 20
                 );
             }
+            let plain = self.rows.iter().find(|plain| row.case.is_carried_twin_of(&plain.case));
+            if let Some(plain) = plain
+                && let (Some(carried), Some(cpu)) = (row.median.cpu, plain.median.cpu)
+            {
+                let ratio = carried.ns_per_message / cpu.ns_per_message.max(1.0);
+                let _ = writeln!(text, "{}: {ratio:.2} times the CPU of plain TCP", row.label);
+            }
             let Some(twin) = self.rows.get(index + 1).filter(|twin| twin.case.is_twin_of(&row.case)) else {
                 continue;
             };

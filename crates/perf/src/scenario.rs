@@ -2,7 +2,7 @@
 //!
 //! The loads of record stand in DESIGN.md section 5; what the command line gives replaces a scenario's own value.
 
-use crate::options::{Bench, Protocol, QueueType};
+use crate::options::{Bench, Placement, Protocol, QueueType, Transport};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -31,6 +31,8 @@ pub enum Scenario {
     Trickle,
     /// A backlog is built, then drained: one queue, and spread over 1,000
     Backlog,
+    /// The classic loads over plain TCP, WebSocket, TLS and both together
+    Websocket,
 }
 
 /// How messages find the queues.
@@ -50,6 +52,8 @@ pub struct Case {
     pub label: String,
     /// Both sides' protocol.
     pub protocol: Protocol,
+    /// What carries it.
+    pub transport: Transport,
     /// The queues' type.
     pub queue_type: QueueType,
     /// Messages published, over all publishers.
@@ -89,10 +93,20 @@ impl Case {
         }
     }
 
+    /// Whether it is the same load as `plain` but for what carries it.
+    pub fn is_carried_twin_of(&self, plain: &Case) -> bool {
+        let load = |case: &Case| {
+            let Case { protocol, queue_type, size, publishers, consumers, queues, is_durable, .. } = *case;
+            (protocol, queue_type, size, publishers, consumers, queues, is_durable)
+        };
+        plain.transport == Transport::Tcp && self.transport != Transport::Tcp && load(self) == load(plain)
+    }
+
     /// Whether it is the same load as `durable` but for its messages being transient.
     pub fn is_twin_of(&self, durable: &Case) -> bool {
         let load = |case: &Case| {
-            (case.protocol, case.queue_type, case.size, case.publishers, case.consumers, case.queues)
+            let Case { protocol, transport, queue_type, size, publishers, consumers, queues, .. } = *case;
+            (protocol, transport, queue_type, size, publishers, consumers, queues)
         };
         durable.is_durable && !self.is_durable && load(self) == load(durable)
     }
@@ -117,6 +131,7 @@ fn base(protocol: Protocol, queue_type: QueueType) -> Case {
     Case {
         label: String::new(),
         protocol,
+        transport: Transport::Tcp,
         queue_type,
         messages: MILLION,
         size: 12,
@@ -159,9 +174,14 @@ impl Scenario {
         if self.fixed().is_some() && (bench.protocol.is_some() || bench.queue_type.is_some()) {
             return Err(format!("{} names its protocol and queue type itself", self.name()));
         }
+        if bench.placement != Placement::Any && self.transports(bench) != [Transport::Tcp] {
+            return Err("where connections land is known over plain TCP alone".to_owned());
+        }
         let protocols = match (self.fixed(), bench.protocol) {
             (Some((protocol, _)), _) | (None, Some(protocol)) => vec![protocol],
-            (None, None) if self == Scenario::Trickle => vec![Protocol::Amqp091, Protocol::Amqp10],
+            (None, None) if matches!(self, Scenario::Trickle | Scenario::Websocket) => {
+                vec![Protocol::Amqp091, Protocol::Amqp10]
+            }
             (None, None) => vec![Protocol::Amqp091],
         };
         let queue_types = match (self.fixed(), bench.queue_type) {
@@ -172,7 +192,10 @@ impl Scenario {
         let mut cases = Vec::new();
         for &protocol in &protocols {
             for &queue_type in &queue_types {
-                self.add_cases(bench, base(protocol, queue_type), &mut cases);
+                for transport in self.transports(bench) {
+                    let base = Case { transport, ..base(protocol, queue_type) };
+                    self.add_cases(bench, base, &mut cases);
+                }
             }
         }
         for case in &mut cases {
@@ -183,7 +206,17 @@ impl Scenario {
         Ok(cases)
     }
 
-    /// The cases of one protocol and queue type.
+    /// What the load is carried by: what the address says, or else the command line, or else the scenario.
+    pub fn transports(self, bench: &Bench) -> Vec<Transport> {
+        match (&bench.uri, &bench.transport[..]) {
+            (Some(uri), _) => vec![uri.transport],
+            (None, [_, ..]) => bench.transport.clone(),
+            (None, []) if self == Scenario::Websocket => Transport::ALL.to_vec(),
+            (None, []) => vec![Transport::Tcp],
+        }
+    }
+
+    /// The cases of one protocol, queue type and transport.
     fn add_cases(self, bench: &Bench, base: Case, cases: &mut Vec<Case>) {
         let (sizes, publishers, queues): (&[u32], &[u32], &[u32]) = match self {
             Scenario::FsyncBound => (&[256, 1024, 4096, 16 << 10, 64 << 10], &[1, 4], &[1]),
@@ -299,6 +332,9 @@ fn label(case: &Case) -> String {
         let how = if case.spread == Spread::Copy { "copied to" } else { "over" };
         label.push_str(&format!(", {how} {} queues", case.queues));
     }
+    if case.transport != Transport::Tcp {
+        label.push_str(&format!(", {}", case.transport.name()));
+    }
     if let Some(rate) = case.rate {
         label.push_str(&format!(", {rate}/s"));
     }
@@ -345,6 +381,10 @@ mod tests {
             ("bench fsync-bound --transient", 10),
             ("bench fsync-bound --size 65536 --publishers 1,8", 4),
             ("bench backlog", 2),
+            ("bench websocket", 8),
+            ("bench websocket --protocol amqp10 --transport tcp,wss", 2),
+            ("bench websocket --uri wss://h", 2),
+            ("bench classic-amqp10 --transport tls,ws", 2),
         ] {
             assert_eq!(cases(line).unwrap().len(), rows, "{line}");
         }
@@ -352,7 +392,7 @@ mod tests {
 
     #[test]
     fn labels_differ() {
-        for name in ["fan-out", "trickle", "fsync-bound", "backlog"] {
+        for name in ["fan-out", "trickle", "fsync-bound", "backlog", "websocket"] {
             let mut labels: Vec<_> =
                 cases(&format!("bench {name}")).unwrap().into_iter().map(|case| case.label).collect();
             let rows = labels.len();
@@ -372,6 +412,7 @@ mod tests {
             "bench classic-amqp091 --messages 0",
             "bench classic-amqp091 --lead 10",
             "bench backlog --lead 10000",
+            "bench classic-amqp10 --transport tls --placement same",
         ] {
             assert!(cases(line).is_err(), "{line}");
         }

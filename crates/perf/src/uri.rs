@@ -1,5 +1,6 @@
 //! Where the broker is and who we are there: `amqp://user:password@host:port/vhost`, as RabbitMQ's clients write it.
 
+use crate::options::Transport;
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
@@ -16,17 +17,28 @@ pub struct Uri {
     pub password: String,
     /// Virtual host.
     pub vhost: String,
+    /// What carries the bytes, by the scheme.
+    pub transport: Transport,
 }
+
+/// Schemes, what they stand for, and the ports where none is given.
+const SCHEMES: [(&str, Transport, u16); 4] = [
+    ("amqp", Transport::Tcp, 5672),
+    ("amqps", Transport::Tls, 5671),
+    ("ws", Transport::Ws, 15_678),
+    ("wss", Transport::Wss, 15_677),
+];
 
 impl Uri {
     /// The default login at a port of this machine.
-    pub fn local(port: u16) -> Uri {
+    pub fn local(port: u16, transport: Transport) -> Uri {
         Uri {
             host: "127.0.0.1".to_owned(),
             port,
             user: "guest".to_owned(),
             password: "guest".to_owned(),
             vhost: "/".to_owned(),
+            transport,
         }
     }
 }
@@ -35,7 +47,11 @@ impl FromStr for Uri {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Uri, String> {
-        let rest = text.strip_prefix("amqp://").ok_or("an AMQP address begins with amqp://")?;
+        let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+        let (_, transport, usual_port) = *SCHEMES
+            .iter()
+            .find(|(name, ..)| *name == scheme)
+            .ok_or("an address begins with amqp://, amqps://, ws:// or wss://")?;
         let (authority, vhost) = match rest.split_once('/') {
             // An empty path names the empty vhost by the letter of the scheme; nobody means it.
             Some((authority, vhost)) if !vhost.is_empty() => (authority, decode(vhost)?),
@@ -52,12 +68,13 @@ impl FromStr for Uri {
         };
         let port = match port {
             Some(port) => port.parse().map_err(|_| format!("{port} is not a port"))?,
-            None => 5672,
+            None => usual_port,
         };
         if host.is_empty() {
             return Err("no host is named".to_owned());
         }
-        Ok(Uri { host: host.to_owned(), port, user: decode(user)?, password: decode(password)?, vhost })
+        let (user, password) = (decode(user)?, decode(password)?);
+        Ok(Uri { host: host.to_owned(), port, user, password, vhost, transport })
     }
 }
 
@@ -65,7 +82,9 @@ impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (user, password, vhost) = (encode(&self.user), encode(&self.password), encode(&self.vhost));
         let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
-        write!(f, "amqp://{user}:{password}@{open}{}{close}:{}/{vhost}", self.host, self.port)
+        let scheme = SCHEMES.iter().find(|(_, transport, _)| *transport == self.transport);
+        let scheme = scheme.map_or("amqp", |(name, ..)| name);
+        write!(f, "{scheme}://{user}:{password}@{open}{}{close}:{}/{vhost}", self.host, self.port)
     }
 }
 
@@ -102,7 +121,21 @@ fn decode(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Uri;
+    use super::{Transport, Uri};
+
+    #[test]
+    fn the_scheme_says_what_carries() {
+        for (text, transport, port) in [
+            ("amqp://h", Transport::Tcp, 5672),
+            ("amqps://h", Transport::Tls, 5671),
+            ("ws://h", Transport::Ws, 15_678),
+            ("wss://h:7/v", Transport::Wss, 7),
+        ] {
+            let uri: Uri = text.parse().unwrap();
+            assert_eq!((uri.transport, uri.port), (transport, port), "{text}");
+            assert_eq!(uri.to_string().parse(), Ok(uri), "{text}");
+        }
+    }
 
     fn check(text: &str, host: &str, port: u16, user: &str, password: &str, vhost: &str) {
         let expected = Uri {
@@ -111,6 +144,7 @@ mod tests {
             user: user.to_owned(),
             password: password.to_owned(),
             vhost: vhost.to_owned(),
+            transport: Transport::Tcp,
         };
         assert_eq!(text.parse(), Ok(expected.clone()), "{text}");
         assert_eq!(expected.to_string().parse(), Ok(expected), "{text}, written and read again");

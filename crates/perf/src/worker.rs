@@ -4,6 +4,7 @@
 
 use crate::end::{End, Wait};
 use crate::meter::Meter;
+use crate::stream::Stream;
 use crate::wire::Wire;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -37,8 +38,8 @@ pub enum News {
 /// The ends of one thread.
 #[derive(Debug)]
 pub struct Worker<W> {
-    /// One socket for each end, non-blocking.
-    pub sockets: Vec<TcpStream>,
+    /// One for each end, non-blocking.
+    pub streams: Vec<Stream<TcpStream>>,
     /// The ends.
     pub ends: Vec<End<W>>,
     /// Whether there are publishers among them, who may wait for the consumers.
@@ -62,7 +63,7 @@ impl<W: Wire> Worker<W> {
     }
 
     fn work(&mut self, meter: &Meter, news: &Sender<News>) -> Result<(), String> {
-        let mut poller = Poller::new(self.sockets.len(), self.is_publishing);
+        let mut poller = Poller::new(self.streams.len(), self.is_publishing);
         let mut is_ready = false;
         let mut cpu_at_start = None;
         while !meter.is_stopped() {
@@ -79,7 +80,7 @@ impl<W: Wire> Worker<W> {
                 }
             }
             let wait_ns = if meter.is_started() { LOOK_NS } else { 200_000 };
-            poller.sleep(&self.sockets, meter, wait_ns)?;
+            poller.sleep(&self.streams, meter, wait_ns)?;
         }
         Ok(())
     }
@@ -87,16 +88,16 @@ impl<W: Wire> Worker<W> {
     fn turn(&mut self, poller: &mut Poller, meter: &Meter) -> Result<(), String> {
         for (index, end) in self.ends.iter_mut().enumerate() {
             if poller.is_readable[index] {
-                end.read(&self.sockets[index], &mut poller.buffer, meter)?;
+                end.read(&mut self.streams[index], &mut poller.buffer, meter)?;
             }
-            poller.waits[index] = end.act(&self.sockets[index], meter, self.lead, self.due)?;
+            poller.waits[index] = end.act(&mut self.streams[index], meter, self.lead, self.due)?;
         }
         Ok(())
     }
 
     fn say_goodbye(&mut self, meter: &Meter) {
         let start = meter.now();
-        let mut poller = Poller::new(self.sockets.len(), self.is_publishing);
+        let mut poller = Poller::new(self.streams.len(), self.is_publishing);
         for end in &mut self.ends {
             end.close(start);
         }
@@ -104,7 +105,7 @@ impl<W: Wire> Worker<W> {
             // Whatever goes wrong now goes wrong after the run.
             if self
                 .turn(&mut poller, meter)
-                .and_then(|()| poller.sleep(&self.sockets, meter, LOOK_NS))
+                .and_then(|()| poller.sleep(&self.streams, meter, LOOK_NS))
                 .is_err()
             {
                 return;
@@ -142,13 +143,13 @@ impl Poller {
     }
 
     /// Sleeps until a socket has something, a deadline passed or `most_ns` are over.
-    fn sleep(&mut self, sockets: &[TcpStream], meter: &Meter, most_ns: u64) -> Result<(), String> {
+    fn sleep(&mut self, streams: &[Stream<TcpStream>], meter: &Meter, most_ns: u64) -> Result<(), String> {
         let mut timeout_ns = most_ns;
         let now_ns = meter.now().mono_ns;
-        let mut fds = Vec::with_capacity(sockets.len() + 1);
-        for (socket, wait) in sockets.iter().zip(&self.waits) {
+        let mut fds = Vec::with_capacity(streams.len() + 1);
+        for (stream, wait) in streams.iter().zip(&self.waits) {
             let space = if wait.for_space { PollFlags::OUT } else { PollFlags::empty() };
-            fds.push(PollFd::new(socket, PollFlags::IN | space));
+            fds.push(PollFd::new(stream.socket(), PollFlags::IN | space));
             if wait.nothing {
                 timeout_ns = 0;
             }
@@ -167,7 +168,7 @@ impl Poller {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(format!("waiting for sockets failed: {error}")),
         }
-        if fds.get(sockets.len()).is_some_and(|wake| !wake.revents().is_empty()) {
+        if fds.get(streams.len()).is_some_and(|wake| !wake.revents().is_empty()) {
             meter.clear_wake();
         }
         for (is_readable, fd) in self.is_readable.iter_mut().zip(&fds) {
