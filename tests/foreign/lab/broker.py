@@ -15,6 +15,7 @@ import time
 START_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 30
 LISTENER = re.compile(rb"started TCP listener on \S*?:(\d+)")
+WEB_LISTENER = re.compile(rb"started WebSocket listener on \S*?:(\d+)")
 READY = b"Server startup complete"
 
 
@@ -66,6 +67,14 @@ class Broker:
                 self.kill()
                 raise BrokerError(f"not ready after {START_SECONDS_MAX} s: {self.last_line()}")
             time.sleep(0.005)
+
+    def web_port(self):
+        """Where it speaks WebSocket, if it was told to."""
+        with open(self.log, "rb") as log:
+            listener = WEB_LISTENER.search(log.read())
+        if not listener:
+            raise BrokerError("no WebSocket listener in the log")
+        return int(listener.group(1))
 
     def alive(self):
         return self.process is not None and self.process.poll() is None

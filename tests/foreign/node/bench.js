@@ -21,6 +21,7 @@ const { values: options } = parseArgs({
     admin: { type: 'string' }, // for other suites
     relay: { type: 'string' },
     cut: { type: 'string' },
+    web: { type: 'string' }, // port of a WebSocket listener; empty: the broker has none
   },
 });
 const uri = new URL(options.uri);
@@ -121,6 +122,7 @@ async function run(one) {
   let [status, why] = ['ok', ''];
   try {
     if (one.needsRelay && !options.relay) [status, why] = ['skipped', 'needs a relay (--relay and --cut)'];
+    else if (options.web === '') [status, why] = ['skipped', 'RabbitMQ has AMQP over WebSocket in its paid edition alone'];
     else await soon(one.act(ends), 'the case', CASE_MS);
   } catch (error) {
     const place = /at .*?([a-z0-9]+\.js:\d+)/.exec(error?.stack ?? '');

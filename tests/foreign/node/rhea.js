@@ -4,12 +4,18 @@
 
 const amqp = require('amqplib');
 const rhea = require('rhea');
+const { WebSocket } = require('ws');
 const { Inbox, Suite, cut, equal, fresh, options, sleep, soon, uri } = require('./bench');
 
-const suite = new Suite('rhea');
+// With `--web` the same cases go through a WebSocket, those but that are about the socket.
+const isWeb = options.web !== undefined;
+const SOCKET_ONLY = ['connection.cut', 'heartbeat.idle', 'error.login'];
+const suite = new Suite(isWeb ? 'rhea-websocket' : 'rhea');
 
 function settings(port = Number(uri.port || 5672)) {
+  const web = isWeb ? { connection_details: rhea.websocket_connect(WebSocket)(`ws://${uri.hostname}:${options.web}/ws`, ['amqp'], {}) } : {};
   return {
+    ...web,
     host: uri.hostname, port, username: decodeURIComponent(uri.username), password: decodeURIComponent(uri.password), reconnect: false,
   };
 }
@@ -30,6 +36,7 @@ async function connect(ends, more = {}) {
 }
 
 function test(name, behaviour, answer, act, more) {
+  if (isWeb && SOCKET_ONLY.includes(name)) return;
   suite.add(name, behaviour, answer, async (ends) => act(await connect(ends), ends), more);
 }
 
@@ -262,9 +269,9 @@ test('rpc.dynamic', '10 calls, answered to a dynamic source', 'each its answer; 
   const link = await sender(connection, `/queues/${calls}`);
   for (let at = 0; at < 10; at += 1) link.send({ reply_to: address, correlation_id: at, body: 'x' });
   equal((await inbox.take(10)).map((message) => message.correlation_id), [...Array(10).keys()], 'answers');
-}, { later: true });
+});
 
-suite.add('connection.cut', 'rhea connects again by itself after three cuts with unsettled messages', 'the messages come again', async (ends) => {
+if (!isWeb) suite.add('connection.cut', 'rhea connects again by itself after three cuts with unsettled messages', 'the messages come again', async (ends) => {
   const name = await queue(ends);
   await fill(await connect(ends), name, 1, 2, 3);
   const connection = rhea.create_container().connect({ ...settings(Number(options.relay)), reconnect: true, initial_reconnect_delay: 50 });
@@ -279,7 +286,7 @@ suite.add('connection.cut', 'rhea connects again by itself after three cuts with
   }
 }, { needsRelay: true });
 
-suite.add('heartbeat.idle', 'an idle connection with an idle timeout of 1 s', 'open after 3 s', async (ends) => {
+if (!isWeb) suite.add('heartbeat.idle', 'an idle connection with an idle timeout of 1 s', 'open after 3 s', async (ends) => {
   const connection = await connect(ends, { idle_time_out: 1_000 });
   await sleep(3_000);
   equal(connection.is_open(), true, 'open');
