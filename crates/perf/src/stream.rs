@@ -350,3 +350,161 @@ impl ServerCertVerifier for Anyone {
         self.0.signature_verification_algorithms.supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::{ServerConfig, ServerConnection};
+    use websocket::upgrade::{Answer, Rules, answer};
+
+    /// A socket whose other end is a server that sends back what it is sent. Passes on `piece` bytes at a time.
+    struct Echo {
+        piece: usize,
+        tls: Option<ServerConnection>,
+        is_web: bool,
+        web: Option<(Incoming, Outgoing)>,
+        came: Vec<u8>,
+        sent: Vec<u8>,
+    }
+
+    impl Echo {
+        fn new(transport: Transport, piece: usize) -> Echo {
+            let tls = transport.is_secure().then(|| {
+                let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+                let provider = Arc::new(rustls::crypto::ring::default_provider());
+                let key =
+                    rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+                let config = ServerConfig::builder_with_provider(provider)
+                    .with_safe_default_protocol_versions()
+                    .unwrap()
+                    .with_no_client_auth()
+                    .with_single_cert(vec![made.cert.der().clone()], key)
+                    .unwrap();
+                let mut tls = ServerConnection::new(Arc::new(config)).unwrap();
+                tls.set_buffer_limit(None);
+                tls
+            });
+            let is_web = transport.is_web();
+            Echo { piece, tls, is_web, web: None, came: Vec::new(), sent: Vec::new() }
+        }
+
+        /// What came, layer by layer, and back.
+        fn turn(&mut self) {
+            let mut carried = vec![0; 1 << 20];
+            let mut back = Vec::new();
+            let limits = Limits::default();
+            let mut workshop = Workshop::default();
+            if !self.is_web {
+                back.append(&mut self.came);
+            } else if let Some((incoming, outgoing)) = &mut self.web {
+                let taken = incoming.take(&limits, &mut workshop, &mut self.came, &mut carried, outgoing);
+                self.came.drain(..taken.consumed);
+                outgoing.carry(&mut workshop, &carried[..taken.produced], [0; 4], &mut back);
+            } else {
+                let protocols = vec!["amqp", "amqp091"];
+                let rules =
+                    Rules { path: PATH.to_owned(), protocols, origins: Vec::new(), may_compress: true };
+                match answer(&limits, &rules, &self.came) {
+                    Answer::Incomplete => {}
+                    Answer::Refused(text, _) => back = text,
+                    Answer::Accepted(text, agreed, len) => {
+                        assert!(!agreed.may_inflate, "nobody asked for it");
+                        back = text;
+                        self.came.drain(..len);
+                        let role = Role::Server;
+                        self.web = Some((Incoming::new(role, false), Outgoing::new(role, false)));
+                    }
+                }
+            }
+            match &mut self.tls {
+                Some(tls) => tls.writer().write_all(&back).unwrap(),
+                None => self.sent.append(&mut back),
+            }
+        }
+    }
+
+    impl Write for Echo {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let count = bytes.len().min(self.piece);
+            match &mut self.tls {
+                None => self.came.extend_from_slice(&bytes[..count]),
+                Some(tls) => {
+                    let mut rest = &bytes[..count];
+                    while !rest.is_empty() {
+                        tls.read_tls(&mut rest)?;
+                        let state = tls.process_new_packets().map_err(io::Error::other)?;
+                        let begin = self.came.len();
+                        self.came.resize(begin + state.plaintext_bytes_to_read(), 0);
+                        tls.reader().read_exact(&mut self.came[begin..])?;
+                    }
+                }
+            }
+            self.turn();
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Read for Echo {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            self.turn();
+            if let Some(tls) = &mut self.tls {
+                while tls.wants_write() {
+                    tls.write_tls(&mut self.sent)?;
+                }
+            }
+            let count = self.sent.len().min(self.piece).min(into.len());
+            if count == 0 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            into[..count].copy_from_slice(&self.sent[..count]);
+            self.sent.drain(..count);
+            Ok(count)
+        }
+    }
+
+    fn check(transport: Transport, piece: usize, bytes: &[u8]) {
+        let uri = Uri::local(1, transport);
+        let mut stream = Stream::new(Echo::new(transport, piece), &uri, Protocol::Amqp091).unwrap();
+        let (mut written, mut read) = (0, Vec::new());
+        let mut into = vec![0; 4 * WIRE];
+        for _ in 0..1_000_000 {
+            if written < bytes.len() {
+                let (one, two) = bytes[written..].split_at((bytes.len() - written) / 2);
+                match stream.write_vectored(&[IoSlice::new(one), IoSlice::new(two)]) {
+                    Ok(count) => written += count,
+                    Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+                }
+            }
+            match stream.read(&mut into) {
+                Ok(count) => read.extend_from_slice(&into[..count]),
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}"),
+            }
+            if read.len() >= bytes.len() {
+                break;
+            }
+        }
+        assert!(read == bytes, "{transport:?} in pieces of {piece}: {} of {}", read.len(), bytes.len());
+    }
+
+    #[test]
+    fn bytes_come_back_over_every_transport_however_they_are_cut() {
+        let bytes: Vec<u8> = (0..100_000u32).map(|index| (index * 7 + index / 251) as u8).collect();
+        for transport in Transport::ALL {
+            for (piece, len) in [(1, 300), (7, 3000), (1460, 100_000), (1 << 20, 100_000)] {
+                check(transport, piece, &bytes[..len]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_refused_web_socket_is_told() {
+        let echo = Echo { sent: b"HTTP/1.1 404 Not Found\r\n\r\n".to_vec(), ..Echo::new(Transport::Tcp, 99) };
+        let mut stream = Stream::new(echo, &Uri::local(1, Transport::Ws), Protocol::Amqp10).unwrap();
+        let error = stream.read(&mut [0; 100]).unwrap_err();
+        assert_eq!(error.to_string(), "no WebSocket: status 404");
+    }
+}
