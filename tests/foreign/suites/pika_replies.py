@@ -1,6 +1,10 @@
 """Direct reply-to through pika: requests, replies, and what can be done with a name."""
 
+import urllib.parse
+
 import pika
+from proton import Message
+from proton.utils import BlockingConnection
 
 from lab.cases import eventually, equal
 from suites.pika_bench import CLOSED, Consumer, Desk, suite
@@ -186,3 +190,22 @@ def _():
             equal(desk.channel.queue_delete(name).method.message_count, 0)
         desk.channel.basic_publish("", desk.name, b"still")
         equal(desk.replies.wait(1)[0][2], b"still")
+
+
+@suite.case("reply-to.across", "a request over 0-9-1 answered over AMQP 1.0: by a link to its reply-to and by the anonymous "
+            "terminus", "reply-to is `/queues/` and the name; both replies are delivered with their correlation-id")
+def _():
+    with Requester() as desk:
+        desk.channel.basic_publish("", desk.mailbox, b"ask", pika.BasicProperties(reply_to=REPLY_TO, correlation_id="c"))
+        uri = suite.uri
+        server = BlockingConnection(f"amqp://{uri.host}:{uri.port}", timeout=10, user=uri.user, password=uri.password,
+                                    allowed_mechs="PLAIN")
+        receiver = server.create_receiver(f"/queues/{desk.mailbox}")
+        request = receiver.receive(timeout=10)
+        receiver.accept()
+        equal(urllib.parse.unquote(request.reply_to), f"/queues/{desk.name}")
+        for sender, address in ((server.create_sender(request.reply_to), None), (server.create_sender(None), request.reply_to)):
+            sender.send(Message(address=address, body=b"answer", inferred=True, correlation_id=request.correlation_id))
+        answers = [(properties.correlation_id, body) for _method, properties, body in desk.replies.wait(2)]
+        equal(answers, [("c", b"answer")] * 2)
+        server.close()
