@@ -2,7 +2,7 @@
 
 use crate::judge::Judge10;
 use base::random::Random;
-use message::amqp10::{Encoder, Scope};
+use message::amqp10::{Encoder, Map, Scope};
 
 /// What a client says to log in, in pieces that each wait for an answer, and one session.
 pub fn login() -> Vec<Vec<u8>> {
@@ -94,6 +94,20 @@ const ADDRESSES: [Option<&str>; 18] = [
     None,
 ];
 
+const VERBS: [&str; 5] = ["GET", "PUT", "DELETE", "POST", ""];
+const PATHS: [&str; 10] = [
+    "/queues/q0",
+    "/queues/q1",
+    "/queues/q5",
+    "/queues/q0/messages",
+    "/exchanges/x1",
+    "/exchanges/x5",
+    "/bindings",
+    "/bindings/src=x0;dstq=q0;key=;args=",
+    "/bindings?src=x0&dstq=q0&key=",
+    "/auth/tokens",
+];
+
 fn address(dice: &mut Random) -> Option<&'static str> {
     ADDRESSES[dice.below(ADDRESSES.len() as u64) as usize]
 }
@@ -123,7 +137,7 @@ pub fn any(dice: &mut Random, judge: &mut Judge10, into: &mut Vec<u8>) {
         return begin(0, into);
     }
     let channel = if dice.below(100) == 0 { dice.below(6) as u16 } else { 0 };
-    match dice.below(130) {
+    match dice.below(136) {
         0 => into.extend_from_slice(&[0, 0, 0, 8, 2, 0, 0, 0]),
         1 => {
             let bytes: Vec<u8> = (0..dice.below(40)).map(|_| dice.bits() as u8).collect();
@@ -154,6 +168,7 @@ pub fn any(dice: &mut Random, judge: &mut Judge10, into: &mut Vec<u8>) {
             });
         }
         125 | 126 => frame(0, channel, into, |bytes| performative(0x17, bytes, |_| {})),
+        127..=132 => pair(dice, judge, into),
         _ if dice.below(8) == 0 => frame(0, 0, into, |bytes| performative(0x18, bytes, |_| {})),
         _ => {
             let code = 0x10 + dice.below(10);
@@ -206,6 +221,45 @@ fn attach(dice: &mut Random, judge: &mut Judge10, channel: u16, into: &mut Vec<u
     });
 }
 
+/// The two links of the management node, and credit for its answers.
+fn pair(dice: &mut Random, judge: &mut Judge10, into: &mut Vec<u8>) {
+    for is_receiver in [false, true] {
+        let handle = (0..).find(|handle| !judge.attached.contains_key(handle)).unwrap_or(0);
+        judge.attached.insert(handle, is_receiver);
+        frame(0, 0, into, |bytes| {
+            performative(0x12, bytes, |fields| {
+                fields.put(|it| it.string("pair"));
+                fields.put(|it| it.uint(handle));
+                fields.put(|it| it.boolean(is_receiver));
+                fields.put(|it| it.ubyte(1));
+                fields.put(|it| it.ubyte(0));
+                for code in [0x28, 0x29] {
+                    fields.put(|it| described(code, it, |fields| fields.put(|it| it.string("/management"))));
+                }
+                fields.put(|it| it.null());
+                fields.put(|it| it.null());
+                fields.put(|it| if is_receiver { it.null() } else { it.uint(0) });
+                (0..3).for_each(|_| fields.put(|it| it.null()));
+                fields.put(|it| it.whole_map(Map::new(2, b"\xa3\x06paired\x41")));
+            });
+        });
+        if is_receiver && dice.below(4) > 0 {
+            frame(0, 0, into, |bytes| {
+                performative(0x13, bytes, |fields| {
+                    [0, 200, 0, 200, handle, 0, 20]
+                        .into_iter()
+                        .for_each(|number| fields.put(|it| it.uint(number)));
+                });
+            });
+        }
+    }
+}
+
+/// The id of a transaction that was declared, perhaps.
+fn transaction(dice: &mut Random) -> [u8; 8] {
+    dice.below(4).to_be_bytes()
+}
+
 fn flow(dice: &mut Random, judge: &Judge10, channel: u16, into: &mut Vec<u8>) {
     let link = u64::from(handle(dice, judge, Some(true)));
     let numbers =
@@ -226,9 +280,11 @@ fn transfer(dice: &mut Random, judge: &mut Judge10, channel: u16, into: &mut Vec
     let id = if dice.below(40) == 0 { dice.below(12) as u32 } else { judge.next_id };
     judge.next_id += 1;
     let (settled, more, aborted) = (dice.below(3) == 0, dice.below(20) == 0, dice.below(40) == 0);
-    let to = address(dice);
+    let (verb, path) = (VERBS[dice.below(5) as usize], PATHS[dice.below(PATHS.len() as u64) as usize]);
+    let to = if dice.below(3) == 0 { address(dice) } else { Some(path) };
     let with_header = dice.below(2) == 0;
-    let body = if dice.below(30) == 0 { 4 } else { dice.below(4) };
+    let body = if dice.below(30) == 0 { 7 } else { dice.below(7) };
+    let (within, id_within) = (dice.below(5) == 0, transaction(dice));
     let noise: Vec<u8> = (0..dice.below(30)).map(|_| dice.bits() as u8).collect();
     frame(0, channel, into, |bytes| {
         performative(0x14, bytes, |fields| {
@@ -239,19 +295,22 @@ fn transfer(dice: &mut Random, judge: &mut Judge10, channel: u16, into: &mut Vec
             fields.put(|it| it.boolean(settled));
             fields.put(|it| it.boolean(more));
             fields.put(|it| it.null());
-            fields.put(|it| it.null());
+            fields.put(|it| match within {
+                true => described(0x34, it, |fields| fields.put(|it| it.binary(&id_within))),
+                false => it.null(),
+            });
             fields.put(|it| it.null());
             fields.put(|it| it.boolean(aborted));
         });
         if with_header {
             bytes.extend_from_slice(&[0, 0x53, 0x70, 0xc0, 2, 1, 0x41]);
         }
-        if to.is_some() && body < 3 {
+        if to.is_some() && body < 4 {
             performative(0x73, bytes, |fields| {
                 fields.put(|it| it.uint(7));
                 fields.put(|it| it.null());
                 fields.put(|it| maybe_string(to, it));
-                fields.put(|it| it.string("GET"));
+                fields.put(|it| it.string(verb));
                 fields.put(|it| it.string("$me"));
             });
         }
@@ -259,7 +318,15 @@ fn transfer(dice: &mut Random, judge: &mut Judge10, channel: u16, into: &mut Vec
             0 => bytes.extend_from_slice(b"\0\x53\x75\xa0\x04data"),
             1 => bytes.extend_from_slice(b"\0\x53\x77\xa1\x04text"),
             2 => bytes.extend_from_slice(b"\0\x53\x77\xc1\x01\0"),
-            3 => bytes.extend_from_slice(b"\0\x53\x75\xa0\x04data\0\x53\x75\xa0\x04more"),
+            3 => bytes.extend_from_slice(b"\0\x53\x77\x40"),
+            4 => bytes.extend_from_slice(b"\0\x53\x75\xa0\x04data\0\x53\x75\xa0\x04more"),
+            // Declare and discharge, for a coordinator.
+            5 => bytes.extend_from_slice(b"\0\x53\x77\0\x53\x31\x45"),
+            6 => {
+                bytes.extend_from_slice(b"\0\x53\x77\0\x53\x32\xc0\x0c\x02\xa0\x08");
+                bytes.extend_from_slice(&id_within);
+                bytes.push(0x41 + u8::from(settled));
+            }
             _ => bytes.extend_from_slice(&noise),
         }
     });
@@ -268,7 +335,8 @@ fn transfer(dice: &mut Random, judge: &mut Judge10, channel: u16, into: &mut Vec
 fn disposition(dice: &mut Random, channel: u16, into: &mut Vec<u8>) {
     let (is_receiver, first) = (dice.below(6) > 0, dice.below(6) as u32);
     let last = first + dice.below(5) as u32;
-    let (settled, state) = (dice.below(4) > 0, 0x23 + dice.below(6));
+    let (settled, id_within) = (dice.below(4) > 0, transaction(dice));
+    let state = if dice.below(5) == 0 { 0x34 } else { 0x23 + dice.below(6) };
     frame(0, channel, into, |bytes| {
         performative(0x15, bytes, |fields| {
             fields.put(|it| it.boolean(is_receiver));
@@ -277,6 +345,10 @@ fn disposition(dice: &mut Random, channel: u16, into: &mut Vec<u8>) {
             fields.put(|it| it.boolean(settled));
             fields.put(|it| {
                 described(state, it, |fields| {
+                    if state == 0x34 {
+                        fields.put(|it| it.binary(&id_within));
+                        fields.put(|it| described(0x24 + u64::from(dice.below(3) == 0), it, |_| {}));
+                    }
                     if state == 0x27 {
                         fields.put(|it| it.boolean(true));
                         fields.put(|it| it.boolean(dice.below(2) == 0));

@@ -163,6 +163,10 @@ impl Judge10 {
             panic!("no performative: {body:?}")
         };
         self.heard.insert(code);
+        // What a coordinator says to a declare (part 4 §4.5.8), counted apart.
+        if body.windows(3).any(|bytes| bytes == [0, 0x53, 0x33]) {
+            self.heard.insert(0x33);
+        }
         assert_eq!(kind, u8::from(code >= 0x40), "frame type of {code:#x}");
         let error = match code {
             0x10 | 0x40..=0x44 => return,
