@@ -312,6 +312,22 @@ impl View<'_> {
 }
 
 impl Shard {
+    /// [`Shard::publish`] for what is rare: it stays where it is, so that the one place that publishes all the time gets
+    /// a copy made for it.
+    ///
+    /// # Errors
+    /// As there.
+    #[cold]
+    #[inline(never)]
+    pub fn publish_rare(
+        &mut self,
+        now: Now,
+        publisher: &mut Publisher,
+        publish: &Publish<'_>,
+    ) -> Result<Published, Refusal> {
+        self.publish(now, publisher, publish)
+    }
+
     /// Publishes a message. Uses up one number of the publisher's, also when it goes nowhere or is refused.
     #[inline]
     pub fn publish(

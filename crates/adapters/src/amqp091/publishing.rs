@@ -48,7 +48,14 @@ impl Adapter {
             body: &[body],
             confirm: channel.confirms.is_some(),
         };
-        self.publish_now(context, number, &message, publish.mandatory);
+        let seq = channel.publisher.next_seq();
+        let published = context.shard.publish(context.now, &mut channel.publisher, &message);
+        if published == Ok(Published::Waiting) {
+            channel.unconfirmed += 1;
+            self.is_full |= channel.unconfirmed >= context.settings.unconfirmed_max;
+            return;
+        }
+        self.published(context, number, seq, published, &message, publish.mandatory);
     }
 
     /// A message whose properties may ask something of the broker, or that belongs to a transaction.
@@ -105,21 +112,25 @@ impl Adapter {
             body: &[body],
             confirm: channel.confirms.is_some(),
         };
-        self.publish_now(context, number, &message, publish.mandatory);
+        let Some(channel) = self.channels.get(number) else { return };
+        let seq = channel.publisher.next_seq();
+        let published = context.shard.publish_rare(context.now, &mut channel.publisher, &message);
+        self.published(context, number, seq, published, &message, publish.mandatory);
     }
 
-    #[inline]
-    fn publish_now(
+    /// What became of `message`, the channel's publish number `seq`.
+    fn published(
         &mut self,
         context: &mut Context<'_>,
         number: u16,
+        seq: u64,
+        published: Result<Published, Refusal>,
         message: &Publish<'_>,
         mandatory: bool,
     ) {
-        let Some(channel) = self.channels.get(number) else { return };
-        let seq = channel.publisher.next_seq();
-        match context.shard.publish(context.now, &mut channel.publisher, message) {
+        match published {
             Ok(Published::Waiting) => {
+                let Some(channel) = self.channels.get(number) else { return };
                 channel.unconfirmed += 1;
                 self.is_full |= channel.unconfirmed >= context.settings.unconfirmed_max;
             }
@@ -169,7 +180,7 @@ impl Adapter {
             body: &[held.body],
             confirm: true,
         };
-        context.shard.publish(context.now, &mut channel.publisher, &message)
+        context.shard.publish_rare(context.now, &mut channel.publisher, &message)
     }
 
     /// A publish is safe without waiting.
