@@ -179,7 +179,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
 
 #[test]
 fn any_sequence_is_answered_legally_and_disturbs_nobody() {
-    let (first, count) = (number("SESSION_FUZZ_SEED", 1), number("SESSION_FUZZ_COUNT", 4_000));
+    let (first, count) = (number("SESSION_FUZZ_SEED", 1), number("SESSION_FUZZ_COUNT", 20_000));
     let mut tally = Tally::default();
     for world in 0..count.div_ceil(WORLD_SEQUENCES) {
         play(first + world, WORLD_SEQUENCES.min(count - world * WORLD_SEQUENCES), &mut tally);
@@ -189,7 +189,7 @@ fn any_sequence_is_answered_legally_and_disturbs_nobody() {
     }
     println!("{count} sequences from seed {first}, {} connections", tally.connections);
     println!("methods {:?}, performatives {:x?}", tally.methods, tally.performatives);
-    if count >= 4_000 {
+    if count >= 20_000 {
         // Else the sequences would not get anywhere.
         for method in [
             (10, 50),

@@ -18,6 +18,8 @@ pub fn login() -> Vec<Vec<u8>> {
     for channel in [1, 2] {
         frame(METHOD, channel, b"\0\x14\0\x0a\0", &mut channels);
     }
+    // The first confirms.
+    frame(METHOD, 1, b"\0\x55\0\x0a\0", &mut channels);
     vec![b"AMQP\0\0\x09\x01".to_vec(), answer, open, channels]
 }
 

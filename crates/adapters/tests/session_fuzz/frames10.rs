@@ -1,6 +1,6 @@
 //! Frames of an AMQP 1.0 client: those it may send, in any order, and some it may not.
 
-use crate::judge::Judge10;
+use crate::judge::{Attached, Judge10};
 use base::random::Random;
 use message::amqp10::{Encoder, Map, Scope};
 
@@ -121,7 +121,9 @@ fn maybe_string(text: Option<&str>, encoder: &mut Encoder<'_>) {
 
 /// A handle that is attached for this role, mostly.
 fn handle(dice: &mut Random, judge: &Judge10, receives: Option<bool>) -> u32 {
-    let fits = |(_, is_receiver): &(&u32, &bool)| receives.is_none_or(|receives| receives == **is_receiver);
+    let fits = |(_, attached): &(&u32, &Attached)| {
+        receives.is_none_or(|receives| receives == (**attached == Attached::Receiver))
+    };
     let known: Vec<u32> = judge.attached.iter().filter(fits).map(|(handle, _)| *handle).collect();
     if known.is_empty() || dice.below(24) == 0 {
         return dice.below(6) as u32;
@@ -144,7 +146,8 @@ pub fn any(dice: &mut Random, judge: &mut Judge10, into: &mut Vec<u8>) {
             frame(dice.below(3) as u8, channel, into, |body| body.extend_from_slice(&bytes));
         }
         2 => begin(dice.below(4) as u16, into),
-        3..=25 => attach(dice, judge, channel, into),
+        3..=20 => attach(dice, judge, channel, false, into),
+        21..=25 => attach(dice, judge, channel, true, into),
         26..=55 => flow(dice, judge, channel, into),
         56..=90 => transfer(dice, judge, channel, into),
         91..=118 => disposition(dice, channel, into),
@@ -181,14 +184,18 @@ pub fn any(dice: &mut Random, judge: &mut Judge10, into: &mut Vec<u8>) {
     }
 }
 
-fn attach(dice: &mut Random, judge: &mut Judge10, channel: u16, into: &mut Vec<u8>) {
-    let is_receiver = dice.below(2) == 0;
+fn attach(dice: &mut Random, judge: &mut Judge10, channel: u16, is_coordinator: bool, into: &mut Vec<u8>) {
+    let is_receiver = !is_coordinator && dice.below(2) == 0;
     let free = (0..).find(|handle| !judge.attached.contains_key(handle)).unwrap_or(0);
     let handle = if dice.below(24) == 0 { dice.below(6) as u32 } else { free };
     let name = ["a", "b", "c", "d", "e", "f", "g", "h"][dice.below(8) as usize];
-    judge.attached.insert(handle, is_receiver);
+    let attached = match (is_receiver, is_coordinator) {
+        (true, _) => Attached::Receiver,
+        (false, true) => Attached::Coordinator,
+        (false, false) => Attached::Sender,
+    };
+    judge.attached.insert(handle, attached);
     let (theirs, is_dynamic) = (address(dice), dice.below(12) == 0);
-    let is_coordinator = !is_receiver && dice.below(10) == 0;
     let modes = (dice.below(3) as u8, dice.below(2) as u8);
     let terminus = |code: u64, is_theirs: bool| {
         move |encoder: &mut Encoder<'_>| {
@@ -225,7 +232,7 @@ fn attach(dice: &mut Random, judge: &mut Judge10, channel: u16, into: &mut Vec<u
 fn pair(dice: &mut Random, judge: &mut Judge10, into: &mut Vec<u8>) {
     for is_receiver in [false, true] {
         let handle = (0..).find(|handle| !judge.attached.contains_key(handle)).unwrap_or(0);
-        judge.attached.insert(handle, is_receiver);
+        judge.attached.insert(handle, if is_receiver { Attached::Receiver } else { Attached::Asker });
         frame(0, 0, into, |bytes| {
             performative(0x12, bytes, |fields| {
                 fields.put(|it| it.string("pair"));
@@ -283,7 +290,12 @@ fn transfer(dice: &mut Random, judge: &mut Judge10, channel: u16, into: &mut Vec
     let (verb, path) = (VERBS[dice.below(5) as usize], PATHS[dice.below(PATHS.len() as u64) as usize]);
     let to = if dice.below(3) == 0 { address(dice) } else { Some(path) };
     let with_header = dice.below(2) == 0;
-    let body = if dice.below(30) == 0 { 7 } else { dice.below(7) };
+    let body = match judge.attached.get(&handle) {
+        _ if dice.below(30) == 0 => dice.below(8),
+        Some(Attached::Coordinator) => 5 + dice.below(2),
+        Some(Attached::Asker) => 2 + dice.below(2),
+        _ => dice.below(5),
+    };
     let (within, id_within) = (dice.below(5) == 0, transaction(dice));
     let noise: Vec<u8> = (0..dice.below(30)).map(|_| dice.bits() as u8).collect();
     frame(0, channel, into, |bytes| {

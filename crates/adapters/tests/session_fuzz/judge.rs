@@ -34,6 +34,7 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     *bytes[at..].first_chunk().expect("the frame is long enough")
 }
 
+#[allow(dead_code, reason = "not every test asks")]
 impl Judge091 {
     /// The server has not closed anything.
     pub fn is_content(&self) -> bool {
@@ -104,6 +105,16 @@ impl Judge091 {
     }
 }
 
+/// What a client's handle stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attached {
+    Receiver,
+    Sender,
+    /// To the management node.
+    Asker,
+    Coordinator,
+}
+
 /// Reads frames of AMQP 1.0 and knows which channels have ended.
 #[derive(Debug, Default)]
 pub struct Judge10 {
@@ -112,14 +123,15 @@ pub struct Judge10 {
     /// Channels whose session the server has begun, and not ended.
     pub open: BTreeSet<u16>,
     is_closed: bool,
-    /// What the client has attached on channel 0, as far as it knows: handles, and whether it receives.
-    pub attached: BTreeMap<u32, bool>,
+    /// What the client has attached on channel 0, as far as it knows.
+    pub attached: BTreeMap<u32, Attached>,
     /// The delivery-id the client says next on channel 0.
     pub next_id: u32,
     /// Descriptors of all performatives heard.
     pub heard: BTreeSet<u64>,
 }
 
+#[allow(dead_code, reason = "not every test asks")]
 impl Judge10 {
     /// The session on channel 0 is open.
     pub fn is_content(&self) -> bool {
