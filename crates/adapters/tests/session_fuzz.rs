@@ -13,6 +13,7 @@ mod frames091;
 mod frames10;
 mod harness;
 #[path = "session_fuzz/judge.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
 mod judge;
 
 use base::random::Random;
