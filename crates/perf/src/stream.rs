@@ -402,8 +402,7 @@ mod tests {
                 outgoing.carry(&mut workshop, &carried[..taken.produced], [0; 4], &mut back);
             } else {
                 let protocols = vec!["amqp", "amqp091"];
-                let rules =
-                    Rules { path: PATH.to_owned(), protocols, origins: Vec::new(), may_compress: true };
+                let rules = Rules { path: PATH.to_owned(), protocols, origins: None, may_compress: true };
                 match answer(&limits, &rules, &self.came) {
                     Answer::Incomplete => {}
                     Answer::Refused(text, _) => back = text,

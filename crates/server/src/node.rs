@@ -96,6 +96,9 @@ pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<E
     let file_bytes = journal_limits(config).file_bytes;
     seed::flush(clock, &mut recovered.shards, &mut recovered.journal, &*recovered.disk, file_bytes)?;
     let ports = Ports::open(config)?;
+    if let Some(why) = &ports.without_web {
+        logger.warning(format!("AMQP over WebSocket is not served: {why}. web_amqp.tcp = none wants none"));
+    }
     let node = Node::start(config, logger, clock, recovered, end)?;
     let outcome = node.serve(config, ports, ends);
     node.stop(outcome)

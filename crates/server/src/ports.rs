@@ -26,6 +26,8 @@ pub struct Ports {
     pub secure: Vec<SecureListener>,
     /// All of them, as they were bound.
     pub addresses: Vec<(Speech, SocketAddr)>,
+    /// Why there is none for WebSocket, where that is nobody's wish.
+    pub without_web: Option<String>,
 }
 
 impl Ports {
@@ -52,10 +54,23 @@ impl Ports {
                 ..usual
             },
         });
-        let mut ports =
-            Ports { plain: Vec::new(), web: Vec::new(), secure: Vec::new(), addresses: Vec::new() };
+        let mut ports = Ports {
+            plain: Vec::new(),
+            web: Vec::new(),
+            secure: Vec::new(),
+            addresses: Vec::new(),
+            without_web: None,
+        };
+        let mut listeners = Vec::new();
         for (speech, address) in &config.listeners {
-            let listener = acceptor::listen(*address, &config.socket)?;
+            listeners.push((speech, acceptor::listen(*address, &config.socket)?));
+        }
+        match config.web_if_free.map(|address| acceptor::listen(address, &config.socket)) {
+            Some(Ok(listener)) => listeners.push((&Speech::Web, listener)),
+            Some(Err(error)) => ports.without_web = Some(error),
+            None => {}
+        }
+        for (speech, listener) in listeners {
             let bound = listener.local_addr().map_err(|error| format!("the node cannot start: {error}"))?;
             ports.addresses.push((*speech, bound));
             let web = speech.is_web().then(|| rules.clone());

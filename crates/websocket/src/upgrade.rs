@@ -17,8 +17,8 @@ pub struct Rules {
     pub path: String,
     /// Sub-protocols, the preferred first; one must be asked for.
     pub protocols: Vec<&'static str>,
-    /// Values of `Origin` that are let in; empty: all. A request without `Origin` comes from no browser and is let in.
-    pub origins: Vec<String>,
+    /// Values of `Origin` that are let in; none: all. A request without `Origin` comes from no browser and is let in.
+    pub origins: Option<Vec<String>>,
     /// Whether compression is agreed to.
     pub may_compress: bool,
 }
@@ -124,9 +124,9 @@ fn judge<'a>(rules: &Rules, request: &httparse::Request<'_, 'a>) -> Result<(&'a 
     let is_key = |key: &&[u8]| BASE64.decode(key).is_ok_and(|bytes| bytes.len() == 16);
     let key = only("sec-websocket-key").filter(is_key).ok_or_else(|| bad("a request without a key"))?;
     let origin = all(request.headers, "origin").next();
-    let is_let_in =
-        |origin: &[u8]| rules.origins.iter().any(|one| origin.eq_ignore_ascii_case(one.as_bytes()));
-    if !rules.origins.is_empty() && origin.is_some_and(|origin| !is_let_in(origin)) {
+    if let (Some(let_in), Some(origin)) = (&rules.origins, origin)
+        && !let_in.iter().any(|one| origin.eq_ignore_ascii_case(one.as_bytes()))
+    {
         return Err(refuse("403 Forbidden", "", "an origin that is not let in"));
     }
     let is_asked = |protocol: &&&'static str| has_token(request.headers, "sec-websocket-protocol", protocol);
@@ -262,7 +262,7 @@ mod tests {
         Rules {
             path: "/ws".into(),
             protocols: vec!["amqp", "amqp091"],
-            origins: vec!["https://ours.example".into()],
+            origins: Some(vec!["https://ours.example".into()]),
             may_compress: true,
         }
     }

@@ -94,6 +94,12 @@ pub const KEYS: &[(&str, Standing)] = &[
     ),
     // AMQP over WebSocket; the keys are called like those of RabbitMQ's other protocols over it.
     (
+        "web_amqp.tcp",
+        Served(|draft, _, value| {
+            only(value, "none", "or web_amqp.tcp.port = PORT").map(|()| draft.close_listeners(Speech::Web))
+        }),
+    ),
+    (
         "web_amqp.tcp.listener",
         Served(|draft, _, value| put(address(value), |it| *draft.web_listener(Speech::Web) = it)),
     ),

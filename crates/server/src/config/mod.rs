@@ -142,6 +142,8 @@ pub struct Config {
     pub cluster_name: Option<String>,
     /// Where it listens, and what is spoken there.
     pub listeners: Vec<(Speech, Address)>,
+    /// Where to listen for WebSocket though nobody asked for it: when that cannot be, the node goes without.
+    pub web_if_free: Option<Address>,
     /// What goes for TLS and WebSocket.
     pub network: Network,
     /// What every accepted socket gets.
@@ -218,6 +220,7 @@ impl Config {
             node_name: format!("rabbit@{host}"),
             cluster_name: None,
             listeners: vec![(Speech::Amqp, Address { ip: None, port: PORT })],
+            web_if_free: None,
             network: Network::default(),
             socket: SocketOptions { backlog: 128, keepalive: false, send_bytes: None, receive_bytes: None },
             handshake_timeout_ms: 10_000,
@@ -318,6 +321,11 @@ impl Draft {
             && open.iter().all(|(speech, _)| *speech != Speech::Amqp);
         if is_usual {
             open.splice(0..0, std::mem::take(&mut self.config.listeners));
+        }
+        let is_web_usual =
+            !self.closed.contains_key(&Speech::Web) && open.iter().all(|(speech, _)| *speech != Speech::Web);
+        if is_web_usual {
+            self.config.web_if_free = Some(Address { ip: None, port: PORT_WEB });
         }
         self.config.listeners = open;
         if !self.mechanisms.is_empty() {

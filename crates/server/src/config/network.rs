@@ -197,8 +197,8 @@ pub struct Network {
     pub login: CertificateLogin,
     /// The path WebSocket clients ask for.
     pub web_path: String,
-    /// Origins of web pages that may connect; empty: all.
-    pub web_origins: Vec<String>,
+    /// Origins of web pages that may connect; none: all. Who names no origin is no page, and may.
+    pub web_origins: Option<Vec<String>>,
     /// Whether compression is agreed to.
     pub web_compresses: bool,
     /// Bytes of a WebSocket frame; `None`: as the protocol crate has it.
@@ -213,7 +213,7 @@ impl Default for Network {
             tls_handshake_ms: 5000,
             login: CertificateLogin { from: LoginFrom::Distinguished, kind: AlternativeKind::Dns, index: 0 },
             web_path: "/ws".into(),
-            web_origins: Vec::new(),
+            web_origins: Some(Vec::new()),
             web_compresses: true,
             web_frame_bytes_max: None,
         }
@@ -233,17 +233,21 @@ impl Network {
             "ws_opts.max_frame_size" if value == "infinity" => self.web_frame_bytes_max = None,
             "ws_opts.max_frame_size" => self.web_frame_bytes_max = Some(integer(value, 1, 1 << 40)?),
             "proxy_protocol" => only(value, "false", "the PROXY protocol is not served yet")?,
-            "allow_origins" => only(value, "none", "or web_amqp.allow_origins.N = ORIGIN")?,
+            "allow_origins" => match value {
+                "all" => self.web_origins = None,
+                "none" => self.web_origins = Some(Vec::new()),
+                _ => return Err("accepted values: all, none, or web_amqp.allow_origins.N = ORIGIN".into()),
+            },
             _ if name.starts_with("allow_origins.") => {
                 let is_origin =
                     value.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
                 match is_origin || value == "null" {
-                    true => self.web_origins.push(value.to_owned()),
+                    true => self.web_origins.get_or_insert_default().push(value.to_owned()),
                     false => return Err("accepted values: an origin such as https://example.org:8443".into()),
                 }
             }
             _ => {
-                return Err("this option is not served: remove it. Served are web_amqp.tcp.port, .tcp.ip, .tcp.listener, \
+                return Err("this option is not served: remove it. Served are web_amqp.tcp, .tcp.port, .tcp.ip, .tcp.listener, \
                             the same with ssl, ssl.certfile and the other ssl_options, ws_path, ws_opts.compress, \
                             ws_opts.max_frame_size, allow_origins.N"
                     .into());

@@ -121,6 +121,20 @@ fn each_kind_of_listeners_is_opened_and_closed_by_itself() {
 }
 
 #[test]
+fn websocket_is_served_where_its_port_is_free_unless_something_else_is_said() {
+    let check = |file: &str, expected: Option<u16>| {
+        assert_eq!(config(file).web_if_free.map(|address| address.port), expected, "{file}");
+    };
+    check("", Some(15_678));
+    check("listeners.tcp = none", Some(15_678));
+    check("web_amqp.tcp = none", None);
+    check("web_amqp.tcp.port = 1", None);
+    check("web_amqp.ssl.port = 1", Some(15_678));
+    assert_eq!(config("").network.web_origins, Some(Vec::new()));
+    assert_eq!(config("web_amqp.allow_origins = all").network.web_origins, None);
+}
+
+#[test]
 fn options_of_tls_and_websocket_are_taken_or_refused_with_a_remedy() {
     use network::{AlternativeKind, LoginFrom, TlsVersion};
     let all = config(
@@ -139,7 +153,7 @@ fn options_of_tls_and_websocket_are_taken_or_refused_with_a_remedy() {
         (LoginFrom::Alternative, AlternativeKind::Email, 1)
     );
     assert_eq!((all.tls_handshake_ms, all.web_path.as_str(), all.web_compresses), (7000, "/amqp", false));
-    assert_eq!(all.web_origins, ["https://ours.example"]);
+    assert_eq!(all.web_origins, Some(vec!["https://ours.example".to_owned()]));
     let both = all.web_tls.or(&all.tls);
     assert_eq!((both.certificate_file, both.key_file), (Some("w".into()), Some("k".into())));
     let check = |line: &str, expected: &str| {
