@@ -58,7 +58,7 @@ impl Settings {
             permits_transient_queues: true,
             transaction_bytes_max: 64 << 20,
             link_credit_min: 170,
-            link_credit_max: 16_384,
+            link_credit_max: 32_768,
             handshake_ms_max: 10_000,
         }
     }

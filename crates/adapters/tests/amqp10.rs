@@ -419,7 +419,7 @@ fn credit_is_enough_for_a_slow_disk_and_not_without_end() {
         }
         client.hears(&mut world, &[]);
     }
-    let (least, most) = (170, 16_384);
+    let (least, most) = (170, 32_768);
     assert!((4 * least..=2 * most).contains(&sent), "{sent} were taken while nothing was confirmed");
     world.is_disk_slow = false;
     // The first came before anything was being written, the others while it was.
