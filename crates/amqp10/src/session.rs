@@ -395,7 +395,7 @@ impl Session {
     }
 
     /// Sends a delivery, or queues it while the peer's window is shut.
-    #[inline]
+    #[inline(always)]
     pub fn transfer(
         &mut self,
         output: &mut Output,

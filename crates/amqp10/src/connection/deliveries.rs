@@ -149,9 +149,25 @@ impl Connection {
         })))
     }
 
+    /// [`Connection::transfer`] for what is rare: it stays where it is, so that the one place that delivers all the time
+    /// gets a copy made for it.
+    ///
+    /// # Errors
+    /// As there.
+    #[cold]
+    #[inline(never)]
+    pub fn transfer_rare(
+        &mut self,
+        session: SessionId,
+        link: LinkId,
+        delivery: &Delivery<'_>,
+    ) -> Result<u32, NotSent> {
+        self.transfer(session, link, delivery)
+    }
+
     /// Sends a delivery: answers its delivery-id. Takes it also while the peer's window is shut, see
     /// [`Connection::queued`].
-    #[inline]
+    #[inline(always)]
     pub fn transfer(
         &mut self,
         session: SessionId,

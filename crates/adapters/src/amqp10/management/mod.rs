@@ -272,7 +272,7 @@ impl Adapter {
             let delivery =
                 Delivery { tag: &tag, settled: true, token: 0, head: &[&bytes], body: Body::Bytes(&[]) };
             // There was credit when the request came, and nothing but answers uses it.
-            let _ = self.machine.transfer(id, answers, &delivery);
+            let _ = self.machine.transfer_rare(id, answers, &delivery);
         }
         bytes.clear();
         bytes.shrink_to(1024);
