@@ -5,6 +5,7 @@
     reason = "a test of the shell, where these live"
 )]
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -78,8 +79,8 @@ impl Node {
     }
 
     fn stop(mut self) -> ExitStatus {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").arg(&pid).status().expect("kill").success());
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::TERM).expect("it is there");
         let started = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("waits") {
