@@ -588,3 +588,17 @@ fn a_transaction_that_takes_too_long_is_given_up() {
     front.handle_deadline(world.now, shard, 0);
     assert_eq!(controller.discharge(&mut world, 1), "rejected amqp:transaction:timeout");
 }
+
+/// What may no longer be published at the discharge undoes the transaction: it is never accepted without its messages.
+#[test]
+fn a_transaction_whose_log_was_stopped_is_refused_as_a_whole() {
+    let mut world = World::new(1);
+    declare(&mut world, 0, "q");
+    let mut controller = Controller::open(&mut world);
+    controller.client.sender(&mut world, "out", Some("/queues/q"));
+    assert_eq!(controller.declare(&mut world), declared(1));
+    controller.post(&mut world, 10, 1, &message(true, None, "m"));
+    let log = world.shards[0].catalog().queues().next().expect("declared above").log;
+    world.shards[0].stop_log(log);
+    assert_eq!(controller.discharge(&mut world, 1), "rejected amqp:transaction:rollback");
+}

@@ -45,6 +45,27 @@ pub struct Publish<'a> {
     pub confirm: bool,
 }
 
+impl<'a> Publish<'a> {
+    /// As it is recorded when it is published now.
+    #[inline(always)]
+    fn record(&self, now: Now) -> NewEnqueue<'a> {
+        NewEnqueue {
+            flags: if self.durable { flag::DURABLE } else { 0 }
+                | if self.priority.is_some() { flag::PRIORITY } else { 0 },
+            format: self.format,
+            priority: self.priority.unwrap_or(0),
+            received_at_ms: now.wall_ms,
+            expires_at_ms: self.ttl_ms.map_or(0, |ttl| now.wall_ms.saturating_add(ttl).max(1)),
+            due_at_ms: 0,
+            ordering_key: 0,
+            exchange: self.exchange,
+            routing_key: self.routing_key,
+            head: self.head,
+            body: self.body,
+        }
+    }
+}
+
 /// What became of a publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
@@ -328,6 +349,32 @@ impl Shard {
         self.publish(now, publisher, publish)
     }
 
+    /// Whether [`Shard::publish`] of this message would lead anywhere now; uses up no number.
+    ///
+    /// # Errors
+    /// Those it would have.
+    pub fn would_publish(
+        &self,
+        now: Now,
+        publisher: &mut Publisher,
+        publish: &Publish<'_>,
+    ) -> Result<bool, Refusal> {
+        let view = View {
+            catalog: &self.catalog,
+            limits: &self.settings.limits,
+            placement: self.settings.placement,
+            log_slots: &self.log_slots,
+        };
+        let (route, _) = view.route(&mut publisher.access, publish)?;
+        if let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log)) {
+            return Err(Refusal::log_stopped(target.log));
+        }
+        if publish.record(now).record_len(route.queues_most).is_none() {
+            return Err(Refusal::message_too_large());
+        }
+        Ok(!route.targets.is_empty() || route.replies.is_some())
+    }
+
     /// Publishes a message. Uses up one number of the publisher's, also when it goes nowhere or is refused.
     #[inline]
     pub fn publish(
@@ -353,20 +400,7 @@ impl Shard {
             }
             return Ok(Published::Unroutable);
         }
-        let message = NewEnqueue {
-            flags: if publish.durable { flag::DURABLE } else { 0 }
-                | if publish.priority.is_some() { flag::PRIORITY } else { 0 },
-            format: publish.format,
-            priority: publish.priority.unwrap_or(0),
-            received_at_ms: now.wall_ms,
-            expires_at_ms: publish.ttl_ms.map_or(0, |ttl| now.wall_ms.saturating_add(ttl).max(1)),
-            due_at_ms: 0,
-            ordering_key: 0,
-            exchange: publish.exchange,
-            routing_key: publish.routing_key,
-            head: publish.head,
-            body: publish.body,
-        };
+        let message = publish.record(now);
         if let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log)) {
             return Err(Refusal::log_stopped(target.log));
         }

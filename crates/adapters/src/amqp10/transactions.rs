@@ -18,11 +18,9 @@ use ::amqp10::{
 };
 use base::id::QueueSeq;
 use broker::access::AccessCache;
-use broker::catalog::Actor;
 use broker::{Publish, Published, Publisher, QueueCommand};
 use message::amqp10::{BodyKind, Decoder, Encoder, Message, Value};
 use message::record::{Format, Outcome, SeqRange};
-use routing::Matches;
 use std::collections::VecDeque;
 
 /// Requests a controller may have open at once.
@@ -259,12 +257,17 @@ impl Adapter {
     }
 
     /// What stands in the way of doing all that a transaction holds.
-    fn obstacle(&self, context: &Context<'_>, held: &Transaction<Retired>) -> Option<Doomed> {
-        let actor = self.actor.as_ref()?;
-        let mut matches = Matches::default();
+    fn obstacle(&mut self, context: &Context<'_>, held: &Transaction<Retired>) -> Option<Doomed> {
+        let publisher = &mut self.transactions.as_mut()?.publisher;
         for publish in held.publishes() {
-            if !is_routed(context, actor, &publish, &mut matches) {
-                let text = "a message of the transaction is routed nowhere";
+            let text = with_publish(&publish, |publish| {
+                match context.shard.would_publish(context.now, publisher, publish) {
+                    Ok(true) => None,
+                    Ok(false) => Some("a message of the transaction is routed nowhere"),
+                    Err(_) => Some("a message of the transaction may no longer be published"),
+                }
+            });
+            if let Some(text) = text {
                 return Some(Doomed { condition: condition::ROLLED_BACK, text });
             }
         }
@@ -286,22 +289,10 @@ impl Adapter {
         let first = publisher.next_seq();
         let mut left = 0;
         for publish in held.publishes() {
-            let message = Message::read_parts(publish.head, publish.body).expect("it was read when it came");
-            let publish = Publish {
-                exchange: publish.exchange,
-                routing_key: publish.routing_key,
-                more_keys: &publish.more_keys,
-                headers: &super::publishing::MessageHeaders(message.application_properties),
-                format: Format::Amqp10,
-                durable: publish.durable,
-                priority: publish.priority,
-                ttl_ms: publish.ttl_ms,
-                head: &[publish.head],
-                body: &[publish.body],
-                confirm: true,
-            };
-            // Whether it may be published and is routed was asked before, on the same catalog.
-            if context.shard.publish(context.now, publisher, &publish) == Ok(Published::Waiting) {
+            let published =
+                with_publish(&publish, |publish| context.shard.publish_rare(context.now, publisher, publish));
+            // Whether it may be published and is routed was asked in this turn, of the same catalog.
+            if published == Ok(Published::Waiting) {
                 left += 1;
             }
         }
@@ -535,15 +526,20 @@ fn told(outcome: Outcome) -> Told<'static> {
     }
 }
 
-/// Whether a message that is held back leads to a queue, or to a reply consumer.
-fn is_routed(context: &Context<'_>, actor: &Actor, publish: &HeldPublish<'_>, matches: &mut Matches) -> bool {
-    let is_reply = publish.exchange.is_empty() && broker::ReplyAddress::read(publish.routing_key).is_some();
-    let Ok(message) = Message::read_parts(publish.head, publish.body) else { return false };
-    let headers = super::publishing::MessageHeaders(message.application_properties);
-    let keys: Vec<&[u8]> =
-        std::iter::once(publish.routing_key).chain(publish.more_keys.iter().copied()).collect();
-    matches.start();
-    let routed =
-        context.shard.catalog().route_all(actor.vhost, publish.exchange, &keys, &headers, matches).is_ok();
-    is_reply || (routed && matches.queues().next().is_some())
+/// Calls `work` with a publish that was held back.
+fn with_publish<T>(held: &HeldPublish<'_>, work: impl FnOnce(&Publish<'_>) -> T) -> T {
+    let message = Message::read_parts(held.head, held.body).expect("it was read when it came");
+    work(&Publish {
+        exchange: held.exchange,
+        routing_key: held.routing_key,
+        more_keys: &held.more_keys,
+        headers: &super::publishing::MessageHeaders(message.application_properties),
+        format: Format::Amqp10,
+        durable: held.durable,
+        priority: held.priority,
+        ttl_ms: held.ttl_ms,
+        head: &[held.head],
+        body: &[held.body],
+        confirm: true,
+    })
 }
