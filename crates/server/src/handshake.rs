@@ -227,7 +227,7 @@ impl Handshaker {
                 let handshake = self.under_way.remove(slot);
                 let name = &handshake.peer.name;
                 complain(format!(
-                    "closing TLS connection {name}: the handshake took too long (handshake_timeout)"
+                    "closing TLS connection {name}: the handshake took too long (ssl_handshake_timeout)"
                 ));
             }
         }
