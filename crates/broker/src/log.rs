@@ -524,8 +524,8 @@ impl Log {
         while let Some((kind, record, after)) = record::split(rest) {
             match kind {
                 Kind::Enqueue => live += self.apply_enqueue(at, record),
-                Kind::Settle | Kind::Return | Kind::Purge => self.apply_positions(kind, record),
-                Kind::Catalog => {}
+                Kind::Catalog | Kind::Configure => {}
+                _ => self.apply_positions(kind, record),
             }
             at.0 += (rest.len() - after.len()) as u64;
             rest = after;

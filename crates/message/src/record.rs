@@ -30,6 +30,22 @@ pub enum Kind {
     Purge = 4,
     /// A change of the catalog; only in its log.
     Catalog = 5,
+    /// Positions of a queue are gone: their time was over.
+    Expire = 6,
+    /// Positions of a queue are gone: a limit was passed.
+    Drop = 7,
+    /// Positions of a queue are gone: where they were dead-lettered to, they are safe.
+    DeadLetter = 8,
+    /// What a queue keeps of the messages that come from here on.
+    Configure = 9,
+}
+
+impl Kind {
+    /// It lists positions of one queue.
+    #[inline]
+    pub fn is_positions(self) -> bool {
+        !matches!(self, Kind::Enqueue | Kind::Catalog | Kind::Configure)
+    }
 }
 
 /// Splits the first record off `bytes`: its kind and its bytes; `None` where there is none.
@@ -46,6 +62,10 @@ pub fn split(bytes: &[u8]) -> Option<(Kind, &[u8], &[u8])> {
         3 => Kind::Return,
         4 => Kind::Purge,
         5 => Kind::Catalog,
+        6 => Kind::Expire,
+        7 => Kind::Drop,
+        8 => Kind::DeadLetter,
+        9 => Kind::Configure,
         _ => return None,
     };
     Some((kind, record, rest))
@@ -68,6 +88,8 @@ pub mod flag {
     pub const DURABLE: u8 = 1;
     /// The publisher gave a priority (else the queue's default counts).
     pub const PRIORITY: u8 = 2;
+    /// What its head says of deaths, a broker wrote: a client's word on them counts for nothing.
+    pub const DEATHS: u8 = 4;
 }
 
 /// A message as a log holds it. Lengths: exchange up to 255 bytes, routing key up to 65,535, queues up to 65,535,
@@ -294,7 +316,33 @@ impl Outcome {
     }
 }
 
-/// A settle, return or purge record: positions of one queue.
+/// Why a message dies, and goes to where its queue sends the dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum DeathReason {
+    /// A consumer refused it.
+    Rejected = 0,
+    /// Its time was over.
+    Expired = 1,
+    /// The queue was full.
+    MaxLength = 2,
+    /// Its delivery failed too often.
+    DeliveryLimit = 3,
+}
+
+impl DeathReason {
+    /// As `x-death` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeathReason::Rejected => "rejected",
+            DeathReason::Expired => "expired",
+            DeathReason::MaxLength => "maxlen",
+            DeathReason::DeliveryLimit => "delivery_limit",
+        }
+    }
+}
+
+/// A settle, return, purge, expire, drop or dead-letter record: positions of one queue.
 ///
 /// ```text
 ///   0        4      5         6        8          16        24             32
@@ -320,7 +368,7 @@ const POSITIONS: usize = 32;
 pub const RANGES_MAX: usize = u16::MAX as usize;
 
 impl<'a> Positions<'a> {
-    /// Reads a record of kind settle, return or purge. Ranges that run backwards make it `None`.
+    /// Reads a record of positions. Ranges that run backwards make it `None`.
     pub fn read(record: &'a [u8]) -> Option<Positions<'a>> {
         let mut reader = Reader::new(record);
         let _length_and_kind = reader.take(5).ok()?;
@@ -353,7 +401,7 @@ impl<'a> Positions<'a> {
         ranges: &[SeqRange],
         into: &mut Buffer,
     ) {
-        assert!(ranges.len() <= RANGES_MAX && matches!(kind, Kind::Settle | Kind::Return | Kind::Purge));
+        assert!(ranges.len() <= RANGES_MAX && kind.is_positions());
         let len = POSITIONS + ranges.len() * 16;
         let mut fixed = [0; POSITIONS];
         fixed[0..4].copy_from_slice(&(len as u32).to_le_bytes());
@@ -389,6 +437,66 @@ impl<'a> Positions<'a> {
             *last = range.last.0.to_le_bytes();
         }
         follows
+    }
+}
+
+/// What a queue keeps of its messages, from this record on.
+///
+/// ```text
+///   0        4   5       6              7   8          16        24           32
+///   | length | 9 | flags | priority max | 0 | queue id | at (ms) | ttl (ms) |
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Configure {
+    /// The queue.
+    pub queue: QueueId,
+    /// How long a message lives in it at most, milliseconds.
+    pub ttl_ms: Option<u64>,
+    /// The highest priority that counts, where any does by declaration.
+    pub priority_max: Option<u8>,
+    /// Sizes of messages are kept.
+    pub sizes: bool,
+    /// When, milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// Bytes of a configure record.
+const CONFIGURE: usize = 32;
+const HAS_TTL: u8 = 1;
+const HAS_PRIORITY: u8 = 2;
+const HAS_SIZES: u8 = 4;
+
+impl Configure {
+    /// Reads a record of kind [`Kind::Configure`]; flags no version of ours writes make it `None`.
+    pub fn read(record: &[u8]) -> Option<Configure> {
+        let mut reader = Reader::new(record);
+        let _length_and_kind = reader.take(5).ok()?;
+        let (flags, priority_max, zero) = (reader.u8().ok()?, reader.u8().ok()?, reader.u8().ok()?);
+        let queue = QueueId(reader.u64_le().ok()?);
+        let (at_ms, ttl_ms) = (reader.u64_le().ok()?, reader.u64_le().ok()?);
+        let is_known = flags & !(HAS_TTL | HAS_PRIORITY | HAS_SIZES) == 0 && zero == 0;
+        is_known.then_some(Configure {
+            queue,
+            ttl_ms: (flags & HAS_TTL != 0).then_some(ttl_ms),
+            priority_max: (flags & HAS_PRIORITY != 0).then_some(priority_max),
+            sizes: flags & HAS_SIZES != 0,
+            at_ms,
+        })
+    }
+
+    /// Appends the record.
+    pub fn write(&self, into: &mut Buffer) {
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let flags = flag(self.ttl_ms.is_some(), HAS_TTL)
+            | flag(self.priority_max.is_some(), HAS_PRIORITY)
+            | flag(self.sizes, HAS_SIZES);
+        let mut record = [0; CONFIGURE];
+        record[0..4].copy_from_slice(&(CONFIGURE as u32).to_le_bytes());
+        record[4..7].copy_from_slice(&[Kind::Configure as u8, flags, self.priority_max.unwrap_or(0)]);
+        record[8..16].copy_from_slice(&self.queue.0.to_le_bytes());
+        record[16..24].copy_from_slice(&self.at_ms.to_le_bytes());
+        record[24..32].copy_from_slice(&self.ttl_ms.unwrap_or(0).to_le_bytes());
+        into.extend(&record);
     }
 }
 
@@ -483,6 +591,26 @@ mod tests {
     }
 
     #[test]
+    fn configure_comes_back() {
+        let some = [None, Some(0), Some(7)];
+        for (ttl_ms, priority_max) in some.into_iter().flat_map(|ttl| some.map(|max| (ttl, max))) {
+            for sizes in [false, true] {
+                let priority_max = priority_max.map(|max| max as u8);
+                let new = Configure { queue: QueueId(9), ttl_ms, priority_max, sizes, at_ms: 5 };
+                let mut buffer = Buffer::default();
+                new.write(&mut buffer);
+                let (kind, record, rest) = split(buffer.bytes()).unwrap();
+                assert_eq!((kind, Configure::read(record), rest), (Kind::Configure, Some(new), &[][..]));
+            }
+        }
+        let mut buffer = Buffer::default();
+        Configure { queue: QueueId(9), ttl_ms: None, priority_max: None, sizes: false, at_ms: 5 }
+            .write(&mut buffer);
+        buffer.bytes_mut()[5] = 8;
+        assert_eq!(Configure::read(buffer.bytes()), None);
+    }
+
+    #[test]
     fn catalog_comes_back() {
         let mut buffer = Buffer::default();
         write_catalog(b"change", &mut buffer);
@@ -494,7 +622,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             if let Some((_, record, _)) = split(&bytes) {
-                let _ = (Enqueue::read(record), Positions::read(record), read_catalog(record));
+                let _ = (Enqueue::read(record), Positions::read(record), read_catalog(record), Configure::read(record));
             }
             let _ = (Enqueue::read(&bytes), Positions::read(&bytes), read_catalog(&bytes));
         }
