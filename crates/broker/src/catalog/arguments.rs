@@ -349,7 +349,7 @@ pub(super) fn check_same_argument(
 }
 
 /// The number, if the value is an integer of any width.
-fn integer(value: &Value) -> Option<i128> {
+pub(super) fn integer(value: &Value) -> Option<i128> {
     match value {
         Value::Int(_, number) => Some(i128::from(*number)),
         Value::Unsigned(number) => Some(i128::from(*number)),

@@ -11,6 +11,7 @@ mod apply;
 mod arguments;
 mod change;
 mod definition;
+mod effective;
 mod ends;
 mod limits;
 mod memory;
@@ -33,6 +34,7 @@ pub use definition::{
     Binding, Destination, ExchangeDefinition, PermissionDefinition, QueueDefinition, QueueType,
     UserDefinition, VhostDefinition, VhostId,
 };
+pub use effective::{DELIVERY_LIMIT, DeadLetter, Overflow, QueueRules};
 pub use limits::{UserLimits, VhostLimits};
 pub use op::{Actor, Op, Plan};
 pub use plan_access::{FirstContent, first_content};

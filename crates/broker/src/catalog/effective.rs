@@ -1,0 +1,274 @@
+//! What a queue goes by: worked out of what it was declared with.
+//!
+//! Values were checked when the queue was declared; one that means nothing here counts as not given. What of this is
+//! recorded with the queue's messages, and what its owner alone decides by, is the owner's to know.
+
+use super::arguments::integer;
+use super::{Catalog, QueueDefinition, QueueType};
+use routing::{Arguments, Value};
+use std::sync::Arc;
+
+/// How often a quorum queue lets a message fail when nobody said how often.
+pub const DELIVERY_LIMIT: u32 = 20;
+
+/// What becomes of messages when a queue has as many, or as many bytes, as it may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overflow {
+    /// The oldest goes.
+    #[default]
+    DropHead,
+    /// The new one is refused.
+    RejectPublish,
+    /// The new one is refused and dead-lettered.
+    RejectPublishDeadLetter,
+}
+
+/// Where messages go that die in a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// The exchange they are published to, in the queue's virtual host; empty: the default one.
+    pub exchange: Box<str>,
+    /// The routing key they get; without, each keeps its own.
+    pub routing_key: Option<Box<str>>,
+    /// None is lost between the two queues, and those that lead nowhere stay.
+    pub at_least_once: bool,
+}
+
+/// What a queue goes by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueRules {
+    /// How long a message lives, milliseconds.
+    pub message_ttl_ms: Option<u64>,
+    /// How long the queue lives unused, milliseconds, above 0.
+    pub expires_ms: Option<u64>,
+    /// Ready messages at most.
+    pub length_max: Option<u64>,
+    /// Bytes of ready messages at most.
+    pub bytes_max: Option<u64>,
+    /// What happens at either limit.
+    pub overflow: Overflow,
+    /// How often a message may fail before it dies: quorum queues alone.
+    pub delivery_limit: Option<u32>,
+    /// Where messages go that die.
+    pub dead_letter: Option<Arc<DeadLetter>>,
+    /// One consumer at a time has all deliveries.
+    pub single_active: bool,
+    /// The highest priority it tells apart, 1 to 255: classic queues alone. Quorum queues always tell 32.
+    pub priority_max: Option<u8>,
+    /// How long a consumer may hold a message, milliseconds: quorum queues alone; without, the node's default counts.
+    pub consumer_timeout_ms: Option<u64>,
+}
+
+impl Catalog {
+    /// What a queue goes by now. Changes are told of by [`super::Applied`].
+    pub fn rules(&self, queue: &QueueDefinition) -> QueueRules {
+        let arguments = &queue.arguments;
+        let is_quorum = queue.queue_type == QueueType::Quorum;
+        if arguments.is_empty() {
+            let delivery_limit = is_quorum.then_some(DELIVERY_LIMIT);
+            return QueueRules { delivery_limit, ..QueueRules::default() };
+        }
+        let given = Given { arguments };
+        let overflow = given.overflow(queue.queue_type);
+        QueueRules {
+            message_ttl_ms: given.lowest("message-ttl"),
+            expires_ms: given.lowest("expires"),
+            length_max: given.lowest("max-length"),
+            bytes_max: given.lowest("max-length-bytes"),
+            overflow,
+            delivery_limit: if is_quorum { given.delivery_limit() } else { None },
+            dead_letter: given.dead_letter(is_quorum && overflow == Overflow::RejectPublish),
+            single_active: arguments.get(b"x-single-active-consumer").and_then(Value::as_bool) == Some(true),
+            priority_max: if is_quorum { None } else { given.priority_max() },
+            consumer_timeout_ms: if is_quorum { given.lowest("consumer-timeout") } else { None },
+        }
+    }
+}
+
+/// Everything that was said about a queue.
+struct Given<'a> {
+    arguments: &'a Arguments,
+}
+
+impl Given<'_> {
+    fn argument(&self, key: &str) -> Option<&Value> {
+        self.arguments.get(format!("x-{key}").as_bytes())
+    }
+
+    /// The lowest of the numbers given, which are not below 0.
+    fn lowest(&self, key: &str) -> Option<u64> {
+        self.argument(key).and_then(count)
+    }
+
+    /// The text given by the argument.
+    fn text(&self, key: &str) -> Option<&str> {
+        self.argument(key).and_then(Value::as_str)
+    }
+
+    fn overflow(&self, queue_type: QueueType) -> Overflow {
+        match self.text("overflow") {
+            Some("reject-publish") => Overflow::RejectPublish,
+            Some("reject-publish-dlx") if queue_type == QueueType::Classic => {
+                Overflow::RejectPublishDeadLetter
+            }
+            _ => Overflow::DropHead,
+        }
+    }
+
+    /// Below 0 means without a limit; what is no number, the usual one.
+    fn delivery_limit(&self) -> Option<u32> {
+        match self.argument("delivery-limit").and_then(integer) {
+            None => Some(DELIVERY_LIMIT),
+            Some(limit) if limit < 0 => None,
+            Some(limit) => Some(u32::try_from(limit).unwrap_or(u32::MAX)),
+        }
+    }
+
+    fn dead_letter(&self, may_be_at_least_once: bool) -> Option<Arc<DeadLetter>> {
+        let exchange = self.text("dead-letter-exchange")?.into();
+        let routing_key = self.text("dead-letter-routing-key").map(Box::from);
+        let at_least_once =
+            may_be_at_least_once && self.text("dead-letter-strategy") == Some("at-least-once");
+        Some(Arc::new(DeadLetter { exchange, routing_key, at_least_once }))
+    }
+
+    fn priority_max(&self) -> Option<u8> {
+        let max = self.argument("max-priority").and_then(integer)?;
+        Some(max.clamp(1, i128::from(u8::MAX)) as u8)
+    }
+}
+
+/// A number not below 0, or the largest there is.
+fn count(value: &Value) -> Option<u64> {
+    let number = integer(value).filter(|number| *number >= 0)?;
+    Some(u64::try_from(number).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::id::{LogId, QueueId};
+    use routing::IntType;
+
+    fn queue(queue_type: QueueType, arguments: &[(&str, Value)]) -> QueueDefinition {
+        let arguments = arguments.iter().map(|(name, value)| (name.as_bytes(), value.clone())).collect();
+        QueueDefinition {
+            id: QueueId(1),
+            vhost: super::super::VhostId(0),
+            vhost_name: "/".into(),
+            name: "q".into(),
+            log: LogId(0),
+            queue_type,
+            durable: true,
+            exclusive: None,
+            auto_delete: false,
+            arguments,
+        }
+    }
+
+    fn check(queue_type: QueueType, arguments: &[(&str, Value)], expected: QueueRules) {
+        let rules = Catalog::default().rules(&queue(queue_type, arguments));
+        assert_eq!(rules, expected, "{queue_type:?} {arguments:?}");
+    }
+
+    fn quorum() -> QueueRules {
+        QueueRules { delivery_limit: Some(20), ..QueueRules::default() }
+    }
+
+    #[test]
+    fn numbers() {
+        let classic = QueueRules::default();
+        check(QueueType::Classic, &[], classic.clone());
+        check(QueueType::Quorum, &[], quorum());
+        let all = [
+            ("x-message-ttl", Value::long(0)),
+            ("x-expires", Value::Int(IntType::Short, 5)),
+            ("x-max-length", Value::Unsigned(u64::MAX)),
+            ("x-max-length-bytes", Value::long(7)),
+            ("x-consumer-timeout", Value::long(9)),
+        ];
+        let expected = QueueRules {
+            message_ttl_ms: Some(0),
+            expires_ms: Some(5),
+            length_max: Some(u64::MAX),
+            bytes_max: Some(7),
+            ..classic
+        };
+        check(QueueType::Classic, &all, expected.clone());
+        let expected = QueueRules { delivery_limit: Some(20), consumer_timeout_ms: Some(9), ..expected };
+        check(QueueType::Quorum, &all, expected);
+    }
+
+    #[test]
+    fn delivery_limits() {
+        let limit = |value, delivery_limit| {
+            let rules = QueueRules { delivery_limit, ..QueueRules::default() };
+            check(QueueType::Quorum, &[("x-delivery-limit", value)], rules);
+        };
+        limit(Value::long(0), Some(0));
+        limit(Value::long(3), Some(3));
+        limit(Value::long(-1), None);
+        limit(Value::long(-7), None);
+        limit(Value::text("3"), Some(20));
+        limit(Value::long(i64::MAX), Some(u32::MAX));
+        check(QueueType::Classic, &[("x-delivery-limit", Value::long(3))], QueueRules::default());
+    }
+
+    #[test]
+    fn overflows_and_dead_letters() {
+        let dead_letter = |exchange: &str, key: Option<&str>, at_least_once| {
+            let (exchange, routing_key) = (exchange.into(), key.map(Box::from));
+            Some(Arc::new(DeadLetter { exchange, routing_key, at_least_once }))
+        };
+        let overflow = |queue_type, text: &str, expected| {
+            let rules = Catalog::default().rules(&queue(queue_type, &[("x-overflow", Value::text(text))]));
+            assert_eq!(rules.overflow, expected, "{queue_type:?} {text}");
+        };
+        overflow(QueueType::Classic, "drop-head", Overflow::DropHead);
+        overflow(QueueType::Classic, "reject-publish", Overflow::RejectPublish);
+        overflow(QueueType::Classic, "reject-publish-dlx", Overflow::RejectPublishDeadLetter);
+        overflow(QueueType::Quorum, "reject-publish", Overflow::RejectPublish);
+        // As RabbitMQ's: such a queue drops.
+        overflow(QueueType::Quorum, "reject-publish-dlx", Overflow::DropHead);
+
+        let (exchange, key) = (("x-dead-letter-exchange", Value::text("e")), Value::text("k"));
+        let least = ("x-dead-letter-strategy", Value::text("at-least-once"));
+        let reject = ("x-overflow", Value::text("reject-publish"));
+        let dead = |queue_type, arguments: &[(&str, Value)], expected| {
+            let rules = Catalog::default().rules(&queue(queue_type, arguments));
+            assert_eq!(rules.dead_letter, expected, "{queue_type:?} {arguments:?}");
+        };
+        dead(QueueType::Classic, std::slice::from_ref(&exchange), dead_letter("e", None, false));
+        dead(
+            QueueType::Classic,
+            &[("x-dead-letter-exchange", Value::text(""))],
+            dead_letter("", None, false),
+        );
+        let keyed = [exchange.clone(), ("x-dead-letter-routing-key", key)];
+        dead(QueueType::Classic, &keyed, dead_letter("e", Some("k"), false));
+        dead(QueueType::Classic, &keyed[1..], None);
+        dead(QueueType::Quorum, std::slice::from_ref(&least), None);
+        // At least once only where nothing is dropped: RabbitMQ falls back to at most once.
+        dead(QueueType::Quorum, &[exchange.clone(), least.clone()], dead_letter("e", None, false));
+        let all = [exchange, least, reject];
+        dead(QueueType::Quorum, &all, dead_letter("e", None, true));
+        dead(QueueType::Classic, &all, dead_letter("e", None, false));
+    }
+
+    #[test]
+    fn priorities_and_single_active() {
+        let rules =
+            |queue_type, name: &str, value| Catalog::default().rules(&queue(queue_type, &[(name, value)]));
+        let priority = |value, expected| {
+            assert_eq!(rules(QueueType::Classic, "x-max-priority", value).priority_max, expected);
+        };
+        priority(Value::long(5), Some(5));
+        priority(Value::long(255), Some(255));
+        priority(Value::long(0), Some(1));
+        assert_eq!(rules(QueueType::Quorum, "x-max-priority", Value::long(5)).priority_max, None);
+        for queue_type in [QueueType::Classic, QueueType::Quorum] {
+            assert!(rules(queue_type, "x-single-active-consumer", Value::Bool(true)).single_active);
+            assert!(!rules(queue_type, "x-single-active-consumer", Value::Bool(false)).single_active);
+        }
+    }
+}
