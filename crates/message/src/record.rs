@@ -90,6 +90,9 @@ pub mod flag {
     pub const PRIORITY: u8 = 2;
     /// What its head says of deaths, a broker wrote: a client's word on them counts for nothing.
     pub const DEATHS: u8 = 4;
+    /// It was routed by its routing key alone; keys its head lists counted for nothing (a dead-letter routing key took
+    /// the place of all).
+    pub const ONE_KEY: u8 = 8;
 }
 
 /// A message as a log holds it. Lengths: exchange up to 255 bytes, routing key up to 65,535, queues up to 65,535,

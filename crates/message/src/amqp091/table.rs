@@ -300,6 +300,17 @@ impl<'a> Table<'a> {
         })
     }
 
+    /// The fields in the order of the wire, each with the bytes of its type letter and value.
+    pub fn encodings(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+        let mut reader = Reader::new(self.bytes);
+        std::iter::from_fn(move || {
+            let name = read_short(&mut reader).ok()?;
+            let rest = reader.rest();
+            Value::read(&mut reader).ok()?;
+            Some((name, &rest[..rest.len() - reader.len()]))
+        })
+    }
+
     /// The first field of this name.
     pub fn get(&self, name: &[u8]) -> Option<Value<'a>> {
         self.iter().find(|(found, _)| *found == name).map(|(_, value)| value)
@@ -376,6 +387,15 @@ impl TableWriter<'_> {
     pub fn put(&mut self, name: &[u8], value: Value<'_>) {
         self.name(name);
         value.write(self.out);
+    }
+
+    /// Appends a field as [`Table::encodings`] answers it.
+    ///
+    /// # Panics
+    /// When `name` is longer than 255 bytes.
+    pub fn encoding(&mut self, name: &[u8], encoding: &[u8]) {
+        self.name(name);
+        self.out.extend_from_slice(encoding);
     }
 
     /// Appends a field that is a table; `fill` puts its fields.

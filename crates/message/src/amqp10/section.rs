@@ -336,6 +336,23 @@ impl<'a> Message<'a> {
         Ok((message.header, message.delivery_annotations, message.message_annotations))
     }
 
+    /// The sections of a head as they came: header, delivery-annotations, message-annotations; empty where one is absent.
+    pub fn head_sections(head: &'a [u8]) -> Result<[&'a [u8]; 3], Malformed> {
+        // All that is in them is looked at here.
+        Message::read_head(head)?;
+        let mut sections: [&[u8]; 3] = [&[]; 3];
+        let mut rest = head;
+        while !rest.is_empty() {
+            let (code, mut decoder) = section(rest)?;
+            decoder.skip()?;
+            let (bytes, after) = rest.split_at(rest.len() - decoder.rest().len());
+            let known = sections.get_mut(usize::from(code.wrapping_sub(descriptor::HEADER)));
+            *known.ok_or(Malformed::SectionOrder(code))? = bytes;
+            rest = after;
+        }
+        Ok(sections)
+    }
+
     fn empty() -> Message<'a> {
         Message {
             header: Header::default(),

@@ -1,0 +1,183 @@
+//! Deaths in the message-annotations of AMQP 1.0.
+
+use super::{DEATHS_MAX, Death, FIRST, HISTORY_MAX, LAST, fitting};
+use crate::amqp10::section::{descriptor, write_map};
+use crate::amqp10::value::code;
+use crate::amqp10::{Encoder, Header, Map, Message, Value};
+use crate::record::{Enqueue, flag};
+
+/// The annotation that lists them.
+pub(super) const DEATHS: &str = "x-opt-deaths";
+
+/// Bytes of a map in an array in front of its pairs: size and count.
+const MAP: usize = 8;
+
+/// Appends the keys in `x-cc`.
+pub(super) fn more_keys<'a>(head: &'a [u8], keys: &mut Vec<&'a [u8]>) {
+    let annotations = Message::read_head(head).map(|(_, _, annotations)| annotations);
+    if let Some(Value::List(more)) = annotations.unwrap_or_default().get("x-cc") {
+        keys.extend(
+            more.iter().filter_map(
+                |key| {
+                    if let Value::String(key) = key { Some(key.as_bytes()) } else { None }
+                },
+            ),
+        );
+    }
+}
+
+/// Queue and reason of each death, the newest first.
+pub(super) fn deaths(head: &[u8]) -> Vec<(&[u8], &[u8])> {
+    let annotations = Message::read_head(head).map(|(_, _, annotations)| annotations);
+    maps(annotations.unwrap_or_default()).filter_map(|map| key(&map)).collect()
+}
+
+fn maps(annotations: Map<'_>) -> impl Iterator<Item = Map<'_>> {
+    let array = match annotations.get(DEATHS) {
+        Some(Value::Array(array)) => Some(array),
+        _ => None,
+    };
+    array.into_iter().flat_map(|array| array.iter()).filter_map(|death| match death {
+        Value::Map(map) => Some(map),
+        _ => None,
+    })
+}
+
+/// What a death is known by.
+fn key<'a>(map: &Map<'a>) -> Option<(&'a [u8], &'a [u8])> {
+    Some((map.get("queue")?.as_str()?.as_bytes(), map.get("reason")?.as_str()?.as_bytes()))
+}
+
+/// Appends the head of `message` with one more death and without its time to live.
+pub(super) fn write(message: &Enqueue<'_>, keys: &[&[u8]], death: &Death<'_>, into: &mut Vec<u8>) {
+    let (Ok([header_bytes, delivery_annotations, _]), Ok((header, _, annotations))) =
+        (Message::head_sections(message.head), Message::read_head(message.head))
+    else {
+        return into.extend_from_slice(message.head);
+    };
+    match header.ttl_ms {
+        None => into.extend_from_slice(header_bytes),
+        Some(_) => Header { ttl_ms: None, ..header }.write(into),
+    }
+    into.extend_from_slice(delivery_annotations);
+    let known = if message.flags & flag::DEATHS == 0 { Map::default() } else { annotations };
+    let is_first = maps(known).next().is_none();
+    let goes = |name: Value<'_>| {
+        name.as_str()
+            .is_some_and(|name| name == DEATHS || LAST.contains(&name) || is_first && FIRST.contains(&name))
+    };
+    let mut pairs = Vec::with_capacity(annotations.bytes().len() + 512);
+    let mut count = 0;
+    let mut encoder = Encoder::new(&mut pairs);
+    for ((name, _), (key, value)) in annotations.iter().zip(annotations.encodings()) {
+        if !goes(name) {
+            encoder.encoding(key);
+            encoder.encoding(value);
+            count += 2;
+        }
+    }
+    let exchange = String::from_utf8_lossy(message.exchange);
+    let texts = if is_first { &[FIRST, LAST][..] } else { &[LAST][..] };
+    for (name, value) in
+        texts.iter().flat_map(|names| names.iter().zip([death.queue, death.reason.name(), &exchange]))
+    {
+        encoder.symbol(name);
+        encoder.string(value);
+        count += 2;
+    }
+    encoder.symbol(DEATHS);
+    let list = List::of(header.ttl_ms, known, &exchange, keys, death);
+    array(code::MAP32, list.count, &list.maps, &mut pairs);
+    write_map(descriptor::MESSAGE_ANNOTATIONS, Map::new(count + 2, &pairs), into);
+}
+
+/// Appends an array of `count` elements whose encodings without their constructor follow each other.
+fn array(constructor: u8, count: u32, elements: &[u8], into: &mut Vec<u8>) {
+    into.push(code::ARRAY32);
+    into.extend_from_slice(&(elements.len() as u32 + 5).to_be_bytes());
+    into.extend_from_slice(&count.to_be_bytes());
+    into.push(constructor);
+    into.extend_from_slice(elements);
+}
+
+/// All deaths, as elements of an array.
+#[derive(Default)]
+struct List {
+    maps: Vec<u8>,
+    count: u32,
+}
+
+impl List {
+    /// `death`, then those `known` before.
+    fn of(ttl_ms: Option<u32>, known: Map<'_>, exchange: &str, keys: &[&[u8]], death: &Death<'_>) -> List {
+        let newest = (death.queue.as_bytes(), death.reason.name().as_bytes());
+        let is_again = |map: &Map<'_>| key(map) == Some(newest);
+        let mut list = List::default();
+        match maps(known).find(is_again) {
+            Some(before) => list.once_more(before, death),
+            None => list.first_time(ttl_ms, exchange, keys, death),
+        }
+        for map in maps(known).filter(|map| !is_again(map)).take(DEATHS_MAX - 1) {
+            if list.maps.len() + MAP + map.bytes().len() > HISTORY_MAX {
+                break;
+            }
+            list.put(map.len() as u32 * 2, map.bytes());
+        }
+        list
+    }
+
+    fn put(&mut self, count: u32, pairs: &[u8]) {
+        self.maps.extend_from_slice(&(pairs.len() as u32 + 4).to_be_bytes());
+        self.maps.extend_from_slice(&count.to_be_bytes());
+        self.maps.extend_from_slice(pairs);
+        self.count += 1;
+    }
+
+    fn first_time(&mut self, ttl_ms: Option<u32>, exchange: &str, keys: &[&[u8]], death: &Death<'_>) {
+        let mut strings = Vec::new();
+        let mut strings_count = 0;
+        for key in fitting(keys) {
+            let key = String::from_utf8_lossy(key);
+            strings.extend_from_slice(&(key.len() as u32).to_be_bytes());
+            strings.extend_from_slice(key.as_bytes());
+            strings_count += 1;
+        }
+        let time = Value::Timestamp(i64::try_from(death.at_ms).unwrap_or(i64::MAX));
+        let fields = [
+            ("queue", Value::String(death.queue)),
+            ("reason", Value::Symbol(death.reason.name())),
+            ("count", Value::Ulong(1)),
+            ("first-time", time),
+            ("last-time", time),
+            ("exchange", Value::String(exchange)),
+        ];
+        let mut pairs = Vec::new();
+        let mut encoder = Encoder::new(&mut pairs);
+        let ttl = ttl_ms.map(|ms| ("ttl", Value::Uint(ms)));
+        for (name, value) in ttl.into_iter().chain(fields) {
+            encoder.symbol(name);
+            encoder.value(value);
+        }
+        encoder.symbol("routing-keys");
+        array(code::STRING32, strings_count, &strings, &mut pairs);
+        let count = 2 * (ttl_ms.is_some() as u32 + fields.len() as u32 + 1);
+        self.put(count, &pairs);
+    }
+
+    /// A death that came again.
+    fn once_more(&mut self, before: Map<'_>, death: &Death<'_>) {
+        let mut pairs = Vec::with_capacity(before.bytes().len() + 16);
+        let mut encoder = Encoder::new(&mut pairs);
+        for ((name, value), (key, encoding)) in before.iter().zip(before.encodings()) {
+            encoder.encoding(key);
+            match name.as_str() {
+                Some("count") => encoder.ulong(value.as_u64().unwrap_or(0).saturating_add(1)),
+                Some("last-time") => {
+                    encoder.timestamp(i64::try_from(death.at_ms).unwrap_or(i64::MAX));
+                }
+                _ => encoder.encoding(encoding),
+            }
+        }
+        self.put(before.len() as u32 * 2, &pairs);
+    }
+}

@@ -1,0 +1,146 @@
+//! What a message says of its deaths: where it died, why, how often, and what it looked like before.
+//!
+//! [`dead_letter`] makes of a stored message what is published in its place when it has died in a queue: the same
+//! message, its head changed. [`History`] reads what a head says of deaths. Neither knows queues, exchanges or where the
+//! dead go to.
+//!
+//! In a head deaths are: in AMQP 0-9-1 the header `x-death`, an array of tables; in AMQP 1.0 the message annotation
+//! `x-opt-deaths`, an array of maps; in both the newest first, one for each queue and reason, with a count. Beside
+//! it stand queue, reason and exchange of the first and the last death, under names of their own. All of it counts only
+//! where [`flag::DEATHS`] says that a broker wrote it; else it is a client's, and goes when the message first dies.
+//!
+//! Invariant: what is written is bounded by [`DEATHS_MAX`] and [`HISTORY_MAX`], the newest death excepted, and all that
+//! is not about deaths or the time to live keeps its bytes.
+
+mod amqp091;
+mod amqp10;
+
+use crate::record::{DeathReason, Enqueue, Format, flag};
+
+/// Deaths a head holds at most; the oldest make room.
+pub const DEATHS_MAX: usize = 64;
+
+/// Bytes that the list of deaths takes at most beside the newest, and that the routing keys of the newest take; the oldest
+/// deaths make room, and the last keys.
+pub const HISTORY_MAX: usize = 32 * 1024;
+
+/// Names of what stands beside the list: queue, reason and exchange of the first death.
+const FIRST: [&str; 3] = ["x-first-death-queue", "x-first-death-reason", "x-first-death-exchange"];
+/// The same of the last.
+const LAST: [&str; 3] = ["x-last-death-queue", "x-last-death-reason", "x-last-death-exchange"];
+
+/// A death.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Death<'a> {
+    /// The queue it happened in.
+    pub queue: &'a str,
+    /// Why.
+    pub reason: DeathReason,
+    /// When, milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// What is published in place of a message that died: all else of its record stays, but that its own time to live is
+/// gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter<'a> {
+    /// The record's flags.
+    pub flags: u8,
+    /// The head, in the message's format.
+    pub head: Vec<u8>,
+    /// What it is routed by: at least one, of which the first is the record's routing key.
+    pub keys: Vec<&'a [u8]>,
+}
+
+/// Makes a dead letter of `message`. It is routed by `routing_key`, which the queue may demand, or by what the message
+/// was routed by before: its own key, and those in its `CC` (AMQP 0-9-1) or `x-cc` (AMQP 1.0). A head that cannot be
+/// read is passed on as it is.
+#[cold]
+#[inline(never)]
+pub fn dead_letter<'a>(
+    message: &Enqueue<'a>,
+    death: &Death<'_>,
+    routing_key: Option<&'a [u8]>,
+) -> DeadLetter<'a> {
+    let before = routing_keys(message);
+    let mut head = Vec::with_capacity(message.head.len() + 512);
+    match message.format {
+        Format::Amqp091 => amqp091::write(message, &before, death, &mut head),
+        Format::Amqp10 => amqp10::write(message, &before, death, &mut head),
+    }
+    let one_key = if routing_key.is_some() { flag::ONE_KEY } else { 0 };
+    DeadLetter {
+        flags: message.flags | flag::DEATHS | one_key,
+        head,
+        keys: routing_key.map_or(before, |key| vec![key]),
+    }
+}
+
+/// What a stored message was routed by: its own key first, then those its head lists, unless one was put in the
+/// place of all.
+fn routing_keys<'a>(message: &Enqueue<'a>) -> Vec<&'a [u8]> {
+    let mut keys = vec![message.routing_key];
+    if message.flags & flag::ONE_KEY == 0 {
+        match message.format {
+            Format::Amqp091 => amqp091::more_keys(message.head, &mut keys),
+            Format::Amqp10 => amqp10::more_keys(message.head, &mut keys),
+        }
+    }
+    keys
+}
+
+/// Those of `keys` that a death lists: as many as [`HISTORY_MAX`] leaves room for.
+fn fitting<'k>(keys: &'k [&'k [u8]]) -> impl Iterator<Item = &'k [u8]> {
+    let mut room = HISTORY_MAX;
+    // As large as a key is in either encoding.
+    keys.iter().copied().take_while(move |key| {
+        let fits = key.len() + 5 <= room;
+        room = room.saturating_sub(key.len() + 5);
+        fits
+    })
+}
+
+/// The deaths of a message, the newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History<'a> {
+    /// Queue and reason as they are written; what has neither is left out.
+    deaths: Vec<(&'a [u8], &'a [u8])>,
+}
+
+impl<'a> History<'a> {
+    /// The deaths that a head tells of: none without [`flag::DEATHS`], or where it cannot be read.
+    pub fn read(format: Format, flags: u8, head: &'a [u8]) -> History<'a> {
+        let deaths = match format {
+            _ if flags & flag::DEATHS == 0 => Vec::new(),
+            Format::Amqp091 => amqp091::deaths(head),
+            Format::Amqp10 => amqp10::deaths(head),
+        };
+        History { deaths }
+    }
+
+    /// The queues it died in, the latest first; one comes again for each further reason.
+    pub fn queues(&self) -> impl Iterator<Item = &'a [u8]> + '_ {
+        self.deaths.iter().map(|(queue, _)| *queue)
+    }
+
+    /// Whether a message whose newest death is of this `reason` would go round for ever if it came into `target`: it died
+    /// there before, and nobody has rejected it since.
+    pub fn is_cycle(&self, target: &str, reason: DeathReason) -> bool {
+        if reason == DeathReason::Rejected {
+            return false;
+        }
+        let rejected = DeathReason::Rejected.name().as_bytes();
+        for (queue, reason) in &self.deaths {
+            if *reason == rejected {
+                return false;
+            }
+            if *queue == target.as_bytes() {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;
