@@ -4,7 +4,7 @@
 //! was checked as a whole before.
 
 use crate::error::Error;
-use message::amqp10::{Described, Descriptor, Encoder, Fields, List, Malformed, Map, Scope, Value};
+use message::amqp10::{Decoder, Described, Descriptor, Encoder, Fields, List, Malformed, Map, Scope, Value};
 
 /// Descriptor codes of performatives, SASL frames, outcomes and termini.
 pub(crate) mod descriptor {
@@ -323,8 +323,8 @@ pub struct Source<'a> {
     pub dynamic_node_properties: Map<'a>,
     /// move or copy.
     pub distribution_mode: Option<&'a str>,
-    /// Filters by name.
-    pub filter: Map<'a>,
+    /// Filters by name; in an answer those in place.
+    pub filter: Option<Map<'a>>,
     /// What happens to deliveries nobody settled.
     pub default_outcome: Option<Value<'a>>,
     /// The outcomes there can be.
@@ -385,11 +385,23 @@ impl<'a> Source<'a> {
             dynamic: fields.boolean()?.unwrap_or(false),
             dynamic_node_properties: fields.map()?.unwrap_or_default(),
             distribution_mode: fields.symbol()?,
-            filter: fields.map()?.unwrap_or_default(),
+            filter: fields.map()?,
             default_outcome: Some(fields.value()?).filter(|value| *value != Value::Null),
             outcomes: Symbols::Read(fields.value()?),
             capabilities: Symbols::Read(fields.value()?),
         }))
+    }
+
+    /// The source as bytes, for [`Source::from_bytes`].
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.write(&mut Encoder::new(&mut bytes));
+        bytes
+    }
+
+    /// What [`Source::to_bytes`] wrote.
+    pub fn from_bytes(bytes: &'a [u8]) -> Option<Source<'a>> {
+        Source::read(Decoder::new(bytes).value().ok()?).ok()?
     }
 
     fn write(&self, encoder: &mut Encoder<'_>) {
@@ -402,7 +414,7 @@ impl<'a> Source<'a> {
         default_flag(encoder, &mut list, self.dynamic);
         write_map(self.dynamic_node_properties, &mut list, encoder);
         list.option(encoder, self.distribution_mode, |encoder, mode| encoder.symbol(mode));
-        write_map(self.filter, &mut list, encoder);
+        list.option(encoder, self.filter, |encoder, filter| encoder.whole_map(filter));
         list.option(encoder, self.default_outcome, |encoder, outcome| encoder.value(outcome));
         self.outcomes.write(&mut list, encoder);
         self.capabilities.write(&mut list, encoder);
@@ -474,6 +486,8 @@ pub struct Attach<'a> {
     pub target: Option<Target<'a>>,
     /// Deliveries it remembers from an earlier attach.
     pub unsettled: Map<'a>,
+    /// There are more than those.
+    pub incomplete_unsettled: bool,
     /// From a sender: its delivery-count.
     pub initial_delivery_count: Option<u32>,
     /// Bytes of a message it takes; `None`: any.
@@ -497,6 +511,7 @@ impl<'a> Attach<'a> {
             source: None,
             target: None,
             unsettled: Map::default(),
+            incomplete_unsettled: false,
             initial_delivery_count: None,
             max_message_size: None,
             offered_capabilities: Symbols::default(),
@@ -524,7 +539,7 @@ impl<'a> Attach<'a> {
         let source = Source::read(fields.value()?)?;
         let target = Target::read(fields.value()?)?;
         let unsettled = fields.map()?.unwrap_or_default();
-        let _incomplete_unsettled = fields.boolean()?;
+        let incomplete_unsettled = fields.boolean()?.unwrap_or(false);
         let attach = Attach {
             name,
             role,
@@ -533,6 +548,7 @@ impl<'a> Attach<'a> {
             source,
             target,
             unsettled,
+            incomplete_unsettled,
             initial_delivery_count: fields.uint()?,
             // Zero means the same as nothing.
             max_message_size: fields.ulong()?.filter(|bytes| *bytes != 0),
@@ -559,7 +575,7 @@ impl<'a> Attach<'a> {
         list.option(encoder, self.source, |encoder, source| source.write(encoder));
         list.option(encoder, self.target, |encoder, target| target.write(encoder));
         write_map(self.unsettled, &mut list, encoder);
-        list.skip(encoder);
+        default_flag(encoder, &mut list, self.incomplete_unsettled);
         list.option(encoder, self.initial_delivery_count, |encoder, count| encoder.uint(count));
         list.option(encoder, self.max_message_size, |encoder, size| encoder.ulong(size));
         self.offered_capabilities.write(&mut list, encoder);

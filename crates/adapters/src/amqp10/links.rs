@@ -2,21 +2,17 @@
 
 use super::address::{self, Destination};
 use super::management;
-use super::nodes::{self, Making};
+use super::nodes::Making;
 use super::publishing::Credit;
-use super::{Adapter, Session};
+use super::{Adapter, Session, termini};
 use crate::connection::Context;
 use ::amqp10::{
-    Attach, Error, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Symbols, Target,
-    condition,
+    Attach, Error, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Target, condition,
 };
 use broker::access::{Access, Resource};
 use broker::catalog::{QueueDefinition, Refusal};
 use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply, ReplyAddress};
-
-/// The outcomes a receiver may choose from.
-const OUTCOMES: [&str; 4] =
-    ["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"];
+use message::amqp10::Value;
 
 /// How the refusal of a publish to an internal exchange begins.
 const INTERNAL: &str = "cannot publish to internal ";
@@ -87,24 +83,26 @@ pub(super) enum Waiting {
 #[derive(Debug)]
 pub(super) struct Receiving {
     consumer: u32,
-    pub(super) address: Box<str>,
-    /// Its queue was made for it.
-    pub(super) is_dynamic: bool,
+    /// The source it is told of, in bytes.
+    pub(super) source: Box<[u8]>,
     sender_settle_mode: SenderSettleMode,
     receiver_settle_mode: ReceiverSettleMode,
     priority: i32,
 }
 
 impl Receiving {
-    pub(super) fn new(attach: &Attach<'_>, address: &str) -> Receiving {
-        let priority = attach.properties.get("rabbitmq:priority").and_then(|value| value.as_i64());
+    pub(super) fn new(attach: &Attach<'_>, source: &Source<'_>) -> Receiving {
+        let priority = match attach.properties.get("rabbitmq:priority") {
+            Some(Value::Int(priority)) => priority,
+            // Of another type it is passed over, as in RabbitMQ.
+            _ => 0,
+        };
         Receiving {
             consumer: 0,
-            address: address.into(),
-            is_dynamic: false,
+            source: termini::answered(source),
             sender_settle_mode: attach.sender_settle_mode,
             receiver_settle_mode: attach.receiver_settle_mode,
-            priority: priority.map_or(0, |priority| priority.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
+            priority,
         }
     }
 }
@@ -145,11 +143,11 @@ impl Adapter {
         link: LinkId,
         attach: &Attach<'_>,
     ) {
-        let outcome = match attach.role {
+        let outcome = termini::check(attach).and_then(|()| match attach.role {
             _ if management::is_wanted(attach) => self.attach_management(context, session, link, attach),
             Role::Sender => self.attach_target(context, session, link, attach),
             Role::Receiver => self.attach_source(context, session, link, attach),
-        };
+        });
         if let Err(refused) = outcome {
             self.refuse(context, (session, link), attach.name, attach.role.other(), &refused);
         }
@@ -199,7 +197,7 @@ impl Adapter {
             sender_settle_mode: attach.sender_settle_mode,
             receiver_settle_mode: ReceiverSettleMode::First,
             source: attach.source,
-            target: Some(Target { address: target.address, ..Target::default() }),
+            target: Some(target),
             max_message_size: Some(context.limits10.message_bytes_max),
             ..Attach::new(attach.name, Role::Receiver)
         };
@@ -247,7 +245,7 @@ impl Adapter {
         let access = session.publisher.access();
         let queue = catalog.open_queue(access.actor(), &name).map_err(shortened)?.clone();
         access.check(catalog, Access::Read, Resource::Queue(&name))?;
-        self.consume(context, id, link, &queue, Receiving::new(attach, address))
+        self.consume(context, id, link, &queue, Receiving::new(attach, &source))
     }
 
     /// Opens the consumer of a receiver's link.
@@ -320,16 +318,10 @@ impl Adapter {
         session
             .links
             .push(Link { id: link, end: End::Source { consumer: pending.consumer, settled, tag: 0 } });
-        let mut bytes = Vec::new();
-        let source = match pending.is_dynamic {
-            true => nodes::dynamic_source(&pending.address, &mut bytes),
-            false => Source { address: Some(&pending.address), ..Source::default() },
-        };
-        let source = Source { outcomes: Symbols::Given(&OUTCOMES), ..source };
         let answer = Attach {
             sender_settle_mode: if settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled },
             receiver_settle_mode: pending.receiver_settle_mode,
-            source: Some(source),
+            source: Source::from_bytes(&pending.source),
             target: Some(Target::default()),
             max_message_size: Some(context.limits10.message_bytes_max),
             ..Attach::new("", Role::Sender)

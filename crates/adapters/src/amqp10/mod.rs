@@ -1,7 +1,7 @@
 //! AMQP 1.0 and the broker.
 //!
-//! [`Adapter`] is a connection; the work is in rooms of its own: login and open in `login`, attaching in `links`,
-//! messages in and their outcomes in `publishing`, messages out and theirs in `consuming`, requests to the management
+//! [`Adapter`] is a connection; the work is in rooms of its own: login and open in `login`, attaching in `links` and
+//! `termini`, messages in and their outcomes in `publishing`, messages out and theirs in `consuming`, requests to the management
 //! node in `management`, queues made for a link in `nodes`, transactions in
 //! `transactions`.
 //! While the broker's answer to an attach or a request is awaited nothing further is read, so that everything a peer says takes effect
@@ -16,6 +16,7 @@ mod login;
 mod management;
 mod nodes;
 mod publishing;
+mod termini;
 mod transactions;
 
 pub(crate) use consuming::PlainHead;

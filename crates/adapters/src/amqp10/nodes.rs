@@ -4,9 +4,9 @@
 //! A temporary queue is an exclusive classic queue with a name of ours; it is deleted when the link that asked for it
 //! detaches. A volatile queue is no queue at all: its address leads straight to the link, see [`broker::ReplyAddress`].
 
-use super::Adapter;
 use super::links::{ConsumerAt, End, Link, Pending, Receiving, Refused, Waiting};
 use super::management::percent_encoded;
+use super::{Adapter, termini};
 use crate::connection::{Context, Gravity};
 use ::amqp10::{
     Attach, Error, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Symbols, Target,
@@ -71,13 +71,15 @@ fn node_properties(bytes: &mut Vec<u8>) -> Map<'_> {
     Map::new(4, bytes)
 }
 
-/// The source as it is told to the receiver that asked for it.
-pub(super) fn dynamic_source<'a>(address: &'a str, bytes: &'a mut Vec<u8>) -> Source<'a> {
+/// The source as it is told to the receiver that asked for it, who had asked for these outcomes.
+fn dynamic_source<'a>(address: &'a str, outcomes: Symbols<'a>, bytes: &'a mut Vec<u8>) -> Source<'a> {
     Source {
         address: Some(address),
         expiry_policy: Some(LINK_DETACH),
         dynamic: true,
         dynamic_node_properties: node_properties(bytes),
+        distribution_mode: Some("move"),
+        outcomes,
         ..Source::default()
     }
 }
@@ -93,7 +95,8 @@ impl Adapter {
     ) -> Result<(), Refused> {
         let source = attach.source.unwrap_or_default();
         if source.capabilities.contains(TEMPORARY) {
-            let receiving = Receiving::new(attach, "");
+            let receiving =
+                Receiving::new(attach, &Source { outcomes: source.outcomes, ..Source::default() });
             return self.make_queue(context, id, link, attach.name, Making::Source(receiving));
         }
         let is_volatile = source.capabilities.contains(VOLATILE)
@@ -117,7 +120,7 @@ impl Adapter {
         let answer = Attach {
             sender_settle_mode: SenderSettleMode::Settled,
             receiver_settle_mode: attach.receiver_settle_mode,
-            source: Some(dynamic_source(&address, &mut bytes)),
+            source: Some(dynamic_source(&address, Symbols::default(), &mut bytes)),
             target: Some(Target::default()),
             max_message_size: Some(context.limits10.message_bytes_max),
             ..Attach::new("", Role::Sender)
@@ -194,8 +197,10 @@ impl Adapter {
                 self.answer_dynamic_target(context, (id, link), &queue, sender_settle_mode);
             }
             Making::Source(mut receiving) => {
-                receiving.address = format!("/queues/{}", percent_encoded(&queue.name)).into();
-                receiving.is_dynamic = true;
+                let address = format!("/queues/{}", percent_encoded(&queue.name));
+                let asked = Source::from_bytes(&receiving.source).unwrap_or_default();
+                let source = termini::answered(&dynamic_source(&address, asked.outcomes, &mut Vec::new()));
+                receiving.source = source;
                 if let Err(refused) = self.consume(context, id, link, &queue, receiving) {
                     self.drop_node(context, id, link);
                     self.refuse(context, (id, link), "", Role::Sender, &refused);

@@ -1,0 +1,161 @@
+//! What an attach asks of its two ends (§3.5), and what is answered of a source.
+//!
+//! As in RabbitMQ nearly all of it is the peer's own: what it says is repeated to it, whether it means anything here or
+//! not. Ours are how deliveries are given out and what becomes of unsettled ones. Filters are repeated where they say
+//! something of streams, which a queue passes over; those that select by content are not in place and so are left out.
+
+use super::links::Refused;
+use ::amqp10::{Attach, ReceiverSettleMode, SenderSettleMode, Source, Symbols, condition};
+use message::amqp10::{Decoder, Descriptor, Map, Value};
+
+/// The outcomes a receiver may choose from.
+const OUTCOMES: [&str; 4] =
+    ["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"];
+
+/// Each message goes to one receiver.
+const MOVE: &str = "move";
+
+/// `released`, the outcome of deliveries nobody settled: a described list without fields (§3.4.4).
+const RELEASED: [u8; 4] = [0x00, 0x53, 0x26, 0x45];
+
+/// Whether the link can be as it is asked for.
+pub(super) fn check(attach: &Attach<'_>) -> Result<(), Refused> {
+    let is_coordinator = attach.target.is_some_and(|target| target.is_coordinator);
+    if !attach.unsettled.is_empty() || attach.incomplete_unsettled {
+        return Err(not_served("Link recovery not supported".to_owned()));
+    }
+    if attach.receiver_settle_mode == ReceiverSettleMode::Second
+        && attach.sender_settle_mode != SenderSettleMode::Settled
+    {
+        return Err(not_served("rcv-settle-mode second not supported".to_owned()));
+    }
+    match attach.source {
+        // A coordinator has outcomes of its own.
+        Some(source) if !is_coordinator => check_outcomes(source.outcomes),
+        _ => Ok(()),
+    }
+}
+
+fn check_outcomes(outcomes: Symbols<'_>) -> Result<(), Refused> {
+    let Symbols::Read(value) = outcomes else { return Ok(()) };
+    let term = |name: &str| format!("{{symbol,<<\"{name}\">>}}");
+    if let Value::Symbol(name) = value {
+        return Err(not_served(format!("Outcomes not supported: {}", term(name))));
+    }
+    let unknown: Vec<String> = outcomes.iter().filter(|name| !OUTCOMES.contains(name)).map(term).collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    Err(not_served(format!("Outcomes not supported: [{}]", unknown.join(","))))
+}
+
+fn not_served(text: String) -> Refused {
+    Refused::new(condition::NOT_IMPLEMENTED, text)
+}
+
+/// The source of a queue as its receiver is told of it, in bytes: the answer may have to wait.
+pub(super) fn answered(asked: &Source<'_>) -> Box<[u8]> {
+    let mut bytes = Vec::new();
+    let filter = asked.filter.map(|filter| in_place(filter, &mut bytes));
+    let outcomes = match asked.outcomes {
+        Symbols::Read(Value::Null) | Symbols::Given(_) => Symbols::Given(&OUTCOMES),
+        theirs => theirs,
+    };
+    let source = Source {
+        distribution_mode: Some(MOVE),
+        filter,
+        default_outcome: Decoder::new(&RELEASED).value().ok(),
+        outcomes,
+        capabilities: Symbols::default(),
+        ..*asked
+    };
+    source.to_bytes().into()
+}
+
+/// Of the filters asked for those that are in place, written into `bytes`.
+fn in_place<'b>(filter: Map<'_>, bytes: &'b mut Vec<u8>) -> Map<'b> {
+    let mut count = 0;
+    for ((name, value), (name_encoding, encoding)) in filter.iter().zip(filter.encodings()) {
+        if matches!(name, Value::Symbol(_)) && is_of_streams(value) {
+            bytes.extend_from_slice(name_encoding);
+            bytes.extend_from_slice(encoding);
+            count += 2;
+        }
+    }
+    Map::new(count, bytes)
+}
+
+/// Whether a filter says from where, or with what, a stream is read.
+fn is_of_streams(filter: Value<'_>) -> bool {
+    let Value::Described(described) = filter else { return false };
+    let Descriptor::Name(name) = described.descriptor() else { return false };
+    match (name, described.value()) {
+        ("rabbitmq:stream-offset-spec", Value::Timestamp(_) | Value::String(_) | Value::Symbol(_)) => true,
+        ("rabbitmq:stream-offset-spec", offset) => offset.as_u64().is_some(),
+        ("rabbitmq:stream-filter", Value::List(_) | Value::String(_)) => true,
+        ("rabbitmq:stream-match-unfiltered", Value::Boolean(_)) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use message::amqp10::Encoder;
+
+    fn described(name: &str, value: Value<'_>) -> Vec<u8> {
+        let mut bytes = vec![0x00];
+        let mut encoder = Encoder::new(&mut bytes);
+        encoder.symbol(name);
+        encoder.value(value);
+        bytes
+    }
+
+    fn check_filter(name: &str, value: Value<'_>, expected: bool) {
+        let bytes = described(name, value);
+        let filter = Decoder::new(&bytes).value().unwrap();
+        assert_eq!(is_of_streams(filter), expected, "{name} {value:?}");
+        let mut pairs = Vec::new();
+        let mut encoder = Encoder::new(&mut pairs);
+        encoder.symbol("any");
+        encoder.value(filter);
+        let asked = Source { filter: Some(Map::new(2, &pairs)), ..Source::default() };
+        let answer = answered(&asked);
+        let told = Source::from_bytes(&answer).unwrap();
+        assert_eq!(told.filter.map(|filter| filter.len()), Some(usize::from(expected)));
+        assert_eq!((told.distribution_mode, told.outcomes.iter().count()), (Some(MOVE), 4));
+    }
+
+    #[test]
+    fn filters_of_streams_are_repeated() {
+        check_filter("rabbitmq:stream-offset-spec", Value::String("first"), true);
+        check_filter("rabbitmq:stream-offset-spec", Value::Timestamp(5), true);
+        check_filter("rabbitmq:stream-offset-spec", Value::Ulong(5), true);
+        check_filter("rabbitmq:stream-offset-spec", Value::Long(-5), false);
+        check_filter("rabbitmq:stream-offset-spec", Value::Boolean(true), false);
+        check_filter("rabbitmq:stream-filter", Value::String("a"), true);
+        check_filter("rabbitmq:stream-filter", Value::Symbol("a"), false);
+        check_filter("rabbitmq:stream-match-unfiltered", Value::Boolean(true), true);
+        check_filter("rabbitmq:stream-match-unfiltered", Value::String("true"), false);
+        check_filter("amqp:sql-filter", Value::String("a = 1"), false);
+        check_filter("apache.org:selector-filter:string", Value::String("a = 1"), false);
+    }
+
+    #[test]
+    fn no_filters_are_not_an_empty_set() {
+        let answer = answered(&Source { timeout_s: 7, ..Source::default() });
+        let told = Source::from_bytes(&answer).unwrap();
+        assert_eq!((told.filter, told.timeout_s), (None, 7));
+    }
+
+    #[test]
+    fn some_outcomes_are_not_served() {
+        let mut bytes = Vec::new();
+        Encoder::new(&mut bytes).symbols(["amqp:accepted:list", "a", "b"].into_iter());
+        let outcomes = Symbols::Read(Decoder::new(&bytes).value().unwrap());
+        let refused = check_outcomes(outcomes).unwrap_err();
+        assert_eq!(refused.text, "Outcomes not supported: [{symbol,<<\"a\">>},{symbol,<<\"b\">>}]");
+        assert!(check_outcomes(Symbols::Read(Value::Null)).is_ok());
+        assert!(check_outcomes(Symbols::Read(Value::Symbol(OUTCOMES[0]))).is_err());
+    }
+}
