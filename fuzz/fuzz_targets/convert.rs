@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (raw, body) = bytes.split_at(bytes.len() / 2);
     if let Ok(properties) = Properties::read(raw) {
         let mut converted = Amqp10::default();
-        converted.convert(&properties, body);
+        converted.convert(&properties, body, raw.first().copied().unwrap_or(0));
         let bare = [&converted.bare, body].concat();
         assert!(Message::read_parts(&[], &bare).is_ok());
         assert!(converted.bare.len() + converted.annotations.len() <= 64 + 32 * bytes.len());

@@ -25,7 +25,7 @@ fn head<'s>(message: &Enqueue<'_>, item: &Item, scratch: &'s mut Scratch) -> &'s
         ttl_ms: (message.expires_at_ms != 0).then(|| {
             u32::try_from(message.expires_at_ms.saturating_sub(message.received_at_ms)).unwrap_or(u32::MAX)
         }),
-        first_acquirer: !item.is_redelivered(),
+        first_acquirer: !item.is_redelivered() && message.flags & flag::DEATHS == 0,
         delivery_count: item.delivery_count(),
     };
     match message.format {
@@ -55,7 +55,7 @@ fn head<'s>(message: &Enqueue<'_>, item: &Item, scratch: &'s mut Scratch) -> &'s
             let properties =
                 message::amqp091::Properties::read(message.head).expect("it was read when it came");
             let converted = &mut scratch.amqp10;
-            converted.convert(&properties, message.body);
+            converted.convert(&properties, message.body, message.flags);
             header.durable = converted.header.durable;
             let bytes = &mut scratch.bytes;
             bytes.clear();

@@ -4,6 +4,7 @@ use super::{OWN_ANNOTATIONS, SECTIONS_TYPE, text};
 use crate::amqp10::properties::Property;
 use crate::amqp10::{BodyKind, Map, Message, Value};
 use crate::amqp091::{NewProperties, Table};
+use crate::deaths;
 use std::io::Write;
 
 /// A short string holds at most this many bytes (AMQP 0-9-1 §4.2.5.3).
@@ -78,8 +79,14 @@ impl Amqp091 {
             match name.as_str() {
                 Some("x-basic-type") => message_type = short(value.as_str()),
                 Some("x-basic-app-id" | "x-basic-cluster-id") => {}
-                // What became of a message only a broker says: RabbitMQ takes no publisher's word for it.
-                Some("x-death" | "x-opt-deaths") => {}
+                // RabbitMQ passes on in 1.0's form alone what a publisher says of deaths.
+                Some(deaths::HEADER) => {}
+                Some(deaths::ANNOTATION) => {
+                    if let Some(list) = deaths::as_header(&value) {
+                        write_name(deaths::HEADER.as_bytes(), &mut self.headers);
+                        write_long(b'A', &list, &mut self.headers);
+                    }
+                }
                 Some("x-cc") => write_field(b"CC", value, &mut self.headers),
                 Some(name) if !OWN_ANNOTATIONS.contains(&name) => {
                     write_field(name.as_bytes(), value, &mut self.headers);

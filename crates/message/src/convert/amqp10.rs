@@ -4,6 +4,8 @@ use super::{OWN_ANNOTATIONS, SECTIONS_TYPE, text};
 use crate::amqp10::section::{data_prefix, descriptor};
 use crate::amqp10::{Encoder, Header, Message, Value, properties};
 use crate::amqp091::{self, Properties, Table};
+use crate::deaths;
+use crate::record::flag;
 
 /// A 0-9-1 message as 1.0 sections. Keep one and convert many into it: its vectors are reused.
 ///
@@ -23,8 +25,8 @@ pub struct Amqp10 {
 }
 
 impl Amqp10 {
-    /// Converts a message; what was in here is forgotten.
-    pub fn convert(&mut self, from: &Properties<'_>, body: &[u8]) {
+    /// Converts a message; what was in here is forgotten. `flags` are its record's: they tell whose word on deaths is in it.
+    pub fn convert(&mut self, from: &Properties<'_>, body: &[u8], flags: u8) {
         self.annotations.clear();
         self.annotations_count = 0;
         self.bare.clear();
@@ -37,7 +39,7 @@ impl Amqp10 {
         };
         self.write_properties(from);
         if let Some(headers) = from.headers() {
-            self.write_headers(headers);
+            self.write_headers(headers, flags & flag::DEATHS != 0);
         }
         if let Some(kind) = from.message_type() {
             self.annotate("x-basic-type", text_value(kind));
@@ -83,7 +85,7 @@ impl Amqp10 {
     }
 
     /// Headers `x-...` become annotations, others application-properties, which hold simple values only (§3.2.5).
-    fn write_headers(&mut self, headers: Table<'_>) {
+    fn write_headers(&mut self, headers: Table<'_>, is_dead: bool) {
         let mut encoder = Encoder::new(&mut self.bare);
         let mut map = None;
         for (name, value) in headers.iter() {
@@ -106,6 +108,11 @@ impl Amqp10 {
         }
         for (name, value) in headers.iter() {
             match (std::str::from_utf8(name), value) {
+                (Ok(deaths::HEADER), amqp091::Value::Array(list)) if is_dead => {
+                    Encoder::new(&mut self.annotations).symbol(deaths::ANNOTATION);
+                    deaths::as_annotation(&list, &mut self.annotations);
+                    self.annotations_count += 2;
+                }
                 (Ok("CC"), amqp091::Value::Array(_)) => self.annotate_with("x-cc", value),
                 (Ok(name), _) if is_annotation(name) && !OWN_ANNOTATIONS.contains(&name) => {
                     self.annotate_with(name, value);

@@ -11,7 +11,7 @@ fn to_10(new: NewProperties<'_>, body: &[u8], look: impl FnOnce(Message<'_>)) {
     let mut raw = Vec::new();
     new.write(&mut raw);
     let mut converted = Amqp10::default();
-    converted.convert(&Properties::read(&raw).unwrap(), body);
+    converted.convert(&Properties::read(&raw).unwrap(), body, 0);
     let mut bytes = Vec::new();
     converted.header.write(&mut bytes);
     let annotations = Map::new(converted.annotations_count, &converted.annotations);

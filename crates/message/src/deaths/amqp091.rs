@@ -1,11 +1,10 @@
 //! Deaths in the headers of AMQP 0-9-1.
 
-use super::{DEATHS_MAX, Death, FIRST, HISTORY_MAX, LAST, fitting};
+use super::{DEATHS_MAX, Death, FIRST, HISTORY_MAX, LAST, Told};
 use crate::amqp091::{Array, NewProperties, Properties, Table, TableWriter, Value};
 use crate::record::{Enqueue, flag};
 
-/// The header that lists them.
-pub(super) const DEATHS: &[u8] = b"x-death";
+const DEATHS: &[u8] = super::HEADER.as_bytes();
 
 /// Appends the keys in `CC`; of `BCC` nothing is stored.
 pub(super) fn more_keys<'a>(head: &'a [u8], keys: &mut Vec<&'a [u8]>) {
@@ -65,24 +64,13 @@ fn list(
     keys: &[&[u8]],
     death: &Death<'_>,
 ) -> Vec<u8> {
-    let newest = (death.queue.as_bytes(), death.reason.name().as_bytes());
-    let is_again = |table: &Table<'_>| key(table) == Some(newest);
-    let fields = match tables(known).find(is_again) {
-        Some(before) => once_more(before),
-        None => TableWriter::fields(|table| {
-            if let Ok(Some(ms)) = properties.expiration_ms() {
-                table.put(b"original-expiration", Value::Text(ms.to_string().as_bytes()));
-            }
-            table.put(b"count", Value::I64(1));
-            table.put(b"reason", Value::Text(newest.1));
-            table.put(b"queue", Value::Text(newest.0));
-            table.put(b"time", Value::Timestamp(death.at_ms / 1000));
-            table.put(b"exchange", Value::Text(exchange));
-            table.array(b"routing-keys", fitting(keys).map(Value::Text));
-        }),
-    };
-    let mut list = Vec::with_capacity(fields.len() + TABLE);
-    Value::Table(Table::new(&fields).expect("it was written as a table")).write(&mut list);
+    let told = Told::new(death, exchange, keys, properties.expiration_ms().ok().flatten());
+    let is_again = |table: &Table<'_>| key(table) == Some((told.queue, told.reason));
+    let mut list = Vec::new();
+    match tables(known).find(is_again) {
+        Some(before) => once_more(before, &mut list),
+        None => write_told(&told, &mut list),
+    }
     for table in tables(known).filter(|table| !is_again(table)).take(DEATHS_MAX - 1) {
         if list.len() + TABLE + table.bytes().len() > HISTORY_MAX {
             break;
@@ -95,13 +83,51 @@ fn list(
 /// Bytes of a table in an array in front of its fields.
 const TABLE: usize = 5;
 
-/// The fields of a death that came again.
-fn once_more(before: Table<'_>) -> Vec<u8> {
+/// Appends a table, the value of an array; `fill` puts its fields.
+fn write_table(into: &mut Vec<u8>, fill: impl FnOnce(&mut TableWriter<'_>)) {
+    into.push(b'F');
+    TableWriter::write(into, fill);
+}
+
+/// Appends a death that came again.
+fn once_more(before: Table<'_>, into: &mut Vec<u8>) {
     let count = before.get(b"count").and_then(|count| count.as_i64()).unwrap_or(0).saturating_add(1);
-    TableWriter::fields(|table| {
+    write_table(into, |table| {
         table.put(b"count", Value::I64(count));
         for (name, encoding) in before.encodings().filter(|(name, _)| *name != b"count") {
             table.encoding(name, encoding);
         }
+    });
+}
+
+/// Appends a death, the value of an array.
+pub(super) fn write_told(told: &Told<'_>, into: &mut Vec<u8>) {
+    write_table(into, |table| {
+        if let Some(ms) = told.ttl_ms {
+            table.put(b"original-expiration", Value::Text(ms.to_string().as_bytes()));
+        }
+        table.put(b"count", Value::I64(i64::try_from(told.count).unwrap_or(i64::MAX)));
+        table.put(b"reason", Value::Text(told.reason));
+        table.put(b"queue", Value::Text(told.queue));
+        table.put(b"time", Value::Timestamp(told.first_ms / 1000));
+        table.put(b"exchange", Value::Text(told.exchange));
+        table.array(b"routing-keys", told.keys.iter().copied().map(Value::Text));
+    });
+}
+
+/// Reads what [`write_told`] writes.
+pub(super) fn read<'a>(table: &Table<'a>) -> Option<Told<'a>> {
+    let (queue, reason) = key(table)?;
+    let Value::Timestamp(seconds) = table.get(b"time")? else { return None };
+    let ttl = table.get(b"original-expiration").and_then(|ttl| ttl.as_bytes());
+    Some(Told {
+        queue,
+        reason,
+        count: table.get(b"count")?.as_i64()?.try_into().ok()?,
+        first_ms: seconds.saturating_mul(1000),
+        last_ms: seconds.saturating_mul(1000),
+        ttl_ms: ttl.and_then(|ttl| str::from_utf8(ttl).ok()?.parse().ok()),
+        exchange: table.get(b"exchange")?.as_bytes()?,
+        keys: table.get(b"routing-keys")?.as_array()?.iter().filter_map(|key| key.as_bytes()).collect(),
     })
 }

@@ -1,13 +1,13 @@
 //! Deaths in the message-annotations of AMQP 1.0.
 
-use super::{DEATHS_MAX, Death, FIRST, HISTORY_MAX, LAST, fitting};
+use super::{DEATHS_MAX, Death, FIRST, HISTORY_MAX, LAST, Told};
 use crate::amqp10::section::{descriptor, write_map};
 use crate::amqp10::value::code;
 use crate::amqp10::{Encoder, Header, Map, Message, Value};
+
 use crate::record::{Enqueue, flag};
 
-/// The annotation that lists them.
-pub(super) const DEATHS: &str = "x-opt-deaths";
+const DEATHS: &str = super::ANNOTATION;
 
 /// Bytes of a map in an array in front of its pairs: size and count.
 const MAP: usize = 8;
@@ -76,18 +76,16 @@ pub(super) fn write(message: &Enqueue<'_>, keys: &[&[u8]], death: &Death<'_>, in
             count += 2;
         }
     }
-    let exchange = String::from_utf8_lossy(message.exchange);
+    let values = [death.queue.as_bytes(), death.reason.name().as_bytes(), message.exchange];
     let texts = if is_first { &[FIRST, LAST][..] } else { &[LAST][..] };
-    for (name, value) in
-        texts.iter().flat_map(|names| names.iter().zip([death.queue, death.reason.name(), &exchange]))
-    {
+    for (name, value) in texts.iter().flat_map(|names| names.iter().zip(values)) {
         encoder.symbol(name);
-        encoder.string(value);
+        encoder.string(&String::from_utf8_lossy(value));
         count += 2;
     }
     encoder.symbol(DEATHS);
-    let list = List::of(header.ttl_ms, known, &exchange, keys, death);
-    array(code::MAP32, list.count, &list.maps, &mut pairs);
+    let told = Told::new(death, message.exchange, keys, header.ttl_ms.map(u64::from));
+    List::of(&told, known).write(&mut pairs);
     write_map(descriptor::MESSAGE_ANNOTATIONS, Map::new(count + 2, &pairs), into);
 }
 
@@ -108,14 +106,13 @@ struct List {
 }
 
 impl List {
-    /// `death`, then those `known` before.
-    fn of(ttl_ms: Option<u32>, known: Map<'_>, exchange: &str, keys: &[&[u8]], death: &Death<'_>) -> List {
-        let newest = (death.queue.as_bytes(), death.reason.name().as_bytes());
-        let is_again = |map: &Map<'_>| key(map) == Some(newest);
+    /// `newest`, then those `known` before.
+    fn of(newest: &Told<'_>, known: Map<'_>) -> List {
+        let is_again = |map: &Map<'_>| key(map) == Some((newest.queue, newest.reason));
         let mut list = List::default();
         match maps(known).find(is_again) {
-            Some(before) => list.once_more(before, death),
-            None => list.first_time(ttl_ms, exchange, keys, death),
+            Some(before) => list.once_more(before, newest.last_ms),
+            None => list.tell(newest),
         }
         for map in maps(known).filter(|map| !is_again(map)).take(DEATHS_MAX - 1) {
             if list.maps.len() + MAP + map.bytes().len() > HISTORY_MAX {
@@ -126,6 +123,11 @@ impl List {
         list
     }
 
+    /// Appends the array.
+    fn write(&self, into: &mut Vec<u8>) {
+        array(code::MAP32, self.count, &self.maps, into);
+    }
+
     fn put(&mut self, count: u32, pairs: &[u8]) {
         self.maps.extend_from_slice(&(pairs.len() as u32 + 4).to_be_bytes());
         self.maps.extend_from_slice(&count.to_be_bytes());
@@ -133,51 +135,79 @@ impl List {
         self.count += 1;
     }
 
-    fn first_time(&mut self, ttl_ms: Option<u32>, exchange: &str, keys: &[&[u8]], death: &Death<'_>) {
-        let mut strings = Vec::new();
-        let mut strings_count = 0;
-        for key in fitting(keys) {
-            let key = String::from_utf8_lossy(key);
-            strings.extend_from_slice(&(key.len() as u32).to_be_bytes());
-            strings.extend_from_slice(key.as_bytes());
-            strings_count += 1;
-        }
-        let time = Value::Timestamp(i64::try_from(death.at_ms).unwrap_or(i64::MAX));
-        let fields = [
-            ("queue", Value::String(death.queue)),
-            ("reason", Value::Symbol(death.reason.name())),
-            ("count", Value::Ulong(1)),
-            ("first-time", time),
-            ("last-time", time),
-            ("exchange", Value::String(exchange)),
-        ];
+    /// One more death.
+    fn tell(&mut self, told: &Told<'_>) {
         let mut pairs = Vec::new();
         let mut encoder = Encoder::new(&mut pairs);
-        let ttl = ttl_ms.map(|ms| ("ttl", Value::Uint(ms)));
+        let text = String::from_utf8_lossy;
+        let (queue, reason, exchange) = (text(told.queue), text(told.reason), text(told.exchange));
+        let fields = [
+            ("queue", Value::String(&queue)),
+            ("reason", Value::Symbol(&reason)),
+            ("count", Value::Ulong(told.count)),
+            ("first-time", timestamp(told.first_ms)),
+            ("last-time", timestamp(told.last_ms)),
+            ("exchange", Value::String(&exchange)),
+        ];
+        let ttl = told.ttl_ms.map(|ms| ("ttl", Value::Uint(u32::try_from(ms).unwrap_or(u32::MAX))));
         for (name, value) in ttl.into_iter().chain(fields) {
             encoder.symbol(name);
             encoder.value(value);
         }
         encoder.symbol("routing-keys");
-        array(code::STRING32, strings_count, &strings, &mut pairs);
-        let count = 2 * (ttl_ms.is_some() as u32 + fields.len() as u32 + 1);
-        self.put(count, &pairs);
+        let mut strings = Vec::new();
+        for key in &told.keys {
+            let key = text(key);
+            strings.extend_from_slice(&(key.len() as u32).to_be_bytes());
+            strings.extend_from_slice(key.as_bytes());
+        }
+        array(code::STRING32, told.keys.len() as u32, &strings, &mut pairs);
+        self.put(2 * (ttl.is_some() as u32 + fields.len() as u32 + 1), &pairs);
     }
 
     /// A death that came again.
-    fn once_more(&mut self, before: Map<'_>, death: &Death<'_>) {
+    fn once_more(&mut self, before: Map<'_>, at_ms: u64) {
         let mut pairs = Vec::with_capacity(before.bytes().len() + 16);
         let mut encoder = Encoder::new(&mut pairs);
         for ((name, value), (key, encoding)) in before.iter().zip(before.encodings()) {
             encoder.encoding(key);
             match name.as_str() {
                 Some("count") => encoder.ulong(value.as_u64().unwrap_or(0).saturating_add(1)),
-                Some("last-time") => {
-                    encoder.timestamp(i64::try_from(death.at_ms).unwrap_or(i64::MAX));
-                }
+                Some("last-time") => encoder.value(timestamp(at_ms)),
                 _ => encoder.encoding(encoding),
             }
         }
         self.put(before.len() as u32 * 2, &pairs);
     }
+}
+
+fn timestamp<'a>(ms: u64) -> Value<'a> {
+    Value::Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
+}
+
+/// Appends an array of deaths.
+pub(super) fn write_list<'a>(deaths: impl Iterator<Item = Told<'a>>, into: &mut Vec<u8>) {
+    let mut list = List::default();
+    deaths.for_each(|told| list.tell(&told));
+    list.write(into);
+}
+
+/// Reads what [`write_list`] writes, one of it.
+pub(super) fn read<'a>(map: &Map<'a>) -> Option<Told<'a>> {
+    let (queue, reason) = key(map)?;
+    let time = |name| match map.get(name) {
+        Some(Value::Timestamp(ms)) => ms.try_into().ok(),
+        _ => None,
+    };
+    let Some(Value::Array(keys)) = map.get("routing-keys") else { return None };
+    Some(Told {
+        queue,
+        reason,
+        count: map.get("count")?.as_u64()?,
+        first_ms: time("first-time")?,
+        last_ms: time("last-time")?,
+        ttl_ms: map.get("ttl").and_then(|ttl| ttl.as_u64()),
+        exchange: map.get("exchange")?.as_str()?.as_bytes(),
+        keys: keys.iter().filter_map(|key| key.as_str()).map(str::as_bytes).collect(),
+    })
 }

@@ -15,6 +15,9 @@
 mod amqp091;
 mod amqp10;
 
+use crate::amqp10::Value as Value10;
+use crate::amqp10::value::code;
+use crate::amqp091::Array as Array091;
 use crate::record::{DeathReason, Enqueue, Format, flag};
 
 /// Deaths a head holds at most; the oldest make room.
@@ -23,6 +26,11 @@ pub const DEATHS_MAX: usize = 64;
 /// Bytes that the list of deaths takes at most beside the newest, and that the routing keys of the newest take; the oldest
 /// deaths make room, and the last keys.
 pub const HISTORY_MAX: usize = 32 * 1024;
+
+/// The header that lists deaths in AMQP 0-9-1.
+pub(crate) const HEADER: &str = "x-death";
+/// The annotation that lists them in AMQP 1.0.
+pub(crate) const ANNOTATION: &str = "x-opt-deaths";
 
 /// Names of what stands beside the list: queue, reason and exchange of the first death.
 const FIRST: [&str; 3] = ["x-first-death-queue", "x-first-death-reason", "x-first-death-exchange"];
@@ -38,6 +46,64 @@ pub struct Death<'a> {
     pub reason: DeathReason,
     /// When, milliseconds since 1970.
     pub at_ms: u64,
+}
+
+/// A death as a head tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Told<'a> {
+    queue: &'a [u8],
+    reason: &'a [u8],
+    /// How often it happened.
+    count: u64,
+    /// When it first did, milliseconds since 1970; seconds are all that 0-9-1 keeps.
+    first_ms: u64,
+    /// When it last did, which 0-9-1 does not tell.
+    last_ms: u64,
+    /// The time to live the message had of its own.
+    ttl_ms: Option<u64>,
+    /// Where the message had been published to.
+    exchange: &'a [u8],
+    /// What it had been routed by.
+    keys: Vec<&'a [u8]>,
+}
+
+impl<'a> Told<'a> {
+    /// A death that happens for the first time.
+    fn new(death: &'a Death<'_>, exchange: &'a [u8], keys: &'a [&'a [u8]], ttl_ms: Option<u64>) -> Told<'a> {
+        Told {
+            queue: death.queue.as_bytes(),
+            reason: death.reason.name().as_bytes(),
+            count: 1,
+            first_ms: death.at_ms,
+            last_ms: death.at_ms,
+            ttl_ms,
+            exchange,
+            keys: fitting(keys).collect(),
+        }
+    }
+}
+
+/// Appends what the header `x-death` tells, of which a broker wrote it, as the value of the annotation [`ANNOTATION`].
+/// What is no death is left out.
+pub(crate) fn as_annotation(header: &Array091<'_>, into: &mut Vec<u8>) {
+    let tables = header.iter().filter_map(|death| death.as_table());
+    amqp10::write_list(tables.filter_map(|table| amqp091::read(&table)), into);
+}
+
+/// What the annotation [`ANNOTATION`] tells, as the values of the header [`HEADER`]. What is no death is left out;
+/// nothing where it is no array of maps.
+pub(crate) fn as_header(annotation: &Value10<'_>) -> Option<Vec<u8>> {
+    let Value10::Array(array) = annotation else { return None };
+    let is_of_maps = matches!(array.code(), code::MAP8 | code::MAP32) && array.descriptor().is_none();
+    let mut list = Vec::new();
+    for death in array.iter() {
+        if let Value10::Map(map) = death
+            && let Some(told) = amqp10::read(&map)
+        {
+            amqp091::write_told(&told, &mut list);
+        }
+    }
+    is_of_maps.then_some(list)
 }
 
 /// What is published in place of a message that died: all else of its record stays, but that its own time to live is

@@ -1,6 +1,7 @@
 use super::*;
 use crate::amqp10::{Decoder, Encoder, Header, Map, Message, section};
 use crate::amqp091::{NewProperties, Properties, Table, TableWriter, Value};
+use crate::convert::{Amqp10, Amqp091};
 use crate::record::{NewEnqueue, split};
 use base::memory::Buffer;
 use proptest::prelude::*;
@@ -346,6 +347,71 @@ fn only_so_many_bytes_of_deaths_are_kept() {
         message.die("q", DeathReason::Expired, 0, None);
         assert!(message.words().contains("routing-keys=[]"));
     }
+}
+
+/// The same message in the other format, as a consumer gets it.
+fn across(from: &Stored) -> Stored {
+    match from.format {
+        Format::Amqp091 => {
+            let mut converted = Amqp10::default();
+            converted.convert(&Properties::read(&from.head).unwrap(), b"", from.flags);
+            let mut head = Vec::new();
+            converted.header.write(&mut head);
+            let annotations = Map::new(converted.annotations_count, &converted.annotations);
+            section::write_map(section::descriptor::MESSAGE_ANNOTATIONS, annotations, &mut head);
+            Stored { head, format: Format::Amqp10, ..from.clone() }
+        }
+        Format::Amqp10 => {
+            let mut converted = Amqp091::default();
+            converted.convert(&Message::read_parts(&from.head, b"\0\x53\x75\xa0\x01b").unwrap());
+            Stored { head: converted.properties, format: Format::Amqp091, ..from.clone() }
+        }
+    }
+}
+
+#[test]
+fn deaths_are_told_across_protocols() {
+    let check = |mut message: Stored, mut other: Stored, last_ms: [u64; 2]| {
+        let at_ms = 1_700_000_000_000;
+        for dies in [&mut message, &mut other] {
+            dies.die("q", DeathReason::Expired, at_ms, None);
+            dies.die("r", DeathReason::Rejected, at_ms + 1000, Some("d"));
+            dies.die("q", DeathReason::Expired, at_ms + 2000, None);
+        }
+        let [ours, expected] =
+            [at_ms + last_ms[0], at_ms + last_ms[1]].map(|ms| format!("last-time=Timestamp({ms})"));
+        assert_eq!(across(&message).words().replacen(&ours, &expected, 1), other.words());
+        assert_eq!(across(&across(&message)).words(), message.words());
+    };
+    let mut expires = (Vec::new(), Vec::new());
+    NewProperties { expiration: Some(b"50"), ..NewProperties::default() }.write(&mut expires.0);
+    Header { ttl_ms: Some(50), ..Header::default() }.write(&mut expires.1);
+    let (amqp091, amqp10) = (Stored::amqp091(expires.0), Stored::amqp10(expires.1));
+    // When a death came again 0-9-1 does not tell.
+    check(amqp091.clone(), amqp10.clone(), [0, 2000]);
+    let mut once = amqp10;
+    once.die("q", DeathReason::Expired, 1_700_000_000_999, None);
+    let mut read = amqp091;
+    read.die("q", DeathReason::Expired, 1_700_000_000_999, None);
+    assert_eq!(across(&once).words(), read.words());
+}
+
+#[test]
+fn across_protocols_a_client_is_believed_as_far_as_rabbitmq_does() {
+    let mut broker = Stored::amqp10(Vec::new());
+    broker.die("q", DeathReason::Expired, 0, None);
+    let client = Stored { flags: 0, ..broker };
+    assert!(across(&client).words().contains("x-death=[{count=I64(1)"));
+    let list = crate::amqp10::Value::List(crate::amqp10::List::new(1, b"\x41"));
+    let maps = b"\xe0\x04\x01\xc1\x01\x00";
+    let Ok(odd) = Decoder::new(maps).value() else { panic!() };
+    for (value, expected) in [(list, "{}"), (odd, "{x-death=[]}")] {
+        assert_eq!(across(&Stored::amqp10(annotations(&[(ANNOTATION, value)]))).words(), expected);
+    }
+    let client = Stored::amqp091(headers(|table| table.array(b"x-death", [Value::Bool(true)])));
+    assert_eq!(across(&client).words(), "{x-death=(Boolean(true))}");
+    let broker = Stored { flags: flag::DEATHS, ..client };
+    assert_eq!(across(&broker).words(), "{x-opt-deaths=[]}");
 }
 
 fn reason() -> impl Strategy<Value = DeathReason> {
