@@ -12,9 +12,9 @@ use crate::reply::ReplyAddress;
 use crate::request::Placement;
 use crate::shard::Shard;
 use base::id::{LogId, PortId, QueueId};
-use base::{Buffer, Now};
+use base::{Buffer, Now, Random};
 use message::record::{Format, NewEnqueue, flag};
-use routing::{Headers, Matches};
+use routing::{Envelope, Headers, Matches};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 
@@ -250,9 +250,9 @@ impl Known {
             self.last = at;
             return Ok(at);
         }
-        let (route, uses_headers) = view.route(access, publish)?;
+        let (route, sees_more) = view.route(access, publish)?;
         let at = self.add(route, view);
-        if !uses_headers {
+        if !sees_more {
             let route = &mut self.routes[at];
             (route.exchange, route.key, route.holds_once) = (exchange.into(), key.into(), false);
             self.by_hash.insert(hash, at as u32);
@@ -288,10 +288,23 @@ struct View<'a> {
     limits: &'a Limits,
     placement: Placement,
     log_slots: &'a FxHashMap<LogId, u32>,
+    /// Where the shard's dice begin.
+    seed: u64,
+    /// The publisher, and the message's number.
+    message: (u32, u64),
 }
 
 impl View<'_> {
-    /// Where a message goes, as the route of this message alone; true: its headers had a part in that.
+    /// Random bits for the message: the same ones whenever they are asked for.
+    fn roll(&self, port: PortId) -> u64 {
+        let (handle, seq) = self.message;
+        let connection =
+            u64::from(port.shard.0) << 48 ^ u64::from(port.slot) << 20 ^ u64::from(port.generation);
+        Random::new(Random::new(self.seed ^ connection).bits() ^ u64::from(handle) << 40 ^ seq).bits()
+    }
+
+    /// Where a message goes, as the route of this message alone; true: more than its keys had a
+    /// part in that.
     fn route(&self, access: &mut AccessCache, publish: &Publish<'_>) -> Result<(Route, bool), Refusal> {
         let Publish { exchange, routing_key, more_keys, .. } = *publish;
         access.check_publish(self.catalog, exchange, routing_key)?;
@@ -305,15 +318,15 @@ impl View<'_> {
             }
         };
         let mut matches = Matches::default();
-        let uses_headers =
-            self.catalog.route_all(access.vhost(), exchange, keys, publish.headers, &mut matches)?;
+        let message = Envelope { keys, headers: publish.headers, roll: self.roll(access.actor().port) };
+        let sees_more = self.catalog.route(access.vhost(), exchange, &message, &mut matches)?;
         let mut route = Route { targets: self.targets(&matches), holds_once: true, ..Route::default() };
         route.queues_most = route.targets.iter().map(|target| target.queues.len()).max().unwrap_or(0);
         if exchange.is_empty() {
             let replies: Vec<_> = keys.iter().filter_map(|key| ReplyAddress::read(key)).collect();
             route.replies = (!replies.is_empty()).then(|| replies.into());
         }
-        Ok((route, uses_headers))
+        Ok((route, sees_more))
     }
 
     /// Groups the queues found by their log.
@@ -364,6 +377,8 @@ impl Shard {
             limits: &self.settings.limits,
             placement: self.settings.placement,
             log_slots: &self.log_slots,
+            seed: self.settings.seed,
+            message: (publisher.handle, publisher.next_seq),
         };
         let (route, _) = view.route(&mut publisher.access, publish)?;
         if let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log)) {
@@ -391,6 +406,8 @@ impl Shard {
             limits: &self.settings.limits,
             placement: self.settings.placement,
             log_slots: &self.log_slots,
+            seed: self.settings.seed,
+            message: (*handle, seq),
         };
         let at = known.route(access, &view, publish)?;
         let route = &known.routes[at];

@@ -5,7 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "measuring needs a clock")]
 
 use base::id::QueueId;
-use routing::{Arguments, Destination, Exchange, Kind, Matches, NoHeaders};
+use routing::{Arguments, Destination, Envelope, Exchange, Kind, Matches};
 use std::time::Instant;
 
 fn measure(name: &str, exchange: &Exchange, keys: &[String]) {
@@ -17,7 +17,7 @@ fn measure(name: &str, exchange: &Exchange, keys: &[String]) {
         let start = Instant::now();
         for key in keys {
             matches.start();
-            exchange.route(key.as_bytes(), &NoHeaders, &mut matches);
+            exchange.route(&Envelope::keyed(&[key.as_bytes()]), &mut matches);
             found += matches.destinations().len();
         }
         best = best.min(start.elapsed().as_nanos() as f64 / keys.len() as f64);

@@ -1,8 +1,11 @@
 //! An exchange: its kind, its settings and its bindings.
 
-use crate::headers::{self, Headers, X_MATCH};
+use crate::hash;
+use crate::headers::{self, Field, Headers, NoHeaders, Property, X_MATCH};
 use crate::keyed::Keyed;
+use crate::lots::Lots;
 use crate::matches::{Destination, Matches};
+use crate::ring::{self, Ring, WEIGHT_MAX};
 use crate::topic::{self, Topic, WILDCARDS_MAX};
 use crate::value::{Arguments, Value};
 use serde::{Deserialize, Serialize};
@@ -18,18 +21,39 @@ pub enum Kind {
     Topic,
     /// The headers match the binding's arguments.
     Headers,
+    /// One destination: the routing key, a header or a property decides, by weights; a destination that comes or goes
+    /// moves few keys.
+    ConsistentHash,
+    /// One destination: the routing key decides.
+    ModulusHash,
+    /// One destination by lot.
+    Random,
+    /// One queue of this node by lot.
+    LocalRandom,
 }
 
+/// Of a consistent-hash exchange: the header that decides.
+const HASH_HEADER: &[u8] = b"hash-header";
+
+/// Of a consistent-hash exchange: the property that decides.
+const HASH_PROPERTY: &[u8] = b"hash-property";
+
 impl Kind {
+    /// All there are.
+    pub const ALL: [Kind; 8] = [
+        Kind::Direct,
+        Kind::Fanout,
+        Kind::Topic,
+        Kind::Headers,
+        Kind::ConsistentHash,
+        Kind::ModulusHash,
+        Kind::Random,
+        Kind::LocalRandom,
+    ];
+
     /// The kind clients call `name`.
     pub fn from_name(name: &[u8]) -> Option<Kind> {
-        Some(match name {
-            b"direct" => Kind::Direct,
-            b"fanout" => Kind::Fanout,
-            b"topic" => Kind::Topic,
-            b"headers" => Kind::Headers,
-            _ => return None,
-        })
+        Kind::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
     }
 
     /// What clients call it.
@@ -39,13 +63,52 @@ impl Kind {
             Kind::Fanout => "fanout",
             Kind::Topic => "topic",
             Kind::Headers => "headers",
+            Kind::ConsistentHash => "x-consistent-hash",
+            Kind::ModulusHash => "x-modulus-hash",
+            Kind::Random => "x-random",
+            Kind::LocalRandom => "x-local-random",
+        }
+    }
+
+    /// Whether an exchange of this kind may be declared so; the error is 406 precondition-failed.
+    ///
+    /// # Errors
+    /// What the arguments ask to hash by cannot be hashed by.
+    pub fn check_declaration(self, arguments: &Arguments) -> Result<(), DeclareError> {
+        if self != Kind::ConsistentHash {
+            return Ok(());
+        }
+        for name in [HASH_HEADER, HASH_PROPERTY] {
+            if let Some(value) = arguments.get(name)
+                && !matches!(value, Value::Text(_))
+            {
+                let name = String::from_utf8_lossy(name).into_owned();
+                return Err(DeclareError::HashType { name, type_name: value.type_name() });
+            }
+        }
+        match (arguments.get(HASH_HEADER), arguments.get(HASH_PROPERTY)) {
+            (Some(_), Some(_)) => Err(DeclareError::TwoHashes),
+            (None, Some(Value::Text(name))) if Property::from_name(name).is_none() => {
+                Err(DeclareError::UnknownProperty(name.clone()))
+            }
+            _ => Ok(()),
         }
     }
 
     /// Whether an exchange of this kind may be bound so; the error is 406 precondition-failed.
     pub fn check(self, key: &[u8], arguments: &Arguments) -> Result<(), BindError> {
         match self {
-            Kind::Direct | Kind::Fanout => Ok(()),
+            Kind::Direct | Kind::Fanout | Kind::ModulusHash | Kind::Random => Ok(()),
+            Kind::ConsistentHash => match ring::weight(key) {
+                None => Err(BindError::NoWeight(key.into())),
+                Some(..1) => Err(BindError::WeightTooSmall),
+                Some(weight) if weight > i64::from(WEIGHT_MAX) => Err(BindError::WeightTooLarge),
+                Some(_) => Ok(()),
+            },
+            Kind::LocalRandom => match key {
+                [] => Ok(()),
+                key => Err(BindError::NotEmpty(key.into())),
+            },
             Kind::Topic => match topic::wildcards(key) {
                 0..=WILDCARDS_MAX => Ok(()),
                 wildcards => Err(BindError::Wildcards { key: key.into(), wildcards }),
@@ -58,6 +121,44 @@ impl Kind {
             },
         }
     }
+}
+
+/// Why a declaration is refused; displayed in RabbitMQ's words where it has any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeclareError {
+    /// What to hash by is no text.
+    HashType {
+        /// The argument.
+        name: String,
+        /// What it is.
+        type_name: &'static str,
+    },
+    /// Both a header and a property are to be hashed by.
+    TwoHashes,
+    /// No property has this name, or none that can be hashed by.
+    UnknownProperty(Box<[u8]>),
+}
+
+impl std::fmt::Display for DeclareError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            DeclareError::HashType { name, type_name } => {
+                write!(f, "invalid type '{type_name}' for arg '{name}'")
+            }
+            DeclareError::TwoHashes => f.write_str("hash-header and hash-property are mutually exclusive"),
+            DeclareError::UnknownProperty(name) => {
+                write!(f, "Unsupported property: {}", String::from_utf8_lossy(name))
+            }
+        }
+    }
+}
+
+impl std::error::Error for DeclareError {}
+
+/// A binary as RabbitMQ shows it: beyond ASCII it says so.
+fn shown(key: &[u8]) -> String {
+    let encoding = if key.is_ascii() { "" } else { "/utf8" };
+    format!("<<\"{}\"{encoding}>>", String::from_utf8_lossy(key))
 }
 
 /// Why a binding is refused; displayed in RabbitMQ's words.
@@ -74,6 +175,14 @@ pub enum BindError {
     MatchValue(Box<[u8]>),
     /// `x-match` is no text.
     MatchType(Value),
+    /// The key of a binding to a consistent-hash exchange is no integer.
+    NoWeight(Box<[u8]>),
+    /// The key is an integer below 1.
+    WeightTooSmall,
+    /// The key is an integer above [`WEIGHT_MAX`].
+    WeightTooLarge,
+    /// The key of a binding to a local random exchange is not empty.
+    NotEmpty(Box<[u8]>),
 }
 
 impl std::fmt::Display for BindError {
@@ -94,6 +203,15 @@ impl std::fmt::Display for BindError {
                 "Invalid x-match field type {} (value {value}); expected longstr",
                 value.type_name()
             ),
+            BindError::NoWeight(key) if key.is_empty() => {
+                f.write_str("The binding key must be an integer: <<>>")
+            }
+            BindError::NoWeight(key) => write!(f, "The binding key must be an integer: {}", shown(key)),
+            BindError::WeightTooSmall => f.write_str("The binding key must be greater than 0"),
+            BindError::WeightTooLarge => write!(f, "The binding key must not exceed {WEIGHT_MAX}"),
+            BindError::NotEmpty(key) => {
+                write!(f, "Non empty binding '{}' key not permitted", String::from_utf8_lossy(key))
+            }
         }
     }
 }
@@ -117,6 +235,28 @@ enum Table {
     Fanout(Keyed),
     Topic(Box<Topic>),
     Headers(Keyed),
+    ConsistentHash(Box<Ring>),
+    ModulusHash(Box<Lots>),
+    Random(Box<Lots>),
+    LocalRandom(Box<Lots>),
+}
+
+/// What an exchange looks at.
+#[derive(Clone, Copy)]
+pub struct Envelope<'a> {
+    /// The routing key; then those it is routed by as well.
+    pub keys: &'a [&'a [u8]],
+    /// Headers and properties.
+    pub headers: &'a dyn Headers,
+    /// Random bits for exchanges that draw lots.
+    pub roll: u64,
+}
+
+impl<'a> Envelope<'a> {
+    /// Keys alone.
+    pub fn keyed(keys: &'a [&'a [u8]]) -> Envelope<'a> {
+        Envelope { keys, headers: &NoHeaders, roll: 0 }
+    }
 }
 
 /// An exchange. A binding is its key, its arguments and its destination; each is there once.
@@ -142,6 +282,10 @@ impl Exchange {
             Kind::Fanout => Table::Fanout(Keyed::default()),
             Kind::Topic => Table::Topic(Box::default()),
             Kind::Headers => Table::Headers(Keyed::default()),
+            Kind::ConsistentHash => Table::ConsistentHash(Box::default()),
+            Kind::ModulusHash => Table::ModulusHash(Box::default()),
+            Kind::Random => Table::Random(Box::default()),
+            Kind::LocalRandom => Table::LocalRandom(Box::default()),
         };
         let (durable, auto_delete, internal) = (true, false, false);
         Exchange { durable, auto_delete, internal, arguments: Arguments::new(), table, bindings: 0 }
@@ -154,35 +298,63 @@ impl Exchange {
             Table::Fanout(_) => Kind::Fanout,
             Table::Topic(_) => Kind::Topic,
             Table::Headers(_) => Kind::Headers,
+            Table::ConsistentHash(_) => Kind::ConsistentHash,
+            Table::ModulusHash(_) => Kind::ModulusHash,
+            Table::Random(_) => Kind::Random,
+            Table::LocalRandom(_) => Kind::LocalRandom,
         }
     }
 
-    /// Adds where a message with this key and these headers goes to `out`, each destination once.
+    /// Adds where a message goes to `out`, each destination once.
     #[inline]
-    pub fn route(&self, routing_key: &[u8], headers: &dyn Headers, out: &mut Matches) {
+    pub fn route(&self, message: &Envelope<'_>, out: &mut Matches) {
         match &self.table {
             Table::Direct(keyed) => {
-                if let Some(bounds) = keyed.get(routing_key) {
+                for bounds in message.keys.iter().filter_map(|key| keyed.get(key)) {
                     bounds.route(out);
                 }
             }
             Table::Fanout(keyed) => keyed.route_all(out),
-            Table::Topic(topic) => topic.route(routing_key, out),
+            Table::Topic(topic) => message.keys.iter().for_each(|key| topic.route(key, out)),
             Table::Headers(keyed) => {
                 for bound in keyed.iter().flat_map(|(_, bounds)| bounds.list()) {
                     let mut variants = bound.variants().iter();
-                    if variants.any(|arguments| headers::is_match(arguments, headers)) {
+                    if variants.any(|arguments| headers::is_match(arguments, message.headers)) {
                         out.push(bound.destination());
                     }
                 }
             }
+            Table::ConsistentHash(ring) => out.extend(ring.get(self.hash(message))),
+            Table::ModulusHash(lots) => out.extend(lots.by_remainder(hash::of_keys(message.keys))),
+            Table::Random(lots) | Table::LocalRandom(lots) => out.extend(lots.by_roll(message.roll)),
         }
     }
 
-    /// Whether where a message goes depends on its headers, so that the routing key alone is no key for a cache.
+    /// What a consistent-hash exchange goes by, as a number.
+    fn hash(&self, message: &Envelope<'_>) -> u64 {
+        if let Some(Value::Text(name)) = self.arguments.get(HASH_HEADER) {
+            return hash::of_field(message.headers.get(name));
+        }
+        if let Some(Value::Text(name)) = self.arguments.get(HASH_PROPERTY) {
+            let property = Property::from_name(name);
+            return match property.and_then(|property| message.headers.property(property)) {
+                Some(Field::Timestamp(seconds)) => hash::of_bytes(seconds.to_string().as_bytes()).into(),
+                field => hash::of_field(field),
+            };
+        }
+        message.keys.first().map_or(0, |key| hash::of_bytes(key).into())
+    }
+
+    /// Whether where a message goes depends on more than its keys, so that these are no key for a cache.
     #[inline]
-    pub fn reads_headers(&self) -> bool {
-        matches!(self.table, Table::Headers(_))
+    pub fn sees_more_than_keys(&self) -> bool {
+        match &self.table {
+            Table::Direct(_) | Table::Fanout(_) | Table::Topic(_) | Table::ModulusHash(_) => false,
+            Table::Headers(_) | Table::Random(_) | Table::LocalRandom(_) => true,
+            Table::ConsistentHash(_) => {
+                self.arguments.get(HASH_HEADER).or(self.arguments.get(HASH_PROPERTY)).is_some()
+            }
+        }
     }
 
     /// Binds; whether that is new. Ask [`Kind::check`] first.
@@ -192,6 +364,10 @@ impl Exchange {
                 keyed.bind(key, arguments, destination)
             }
             Table::Topic(topic) => topic.bind(key, arguments, destination),
+            Table::ConsistentHash(ring) => ring.bind(key, arguments, destination),
+            Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {
+                lots.bind(key, arguments, destination)
+            }
         };
         self.bindings += usize::from(is_new);
         is_new
@@ -204,6 +380,10 @@ impl Exchange {
                 keyed.unbind(key, arguments, destination)
             }
             Table::Topic(topic) => topic.unbind(key, arguments, destination),
+            Table::ConsistentHash(ring) => ring.unbind(key, arguments, destination),
+            Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {
+                lots.unbind(key, arguments, destination)
+            }
         };
         self.bindings -= usize::from(existed);
         existed
@@ -233,9 +413,21 @@ impl Exchange {
                 keyed.iter().for_each(|(key, bounds)| add(key, bounds));
             }
             Table::Topic(topic) => topic.for_each(add),
+            Table::ConsistentHash(ring) => list.extend_from_slice(ring.bindings()),
+            Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {
+                lots.keyed().iter().for_each(|(key, bounds)| add(key, bounds));
+            }
         }
         list.sort_by(|a, b| (&a.key, a.destination).cmp(&(&b.key, b.destination)));
         list
+    }
+
+    /// Its bindings in the order in which they were made, where that order has a part in where messages go.
+    pub fn ordered_bindings(&self) -> &[Binding] {
+        match &self.table {
+            Table::ConsistentHash(ring) => ring.bindings(),
+            _ => &[],
+        }
     }
 
     /// How many bindings it has.
@@ -253,6 +445,10 @@ impl Exchange {
         let table = match &self.table {
             Table::Direct(keyed) | Table::Fanout(keyed) | Table::Headers(keyed) => keyed.heap_bytes(),
             Table::Topic(topic) => size_of::<Topic>() + topic.heap_bytes(),
+            Table::ConsistentHash(ring) => size_of::<Ring>() + ring.heap_bytes(),
+            Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {
+                size_of::<Lots>() + lots.heap_bytes()
+            }
         };
         size_of::<Exchange>() + self.arguments.heap_bytes() + table
     }

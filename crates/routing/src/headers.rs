@@ -13,6 +13,32 @@ use crate::value::{Arguments, Value};
 pub trait Headers {
     /// The value of `name`; of a name that comes more than once, the last one's.
     fn get(&self, name: &[u8]) -> Option<Field<'_>>;
+
+    /// The value of a property; a point in time is a [`Field::Timestamp`].
+    fn property(&self, property: Property) -> Option<Field<'_>>;
+}
+
+/// A property by which messages can be spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Property {
+    /// What it belongs to.
+    CorrelationId,
+    /// What it is.
+    MessageId,
+    /// When it was made.
+    Timestamp,
+}
+
+impl Property {
+    /// The property that arguments call `name`.
+    pub fn from_name(name: &[u8]) -> Option<Property> {
+        Some(match name {
+            b"correlation_id" => Property::CorrelationId,
+            b"message_id" => Property::MessageId,
+            b"timestamp" => Property::Timestamp,
+            _ => return None,
+        })
+    }
 }
 
 /// No headers at all.
@@ -21,6 +47,10 @@ pub struct NoHeaders;
 
 impl Headers for NoHeaders {
     fn get(&self, _name: &[u8]) -> Option<Field<'_>> {
+        None
+    }
+
+    fn property(&self, _property: Property) -> Option<Field<'_>> {
         None
     }
 }

@@ -10,14 +10,18 @@
 
 mod bounds;
 mod exchange;
+mod hash;
 mod headers;
 mod keyed;
+mod lots;
 mod matches;
+mod ring;
 mod topic;
 mod value;
 
-pub use exchange::{BindError, Binding, Exchange, Kind};
-pub use headers::{Field, Headers, NoHeaders};
+pub use exchange::{BindError, Binding, DeclareError, Envelope, Exchange, Kind};
+pub use headers::{Field, Headers, NoHeaders, Property};
 pub use matches::{Destination, ExchangeId, Matches};
+pub use ring::WEIGHT_MAX;
 pub use topic::WILDCARDS_MAX;
 pub use value::{Arguments, Float, IntType, Value, describe, disagreement, equivalent};

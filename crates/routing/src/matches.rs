@@ -102,6 +102,14 @@ impl Matches {
         }
     }
 
+    /// Adds a destination, if there is one, unless it is there.
+    #[inline]
+    pub(crate) fn extend(&mut self, destination: Option<Destination>) {
+        if let Some(destination) = destination {
+            self.push(destination);
+        }
+    }
+
     fn push_to_many(&mut self, destination: Destination) {
         self.seen.extend(&self.list[self.seen_len..]);
         if self.seen.insert(destination) {

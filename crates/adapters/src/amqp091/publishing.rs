@@ -12,7 +12,6 @@ use broker::catalog::Refusal;
 use broker::{Publish, Published};
 use message::amqp091::Properties;
 use message::record::Format;
-use routing::NoHeaders;
 
 /// basic.publish.
 pub(super) const PUBLISH: MethodId = MethodId { class: 60, method: 40 };
@@ -39,7 +38,7 @@ impl Adapter {
             exchange: publish.exchange,
             routing_key: publish.routing_key,
             more_keys: &[],
-            headers: &NoHeaders,
+            headers: &MessageHeaders(properties),
             format: Format::Amqp091,
             durable: properties.is_persistent(),
             priority: properties.priority(),

@@ -1,7 +1,7 @@
 //! Field tables as the broker's arguments, and message headers as routing looks at them.
 
 use message::amqp091::{Properties, Table, Value as Wire};
-use routing::{Arguments, Field, Float, Headers, IntType, Value};
+use routing::{Arguments, Field, Float, Headers, IntType, Property, Value};
 
 /// The arguments in a field table; of a name that comes twice the last counts.
 pub(super) fn arguments(table: &Table<'_>) -> Arguments {
@@ -84,5 +84,13 @@ impl Headers for MessageHeaders<'_> {
             | Wire::U32(_)
             | Wire::I64(_) => Field::Int(value.as_i64()?),
         })
+    }
+
+    fn property(&self, property: Property) -> Option<Field<'_>> {
+        match property {
+            Property::CorrelationId => self.0.correlation_id().map(Field::Bytes),
+            Property::MessageId => self.0.message_id().map(Field::Bytes),
+            Property::Timestamp => self.0.timestamp().map(Field::Timestamp),
+        }
     }
 }

@@ -10,7 +10,7 @@ use base::Now;
 use broker::catalog::{Refusal, ReplyCode};
 use broker::{Publish, Published};
 use message::amqp10::properties::Property;
-use message::amqp10::{Map, Message, Plain, Value};
+use message::amqp10::{Map, Message, Plain, Properties, Value};
 use message::record::Format;
 use routing::{Field, Headers, NoHeaders};
 use std::collections::VecDeque;
@@ -115,8 +115,18 @@ impl Credit {
     }
 }
 
-/// The fields of a 1.0 message that a headers exchange looks at: its application-properties.
-pub(super) struct MessageHeaders<'a>(pub(super) Map<'a>);
+/// The fields of a 1.0 message that exchanges look at: its application-properties are its headers.
+pub(super) struct MessageHeaders<'a> {
+    headers: Map<'a>,
+    properties: Properties<'a>,
+}
+
+impl<'a> MessageHeaders<'a> {
+    /// Those of `message`.
+    pub(super) fn of(message: &Message<'a>) -> MessageHeaders<'a> {
+        MessageHeaders { headers: message.application_properties, properties: message.properties }
+    }
+}
 
 /// A message of a sender's link, and where it goes or why nowhere.
 pub(super) struct Addressed<'a> {
@@ -126,7 +136,7 @@ pub(super) struct Addressed<'a> {
 
 impl Headers for MessageHeaders<'_> {
     fn get(&self, name: &[u8]) -> Option<Field<'_>> {
-        let value = self.0.get(str::from_utf8(name).ok()?)?;
+        let value = self.headers.get(str::from_utf8(name).ok()?)?;
         Some(match value {
             Value::Null => Field::Void,
             Value::Boolean(value) => Field::Bool(value),
@@ -139,6 +149,23 @@ impl Headers for MessageHeaders<'_> {
                 Some(number) => Field::Int(number),
                 None => Field::Bytes(value.as_str()?.as_bytes()),
             },
+        })
+    }
+
+    fn property(&self, property: routing::Property) -> Option<Field<'_>> {
+        let id = match property {
+            routing::Property::Timestamp => {
+                let ms = self.properties.creation_time_ms()?;
+                return Some(Field::Timestamp(u64::try_from(ms / 1000).unwrap_or(0)));
+            }
+            routing::Property::CorrelationId => self.properties.correlation_id(),
+            routing::Property::MessageId => self.properties.message_id(),
+        };
+        Some(match id {
+            Value::Ulong(number) => Field::Unsigned(number),
+            Value::Uuid(bytes) => Field::Bytes(bytes),
+            Value::Binary(bytes) => Field::Bytes(bytes),
+            id => Field::Bytes(id.as_str()?.as_bytes()),
         })
     }
 }
@@ -215,7 +242,7 @@ impl Adapter {
             exchange: destination.exchange.as_bytes(),
             routing_key: destination.key.as_bytes(),
             more_keys: &more_keys,
-            headers: &MessageHeaders(message.application_properties),
+            headers: &MessageHeaders::of(&message),
             format: Format::Amqp10,
             durable: message.header.durable,
             priority: message.header.priority,

@@ -533,7 +533,7 @@ fn with_publish<T>(held: &HeldPublish<'_>, work: impl FnOnce(&Publish<'_>) -> T)
         exchange: held.exchange,
         routing_key: held.routing_key,
         more_keys: &held.more_keys,
-        headers: &super::publishing::MessageHeaders(message.application_properties),
+        headers: &super::publishing::MessageHeaders::of(&message),
         format: Format::Amqp10,
         durable: held.durable,
         priority: held.priority,

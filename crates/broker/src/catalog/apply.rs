@@ -136,13 +136,7 @@ impl Catalog {
         }
         self.undo_ends(&entry.ends);
         for binding in entry.exchange.bindings() {
-            let binding = Arc::new(Binding {
-                source: id,
-                destination: binding.destination,
-                key: str::from_utf8(&binding.key).expect("keys were strings").into(),
-                arguments: binding.arguments,
-                durable: false,
-            });
+            let binding = Binding::of(id, binding);
             if let Some(ends) = self.ends_mut(binding.destination) {
                 ends.remove(&binding);
             }

@@ -128,6 +128,19 @@ pub struct Binding {
     pub durable: bool,
 }
 
+impl Binding {
+    /// An exchange's binding as a thing to look for.
+    pub(super) fn of(source: ExchangeId, binding: routing::Binding) -> Arc<Binding> {
+        Arc::new(Binding {
+            source,
+            destination: binding.destination,
+            key: str::from_utf8(&binding.key).expect("keys were strings").into(),
+            arguments: binding.arguments,
+            durable: false,
+        })
+    }
+}
+
 /// A user.
 #[derive(Debug, PartialEq)]
 pub struct UserDefinition {

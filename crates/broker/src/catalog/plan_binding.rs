@@ -1,9 +1,9 @@
 //! Binding and unbinding.
 
 use super::plan::{Removal, check_length, check_not_default};
-use super::{Actor, Binding, Catalog, Change, Destination, ExchangeEntry, Plan, Refusal};
+use super::{Actor, Binding, Catalog, Change, Destination, ExchangeEntry, Plan, QueueType, Refusal};
 use crate::access::{Access, Resource};
-use routing::Arguments;
+use routing::{Arguments, Kind};
 use std::sync::Arc;
 
 /// What a binding is asked to be, its ends still names.
@@ -79,6 +79,9 @@ impl Catalog {
         let kind = source.definition.kind;
         kind.check(wish.key.as_bytes(), wish.arguments)
             .map_err(|error| Refusal::precondition(error.to_string()))?;
+        if kind == Kind::LocalRandom {
+            self.check_local(&end)?;
+        }
         let binding = wish.binding(source, &end);
         let ends = self.ends(end.destination);
         if ends.is_some_and(|ends| ends.find(&binding).is_some()) {
@@ -124,6 +127,21 @@ impl Catalog {
                 let exchange = &self.exchange(by.vhost, name.as_bytes())?.definition;
                 Some(End { destination: Destination::Exchange(exchange.id), durable: exchange.durable })
             }
+        }
+    }
+
+    /// What a local random exchange may lead to.
+    fn check_local(&self, end: &End) -> Result<(), Refusal> {
+        let Destination::Queue(id) = end.destination else {
+            return Err(Refusal::precondition("Destination not found".to_owned()));
+        };
+        match self.queue(id).map(|queue| queue.queue_type) {
+            Some(queue_type) if queue_type != QueueType::Classic => {
+                let module = queue_type.module();
+                let text = format!("Queue type {module} not valid for this exchange type");
+                Err(Refusal::precondition(text))
+            }
+            _ => Ok(()),
         }
     }
 

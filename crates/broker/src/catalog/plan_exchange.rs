@@ -2,7 +2,7 @@
 
 use super::arguments::check_same_argument;
 use super::plan::{Removal, check_length, check_not_default, check_not_reserved, without_line_ends};
-use super::{Actor, Catalog, Change, ExchangeDefinition, Plan, Refusal, ReplyCode, VhostId};
+use super::{Actor, Catalog, Change, ExchangeDefinition, Plan, Refusal, VhostId};
 use crate::access::{Access, Resource};
 use routing::{Arguments, ExchangeId, Kind, Value};
 use std::sync::Arc;
@@ -10,15 +10,9 @@ use std::sync::Arc;
 /// The argument that names the exchange for what this one routes nowhere.
 pub(super) const ALTERNATE: &str = "alternate-exchange";
 
-/// Types that RabbitMQ 4.3 has and this broker has not.
-const NOT_SERVED: [&str; 2] = ["x-modulus-hash", "x-local-random"];
-
 fn kind(name: &str) -> Result<Kind, Refusal> {
     match Kind::from_name(name.as_bytes()) {
         Some(kind) => Ok(kind),
-        None if NOT_SERVED.contains(&name) => {
-            Err(Refusal::new(ReplyCode::NotImplemented, format!("exchange type '{name}' is not served")))
-        }
         None if name.is_empty() => Err(Refusal::precondition("invalid exchange type ''".to_owned())),
         None => Err(Refusal::precondition(format!("unknown exchange type '{name}'"))),
     }
@@ -82,6 +76,7 @@ impl Catalog {
                 )));
             }
         }
+        kind.check_declaration(arguments).map_err(|error| Refusal::precondition(error.to_string()))?;
         let [durable, auto_delete, internal] = flags;
         Ok(Plan::one(Change::AddExchange(Arc::new(ExchangeDefinition {
             id: ExchangeId(self.next_exchange),

@@ -2,39 +2,26 @@
 
 use super::plan_exchange::ALTERNATE;
 use super::{Catalog, Destination, Refusal, VhostId};
-use routing::{ExchangeId, Headers, Matches, Value};
+use routing::{Envelope, ExchangeId, Matches, Value};
 
 impl Catalog {
     /// Adds the destinations of a message to `out`: the queues among them are where it goes, each once; the exchanges
-    /// are those it came through. True: the headers had a part in it, so that the next message with this key may go
-    /// elsewhere. Call `out.start()` before a message.
+    /// are those it came through. True: more than its keys had a part in it, so that the next message with the same may
+    /// go elsewhere. An exchange sees all keys before its alternate is asked. Call `out.start()` before a message.
     ///
     /// The default exchange leads to the queue that has the key as its name.
     pub fn route(
         &self,
         vhost: VhostId,
         exchange: &[u8],
-        routing_key: &[u8],
-        headers: &dyn Headers,
-        out: &mut Matches,
-    ) -> Result<bool, Refusal> {
-        self.route_all(vhost, exchange, &[routing_key], headers, out)
-    }
-
-    /// As [`Catalog::route`], by several keys at once: an exchange sees all of them before its alternate is asked.
-    pub fn route_all(
-        &self,
-        vhost: VhostId,
-        exchange: &[u8],
-        keys: &[&[u8]],
-        headers: &dyn Headers,
+        message: &Envelope<'_>,
         out: &mut Matches,
     ) -> Result<bool, Refusal> {
         if exchange.is_empty() {
             if self.host(vhost).is_none() {
                 return Err(self.no_exchange(vhost, exchange));
             }
-            self.route_by_name(vhost, keys, out);
+            self.route_by_name(vhost, message.keys, out);
             return Ok(false);
         }
         let Some(entry) = self.exchange(vhost, exchange) else {
@@ -42,15 +29,15 @@ impl Catalog {
         };
         let mut next = out.destinations().len();
         let first = entry.definition.id;
-        let mut reads_headers = self.route_on(first, first, keys, headers, out);
+        let mut sees_more = self.route_on(first, first, message, out);
         // A destination is in the list once, so exchanges that are bound in a circle end it.
         while let Some(destination) = out.get(next) {
             next += 1;
             if let Destination::Exchange(id) = destination {
-                reads_headers |= self.route_on(id, first, keys, headers, out);
+                sees_more |= self.route_on(id, first, message, out);
             }
         }
-        Ok(reads_headers)
+        Ok(sees_more)
     }
 
     /// The default exchange's part: the queues the keys name.
@@ -67,33 +54,40 @@ impl Catalog {
         &self,
         exchange: ExchangeId,
         first: ExchangeId,
-        keys: &[&[u8]],
-        headers: &dyn Headers,
+        message: &Envelope<'_>,
         out: &mut Matches,
     ) -> bool {
         let Some(entry) = self.exchanges.get(&exchange) else { return false };
-        let reads_headers = entry.exchange.reads_headers();
+        let sees_more = entry.exchange.sees_more_than_keys();
+        // Exchanges that follow each other must not draw the same lot.
+        let message = &Envelope { roll: mixed(message.roll, exchange), ..*message };
         if entry.definition.arguments.is_empty() {
-            keys.iter().for_each(|key| entry.exchange.route(key, headers, out));
-            return reads_headers;
+            entry.exchange.route(message, out);
+            return sees_more;
         }
         // Whether it leads anywhere does not show in `out`, where others may have found the same before.
         let mut own = Matches::default();
-        keys.iter().for_each(|key| entry.exchange.route(key, headers, &mut own));
+        entry.exchange.route(message, &mut own);
         own.destinations().iter().for_each(|destination| out.push(*destination));
         if !own.is_empty() {
-            return reads_headers;
+            return sees_more;
         }
         if let Some(Value::Text(alternate)) = entry.definition.arguments.get(ALTERNATE.as_bytes()) {
             let vhost = entry.definition.vhost;
             if alternate.is_empty() {
-                self.route_by_name(vhost, keys, out);
+                self.route_by_name(vhost, message.keys, out);
             } else if let Some(alternate) = self.exchange(vhost, alternate)
                 && alternate.definition.id != first
             {
                 out.push(Destination::Exchange(alternate.definition.id));
             }
         }
-        reads_headers
+        sees_more
     }
+}
+
+/// Random bits of an exchange's own.
+fn mixed(roll: u64, exchange: ExchangeId) -> u64 {
+    let bits = (roll ^ exchange.0).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (bits ^ bits >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }

@@ -3,8 +3,9 @@
 //! The same encoding as in the log, so that there is one format to read, to keep and to document.
 
 use super::wire::BadChange;
-use super::{Catalog, Change, Destination};
+use super::{Binding, Catalog, Change, Destination, ExchangeEntry};
 use base::{Reader, Short};
+use std::sync::Arc;
 
 /// What a snapshot begins with: magic and version.
 const MAGIC: &[u8; 8] = b"LVRTCAT\x01";
@@ -121,6 +122,9 @@ impl Catalog {
         for entry in &queues {
             each(&Change::AddQueue(entry.definition.clone()));
         }
+        for entry in &exchanges {
+            self.each_ordered_binding(entry, &mut each);
+        }
         for entry in &queues {
             self.each_binding(Destination::Queue(entry.definition.id), &mut each);
         }
@@ -129,8 +133,24 @@ impl Catalog {
         }
     }
 
+    /// The bindings whose order has a part in where messages go.
+    fn each_ordered_binding(&self, entry: &ExchangeEntry, each: &mut impl FnMut(&Change)) {
+        for binding in entry.exchange.ordered_bindings() {
+            let wanted = Binding::of(entry.definition.id, binding.clone());
+            let ends = self.ends(binding.destination);
+            if let Some(binding) = ends.and_then(|ends| ends.find(&wanted)) {
+                each(&Change::Bind(binding.clone()));
+            }
+        }
+    }
+
     fn each_binding(&self, destination: Destination, each: &mut impl FnMut(&Change)) {
-        let mut bindings: Vec<_> = self.ends(destination).into_iter().flat_map(|ends| ends.iter()).collect();
+        let is_ordered = |binding: &&Arc<Binding>| {
+            let source = self.exchanges.get(&binding.source);
+            source.is_some_and(|source| !source.exchange.ordered_bindings().is_empty())
+        };
+        let all = self.ends(destination).into_iter().flat_map(|ends| ends.iter());
+        let mut bindings: Vec<_> = all.filter(|binding| !is_ordered(binding)).collect();
         if bindings.len() > 1 {
             bindings.sort_by_cached_key(|binding| Change::Bind((*binding).clone()).encode());
         }

@@ -451,9 +451,8 @@ impl<'a> Decoder<'a> {
     }
 
     fn kind(&mut self) -> Result<Kind, BadChange> {
-        let all = [Kind::Direct, Kind::Fanout, Kind::Topic, Kind::Headers];
         let tag = self.reader.u8()?;
-        all.into_iter().find(|kind| *kind as u8 == tag).ok_or(BadChange::Tag { of: "exchange type", tag })
+        Kind::ALL.into_iter().find(|kind| *kind as u8 == tag).ok_or(BadChange::Tag { of: "exchange type", tag })
     }
 
     /// A number of elements that take at least `bytes_min` bytes each.

@@ -50,7 +50,8 @@ fn check_whole(catalog: &Catalog) {
 
 /// A wish made of a few numbers, so that wishes meet each other.
 fn op() -> impl Strategy<Value = Op> {
-    let kinds = prop::sample::select(vec!["direct", "fanout", "topic", "headers"]);
+    let kinds =
+        prop::sample::select(vec!["direct", "fanout", "topic", "headers", "x-consistent-hash", "x-random"]);
     let how =
         prop::sample::select(vec!["", "transient", "auto-delete", "exclusive", "transient auto-delete"]);
     let with = prop::sample::select(vec![0, 1, 2]);
@@ -65,8 +66,13 @@ fn op() -> impl Strategy<Value = Op> {
             0 | 1 => queue_with(&q, how, with),
             2 => exchange_with(&x, kind, how, with),
             3 => delete_exchange(&x, b > 2),
-            4 | 5 => bind_with(&x, &q, if a > b { "k" } else { "k.#" }, if b == 4 { &[] } else { with }),
-            6 => unbind(&x, &q, if a > b { "k" } else { "k.#" }),
+            4 | 5 => bind_with(
+                &x,
+                &q,
+                ["k.#", "2", "k"][usize::from(a > b) + usize::from(a > 3)],
+                if b == 4 { &[] } else { with },
+            ),
+            6 => unbind(&x, &q, ["k.#", "2", "k"][usize::from(a > b) + usize::from(a > 3)]),
             7 => link(&x, &y, "k"),
             8 => unlink(&x, &y, "k"),
             9 => Op::DeleteExclusive { port: port(u32::from(a)) },

@@ -47,8 +47,8 @@ fn types_and_names_have_rules() {
         (exchange("amq.x", "nope", ""), "406 PRECONDITION_FAILED - unknown exchange type 'nope'"),
         (exchange("", "nope", ""), "406 PRECONDITION_FAILED - unknown exchange type 'nope'"),
         (
-            exchange("x", "x-modulus-hash", ""),
-            "540 NOT_IMPLEMENTED - exchange type 'x-modulus-hash' is not served",
+            exchange("x", "x-delayed-message", ""),
+            "406 PRECONDITION_FAILED - unknown exchange type 'x-delayed-message'",
         ),
         (
             exchange("amq.x", "direct", ""),
@@ -207,4 +207,41 @@ fn a_new_node_has_the_predeclared_exchanges() {
     );
     assert!(all.iter().all(|x| !x.auto_delete && x.arguments.is_empty()));
     assert_eq!(Kind::from_name(b"direct"), Some(all[0].kind));
+}
+
+#[test]
+fn spreading_exchanges_have_rules() {
+    let hash = |name: &str, value: Value| exchange_with("h", "x-consistent-hash", "", &[(name, value)]);
+    let both = [("hash-header", Value::text("a")), ("hash-property", Value::text("message_id"))];
+    check(&[
+        (hash("hash-property", Value::text("foo")), "406 PRECONDITION_FAILED - Unsupported property: foo"),
+        (
+            exchange_with("h", "x-consistent-hash", "", &both),
+            "406 PRECONDITION_FAILED - hash-header and hash-property are mutually exclusive",
+        ),
+        (
+            hash("hash-header", int(5)),
+            "406 PRECONDITION_FAILED - invalid type 'signedint' for arg 'hash-header'",
+        ),
+        (hash("hash-header", Value::text("a")), "ok"),
+        // Not compared, as in RabbitMQ.
+        (hash("hash-header", Value::text("b")), "ok"),
+        (queue("q", ""), "ok"),
+        (queue_with("quorum", "", &[("x-queue-type", Value::text("quorum"))]), "ok"),
+        (bind("h", "q", "a"), "406 PRECONDITION_FAILED - The binding key must be an integer: <<\"a\">>"),
+        (bind("h", "q", "2"), "ok"),
+        (bind("h", "quorum", "2"), "ok"),
+        (exchange("l", "x-local-random", ""), "ok"),
+        (bind("l", "q", "a"), "406 PRECONDITION_FAILED - Non empty binding 'a' key not permitted"),
+        (bind("l", "q", ""), "ok"),
+        (
+            bind("l", "quorum", ""),
+            "406 PRECONDITION_FAILED - Queue type rabbit_quorum_queue not valid for this exchange type",
+        ),
+        (link("l", "h", ""), "406 PRECONDITION_FAILED - Destination not found"),
+        (
+            exchange("x-recent", "x-recent-history", ""),
+            "406 PRECONDITION_FAILED - unknown exchange type 'x-recent-history'",
+        ),
+    ]);
 }

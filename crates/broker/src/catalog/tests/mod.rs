@@ -10,7 +10,7 @@ mod scale;
 use super::*;
 use crate::access::{AccessCache, SALT};
 use base::id::{LogId, ShardId};
-use routing::{Arguments, IntType, Kind, Matches, NoHeaders, Value};
+use routing::{Arguments, Envelope, IntType, Kind, Matches, Value};
 
 /// Virtual host `/` with guest, and whatever the wishes of a test make of it.
 pub(super) struct World {
@@ -61,7 +61,12 @@ impl World {
     pub(super) fn routed(&self, exchange: &str, key: &str) -> String {
         let mut matches = Matches::default();
         matches.start();
-        match self.catalog.route(VhostId(0), exchange.as_bytes(), key.as_bytes(), &NoHeaders, &mut matches) {
+        match self.catalog.route(
+            VhostId(0),
+            exchange.as_bytes(),
+            &Envelope::keyed(&[key.as_bytes()]),
+            &mut matches,
+        ) {
             Err(refusal) => refusal.to_string(),
             Ok(_) => {
                 let names = matches.destinations().iter().filter_map(|destination| match destination {

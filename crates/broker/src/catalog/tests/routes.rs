@@ -28,7 +28,7 @@ fn a_queue_is_reached_once_however_many_ways_lead_there() {
     world.must(&bind("amq.fanout", "q", ""));
     let mut matches = Matches::default();
     matches.start();
-    world.catalog.route(VhostId(0), b"amq.topic", b"a.b", &NoHeaders, &mut matches).unwrap();
+    world.catalog.route(VhostId(0), b"amq.topic", &Envelope::keyed(&[b"a.b"]), &mut matches).unwrap();
     let queues = matches.destinations().iter().filter(|to| matches!(to, Destination::Queue(_))).count();
     assert_eq!((queues, &*world.routed("amq.topic", "a.b")), (2, "q r"));
 }
@@ -92,7 +92,8 @@ fn headers_make_a_route_unfit_to_be_remembered() {
     for (exchange, expected) in [("amq.headers", true), ("amq.fanout", true), ("amq.direct", false)] {
         let mut matches = Matches::default();
         matches.start();
-        let reads = world.catalog.route(VhostId(0), exchange.as_bytes(), b"", &NoHeaders, &mut matches);
+        let reads =
+            world.catalog.route(VhostId(0), exchange.as_bytes(), &Envelope::keyed(&[b""]), &mut matches);
         assert_eq!(reads, Ok(expected), "{exchange}");
     }
 }
@@ -143,4 +144,49 @@ fn deleting_a_virtual_host_takes_everything_in_it() {
     assert!(world.catalog.exclusive.is_empty());
     assert!(world.wish_of(&there, &queue("z", "")).starts_with("403 ACCESS_REFUSED"));
     assert_eq!(world.wish(&Op::DeleteVhost { name: "v".into() }), "404 NOT_FOUND - no vhost 'v'");
+}
+
+/// Bound in one order and numbered in another: a restart keeps the order.
+#[test]
+fn a_ring_is_the_same_after_a_restart() {
+    let mut world = World::new();
+    ["q1", "q2", "q3"].iter().for_each(|name| world.must(&queue(name, "")));
+    world.must(&exchange("h", "x-consistent-hash", ""));
+    for name in ["q3", "q1", "q2"] {
+        world.must(&bind("h", name, "1"));
+    }
+    world.must(&bind("h", "q1", "5"));
+    let keys = ["", "a", "b", "c", "0123456789ab"];
+    let expected = ["q3", "q1", "q1", "q1", "q1"];
+    assert_eq!(keys.map(|key| world.routed("h", key)), expected);
+    let mut snapshot = Vec::new();
+    world.catalog.write_snapshot(&mut snapshot);
+    let restored = World { catalog: Catalog::read_snapshot(&snapshot).unwrap() };
+    assert_eq!(keys.map(|key| restored.routed("h", key)), expected);
+}
+
+/// Two exchanges that draw lots one behind the other draw different ones.
+#[test]
+fn lots_behind_each_other_differ() {
+    let mut world = World::new();
+    world.must(&exchange("first", "x-random", ""));
+    for second in ["a", "b"] {
+        world.must(&exchange(second, "x-random", ""));
+        world.must(&link("first", second, ""));
+        for number in ["1", "2"] {
+            world.must(&queue(&format!("{second}{number}"), ""));
+            world.must(&bind(second, &format!("{second}{number}"), ""));
+        }
+    }
+    let mut dice = base::Random::new(5);
+    let mut found = std::collections::BTreeMap::new();
+    for _ in 0..400 {
+        let mut matches = Matches::default();
+        let message = Envelope { roll: dice.bits(), ..Envelope::keyed(&[b"k"]) };
+        assert_eq!(world.catalog.route(VhostId(0), b"first", &message, &mut matches), Ok(true));
+        let queues: Vec<_> = matches.queues().collect();
+        assert_eq!(queues.len(), 1);
+        *found.entry(queues[0]).or_insert(0) += 1;
+    }
+    assert!(found.len() == 4 && found.values().all(|count| (60..140).contains(count)), "{found:?}");
 }
