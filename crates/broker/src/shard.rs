@@ -395,6 +395,8 @@ impl Shard {
                         log.create_queue(definition);
                     }
                 }
+                // No queue does yet what a rule could change: policies that ask for it are refused.
+                Applied::RulesChanged(_) => {}
                 Applied::VhostDeleted(vhost) => {
                     let text = format!("vhost '{}' is deleted", vhost.name);
                     self.close_ports(&text, |actor| actor.vhost == vhost.id);

@@ -4,6 +4,8 @@
 //! that may hold their first part.
 
 use super::definition::{Binding, ExchangeDefinition, QueueDefinition, VhostDefinition, VhostId};
+use super::effective::{alternate, rules};
+use super::policy::Policies;
 use super::{Applied, ByName, Catalog, Change, Destination, Ends, ExchangeEntry, QueueEntry, Vhost};
 use base::id::QueueId;
 use routing::{Exchange, ExchangeId};
@@ -54,6 +56,12 @@ impl Catalog {
             }
             Change::SetVhostLimits { vhost, limits } => self.apply_vhost_limits(*vhost, *limits),
             Change::SetUserLimits { user, limits } => self.apply_user_limits(user, *limits),
+            Change::SetPolicy(policy) => {
+                return self.change_policies(policy.vhost, |policies| policies.set(policy));
+            }
+            Change::ClearPolicy { vhost, kind, name } => {
+                return self.change_policies(*vhost, |policies| policies.clear(*kind, name));
+            }
             Change::AddExchange(definition) => self.add_exchange(definition),
             Change::DeleteExchange { id, .. } => self.delete_exchange(*id),
             Change::AddQueue(definition) => return self.add_queue(definition),
@@ -83,6 +91,7 @@ impl Catalog {
             queues: FxHashSet::default(),
             exchanges: FxHashSet::default(),
             permissions: BTreeMap::new(),
+            policies: Policies::default(),
         };
         self.vhosts.insert(definition.id, vhost);
         self.vhost_names.insert(definition.name.clone(), definition.id);
@@ -123,7 +132,9 @@ impl Catalog {
         exchange.auto_delete = definition.auto_delete;
         exchange.internal = definition.internal;
         exchange.arguments = definition.arguments.clone();
-        let entry = ExchangeEntry { definition: definition.clone(), exchange, ends: Ends::default() };
+        let alternate = alternate(definition, vhost.policies.for_exchange(definition));
+        let entry =
+            ExchangeEntry { definition: definition.clone(), exchange, ends: Ends::default(), alternate };
         self.exchanges.insert(definition.id, entry);
         self.version += 1;
     }
@@ -142,6 +153,29 @@ impl Catalog {
             }
         }
         self.version += 1;
+    }
+
+    /// Tells of the queues, in the order of their numbers, that go by other rules afterwards.
+    fn change_policies(&mut self, vhost: VhostId, change: impl FnOnce(&mut Policies)) -> Vec<Applied> {
+        let Some(host) = self.vhosts.get_mut(&vhost) else { return Vec::new() };
+        let old = host.policies.clone();
+        change(&mut host.policies);
+        let host = &*host;
+        let mut queues = Vec::new();
+        for ByName(queue) in &host.queues {
+            let (was, is) = (old.for_queue(queue), host.policies.for_queue(queue));
+            if !was.is_same(&is) && rules(queue, was) != rules(queue, is) {
+                queues.push(queue.clone());
+            }
+        }
+        for ByName(exchange) in &host.exchanges {
+            if let Some(entry) = self.exchanges.get_mut(&exchange.id) {
+                entry.alternate = alternate(exchange, host.policies.for_exchange(exchange));
+            }
+        }
+        self.version += 1;
+        queues.sort_unstable_by_key(|queue| queue.id);
+        queues.into_iter().map(Applied::RulesChanged).collect()
     }
 
     fn add_queue(&mut self, definition: &Arc<QueueDefinition>) -> Vec<Applied> {

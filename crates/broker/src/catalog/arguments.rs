@@ -63,6 +63,16 @@ struct Row {
     served: Served,
 }
 
+impl Row {
+    fn is_served(&self, value: &Value) -> bool {
+        match self.served {
+            Served::Always => true,
+            Served::Never => false,
+            Served::If(asks_nothing) => asks_nothing(value),
+        }
+    }
+}
+
 const fn row(name: &'static str, check: Check, types: &str, served: Served) -> Row {
     let types = types.as_bytes();
     let (classic, quorum) = match types {
@@ -225,17 +235,18 @@ pub(super) fn check(arguments: &Arguments, queue_type: QueueType, named: &str) -
 /// Refuses what the broker does not do yet.
 pub(super) fn check_served(arguments: &Arguments, named: &str) -> Result<(), Refusal> {
     for (name, value) in arguments.iter() {
-        let Some(row) = ROWS.iter().find(|row| row.name.as_bytes() == name) else { continue };
-        let is_served = match row.served {
-            Served::Always => true,
-            Served::Never => false,
-            Served::If(asks_nothing) => asks_nothing(value),
-        };
-        if !is_served {
+        if let Some(row) = ROWS.iter().find(|row| row.name.as_bytes() == name)
+            && !row.is_served(value)
+        {
             return Err(not_served(row.name, value, named));
         }
     }
     Ok(())
+}
+
+/// Whether the broker does what the argument asks, however it was asked for; there is nothing to do for unknown ones.
+pub(super) fn is_served_argument(name: &str, value: &Value) -> bool {
+    ROWS.iter().find(|row| row.name == name).is_none_or(|row| row.is_served(value))
 }
 
 fn invalid(name: &str, named: &str, why: &str) -> Refusal {

@@ -7,6 +7,7 @@ use super::definition::{
     VhostId,
 };
 use super::limits::{UserLimits, VhostLimits};
+use super::policy::{PolicyDefinition, PolicyKind};
 use base::id::QueueId;
 use routing::ExchangeId;
 use std::sync::Arc;
@@ -53,6 +54,17 @@ pub enum Change {
         /// All the user's limits.
         limits: UserLimits,
     },
+    /// A policy is there, or is another than before.
+    SetPolicy(Arc<PolicyDefinition>),
+    /// A policy is gone.
+    ClearPolicy {
+        /// Its virtual host.
+        vhost: VhostId,
+        /// Whose it was.
+        kind: PolicyKind,
+        /// Its name.
+        name: Box<str>,
+    },
     /// An exchange is there.
     AddExchange(Arc<ExchangeDefinition>),
     /// An exchange is gone with the bindings at either end of it.
@@ -93,7 +105,9 @@ impl Change {
             | Change::SetPermissions(_)
             | Change::ClearPermissions { .. }
             | Change::SetVhostLimits { .. }
-            | Change::SetUserLimits { .. } => true,
+            | Change::SetUserLimits { .. }
+            | Change::SetPolicy(_)
+            | Change::ClearPolicy { .. } => true,
         }
     }
 }
@@ -105,6 +119,8 @@ pub enum Applied {
     QueueCreated(Arc<QueueDefinition>),
     /// A queue is gone.
     QueueDeleted(Arc<QueueDefinition>),
+    /// A queue goes by other rules than before: see [`super::Catalog::rules`].
+    RulesChanged(Arc<QueueDefinition>),
     /// A virtual host is gone; its queues were told of before.
     VhostDeleted(Arc<VhostDefinition>),
     /// A user is gone.

@@ -1,10 +1,15 @@
-//! What a queue goes by: worked out of what it was declared with.
+//! What a queue goes by: worked out of what it was declared with and of the policies that apply to it.
 //!
-//! Values were checked when the queue was declared; one that means nothing here counts as not given. What of this is
-//! recorded with the queue's messages, and what its owner alone decides by, is the owner's to know.
+//! Of numbers given several times the lowest counts. Otherwise an argument counts more than a policy (in quorum queues
+//! an overflow less), and an operator's policy more than the users', as in RabbitMQ 4.3.6.
+//!
+//! Values were checked when they came; one that means nothing here counts as not given. What of this is recorded with
+//! the queue's messages, and what its owner alone decides by, is the owner's to know.
 
 use super::arguments::integer;
-use super::{Catalog, QueueDefinition, QueueType};
+use super::plan_exchange::ALTERNATE;
+use super::policy::Matched;
+use super::{Catalog, ExchangeDefinition, QueueDefinition, QueueType};
 use routing::{Arguments, Value};
 use std::sync::Arc;
 
@@ -60,53 +65,132 @@ pub struct QueueRules {
 }
 
 impl Catalog {
-    /// What a queue goes by now. Changes are told of by [`super::Applied`].
+    /// What a queue goes by now. Later changes are told of by [`super::Applied::RulesChanged`].
     pub fn rules(&self, queue: &QueueDefinition) -> QueueRules {
-        let arguments = &queue.arguments;
-        let is_quorum = queue.queue_type == QueueType::Quorum;
-        if arguments.is_empty() {
-            let delivery_limit = is_quorum.then_some(DELIVERY_LIMIT);
-            return QueueRules { delivery_limit, ..QueueRules::default() };
-        }
-        let given = Given { arguments };
-        let overflow = given.overflow(queue.queue_type);
-        QueueRules {
-            message_ttl_ms: given.lowest("message-ttl"),
-            expires_ms: given.lowest("expires"),
-            length_max: given.lowest("max-length"),
-            bytes_max: given.lowest("max-length-bytes"),
-            overflow,
-            delivery_limit: if is_quorum { given.delivery_limit() } else { None },
-            dead_letter: given.dead_letter(is_quorum && overflow == Overflow::RejectPublish),
-            single_active: arguments.get(b"x-single-active-consumer").and_then(Value::as_bool) == Some(true),
-            priority_max: if is_quorum { None } else { given.priority_max() },
-            consumer_timeout_ms: if is_quorum { given.lowest("consumer-timeout") } else { None },
-        }
+        rules(queue, self.queue_policies(queue))
     }
+
+    /// The policies that count for a queue.
+    pub fn queue_policies(&self, queue: &QueueDefinition) -> Matched<'_> {
+        self.host(queue.vhost).map(|host| host.policies.for_queue(queue)).unwrap_or_default()
+    }
+
+    /// The policies that count for an exchange; for the default one they have no effect.
+    pub fn exchange_policies(&self, exchange: &ExchangeDefinition) -> Matched<'_> {
+        self.host(exchange.vhost).map(|host| host.policies.for_exchange(exchange)).unwrap_or_default()
+    }
+}
+
+/// What a queue goes by under these policies.
+pub(super) fn rules(queue: &QueueDefinition, policies: Matched<'_>) -> QueueRules {
+    let given = Given::new(&queue.arguments, policies);
+    let is_quorum = queue.queue_type == QueueType::Quorum;
+    if given.is_empty() {
+        let delivery_limit = is_quorum.then_some(DELIVERY_LIMIT);
+        return QueueRules { delivery_limit, ..QueueRules::default() };
+    }
+    let overflow = given.overflow(queue.queue_type);
+    let single_active = given.argument("single-active-consumer").and_then(Value::as_bool);
+    QueueRules {
+        message_ttl_ms: given.lowest("message-ttl"),
+        expires_ms: given.lowest("expires"),
+        length_max: given.lowest("max-length"),
+        bytes_max: given.lowest("max-length-bytes"),
+        overflow,
+        delivery_limit: if is_quorum { given.delivery_limit() } else { None },
+        dead_letter: given.dead_letter(is_quorum && overflow == Overflow::RejectPublish),
+        single_active: single_active == Some(true),
+        priority_max: if is_quorum { None } else { given.priority_max() },
+        consumer_timeout_ms: if is_quorum { given.lowest("consumer-timeout") } else { None },
+    }
+}
+
+/// The exchange that takes what this one leads nowhere, under these policies.
+pub(super) fn alternate(exchange: &ExchangeDefinition, policies: Matched<'_>) -> Option<Box<[u8]>> {
+    // The default exchange leads to queues by their names and nowhere else.
+    if exchange.name.is_empty() {
+        return None;
+    }
+    let alternate = exchange.arguments.get(ALTERNATE.as_bytes());
+    match alternate.or_else(|| policies.value(ALTERNATE))? {
+        Value::Text(name) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+impl Matched<'_> {
+    /// What both policies say together, as RabbitMQ's `effective_policy_definition`.
+    pub fn definition(&self) -> Arguments {
+        let all = [self.user, self.operator].into_iter().flatten();
+        let keys = all.flat_map(|policy| policy.definition.iter().map(|(key, _)| key));
+        keys.filter_map(|key| Some((key, self.value(str::from_utf8(key).ok()?)?.clone()))).collect()
+    }
+
+    /// The value of a key: of the users' policy and the operator's the lower number, of other values the operator's.
+    fn value(&self, key: &str) -> Option<&Value> {
+        let user = self.user.and_then(|policy| policy.definition.get(key.as_bytes()));
+        let operator = self.operator.and_then(|policy| policy.definition.get(key.as_bytes()));
+        let (Some(user), Some(operator)) = (user, operator) else { return user.or(operator) };
+        let (Some(of_user), Some(of_operator)) = (integer(user), integer(operator)) else {
+            return Some(operator);
+        };
+        let is_user = match key {
+            "queue-version" => false,
+            "delivery-limit" => stricter_limit(of_user, of_operator) == of_user,
+            _ => of_user < of_operator,
+        };
+        Some(if is_user { user } else { operator })
+    }
+}
+
+/// Of two delivery limits the one that is a limit, or the lower one.
+fn stricter_limit(one: i128, other: i128) -> i128 {
+    if one < 0 || other < 0 { one.max(other) } else { one.min(other) }
 }
 
 /// Everything that was said about a queue.
 struct Given<'a> {
     arguments: &'a Arguments,
+    policies: Matched<'a>,
 }
 
-impl Given<'_> {
+impl<'a> Given<'a> {
+    fn new(arguments: &'a Arguments, policies: Matched<'a>) -> Given<'a> {
+        Given { arguments, policies }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.arguments.is_empty() && self.policies.user.is_none() && self.policies.operator.is_none()
+    }
+
     fn argument(&self, key: &str) -> Option<&Value> {
+        if self.arguments.is_empty() {
+            return None;
+        }
         self.arguments.get(format!("x-{key}").as_bytes())
     }
 
     /// The lowest of the numbers given, which are not below 0.
     fn lowest(&self, key: &str) -> Option<u64> {
-        self.argument(key).and_then(count)
+        let argument = self.argument(key).and_then(count);
+        let policy = self.policies.value(key).and_then(count);
+        [argument, policy].into_iter().flatten().min()
     }
 
-    /// The text given by the argument.
+    /// The text the argument gives, or else the policies.
     fn text(&self, key: &str) -> Option<&str> {
-        self.argument(key).and_then(Value::as_str)
+        self.argument(key).or_else(|| self.policies.value(key)).and_then(Value::as_str)
     }
 
     fn overflow(&self, queue_type: QueueType) -> Overflow {
-        match self.text("overflow") {
+        let text = match queue_type {
+            QueueType::Classic => self.text("overflow"),
+            QueueType::Quorum => {
+                let policy = self.policies.value("overflow");
+                policy.or_else(|| self.argument("overflow")).and_then(Value::as_str)
+            }
+        };
+        match text {
             Some("reject-publish") => Overflow::RejectPublish,
             Some("reject-publish-dlx") if queue_type == QueueType::Classic => {
                 Overflow::RejectPublishDeadLetter
@@ -117,11 +201,13 @@ impl Given<'_> {
 
     /// Below 0 means without a limit; what is no number, the usual one.
     fn delivery_limit(&self) -> Option<u32> {
-        match self.argument("delivery-limit").and_then(integer) {
-            None => Some(DELIVERY_LIMIT),
-            Some(limit) if limit < 0 => None,
-            Some(limit) => Some(u32::try_from(limit).unwrap_or(u32::MAX)),
-        }
+        let argument = self.argument("delivery-limit").and_then(integer);
+        let policy = self.policies.value("delivery-limit").and_then(integer);
+        let limit = match (argument, policy) {
+            (Some(argument), Some(policy)) => stricter_limit(argument, policy),
+            (argument, policy) => argument.or(policy).unwrap_or(i128::from(DELIVERY_LIMIT)),
+        };
+        if limit < 0 { None } else { Some(u32::try_from(limit).unwrap_or(u32::MAX)) }
     }
 
     fn dead_letter(&self, may_be_at_least_once: bool) -> Option<Arc<DeadLetter>> {
@@ -146,6 +232,7 @@ fn count(value: &Value) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{PolicyDefinition, PolicyKind};
     use super::*;
     use base::id::{LogId, QueueId};
     use routing::IntType;
@@ -253,6 +340,89 @@ mod tests {
         let all = [exchange, least, reject];
         dead(QueueType::Quorum, &all, dead_letter("e", None, true));
         dead(QueueType::Classic, &all, dead_letter("e", None, false));
+    }
+
+    type Keys<'a> = &'a [(&'a str, Value)];
+
+    /// What a queue goes by with these arguments, this policy and this operator policy.
+    fn under(queue_type: QueueType, [own, user, operator]: [Keys<'_>; 3]) -> QueueRules {
+        let policy = |kind, keys: Keys<'_>| {
+            let definition = keys.iter().map(|(key, value)| (key.as_bytes(), value.clone())).collect();
+            let (name, pattern) = ("p".into(), crate::access::Pattern::new("").unwrap());
+            let (vhost, apply_to) = (super::super::VhostId(0), super::super::ApplyTo::All);
+            Arc::new(PolicyDefinition { vhost, kind, name, pattern, apply_to, priority: 0, definition })
+        };
+        let (user, operator) = (policy(PolicyKind::User, user), policy(PolicyKind::Operator, operator));
+        rules(&queue(queue_type, own), Matched { user: Some(&user), operator: Some(&operator) })
+    }
+
+    #[test]
+    fn the_lowest_number_counts() {
+        type Field = fn(&QueueRules) -> Option<u64>;
+        let keys: [(&str, Field); 5] = [
+            ("message-ttl", |rules| rules.message_ttl_ms),
+            ("expires", |rules| rules.expires_ms),
+            ("max-length", |rules| rules.length_max),
+            ("max-length-bytes", |rules| rules.bytes_max),
+            ("consumer-timeout", |rules| rules.consumer_timeout_ms),
+        ];
+        for (key, of) in keys {
+            let argument = format!("x-{key}");
+            for numbers in [[5, 7, 9], [9, 5, 7], [7, 9, 5]] {
+                let [own, user, operator] = numbers.map(Value::long);
+                let rules =
+                    under(QueueType::Quorum, [&[(&argument, own)], &[(key, user)], &[(key, operator)]]);
+                assert_eq!(of(&rules), Some(5), "{key} {numbers:?}");
+            }
+            assert_eq!(of(&under(QueueType::Quorum, [&[], &[(key, Value::long(3))], &[]])), Some(3), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_delivery_limit_that_is_one_counts_more_than_none() {
+        let check = |own: Option<i64>, user: Option<i64>, operator: Option<i64>, expected: Option<u32>| {
+            let keys = |key, number: Option<i64>| {
+                number.map(|number| (key, Value::long(number))).into_iter().collect::<Vec<_>>()
+            };
+            let (own, user) = (keys("x-delivery-limit", own), keys("delivery-limit", user));
+            let operator = keys("delivery-limit", operator);
+            let rules = under(QueueType::Quorum, [&own, &user, &operator]);
+            assert_eq!(rules.delivery_limit, expected, "{own:?} {user:?} {operator:?}");
+        };
+        check(None, None, None, Some(20));
+        check(None, Some(30), None, Some(30));
+        check(Some(5), Some(30), None, Some(5));
+        check(Some(-1), Some(30), None, Some(30));
+        check(Some(5), Some(-1), None, Some(5));
+        check(Some(-1), Some(-1), Some(-1), None);
+        check(None, Some(-1), Some(4), Some(4));
+        check(None, Some(3), Some(-1), Some(3));
+        check(None, Some(3), Some(2), Some(2));
+    }
+
+    #[test]
+    fn of_words_one_counts() {
+        let overflow = |word: &'static str| ("overflow", Value::text(word));
+        let own: Keys<'_> = &[("x-overflow", Value::text("reject-publish"))];
+        let check = |queue_type, own: Keys<'_>, user: Keys<'_>, operator: Keys<'_>, expected: Overflow| {
+            let found = under(queue_type, [own, user, operator]).overflow;
+            assert_eq!(found, expected, "{queue_type:?} {own:?} {user:?} {operator:?}");
+        };
+        let (drop, refuse) = ([overflow("drop-head")], [overflow("reject-publish")]);
+        check(QueueType::Classic, own, &drop, &[], Overflow::RejectPublish);
+        check(QueueType::Quorum, own, &drop, &[], Overflow::DropHead);
+        check(QueueType::Quorum, &[], &refuse, &drop, Overflow::DropHead);
+        check(QueueType::Classic, &[], &drop, &refuse, Overflow::RejectPublish);
+
+        let exchange = |name: &'static str| ("dead-letter-exchange", Value::text(name));
+        let own: Keys<'_> = &[("x-dead-letter-exchange", Value::text("own"))];
+        let user = [exchange("policy"), ("dead-letter-routing-key", Value::text("k"))];
+        let dead = |own| {
+            let dead_letter = under(QueueType::Classic, [own, &user, &[]]).dead_letter.unwrap();
+            (dead_letter.exchange.to_string(), dead_letter.routing_key.as_deref().map(str::to_owned))
+        };
+        assert_eq!(dead(own), ("own".to_owned(), Some("k".to_owned())));
+        assert_eq!(dead(&[]), ("policy".to_owned(), Some("k".to_owned())));
     }
 
     #[test]

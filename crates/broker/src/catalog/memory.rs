@@ -1,7 +1,7 @@
 //! What a catalog weighs, for the memory breakdown.
 
 use super::ends::Ends;
-use super::{Binding, Catalog, ExchangeEntry, QueueDefinition, QueueEntry};
+use super::{Binding, Catalog, ExchangeEntry, PolicyDefinition, PolicyKind, QueueDefinition, QueueEntry};
 use base::id::QueueId;
 use routing::{Arguments, ExchangeId, Value};
 use std::sync::Arc;
@@ -38,6 +38,10 @@ fn ends_bytes(ends: &Ends) -> usize {
     ends.iter().map(|binding| size_of::<Arc<Binding>>() + binding_bytes(binding)).sum()
 }
 
+fn policy_bytes(policy: &PolicyDefinition) -> usize {
+    COUNTS + size_of::<PolicyDefinition>() + policy.name.len() + arguments_bytes(&policy.definition)
+}
+
 impl Catalog {
     /// Bytes of memory, near enough; what is shared with the other shards' copies is counted in full. Looks at
     /// everything: for people, not for every turn.
@@ -54,7 +58,9 @@ impl Catalog {
         let names = self.vhosts.values().map(|vhost| {
             let permissions: usize = vhost.permissions.values().map(|own| size_of_val(&**own)).sum();
             let tables = vhost.queues.capacity() + vhost.exchanges.capacity();
-            size_of_val(vhost) + table_bytes::<usize>(tables) + permissions
+            let kinds = [PolicyKind::User, PolicyKind::Operator].into_iter();
+            let policies = kinds.flat_map(|kind| vhost.policies.of(kind)).map(|policy| policy_bytes(policy));
+            size_of_val(vhost) + table_bytes::<usize>(tables) + permissions + policies.sum::<usize>()
         });
         table_bytes::<(QueueId, QueueEntry)>(self.queues.capacity())
             + table_bytes::<(ExchangeId, ExchangeEntry)>(self.exchanges.capacity())

@@ -20,7 +20,10 @@ mod plan;
 mod plan_access;
 mod plan_binding;
 mod plan_exchange;
+mod plan_policy;
 mod plan_queue;
+mod policy;
+mod policy_keys;
 mod refusal;
 mod route;
 mod snapshot;
@@ -39,6 +42,7 @@ pub use limits::{UserLimits, VhostLimits};
 pub use op::{Actor, Op, Plan};
 pub use plan_access::{FirstContent, first_content};
 pub use plan_queue::{MADE_FOR_LINK, generated_name};
+pub use policy::{ApplyTo, Matched, PolicyDefinition, PolicyKind};
 pub use refusal::{Refusal, ReplyCode};
 pub use snapshot::BadSnapshot;
 pub use wire::{BadChange, Limits};
@@ -46,6 +50,7 @@ pub use wire::{BadChange, Limits};
 use crate::access::{Access, Permissions, Resource, refused};
 use base::id::{PortId, QueueId};
 use ends::Ends;
+use policy::Policies;
 use routing::{Exchange, ExchangeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Borrow;
@@ -62,6 +67,8 @@ pub struct ExchangeEntry {
     pub exchange: Exchange,
     /// The bindings that bring messages to it from other exchanges.
     ends: Ends,
+    /// The exchange that takes what this one leads nowhere, by argument or policy.
+    alternate: Option<Box<[u8]>>,
 }
 
 #[derive(Debug)]
@@ -116,6 +123,7 @@ struct Vhost {
     queues: FxHashSet<ByName<QueueDefinition>>,
     exchanges: FxHashSet<ByName<ExchangeDefinition>>,
     permissions: BTreeMap<Arc<str>, Arc<PermissionDefinition>>,
+    policies: Policies,
 }
 
 /// The catalog. See the module's head.
@@ -172,6 +180,15 @@ impl Catalog {
     #[inline]
     fn host(&self, id: VhostId) -> Option<&Vhost> {
         self.vhosts.get(&id)
+    }
+
+    /// The policies of a kind in a virtual host; those that count less come first, as RabbitMQ lists them.
+    pub fn policies(
+        &self,
+        vhost: VhostId,
+        kind: PolicyKind,
+    ) -> impl DoubleEndedIterator<Item = &Arc<PolicyDefinition>> {
+        self.host(vhost).into_iter().flat_map(move |host| host.policies.of(kind)).rev()
     }
 
     // ---- users and permissions

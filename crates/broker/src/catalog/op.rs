@@ -3,6 +3,7 @@
 use super::change::Change;
 use super::definition::{QueueDefinition, VhostId};
 use super::limits::{UserLimits, VhostLimits};
+use super::policy::PolicyKind;
 use crate::access::PasswordHash;
 use base::id::{LogId, PortId, QueueId};
 use routing::Arguments;
@@ -190,6 +191,32 @@ pub enum Op {
         user: Box<str>,
         /// The virtual host.
         vhost: Box<str>,
+    },
+    /// Have a policy like this.
+    SetPolicy {
+        /// Whose it is.
+        kind: PolicyKind,
+        /// The virtual host.
+        vhost: Box<str>,
+        /// Its name.
+        name: Box<str>,
+        /// A regular expression over the names of what it applies to.
+        pattern: Box<str>,
+        /// What it applies to: `all`, `queues`, `classic_queues`, `quorum_queues`, `streams`, `exchanges`.
+        apply_to: Box<str>,
+        /// Of several that apply the highest counts.
+        priority: i64,
+        /// Keys and their values.
+        definition: Arguments,
+    },
+    /// Have no such policy.
+    ClearPolicy {
+        /// Whose it is.
+        kind: PolicyKind,
+        /// The virtual host.
+        vhost: Box<str>,
+        /// Its name.
+        name: Box<str>,
     },
     /// Change what a virtual host may have at most.
     SetVhostLimits {

@@ -55,6 +55,8 @@ impl Catalog {
                 self.set_permissions(by, user, vhost, [configure, write, read])
             }
             Op::ClearPermissions { user, vhost } => self.clear_permissions(by, user, vhost),
+            Op::SetPolicy { .. } => self.set_policy(by, op),
+            Op::ClearPolicy { kind, vhost, name } => self.clear_policy(by, *kind, vhost, name),
             Op::SetVhostLimits { vhost, limits } => self.set_vhost_limits(by, vhost, *limits),
             Op::SetUserLimits { user, limits } => self.set_user_limits(by, user, *limits),
         }

@@ -1,8 +1,7 @@
 //! From an exchange to queues, through exchanges bound to exchanges and alternate exchanges.
 
-use super::plan_exchange::ALTERNATE;
 use super::{Catalog, Destination, Refusal, VhostId};
-use routing::{Envelope, ExchangeId, Matches, Value};
+use routing::{Envelope, ExchangeId, Matches};
 
 impl Catalog {
     /// Adds the destinations of a message to `out`: the queues among them are where it goes, each once; the exchanges
@@ -61,10 +60,10 @@ impl Catalog {
         let sees_more = entry.exchange.sees_more_than_keys();
         // Exchanges that follow each other must not draw the same lot.
         let message = &Envelope { roll: mixed(message.roll, exchange), ..*message };
-        if entry.definition.arguments.is_empty() {
+        let Some(alternate) = &entry.alternate else {
             entry.exchange.route(message, out);
             return sees_more;
-        }
+        };
         // Whether it leads anywhere does not show in `out`, where others may have found the same before.
         let mut own = Matches::default();
         entry.exchange.route(message, &mut own);
@@ -72,15 +71,13 @@ impl Catalog {
         if !own.is_empty() {
             return sees_more;
         }
-        if let Some(Value::Text(alternate)) = entry.definition.arguments.get(ALTERNATE.as_bytes()) {
-            let vhost = entry.definition.vhost;
-            if alternate.is_empty() {
-                self.route_by_name(vhost, message.keys, out);
-            } else if let Some(alternate) = self.exchange(vhost, alternate)
-                && alternate.definition.id != first
-            {
-                out.push(Destination::Exchange(alternate.definition.id));
-            }
+        let vhost = entry.definition.vhost;
+        if alternate.is_empty() {
+            self.route_by_name(vhost, message.keys, out);
+        } else if let Some(alternate) = self.exchange(vhost, alternate)
+            && alternate.definition.id != first
+        {
+            out.push(Destination::Exchange(alternate.definition.id));
         }
         sees_more
     }

@@ -3,7 +3,7 @@
 //! The same encoding as in the log, so that there is one format to read, to keep and to document.
 
 use super::wire::BadChange;
-use super::{Binding, Catalog, Change, Destination, ExchangeEntry};
+use super::{Binding, Catalog, Change, Destination, ExchangeEntry, PolicyKind};
 use base::{Reader, Short};
 use std::sync::Arc;
 
@@ -110,6 +110,10 @@ impl Catalog {
             }
             for definition in vhost.permissions.values() {
                 each(&Change::SetPermissions(definition.clone()));
+            }
+            for kind in [PolicyKind::User, PolicyKind::Operator] {
+                let policies = vhost.policies.of(kind);
+                policies.iter().for_each(|policy| each(&Change::SetPolicy(policy.clone())));
             }
         }
         let mut exchanges: Vec<_> = self.exchanges.values().collect();

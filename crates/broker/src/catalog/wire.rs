@@ -9,21 +9,24 @@ use super::definition::{
     VhostDefinition, VhostId,
 };
 use super::limits::{UserLimits, VhostLimits};
-use crate::access::{PasswordHash, Permissions};
+use super::policy::{ApplyTo, PolicyDefinition, PolicyKind};
+use crate::access::{PasswordHash, Pattern, Permissions};
 use base::id::{LogId, PortId, QueueId, ShardId};
 use base::{Reader, Short};
 use routing::{Arguments, Destination, ExchangeId, Float, IntType, Kind, Value};
 use std::sync::Arc;
 
-/// Bounds of what is read.
+/// Bounds of what is read and kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Lists and tables within each other.
     pub nesting_max: u32,
+    /// Policies of each kind in a virtual host: each is asked about every queue that comes.
+    pub policies_max: usize,
 }
 
 /// The bounds in force.
-pub const LIMITS: Limits = Limits { nesting_max: 32 };
+pub const LIMITS: Limits = Limits { nesting_max: 32, policies_max: 1000 };
 
 /// These bytes are no change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +48,7 @@ pub enum BadChange {
     Count,
     /// Nested deeper than [`Limits::nesting_max`].
     Nesting,
-    /// A permission is no pattern.
+    /// A permission or what a policy applies to is no pattern.
     Pattern,
     /// A password hash of another length.
     Password,
@@ -68,7 +71,7 @@ impl std::fmt::Display for BadChange {
             BadChange::Text => f.write_str("a name is not UTF-8"),
             BadChange::Count => f.write_str("a list claims more elements than there are bytes"),
             BadChange::Nesting => f.write_str("arguments are nested too deep"),
-            BadChange::Pattern => f.write_str("a permission is no regular expression"),
+            BadChange::Pattern => f.write_str("a pattern is no regular expression"),
             BadChange::Password => f.write_str("a password hash has a wrong length"),
             BadChange::Limit => f.write_str("a limit is over what there can be"),
         }
@@ -230,6 +233,13 @@ impl Change {
                 out.extend(vhost.0.to_le_bytes());
                 put_limits(out, [*connections_max, *queues_max]);
             }
+            Change::SetPolicy(policy) => put_policy(out, policy),
+            Change::ClearPolicy { vhost, kind, name } => {
+                out.push(17);
+                out.extend(vhost.0.to_le_bytes());
+                out.push(*kind as u8);
+                put_text(out, name);
+            }
             Change::SetUserLimits { user, limits: UserLimits { connections_max, channels_max } } => {
                 out.push(15);
                 put_text(out, user);
@@ -277,6 +287,18 @@ fn put_queue(out: &mut Vec<u8>, queue: &QueueDefinition) {
         out.extend(generation.to_le_bytes());
     }
     put_arguments(out, arguments);
+}
+
+fn put_policy(out: &mut Vec<u8>, policy: &PolicyDefinition) {
+    let PolicyDefinition { vhost, kind, name, pattern, apply_to, priority, definition } = policy;
+    out.push(16);
+    out.extend(vhost.0.to_le_bytes());
+    out.push(*kind as u8);
+    put_text(out, name);
+    put_text(out, pattern.source());
+    out.push(*apply_to as u8);
+    out.extend(priority.to_le_bytes());
+    put_arguments(out, definition);
 }
 
 fn put_binding(out: &mut Vec<u8>, tag: u8, binding: &Binding) {
@@ -333,6 +355,11 @@ impl<'a> Decoder<'a> {
                 let user = self.text()?.into();
                 let [connections_max, channels_max] = self.limits()?;
                 Change::SetUserLimits { user, limits: UserLimits { connections_max, channels_max } }
+            }
+            16 => Change::SetPolicy(Arc::new(self.policy()?)),
+            17 => {
+                let (vhost, kind) = (self.vhost()?, self.policy_kind()?);
+                Change::ClearPolicy { vhost, kind, name: self.text()?.into() }
             }
             7 => Change::ClearPermissions { vhost: self.vhost()?, user: self.text()?.into() },
             8 => {
@@ -399,6 +426,23 @@ impl<'a> Decoder<'a> {
         })
     }
 
+    fn policy(&mut self) -> Result<PolicyDefinition, BadChange> {
+        let (vhost, kind, name) = (self.vhost()?, self.policy_kind()?, self.text()?.into());
+        let pattern = Pattern::new(self.text()?).map_err(|_| BadChange::Pattern)?;
+        let tag = self.reader.u8()?;
+        let apply_to = ApplyTo::ALL.into_iter().find(|apply_to| *apply_to as u8 == tag);
+        let apply_to = apply_to.ok_or(BadChange::Tag { of: "kind of thing a policy applies to", tag })?;
+        let priority = self.reader.i64_le()?;
+        let definition = self.arguments(0)?;
+        Ok(PolicyDefinition { vhost, kind, name, pattern, apply_to, priority, definition })
+    }
+
+    fn policy_kind(&mut self) -> Result<PolicyKind, BadChange> {
+        let all = [PolicyKind::User, PolicyKind::Operator];
+        let tag = self.reader.u8()?;
+        all.into_iter().find(|kind| *kind as u8 == tag).ok_or(BadChange::Tag { of: "kind of policy", tag })
+    }
+
     fn binding(&mut self) -> Result<Binding, BadChange> {
         let source = ExchangeId(self.reader.u64_le()?);
         let destination = match (self.reader.u8()?, self.reader.u64_le()?) {
@@ -452,7 +496,10 @@ impl<'a> Decoder<'a> {
 
     fn kind(&mut self) -> Result<Kind, BadChange> {
         let tag = self.reader.u8()?;
-        Kind::ALL.into_iter().find(|kind| *kind as u8 == tag).ok_or(BadChange::Tag { of: "exchange type", tag })
+        Kind::ALL
+            .into_iter()
+            .find(|kind| *kind as u8 == tag)
+            .ok_or(BadChange::Tag { of: "exchange type", tag })
     }
 
     /// A number of elements that take at least `bytes_min` bytes each.

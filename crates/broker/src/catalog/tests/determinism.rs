@@ -1,6 +1,7 @@
 //! Copies are equal: planned here and applied there, replayed from bytes, rebuilt from a snapshot and the tail.
 
 use super::*;
+use crate::access::Pattern;
 use proptest::prelude::*;
 
 /// Everything in a catalog, as bytes: equal catalogs have equal ones.
@@ -55,7 +56,7 @@ fn op() -> impl Strategy<Value = Op> {
     let how =
         prop::sample::select(vec!["", "transient", "auto-delete", "exclusive", "transient auto-delete"]);
     let with = prop::sample::select(vec![0, 1, 2]);
-    (0..12u8, 0..5u8, 0..5u8, kinds, how, with).prop_map(|(which, a, b, kind, how, with)| {
+    (0..14u8, 0..5u8, 0..5u8, kinds, how, with).prop_map(|(which, a, b, kind, how, with)| {
         let with: &[(&str, Value)] = match with {
             0 => &[],
             1 => &[("a", Value::Void), ("x-match", Value::text("any"))],
@@ -78,6 +79,8 @@ fn op() -> impl Strategy<Value = Op> {
             9 => Op::DeleteExclusive { port: port(u32::from(a)) },
             10 if a == 0 => Op::DeleteVhost { name: format!("v{b}").into() },
             10 => Op::AddVhost { name: format!("v{b}").into() },
+            11 => policies::policy(&format!("p{a}"), [".*", "q", "x1"][usize::from(b % 3)], i64::from(b)),
+            12 => policies::clear(&format!("p{a}")),
             _ => Op::DeleteQueue { id: QueueId(u64::from(a) * 5 + u64::from(b)) },
         }
     })
@@ -159,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), tag in 1..14u8) {
+    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), tag in 1..18u8) {
         let _ = Change::decode(&bytes);
         let mut tagged = bytes.clone();
         tagged.insert(0, tag);
@@ -256,7 +259,7 @@ fn a_binding_never_leaves_its_virtual_host() {
 #[test]
 fn old_bytes_are_still_read() {
     // The format as documented in docs/formats/catalog.md, byte by byte: these must be read for ever.
-    let rows: [(&[u8], Change); 3] = [
+    let rows: [(&[u8], Change); 5] = [
         (b"\x01\x00\x04\x00\x00\x00\x00\x00\x00", Change::ReserveQueueIds { below: 1024, may_be_used: true }),
         (
             b"\x02\x03\x00\x00\x00\x01\x00\x00\x00v",
@@ -277,6 +280,23 @@ fn old_bytes_are_still_read() {
                 auto_delete: false,
                 arguments: arguments(&[("a", Value::long(-1))]),
             })),
+        ),
+        (
+            b"\x10\x03\x00\x00\x00\x01\x01\x00\x00\x00p\x02\x00\x00\x00^a\x03\xFE\xFF\xFF\xFF\xFF\xFF\xFF\xFF\
+              \x01\x00\x00\x00\x07\x00\x00\x00expires\x03\x05\x00\x00\x00\x00\x00\x00\x00",
+            Change::SetPolicy(Arc::new(PolicyDefinition {
+                vhost: VhostId(3),
+                kind: PolicyKind::Operator,
+                name: "p".into(),
+                pattern: Pattern::new("^a").unwrap(),
+                apply_to: ApplyTo::QuorumQueues,
+                priority: -2,
+                definition: arguments(&[("expires", Value::Unsigned(5))]),
+            })),
+        ),
+        (
+            b"\x11\x03\x00\x00\x00\x00\x01\x00\x00\x00p",
+            Change::ClearPolicy { vhost: VhostId(3), kind: PolicyKind::User, name: "p".into() },
         ),
     ];
     for (bytes, change) in rows {

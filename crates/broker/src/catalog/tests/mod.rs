@@ -3,6 +3,7 @@
 mod access;
 mod determinism;
 mod exchanges;
+mod policies;
 mod queues;
 mod routes;
 mod scale;

@@ -1,0 +1,278 @@
+//! What a policy may say: which keys there are, what they may hold, which an operator may use.
+//!
+//! Rules, their order and their texts are RabbitMQ 4.3.6's, seen by setting each key to values of every type over its
+//! HTTP API. A key whose feature this broker does not serve yet is refused by name, never passed over: it is the
+//! argument of the same name that says whether it is.
+
+use super::arguments::{integer, is_served_argument};
+use super::policy::PolicyKind;
+use super::{Refusal, ReplyCode};
+use routing::{Arguments, Value};
+
+/// Largest `stream-max-segment-size-bytes`.
+const SEGMENT_BYTES_MAX: i128 = 3_000_000_000;
+
+/// What a value must be.
+#[derive(Clone, Copy)]
+enum Check {
+    /// A string.
+    Text,
+    /// One of these strings.
+    OneOf(&'static [&'static str]),
+    /// An integer from the first to the second.
+    Between(i128, i128),
+    /// A number and a unit of time: `7D`.
+    Age,
+    /// Nothing is right: the key is of RabbitMQ's past.
+    Never,
+}
+
+struct Row {
+    key: &'static str,
+    check: Check,
+    /// An operator policy may have it.
+    operator: bool,
+    /// What a wrong value is told not to be.
+    what: &'static str,
+    /// What is added to that.
+    more: &'static str,
+}
+
+const MAX: i128 = i128::MAX;
+const OVERFLOWS: &[&str] = &["drop-head", "reject-publish", "reject-publish-dlx"];
+const LOCATORS: &[&str] = &["client-local", "balanced", "random", "least-leaders"];
+const RETRIES: &[&str] = &["all", "failed", "returned", "disabled"];
+
+const fn row(key: &'static str, check: Check, operator: bool, what: &'static str) -> Row {
+    Row { key, check, operator, what, more: "" }
+}
+
+/// In the order in which they are checked: the first group, by key, before the others.
+const ROWS: [Row; 26] = [
+    row("alternate-exchange", Check::Text, false, "alternate exchange name"),
+    row("consumer-disconnected-timeout", Check::Between(0, MAX), false, "consumer disconnected timeout"),
+    row("consumer-timeout", Check::Between(0, MAX), false, "consumer timeout"),
+    row("dead-letter-exchange", Check::Text, false, "dead letter exchange name"),
+    row("dead-letter-routing-key", Check::Text, false, "dead letter routing key"),
+    row(
+        "dead-letter-strategy",
+        Check::OneOf(&["at-most-once", "at-least-once"]),
+        false,
+        "dead letter strategy",
+    ),
+    row("delivery-limit", Check::Between(i128::MIN, MAX), true, "delivery limit"),
+    row("expires", Check::Between(1, MAX), true, "queue expiry"),
+    row("initial-cluster-size", Check::Between(0, MAX), false, "cluster size"),
+    row("max-age", Check::Age, false, "max age"),
+    row("max-in-memory-bytes", Check::Between(0, MAX), true, "maximum memory in bytes"),
+    row("max-in-memory-length", Check::Between(0, MAX), true, "maximum memory in bytes"),
+    row("max-length", Check::Between(0, MAX), true, "maximum length"),
+    row("max-length-bytes", Check::Between(0, MAX), true, "maximum length in bytes"),
+    row("message-ttl", Check::Between(0, MAX), true, "message TTL"),
+    row("overflow", Check::OneOf(OVERFLOWS), true, "overflow value"),
+    row("queue-leader-locator", Check::OneOf(LOCATORS), false, "queue leader locator value"),
+    row("queue-mode", Check::OneOf(&["default", "lazy"]), false, "queue-mode value"),
+    row("queue-version", Check::Between(1, 2), true, "queue-version value"),
+    Row {
+        more: ". Valid range is 16-255",
+        ..row("stream-filter-size-bytes", Check::Between(16, 255), false, "filter size")
+    },
+    row("stream-max-segment-size-bytes", Check::Between(0, SEGMENT_BYTES_MAX), false, "segment size"),
+    row("target-group-size", Check::Between(1, MAX), true, "qq target count value"),
+    Row {
+        more: ". Must be a positive integer",
+        ..row("delayed-retry-max", Check::Between(1, MAX), true, "delayed retry maximum delay")
+    },
+    Row {
+        more: ". Must be a positive integer",
+        ..row("delayed-retry-min", Check::Between(1, MAX), true, "delayed retry minimum delay")
+    },
+    Row {
+        more: ". Must be one of: all, failed, returned, disabled",
+        ..row("delayed-retry-type", Check::OneOf(RETRIES), true, "delayed retry type")
+    },
+    row("queue-master-locator", Check::Never, true, ""),
+];
+
+/// What is wrong with a definition, in the words of RabbitMQ's validation; `Ok` where nothing is.
+pub(super) fn check_definition(definition: &Arguments, kind: PolicyKind) -> Result<(), String> {
+    if definition.is_empty() {
+        return Err("no policy provided".to_owned());
+    }
+    let rows = ROWS.iter().filter(|row| kind == PolicyKind::User || row.operator);
+    for row in rows {
+        if let Some(value) = definition.get(row.key.as_bytes()) {
+            check_value(row, value)?;
+        }
+    }
+    check_delays(definition)?;
+    let is_known = |key: &[u8]| {
+        ROWS.iter().any(|row| row.key.as_bytes() == key && (kind == PolicyKind::User || row.operator))
+    };
+    let unknown: Vec<String> = definition
+        .iter()
+        .filter(|(key, _)| !is_known(key))
+        .map(|(key, value)| format!("{{{},{}}}", erlang_text(key), erlang(value)))
+        .collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    Err(format!("[{}] are not recognised policy settings", unknown.join(",")))
+}
+
+/// Refuses what the broker does not do yet. Call it for a definition that is right.
+pub(super) fn check_served(definition: &Arguments) -> Result<(), Refusal> {
+    for (key, value) in definition.iter() {
+        let key = String::from_utf8_lossy(key);
+        if !is_served_argument(&format!("x-{key}"), value) {
+            let text = format!("policy key '{key}' with value '{value}' is not served");
+            return Err(Refusal::new(ReplyCode::NotImplemented, text));
+        }
+    }
+    Ok(())
+}
+
+fn check_value(row: &Row, value: &Value) -> Result<(), String> {
+    let is_right = match row.check {
+        Check::Text => matches!(value, Value::Text(_)),
+        Check::OneOf(all) => value.as_str().is_some_and(|text| all.contains(&text)),
+        Check::Between(from, to) => integer(value).is_some_and(|number| (from..=to).contains(&number)),
+        Check::Age => value.as_str().is_some_and(is_age),
+        Check::Never => {
+            return Err(format!("use of deprecated {} argument is not permitted", row.key));
+        }
+    };
+    if is_right {
+        return Ok(());
+    }
+    Err(format!("{} is not a valid {}{}", erlang(value), row.what, row.more))
+}
+
+/// Whether the parts of a delayed retry go together.
+fn check_delays(definition: &Arguments) -> Result<(), String> {
+    let delay = |key: &str| definition.get(key.as_bytes()).and_then(integer);
+    let (min, max) = (delay("delayed-retry-min"), delay("delayed-retry-max"));
+    let of_type = definition.get(b"delayed-retry-type").and_then(Value::as_str);
+    if let Some(of_type) = of_type.filter(|of_type| *of_type != "disabled" && min.is_none()) {
+        return Err(format!("delayed-retry-min is required when delayed-retry-type is {of_type}"));
+    }
+    match (min, max) {
+        (Some(min), Some(max)) if max < min => {
+            Err(format!("delayed-retry-max ({max}) must not be smaller than delayed-retry-min ({min})"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Digits and one of the units.
+fn is_age(text: &str) -> bool {
+    let unit = text.strip_suffix(['Y', 'M', 'D', 'h', 'm', 's']);
+    unit.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// A value as Erlang prints it, which is how RabbitMQ names it in texts.
+pub(super) fn erlang(value: &Value) -> String {
+    match value {
+        Value::Void => "null".to_owned(),
+        Value::Text(text) | Value::Bytes(text) => erlang_text(text),
+        Value::List(values) => format!("[{}]", values.iter().map(erlang).collect::<Vec<_>>().join(",")),
+        Value::Table(table) => {
+            let pairs = table.iter().map(|(key, value)| format!("{} => {}", erlang_text(key), erlang(value)));
+            format!("#{{{}}}", pairs.collect::<Vec<_>>().join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn erlang_text(text: &[u8]) -> String {
+    let shown = String::from_utf8_lossy(text).replace('\\', "\\\\").replace('"', "\\\"");
+    let suffix = if text.is_ascii() { "" } else { "/utf8" };
+    format!("<<\"{shown}\"{suffix}>>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use routing::Float;
+
+    fn check(definition: &[(&str, Value)], expected: &str) {
+        check_as(PolicyKind::User, definition, expected);
+    }
+
+    fn check_as(kind: PolicyKind, definition: &[(&str, Value)], expected: &str) {
+        let keys: Arguments = definition.iter().map(|(key, value)| (key.as_bytes(), value.clone())).collect();
+        let found = check_definition(&keys, kind).err().unwrap_or_default();
+        assert_eq!(found, expected, "{definition:?}");
+    }
+
+    #[test]
+    fn values_are_told_what_they_are_not() {
+        let int = Value::long;
+        check(&[], "no policy provided");
+        check(&[("max-length", int(0))], "");
+        check(&[("max-length", Value::Unsigned(u64::MAX))], "");
+        check(&[("max-length", int(-7))], "-7 is not a valid maximum length");
+        check(&[("max-length", Value::Float(Float(1.5)))], "1.5 is not a valid maximum length");
+        check(&[("max-length", Value::text("x"))], "<<\"x\">> is not a valid maximum length");
+        check(&[("expires", int(0))], "0 is not a valid queue expiry");
+        check(&[("expires", Value::Void)], "null is not a valid queue expiry");
+        check(&[("message-ttl", Value::Bool(true))], "true is not a valid message TTL");
+        check(&[("overflow", Value::List(vec![int(1)]))], "[1] is not a valid overflow value");
+        let table = Value::Table([(&b"a"[..], int(1))].into_iter().collect());
+        check(&[("queue-mode", table)], "#{<<\"a\">> => 1} is not a valid queue-mode value");
+        check(&[("overflow", Value::text("reject-publish-dlx"))], "");
+        check(&[("delivery-limit", int(-9))], "");
+        check(
+            &[("stream-filter-size-bytes", int(15))],
+            "15 is not a valid filter size. Valid range is 16-255",
+        );
+        check(&[("max-age", Value::text("7D"))], "");
+        check(&[("max-age", Value::text("7d"))], "<<\"7d\">> is not a valid max age");
+        check(&[("max-age", Value::text("D"))], "<<\"D\">> is not a valid max age");
+        check(
+            &[("queue-master-locator", Value::text("random"))],
+            "use of deprecated queue-master-locator argument is not permitted",
+        );
+        check(&[("dead-letter-exchange", Value::text("é"))], "");
+        check(
+            &[("dead-letter-strategy", Value::text("é"))],
+            "<<\"é\"/utf8>> is not a valid dead letter strategy",
+        );
+    }
+
+    #[test]
+    fn the_first_complaint_counts() {
+        let int = Value::long;
+        check(
+            &[("zz", int(1)), ("aa", Value::text("x")), ("max-length", int(5))],
+            "[{<<\"aa\">>,<<\"x\">>},{<<\"zz\">>,1}] are not recognised policy settings",
+        );
+        check(&[("max-length", int(-5)), ("expires", int(0))], "0 is not a valid queue expiry");
+        check(&[("max-length", int(-5)), ("aa", int(0))], "-5 is not a valid maximum length");
+    }
+
+    #[test]
+    fn delays_go_together() {
+        let all = ("delayed-retry-type", Value::text("all"));
+        let (min, max) = (("delayed-retry-min", Value::long(10)), ("delayed-retry-max", Value::long(5)));
+        check(std::slice::from_ref(&all), "delayed-retry-min is required when delayed-retry-type is all");
+        check(&[("delayed-retry-type", Value::text("disabled"))], "");
+        check(&[all.clone(), min.clone()], "");
+        check(&[all, min, max], "delayed-retry-max (5) must not be smaller than delayed-retry-min (10)");
+    }
+
+    #[test]
+    fn an_operator_has_fewer_keys() {
+        let one = || Value::long(1);
+        for key in
+            ["expires", "message-ttl", "max-length", "max-length-bytes", "delivery-limit", "queue-version"]
+        {
+            check_as(PolicyKind::Operator, &[(key, one())], "");
+        }
+        for key in ["dead-letter-exchange", "alternate-exchange", "consumer-timeout", "max-age", "queue-mode"]
+        {
+            let expected = format!("[{{<<\"{key}\">>,1}}] are not recognised policy settings");
+            check_as(PolicyKind::Operator, &[(key, one())], &expected);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Setting and clearing policies, and what they change.
+
+use super::*;
+
+pub(super) fn policy(name: &str, pattern: &str, priority: i64) -> Op {
+    let definition =
+        [("overflow", Value::text("reject-publish")), ("alternate-exchange", Value::text("amq.fanout"))];
+    set(PolicyKind::User, name, pattern, "all", priority, &definition)
+}
+
+pub(super) fn clear(name: &str) -> Op {
+    Op::ClearPolicy { kind: PolicyKind::User, vhost: "/".into(), name: name.into() }
+}
+
+fn set(
+    kind: PolicyKind,
+    name: &str,
+    pattern: &str,
+    apply_to: &str,
+    priority: i64,
+    definition: &[(&str, Value)],
+) -> Op {
+    let (vhost, name) = ("/".into(), name.into());
+    let (pattern, apply_to) = (pattern.into(), apply_to.into());
+    Op::SetPolicy { kind, vhost, name, pattern, apply_to, priority, definition: arguments(definition) }
+}
+
+fn overflow(name: &str, pattern: &str, apply_to: &str, word: &str) -> Op {
+    set(PolicyKind::User, name, pattern, apply_to, 0, &[("overflow", Value::text(word))])
+}
+
+/// Plans and applies; the names of the queues whose rules changed.
+fn changed(world: &mut World, op: &Op) -> String {
+    let plan = world.catalog.plan(&guest(1), op).unwrap();
+    let applied = plan.changes.iter().flat_map(|change| world.catalog.apply(change));
+    let names = applied.map(|applied| match applied {
+        Applied::RulesChanged(queue) => queue.name.to_string(),
+        other => panic!("{other:?}"),
+    });
+    names.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn what_is_no_policy_is_refused_in_rabbitmqs_words() {
+    let bad = "406 PRECONDITION_FAILED - Validation failed\n\n";
+    let one = || [("max-length", Value::long(-5))];
+    let units = |text: &str| format!("{bad}{text}\n");
+    let apply_to = "apply-to 'zz' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', \
+                    'streams', 'exchanges', or 'all'";
+    check(&[
+        (overflow("p", "^a", "all", "x"), &units("<<\"x\">> is not a valid overflow value")),
+        (overflow("p", "^a", "zz", "drop-head"), &units(apply_to)),
+        (set(PolicyKind::User, "p", "^a", "all", 0, &[]), &units("no policy provided")),
+        (
+            set(PolicyKind::User, "p", "^a", "zz", 0, &one()),
+            &units(&format!("-5 is not a valid maximum length\n{apply_to}")),
+        ),
+        (
+            set(PolicyKind::Operator, "p", "^a", "all", 0, &[("alternate-exchange", Value::text("x"))]),
+            &units("[{<<\"alternate-exchange\">>,<<\"x\">>}] are not recognised policy settings"),
+        ),
+        (
+            set(
+                PolicyKind::User,
+                "p",
+                "^a",
+                "all",
+                0,
+                &[("delayed-retry-type", Value::text("all")), ("delayed-retry-min", Value::long(1))],
+            ),
+            "540 NOT_IMPLEMENTED - policy key 'delayed-retry-type' with value 'all' is not served",
+        ),
+        (clear("p"), "404 NOT_FOUND - Parameter does not exist"),
+        (overflow("p", "^a", "all", "drop-head"), "ok"),
+        (overflow("p", "^b", "streams", "drop-head"), "ok"),
+        (clear("p"), "ok"),
+        (clear("p"), "404 NOT_FOUND - Parameter does not exist"),
+    ]);
+    let mut world = World::new();
+    let refused = world.wish(&overflow("p", "(", "all", "drop-head"));
+    assert!(
+        refused.starts_with(&format!("{bad}pattern should be regular expression but is invalid: ")),
+        "{refused}"
+    );
+    let elsewhere = Op::ClearPolicy { kind: PolicyKind::User, vhost: "zz".into(), name: "p".into() };
+    assert_eq!(world.wish(&elsewhere), "404 NOT_FOUND - Parameter does not exist");
+}
+
+#[test]
+fn who_may_set_policies() {
+    let mut world = World::new();
+    let add = |tags: &[&str]| Op::AddUser {
+        name: tags[0].into(),
+        password: None,
+        tags: tags.iter().map(|tag| (*tag).into()).collect(),
+    };
+    for tags in [["policymaker"], ["management"]] {
+        world.must(&add(&tags));
+    }
+    let mut wish = |user: &str, kind| {
+        let by = Actor { user: user.into(), ..guest(1) };
+        world.wish_of(&by, &set(kind, "p", "", "all", 0, &[("overflow", Value::text("drop-head"))]))
+    };
+    assert_eq!(wish("policymaker", PolicyKind::User), "ok");
+    assert_eq!(
+        wish("policymaker", PolicyKind::Operator),
+        "403 ACCESS_REFUSED - user 'policymaker' is not an administrator"
+    );
+    assert_eq!(
+        wish("management", PolicyKind::User),
+        "403 ACCESS_REFUSED - user 'management' is not an administrator"
+    );
+    assert_eq!(wish("guest", PolicyKind::Operator), "ok");
+}
+
+#[test]
+fn queues_whose_rules_change_are_told_of() {
+    let mut world = World::new();
+    let with = |word: &str| [("x-overflow", Value::text(word))];
+    world.must(&queue("a1", ""));
+    world.must(&queue_with("a2", "", &with("reject-publish")));
+    world.must(&queue_with("a3", "", &[("x-queue-type", Value::text("quorum"))]));
+    world.must(&queue("b", ""));
+    let world = &mut world;
+    assert_eq!(changed(world, &overflow("p", "^a", "queues", "reject-publish")), "a1 a3");
+    // The same again, another that counts less, one that says the same: nothing changes.
+    assert_eq!(changed(world, &overflow("p", "^a", "queues", "reject-publish")), "");
+    assert_eq!(changed(world, &overflow("z", "^a", "queues", "drop-head")), "");
+    assert_eq!(changed(world, &overflow("o", "^a", "queues", "reject-publish")), "");
+    assert_eq!(changed(world, &clear("o")), "");
+    assert_eq!(changed(world, &overflow("p", "^a", "quorum_queues", "reject-publish")), "a1");
+    assert_eq!(changed(world, &overflow("p", "b", "classic_queues", "reject-publish")), "a3 b");
+    assert_eq!(changed(world, &clear("p")), "b");
+    // An operator's counts more.
+    assert_eq!(changed(world, &overflow("p", "^a1", "all", "reject-publish")), "a1");
+    let word = [("overflow", Value::text("drop-head"))];
+    assert_eq!(changed(world, &set(PolicyKind::Operator, "p", "", "all", 0, &word)), "a1");
+    let limit = [("delivery-limit", Value::long(-1))];
+    assert_eq!(changed(world, &set(PolicyKind::User, "q", "", "all", 9, &limit)), "a3");
+    let rules = world.catalog.rules(world.queue("a3"));
+    assert_eq!((rules.delivery_limit, rules.overflow), (None, Overflow::DropHead));
+    let both = world.catalog.queue_policies(world.queue("a3"));
+    assert_eq!(both.definition(), arguments(&[limit[0].clone(), word[0].clone()]));
+    assert_eq!(both.user.map(|policy| &*policy.name), Some("q"));
+}
+
+#[test]
+fn an_alternate_exchange_comes_and_goes() {
+    let mut world = World::new();
+    for op in [
+        queue("q", ""),
+        queue("own", ""),
+        bind("amq.fanout", "q", ""),
+        exchange("x", "direct", ""),
+        exchange_with("y", "direct", "", &[("alternate-exchange", Value::text(""))]),
+    ] {
+        world.must(&op);
+    }
+    assert_eq!((world.routed("x", "k"), world.routed("y", "own")), ("".into(), "own".into()));
+    world.must(&policy("p", "", 0));
+    assert_eq!(world.routed("x", "k"), "q");
+    assert_eq!(world.routed("y", "own"), "own", "an argument counts more");
+    assert_eq!(world.routed("amq.direct", "k"), "q");
+    assert_eq!(world.routed("", "k"), "", "the default exchange has none");
+    // Made while the policy is there.
+    world.must(&exchange("z", "direct", ""));
+    assert_eq!(world.routed("z", "k"), "q");
+    world.must(&set(PolicyKind::User, "p", "", "queues", 0, &[("overflow", Value::text("drop-head"))]));
+    assert_eq!((world.routed("x", "k"), world.routed("z", "k")), ("".into(), "".into()));
+}
+
+#[test]
+fn a_virtual_host_has_so_many_policies() {
+    let mut world = World::new();
+    let most = wire::LIMITS.policies_max;
+    for number in 0..most {
+        world.must(&overflow(&format!("p{number}"), "^zz", "all", "drop-head"));
+    }
+    assert_eq!(
+        world.wish(&overflow("more", "^zz", "all", "drop-head")),
+        format!("406 PRECONDITION_FAILED - vhost '/' has as many policies as it may: {most}")
+    );
+    world.must(&overflow("p0", "^yy", "all", "drop-head"));
+    world.must(&set(PolicyKind::Operator, "more", "", "all", 0, &[("overflow", Value::text("drop-head"))]));
+}
