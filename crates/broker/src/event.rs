@@ -31,6 +31,23 @@ pub enum Event {
         /// The last publish.
         last: u64,
     },
+    /// Publishes `first..=last` of this publisher were refused by a queue that is full, whatever other queues say.
+    /// Pass it to [`crate::Publisher::refused`].
+    Refused {
+        /// The publisher's handle.
+        publisher: u32,
+        /// The first publish.
+        first: u64,
+        /// The last publish.
+        last: u64,
+    },
+    /// Of the consumers of a queue that has one active at a time, this one is it now, or is it no more.
+    Active {
+        /// The consumer's handle.
+        consumer: u32,
+        /// It is.
+        active: bool,
+    },
     /// Messages for a consumer.
     Deliver {
         /// The consumer's handle.

@@ -10,6 +10,7 @@ mod commit;
 mod delivery;
 mod desk;
 mod event;
+pub mod fields;
 mod limits;
 mod listing;
 mod log;

@@ -128,9 +128,12 @@ struct Known {
     routes: Vec<Route>,
     last: usize,
     by_hash: FxHashMap<u64, u32>,
-    /// Publishes that wait for more than one log, and for how many more.
+    /// Publishes that wait for more than one log, and for how many more; with [`REFUSED`] once one refused.
     split: FxHashMap<u64, u32>,
 }
+
+/// What a publish that was refused has beside the number of logs it still hears from.
+const REFUSED: u32 = 1 << 31;
 
 impl Publisher {
     /// A publisher of `port`; `handle` is the connection's name for it.
@@ -189,15 +192,34 @@ impl Publisher {
                 safe(from, seq - 1);
             }
             *left -= 1;
-            from = seq;
-            if *left > 0 {
-                from = seq + 1;
-            } else {
+            from = if *left == 0 { seq } else { seq + 1 };
+            if *left & !REFUSED == 0 {
                 split.remove(&seq);
             }
         }
         if from <= last {
             safe(from, last);
+        }
+    }
+
+    /// Takes in an [`crate::Event::Refused`] and calls `refused` with those of its publishes that nobody refused before.
+    pub fn refused(&mut self, first: u64, last: u64, mut refused: impl FnMut(u64)) {
+        let split = self.known.as_mut().map(|known| &mut known.split);
+        let mut split = split.filter(|split| !split.is_empty());
+        for seq in first..=last {
+            if let Some(split) = &mut split
+                && let Some(left) = split.get_mut(&seq)
+            {
+                *left -= 1;
+                let was_refused = std::mem::replace(left, *left | REFUSED) & REFUSED != 0;
+                if *left & !REFUSED == 0 {
+                    split.remove(&seq);
+                }
+                if was_refused {
+                    continue;
+                }
+            }
+            refused(seq);
         }
     }
 }

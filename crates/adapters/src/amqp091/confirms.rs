@@ -35,30 +35,36 @@ impl Confirms {
         }
     }
 
+    /// The publish is not safe and will not be: its tag, to be told at once; `None` where it does not count.
+    pub(super) fn refused(&mut self, seq: u64) -> Option<u64> {
+        let tag = seq.checked_sub(self.base).filter(|tag| *tag > 0)?;
+        self.singly.insert(base::ranges::Range { first: tag, last: tag });
+        self.told = self.skip_singly(self.told);
+        Some(tag)
+    }
+
     /// Tells all that is safe; afterwards nothing is due.
     pub(super) fn tell(&mut self, mut ack: impl FnMut(Ack)) {
-        let mut upto = self.told;
+        // The last safe one of those that follow on what was told, and what that leaves told.
+        let (mut safe, mut upto) = (self.told, self.told);
         for range in std::mem::take(&mut self.safe).iter() {
-            let mut first = range.first;
-            if first == upto + 1 {
-                upto = range.last;
-                first = range.last + 1;
-                upto = self.skip_singly(upto);
-            }
-            if first > range.last {
+            if range.first == upto + 1 {
+                safe = range.last;
+                upto = self.skip_singly(range.last);
                 continue;
             }
-            if upto > self.told {
-                ack(Ack { tag: upto, multiple: upto - self.told > 1 });
-                self.told = upto;
-            }
-            for tag in first..=range.last {
+            self.tell_upto(safe, upto, &mut ack);
+            for tag in range.first..=range.last {
                 ack(Ack { tag, multiple: false });
             }
             self.singly.insert(range);
         }
-        if upto > self.told {
-            ack(Ack { tag: upto, multiple: upto - self.told > 1 });
+        self.tell_upto(safe, upto, &mut ack);
+    }
+
+    fn tell_upto(&mut self, safe: u64, upto: u64, ack: &mut impl FnMut(Ack)) {
+        if safe > self.told {
+            ack(Ack { tag: safe, multiple: safe - self.told > 1 });
             self.told = upto;
         }
     }
@@ -101,9 +107,23 @@ mod tests {
         confirms.safe(13, 14);
         assert_eq!(told(&mut confirms), [(3, false), (4, false)]);
         confirms.safe(11, 12);
-        assert_eq!(told(&mut confirms), [(4, true)]);
+        assert_eq!(told(&mut confirms), [(2, true)]);
         confirms.safe(15, 15);
         assert_eq!(told(&mut confirms), [(5, false)]);
+    }
+
+    #[test]
+    fn what_is_refused_is_told_once_and_acked_never() {
+        let mut confirms = Confirms::new(11);
+        assert_eq!(confirms.refused(10), None);
+        assert_eq!(confirms.refused(12), Some(2));
+        confirms.safe(11, 11);
+        assert_eq!(told(&mut confirms), [(1, false)]);
+        confirms.safe(13, 14);
+        assert_eq!(told(&mut confirms), [(4, true)]);
+        assert_eq!(confirms.refused(15), Some(5));
+        confirms.safe(16, 16);
+        assert_eq!(told(&mut confirms), [(6, false)]);
     }
 
     #[test]

@@ -167,8 +167,9 @@ impl Adapter {
             Event::Got { token, consumer, memory, item, ready } => {
                 self.got(context, *token, *consumer, (*memory, *item), *ready, events);
             }
-            // Link credit is AMQP 1.0's.
-            Event::Drained { .. } | Event::Available { .. } => {}
+            Event::Refused { publisher, first, last } => self.publishes_refused(*publisher, *first, *last),
+            // Link credit is AMQP 1.0's, and only there consumers are told that they are active.
+            Event::Drained { .. } | Event::Available { .. } | Event::Active { .. } => {}
             Event::Cancelled { consumer } => self.cancelled(context, *consumer),
             Event::Close { refusal } => self.close(context, refusal, MethodId::NONE),
         }

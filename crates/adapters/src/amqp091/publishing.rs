@@ -2,13 +2,13 @@
 
 use super::Adapter;
 use super::confirms::Ack;
-use super::tables::MessageHeaders;
 use super::wishes::Wishes;
 use crate::connection::Context;
 use crate::transaction::HeldPublish;
-use ::amqp091::method::{BasicPublish, MethodId};
+use ::amqp091::method::{BasicNack, BasicPublish, MethodId};
 use ::amqp091::{Body, Outgoing, ReplyCode};
 use broker::catalog::Refusal;
+use broker::fields::Fields091;
 use broker::{Publish, Published};
 use message::amqp091::Properties;
 use message::record::Format;
@@ -38,7 +38,7 @@ impl Adapter {
             exchange: publish.exchange,
             routing_key: publish.routing_key,
             more_keys: &[],
-            headers: &MessageHeaders(properties),
+            headers: &Fields091(properties),
             format: Format::Amqp091,
             durable: properties.is_persistent(),
             priority: properties.priority(),
@@ -102,7 +102,7 @@ impl Adapter {
             exchange: publish.exchange,
             routing_key: publish.routing_key,
             more_keys: &wishes.more_keys,
-            headers: &MessageHeaders(properties),
+            headers: &Fields091(properties),
             format: Format::Amqp091,
             durable: properties.is_persistent(),
             priority: properties.priority(),
@@ -170,7 +170,7 @@ impl Adapter {
             exchange: held.exchange,
             routing_key: held.routing_key,
             more_keys: &held.more_keys,
-            headers: &MessageHeaders(&properties),
+            headers: &Fields091(&properties),
             format: held.format,
             durable: held.durable,
             priority: held.priority,
@@ -213,6 +213,24 @@ impl Adapter {
             channel.unconfirmed = channel.unconfirmed.saturating_sub(count);
             self.see_whether_committed(channel_number);
         }
+    }
+
+    /// A queue was full for publishes of a channel: each is nacked.
+    #[cold]
+    pub(super) fn publishes_refused(&mut self, publisher: u32, first: u64, last: u64) {
+        let Ok(number) = u16::try_from(publisher) else { return };
+        let Some(channel) = self.channels.get(number) else { return };
+        let (mut count, mut tags) = (0, Vec::new());
+        channel.publisher.refused(first, last, |seq| {
+            count += 1;
+            tags.extend(channel.confirms.as_mut().and_then(|confirms| confirms.refused(seq)));
+        });
+        channel.unconfirmed = channel.unconfirmed.saturating_sub(count);
+        self.is_due = true;
+        for delivery_tag in tags {
+            self.machine.send(number, &BasicNack { delivery_tag, multiple: false, requeue: false });
+        }
+        self.see_whether_committed(number);
     }
 
     /// Whether a channel has as many publishes waiting as it may.

@@ -159,6 +159,8 @@ impl Adapter {
                 self.deliver(context, *consumer, *memory, items.clone(), events);
             }
             Event::Confirmed { publisher, first, last } => self.confirmed(*publisher, *first, *last),
+            Event::Refused { publisher, first, last } => self.publishes_refused(*publisher, *first, *last),
+            Event::Active { .. } => {}
             // Before it is open a connection asks for nothing but that.
             Event::Reply { reply, .. } if self.login.is_some() => {
                 self.admitted(context, reply.as_ref().err())

@@ -8,11 +8,12 @@ use crate::connection::{Context, Gravity};
 use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
 use base::Now;
 use broker::catalog::{Refusal, ReplyCode};
+use broker::fields::Fields10;
 use broker::{Publish, Published};
 use message::amqp10::properties::Property;
-use message::amqp10::{Map, Message, Plain, Properties, Value};
+use message::amqp10::{Message, Plain};
 use message::record::Format;
-use routing::{Field, Headers, NoHeaders};
+use routing::NoHeaders;
 use std::collections::VecDeque;
 
 /// Bytes of messages a link may have under way, credit and unconfirmed together, once it has grown.
@@ -115,59 +116,10 @@ impl Credit {
     }
 }
 
-/// The fields of a 1.0 message that exchanges look at: its application-properties are its headers.
-pub(super) struct MessageHeaders<'a> {
-    headers: Map<'a>,
-    properties: Properties<'a>,
-}
-
-impl<'a> MessageHeaders<'a> {
-    /// Those of `message`.
-    pub(super) fn of(message: &Message<'a>) -> MessageHeaders<'a> {
-        MessageHeaders { headers: message.application_properties, properties: message.properties }
-    }
-}
-
 /// A message of a sender's link, and where it goes or why nowhere.
 pub(super) struct Addressed<'a> {
     pub(super) message: Message<'a>,
     pub(super) destination: Result<Destination, String>,
-}
-
-impl Headers for MessageHeaders<'_> {
-    fn get(&self, name: &[u8]) -> Option<Field<'_>> {
-        let value = self.headers.get(str::from_utf8(name).ok()?)?;
-        Some(match value {
-            Value::Null => Field::Void,
-            Value::Boolean(value) => Field::Bool(value),
-            Value::Ulong(value) => Field::Unsigned(value),
-            Value::Float(value) => Field::Float(value.into()),
-            Value::Double(value) => Field::Float(value),
-            Value::Timestamp(ms) => Field::Timestamp(u64::try_from(ms / 1000).unwrap_or(0)),
-            Value::Binary(bytes) => Field::Bytes(bytes),
-            value => match value.as_i64() {
-                Some(number) => Field::Int(number),
-                None => Field::Bytes(value.as_str()?.as_bytes()),
-            },
-        })
-    }
-
-    fn property(&self, property: routing::Property) -> Option<Field<'_>> {
-        let id = match property {
-            routing::Property::Timestamp => {
-                let ms = self.properties.creation_time_ms()?;
-                return Some(Field::Timestamp(u64::try_from(ms / 1000).unwrap_or(0)));
-            }
-            routing::Property::CorrelationId => self.properties.correlation_id(),
-            routing::Property::MessageId => self.properties.message_id(),
-        };
-        Some(match id {
-            Value::Ulong(number) => Field::Unsigned(number),
-            Value::Uuid(bytes) => Field::Bytes(bytes),
-            Value::Binary(bytes) => Field::Bytes(bytes),
-            id => Field::Bytes(id.as_str()?.as_bytes()),
-        })
-    }
 }
 
 impl Adapter {
@@ -242,7 +194,7 @@ impl Adapter {
             exchange: destination.exchange.as_bytes(),
             routing_key: destination.key.as_bytes(),
             more_keys: &more_keys,
-            headers: &MessageHeaders::of(&message),
+            headers: &Fields10::of(&message),
             format: Format::Amqp10,
             durable: message.header.durable,
             priority: message.header.priority,
@@ -342,6 +294,26 @@ impl Adapter {
             // Delivery numbers are the lower halves of publish numbers.
             machine.settle_incoming(id, first as u32, last as u32, &Outcome::Accepted);
             take(unconfirmed, first, last, |link, count| {
+                let found = links.iter_mut().find(|it| it.id == link);
+                if let Some(Link { end: End::Target { credit, .. }, .. }) = found {
+                    credit.confirmed(count);
+                }
+            });
+        });
+        self.is_due = true;
+    }
+
+    /// A queue was full for publishes of a session: each is rejected.
+    #[cold]
+    pub(super) fn publishes_refused(&mut self, publisher: u32, first: u64, last: u64) {
+        let Some(session) = self.sessions.iter_mut().find(|session| session.handle == publisher) else {
+            return self.refused_transaction(publisher, first, last);
+        };
+        let Session { id, publisher, links, unconfirmed, .. } = &mut **session;
+        let (machine, id) = (&mut self.machine, *id);
+        publisher.refused(first, last, |seq| {
+            machine.settle_incoming(id, seq as u32, seq as u32, &Outcome::Rejected(None));
+            take(unconfirmed, seq, seq, |link, count| {
                 let found = links.iter_mut().find(|it| it.id == link);
                 if let Some(Link { end: End::Target { credit, .. }, .. }) = found {
                     credit.confirmed(count);

@@ -86,6 +86,8 @@ struct Waiting {
     end: u64,
     /// How many of those are waited for.
     left: u64,
+    /// A queue was full for one of them.
+    was_refused: bool,
 }
 
 /// The transactions of a connection.
@@ -309,7 +311,8 @@ impl Adapter {
         if let Some(transactions) = &mut self.transactions {
             let tell = Some((transfer.session, transfer.link));
             let delivery_id = transfer.delivery_id;
-            transactions.waiting.push_back(Waiting { tell, delivery_id, first, end, left });
+            let was_refused = false;
+            transactions.waiting.push_back(Waiting { tell, delivery_id, first, end, left, was_refused });
         }
     }
 
@@ -327,15 +330,38 @@ impl Adapter {
                 }
             }
         });
+        self.answer_discharges();
+    }
+
+    /// A queue was full for publishes of a discharge: the others are made, and it is rejected.
+    pub(super) fn refused_transaction(&mut self, publisher: u32, first: u64, last: u64) {
+        let Some(transactions) = self.transactions.as_mut().filter(|it| it.handle == publisher) else {
+            return;
+        };
+        let Transactions { publisher, waiting, .. } = &mut **transactions;
+        publisher.refused(first, last, |seq| {
+            for it in waiting.iter_mut().filter(|it| (it.first..it.end).contains(&seq)) {
+                it.left = it.left.saturating_sub(1);
+                it.was_refused = true;
+            }
+        });
+        self.answer_discharges();
+    }
+
+    /// Answers the discharges nothing is waited for any more, in order.
+    fn answer_discharges(&mut self) {
+        let Some(Transactions { waiting, .. }) = self.transactions.as_deref_mut() else { return };
         let mut done = Vec::new();
         while let Some(first) = waiting.front()
             && first.left == 0
         {
             done.extend(waiting.pop_front());
         }
-        for Waiting { tell, delivery_id, .. } in done {
+        for Waiting { tell, delivery_id, was_refused, .. } in done {
             if let Some((session, link)) = tell {
-                self.machine.settle_incoming(session, delivery_id, delivery_id, &Told::Accepted);
+                let full = Error::new(condition::RESOURCE_LIMIT_EXCEEDED, "a queue is full");
+                let told = if was_refused { Told::Rejected(Some(full)) } else { Told::Accepted };
+                self.machine.settle_incoming(session, delivery_id, delivery_id, &told);
                 self.allow_requests(session, link);
             }
         }
@@ -533,7 +559,7 @@ fn with_publish<T>(held: &HeldPublish<'_>, work: impl FnOnce(&Publish<'_>) -> T)
         exchange: held.exchange,
         routing_key: held.routing_key,
         more_keys: &held.more_keys,
-        headers: &super::publishing::MessageHeaders::of(&message),
+        headers: &broker::fields::Fields10::of(&message),
         format: Format::Amqp10,
         durable: held.durable,
         priority: held.priority,

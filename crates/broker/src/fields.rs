@@ -1,0 +1,123 @@
+//! What routing looks at in a message, in either encoding, and field tables as arguments.
+
+use message::amqp10::{Map, Message, Properties as Properties10, Value as Amqp10};
+use message::amqp091::{Properties, Table, Value as Wire};
+use routing::{Arguments, Field, Float, Headers, IntType, Property, Value};
+
+/// The arguments in a field table; of a name that comes twice the last counts.
+pub fn arguments(table: &Table<'_>) -> Arguments {
+    let mut arguments = Arguments::default();
+    for (name, value) in table.iter() {
+        arguments.insert(name, own(&value));
+    }
+    arguments
+}
+
+/// The value with bytes of its own. Nesting is bounded by the table's own check.
+fn own(value: &Wire<'_>) -> Value {
+    match *value {
+        Wire::Bool(value) => Value::Bool(value),
+        Wire::I8(value) => Value::Int(IntType::Byte, value.into()),
+        Wire::U8(value) => Value::Int(IntType::UnsignedByte, value.into()),
+        Wire::I16(value) => Value::Int(IntType::Short, value.into()),
+        Wire::U16(value) => Value::Int(IntType::UnsignedShort, value.into()),
+        Wire::I32(value) => Value::Int(IntType::SignedInt, value.into()),
+        Wire::U32(value) => Value::Int(IntType::UnsignedInt, value.into()),
+        Wire::I64(value) => Value::Int(IntType::Long, value),
+        Wire::U64(value) => Value::Unsigned(value),
+        Wire::F32(value) => Value::Float(Float(value.into())),
+        Wire::F64(value) => Value::Float(Float(value)),
+        Wire::Decimal { scale, value } => Value::Decimal { scale, value },
+        Wire::Text(bytes) => Value::Text(bytes.into()),
+        Wire::Bytes(bytes) => Value::Bytes(bytes.into()),
+        Wire::Array(array) => Value::List(array.iter().map(|value| own(&value)).collect()),
+        Wire::Timestamp(seconds) => Value::Timestamp(seconds),
+        Wire::Table(table) => Value::Table(arguments(&table)),
+        Wire::Void => Value::Void,
+    }
+}
+
+/// The headers of a message in 0-9-1's encoding.
+#[derive(Debug)]
+pub struct Fields091<'a>(pub &'a Properties<'a>);
+
+impl Headers for Fields091<'_> {
+    fn get(&self, name: &[u8]) -> Option<Field<'_>> {
+        let value = self.0.headers()?.get(name)?;
+        Some(match value {
+            Wire::Bool(value) => Field::Bool(value),
+            Wire::U64(value) => Field::Unsigned(value),
+            Wire::F32(value) => Field::Float(value.into()),
+            Wire::F64(value) => Field::Float(value),
+            Wire::Decimal { scale, value } => Field::Decimal { scale, value },
+            Wire::Text(bytes) | Wire::Bytes(bytes) => Field::Bytes(bytes),
+            Wire::Timestamp(seconds) => Field::Timestamp(seconds),
+            Wire::Void => Field::Void,
+            Wire::Array(_) | Wire::Table(_) => Field::Nested(own(&value)),
+            Wire::I8(_)
+            | Wire::U8(_)
+            | Wire::I16(_)
+            | Wire::U16(_)
+            | Wire::I32(_)
+            | Wire::U32(_)
+            | Wire::I64(_) => Field::Int(value.as_i64()?),
+        })
+    }
+
+    fn property(&self, property: Property) -> Option<Field<'_>> {
+        match property {
+            Property::CorrelationId => self.0.correlation_id().map(Field::Bytes),
+            Property::MessageId => self.0.message_id().map(Field::Bytes),
+            Property::Timestamp => self.0.timestamp().map(Field::Timestamp),
+        }
+    }
+}
+
+/// The fields of a 1.0 message that exchanges look at: its application-properties are its headers.
+pub struct Fields10<'a> {
+    headers: Map<'a>,
+    properties: Properties10<'a>,
+}
+
+impl<'a> Fields10<'a> {
+    /// Those of `message`.
+    pub fn of(message: &Message<'a>) -> Fields10<'a> {
+        Fields10 { headers: message.application_properties, properties: message.properties }
+    }
+}
+
+impl Headers for Fields10<'_> {
+    fn get(&self, name: &[u8]) -> Option<Field<'_>> {
+        let value = self.headers.get(str::from_utf8(name).ok()?)?;
+        Some(match value {
+            Amqp10::Null => Field::Void,
+            Amqp10::Boolean(value) => Field::Bool(value),
+            Amqp10::Ulong(value) => Field::Unsigned(value),
+            Amqp10::Float(value) => Field::Float(value.into()),
+            Amqp10::Double(value) => Field::Float(value),
+            Amqp10::Timestamp(ms) => Field::Timestamp(u64::try_from(ms / 1000).unwrap_or(0)),
+            Amqp10::Binary(bytes) => Field::Bytes(bytes),
+            value => match value.as_i64() {
+                Some(number) => Field::Int(number),
+                None => Field::Bytes(value.as_str()?.as_bytes()),
+            },
+        })
+    }
+
+    fn property(&self, property: Property) -> Option<Field<'_>> {
+        let id = match property {
+            Property::Timestamp => {
+                let ms = self.properties.creation_time_ms()?;
+                return Some(Field::Timestamp(u64::try_from(ms / 1000).unwrap_or(0)));
+            }
+            Property::CorrelationId => self.properties.correlation_id(),
+            Property::MessageId => self.properties.message_id(),
+        };
+        Some(match id {
+            Amqp10::Ulong(number) => Field::Unsigned(number),
+            Amqp10::Uuid(bytes) => Field::Bytes(bytes),
+            Amqp10::Binary(bytes) => Field::Bytes(bytes),
+            id => Field::Bytes(id.as_str()?.as_bytes()),
+        })
+    }
+}
