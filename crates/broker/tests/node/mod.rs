@@ -1,0 +1,253 @@
+//! One and more shards as values: no sockets, no files; what would be written is handed back as written.
+
+use base::Now;
+use base::id::{LogId, PortId, QueueSeq, ShardId};
+use broker::access::{AccessCache, AccessRules};
+use broker::catalog::{Actor, FirstContent, Op, VhostId};
+use broker::{
+    Credit, Event, Events, Limits, Mail, NewConsumer, Placement, Publish, Published, Publisher, QueueCommand,
+    Reply, Shard, ShardSettings,
+};
+use journal::{Disk, FaultyDisk, FileId, FileKind, FileName, Place, Sealed};
+use message::record::{Format, Outcome, SeqRange};
+use routing::NoHeaders;
+use std::io::IoSlice;
+use std::sync::Arc;
+
+/// When a node begins.
+pub const NOW: Now = Now { mono_ns: 1_000_000_000, wall_ms: 1_000 };
+
+const JOURNAL_FILE: FileName = FileName::new(FileKind::Journal, 1);
+const JOURNAL_BYTES: u64 = 64 << 20;
+
+/// Shards that are handed each other's mail, and whose batches are "written" when asked.
+pub struct Node {
+    pub shards: Vec<Shard>,
+    pub unwritten: Vec<(usize, Sealed)>,
+    /// What was written, and where.
+    pub written: Vec<(usize, Sealed, Place)>,
+    /// What happened, shown as text, in order.
+    pub seen: Vec<String>,
+    pub ports: Vec<PortId>,
+    /// Where what was written can be read again, one batch after another in one file.
+    pub disk: FaultyDisk,
+    pub disk_end: u64,
+    /// What time it is.
+    pub now: Now,
+}
+
+impl Node {
+    pub fn new(shards: u16) -> Node {
+        let placement = Placement { shards, logs: u32::from(shards) };
+        let make = |id| {
+            let rules = Arc::new(AccessRules::default());
+            let settings =
+                ShardSettings { id: ShardId(id), placement, limits: Limits::default(), rules, seed: 7 };
+            Shard::new(settings)
+        };
+        let mut node = Node {
+            shards: (0..shards).map(make).collect(),
+            unwritten: Vec::new(),
+            written: Vec::new(),
+            seen: Vec::new(),
+            ports: Vec::new(),
+            disk: FaultyDisk::new(7),
+            disk_end: 0,
+            now: NOW,
+        };
+        node.disk.create(JOURNAL_FILE, JOURNAL_BYTES).unwrap();
+        assert!(node.shards.iter_mut().all(|shard| shard.finish_recovery(NOW).is_empty()));
+        node.shards[0].begin(NOW, &FirstContent::with_salt([1; 4])).unwrap();
+        node.settle();
+        for shard in 0..shards {
+            let port = PortId { shard: ShardId(shard), slot: 0, generation: 1 };
+            node.shards[shard as usize].open_port(port, Node::actor(port));
+            node.ports.push(port);
+        }
+        node
+    }
+
+    pub fn actor(port: PortId) -> Actor {
+        Actor::new("guest".into(), VhostId(0), port)
+    }
+
+    pub fn publisher(&self, port: usize) -> Publisher {
+        Publisher::new(self.ports[port], 5, AccessCache::new(Node::actor(self.ports[port])))
+    }
+
+    /// Ends turns and passes mail on until nothing moves; writes nothing.
+    pub fn turn(&mut self) {
+        let now = self.now;
+        loop {
+            let mut mail: Vec<Vec<Mail>> = self.shards.iter().map(|_| Vec::new()).collect();
+            for (at, shard) in self.shards.iter_mut().enumerate() {
+                let mut sealed = Vec::new();
+                shard.end_turn(now, &mut sealed);
+                self.unwritten.extend(sealed.into_iter().map(|sealed| (at, sealed)));
+                let mut events = Events::default();
+                shard.take_events(&mut events);
+                show(&events, &mut self.seen);
+                for (to, mail) in mail.iter_mut().enumerate().filter(|(to, _)| *to != at) {
+                    shard.take_mail(ShardId(to as u16), mail);
+                }
+            }
+            if mail.iter().all(Vec::is_empty) && !self.shards.iter().any(Shard::has_work) {
+                return;
+            }
+            for (to, mail) in mail.into_iter().enumerate() {
+                for mail in mail {
+                    if let Some(events) = self.shards[to].receive(now, mail) {
+                        show(&events, &mut self.seen);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Everything sealed so far is on disk now.
+    pub fn write(&mut self) {
+        for (at, sealed) in std::mem::take(&mut self.unwritten) {
+            let offset = self.disk_end;
+            self.disk.write_at(JOURNAL_FILE, offset, &[IoSlice::new(sealed.records())]).unwrap();
+            self.disk_end += sealed.len as u64;
+            let place = Place {
+                file: FileId(1),
+                name: JOURNAL_FILE,
+                offset,
+                len: sealed.len as u64,
+                crc: sealed.crc,
+            };
+            self.shards[at].written(self.now, sealed.log, sealed.base, place);
+            self.written.push((at, sealed, place));
+        }
+    }
+
+    /// A shard as it comes up after this node's first, and only, one: from a snapshot, and what is on disk, all of which
+    /// that covers. Its recovery is not finished.
+    pub fn restarted(&self) -> Shard {
+        let snapshot = self.shards[0].snapshot(LogId(0), false).unwrap();
+        let rules = Arc::new(AccessRules::default());
+        let placement = Placement { shards: 1, logs: 1 };
+        let settings = ShardSettings { id: ShardId(0), placement, limits: Limits::default(), rules, seed: 8 };
+        let mut shard = Shard::new(settings);
+        shard.restore(LogId(0), snapshot.covered, &snapshot.bytes).unwrap();
+        for (_, sealed, place) in &self.written {
+            shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
+        }
+        shard
+    }
+
+    /// Turns and writes until nothing is left to write.
+    pub fn settle(&mut self) {
+        self.turn();
+        while !self.unwritten.is_empty() {
+            self.write();
+            self.turn();
+        }
+    }
+
+    pub fn take_seen(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.seen)
+    }
+
+    /// Declares a queue from a port's shard and says which log it is on.
+    pub fn declare(&mut self, port: usize, name: &str, durable: bool) -> LogId {
+        let now = self.now;
+        let shard = &mut self.shards[port];
+        let log = shard.log_for_new_queue(durable);
+        let op = Op::DeclareQueue {
+            name: name.into(),
+            passive: false,
+            durable,
+            exclusive: false,
+            auto_delete: false,
+            arguments: Default::default(),
+            log,
+            random: [0; 16],
+        };
+        shard.request(now, self.ports[port], 1, op);
+        self.settle();
+        assert_eq!(self.take_seen(), [format!("{port}: declared {name} 0 0")]);
+        log
+    }
+
+    pub fn command(&mut self, port: usize, queue: &str, command: QueueCommand) {
+        let now = self.now;
+        let shard = &mut self.shards[port];
+        let found = shard.catalog().queue_by_name(VhostId(0), queue.as_bytes()).unwrap().clone();
+        shard.command(now, self.ports[port], found.log, found.id, command);
+    }
+
+    pub fn consume(&mut self, port: usize, queue: &str, handle: u32, prefetch: u32) {
+        let credit = Credit::Prefetch(prefetch);
+        let consumer = NewConsumer { credit, settled: false, exclusive: false, priority: 0 };
+        self.command(port, queue, QueueCommand::Consume { token: 2, handle, consumer });
+    }
+
+    pub fn publish(
+        &mut self,
+        port: usize,
+        publisher: &mut Publisher,
+        key: &str,
+        body: &str,
+        durable: bool,
+    ) -> Published {
+        let publish = Publish {
+            exchange: b"",
+            routing_key: key.as_bytes(),
+            more_keys: &[],
+            headers: &NoHeaders,
+            format: Format::Amqp091,
+            durable,
+            priority: None,
+            ttl_ms: None,
+            head: &[b"\0\0"],
+            body: &[body.as_bytes()],
+            confirm: true,
+        };
+        let now = self.now;
+        self.shards[port].publish(now, publisher, &publish).unwrap()
+    }
+
+    pub fn settled(
+        &mut self,
+        port: usize,
+        queue: &str,
+        handle: u32,
+        (first, last): (u64, u64),
+        outcome: Outcome,
+    ) {
+        let range = SeqRange { first: QueueSeq(first), last: QueueSeq(last) };
+        self.command(port, queue, QueueCommand::Settle { handle, range, outcome });
+    }
+}
+
+fn show(events: &Events, seen: &mut Vec<String>) {
+    for (port, event) in &events.list {
+        let port = port.shard;
+        let message = |memory: u32, item: &broker::Item| {
+            let body = String::from_utf8_lossy(events.message(memory, item).body).into_owned();
+            format!("{body}@{}{}", item.seq, if item.is_redelivered() { " again" } else { "" })
+        };
+        match event {
+            Event::Deliver { consumer, memory, items } => {
+                for item in &events.items[items.start as usize..items.end as usize] {
+                    seen.push(format!("{port}: {consumer} gets {}", message(*memory, item)));
+                }
+            }
+            Event::Confirmed { publisher, first, last } => {
+                seen.push(format!("{port}: {publisher} confirmed {first}-{last}"));
+            }
+            Event::Reply { reply: Ok(Reply::Declared { queue, ready, consumers, .. }), .. } => {
+                seen.push(format!("{port}: declared {} {ready} {consumers}", queue.name));
+            }
+            Event::Reply { reply: Ok(reply), .. } => seen.push(format!("{port}: {reply:?}")),
+            Event::Reply { reply: Err(refusal), .. } => seen.push(format!("{port}: {refusal}")),
+            Event::Got { consumer, memory, item, ready, .. } => {
+                let got = message(*memory, &events.items[*item as usize]);
+                seen.push(format!("{port}: {consumer} takes {got}, {ready} left"));
+            }
+            other => seen.push(format!("{port}: {other:?}")),
+        }
+    }
+}
