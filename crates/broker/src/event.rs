@@ -7,7 +7,7 @@
 use crate::catalog::Refusal;
 use crate::request::Reply;
 use base::Memory;
-use base::id::{PortId, QueueSeq};
+use base::id::{PortId, QueueId, QueueSeq};
 use message::record::Enqueue;
 use std::ops::Range;
 
@@ -88,6 +88,13 @@ pub enum Event {
     Cancelled {
         /// The consumer's handle.
         consumer: u32,
+    },
+    /// A queue is deleted that [`crate::Shard::watch_queue`] was called for; nothing more is told of it.
+    QueueDeleted {
+        /// The number given with the watch.
+        watcher: u32,
+        /// The queue.
+        queue: QueueId,
     },
     /// The connection must close: an operator or a resource says so.
     Close {

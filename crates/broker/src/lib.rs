@@ -24,6 +24,7 @@ mod recovery;
 mod reply;
 mod request;
 mod shard;
+mod watch;
 
 pub use census::Unit;
 pub use commit::CommitRule;

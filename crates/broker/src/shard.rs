@@ -24,6 +24,7 @@ use crate::planner::{Answer, Planner};
 use crate::post::Post;
 use crate::reply::ReplyConsumers;
 use crate::request::{ConsumerRef, Placement, QueueCommand, Reply};
+use crate::watch::Watches;
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
 use base::{Now, Random};
 use journal::{Place, Sealed};
@@ -72,6 +73,7 @@ pub struct Shard {
     ports: FxHashMap<PortId, Port>,
     pub(crate) post: Post,
     pub(crate) replies: ReplyConsumers,
+    watches: Watches,
     /// Bytes of records sent to other shards that they have not said to have taken in.
     pub(crate) under_way: usize,
     /// Bytes of records each shard sent here and was not told of yet.
@@ -98,6 +100,7 @@ impl Shard {
             ports: FxHashMap::default(),
             post: Post::new(id, shards),
             replies: ReplyConsumers::default(),
+            watches: Watches::default(),
             under_way: 0,
             untold: vec![0; shards.into()],
             reads: Vec::new(),
@@ -292,6 +295,17 @@ impl Shard {
         }
     }
 
+    /// The connection is to hear [`Event::QueueDeleted`], with its own number `watcher`, when the queue is deleted. It
+    /// must [`Shard::unwatch_queue`] before it closes.
+    pub fn watch_queue(&mut self, port: PortId, queue: QueueId, watcher: u32) {
+        self.watches.add(queue, port, watcher);
+    }
+
+    /// The connection no longer wants to hear of the queue.
+    pub fn unwatch_queue(&mut self, port: PortId, queue: QueueId, watcher: u32) {
+        self.watches.remove(queue, port, watcher);
+    }
+
     fn send_to_queue(&mut self, now: Now, log: LogId, queue: QueueId, port: PortId, command: QueueCommand) {
         let owner = self.settings.placement.owner(log);
         if owner == self.settings.id {
@@ -411,6 +425,9 @@ impl Shard {
                         && let Some(queue) = self.logs[*slot as usize].remove_queue(definition.id, &limits)
                     {
                         Log::tell_members(&queue, &mut self.post);
+                    }
+                    for (port, watcher) in self.watches.take(definition.id) {
+                        self.post.event(port, Event::QueueDeleted { watcher, queue: definition.id });
                     }
                 }
             }

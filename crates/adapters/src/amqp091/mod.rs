@@ -168,8 +168,12 @@ impl Adapter {
                 self.got(context, *token, *consumer, (*memory, *item), *ready, events);
             }
             Event::Refused { publisher, first, last } => self.publishes_refused(*publisher, *first, *last),
-            // Link credit is AMQP 1.0's, and only there consumers are told that they are active.
-            Event::Drained { .. } | Event::Available { .. } | Event::Active { .. } => {}
+            // Link credit is AMQP 1.0's, and only there consumers are told that they are active, and senders that
+            // their queue is gone.
+            Event::Drained { .. }
+            | Event::Available { .. }
+            | Event::Active { .. }
+            | Event::QueueDeleted { .. } => {}
             Event::Cancelled { consumer } => self.cancelled(context, *consumer),
             Event::Close { refusal } => self.close(context, refusal, MethodId::NONE),
         }

@@ -9,25 +9,51 @@ use message::amqp10::{Map, Value};
 /// Routing keys besides the address's own.
 const CC: &str = "x-cc";
 
+/// What is wrong with annotations.
+#[derive(Debug)]
+pub(super) enum Wrong {
+    /// The message is none.
+    Message(Refused),
+    /// It is not said in a readable way where it is to go.
+    Address(Refused),
+}
+
+impl Wrong {
+    pub(super) fn refused(self) -> Refused {
+        let (Wrong::Message(refused) | Wrong::Address(refused)) = self;
+        refused
+    }
+}
+
 /// Checks the annotations and answers the keys in `x-cc`, none without.
-pub(super) fn more_keys<'a>(annotations: &Map<'a>) -> Result<Vec<&'a [u8]>, Refused> {
-    let mut keys = Vec::new();
+pub(super) fn more_keys<'a>(annotations: &Map<'a>) -> Result<Vec<&'a [u8]>, Wrong> {
+    let mut keys = Ok(Vec::new());
     for (name, value) in annotations.iter() {
         match name {
-            Value::Symbol(CC) => keys = cc(value).ok_or_else(bad_cc)?,
+            Value::Symbol(CC) => keys = cc(value).ok_or_else(|| Wrong::Address(bad_cc(value))),
             Value::Symbol(name) if name.starts_with("x-") => {}
             other => {
-                let key = match other {
-                    Value::Symbol(name) => format!("{{symbol,<<\"{name}\">>}}"),
-                    Value::String(name) => format!("{{utf8,<<\"{name}\">>}}"),
-                    other => other.as_u64().map_or("...".to_owned(), |number| format!("{{ulong,{number}}}")),
-                };
-                let text = format!("failed to parse message: {{reserved_annotation_key,{key}}}");
-                return Err(Refused::new(condition::DECODE_ERROR, text));
+                let text = format!("failed to parse message: {{reserved_annotation_key,{}}}", term(other));
+                return Err(Wrong::Message(Refused::new(condition::DECODE_ERROR, text)));
             }
         }
     }
-    Ok(keys)
+    keys
+}
+
+/// A simple value as RabbitMQ writes it in its texts.
+fn term(value: Value<'_>) -> String {
+    match value {
+        Value::Symbol(text) => format!("{{symbol,<<\"{text}\">>}}"),
+        Value::String(text) => format!("{{utf8,<<\"{text}\">>}}"),
+        Value::Boolean(flag) => format!("{{boolean,{flag}}}"),
+        Value::Ulong(number) => format!("{{ulong,{number}}}"),
+        Value::Uint(number) => format!("{{uint,{number}}}"),
+        Value::Int(number) => format!("{{int,{number}}}"),
+        Value::Long(number) => format!("{{long,{number}}}"),
+        Value::Null => "null".to_owned(),
+        _ => "...".to_owned(),
+    }
 }
 
 fn cc(value: Value<'_>) -> Option<Vec<&[u8]>> {
@@ -35,11 +61,9 @@ fn cc(value: Value<'_>) -> Option<Vec<&[u8]>> {
     list.iter().map(|key| if let Value::String(key) = key { Some(key.as_bytes()) } else { None }).collect()
 }
 
-fn bad_cc() -> Refused {
-    Refused::new(
-        condition::INVALID_FIELD,
-        "bad value for 'x-cc' message-annotation: it is to be a list of strings",
-    )
+fn bad_cc(value: Value<'_>) -> Refused {
+    let text = format!("bad value for 'x-cc' message-annotation: {}", term(value));
+    Refused::new(condition::INVALID_FIELD, text)
 }
 
 #[cfg(test)]
@@ -50,7 +74,7 @@ mod tests {
     fn check(write: impl FnOnce(&mut Encoder<'_>), expected: Result<&[&str], &str>) {
         let mut bytes = Vec::new();
         write(&mut Encoder::new(&mut bytes));
-        let keys = more_keys(&Map::new(2, &bytes)).map_err(|refused| refused.condition);
+        let keys = more_keys(&Map::new(2, &bytes)).map_err(|wrong| wrong.refused().condition);
         let expected: Result<Vec<&[u8]>, &str> =
             expected.map(|keys| keys.iter().map(|key| key.as_bytes()).collect());
         assert_eq!(keys, expected, "{bytes:x?}");

@@ -108,6 +108,7 @@ impl Receiving {
 }
 
 /// Why an attach is refused.
+#[derive(Debug)]
 pub(super) struct Refused {
     pub(super) condition: &'static str,
     pub(super) text: String,
@@ -216,7 +217,14 @@ impl Adapter {
     ) {
         let credit = Credit::new(context.settings.link_credit_min);
         let Some(session) = self.session(id) else { return };
+        let vhost = session.publisher.access().vhost();
+        let queue = destination.as_ref().filter(|to| to.exchange.is_empty());
+        let queue = queue.and_then(|to| context.shard.catalog().queue_by_name(vhost, to.key.as_bytes()));
+        let queue = queue.map(|queue| queue.id);
         session.links.push(Link { id: link, end: End::Target { destination, credit } });
+        if let Some(queue) = queue {
+            self.watch_shared(context, id, queue);
+        }
         self.machine.answer_attach(id, link, answer);
         if self.is_blocked {
             self.machine.block(id, true);
@@ -318,6 +326,9 @@ impl Adapter {
         session
             .links
             .push(Link { id: link, end: End::Source { consumer: pending.consumer, settled, tag: 0 } });
+        if let Some(at) = self.consumers.get(pending.consumer).and_then(|consumer| consumer.at) {
+            self.watch_shared(context, id, at.queue);
+        }
         let answer = Attach {
             sender_settle_mode: if settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled },
             receiver_settle_mode: pending.receiver_settle_mode,
@@ -341,6 +352,9 @@ impl Adapter {
         let Some(at) = session.links.iter().position(|it| it.id == link) else { return };
         let gone = session.links.swap_remove(at);
         match gone.end {
+            End::Target { destination: Some(to), .. } if to.exchange.is_empty() => {
+                self.unwatch(context, id, &to.key);
+            }
             End::Target { .. } => {}
             End::Source { consumer, .. } => self.drop_consumer(context, consumer),
             End::Management => self.drop_management(id, link),

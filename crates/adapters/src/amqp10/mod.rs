@@ -1,7 +1,8 @@
 //! AMQP 1.0 and the broker.
 //!
 //! [`Adapter`] is a connection; the work is in rooms of its own: login and open in `login`, attaching in `links` and
-//! `termini`, messages in and their outcomes in `publishing`, messages out and theirs in `consuming`, requests to the management
+//! `termini`, messages in and their outcomes in `publishing`, messages out and theirs in `consuming`, senders whose queue is
+//! deleted in `gone`, requests to the management
 //! node in `management`, queues made for a link in `nodes`, transactions in
 //! `transactions`.
 //! While the broker's answer to an attach or a request is awaited nothing further is read, so that everything a peer says takes effect
@@ -11,6 +12,7 @@
 mod address;
 mod annotations;
 mod consuming;
+mod gone;
 mod links;
 mod login;
 mod management;
@@ -30,6 +32,7 @@ use base::{Now, Output};
 use broker::access::AccessCache;
 use broker::catalog::{Actor, Catalog};
 use broker::{Event, Events, Publisher};
+use gone::Watched;
 use links::{Link, Pending};
 use login::Login;
 use management::Management;
@@ -49,6 +52,8 @@ struct Session {
     links: Vec<Link>,
     /// Deliveries that wait for the broker, in order: which link's they are.
     unconfirmed: VecDeque<Window>,
+    /// Queues whose end its senders are to hear of.
+    watched: Option<Box<Watched>>,
     /// Its consumers pause because the peer's window is shut.
     is_shut: bool,
 }
@@ -180,6 +185,7 @@ impl Adapter {
             // Nothing here asks for single messages.
             Event::Got { .. } => {}
             Event::Cancelled { consumer } => self.cancelled(context, *consumer),
+            Event::QueueDeleted { watcher, queue } => self.queue_deleted(context, *watcher, *queue),
             Event::Close { refusal } => {
                 self.note(context, Gravity::Error, format!("error: {refusal}"));
                 self.machine.close(Some(Error::new(refusal.code.condition(), &refusal.text)));
@@ -231,6 +237,7 @@ impl Adapter {
 
     /// The socket is gone.
     pub(crate) fn closed(&mut self, context: &mut Context<'_>) {
+        self.unwatch_all(context);
         if self.actor.is_some() && !self.is_over() {
             let text = "client unexpectedly closed TCP connection".to_owned();
             self.note(context, Gravity::Warning, text);
@@ -258,6 +265,7 @@ impl Adapter {
                 + session.publisher.heap_bytes()
                 + session.links.capacity() * size_of::<Link>()
                 + session.unconfirmed.capacity() * size_of::<Window>()
+                + session.watched.as_ref().map_or(0, |watched| watched.heap_bytes())
         };
         size_of::<Adapter>()
             + (self.machine.memory_bytes() - size_of::<Connection>())
@@ -284,6 +292,7 @@ impl Adapter {
             publisher,
             links: Vec::new(),
             unconfirmed: VecDeque::new(),
+            watched: None,
             is_shut: false,
         };
         self.sessions.push(Box::new(session));

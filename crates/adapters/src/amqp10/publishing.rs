@@ -1,7 +1,8 @@
 //! Messages in, outcomes and credit out.
 
 use super::address::{self, Destination};
-use super::annotations;
+use super::annotations::{self, Wrong};
+use super::gone;
 use super::links::{End, Link, Refused, is_internal};
 use super::{Adapter, Session, seconds};
 use crate::connection::{Context, Gravity};
@@ -48,6 +49,8 @@ pub(super) struct Credit {
     commit_us: u32,
     /// A confirm came since credit was granted last.
     has_confirmed: bool,
+    /// Something was sent, and the end of the queue it went to will be heard of.
+    has_sent: bool,
 }
 
 /// A window that is of use however quick commits are: the sender works while its confirms are under way.
@@ -66,6 +69,7 @@ impl Credit {
             ran_out_at: 0,
             commit_us: 0,
             has_confirmed: false,
+            has_sent: false,
         }
     }
 
@@ -129,7 +133,7 @@ impl Adapter {
         let Some(session) = self.sessions.iter_mut().find(|session| session.id == transfer.session) else {
             return;
         };
-        let Session { publisher, links, unconfirmed, .. } = &mut **session;
+        let Session { handle, publisher, links, unconfirmed, watched, .. } = &mut **session;
         let Some(Link { end: End::Target { destination, credit }, .. }) =
             links.iter_mut().find(|link| link.id == transfer.link)
         else {
@@ -137,6 +141,9 @@ impl Adapter {
         };
         let most = context.settings.link_credit_max;
         credit.came(context.now, transfer.payload.len(), transfer.credit, most);
+        if !credit.has_sent {
+            credit.has_sent = gone::first_sent(context, *handle, publisher, watched, destination.as_ref());
+        }
         let seq = publisher.align(transfer.delivery_id);
         if let (Some(destination), Some(plain)) = (&destination, Plain::read(transfer.payload)) {
             let publish = Publish {
@@ -159,7 +166,7 @@ impl Adapter {
                 self.is_due = true;
                 return;
             }
-            return self.published(context, transfer, published);
+            return self.published(context, transfer, published, false);
         }
         let message = match Message::read(transfer.payload) {
             Ok(message) => message,
@@ -171,11 +178,17 @@ impl Adapter {
         };
         let more_keys = match annotations::more_keys(&message.message_annotations) {
             Ok(keys) => keys,
-            Err(refused) => {
+            Err(Wrong::Address(refused)) => {
+                publisher.skip();
+                let is_anonymous = destination.is_none();
+                return self.unaddressed(context, transfer, is_anonymous, &refused);
+            }
+            Err(Wrong::Message(refused)) => {
                 publisher.skip();
                 return self.end_link(context, transfer, &refused);
             }
         };
+        let is_anonymous = destination.is_none();
         let resolved;
         let destination = match destination {
             Some(destination) => destination,
@@ -186,7 +199,8 @@ impl Adapter {
                 }
                 Err(text) => {
                     publisher.skip();
-                    return self.reject(transfer, condition::PRECONDITION_FAILED, &text);
+                    let refused = Refused::new(condition::PRECONDITION_FAILED, text);
+                    return self.unaddressed(context, transfer, true, &refused);
                 }
             },
         };
@@ -208,7 +222,7 @@ impl Adapter {
             credit.unconfirmed += 1;
             wait(unconfirmed, transfer.link, seq);
         }
-        self.published(context, transfer, published);
+        self.published(context, transfer, published, is_anonymous);
     }
 
     /// Tells what became of a message, if that is known already.
@@ -217,6 +231,7 @@ impl Adapter {
         context: &mut Context<'_>,
         transfer: &Transfer<'_>,
         published: Result<Published, Refusal>,
+        is_anonymous: bool,
     ) {
         match published {
             Ok(Published::Waiting) => {}
@@ -227,6 +242,9 @@ impl Adapter {
             }
             Err(Refusal { code: ReplyCode::AccessRefused, text }) => {
                 self.end_session(context, transfer.session, condition::UNAUTHORIZED_ACCESS, &text);
+            }
+            Err(refusal @ Refusal { code: ReplyCode::NotFound, .. }) => {
+                self.unaddressed(context, transfer, is_anonymous, &refusal.into());
             }
             Err(Refusal { code, text }) => self.reject(transfer, code.condition(), &text),
         }

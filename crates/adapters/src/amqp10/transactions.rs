@@ -386,7 +386,7 @@ impl Adapter {
         let Addressed { message, destination } = addressed;
         let more_keys = match annotations::more_keys(&message.message_annotations) {
             Ok(keys) => keys,
-            Err(refused) => return self.end_link(context, transfer, &refused),
+            Err(wrong) => return self.end_link(context, transfer, &wrong.refused()),
         };
         let destination = match destination {
             Ok(destination) => destination,

@@ -1,0 +1,160 @@
+//! Senders whose queue is deleted, and messages that cannot be addressed.
+//!
+//! As in RabbitMQ a session hears of the end of the queues it has to do with: those it has sent to by their addresses,
+//! and those it receives from. Then all its senders' links to them are detached. A sender that has not sent yet hears
+//! nothing, and its messages are released.
+//! Invariant: the broker is asked for news of exactly the queues in a session's [`Watched`].
+
+use super::address::Destination;
+use super::links::{End, Link, Refused};
+use super::{Adapter, Session};
+use crate::connection::{Context, Gravity};
+use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
+use base::id::QueueId;
+use broker::{Publisher, ReplyAddress};
+use message::amqp10::{Encoder, Map};
+
+/// The queues a session wants to hear of, with their names.
+#[derive(Debug, Default)]
+pub(super) struct Watched(Vec<(QueueId, Box<str>)>);
+
+impl Watched {
+    /// Bytes of memory it holds.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let names: usize = self.0.iter().map(|(_, name)| name.len()).sum();
+        size_of::<Watched>() + self.0.capacity() * size_of::<(QueueId, Box<str>)>() + names
+    }
+}
+
+impl Link {
+    /// It sends to the queue of this name by its address.
+    fn sends_to(&self, queue: &str) -> bool {
+        matches!(&self.end, End::Target { destination: Some(to), .. } if to.exchange.is_empty() && *to.key == *queue)
+    }
+}
+
+/// Something is sent over a link for the first time; false: ask again, its queue is not there.
+#[cold]
+#[inline(never)]
+pub(super) fn first_sent(
+    context: &mut Context<'_>,
+    session: u32,
+    publisher: &mut Publisher,
+    watched: &mut Option<Box<Watched>>,
+    destination: Option<&Destination>,
+) -> bool {
+    let Some(Destination { key, .. }) = destination.filter(|to| to.exchange.is_empty()) else { return true };
+    let vhost = publisher.access().vhost();
+    let Some(queue) = context.shard.catalog().queue_by_name(vhost, key.as_bytes()).map(|queue| queue.id)
+    else {
+        // Where replies go is no queue.
+        return ReplyAddress::read(key.as_bytes()).is_some();
+    };
+    watch(context, session, watched, queue, key);
+    true
+}
+
+fn watch(
+    context: &mut Context<'_>,
+    session: u32,
+    watched: &mut Option<Box<Watched>>,
+    queue: QueueId,
+    name: &str,
+) {
+    let list = &mut watched.get_or_insert_default().0;
+    if list.iter().all(|(watched, _)| *watched != queue) {
+        list.push((queue, name.into()));
+        context.shard.watch_queue(context.port, queue, session);
+    }
+}
+
+impl Adapter {
+    /// A link was attached: a queue the session both sends to and receives from is one it hears of at once.
+    pub(super) fn watch_shared(&mut self, context: &mut Context<'_>, id: SessionId, queue: QueueId) {
+        let Some(name) = context.shard.catalog().queue(queue).map(|queue| queue.name.clone()) else { return };
+        let consumers = &self.consumers;
+        let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else { return };
+        let is_source = |link: &Link| match link.end {
+            End::Source { consumer, .. } => {
+                consumers.get(consumer).and_then(|it| it.at).is_some_and(|at| at.queue == queue)
+            }
+            _ => false,
+        };
+        let Session { handle, links, watched, .. } = &mut **session;
+        if links.iter().any(is_source) && links.iter().any(|link| link.sends_to(&name)) {
+            watch(context, *handle, watched, queue, &name);
+        }
+    }
+
+    /// A queue is deleted: the links that send to it are detached.
+    pub(super) fn queue_deleted(&mut self, context: &mut Context<'_>, session: u32, queue: QueueId) {
+        let Some(session) = self.sessions.iter_mut().find(|it| it.handle == session) else { return };
+        let Some(Watched(list)) = session.watched.as_deref_mut() else { return };
+        let Some(at) = list.iter().position(|(watched, _)| *watched == queue) else { return };
+        let (_, name) = list.swap_remove(at);
+        if list.is_empty() {
+            session.watched = None;
+        }
+        let id = session.id;
+        let links: Vec<LinkId> =
+            session.links.iter().filter(|link| link.sends_to(&name)).map(|link| link.id).collect();
+        for link in links {
+            // Without a description, as RabbitMQ.
+            let error = Error { description: None, ..Error::new(condition::RESOURCE_DELETED, "") };
+            self.machine.detach(id, link, Some(error), true);
+            self.drop_link(context, id, link);
+        }
+    }
+
+    /// A link that sent to a queue is gone: when it was the last, the session no longer wants to hear of it.
+    pub(super) fn unwatch(&mut self, context: &mut Context<'_>, id: SessionId, queue: &str) {
+        let Some(session) = self.session(id) else { return };
+        let Some(Watched(list)) = session.watched.as_deref_mut() else { return };
+        if session.links.iter().any(|link| link.sends_to(queue)) {
+            return;
+        }
+        for (queue, _) in list.extract_if(.., |(_, name)| **name == *queue) {
+            context.shard.unwatch_queue(context.port, queue, session.handle);
+        }
+        if list.is_empty() {
+            session.watched = None;
+        }
+    }
+
+    /// The connection is gone.
+    pub(super) fn unwatch_all(&mut self, context: &mut Context<'_>) {
+        for session in &mut self.sessions {
+            for (queue, _) in session.watched.take().into_iter().flat_map(|watched| watched.0) {
+                context.shard.unwatch_queue(context.port, queue, session.handle);
+            }
+        }
+    }
+
+    /// A message leads nowhere that could be told of as unroutable. A link of an address ends with it; over the anonymous
+    /// terminus the message alone is rejected, or the link ends where rejecting cannot be told.
+    #[cold]
+    pub(super) fn unaddressed(
+        &mut self,
+        context: &mut Context<'_>,
+        transfer: &Transfer<'_>,
+        is_anonymous: bool,
+        refused: &Refused,
+    ) {
+        let Refused { condition, text } = refused;
+        if !is_anonymous {
+            self.tell(transfer, &Outcome::Released);
+            return self.end_link(context, transfer, refused);
+        }
+        if !transfer.settled {
+            return self.reject(transfer, condition, text);
+        }
+        self.note(context, Gravity::Error, format!("a link ends: {condition}: {text}"));
+        let mut info = Vec::new();
+        let mut encoder = Encoder::new(&mut info);
+        encoder.symbol("delivery-tag");
+        encoder.binary(transfer.tag);
+        let error = Error { info: Map::new(2, &info), ..Error::new(condition, text) };
+        self.machine.detach(transfer.session, transfer.link, Some(error), true);
+        self.drop_link(context, transfer.session, transfer.link);
+    }
+}
