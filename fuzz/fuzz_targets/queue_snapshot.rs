@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use message::record::Outcome;
+use message::record::{Kind, Outcome};
 use queue::{Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, Record, Recovery};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -27,16 +27,23 @@ fuzz_target!(|bytes: &[u8]| {
     fifo.consume(new).expect("nobody else consumes");
     let mut given = 0;
     while fifo.ready() > 0 {
-        given += u64::from(fifo.dispatch(u32::MAX, &mut effects));
+        given += u64::from(fifo.dispatch(1, u32::MAX, &mut effects));
     }
-    assert_eq!(given, total);
+    let mut ended = Vec::new();
     for effect in std::mem::take(&mut effects.list) {
+        if let Effect::Append { kind: Kind::Expire, range, .. } = effect {
+            given += range.last.0 - range.first.0 + 1;
+            ended.push(range);
+            continue;
+        }
         let Effect::Deliver { first, count, .. } = effect else { panic!("{effect:?}") };
         let last = base::id::QueueSeq(first.0 + u64::from(count) - 1);
         let range = message::record::SeqRange { first, last };
         let outcome = Outcome::Accepted;
         fifo.apply(Command::Settle { consumer: id, range, outcome }, &mut effects);
     }
+    assert_eq!(given, total);
+    ended.into_iter().for_each(|range| fifo.record(Record::Expire { range }, &mut effects));
     for effect in std::mem::take(&mut effects.list) {
         let Effect::Append { range, .. } = effect else { panic!("{effect:?}") };
         fifo.record(Record::Settle { range }, &mut effects);

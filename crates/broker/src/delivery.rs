@@ -150,7 +150,7 @@ impl Log {
             queue.is_dirty = false;
             let room = limits.waiting_for_bytes_max.saturating_sub(queue.waiting_len());
             let budget = limits.dispatch_messages_max.min(room as u32);
-            let given = queue.fifo.dispatch(budget, &mut self.effects);
+            let given = queue.fifo.dispatch(now.wall_ms, budget, &mut self.effects);
             self.carry_out(now, slot, None, limits, post);
             if given == budget && budget > 0 {
                 self.mark_dirty(slot);
@@ -202,6 +202,7 @@ impl Log {
                     }
                 }
                 Effect::Empty { .. } => {}
+                Effect::DeadLetter { .. } | Effect::Active { .. } => unreachable!("no queue was given rules"),
             }
         }
         // Carrying out asks no machine for anything, so nothing came meanwhile.

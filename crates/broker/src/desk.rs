@@ -103,7 +103,7 @@ impl Log {
                     None => self.add_getter(slot, member),
                 };
                 let owned = &mut self.queues[slot as usize];
-                let taken = owned.fifo.take(id, settled, &mut self.effects);
+                let taken = owned.fifo.take(id, settled, now.wall_ms, &mut self.effects);
                 if !taken {
                     post.reply(port, token, Ok(Reply::Empty));
                 }

@@ -127,7 +127,7 @@ impl Log {
     /// A queue was declared; what a snapshot held of it is given back to it.
     pub(crate) fn create_queue(&mut self, definition: Arc<QueueDefinition>) {
         let id = definition.id;
-        let settings = Settings { counts: definition.is_quorum() };
+        let settings = Settings { counts: definition.is_quorum(), ..Settings::default() };
         let restored = self.recovering.as_mut().and_then(|recovering| recovering.restored.remove(&id));
         let (fifo, cursor) = restored.unwrap_or_else(|| (Fifo::new(settings), Some(QueueSeq(0))));
         let slot = self.queues.insert(OwnedQueue::new(definition, fifo)) as u32;

@@ -20,7 +20,7 @@ struct Load {
 
 /// One life: nanoseconds a message for enqueue, dispatch, settle and applying the settle.
 fn run(load: &Load, messages: u64) -> [f64; 4] {
-    let mut fifo = Fifo::new(Settings { counts: load.counts });
+    let mut fifo = Fifo::new(Settings { counts: load.counts, ..Settings::default() });
     let mut effects = Effects::default();
     for slot in 0..load.consumers {
         let consume = Consume {
@@ -47,7 +47,7 @@ fn run(load: &Load, messages: u64) -> [f64; 4] {
             fifo.enqueue(LogIndex(place), false);
         }
         let enqueued = Instant::now();
-        let given = fifo.dispatch(load.batch, &mut effects);
+        let given = fifo.dispatch(0, load.batch, &mut effects);
         let dispatched = Instant::now();
         assert_eq!(given, load.batch);
         ranges.clear();

@@ -1,5 +1,6 @@
 //! What goes into the machine: records in log order, commands of the owner.
 
+use crate::settings::{Arrival, Settings};
 use base::id::LogIndex;
 use message::record::{Outcome, SeqRange};
 
@@ -33,6 +34,33 @@ pub enum Record {
     Purge {
         /// Which; those already gone are passed over.
         range: SeqRange,
+    },
+    /// A message arrived of which more is to be known: it takes the next position.
+    Arrive {
+        /// Where its record is.
+        place: LogIndex,
+        /// What is known.
+        arrival: Arrival,
+    },
+    /// Positions are gone: their time was over.
+    Expire {
+        /// Which; those already gone are passed over.
+        range: SeqRange,
+    },
+    /// Positions are gone: a limit was passed.
+    Drop {
+        /// Which; those already gone are passed over.
+        range: SeqRange,
+    },
+    /// Positions are gone: where they were dead-lettered to, they are safe.
+    DeadLetter {
+        /// Which; those already gone are passed over.
+        range: SeqRange,
+    },
+    /// Messages from here on are kept so.
+    Configure {
+        /// All of it; what [`Settings::counts`] says is passed over.
+        settings: Settings,
     },
 }
 
@@ -83,6 +111,12 @@ pub enum Command {
     },
     /// Everything ready is thrown away.
     Purge,
+    /// Dead messages ([`crate::Effect::DeadLetter`]) are safe where they went, or went nowhere for good: they end here.
+    /// Those that are not dying are passed over.
+    Buried {
+        /// Which.
+        range: SeqRange,
+    },
 }
 
 /// A consumer to be.

@@ -10,17 +10,31 @@ use message::record::{Kind, Outcome};
 
 /// Ready positions that are alike.
 #[derive(Clone, Copy)]
-struct Ready {
-    range: Range,
+pub(crate) struct Ready {
+    pub(crate) range: Range,
     redelivered: bool,
     delivery_count: u32,
 }
 
 impl Fifo {
     /// Hands out at most `budget` messages, one each in turn among the consumers of the highest priority that can take
-    /// any; how many it were. Then tells draining consumers that there was no more, if so.
-    pub fn dispatch(&mut self, budget: u32, effects: &mut Effects) -> u32 {
-        let Some(mut audience) = self.audience.take() else { return 0 };
+    /// any; how many it were. Then tells draining consumers that there was no more, if so. Before and after, what is due
+    /// at `now_ms` (since 1970) ends: nothing does that was not offered once, and after come the limits.
+    pub fn dispatch(&mut self, now_ms: u64, budget: u32, effects: &mut Effects) -> u32 {
+        if self.features.is_some() {
+            self.before_dispatch(now_ms, effects);
+        }
+        let (given, is_done) = self.hand_out(budget, effects);
+        if self.features.is_some() {
+            self.after_dispatch(now_ms, is_done, effects);
+        }
+        given
+    }
+
+    /// Hands out; how many messages, and whether nobody would have more.
+    #[inline(always)]
+    fn hand_out(&mut self, budget: u32, effects: &mut Effects) -> (u32, bool) {
+        let Some(mut audience) = self.audience.take() else { return (0, true) };
         let mut given = 0;
         // What is settled as it is delivered: one record, whoever got it.
         let mut settled: Option<Range> = None;
@@ -55,12 +69,16 @@ impl Fifo {
             self.drain(&mut audience, effects);
         }
         self.audience = Some(audience);
-        given
+        (given, given < budget || budget == 0)
     }
 
     /// Gives one message to `id` whatever its credit (AMQP 0-9-1 basic.get), settled at once or held; false, and
-    /// [`Effect::Empty`], where none is ready. Panics where `id` was never added.
-    pub fn take(&mut self, id: ConsumerId, settled: bool, effects: &mut Effects) -> bool {
+    /// [`Effect::Empty`], where none is ready. What is due at `now_ms` (since 1970) and was offered before ends first.
+    /// Panics where `id` was never added.
+    pub fn take(&mut self, id: ConsumerId, settled: bool, now_ms: u64, effects: &mut Effects) -> bool {
+        if self.features.is_some() {
+            self.before_dispatch(now_ms, effects);
+        }
         let audience = self.audience.as_mut().and_then(|audience| audience.get(id));
         assert!(audience.is_some(), "{id:?} was not added");
         let Some(ready) = self.next_ready(1) else {
@@ -83,6 +101,9 @@ impl Fifo {
     /// Takes up to `count_max` positions that are ready and alike.
     #[inline]
     fn next_ready(&mut self, count_max: u64) -> Option<Ready> {
+        if self.features.is_some() {
+            return self.next_featured(count_max);
+        }
         if !self.returned.is_empty() {
             return self.next_returned(count_max);
         }
@@ -98,24 +119,35 @@ impl Fifo {
             return None;
         }
         end = end.min(first.saturating_add(count_max));
-        let mut ready =
-            Ready { range: Range { first, last: end - 1 }, redelivered: false, delivery_count: 0 };
-        if first < self.redelivered_below {
-            ready.redelivered = true;
-            ready.range.last = ready.range.last.min(self.redelivered_below - 1);
-            self.count(&mut ready);
-        }
+        let ready = self.fresh(Range { first, last: end - 1 });
         self.cursor = ready.range.last + 1;
         Some(ready)
     }
 
+    /// The first of `range`, which this owner never handed out, and those behind it that are alike.
+    #[inline]
+    pub(crate) fn fresh(&self, range: Range) -> Ready {
+        let mut ready = Ready { range, redelivered: false, delivery_count: 0 };
+        if range.first < self.redelivered_below {
+            ready.redelivered = true;
+            ready.range.last = ready.range.last.min(self.redelivered_below - 1);
+            self.count(&mut ready);
+        }
+        ready
+    }
+
+    /// The first of `range`, which came back, and those behind it that are alike.
+    pub(crate) fn again(&self, range: Range) -> Ready {
+        let mut ready = Ready { range, redelivered: true, delivery_count: 0 };
+        self.count(&mut ready);
+        ready
+    }
+
     #[cold]
-    fn next_returned(&mut self, count_max: u64) -> Option<Ready> {
+    pub(crate) fn next_returned(&mut self, count_max: u64) -> Option<Ready> {
         let first = self.returned.first()?;
         let last = first.last.min(first.first.saturating_add(count_max - 1));
-        let mut ready =
-            Ready { range: Range { first: first.first, last }, redelivered: true, delivery_count: 0 };
-        self.count(&mut ready);
+        let ready = self.again(Range { first: first.first, last });
         self.returned.remove(ready.range, |_| {});
         Some(ready)
     }

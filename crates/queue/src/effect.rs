@@ -4,7 +4,7 @@ use crate::command::ConsumerId;
 use crate::places::Run;
 use base::id::{LogIndex, QueueSeq};
 use base::ranges::Range;
-use message::record::{Kind, Outcome, SeqRange};
+use message::record::{DeathReason, Kind, Outcome, SeqRange};
 
 /// One thing that should happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Effect {
     },
     /// Write a record of this queue to its log; the machine wants to see it come back.
     Append {
-        /// Settle, return or purge.
+        /// Settle, return, purge, expire, drop or dead-letter.
         kind: Kind,
         /// The positions.
         range: SeqRange,
@@ -42,6 +42,21 @@ pub enum Effect {
     Empty {
         /// Who asked.
         consumer: ConsumerId,
+    },
+    /// Positions died. They stay until [`crate::Command::Buried`] says that they are safe elsewhere; told once, and after
+    /// a restart perhaps again.
+    DeadLetter {
+        /// Which.
+        range: SeqRange,
+        /// Why.
+        reason: DeathReason,
+    },
+    /// Of a queue with a single active consumer: who is given messages from here on, or is no more.
+    Active {
+        /// Who.
+        consumer: ConsumerId,
+        /// It is.
+        active: bool,
     },
 }
 
@@ -86,5 +101,18 @@ impl Effects {
             return;
         }
         self.list.push(Effect::Append { kind, range: crate::positions(range), outcome });
+    }
+
+    /// Tells of the dead; those that follow on the last of the same kind become part of it.
+    #[cold]
+    pub(crate) fn dead_letter(&mut self, range: Range, reason: DeathReason) {
+        if let Some(Effect::DeadLetter { range: last, reason: last_reason }) = self.list.last_mut()
+            && *last_reason == reason
+            && last.last.0 + 1 == range.first
+        {
+            last.last = QueueSeq(range.last);
+            return;
+        }
+        self.list.push(Effect::DeadLetter { range: crate::positions(range), reason });
     }
 }

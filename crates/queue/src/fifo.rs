@@ -15,20 +15,15 @@ use crate::audience::Audience;
 use crate::command::{Command, Consume, ConsumerId, Credit, Record, Refused};
 use crate::effect::Effects;
 use crate::failures::Failures;
+use crate::features::Features;
 use crate::places::{Place, Places, Run};
+use crate::settings::Settings;
 use crate::{numbers, positions};
 use base::RangeSet;
 use base::id::{LogIndex, QueueSeq};
 use base::ranges::Range;
-use message::record::{Kind, Outcome, SeqRange};
+use message::record::{DeathReason, Kind, Outcome, SeqRange};
 use std::collections::BTreeMap;
-
-/// What a queue is like from its first message on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// Returned messages are counted (quorum queues): they become ready when the record of their return comes back.
-    pub counts: bool,
-}
 
 /// How often a message came back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +50,8 @@ pub(crate) struct Counting {
     pub(crate) counts: BTreeMap<u64, Counts>,
     /// Volatile: positions whose return was asked for and has not come back.
     returning: RangeSet,
+    /// Volatile: failed deliveries of a message at most.
+    pub(crate) delivery_limit: Option<u32>,
 }
 
 /// The machine of one queue.
@@ -80,17 +77,46 @@ pub struct Fifo {
     pub(crate) failures: Option<Box<Failures>>,
     pub(crate) unsettled: u64,
     pub(crate) audience: Option<Box<Audience>>,
+    // Recorded and volatile.
+    /// What only some queues need.
+    pub(crate) features: Option<Box<Features>>,
+}
+
+/// Which positions are live.
+#[derive(Clone, Copy)]
+pub(crate) struct Live<'a> {
+    head: u64,
+    next_seq: u64,
+    settled: &'a RangeSet,
+}
+
+impl<'a> Live<'a> {
+    /// The live parts of `range`, lowest first.
+    pub(crate) fn parts(self, range: Range) -> impl Iterator<Item = Range> + use<'a> {
+        let last = self.next_seq.checked_sub(1).filter(|last| self.head <= *last);
+        let within = last.and_then(|last| range.overlap(Range { first: self.head, last }));
+        within.into_iter().flat_map(move |within| self.settled.gaps(within))
+    }
 }
 
 impl Fifo {
-    /// An empty queue that never had a message.
+    /// An empty queue that never had a message. Panics where one that does not count is to have strict priorities.
     pub fn new(settings: Settings) -> Fifo {
-        Fifo { counting: settings.counts.then(Box::default), ..Fifo::default() }
+        let mut fifo = Fifo { counting: settings.counts.then(Box::default), ..Fifo::default() };
+        fifo.configure(settings);
+        fifo
     }
 
-    /// What it was made with.
+    /// What it keeps of the messages that come now.
     pub fn settings(&self) -> Settings {
-        Settings { counts: self.counting.is_some() }
+        match &self.features {
+            Some(features) => features.settings,
+            None => Settings::plain(self.counting.is_some()),
+        }
+    }
+
+    pub(crate) fn live(&self) -> Live<'_> {
+        Live { head: self.head, next_seq: self.next_seq, settled: &self.settled }
     }
 
     // Records.
@@ -104,6 +130,13 @@ impl Fifo {
             Record::Settle { range } => self.settled(range, effects),
             Record::Return { range, outcome } => self.returned(range, outcome, effects),
             Record::Purge { range } => self.purged(range, effects),
+            Record::Arrive { place, arrival } => {
+                self.arrive(place, &arrival);
+            }
+            Record::Expire { range } | Record::Drop { range } | Record::DeadLetter { range } => {
+                self.settled(range, effects);
+            }
+            Record::Configure { settings } => self.configure(settings),
         }
     }
 
@@ -151,14 +184,15 @@ impl Fifo {
         }
     }
 
-    /// Positions were thrown away while ready; the same as settled but for the reason.
+    /// Positions were thrown away while ready; the same as settled but for the reason. So are those that expired, were
+    /// dropped or went to the dead letters.
     pub fn purged(&mut self, range: SeqRange, effects: &mut Effects) {
         self.settled(range, effects);
     }
 
-    /// Positions came back: they count, and those whose return this owner asked for are ready. Nothing in queues that
-    /// do not count.
-    pub fn returned(&mut self, range: SeqRange, outcome: Outcome, _effects: &mut Effects) {
+    /// Positions came back: they count, and those whose return this owner asked for are ready, or die where that was
+    /// once too often. Nothing in queues that do not count.
+    pub fn returned(&mut self, range: SeqRange, outcome: Outcome, effects: &mut Effects) {
         let Some(clipped) = self.clip(range) else { return };
         let Some(counting) = &mut self.counting else { return };
         for part in self.settled.gaps(clipped) {
@@ -170,10 +204,18 @@ impl Fifo {
                 }
             }
         }
-        let returned = &mut self.returned;
-        counting.returning.remove(clipped, |part| {
-            returned.insert(part);
-        });
+        let mut back = RangeSet::new();
+        counting.returning.remove(clipped, |part| _ = back.insert(part));
+        let mut failed = RangeSet::new();
+        for part in back.iter() {
+            counting.over_limit(part, |seq| _ = failed.insert(Range { first: seq, last: seq }));
+        }
+        for part in back.iter().flat_map(|part| failed.gaps(part)) {
+            self.put_back(part);
+        }
+        for part in failed.iter() {
+            self.die(part, DeathReason::DeliveryLimit, effects);
+        }
     }
 
     /// The part of `range` from the head on, and below the next position.
@@ -197,6 +239,9 @@ impl Fifo {
     /// Everything about live positions but their being settled.
     #[inline]
     fn leave(&mut self, part: Range, effects: &mut Effects) {
+        if self.features.is_some() {
+            self.leave_features(part);
+        }
         if part.last >= self.cursor {
             self.gone_ahead += part.last + 1 - part.first.max(self.cursor);
         }
@@ -227,16 +272,23 @@ impl Fifo {
         if let Some(counting) = &mut self.counting {
             counting.returning.clear();
         }
-        self.cursor = self.head;
-        self.gone_ahead = self.settled.count();
+        self.begin();
         for range in std::mem::take(&mut self.transient).iter() {
             effects.append(Kind::Purge, Outcome::Released, range);
             self.settled(positions(range), effects);
         }
+        self.drop_failed(effects);
         self.redelivered_below = match recovery {
             Recovery::Dirty => self.next_seq,
             Recovery::Clean(cursor) => cursor.0.min(self.next_seq),
         };
+    }
+
+    /// Everything live is ready.
+    pub(crate) fn begin(&mut self) {
+        self.cursor = self.head;
+        self.gone_ahead = self.settled.count();
+        self.forget_features();
     }
 
     // Commands.
@@ -252,6 +304,11 @@ impl Fifo {
             Command::Pause { consumer, paused } => self.pause(consumer, paused),
             Command::Settle { consumer, range, outcome } => self.settle(consumer, range, outcome, effects),
             Command::Purge => self.purge(effects),
+            Command::Buried { range } => {
+                if let Some(range) = numbers(range) {
+                    self.buried(range, effects);
+                }
+            }
         }
     }
 
@@ -331,6 +388,14 @@ impl Fifo {
             return;
         };
         let count = match outcome {
+            Outcome::Rejected if self.features.is_some() => {
+                let mut parts = RangeSet::new();
+                let count = consumer.unsettled.remove(range, |part| _ = parts.insert(part));
+                audience.refresh(id);
+                self.unsettled -= count;
+                self.reject(&parts, effects);
+                count
+            }
             Outcome::Accepted | Outcome::Rejected => {
                 let count =
                     consumer.unsettled.remove(range, |part| effects.append(Kind::Settle, outcome, part));
@@ -355,14 +420,15 @@ impl Fifo {
     /// Positions nobody holds any more are ready again, or will be when their record comes back.
     fn give_back(&mut self, range: Range, outcome: Outcome, effects: &mut Effects) {
         let Some(live) = self.clip(positions(range)) else { return };
-        for part in self.settled.gaps(live) {
+        let parts: Vec<Range> = self.settled.gaps(live).collect();
+        for part in parts {
             match &mut self.counting {
                 Some(counting) => {
                     effects.append(Kind::Return, outcome, part);
                     counting.returning.insert(part);
                 }
                 None => {
-                    self.returned.insert(part);
+                    self.put_back(part);
                     if outcome == Outcome::Failed {
                         self.failures.get_or_insert_default().add(part);
                     }
@@ -371,7 +437,21 @@ impl Fifo {
         }
     }
 
+    /// Positions nobody holds any more were refused.
+    #[cold]
+    fn reject(&mut self, parts: &RangeSet, effects: &mut Effects) {
+        for part in parts.iter() {
+            // What was settled by a record while it was held is gone.
+            let live: Vec<Range> = self.live().parts(part).collect();
+            live.into_iter().for_each(|part| self.die(part, DeathReason::Rejected, effects));
+        }
+    }
+
     fn purge(&mut self, effects: &mut Effects) {
+        if self.features.is_some() {
+            self.purge_features(effects);
+            return;
+        }
         for range in std::mem::take(&mut self.returned).iter() {
             effects.append(Kind::Purge, Outcome::Released, range);
         }
@@ -388,7 +468,8 @@ impl Fifo {
     /// Messages that could be handed out now.
     #[inline]
     pub fn ready(&self) -> u64 {
-        self.returned.count() + (self.next_seq - self.cursor) - self.gone_ahead
+        let levels = self.features.as_ref().map_or(0, |features| features.levels.ready());
+        self.returned.count() + (self.next_seq - self.cursor) - self.gone_ahead + levels
     }
 
     /// Messages consumers hold.
@@ -423,7 +504,8 @@ impl Fifo {
     /// Nothing from here on was ever handed out, by this owner or one before: what a clean end saves for
     /// [`Recovery::Clean`].
     pub fn cursor(&self) -> QueueSeq {
-        QueueSeq(self.cursor.max(self.redelivered_below))
+        let handed_below = self.features.as_ref().map_or(0, |features| features.handed_below);
+        QueueSeq(self.cursor.max(self.redelivered_below).max(handed_below))
     }
 
     /// How often the message came back; only where the queue counts.
@@ -510,12 +592,23 @@ impl Fifo {
             + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
             + self.places.heap_bytes()
             + counting
+            + self.features.as_ref().map_or(0, |features| size_of::<Features>() + features.heap_bytes())
             + self.failures.as_ref().map_or(0, |failures| size_of::<Failures>() + failures.heap_bytes())
             + self.audience.as_ref().map_or(0, |audience| size_of::<Audience>() + audience.heap_bytes())
     }
 }
 
 impl Counting {
+    /// Tells `over` of positions in `range` that failed more often than is allowed.
+    pub(crate) fn over_limit(&self, range: Range, mut over: impl FnMut(u64)) {
+        let Some(delivery_limit) = self.delivery_limit else { return };
+        for (&seq, counts) in self.counts.range(range.first..=range.last) {
+            if counts.delivery_count > delivery_limit {
+                over(seq);
+            }
+        }
+    }
+
     #[inline]
     fn leave(&mut self, part: Range) {
         if !self.counts.is_empty() {

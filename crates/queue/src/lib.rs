@@ -8,17 +8,24 @@
 
 mod audience;
 mod command;
+mod deadlines;
 mod dispatch;
 mod effect;
 mod failures;
+mod features;
 mod fifo;
+mod levels;
 mod places;
+mod sections;
+mod settings;
+mod sizes;
 mod snapshot;
 
 pub use command::{Command, Consume, ConsumerId, Credit, Record, Refused};
 pub use effect::{Effect, Effects};
-pub use fifo::{Counts, Fifo, Recovery, Settings};
+pub use fifo::{Counts, Fifo, Recovery};
 pub use places::{Place, Places, Run};
+pub use settings::{Arrival, Priorities, Rules, Settings};
 pub use snapshot::{SnapshotError, VERSION as SNAPSHOT_VERSION};
 
 use base::id::QueueSeq;

@@ -198,8 +198,8 @@ impl Places {
                 at += 1;
             }
         }
-        if self.sealed.is_empty() && self.sealed.capacity() > 0 {
-            self.sealed = VecDeque::new();
+        if self.sealed.len() * 4 < self.sealed.capacity() {
+            self.sealed.shrink_to(self.sealed.len() * 2);
         }
     }
 

@@ -3,8 +3,10 @@
 //! The same state gives the same bytes, whatever way it came about. Reading takes any bytes; what it makes costs at most
 //! 32 times their number.
 
-use crate::fifo::{Counts, Fifo, Settings};
+use crate::fifo::{Counts, Fifo};
 use crate::places::Run;
+use crate::sections::SECTIONS;
+use crate::settings::Settings;
 use base::cursor::{Reader, Short};
 use base::id::{LogIndex, QueueSeq};
 use base::ranges::{Range, RangeSet};
@@ -12,8 +14,11 @@ use base::ranges::{Range, RangeSet};
 /// First bytes of every snapshot.
 const MAGIC: [u8; 4] = *b"LvQs";
 
-/// The version this writes, and the only one it reads.
-pub const VERSION: u8 = 1;
+/// The highest version this knows. What needs less is written as less, so that it reads as it always did.
+pub const VERSION: u8 = 2;
+
+/// The version of queues without features.
+const VERSION_PLAIN: u8 = 1;
 
 const FLAG_COUNTS: u8 = 1;
 
@@ -56,8 +61,9 @@ impl Fifo {
     /// Appends the recorded state to `out`.
     pub fn write_snapshot(&self, out: &mut Vec<u8>) {
         out.extend(MAGIC);
-        out.push(VERSION);
-        out.push(if self.counting.is_some() { FLAG_COUNTS } else { 0 });
+        let sections = self.sections();
+        out.push(if sections == 0 { VERSION_PLAIN } else { VERSION });
+        out.push(sections | if self.counting.is_some() { FLAG_COUNTS } else { 0 });
         out.extend([0; 2]);
         put(out, self.head);
         put(out, self.next_seq);
@@ -83,6 +89,7 @@ impl Fifo {
             put_varint(out, place.0.wrapping_sub(before));
             before = place.0;
         }
+        self.write_sections(out);
     }
 
     /// The queue whose recorded state [`Fifo::write_snapshot`] wrote; everything live in it is ready.
@@ -92,15 +99,17 @@ impl Fifo {
             return Err(SnapshotError::Magic);
         }
         let version = reader.u8()?;
-        if version != VERSION {
+        if !(VERSION_PLAIN..=VERSION).contains(&version) {
             return Err(SnapshotError::Version(version));
         }
         let flags = reader.u8()?;
         let reserved = reader.u16_le()?;
-        if flags & !FLAG_COUNTS != 0 || reserved != 0 {
+        let sections = flags & !FLAG_COUNTS;
+        let is_known = sections & !SECTIONS == 0 && (sections == 0) == (version == VERSION_PLAIN);
+        if !is_known || reserved != 0 {
             return Err(SnapshotError::Broken("flags"));
         }
-        let mut fifo = Fifo::new(Settings { counts: flags & FLAG_COUNTS != 0 });
+        let mut fifo = Fifo::new(Settings::plain(flags & FLAG_COUNTS != 0));
         fifo.head = reader.u64_le()?;
         fifo.next_seq = reader.u64_le()?;
         if fifo.head > fifo.next_seq || fifo.next_seq == u64::MAX {
@@ -116,8 +125,8 @@ impl Fifo {
         fifo.read_runs(&mut reader)?;
         fifo.read_counts(&mut reader)?;
         fifo.read_places(&mut reader)?;
-        fifo.cursor = fifo.head;
-        fifo.gone_ahead = fifo.settled.count();
+        fifo.read_sections(sections, &mut reader)?;
+        fifo.begin();
         if reader.is_empty() { Ok(fifo) } else { Err(SnapshotError::Long) }
     }
 
@@ -191,7 +200,7 @@ impl Fifo {
         let mut place = 0u64;
         for part in self.settled.gaps(Range { first: logs_from, last: self.next_seq - 1 }) {
             for seq in part.first..=part.last {
-                let delta = read_varint(reader)?;
+                let delta = read_varint(reader, "places")?;
                 place = place.checked_add(delta).ok_or(SnapshotError::Broken("places"))?;
                 self.places.push(seq, LogIndex(place));
             }
@@ -200,11 +209,11 @@ impl Fifo {
     }
 }
 
-fn put(out: &mut Vec<u8>, number: u64) {
+pub(crate) fn put(out: &mut Vec<u8>, number: u64) {
     out.extend(number.to_le_bytes());
 }
 
-fn put_ranges(out: &mut Vec<u8>, set: &RangeSet) {
+pub(crate) fn put_ranges(out: &mut Vec<u8>, set: &RangeSet) {
     put(out, set.ranges_count() as u64);
     for range in set.iter() {
         put(out, range.first);
@@ -213,7 +222,7 @@ fn put_ranges(out: &mut Vec<u8>, set: &RangeSet) {
 }
 
 /// Ranges within `from..end`, in order and apart.
-fn read_ranges(
+pub(crate) fn read_ranges(
     reader: &mut Reader<'_>,
     from: u64,
     end: u64,
@@ -234,7 +243,7 @@ fn read_ranges(
 }
 
 /// Seven bits a byte, lowest first, the top bit says that more follow.
-fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -242,7 +251,7 @@ fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-fn read_varint(reader: &mut Reader<'_>) -> Result<u64, SnapshotError> {
+pub(crate) fn read_varint(reader: &mut Reader<'_>, part: &'static str) -> Result<u64, SnapshotError> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let byte = reader.u8()?;
@@ -255,5 +264,5 @@ fn read_varint(reader: &mut Reader<'_>) -> Result<u64, SnapshotError> {
             return Ok(number);
         }
     }
-    Err(SnapshotError::Broken("places"))
+    Err(SnapshotError::Broken(part))
 }

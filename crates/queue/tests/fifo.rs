@@ -1,96 +1,12 @@
 //! The machine's behaviour, one rule a test: a list of steps and the effects they have.
 
+#[allow(dead_code, reason = "shared; this test uses a part")]
+mod owner;
+
 use base::id::{LogIndex, QueueSeq};
-use message::record::{Kind, Outcome, SeqRange};
-use queue::{Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, Recovery, Refused, Settings};
-
-fn range(first: u64, last: u64) -> SeqRange {
-    SeqRange { first: QueueSeq(first), last: QueueSeq(last) }
-}
-
-/// A queue, and an owner that commits what it is asked to append when told.
-struct Owner {
-    fifo: Fifo,
-    effects: Effects,
-    appended: Vec<Effect>,
-    place: u64,
-}
-
-impl Owner {
-    fn new(counts: bool) -> Owner {
-        let fifo = Fifo::new(Settings { counts });
-        Owner { fifo, effects: Effects::default(), appended: Vec::new(), place: 0 }
-    }
-
-    fn publish(&mut self, count: u64) {
-        for _ in 0..count {
-            self.fifo.enqueue(LogIndex(self.place), false);
-            self.place += 8;
-        }
-    }
-
-    fn consume(&mut self, slot: u32, credit: Credit) {
-        self.consume_as(slot, credit, 0).unwrap();
-    }
-
-    fn consume_as(&mut self, slot: u32, credit: Credit, priority: i32) -> Result<(), Refused> {
-        let (settled, exclusive) = (false, false);
-        self.fifo.consume(Consume { consumer: ConsumerId(slot), credit, settled, exclusive, priority })
-    }
-
-    fn apply(&mut self, command: Command) -> String {
-        self.fifo.apply(command, &mut self.effects);
-        self.told()
-    }
-
-    fn settle(&mut self, slot: u32, first: u64, last: u64, outcome: Outcome) -> String {
-        self.apply(Command::Settle { consumer: ConsumerId(slot), range: range(first, last), outcome })
-    }
-
-    fn dispatch(&mut self) -> String {
-        self.fifo.dispatch(1000, &mut self.effects);
-        self.told()
-    }
-
-    /// The effects as text: `c0<1-3` consumer 0 gets 1 to 3, `!` redelivered, `x2` two failed; `+settle 1-3`;
-    /// `c0 drained 5`; `empty`.
-    fn told(&mut self) -> String {
-        let mut told = Vec::new();
-        for effect in self.effects.list.drain(..) {
-            told.push(match effect {
-                Effect::Deliver { consumer, first, count, redelivered, delivery_count } => {
-                    let last = first.0 + u64::from(count) - 1;
-                    let again = if redelivered { "!" } else { "" };
-                    let failed =
-                        if delivery_count > 0 { format!("x{delivery_count}") } else { String::new() };
-                    format!("c{}<{first}-{last}{again}{failed}", consumer.0)
-                }
-                Effect::Append { kind, range, .. } => {
-                    format!("+{} {}-{}", format!("{kind:?}").to_lowercase(), range.first, range.last)
-                }
-                Effect::Drained { consumer, unused } => format!("c{} drained {unused}", consumer.0),
-                Effect::Empty { .. } => "empty".into(),
-            });
-            self.appended.extend(matches!(effect, Effect::Append { .. }).then_some(effect));
-        }
-        told.join(" ")
-    }
-
-    fn commit(&mut self) {
-        for effect in self.appended.drain(..) {
-            let Effect::Append { kind, range, outcome } = effect else { unreachable!("only these are kept") };
-            match kind {
-                Kind::Return => self.fifo.returned(range, outcome, &mut self.effects),
-                Kind::Purge => self.fifo.purged(range, &mut self.effects),
-                _ => self.fifo.settled(range, &mut self.effects),
-            }
-        }
-    }
-
-    fn left(&mut self) -> Vec<u64> {
-        self.effects.left.drain(..).map(|place| place.0 / 8).collect()
-    }
-}
+use message::record::Outcome;
+use owner::{Owner, range};
+use queue::{Command, Consume, ConsumerId, Credit, Fifo, Recovery, Refused};
 
 #[test]
 fn one_message_each_in_turn() {
@@ -272,12 +188,12 @@ fn get_takes_one_whatever_the_credit() {
     let mut owner = Owner::new(false);
     owner.fifo.add_getter(ConsumerId(0));
     assert_eq!(owner.fifo.consumers(), 0);
-    assert!(!owner.fifo.take(ConsumerId(0), false, &mut owner.effects));
+    assert!(!owner.fifo.take(ConsumerId(0), false, 0, &mut owner.effects));
     assert_eq!(owner.told(), "empty");
     owner.publish(3);
     assert_eq!(owner.dispatch(), "");
-    assert!(owner.fifo.take(ConsumerId(0), false, &mut owner.effects));
-    assert!(owner.fifo.take(ConsumerId(0), true, &mut owner.effects));
+    assert!(owner.fifo.take(ConsumerId(0), false, 0, &mut owner.effects));
+    assert!(owner.fifo.take(ConsumerId(0), true, 0, &mut owner.effects));
     assert_eq!(owner.told(), "c0<0-0 c0<1-1 +settle 1-1");
     assert_eq!(owner.settle(0, 0, 0, Outcome::Rejected), "+settle 0-0");
 }

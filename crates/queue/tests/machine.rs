@@ -12,7 +12,7 @@ fn run(seed: u64, steps: u64) -> u64 {
         bench.step();
     }
     bench.finish();
-    let mut again = Fifo::new(Settings { counts: bench.counts() });
+    let mut again = Fifo::new(Settings { counts: bench.counts(), ..Settings::default() });
     replay(&mut again, &bench.history);
     assert_eq!(snapshot(&again), snapshot(&bench.fifo));
     bench.delivered

@@ -5,7 +5,10 @@
 //! ```text
 //! counts true|false
 //! enqueue PLACE [transient]
+//! arrive PLACE TRANSIENT PRIORITY|- RECEIVED EXPIRES BYTES      times in milliseconds
 //! settle FIRST LAST · purge FIRST LAST · return FIRST LAST failed|released
+//! expire FIRST LAST · drop FIRST LAST · dead FIRST LAST
+//! configure TTL|- PRIORITY|-|strict SIZES
 //! move FIRST LAST COUNT SEGMENT OFFSET LEN ...      six numbers a run
 //! state CRC
 //! ```
@@ -16,7 +19,7 @@ mod bench;
 use base::id::{LogIndex, QueueSeq};
 use bench::{Bench, Entry, replay, snapshot};
 use message::record::{Outcome, SeqRange};
-use queue::{Fifo, Record, Run, Settings};
+use queue::{Arrival, Fifo, Priorities, Record, Run, Settings};
 use std::fmt::Write;
 
 fn number(word: Option<&str>) -> u64 {
@@ -32,6 +35,28 @@ fn read(line: &str) -> Entry {
         "enqueue" => {
             let place = LogIndex(number(words.next()));
             Record::Enqueue { place, transient: words.next() == Some("transient") }
+        }
+        "arrive" => {
+            let place = LogIndex(number(words.next()));
+            let transient = words.next() == Some("true");
+            let priority = words.next().filter(|word| *word != "-").map(|word| number(Some(word)) as u8);
+            let [received_at_ms, expires_at_ms, bytes] = [(); 3].map(|()| number(words.next()));
+            let bytes = bytes as u32;
+            let arrival = Arrival { transient, priority, received_at_ms, expires_at_ms, bytes };
+            Record::Arrive { place, arrival }
+        }
+        "expire" => Record::Expire { range: range() },
+        "drop" => Record::Drop { range: range() },
+        "dead" => Record::DeadLetter { range: range() },
+        "configure" => {
+            let ttl_ms = words.next().filter(|word| *word != "-").map(|word| number(Some(word)));
+            let priorities = match words.next() {
+                Some("-") => Priorities::None,
+                Some("strict") => Priorities::Strict,
+                max => Priorities::UpTo(number(max) as u8),
+            };
+            let sizes = words.next() == Some("true");
+            Record::Configure { settings: Settings { ttl_ms, priorities, sizes, ..Settings::default() } }
         }
         "settle" => Record::Settle { range: range() },
         "purge" => Record::Purge { range: range() },
@@ -63,6 +88,23 @@ fn write(entry: &Entry, text: &mut String) {
         }
         Entry::Record(Record::Settle { range }) => write!(text, "settle {} {}", range.first, range.last),
         Entry::Record(Record::Purge { range }) => write!(text, "purge {} {}", range.first, range.last),
+        Entry::Record(Record::Arrive { place, arrival }) => {
+            let Arrival { transient, priority, received_at_ms, expires_at_ms, bytes } = arrival;
+            let priority = priority.map_or("-".into(), |priority| priority.to_string());
+            write!(text, "arrive {place} {transient} {priority} {received_at_ms} {expires_at_ms} {bytes}")
+        }
+        Entry::Record(Record::Expire { range }) => write!(text, "expire {} {}", range.first, range.last),
+        Entry::Record(Record::Drop { range }) => write!(text, "drop {} {}", range.first, range.last),
+        Entry::Record(Record::DeadLetter { range }) => write!(text, "dead {} {}", range.first, range.last),
+        Entry::Record(Record::Configure { settings }) => {
+            let ttl_ms = settings.ttl_ms.map_or("-".into(), |ttl_ms| ttl_ms.to_string());
+            let priorities = match settings.priorities {
+                Priorities::None => "-".into(),
+                Priorities::UpTo(max) => max.to_string(),
+                Priorities::Strict => "strict".into(),
+            };
+            write!(text, "configure {ttl_ms} {priorities} {}", settings.sizes)
+        }
         Entry::Record(Record::Return { range, outcome }) => {
             let how = if *outcome == Outcome::Failed { "failed" } else { "released" };
             write!(text, "return {} {} {how}", range.first, range.last)
@@ -88,7 +130,7 @@ fn check(log: &str) {
     let mut again = String::new();
     entries.iter().for_each(|entry| write(entry, &mut again));
     assert!(log.contains(&again), "the log is read as it was written");
-    let mut fifo = Fifo::new(Settings { counts });
+    let mut fifo = Fifo::new(Settings { counts, ..Settings::default() });
     replay(&mut fifo, &entries);
     assert_eq!(format!("state {:08x}", base::crc::crc32c(&snapshot(&fifo))), state);
     assert!(fifo.total() > 0, "a log that ends with nothing shows nothing");
@@ -113,7 +155,7 @@ fn record() {
     (0..400).for_each(|_| bench.step());
     let mut text = format!("counts {}\n", bench.counts());
     bench.history.iter().for_each(|entry| write(entry, &mut text));
-    let mut fifo = Fifo::new(Settings { counts: bench.counts() });
+    let mut fifo = Fifo::new(Settings { counts: bench.counts(), ..Settings::default() });
     replay(&mut fifo, &bench.history);
     println!("{text}state {:08x}", base::crc::crc32c(&snapshot(&fifo)));
 }

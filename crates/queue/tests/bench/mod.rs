@@ -109,7 +109,7 @@ impl Bench {
     pub fn new(seed: u64) -> Bench {
         let mut dice = Random::new(seed);
         let counts = dice.one_in(2);
-        let fifo = Fifo::new(Settings { counts });
+        let fifo = Fifo::new(Settings { counts, ..Settings::default() });
         let base = snapshot(&fifo);
         Bench {
             fifo,
@@ -252,6 +252,7 @@ impl Bench {
                 }
                 self.expect_left(&[]);
             }
+            other => panic!("a plain queue sees no {other:?}"),
         }
         assert!(self.effects.list.is_empty());
     }
@@ -505,7 +506,7 @@ impl Bench {
 
     fn dispatch_up_to(&mut self, budget: u32) {
         let rooms: BTreeMap<u32, u64> = self.consumers.keys().map(|slot| (*slot, self.room(*slot))).collect();
-        let given = self.fifo.dispatch(budget, &mut self.effects);
+        let given = self.fifo.dispatch(0, budget, &mut self.effects);
         // The model hands out one by one.
         let mut rooms = rooms;
         let mut expected = Vec::new();
@@ -576,7 +577,7 @@ impl Bench {
     fn take(&mut self) {
         let Some(slot) = self.any_slot() else { return };
         let settled = self.dice.one_in(2);
-        let taken = self.fifo.take(ConsumerId(slot), settled, &mut self.effects);
+        let taken = self.fifo.take(ConsumerId(slot), settled, 0, &mut self.effects);
         let expected = self.model_hand_out(slot, settled);
         assert_eq!(taken, expected.is_some());
         match expected {

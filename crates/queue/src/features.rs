@@ -1,0 +1,437 @@
+//! What only some queues need: time, priorities, sizes, limits, the dying. A queue without has none of this.
+//!
+//! Recorded are the settings, and of live messages the level, the deadline and the size. The rules, and who is dying, are
+//! the owner's.
+//!
+//! The cursor of the queue stays that of the usual level; *elsewhere* are the live positions from the cursor on that are
+//! not ready through it: those of another level, and those on their way out. They count as gone ahead of it.
+//! Invariants: nothing elsewhere is below the cursor or settled; what is dying is ready nowhere and held by nobody.
+
+use crate::deadlines::Deadlines;
+use crate::dispatch::Ready;
+use crate::effect::Effects;
+use crate::fifo::Fifo;
+use crate::levels::Levels;
+use crate::settings::{Arrival, Priorities, Rules, Settings};
+use crate::sizes::Sizes;
+use base::RangeSet;
+use base::id::{LogIndex, QueueSeq};
+use base::ranges::Range;
+use message::record::{DeathReason, Kind, Outcome};
+
+/// State of queues with features, absent in others.
+#[derive(Debug, Default)]
+pub(crate) struct Features {
+    // Recorded.
+    pub(crate) settings: Settings,
+    pub(crate) levels: Levels,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) sizes: Sizes,
+    // Volatile.
+    pub(crate) rules: Rules,
+    pub(crate) elsewhere: RangeSet,
+    /// Their owner is to see that somebody takes them.
+    pub(crate) dying: RangeSet,
+    /// Positions below it had their chance to be handed out.
+    pub(crate) offered_below: u64,
+    /// Above every position of another level than the usual that was handed out.
+    pub(crate) handed_below: u64,
+    /// Of what is ready.
+    pub(crate) ready_bytes: u64,
+}
+
+impl Features {
+    /// Nothing recorded but what a plain queue is like, and nothing the owner needs.
+    fn is_plain(&self) -> bool {
+        self.settings == Settings::plain(self.settings.counts)
+            && Rules { delivery_limit: None, drops_head: false, ..self.rules } == Rules::default()
+            && self.levels.is_empty()
+            && self.deadlines.is_empty()
+            && self.elsewhere.is_empty()
+            && self.dying.is_empty()
+    }
+
+    /// Heap bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let sets = self.elsewhere.heap_bytes() + self.dying.heap_bytes();
+        sets + self.levels.heap_bytes() + self.deadlines.heap_bytes() + self.sizes.heap_bytes()
+    }
+}
+
+impl Fifo {
+    fn features_mut(&mut self) -> &mut Features {
+        let settings = self.settings();
+        let offered_below = self.next_seq;
+        self.features
+            .get_or_insert_with(|| Box::new(Features { settings, offered_below, ..Features::default() }))
+    }
+
+    // Records.
+
+    /// Whether a message without a priority, or with the usual one, and without an expiry may come through
+    /// [`Fifo::enqueue`]; else it comes through [`Fifo::arrive`].
+    #[inline]
+    pub fn takes_plain(&self) -> bool {
+        self.features
+            .as_ref()
+            .is_none_or(|features| features.settings.ttl_ms.is_none() && !features.settings.sizes)
+    }
+
+    /// A message arrived, its record is at `place`: its position.
+    #[cold]
+    #[inline(never)]
+    pub fn arrive(&mut self, place: LogIndex, arrival: &Arrival) -> QueueSeq {
+        let seq = self.enqueue(place, arrival.transient);
+        let range = Range { first: seq.0, last: seq.0 };
+        let Settings { ttl_ms, priorities, sizes, .. } = self.settings();
+        let level = priorities.level(arrival.priority);
+        if level != priorities.usual() {
+            let features = self.features_mut();
+            features.levels.insert(level, range);
+            features.elsewhere.insert(range);
+            self.gone_ahead += 1;
+        }
+        if let Some(deadline_ms) = arrival.deadline_ms(ttl_ms) {
+            self.features_mut().deadlines.push(seq.0, deadline_ms);
+            self.tidy_deadlines();
+        }
+        if sizes && let Some(mut features) = self.features.take() {
+            let end = features.sizes.end();
+            let between = match seq.0.checked_sub(1).filter(|last| end <= *last) {
+                Some(last) => self.live().parts(Range { first: end, last }).map(Range::len).sum(),
+                None => 0,
+            };
+            features.sizes.push(seq.0, arrival.bytes, between);
+            features.ready_bytes += u64::from(arrival.bytes);
+            self.features = Some(features);
+        }
+        seq
+    }
+
+    /// From now on messages that come are kept so; `counts` stays as it is. Sizes that are no longer kept are forgotten.
+    pub fn configure(&mut self, settings: Settings) {
+        let counts = self.counting.is_some();
+        let priorities = if counts { Priorities::Strict } else { settings.priorities };
+        let settings = Settings { counts, priorities, ..settings }.normal();
+        if settings == self.settings() {
+            return;
+        }
+        let features = self.features_mut();
+        features.settings = settings;
+        if !settings.sizes {
+            features.sizes.clear();
+            features.ready_bytes = 0;
+        }
+        self.tidy_features();
+    }
+
+    // The owner.
+
+    /// From now on the owner goes by these; what they forbid ends at once. An owner that recovers does so first.
+    pub fn set_rules(&mut self, rules: Rules, effects: &mut Effects) {
+        if let Some(counting) = &mut self.counting {
+            counting.delivery_limit = rules.delivery_limit;
+        }
+        self.features_mut().rules = rules;
+        self.drop_failed(effects);
+        self.drop_over(effects);
+        self.tidy_features();
+    }
+
+    /// The rules it goes by.
+    pub fn rules(&self) -> Rules {
+        let rules = self.features.as_ref().map_or_else(Rules::default, |features| features.rules);
+        let delivery_limit = self.counting.as_ref().and_then(|counting| counting.delivery_limit);
+        Rules { delivery_limit, ..rules }
+    }
+
+    /// Whether a limit is reached, counting `coming` messages of `coming_bytes` that are under way and have not arrived:
+    /// with one message more there would be too many. False where the queue makes room by itself
+    /// ([`Rules::drops_head`]).
+    pub fn is_full(&self, coming: u64, coming_bytes: u64) -> bool {
+        let Some(features) = &self.features else { return false };
+        let Rules { length_max, bytes_max, drops_head, .. } = features.rules;
+        let is_reached = |max: Option<u64>, now: u64, coming| max.is_some_and(|max| now + coming >= max);
+        !drops_head
+            && (is_reached(length_max, self.ready(), coming)
+                || is_reached(bytes_max, features.ready_bytes, coming_bytes))
+    }
+
+    /// Bytes of ready messages, where sizes are kept; else 0.
+    pub fn ready_bytes(&self) -> u64 {
+        self.features.as_ref().map_or(0, |features| features.ready_bytes)
+    }
+
+    /// Messages that died and whose end is not recorded yet.
+    pub fn dying(&self) -> u64 {
+        self.features.as_ref().map_or(0, |features| features.dying.count())
+    }
+
+    /// When [`Fifo::dispatch`] is due again though nothing happens, milliseconds since 1970. May be early, never late.
+    pub fn next_deadline_ms(&self) -> Option<u64> {
+        self.features.as_ref().and_then(|features| features.deadlines.next_ms())
+    }
+
+    /// In front of handing out: what was offered before and is due ends.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn before_dispatch(&mut self, now_ms: u64, effects: &mut Effects) {
+        let offered_below = self.features.as_ref().map_or(0, |features| features.offered_below);
+        self.expire(now_ms, offered_below, effects);
+    }
+
+    /// Behind handing out. Where it `is_done`, everything was offered to whoever would have it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn after_dispatch(&mut self, now_ms: u64, is_done: bool, effects: &mut Effects) {
+        if is_done {
+            self.features_mut().offered_below = self.next_seq;
+            self.expire(now_ms, self.next_seq, effects);
+            self.drop_over(effects);
+        }
+        self.tidy_deadlines();
+        self.tidy_features();
+    }
+
+    fn expire(&mut self, now_ms: u64, below: u64, effects: &mut Effects) {
+        let Some(mut features) = self.features.take() else { return };
+        let mut due = RangeSet::new();
+        features.deadlines.take_due(now_ms, below, self.live(), |part| _ = due.insert(part));
+        self.features = Some(features);
+        for part in due.iter() {
+            self.kill(part, DeathReason::Expired, effects);
+        }
+    }
+
+    /// While a limit is passed, what would be handed out next goes.
+    fn drop_over(&mut self, effects: &mut Effects) {
+        let Some(Rules { length_max, bytes_max, drops_head: true, .. }) =
+            self.features.as_ref().map(|features| features.rules)
+        else {
+            return;
+        };
+        let mut over = length_max.map_or(0, |length_max| self.ready().saturating_sub(length_max));
+        loop {
+            let is_large = bytes_max.is_some_and(|bytes_max| self.ready_bytes() > bytes_max);
+            if over == 0 && !is_large {
+                return;
+            }
+            let handed_below = self.features.as_ref().map_or(0, |features| features.handed_below);
+            let Some(ready) = self.next_featured(over.max(1)) else { return };
+            self.features_mut().handed_below = handed_below;
+            over = over.saturating_sub(ready.range.len());
+            self.die(ready.range, DeathReason::MaxLength, effects);
+        }
+    }
+
+    /// Ready messages that failed too often die.
+    pub(crate) fn drop_failed(&mut self, effects: &mut Effects) {
+        let Some(counting) = &self.counting else { return };
+        let mut failed = RangeSet::new();
+        counting.over_limit(Range { first: 0, last: u64::MAX - 1 }, |seq| {
+            failed.insert(Range { first: seq, last: seq });
+        });
+        for part in failed.iter() {
+            self.kill(part, DeathReason::DeliveryLimit, effects);
+        }
+    }
+
+    /// What is ready of `range` dies.
+    fn kill(&mut self, range: Range, reason: DeathReason, effects: &mut Effects) {
+        for part in self.withdraw(range).iter() {
+            self.die(part, reason, effects);
+        }
+    }
+
+    /// Positions that are ready nowhere and held by nobody end: dying where somebody takes the dead.
+    pub(crate) fn die(&mut self, range: Range, reason: DeathReason, effects: &mut Effects) {
+        match &mut self.features {
+            Some(features) if features.rules.takes_dead => {
+                features.dying.insert(range);
+                effects.dead_letter(range, reason);
+            }
+            _ => match reason {
+                DeathReason::Rejected => effects.append(Kind::Settle, Outcome::Rejected, range),
+                DeathReason::Expired => effects.append(Kind::Expire, Outcome::Released, range),
+                DeathReason::MaxLength => effects.append(Kind::Drop, Outcome::Released, range),
+                DeathReason::DeliveryLimit => effects.append(Kind::Drop, Outcome::Failed, range),
+            },
+        }
+    }
+
+    /// The dead are safe elsewhere: their end is to be recorded.
+    pub(crate) fn buried(&mut self, range: Range, effects: &mut Effects) {
+        let Some(features) = &mut self.features else { return };
+        features.dying.remove(range, |part| effects.append(Kind::DeadLetter, Outcome::Rejected, part));
+    }
+
+    /// What is ready of `range`.
+    fn ready_within(&self, features: &Features, range: Range) -> RangeSet {
+        let mut ready = RangeSet::new();
+        self.returned.within(range).for_each(|part| _ = ready.insert(part));
+        features.levels.ready_within(range, |part| _ = ready.insert(part));
+        let ahead = self.next_seq.checked_sub(1).filter(|last| self.cursor <= *last);
+        let ahead = ahead.and_then(|last| range.overlap(Range { first: self.cursor, last }));
+        for part in ahead.into_iter().flat_map(|ahead| self.settled.gaps(ahead)) {
+            features.elsewhere.gaps(part).for_each(|part| _ = ready.insert(part));
+        }
+        ready
+    }
+
+    /// What is ready of `range` is so no more: what that was.
+    pub(crate) fn withdraw(&mut self, range: Range) -> RangeSet {
+        self.features_mut();
+        let Some(mut features) = self.features.take() else { return RangeSet::new() };
+        let ready = self.ready_within(&features, range);
+        for part in ready.iter() {
+            self.returned.remove(part, |_| {});
+            features.levels.withdraw(part);
+            features.ready_bytes -= features.sizes.sum(part);
+            if part.last >= self.cursor {
+                let ahead = Range { first: part.first.max(self.cursor), last: part.last };
+                self.gone_ahead += features.elsewhere.insert(ahead);
+            }
+        }
+        self.features = Some(features);
+        ready
+    }
+
+    // Handing out.
+
+    /// Takes up to `count_max` positions that are ready and alike: as [`Fifo::next_ready`], for any queue.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn next_featured(&mut self, count_max: u64) -> Option<Ready> {
+        let mut features = self.features.take()?;
+        let ready = self.next_of(&mut features, count_max);
+        if let Some(ready) = &ready
+            && !features.sizes.is_empty()
+        {
+            features.ready_bytes -= features.sizes.sum(ready.range);
+        }
+        self.features = Some(features);
+        ready
+    }
+
+    fn next_of(&mut self, features: &mut Features, count_max: u64) -> Option<Ready> {
+        let priorities = features.settings.priorities;
+        let usual = priorities.usual();
+        if priorities == Priorities::Strict && !self.returned.is_empty() {
+            return self.next_returned(count_max);
+        }
+        if let Some(next) = features.levels.first(|level| level > usual) {
+            return Some(self.next_of_level(features, next, count_max));
+        }
+        if !self.returned.is_empty() {
+            return self.next_returned(count_max);
+        }
+        self.pass_elsewhere(features);
+        if self.cursor < self.next_seq {
+            let first = self.cursor;
+            let ends = [self.settled.next_present(first), features.elsewhere.next_present(first)];
+            let end = ends.into_iter().flatten().fold(self.next_seq, u64::min);
+            let range = Range { first, last: end.min(first.saturating_add(count_max)) - 1 };
+            let ready = self.fresh(range);
+            self.cursor = ready.range.last + 1;
+            return Some(ready);
+        }
+        let next = features.levels.first(|level| level < usual)?;
+        Some(self.next_of_level(features, next, count_max))
+    }
+
+    fn next_of_level(&self, features: &mut Features, next: (Range, bool), count_max: u64) -> Ready {
+        let (Range { first, last }, is_returned) = next;
+        let range = Range { first, last: last.min(first.saturating_add(count_max - 1)) };
+        let ready = if is_returned { self.again(range) } else { self.fresh(range) };
+        features.levels.withdraw(ready.range);
+        features.handed_below = features.handed_below.max(ready.range.last + 1);
+        ready
+    }
+
+    /// Moves the cursor over what is settled or elsewhere.
+    fn pass_elsewhere(&mut self, features: &mut Features) {
+        while self.gone_ahead > 0 {
+            let to = self.settled.next_absent(features.elsewhere.next_absent(self.cursor));
+            if to == self.cursor {
+                return;
+            }
+            features.elsewhere.remove(Range { first: self.cursor, last: to - 1 }, |_| {});
+            self.gone_ahead -= to - self.cursor;
+            self.cursor = to;
+        }
+    }
+
+    // What the plain queue asks for.
+
+    /// Positions are ready again.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn put_back(&mut self, range: Range) {
+        let returned = &mut self.returned;
+        let Some(features) = &mut self.features else {
+            returned.insert(range);
+            return;
+        };
+        features.deadlines.come_back(range);
+        features.ready_bytes += features.sizes.sum(range);
+        match features.settings.priorities {
+            Priorities::None | Priorities::UpTo(_) => {
+                features.levels.come_back(range, |part| _ = returned.insert(part));
+            }
+            Priorities::Strict => _ = returned.insert(range),
+        }
+    }
+
+    /// Everything this knows about live positions that leave; before all else about them changes.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn leave_features(&mut self, part: Range) {
+        let Some(mut features) = self.features.take() else { return };
+        if !features.sizes.is_empty() {
+            let ready = self.ready_within(&features, part);
+            features.ready_bytes -= ready.iter().map(|part| features.sizes.sum(part)).sum::<u64>();
+            features.sizes.leave(part);
+        }
+        self.gone_ahead -= features.elsewhere.remove(part, |_| {});
+        features.dying.remove(part, |_| {});
+        features.deadlines.leave(part);
+        features.levels.leave(part);
+        self.features = Some(features);
+    }
+
+    /// Everything ready is thrown away.
+    #[cold]
+    pub(crate) fn purge_features(&mut self, effects: &mut Effects) {
+        let all = Range { first: 0, last: u64::MAX - 1 };
+        self.withdraw(all).iter().for_each(|part| effects.append(Kind::Purge, Outcome::Released, part));
+    }
+
+    /// Everything live is ready: what an owner knew is forgotten, but for the rules. The plain queue has done so.
+    pub(crate) fn forget_features(&mut self) {
+        let Some(mut features) = self.features.take() else { return };
+        features.dying.clear();
+        features.elsewhere.clear();
+        features.deadlines.forget();
+        let elsewhere = &mut features.elsewhere;
+        features.levels.forget(|part| _ = elsewhere.insert(part));
+        self.gone_ahead += elsewhere.count();
+        features.offered_below = self.next_seq;
+        features.handed_below = 0;
+        let live = Range { first: 0, last: u64::MAX - 1 };
+        features.ready_bytes = self.live().parts(live).map(|part| features.sizes.sum(part)).sum();
+        self.features = Some(features);
+    }
+
+    /// The rare state goes with its last user.
+    fn tidy_features(&mut self) {
+        if self.features.as_ref().is_some_and(|features| features.is_plain()) {
+            self.features = None;
+        }
+    }
+
+    fn tidy_deadlines(&mut self) {
+        let Some(mut features) = self.features.take() else { return };
+        features.deadlines.tidy(self.total(), self.live());
+        self.features = Some(features);
+    }
+}

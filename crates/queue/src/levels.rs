@@ -1,0 +1,119 @@
+//! Messages of another priority than the usual one, by level.
+//!
+//! Recorded is the level of each live message. The usual level is not in here: its messages are what is in no other.
+//! Invariants: levels are sorted, and none is without members; what is ready is a member.
+
+use base::RangeSet;
+use base::ranges::Range;
+
+/// The messages of one level.
+#[derive(Debug)]
+pub(crate) struct Level {
+    pub(crate) level: u8,
+    /// All live ones.
+    pub(crate) members: RangeSet,
+    /// Ready, and out before.
+    pub(crate) returned: RangeSet,
+    /// Ready, and never out while this owner lasts.
+    pub(crate) fresh: RangeSet,
+}
+
+/// All levels but the usual one.
+#[derive(Debug, Default)]
+pub(crate) struct Levels {
+    list: Vec<Level>,
+}
+
+impl Levels {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Level> {
+        self.list.iter()
+    }
+
+    /// A message of `level` that is ready.
+    pub(crate) fn insert(&mut self, level: u8, range: Range) {
+        let at = self.list.binary_search_by_key(&level, |level| level.level).unwrap_or_else(|at| {
+            let [members, returned, fresh] = [const { RangeSet::new() }; 3];
+            self.list.insert(at, Level { level, members, returned, fresh });
+            at
+        });
+        self.list[at].members.insert(range);
+        self.list[at].fresh.insert(range);
+    }
+
+    /// Messages that could be handed out.
+    pub(crate) fn ready(&self) -> u64 {
+        self.list.iter().map(|level| level.returned.count() + level.fresh.count()).sum()
+    }
+
+    /// The first that is ready of the highest level that `is_asked` for, and whether it was out.
+    pub(crate) fn first(&self, is_asked: impl Fn(u8) -> bool) -> Option<(Range, bool)> {
+        let mut asked = self.list.iter().rev().filter(|level| is_asked(level.level));
+        asked.find_map(|level| match level.returned.first() {
+            Some(range) => Some((range, true)),
+            None => Some((level.fresh.first()?, false)),
+        })
+    }
+
+    /// Positions that are ready again; tells `usual` of those of the usual level.
+    pub(crate) fn come_back(&mut self, range: Range, mut usual: impl FnMut(Range)) {
+        let mut others = RangeSet::new();
+        for level in &mut self.list {
+            for part in level.members.within(range) {
+                level.returned.insert(part);
+                others.insert(part);
+            }
+        }
+        others.gaps(range).for_each(&mut usual);
+    }
+
+    /// Tells `part` of what is ready of `range`.
+    pub(crate) fn ready_within(&self, range: Range, mut part: impl FnMut(Range)) {
+        for level in &self.list {
+            level.returned.within(range).for_each(&mut part);
+            level.fresh.within(range).for_each(&mut part);
+        }
+    }
+
+    /// What is ready of `range` is so no more.
+    pub(crate) fn withdraw(&mut self, range: Range) {
+        for level in &mut self.list {
+            level.returned.remove(range, |_| {});
+            level.fresh.remove(range, |_| {});
+        }
+    }
+
+    /// Positions are gone.
+    pub(crate) fn leave(&mut self, range: Range) {
+        let mut is_any_over = false;
+        for level in &mut self.list {
+            if level.members.remove(range, |_| {}) > 0 {
+                level.returned.remove(range, |_| {});
+                level.fresh.remove(range, |_| {});
+                is_any_over |= level.members.is_empty();
+            }
+        }
+        if is_any_over {
+            self.list.retain(|level| !level.members.is_empty());
+        }
+    }
+
+    /// Everything is ready, as if it never was out; tells of it.
+    pub(crate) fn forget(&mut self, mut members: impl FnMut(Range)) {
+        for level in &mut self.list {
+            level.returned.clear();
+            level.fresh = level.members.clone();
+            level.members.iter().for_each(&mut members);
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let sets = |level: &Level| {
+            level.members.heap_bytes() + level.returned.heap_bytes() + level.fresh.heap_bytes()
+        };
+        self.list.capacity() * size_of::<Level>() + self.list.iter().map(sets).sum::<usize>()
+    }
+}

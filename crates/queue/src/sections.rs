@@ -1,0 +1,203 @@
+//! The parts of a snapshot that only queues with features have: `docs/formats/queue-snapshot.md`.
+//!
+//! Which there are is said by a bit each of the flags.
+
+use crate::features::Features;
+use crate::fifo::Fifo;
+use crate::settings::{Priorities, STRICT_MAX, Settings};
+use crate::snapshot::{SnapshotError, put, put_ranges, put_varint, read_ranges, read_varint};
+use base::RangeSet;
+use base::cursor::Reader;
+use base::ranges::Range;
+
+const SETTINGS: u8 = 2;
+const LEVELS: u8 = 4;
+const DEADLINES: u8 = 8;
+const SIZES: u8 = 16;
+
+/// All that are known.
+pub(crate) const SECTIONS: u8 = SETTINGS | LEVELS | DEADLINES | SIZES;
+
+impl Fifo {
+    /// Those this queue has.
+    pub(crate) fn sections(&self) -> u8 {
+        let Some(features) = &self.features else { return 0 };
+        let flag = |is_there, flag| if is_there { flag } else { 0 };
+        let settings = features.settings;
+        flag(settings != Settings::plain(settings.counts), SETTINGS)
+            | flag(!features.levels.is_empty(), LEVELS)
+            | flag(!features.deadlines.list(self.live()).is_empty(), DEADLINES)
+            | flag(settings.sizes && self.total() > 0, SIZES)
+    }
+
+    pub(crate) fn write_sections(&self, out: &mut Vec<u8>) {
+        let Some(features) = &self.features else { return };
+        let sections = self.sections();
+        if sections & SETTINGS != 0 {
+            write_settings(features.settings, out);
+        }
+        if sections & LEVELS != 0 {
+            put(out, features.levels.iter().len() as u64);
+            for level in features.levels.iter() {
+                out.push(level.level);
+                put_ranges(out, &level.members);
+            }
+        }
+        if sections & DEADLINES != 0 {
+            let list = features.deadlines.list(self.live());
+            put(out, list.len() as u64);
+            let mut before_ms = 0;
+            for (deadline_ms, range) in list {
+                put_varint(out, deadline_ms - before_ms);
+                put_varint(out, range.first - self.head);
+                put_varint(out, range.last - range.first);
+                before_ms = deadline_ms;
+            }
+        }
+        if sections & SIZES != 0 {
+            for part in self.live_parts() {
+                for seq in part.first..=part.last {
+                    put_varint(out, features.sizes.sum(Range { first: seq, last: seq }));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn read_sections(
+        &mut self,
+        sections: u8,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), SnapshotError> {
+        if sections == 0 {
+            return Ok(());
+        }
+        let counts = self.counting.is_some();
+        let mut features = Features { settings: Settings::plain(counts), ..Features::default() };
+        if sections & SETTINGS != 0 {
+            features.settings = read_settings(counts, reader)?;
+        }
+        if sections & LEVELS != 0 {
+            self.read_levels(&mut features, reader)?;
+        }
+        if sections & DEADLINES != 0 {
+            self.read_deadlines(&mut features, reader)?;
+        }
+        if sections & SIZES != 0 {
+            self.read_sizes(&mut features, reader)?;
+        }
+        self.features = Some(Box::new(features));
+        Ok(())
+    }
+
+    fn live_parts(&self) -> impl Iterator<Item = Range> + '_ {
+        self.live().parts(Range { first: 0, last: u64::MAX - 1 })
+    }
+
+    /// Whether all of `range` is live.
+    fn is_all_live(&self, range: Range) -> bool {
+        self.head <= range.first && range.last < self.next_seq && !self.settled.intersects(range)
+    }
+
+    fn read_levels(&self, features: &mut Features, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
+        let broken = Err(SnapshotError::Broken("levels"));
+        let priorities = features.settings.priorities;
+        let level_max = if priorities == Priorities::Strict { STRICT_MAX } else { u8::MAX };
+        let mut least = 0u16;
+        let mut seen = RangeSet::new();
+        let levels = reader.u64_le()?;
+        for _ in 0..levels {
+            let level = reader.u8()?;
+            let members = read_ranges(reader, self.head, self.next_seq, "levels")?;
+            let is_level = u16::from(level) >= least && level <= level_max && level != priorities.usual();
+            if !is_level || members.is_empty() {
+                return broken;
+            }
+            least = u16::from(level) + 1;
+            for range in members.iter() {
+                if !self.is_all_live(range) || seen.insert(range) != range.len() {
+                    return broken;
+                }
+                features.levels.insert(level, range);
+            }
+        }
+        if levels == 0 { broken } else { Ok(()) }
+    }
+
+    fn read_deadlines(&self, features: &mut Features, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
+        const PART: &str = "deadlines";
+        let broken = Err(SnapshotError::Broken(PART));
+        let mut seen = RangeSet::new();
+        let mut before: Option<(u64, Range)> = None;
+        let runs = reader.u64_le()?;
+        for _ in 0..runs {
+            let later_ms = read_varint(reader, PART)?;
+            let first = self.head.checked_add(read_varint(reader, PART)?);
+            let last =
+                first.zip(Some(read_varint(reader, PART)?)).and_then(|(first, more)| first.checked_add(more));
+            let deadline_ms = before.map_or(0, |(deadline_ms, _)| deadline_ms).checked_add(later_ms);
+            let (Some(first), Some(last), Some(deadline_ms)) = (first, last, deadline_ms) else {
+                return broken;
+            };
+            let range = Range { first, last };
+            // In order, and not what would have been one run.
+            let is_next = before.is_none_or(|(before_ms, before)| {
+                before_ms < deadline_ms || before.last < first && before.last + 1 < first
+            });
+            if !is_next || !self.is_all_live(range) || seen.insert(range) != range.len() {
+                return broken;
+            }
+            features.deadlines.insert(deadline_ms, range);
+            before = Some((deadline_ms, range));
+        }
+        if runs == 0 { broken } else { Ok(()) }
+    }
+
+    fn read_sizes(&self, features: &mut Features, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
+        let broken = Err(SnapshotError::Broken("sizes"));
+        if !features.settings.sizes || self.total() == 0 {
+            return broken;
+        }
+        for part in self.live_parts() {
+            for seq in part.first..=part.last {
+                let Ok(bytes) = u32::try_from(read_varint(reader, "sizes")?) else { return broken };
+                features.sizes.push(seq, bytes, 0);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// ```text
+///   0            1              2       3        4   8          16
+///   | priorities | priority max | sizes | has ttl | 0 | ttl (ms) |
+/// ```
+fn write_settings(settings: Settings, out: &mut Vec<u8>) {
+    let (priorities, priority_max) = match settings.priorities {
+        Priorities::None => (0, 0),
+        Priorities::UpTo(max) => (1, max),
+        Priorities::Strict => (2, 0),
+    };
+    out.extend([priorities, priority_max, u8::from(settings.sizes), u8::from(settings.ttl_ms.is_some())]);
+    out.extend([0; 4]);
+    put(out, settings.ttl_ms.unwrap_or(0));
+}
+
+fn read_settings(counts: bool, reader: &mut Reader<'_>) -> Result<Settings, SnapshotError> {
+    let broken = SnapshotError::Broken("settings");
+    let (priorities, priority_max, sizes, has_ttl) = (reader.u8()?, reader.u8()?, reader.u8()?, reader.u8()?);
+    let (reserved, ttl_ms) = (reader.u32_le()?, reader.u64_le()?);
+    let priorities = match (priorities, priority_max, counts) {
+        (0, 0, false) => Priorities::None,
+        (1, max, false) => Priorities::UpTo(max),
+        (2, 0, true) => Priorities::Strict,
+        _ => return Err(broken),
+    };
+    let ttl_ms = match (has_ttl, ttl_ms) {
+        (0, 0) => None,
+        (1, ttl_ms) => Some(ttl_ms),
+        _ => return Err(broken),
+    };
+    let settings = Settings { counts, ttl_ms, priorities, sizes: sizes == 1 };
+    let is_said = sizes <= 1 && reserved == 0 && settings != Settings::plain(counts);
+    if is_said { Ok(settings) } else { Err(broken) }
+}

@@ -1,0 +1,111 @@
+//! What a queue is told to be like: settings that are recorded, rules that are the owner's, and what comes with a message.
+
+/// What a queue keeps of its messages. Recorded: a change comes by a record ([`crate::Record::Configure`]) and is about
+/// messages that come after it. The default keeps nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Returned messages are counted (quorum queues): they become ready when the record of their return comes back.
+    /// From the first message on; never changes.
+    pub counts: bool,
+    /// How long a message lives in the queue at most, milliseconds; 0: it is offered once.
+    pub ttl_ms: Option<u64>,
+    /// What a priority means.
+    pub priorities: Priorities,
+    /// Sizes of messages are kept: what a limit in bytes needs.
+    pub sizes: bool,
+}
+
+/// What a priority means in a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Priorities {
+    /// Nothing.
+    #[default]
+    None,
+    /// 0 to this one, strictly the highest first; none is 0, one above counts as this one. What came back goes first
+    /// among its own (classic queues, x-max-priority).
+    UpTo(u8),
+    /// 0 to 31, strictly the highest first; none is 4, one above counts as 31. What came back goes before all that never
+    /// was out. Queues that count are so, whatever they are told; no other queue is.
+    Strict,
+}
+
+/// The highest priority there is where priorities are [`Priorities::Strict`].
+pub(crate) const STRICT_MAX: u8 = 31;
+
+/// The priority of a message without, in a queue that counts.
+pub(crate) const STRICT_USUAL: u8 = 4;
+
+impl Priorities {
+    /// The level of a message without a priority.
+    #[inline]
+    pub(crate) fn usual(self) -> u8 {
+        if self == Priorities::Strict { STRICT_USUAL } else { 0 }
+    }
+
+    /// The level of a message.
+    pub(crate) fn level(self, priority: Option<u8>) -> u8 {
+        match (self, priority) {
+            (Priorities::None, _) => 0,
+            (Priorities::UpTo(max), priority) => priority.unwrap_or(0).min(max),
+            (Priorities::Strict, priority) => priority.unwrap_or(STRICT_USUAL).min(STRICT_MAX),
+        }
+    }
+}
+
+impl Settings {
+    /// As they count: what counts is strict. Panics where a queue that does not count is to be.
+    pub(crate) fn normal(self) -> Settings {
+        if self.counts {
+            return Settings { priorities: Priorities::Strict, ..self };
+        }
+        assert!(self.priorities != Priorities::Strict, "only queues that count have strict priorities");
+        self
+    }
+
+    /// Of a queue about which nothing was said but whether it counts.
+    pub(crate) fn plain(counts: bool) -> Settings {
+        Settings { counts, ..Settings::default() }.normal()
+    }
+}
+
+/// What an owner does beyond handing out. Volatile: costs no record, but what follows from it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Ready messages at most.
+    pub length_max: Option<u64>,
+    /// Bytes of ready messages at most; counts what was given with messages while [`Settings::sizes`] was on.
+    pub bytes_max: Option<u64>,
+    /// Over a limit, what would be handed out next goes. Else nothing goes: who publishes is to be refused
+    /// ([`crate::Fifo::is_full`]).
+    pub drops_head: bool,
+    /// Failed deliveries of a message at most; only in queues that count.
+    pub delivery_limit: Option<u32>,
+    /// Somebody takes messages that die ([`crate::Effect::DeadLetter`]).
+    pub takes_dead: bool,
+    /// One consumer at a time is given messages; gets are no consumers.
+    pub single_active: bool,
+}
+
+/// A message that arrives, as far as its queue is concerned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// It is gone after a restart.
+    pub transient: bool,
+    /// As its publisher gave it.
+    pub priority: Option<u8>,
+    /// When the broker received it, milliseconds since 1970: its time in the queue counts from here.
+    pub received_at_ms: u64,
+    /// When it expires whatever the queue says, milliseconds since 1970; 0: never.
+    pub expires_at_ms: u64,
+    /// Its size, as limits in bytes count it.
+    pub bytes: u32,
+}
+
+impl Arrival {
+    /// When it ends in a queue that keeps messages for `ttl_ms`.
+    pub(crate) fn deadline_ms(&self, ttl_ms: Option<u64>) -> Option<u64> {
+        let in_queue = ttl_ms.map(|ttl_ms| self.received_at_ms.saturating_add(ttl_ms));
+        let own = (self.expires_at_ms != 0).then_some(self.expires_at_ms);
+        own.into_iter().chain(in_queue).min()
+    }
+}

@@ -1,0 +1,168 @@
+//! A queue and an owner, whose effects are told as text: what the tables of rules compare.
+
+use base::id::{LogIndex, QueueSeq};
+use message::record::{DeathReason, Kind, Outcome, SeqRange};
+use queue::{
+    Arrival, Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, Recovery, Refused, Rules, Settings,
+};
+
+pub fn range(first: u64, last: u64) -> SeqRange {
+    SeqRange { first: QueueSeq(first), last: QueueSeq(last) }
+}
+
+/// A queue, and an owner that commits what it is asked to append when told.
+pub struct Owner {
+    pub fifo: Fifo,
+    pub effects: Effects,
+    appended: Vec<Effect>,
+    pub place: u64,
+    pub now_ms: u64,
+}
+
+impl Owner {
+    pub fn new(counts: bool) -> Owner {
+        Owner::with(Settings { counts, ..Settings::default() })
+    }
+
+    pub fn with(settings: Settings) -> Owner {
+        let fifo = Fifo::new(settings);
+        Owner { fifo, effects: Effects::default(), appended: Vec::new(), place: 0, now_ms: 1000 }
+    }
+
+    pub fn rules(&mut self, rules: Rules) -> String {
+        self.fifo.set_rules(rules, &mut self.effects);
+        self.told()
+    }
+
+    /// One message that comes now.
+    pub fn arrive(&mut self, arrival: Arrival) {
+        let arrival = Arrival { received_at_ms: self.now_ms, ..arrival };
+        self.fifo.arrive(LogIndex(self.place), &arrival);
+        self.place += 8;
+    }
+
+    /// One message of each priority; 255 stands for none.
+    pub fn arrive_as(&mut self, priorities: &[u8]) {
+        for &priority in priorities {
+            let priority = Some(priority).filter(|priority| *priority < 255);
+            self.arrive(Arrival { priority, ..Arrival::default() });
+        }
+    }
+
+    /// Hands out at that time.
+    pub fn at(&mut self, now_ms: u64) -> String {
+        self.now_ms = now_ms;
+        self.dispatch()
+    }
+
+    pub fn get(&mut self, slot: u32) -> String {
+        self.fifo.take(ConsumerId(slot), true, self.now_ms, &mut self.effects);
+        self.told()
+    }
+
+    pub fn bury(&mut self, first: u64, last: u64) -> String {
+        self.apply(Command::Buried { range: range(first, last) })
+    }
+
+    /// Ends, and begins again from a snapshot.
+    pub fn restart(&mut self, rules: Rules) -> String {
+        let bytes = self.snapshot();
+        self.fifo = Fifo::read_snapshot(&bytes).expect("what was written is read");
+        self.appended.clear();
+        self.fifo.recover(Recovery::Dirty, &mut self.effects);
+        self.fifo.set_rules(rules, &mut self.effects);
+        self.told()
+    }
+
+    pub fn snapshot(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.fifo.write_snapshot(&mut bytes);
+        bytes
+    }
+
+    /// Ready, held, all that live.
+    pub fn counts(&self) -> (u64, u64, u64) {
+        (self.fifo.ready(), self.fifo.unsettled(), self.fifo.total())
+    }
+
+    pub fn publish(&mut self, count: u64) {
+        for _ in 0..count {
+            self.fifo.enqueue(LogIndex(self.place), false);
+            self.place += 8;
+        }
+    }
+
+    pub fn consume(&mut self, slot: u32, credit: Credit) {
+        self.consume_as(slot, credit, 0).unwrap();
+    }
+
+    pub fn consume_as(&mut self, slot: u32, credit: Credit, priority: i32) -> Result<(), Refused> {
+        let (settled, exclusive) = (false, false);
+        self.fifo.consume(Consume { consumer: ConsumerId(slot), credit, settled, exclusive, priority })
+    }
+
+    pub fn apply(&mut self, command: Command) -> String {
+        self.fifo.apply(command, &mut self.effects);
+        self.told()
+    }
+
+    pub fn settle(&mut self, slot: u32, first: u64, last: u64, outcome: Outcome) -> String {
+        self.apply(Command::Settle { consumer: ConsumerId(slot), range: range(first, last), outcome })
+    }
+
+    pub fn dispatch(&mut self) -> String {
+        self.fifo.dispatch(self.now_ms, 1000, &mut self.effects);
+        self.told()
+    }
+
+    /// The effects as text: `c0<1-3` consumer 0 gets 1 to 3, `!` redelivered, `x2` two failed; `+settle 1-3`;
+    /// `c0 drained 5`; `empty`; `expired 1-3` they died; `c0 active`.
+    pub fn told(&mut self) -> String {
+        let mut told = Vec::new();
+        for effect in self.effects.list.drain(..) {
+            told.push(match effect {
+                Effect::Deliver { consumer, first, count, redelivered, delivery_count } => {
+                    let last = first.0 + u64::from(count) - 1;
+                    let again = if redelivered { "!" } else { "" };
+                    let failed =
+                        if delivery_count > 0 { format!("x{delivery_count}") } else { String::new() };
+                    format!("c{}<{first}-{last}{again}{failed}", consumer.0)
+                }
+                Effect::Append { kind, range, .. } => {
+                    format!("+{} {}-{}", format!("{kind:?}").to_lowercase(), range.first, range.last)
+                }
+                Effect::Drained { consumer, unused } => format!("c{} drained {unused}", consumer.0),
+                Effect::Empty { .. } => "empty".into(),
+                Effect::DeadLetter { range, reason } => {
+                    let reason = match reason {
+                        DeathReason::Rejected => "rejected",
+                        DeathReason::Expired => "expired",
+                        DeathReason::MaxLength => "maxlen",
+                        DeathReason::DeliveryLimit => "limit",
+                    };
+                    format!("{reason} {}-{}", range.first, range.last)
+                }
+                Effect::Active { consumer, active } => {
+                    format!("c{} {}", consumer.0, if active { "active" } else { "relieved" })
+                }
+            });
+            self.appended.extend(matches!(effect, Effect::Append { .. }).then_some(effect));
+        }
+        told.join(" ")
+    }
+
+    pub fn commit(&mut self) {
+        for effect in self.appended.drain(..) {
+            let Effect::Append { kind, range, outcome } = effect else { unreachable!("only these are kept") };
+            match kind {
+                Kind::Return => self.fifo.returned(range, outcome, &mut self.effects),
+                Kind::Purge => self.fifo.purged(range, &mut self.effects),
+                _ => self.fifo.settled(range, &mut self.effects),
+            }
+        }
+    }
+
+    pub fn left(&mut self) -> Vec<u64> {
+        self.effects.left.drain(..).map(|place| place.0 / 8).collect()
+    }
+}
