@@ -10,10 +10,15 @@ package main
 //
 // What is checked: every confirmed message was delivered or is still there, whole; nothing
 // came that was not sent; each publisher's order is kept; a second copy says redelivered.
+//
+// With --mortal the queues are such that messages die in them (of time, of a length limit, by being rejected): every
+// confirmed message is in its queue or in the dead-letter queue. A copy may be there twice; order is due in the queue
+// alone.
 
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"hash/crc32"
@@ -35,14 +40,25 @@ const (
 	drainQuiet      = 700 * time.Millisecond
 	drainMax        = 60 * time.Second
 	messagesPerLane = 200_000
+	mortalTime      = 300 // milliseconds: less than drainQuiet
+	mortalLength    = 500
+)
+
+// verdict is what becomes of all messages that a consumer holds.
+type verdict int
+
+const (
+	hold verdict = iota
+	accept
+	reject
 )
 
 // client is one connection of one protocol. Both loops end when the connection does.
 type client interface {
 	// publish sends what next hands out; confirm is told each sequence number's fate, in any order.
 	publish(queue string, next func() (uint64, []byte, bool), confirm func(sequence uint64, accepted bool)) error
-	// consume takes messages; take says whether to acknowledge all up to this one.
-	consume(queue string, take func(body []byte, redelivered bool) (acknowledge bool)) error
+	// consume takes messages; take says what becomes of all up to this one.
+	consume(queue string, take func(body []byte, redelivered bool) verdict) error
 	cut()
 }
 
@@ -58,21 +74,72 @@ type lane struct {
 }
 
 type ledger struct {
-	mutex    sync.Mutex
-	queue    string
-	kind     string
-	consumed bool
-	round    string
-	lanes    []*lane
-	faults   []string
-	drained  int
-	twice    int
+	mutex     sync.Mutex
+	queue     string
+	arguments amqp.Table
+	dead      string // where what dies in the queue must be; empty where nothing dies
+	consumed  bool   // by somebody who accepts, or rejects where there is a dead-letter queue
+	round     string
+	lanes     []*lane
+	faults    []string
+	drained   int
+	buried    int
+	twice     int
+}
+
+// ledgerOf is a queue of its own, with nothing in it yet.
+func ledgerOf(round, name, kind string, publishers int) *ledger {
+	one := &ledger{queue: "foreign.crash." + round + "." + name, arguments: amqp.Table{"x-queue-type": kind}, round: round}
+	for range publishers {
+		one.lanes = append(one.lanes, &lane{confirmed: map[uint64]bool{}, delivered: map[uint64]bool{}})
+	}
+	return one
+}
+
+func plainLedgers(round string, publishers int) []*ledger {
+	var ledgers []*ledger
+	for _, kind := range []string{"classic", "quorum"} {
+		for _, consumed := range []bool{true, false} {
+			one := ledgerOf(round, fmt.Sprintf("%s.%t", kind, consumed), kind, publishers)
+			one.consumed = consumed
+			ledgers = append(ledgers, one)
+		}
+	}
+	return ledgers
+}
+
+// mortalLedgers is a queue for each type and each way to die. Dead-lettering is at-least-once where RabbitMQ has that.
+func mortalLedgers(round string, publishers int) []*ledger {
+	var ledgers []*ledger
+	for _, kind := range []string{"classic", "quorum"} {
+		for _, way := range []string{"time", "length", "rejected"} {
+			one := ledgerOf(round, kind+"."+way, kind, publishers)
+			one.dead = one.queue + ".dead"
+			one.arguments["x-dead-letter-exchange"] = ""
+			one.arguments["x-dead-letter-routing-key"] = one.dead
+			switch way {
+			case "time":
+				one.arguments["x-message-ttl"] = mortalTime
+			case "length":
+				one.arguments["x-max-length"] = mortalLength
+			case "rejected":
+				one.consumed = true
+			}
+			if kind == "quorum" && way != "length" {
+				one.arguments["x-dead-letter-strategy"] = "at-least-once"
+				one.arguments["x-overflow"] = "reject-publish"
+			}
+			ledgers = append(ledgers, one)
+		}
+	}
+	return ledgers
 }
 
 type summary struct {
 	Confirmed int      `json:"confirmed"`
 	Delivered int      `json:"delivered"`
 	Drained   int      `json:"drained"`
+	Buried    int      `json:"buried"`
 	Twice     int      `json:"twice"`
 	Faults    []string `json:"faults"`
 }
@@ -92,18 +159,14 @@ func runLoad(arguments []string, open opener) {
 	uri := flags.String("uri", "", "broker")
 	round := flags.String("round", "r", "name of this round, part of every queue and body")
 	publishers := flags.Int("publishers", 2, "publishers of each queue")
+	mortal := flags.Bool("mortal", false, "queues in which messages die")
 	seed := flags.Uint64("seed", 0, "of the sizes")
 	_ = flags.Parse(arguments)
 	l := &load{open: open, uri: *uri, ended: make(chan struct{})}
-	for _, kind := range []string{"classic", "quorum"} {
-		for _, consumed := range []bool{true, false} {
-			name := fmt.Sprintf("foreign.crash.%s.%s.%t", *round, kind, consumed)
-			one := &ledger{queue: name, kind: kind, consumed: consumed, round: *round}
-			for range *publishers {
-				one.lanes = append(one.lanes, &lane{confirmed: map[uint64]bool{}, delivered: map[uint64]bool{}})
-			}
-			l.ledgers = append(l.ledgers, one)
-		}
+	if *mortal {
+		l.ledgers = mortalLedgers(*round, *publishers)
+	} else {
+		l.ledgers = plainLedgers(*round, *publishers)
 	}
 	if err := l.start(*seed); err != nil {
 		answer(map[string]any{"error": err.Error()})
@@ -145,8 +208,13 @@ func onChannel(uri string, act func(*amqp.Channel) error) error {
 func (l *load) start(seed uint64) error {
 	err := onChannel(l.uri, func(channel *amqp.Channel) error {
 		for _, one := range l.ledgers {
-			arguments := amqp.Table{"x-queue-type": one.kind}
-			if _, err := channel.QueueDeclare(one.queue, true, false, false, false, arguments); err != nil {
+			if _, err := channel.QueueDeclare(one.queue, true, false, false, false, one.arguments); err != nil {
+				return err
+			}
+			if one.dead == "" {
+				continue
+			}
+			if _, err := channel.QueueDeclare(one.dead, true, false, false, false, nil); err != nil {
 				return err
 			}
 		}
@@ -216,6 +284,7 @@ func (l *load) sum() summary {
 			total.Delivered += len(lane.delivered)
 		}
 		total.Drained += one.drained
+		total.Buried += one.buried
 		total.Twice += one.twice
 		total.Faults = append(total.Faults, one.faults...)
 		one.mutex.Unlock()
@@ -283,13 +352,14 @@ func (l *ledger) fault(format string, values ...any) {
 
 func (l *ledger) consumeLive(c client) error {
 	count := 0
-	return c.consume(l.queue, func(body []byte, redelivered bool) bool {
+	return c.consume(l.queue, func(body []byte, redelivered bool) verdict {
 		l.mutex.Lock()
 		defer l.mutex.Unlock()
 		lane, sequence, known := l.parse(body)
 		switch {
 		case !known:
 			l.fault("a message that nobody sent: %.60q", body)
+		case l.dead != "": // to be seen again, dead
 		case redelivered:
 			l.fault("redelivered without a reason: %d", sequence)
 		case sequence <= lane.last:
@@ -299,24 +369,25 @@ func (l *ledger) consumeLive(c client) error {
 			lane.delivered[sequence] = true
 		}
 		count++
-		return count%ackBatch == 0
+		switch {
+		case count%ackBatch != 0:
+			return hold
+		case l.dead != "":
+			return reject
+		default:
+			return accept
+		}
 	})
 }
 
 // drain takes what is left, until nothing came for a while, and settles the account.
 func (l *load) drain(uri string) any {
-	var group sync.WaitGroup
-	failures := make([]error, len(l.ledgers))
-	for index, one := range l.ledgers {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			failures[index] = one.drainQueue(l.open, uri)
-		}()
-	}
-	group.Wait()
-	for _, err := range failures {
-		if err != nil {
+	// the dead last: until its queue is empty a message may still die
+	for _, drain := range []func(*ledger) error{
+		func(one *ledger) error { return one.drainQueue(l.open, uri, one.queue, one.takeDrained) },
+		func(one *ledger) error { return one.drainQueue(l.open, uri, one.dead, one.takeDead) },
+	} {
+		if err := l.each(drain); err != nil {
 			return map[string]any{"error": err.Error()}
 		}
 	}
@@ -325,8 +396,13 @@ func (l *load) drain(uri string) any {
 	}
 	err := onChannel(uri, func(channel *amqp.Channel) error {
 		for _, one := range l.ledgers {
-			if _, err := channel.QueueDelete(one.queue, false, false, false); err != nil {
-				return err
+			for _, queue := range []string{one.queue, one.dead} {
+				if queue == "" {
+					continue
+				}
+				if _, err := channel.QueueDelete(queue, false, false, false); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
@@ -337,23 +413,46 @@ func (l *load) drain(uri string) any {
 	return l.sum()
 }
 
-func (l *ledger) drainQueue(open opener, uri string) error {
+// each does it for all ledgers at once.
+func (l *load) each(act func(*ledger) error) error {
+	var group sync.WaitGroup
+	failures := make([]error, len(l.ledgers))
+	for index, one := range l.ledgers {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			failures[index] = act(one)
+		}()
+	}
+	group.Wait()
+	return errors.Join(failures...)
+}
+
+func (l *ledger) drainQueue(open opener, uri, queue string, taken func(body []byte, redelivered bool)) error {
+	if queue == "" {
+		return nil
+	}
 	c, err := open(uri)
 	if err != nil {
 		return err
 	}
 	came := make(chan struct{}, 1)
 	ended := make(chan error, 1)
+	count := 0
 	go func() {
-		ended <- c.consume(l.queue, func(body []byte, redelivered bool) bool {
+		ended <- c.consume(queue, func(body []byte, redelivered bool) verdict {
 			l.mutex.Lock()
 			defer l.mutex.Unlock()
-			l.takeDrained(body, redelivered)
+			taken(body, redelivered)
 			select {
 			case came <- struct{}{}:
 			default:
 			}
-			return l.drained%ackBatch == 0
+			count++
+			if count%ackBatch == 0 {
+				return accept
+			}
+			return hold
 		})
 	}()
 	deadline := time.After(drainMax)
@@ -365,9 +464,9 @@ func (l *ledger) drainQueue(open opener, uri string) error {
 			<-ended
 			return nil
 		case err := <-ended:
-			return fmt.Errorf("draining %s ended: %w", l.queue, err)
+			return fmt.Errorf("draining %s ended: %w", queue, err)
 		case <-deadline:
-			return fmt.Errorf("draining %s: no end after %v", l.queue, drainMax)
+			return fmt.Errorf("draining %s: no end after %v", queue, drainMax)
 		}
 	}
 }
@@ -388,6 +487,20 @@ func (l *ledger) takeDrained(body []byte, redelivered bool) {
 		l.twice++
 	}
 	lane.drained = max(lane.drained, sequence)
+	lane.delivered[sequence] = true
+}
+
+// takeDead notes what died: a copy may come twice, and what died of one thing overtakes what dies of another later.
+func (l *ledger) takeDead(body []byte, _ bool) {
+	lane, sequence, known := l.parse(body)
+	l.buried++
+	if !known {
+		l.fault("a message that nobody sent died: %.60q", body)
+		return
+	}
+	if lane.delivered[sequence] {
+		l.twice++
+	}
 	lane.delivered[sequence] = true
 }
 

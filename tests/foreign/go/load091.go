@@ -60,7 +60,7 @@ func (c *client091) publish(queue string, next func() (uint64, []byte, bool), co
 	return nil
 }
 
-func (c *client091) consume(queue string, take func([]byte, bool) bool) error {
+func (c *client091) consume(queue string, take func([]byte, bool) verdict) error {
 	channel, err := c.connection.Channel()
 	if err != nil {
 		return err
@@ -73,8 +73,11 @@ func (c *client091) consume(queue string, take func([]byte, bool) bool) error {
 		return err
 	}
 	for delivery := range deliveries {
-		if take(delivery.Body, delivery.Redelivered) {
+		switch take(delivery.Body, delivery.Redelivered) {
+		case accept:
 			_ = delivery.Ack(true)
+		case reject:
+			_ = delivery.Nack(true, false)
 		}
 	}
 	return errors.New("the connection ended")

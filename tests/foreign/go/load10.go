@@ -90,7 +90,7 @@ func (c *client10) publish(queue string, next func() (uint64, []byte, bool), con
 	return <-settled
 }
 
-func (c *client10) consume(queue string, take func([]byte, bool) bool) error {
+func (c *client10) consume(queue string, take func([]byte, bool) verdict) error {
 	receiver, err := c.session.NewReceiver(c.ended, "/queues/"+queue, &amqp10.ReceiverOptions{Credit: creditMax})
 	if err != nil {
 		return err
@@ -103,13 +103,22 @@ func (c *client10) consume(queue string, take func([]byte, bool) bool) error {
 		}
 		held = append(held, message)
 		again := message.Header != nil && (!message.Header.FirstAcquirer || message.Header.DeliveryCount > 0)
-		if take(message.GetData(), again) {
-			for _, one := range held {
-				if err := receiver.AcceptMessage(c.ended, one); err != nil {
-					return err
-				}
-			}
-			held = held[:0]
+		verdict := take(message.GetData(), again)
+		if verdict == hold {
+			continue
 		}
+		for _, one := range held {
+			if err := settle10(c.ended, receiver, one, verdict); err != nil {
+				return err
+			}
+		}
+		held = held[:0]
 	}
+}
+
+func settle10(ended context.Context, receiver *amqp10.Receiver, message *amqp10.Message, verdict verdict) error {
+	if verdict == reject {
+		return receiver.RejectMessage(ended, message, nil)
+	}
+	return receiver.AcceptMessage(ended, message)
 }

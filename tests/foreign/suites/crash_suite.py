@@ -27,10 +27,11 @@ SETTLE_SECONDS = 1.0
 class Load:
     """One load process; commands go in, one JSON line comes back for each."""
 
-    def __init__(self, protocol, uri, name, seed):
+    def __init__(self, protocol, uri, name, seed, mortal=False):
         self.protocol = protocol
+        self.mortal = mortal
         self.process = subprocess.Popen(
-            [suite.options.load, protocol, "--uri", uri, "--round", name, "--seed", str(seed)],
+            [suite.options.load, protocol, "--uri", uri, "--round", name, "--seed", str(seed), f"--mortal={mortal}"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
 
@@ -65,15 +66,15 @@ def checked(load, uri, before):
     if after["faults"]:
         raise AssertionError(f"{load.protocol}: {'; '.join(after['faults'][:3])}")
     equal(before["confirmed"] > 0, True, f"{load.protocol} got confirms")
-    equal(after["drained"] > 0, True, f"{load.protocol} drained")
+    equal(after["buried" if load.mortal else "drained"] > 0, True, f"{load.protocol} drained")
     print(load.protocol, json.dumps({**after, "confirmed": before["confirmed"]}), flush=True)
 
 
-def cut(protocol):
+def cut(protocol, mortal=False, rounds=2):
     dice = random.Random(f"{suite.options.seed} {protocol}")
-    for number in range(2):
+    for number in range(rounds):
         name = f"cut{os.getpid():x}.{number}"
-        load = Load(protocol, suite.uri.text, name, dice.randrange(1 << 32))
+        load = Load(protocol, suite.uri.text, name, dice.randrange(1 << 32), mortal)
         try:
             load.started()
             sleep(dice)
@@ -94,6 +95,10 @@ for protocol, words in zip(PROTOCOLS, ("0-9-1", "1.0")):
     suite.add(f"cut-{protocol[4:]}", f"sockets cut under full load over AMQP {words}, classic and quorum queues",
               "nothing confirmed lost; each publisher's order kept; second copies redelivered",
               lambda protocol=protocol: cut(protocol), seconds_max=2 * ROUND_SECONDS_MAX)
+    suite.add(f"cut-dead-{protocol[4:]}",
+              f"the same over AMQP {words}, in queues where messages expire, are too many or are rejected",
+              "what is confirmed is in its queue or in the dead-letter queue",
+              lambda protocol=protocol: cut(protocol, mortal=True, rounds=1), seconds_max=ROUND_SECONDS_MAX, later=True)
 
 
 def own_broker():
@@ -102,14 +107,14 @@ def own_broker():
     return Broker(suite.options.broker)
 
 
-def kill_rounds():
-    dice = random.Random(suite.options.seed)
+def kill_rounds(mortal=False):
+    dice = random.Random(f"{suite.options.seed} {mortal}")
     broker = own_broker()
     keep = True
     try:
         broker.start()
         for number in range(suite.options.rounds):
-            kill_once(broker, f"kill.{number}", dice)
+            kill_once(broker, f"kill.{number}", dice, mortal)
         keep = False
     finally:
         if keep:
@@ -117,11 +122,11 @@ def kill_rounds():
         broker.close(keep=keep)
 
 
-def kill_once(broker, name, dice):
+def kill_once(broker, name, dice, mortal):
     loads = []
     try:
         for protocol in PROTOCOLS:
-            loads.append(Load(protocol, broker.uri, f"{name}.{protocol}", dice.randrange(1 << 32)))
+            loads.append(Load(protocol, broker.uri, f"{name}.{protocol}", dice.randrange(1 << 32), mortal))
         for load in loads:
             load.started()
         sleep(dice)
@@ -146,6 +151,10 @@ def kill_once(broker, name, dice):
 suite.add("kill", "`kill -9` at random moments under full load over both protocols, classic and quorum queues",
           "nothing confirmed lost; order kept; second copies redelivered; up again within 2 s", kill_rounds,
           seconds_max=lambda options: ROUND_SECONDS_MAX * options.rounds)
+
+suite.add("kill-dead", "`kill -9` under the same load in queues where messages expire, are too many or are rejected",
+          "what is confirmed is in its queue or in the dead-letter queue; up again within 2 s",
+          lambda: kill_rounds(mortal=True), seconds_max=lambda options: ROUND_SECONDS_MAX * options.rounds, later=True)
 
 
 DURABLE, TRANSIENT = 2, 1
