@@ -2,10 +2,12 @@
 //!
 //! Consumers that could take a message stand in a ring per priority; only rings with somebody in them exist. So whose
 //! turn it is costs O(1), however many consumers are idle or blocked.
-//! Knows nothing of positions but what each consumer holds.
+//! Knows nothing of positions but what each consumer holds. Where one consumer at a time is active, who that is stands in
+//! `crate::active`.
 //!
 //! Invariant: a consumer is in the ring of its priority exactly while [`Consumer::can_take`].
 
+use crate::active::Active;
 use crate::command::{Consume, ConsumerId, Credit, Refused};
 use base::RangeSet;
 
@@ -14,7 +16,9 @@ use base::RangeSet;
 pub(crate) struct Consumer {
     pub(crate) unsettled: RangeSet,
     pub(crate) credit: Credit,
-    priority: i32,
+    pub(crate) priority: i32,
+    /// How many came before it, at least.
+    pub(crate) joined: u32,
     next: u32,
     previous: u32,
     role: Role,
@@ -22,6 +26,8 @@ pub(crate) struct Consumer {
     pub(crate) settled: bool,
     pub(crate) paused: bool,
     pub(crate) drain: bool,
+    /// It is a consumer, and not one that waits to become the active one.
+    pub(crate) receives: bool,
     in_ring: bool,
 }
 
@@ -47,9 +53,18 @@ impl Consumer {
         }
     }
 
+    pub(crate) fn is_consumer(&self) -> bool {
+        self.role != Role::Holder
+    }
+
+    /// It is a consumer, and another one is active.
+    pub(crate) fn waits(&self) -> bool {
+        self.is_consumer() && !self.receives
+    }
+
     #[inline]
     fn can_take(&self) -> bool {
-        !self.paused && self.role != Role::Holder && self.room() > 0
+        !self.paused && self.receives && self.room() > 0
     }
 }
 
@@ -70,7 +85,9 @@ pub(crate) struct Audience {
     /// Those asked to drain.
     pub(crate) draining: Vec<ConsumerId>,
     consumers: u32,
+    joined: u32,
     has_exclusive: bool,
+    pub(crate) active: Active,
 }
 
 impl Audience {
@@ -123,6 +140,7 @@ impl Audience {
         let role = if exclusive { Role::Exclusive } else { Role::Consumer };
         self.consumers += 1;
         self.has_exclusive |= exclusive;
+        self.active.is_open = true;
         self.add(consumer, credit, settled, priority, role);
         self.refresh(consumer);
     }
@@ -141,16 +159,21 @@ impl Audience {
         let unsettled = RangeSet::new();
         let (next, previous) = (id.0, id.0);
         let (paused, drain, in_ring) = (false, false, false);
+        let receives = role != Role::Holder;
+        let joined = self.joined;
+        self.joined = joined.wrapping_add(1);
         self.slots[slot] = Some(Consumer {
             unsettled,
             credit,
             priority,
+            joined,
             next,
             previous,
             role,
             settled,
             paused,
             drain,
+            receives,
             in_ring,
         });
     }
@@ -160,6 +183,8 @@ impl Audience {
         let Some(consumer) = self.get_mut(id) else { return };
         let role = std::mem::replace(&mut consumer.role, Role::Holder);
         consumer.drain = false;
+        consumer.receives = false;
+        self.active.is_open = true;
         self.consumers -= u32::from(role != Role::Holder);
         self.has_exclusive &= role != Role::Exclusive;
         self.draining.retain(|draining| *draining != id);

@@ -185,7 +185,8 @@ impl Fifo {
         draining.retain(|id| {
             let Some(consumer) = audience.get_mut(*id) else { return false };
             let Credit::Link(unused) = consumer.credit else { return false };
-            if !is_empty && unused > 0 {
+            // Who waits to become the active one has nothing coming.
+            if !is_empty && unused > 0 && !consumer.waits() {
                 return true;
             }
             consumer.credit = Credit::Link(0);

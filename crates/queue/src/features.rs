@@ -7,6 +7,7 @@
 //! not ready through it: those of another level, and those on their way out. They count as gone ahead of it.
 //! Invariants: nothing elsewhere is below the cursor or settled; what is dying is ready nowhere and held by nobody.
 
+use crate::command::ConsumerId;
 use crate::deadlines::Deadlines;
 use crate::dispatch::Ready;
 use crate::effect::Effects;
@@ -129,6 +130,12 @@ impl Fifo {
 
     /// From now on the owner goes by these; what they forbid ends at once. An owner that recovers does so first.
     pub fn set_rules(&mut self, rules: Rules, effects: &mut Effects) {
+        if self.rules().single_active
+            && !rules.single_active
+            && let Some(audience) = &mut self.audience
+        {
+            audience.end_election();
+        }
         if let Some(counting) = &mut self.counting {
             counting.delivery_limit = rules.delivery_limit;
         }
@@ -167,6 +174,12 @@ impl Fifo {
         self.features.as_ref().map_or(0, |features| features.dying.count())
     }
 
+    /// Who is active, where one consumer at a time is; told at the dispatch after a change ([`crate::Effect::Active`]).
+    pub fn active(&self) -> Option<ConsumerId> {
+        let is_single = self.features.as_ref().is_some_and(|features| features.rules.single_active);
+        self.audience.as_ref().filter(|_| is_single)?.active.consumer()
+    }
+
     /// When [`Fifo::dispatch`] is due again though nothing happens, milliseconds since 1970. May be early, never late.
     pub fn next_deadline_ms(&self) -> Option<u64> {
         self.features.as_ref().and_then(|features| features.deadlines.next_ms())
@@ -176,7 +189,13 @@ impl Fifo {
     #[cold]
     #[inline(never)]
     pub(crate) fn before_dispatch(&mut self, now_ms: u64, effects: &mut Effects) {
-        let offered_below = self.features.as_ref().map_or(0, |features| features.offered_below);
+        let Some(features) = &self.features else { return };
+        if features.rules.single_active
+            && let Some(audience) = &mut self.audience
+        {
+            audience.elect(self.counting.is_some(), effects);
+        }
+        let offered_below = features.offered_below;
         self.expire(now_ms, offered_below, effects);
     }
 

@@ -6,6 +6,7 @@
 //!
 //! Nothing here holds a body, a connection or a file; nothing reads a clock.
 
+mod active;
 mod audience;
 mod command;
 mod deadlines;

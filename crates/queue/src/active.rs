@@ -1,0 +1,77 @@
+//! The single active consumer: who of all is given messages, where only one is.
+//!
+//! The highest priority is next, and of these who came first. Who is active stays so until it goes; in queues that count it
+//! makes room for a higher priority: it is given nothing more, and is relieved once it holds nothing.
+//!
+//! Invariant: once elected, nobody else receives.
+
+use crate::audience::{Audience, Consumer};
+use crate::command::ConsumerId;
+use crate::effect::{Effect, Effects};
+use std::cmp::Reverse;
+
+/// Who is active.
+#[derive(Debug, Default)]
+pub(crate) struct Active {
+    consumer: Option<ConsumerId>,
+    /// Somebody came or went since the last election, or the active one is to make room.
+    pub(crate) is_open: bool,
+}
+
+impl Active {
+    pub(crate) fn consumer(&self) -> Option<ConsumerId> {
+        self.consumer
+    }
+}
+
+impl Audience {
+    /// Sees to it that one consumer is active; it makes room for a higher priority where that is so here.
+    pub(crate) fn elect(&mut self, makes_room: bool, effects: &mut Effects) {
+        if !std::mem::take(&mut self.active.is_open) {
+            return;
+        }
+        let rank = |consumer: &Consumer| (consumer.priority, Reverse(consumer.joined));
+        let consumers = self.iter().filter(|(_, consumer)| consumer.is_consumer());
+        let best = consumers.max_by_key(|(_, consumer)| rank(consumer));
+        let best = best.map(|(id, consumer)| (id, consumer.priority));
+        let before = self.active.consumer.filter(|id| self.get(*id).is_some_and(Consumer::is_consumer));
+        let mut next = before.or(best.map(|(id, _)| id));
+        let mut is_leaving = false;
+        if let (true, Some(active), Some((best, priority))) =
+            (makes_room, before.and_then(|id| self.get(id)), best)
+            && priority > active.priority
+        {
+            is_leaving = !active.unsettled.is_empty();
+            next = if is_leaving { before } else { Some(best) };
+        }
+        self.active.is_open = is_leaving;
+        let receives = next.filter(|_| !is_leaving);
+        self.let_receive(|id| Some(id) == receives);
+        if before == next {
+            return;
+        }
+        self.active.consumer = next;
+        let changes = [(before, false), (next, true)];
+        effects.list.extend(
+            changes.into_iter().filter_map(|(consumer, active)| {
+                consumer.map(|consumer| Effect::Active { consumer, active })
+            }),
+        );
+    }
+
+    /// Nobody is the active one: all are given messages, or nobody until the next election.
+    pub(crate) fn end_election(&mut self) {
+        self.active = Active { consumer: None, is_open: true };
+        self.let_receive(|_| true);
+    }
+
+    fn let_receive(&mut self, receives: impl Fn(ConsumerId) -> bool) {
+        let slots: Vec<ConsumerId> = self.iter().map(|(id, _)| id).collect();
+        for id in slots {
+            if let Some(consumer) = self.get_mut(id) {
+                consumer.receives = consumer.is_consumer() && receives(id);
+                self.refresh(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Higher priorities first.
+
+#[allow(dead_code, reason = "shared; this test uses a part")]
+mod owner;
+
+use message::record::Outcome;
+use owner::{Owner, range};
+use queue::{Arrival, Command, ConsumerId, Credit, Priorities, Rules, Settings};
+
+const NONE: u8 = 255;
+
+fn up_to(max: u8) -> Owner {
+    Owner::with(Settings { priorities: Priorities::UpTo(max), ..Settings::default() })
+}
+
+fn strict() -> Owner {
+    Owner::new(true)
+}
+
+/// In which order messages of these priorities are handed out.
+fn check(mut owner: Owner, priorities: &[u8], expected: &str) {
+    owner.arrive_as(priorities);
+    assert_eq!(owner.fifo.ready(), priorities.len() as u64);
+    owner.consume(0, Credit::Prefetch(0));
+    assert_eq!(owner.dispatch(), expected);
+    assert_eq!(owner.counts(), (0, priorities.len() as u64, priorities.len() as u64));
+}
+
+#[test]
+fn the_highest_first_then_in_order() {
+    check(up_to(3), &[NONE, 0, 2, 9, 3, 200], "c0<3-5 c0<2-2 c0<0-1");
+    check(up_to(0), &[1, 2, 0], "c0<0-2");
+    check(strict(), &[NONE, 0, 4, 5, 31, 40, 3, 200], "c0<4-5 c0<7-7 c0<3-3 c0<0-0 c0<2-2 c0<6-6 c0<1-1");
+    check(Owner::new(false), &[1, 2, NONE, 9], "c0<0-3");
+}
+
+#[test]
+fn usual_ones_may_come_the_plain_way() {
+    let mut owner = up_to(9);
+    assert!(owner.fifo.takes_plain() && strict().fifo.takes_plain());
+    owner.publish(2);
+    owner.arrive_as(&[0, 5]);
+    owner.publish(1);
+    owner.consume(0, Credit::Prefetch(0));
+    assert_eq!(owner.dispatch(), "c0<3-3 c0<0-2 c0<4-4");
+}
+
+#[test]
+fn what_came_back_goes_first_among_its_own() {
+    let mut owner = up_to(9);
+    owner.arrive_as(&[5, 5, 5, 1, 0, 0]);
+    owner.consume(0, Credit::Link(5));
+    assert_eq!(owner.dispatch(), "c0<0-2 c0<3-3 c0<4-4");
+    owner.settle(0, 1, 1, Outcome::Released);
+    owner.settle(0, 3, 4, Outcome::Failed);
+    owner.arrive_as(&[5, 9, 1]);
+    owner.apply(Command::Credit { consumer: ConsumerId(0), credit: 99, drain: false });
+    assert_eq!(owner.fifo.ready(), 7);
+    assert_eq!(owner.dispatch(), "c0<7-7 c0<1-1! c0<6-6 c0<3-3!x1 c0<8-8 c0<4-4!x1 c0<5-5");
+}
+
+/// As in RabbitMQ, whose quorum queues look at what came back before all else.
+#[test]
+fn what_came_back_goes_before_all_where_priorities_are_strict() {
+    let mut owner = strict();
+    owner.arrive_as(&[5, 1, 5]);
+    owner.consume(0, Credit::Link(3));
+    assert_eq!(owner.dispatch(), "c0<0-0 c0<2-2 c0<1-1");
+    owner.settle(0, 0, 1, Outcome::Released);
+    owner.commit();
+    owner.arrive_as(&[31]);
+    owner.apply(Command::Credit { consumer: ConsumerId(0), credit: 99, drain: false });
+    assert_eq!(owner.dispatch(), "c0<0-1! c0<3-3");
+}
+
+/// As in RabbitMQ, whatever the queue's type: the head is what would be handed out next.
+#[test]
+fn over_the_limit_the_highest_go_first() {
+    for mut owner in [up_to(10), strict()] {
+        owner.rules(Rules { length_max: Some(3), drops_head: true, ..Rules::default() });
+        owner.arrive_as(&[5, 1, 9, 1, 5]);
+        assert_eq!(owner.dispatch(), "+drop 2-2 +drop 0-0");
+        owner.commit();
+        assert_eq!(owner.counts(), (3, 0, 3));
+    }
+}
+
+#[test]
+fn priorities_survive() {
+    let mut owner = up_to(9);
+    owner.arrive_as(&[1, 7, 0, 7, 1]);
+    owner.consume(0, Credit::Link(1));
+    assert_eq!(owner.dispatch(), "c0<1-1");
+    owner.restart(Rules::default());
+    assert_eq!(owner.counts(), (5, 0, 5));
+    owner.consume(0, Credit::Prefetch(0));
+    assert_eq!(owner.dispatch(), "c0<1-1! c0<3-3! c0<0-0! c0<4-4! c0<2-2!");
+}
+
+#[test]
+fn after_a_clean_end_all_below_the_last_handed_out_is_flagged() {
+    let mut owner = up_to(9);
+    owner.arrive_as(&[0, 0, 7, 0, 7]);
+    owner.consume(0, Credit::Link(1));
+    assert_eq!(owner.dispatch(), "c0<2-2");
+    let cursor = owner.fifo.cursor();
+    owner.fifo = queue::Fifo::read_snapshot(&owner.snapshot()).unwrap();
+    owner.fifo.recover(queue::Recovery::Clean(cursor), &mut owner.effects);
+    owner.consume(0, Credit::Prefetch(0));
+    assert_eq!(owner.dispatch(), "c0<2-2! c0<4-4 c0<0-1! c0<3-3");
+}
+
+#[test]
+fn purged_and_settled_whatever_the_level() {
+    let mut owner = up_to(9);
+    owner.arrive_as(&[0, 9, 4, 0, 9, 4]);
+    owner.consume(0, Credit::Link(2));
+    assert_eq!(owner.dispatch(), "c0<1-1 c0<4-4");
+    owner.settle(0, 4, 4, Outcome::Released);
+    owner.fifo.settled(range(2, 3), &mut owner.effects);
+    assert_eq!(owner.counts(), (3, 1, 4));
+    assert_eq!(owner.apply(Command::Purge), "+purge 0-0 +purge 4-5");
+    owner.commit();
+    assert_eq!(owner.counts(), (0, 1, 1));
+    owner.settle(0, 1, 1, Outcome::Accepted);
+    owner.commit();
+    owner.arrive_as(&[3, 0]);
+    owner.apply(Command::Credit { consumer: ConsumerId(0), credit: 99, drain: false });
+    assert_eq!(owner.dispatch(), "c0<6-6 c0<7-7");
+}
+
+#[test]
+fn times_hold_at_every_level() {
+    let mut owner = up_to(9);
+    for (priority, expires_at_ms) in [(9, 1100), (0, 1100), (5, 0), (9, 0), (0, 0)] {
+        owner.arrive(Arrival { priority: Some(priority), expires_at_ms, ..Arrival::default() });
+    }
+    assert_eq!(owner.at(1100), "+expire 0-1");
+    owner.consume(0, Credit::Prefetch(0));
+    assert_eq!(owner.dispatch(), "c0<3-3 c0<2-2 c0<4-4");
+}
+
+#[test]
+fn a_change_is_about_what_comes_after_it() {
+    let mut owner = Owner::new(false);
+    owner.arrive_as(&[7, 0]);
+    owner.fifo.configure(Settings { priorities: Priorities::UpTo(9), ..Settings::default() });
+    owner.arrive_as(&[7, 3]);
+    owner.fifo.configure(Settings::default());
+    owner.arrive_as(&[7]);
+    owner.consume(0, Credit::Prefetch(0));
+    assert_eq!(owner.dispatch(), "c0<2-2 c0<3-3 c0<0-1 c0<4-4");
+    owner.settle(0, 0, 9, Outcome::Released);
+    assert_eq!(owner.dispatch(), "c0<2-2! c0<3-3! c0<0-1! c0<4-4!");
+}
+
+#[test]
+fn queues_that_count_are_strict_whatever_they_are_told() {
+    let priorities = Priorities::UpTo(2);
+    let mut owner = Owner::with(Settings { counts: true, priorities, ..Settings::default() });
+    assert_eq!(owner.fifo.settings().priorities, Priorities::Strict);
+    owner.fifo.configure(Settings { ttl_ms: Some(5), ..Settings::default() });
+    let expected = Settings { counts: true, ttl_ms: Some(5), priorities: Priorities::Strict, sizes: false };
+    assert_eq!(owner.fifo.settings(), expected);
+}
+
+#[test]
+#[should_panic(expected = "only queues that count have strict priorities")]
+fn no_other_queue_is_strict() {
+    Owner::with(Settings { priorities: Priorities::Strict, ..Settings::default() });
+}
+
+/// The rare state goes with the last message that needs it; a queue that never has one has none.
+#[test]
+fn memory_follows_what_is_used() {
+    let mut owner = strict();
+    let empty = owner.fifo.memory_bytes();
+    assert!(size_of::<queue::Fifo>() <= 296, "{}", size_of::<queue::Fifo>());
+    owner.arrive_as(&[4, NONE]);
+    assert_eq!(owner.fifo.memory_bytes(), {
+        let mut plain = strict();
+        plain.publish(2);
+        plain.fifo.memory_bytes()
+    });
+    owner.arrive_as(&[9]);
+    owner.consume(0, Credit::Prefetch(0));
+    owner.dispatch();
+    owner.settle(0, 0, 2, Outcome::Accepted);
+    owner.commit();
+    owner.dispatch();
+    owner.apply(Command::Close { consumer: ConsumerId(0) });
+    assert!(owner.fifo.memory_bytes() <= empty + 200, "{} {empty}", owner.fifo.memory_bytes());
+}
