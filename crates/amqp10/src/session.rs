@@ -8,10 +8,11 @@ use crate::error::{Fault, condition};
 use crate::event::{LinkFlow, LinkId, SessionId};
 use crate::hot::{self, Flow, TRANSFER_HEADER_MAX};
 use crate::limits::TAG_BYTES_MAX;
-use crate::performative::{Outcome, Role};
+use crate::performative::{Outcome, Role, descriptor};
 use crate::unsettled::Unsettled;
 use base::memory::Memory;
 use base::output::Output;
+use message::amqp10::{Encoder, Value};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -443,6 +444,72 @@ impl Session {
         }
         self.queue(link, id, delivery);
         self.send_queued(output, frame_bytes_max);
+        Ok(id)
+    }
+
+    /// Sends a delivery of one frame within a transaction.
+    pub fn post(
+        &mut self,
+        output: &mut Output,
+        frame_bytes_max: usize,
+        link: LinkId,
+        delivery: &Delivery<'_>,
+        transaction: &[u8],
+    ) -> Result<u32, NotSent> {
+        let slot = self.links.get_mut(usize::from(link.0)).ok_or(NotSent::Detached)?;
+        if slot.state != LinkState::Attached || slot.role != Role::Sender {
+            return Err(NotSent::Detached);
+        }
+        if !self.unsettled.has_room(self.unsettled_max) {
+            return Err(NotSent::TooManyUnsettled);
+        }
+        let mut frame = Vec::with_capacity(128);
+        let write = |id: u32, frame: &mut Vec<u8>| {
+            let [high, low] = self.id.0.to_be_bytes();
+            frame.extend_from_slice(&[0, 0, 0, 0, 2, 0, high, low]);
+            let mut encoder = Encoder::new(frame);
+            encoder.descriptor(descriptor::TRANSFER.into());
+            let mut list = encoder.list();
+            encoder.uint(link.0.into());
+            list.field(&encoder);
+            encoder.uint(id);
+            list.field(&encoder);
+            encoder.binary(delivery.tag);
+            list.field(&encoder);
+            encoder.uint(0);
+            list.field(&encoder);
+            encoder.boolean(delivery.settled);
+            list.field(&encoder);
+            (0..2).for_each(|_| list.skip(&mut encoder));
+            Outcome::Transactional { id: transaction, outcome: Value::Null }.write(&mut encoder);
+            list.field(&encoder);
+            encoder.close(list);
+        };
+        // As long as it can get.
+        write(u32::MAX, &mut frame);
+        let payload = delivery.head.iter().map(|piece| piece.len()).sum::<usize>() + delivery.body.len();
+        let is_open = self.remote_incoming_window > 0 && self.queued.is_none();
+        if slot.credit == 0 || !is_open || frame.len() + payload > frame_bytes_max {
+            return Err(NotSent::NoCredit);
+        }
+        slot.credit -= 1;
+        slot.delivery_count = slot.delivery_count.wrapping_add(1);
+        let id = match delivery.settled {
+            true => self.unsettled.skip(),
+            false => self.unsettled.push(link.0, delivery.token),
+        };
+        frame.clear();
+        write(id, &mut frame);
+        let size = (frame.len() + payload) as u32;
+        frame[..4].copy_from_slice(&size.to_be_bytes());
+        output.extend(&frame);
+        delivery.head.iter().for_each(|piece| output.extend(piece));
+        match &delivery.body {
+            Body::Bytes(bytes) => output.extend(bytes),
+            Body::Memory(memory, range) => output.extend_from(memory, range.clone()),
+        }
+        self.remote_incoming_window -= 1;
+        self.next_outgoing_id = self.next_outgoing_id.wrapping_add(1);
         Ok(id)
     }
 

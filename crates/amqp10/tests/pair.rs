@@ -407,6 +407,28 @@ fn incomplete_messages_are_bounded_together() {
 }
 
 #[test]
+fn a_post_names_its_transaction() {
+    let mut pair = Pair::open(usize::MAX, 0);
+    let session = pair.begin();
+    let link = pair.attach(session, "out", Role::Sender);
+    pair.told();
+    let post = |pair: &mut Pair, n: u8, body: &[u8]| {
+        pair.client.connection.post(session, link, &delivery(&[n], n.into(), body), b"txn")
+    };
+    assert_eq!(post(&mut pair, 0, b"x"), Ok(0));
+    pair.pump();
+    let (_, server) = pair.told();
+    assert!(
+        server.iter().any(|told| told.starts_with("Posted") && told.contains("[116, 120, 110]")),
+        "{server:?}"
+    );
+    // More than a frame takes, and more than there is credit for.
+    assert_eq!(post(&mut pair, 1, &[0; 1000]), Err(NotSent::NoCredit));
+    (1..5).for_each(|n| assert_eq!(post(&mut pair, n, b"x"), Ok(n.into())));
+    assert_eq!(post(&mut pair, 5, b"x"), Err(NotSent::NoCredit));
+}
+
+#[test]
 fn unsettled_deliveries_are_bounded() {
     let mut pair = Pair::open(usize::MAX, 0);
     pair.server.grants = 1000;

@@ -179,6 +179,25 @@ impl Connection {
         session.transfer(output, frame_bytes, link, delivery)
     }
 
+    /// Posts a delivery in a transaction of the peer's (§4.4.1): answers its delivery-id. Takes only what goes into one
+    /// frame, and only while the peer's window is open.
+    ///
+    /// # Errors
+    /// As [`Connection::transfer`]; [`NotSent::NoCredit`] also for what it does not take.
+    #[cold]
+    #[inline(never)]
+    pub fn post(
+        &mut self,
+        session: SessionId,
+        link: LinkId,
+        delivery: &Delivery<'_>,
+        transaction: &[u8],
+    ) -> Result<u32, NotSent> {
+        let frame_bytes = self.remote_frame_bytes as usize;
+        let (session, output) = self.session_mut(session).ok_or(NotSent::Detached)?;
+        session.post(output, frame_bytes, link, delivery, transaction)
+    }
+
     /// Deliveries of a session that wait for the peer's window: stop sending until [`Event::Window`] or [`Event::Flow`].
     #[inline]
     pub fn queued(&self, session: SessionId) -> usize {
