@@ -48,8 +48,8 @@ pub struct Home {
     pub front: Frontend,
     /// In the order they came.
     pub letters: VecDeque<Letter>,
-    /// By who sent it, in the order it was sent.
-    pub mail: Vec<VecDeque<Mail>>,
+    /// By who sent it, in the order it was sent: what is together arrives together.
+    pub mail: Vec<VecDeque<Vec<Mail>>>,
     sockets: BTreeMap<u32, Socket>,
     outstanding: usize,
     was_congested: bool,
@@ -169,7 +169,7 @@ impl Home {
         for from in 0..self.mail.len() {
             let waiting = self.mail[from].len() as u64;
             let taken = if dice.one_in(2) { waiting } else { dice.between(0, waiting) };
-            for mail in self.mail[from].drain(..taken as usize) {
+            for mail in self.mail[from].drain(..taken as usize).flatten() {
                 if let Some(events) = self.shard.receive(now, mail) {
                     self.front.handle_mail(now, &mut self.shard, &events);
                 }

@@ -12,7 +12,7 @@ fn one_of(dice: &mut Random, choices: &[u64]) -> u64 {
 }
 
 /// A node's makeup.
-pub fn roll(dice: &mut Random) -> Makeup {
+pub fn roll(dice: &mut Random, whole_turns: bool) -> Makeup {
     let limits = Limits {
         message_size_max: 1 << 20,
         log_bytes_in_flight_max: one_of(dice, &[4096, 65_536, 1 << 24]) as usize,
@@ -57,5 +57,5 @@ pub fn roll(dice: &mut Random) -> Makeup {
     settings.unconfirmed_max = one_of(dice, &[1, 16, 65_536]);
     settings.link_credit_min = one_of(dice, &[2, 170]) as u32;
     settings.link_credit_max = one_of(dice, &[200, 4096]) as u32;
-    Makeup { limits, journal, settings: Arc::new(settings), logs: dice.between(2, 8) as u32 }
+    Makeup { limits, journal, settings: Arc::new(settings), whole_turns, logs: dice.between(2, 8) as u32 }
 }

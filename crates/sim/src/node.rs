@@ -33,6 +33,8 @@ pub struct Makeup {
     pub journal: journal::Limits,
     /// The connections' settings.
     pub settings: Arc<Settings>,
+    /// What a shard sends in a turn arrives together, as it does in a server, and not piece by piece.
+    pub whole_turns: bool,
     /// Logs of a new folder, and how many an older one is given where it has fewer.
     pub logs: u32,
 }
@@ -50,6 +52,7 @@ pub struct Node {
     reads: Vec<(usize, ReadRequest)>,
     alarm: bool,
     placement: Placement,
+    whole_turns: bool,
     /// Logs of which the node said that something on disk is not what was written; none: it may be any.
     pub damages: Vec<Option<LogId>>,
 }
@@ -149,6 +152,7 @@ impl Node {
             reads: Vec::new(),
             alarm: false,
             placement,
+            whole_turns: makeup.whole_turns,
             damages: Vec::new(),
         })
     }
@@ -158,7 +162,12 @@ impl Node {
         let given = self.homes[at].turn(at, now, dice, net, &mut self.committer)?;
         self.reads.extend(given.reads.into_iter().map(|request| (at, request)));
         for (to, mail) in given.mail.into_iter().enumerate() {
-            self.homes[to].mail[at].extend(mail);
+            let to = &mut self.homes[to].mail[at];
+            match self.whole_turns {
+                true if mail.is_empty() => {}
+                true => to.push_back(mail),
+                false => to.extend(mail.into_iter().map(|mail| vec![mail])),
+            }
         }
         self.raise_alarm();
         Ok(())

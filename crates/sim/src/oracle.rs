@@ -5,7 +5,7 @@
 //! *gone* once the node has come to rest after its end. Invariant: whoever calls tells of everything a client sends
 //! before it sends it, and of everything it hears when it hears it.
 
-use crate::client::{Asked, Delivery, Held, Target, Verdict, read_body};
+use crate::client::{Asked, Delivery, Held, Target, Transaction, Verdict, read_body};
 use base::id::LogId;
 use broker::QueueRow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +73,8 @@ pub struct Queue {
     auto_settled_by: BTreeSet<u64>,
     /// Somebody asked for it to be emptied, and has no answer yet: nobody knows what that will take.
     purged_by: BTreeSet<u64>,
+    /// It was once emptied, or consumed from without settling: what is missing may have gone so.
+    lost_silently: bool,
     log: Option<LogId>,
 }
 
@@ -91,6 +93,8 @@ pub struct Oracle {
     /// By number.
     pub exchanges: Vec<Exchange>,
     messages: Vec<Message>,
+    /// What each transaction published that was to be done.
+    committed: Vec<Vec<u64>>,
     /// Copies whose end a connection has told, until the node rests.
     ended: BTreeMap<u64, Vec<(usize, u64)>>,
     /// Connections to both of which a message came: a mistake, unless one of them is about to hear that it is closed.
@@ -117,6 +121,7 @@ impl Oracle {
             copies: BTreeMap::new(),
             auto_settled_by: BTreeSet::new(),
             purged_by: BTreeSet::new(),
+            lost_silently: false,
             log: None,
         });
         self.queues.len() - 1
@@ -179,6 +184,7 @@ impl Oracle {
     }
 
     fn may_all(&mut self, queue: usize) {
+        self.queues[queue].lost_silently = true;
         for copy in self.queues[queue].copies.values_mut() {
             copy.is_ended = true;
             if copy.presence == Presence::Must {
@@ -227,6 +233,36 @@ impl Oracle {
         }
     }
 
+    /// The message just published waits for the end of its transaction: nobody is to see it before.
+    pub fn held_back(&mut self, id: u64) {
+        self.set_presence(id, Presence::Gone);
+    }
+
+    /// What a transaction published is to be made.
+    pub fn committing(&mut self, published: &[u64]) {
+        published.iter().for_each(|id| self.set_presence(*id, Presence::May));
+        self.committed.push(published.to_vec());
+    }
+
+    /// A transaction that was to be done is undone: nobody is to see what it published, and what it settled goes back.
+    pub fn undone(&mut self, client: u64, transaction: &Transaction) {
+        transaction.published.iter().for_each(|id| self.set_presence(*id, Presence::Gone));
+        if let Some(ended) = self.ended.get_mut(&client) {
+            let is_its = |copy: &(usize, u64)| {
+                transaction.settled.iter().any(|(held, _)| (held.queue, held.message) == *copy)
+            };
+            ended.retain(|copy| !is_its(copy));
+        }
+    }
+
+    fn set_presence(&mut self, id: u64, presence: Presence) {
+        for queue in self.messages[id as usize].queues.clone() {
+            if let Some(copy) = self.queues[queue].copies.get_mut(&id) {
+                copy.presence = presence;
+            }
+        }
+    }
+
     /// The broker took a message over.
     pub fn confirmed(&mut self, id: u64) -> Check {
         let message = &mut self.messages[id as usize];
@@ -256,11 +292,7 @@ impl Oracle {
                 return Err(format!("message {id} is returned though queue {queue} is there"));
             }
         }
-        for queue in self.messages[id as usize].queues.clone() {
-            if let Some(copy) = self.queues[queue].copies.get_mut(&id) {
-                copy.presence = Presence::Gone;
-            }
-        }
+        self.set_presence(id, Presence::Gone);
         Ok(())
     }
 
@@ -512,9 +544,45 @@ impl Oracle {
         copies.for_each(|copy| copy.was_drained = false);
     }
 
+    /// What a transaction put into the queues of one log is there as a whole, or none of it is.
+    fn check_whole(&self, published: &[u64]) -> Check {
+        let mut found: BTreeMap<LogId, [Option<u64>; 2]> = BTreeMap::new();
+        for id in published {
+            let message = &self.messages[*id as usize];
+            for number in &message.queues {
+                let queue = &self.queues[*number];
+                let is_kept = queue.is_durable && (queue.is_quorum || message.is_durable);
+                let copy = queue.copies.get(id).filter(|_| is_kept && !self.is_damaged(*number));
+                let (Some(copy), Some(log)) = (copy, queue.log) else { continue };
+                let [seen, missing] = found.entry(log).or_default();
+                if copy.was_drained || copy.was_delivered {
+                    *seen = Some(*id);
+                } else if copy.presence == Presence::May
+                    && !copy.is_ended
+                    && !queue.lost_silently
+                    && queue.stage == Stage::There
+                {
+                    *missing = Some(*id);
+                }
+            }
+        }
+        for (log, halves) in found {
+            if let [Some(seen), Some(missing)] = halves {
+                return Err(format!(
+                    "a transaction is torn in {log:?}: message {seen} was there and {missing} was not"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Everything was taken that there is.
     pub fn end_drain(&mut self) -> Check {
         self.draining = None;
+        if !self.has_damage() {
+            // A queue on what is damaged refuses its part in the midst of a commit.
+            self.committed.iter().try_for_each(|published| self.check_whole(published))?;
+        }
         for number in 0..self.queues.len() {
             let is_damaged = self.is_damaged(number);
             let Queue { copies, stage, .. } = &mut self.queues[number];

@@ -16,6 +16,8 @@ pub struct Plan {
     /// The run is of a rolled [shape](crate::shape), starts fail too, the process is killed more often than the power
     /// fails, and logs are added.
     pub wide: bool,
+    /// Clients also use what fewer applications do: transactions, replies, the management node.
+    pub rich: bool,
     /// Lines of the trace that are kept for a failure.
     pub trace_lines: usize,
 }
@@ -29,6 +31,7 @@ impl Default for Plan {
             full_disk: true,
             rot: true,
             wide: false,
+            rich: false,
             trace_lines: 80,
         }
     }
@@ -61,6 +64,14 @@ pub struct Tally {
     pub reads: u64,
     /// Batches that went to files of their own.
     pub bulk: u64,
+    /// Transactions committed.
+    pub commits: u64,
+    /// Transactions rolled back.
+    pub rollbacks: u64,
+    /// Transactions that could not be done as a whole.
+    pub undone: u64,
+    /// Transactions begun over AMQP 1.0.
+    pub begun: u64,
 }
 
 impl Tally {
@@ -78,6 +89,10 @@ impl Tally {
         self.moves += other.moves;
         self.reads += other.reads;
         self.bulk += other.bulk;
+        self.commits += other.commits;
+        self.rollbacks += other.rollbacks;
+        self.undone += other.undone;
+        self.begun += other.begun;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Everything of one run: the node, its disk, the clients, the clock, and the dice that decide what happens next.
 
-use crate::client::{Client, Held, Seen, State, Verdict};
+use crate::client::{Client, Held, Kind, Seen, State, Verdict};
 use crate::makeup;
 use crate::net::Net;
 use crate::node::{CATALOG_LOST, Makeup, Node, Stop};
@@ -73,7 +73,7 @@ impl World {
     pub fn new(seed: u64, plan: Plan) -> Result<World, String> {
         let mut dice = Random::new(seed);
         let disk = FaultyDisk::new(dice.bits());
-        let makeup = makeup::roll(&mut dice);
+        let makeup = makeup::roll(&mut dice, plan.rich);
         let now = Now { mono_ns: 1_000_000, wall_ms: 1_700_000_000_000 };
         let shards = dice.between(1, 4) as u16;
         if plan.wide && dice.one_in(3) {
@@ -259,6 +259,16 @@ impl World {
                 self.note(format!("c{number} hears that {asked:?} is done {count:?}"));
                 self.oracle.done(number, asked, count)?;
             }
+            Seen::Begun => {
+                self.tally.begun += 1;
+                self.note(format!("c{number} begins a transaction"));
+            }
+            Seen::Undone(transaction) => {
+                self.tally.undone += 1;
+                let held = (transaction.published.len(), transaction.settled.len());
+                self.note(format!("c{number} hears that its transaction of {held:?} is undone"));
+                self.oracle.undone(number, &transaction);
+            }
             Seen::Empty(queue) => self.note(format!("c{number} hears that q{queue} is empty")),
             Seen::Cancelled(handle) => self.note(format!("c{number} loses consumer {handle}")),
             Seen::Closed => {
@@ -291,16 +301,16 @@ impl World {
         // Without an answer to its last question nobody knows whether its channel was closed before what came behind.
         let in_order = in_order && !client.is_waiting();
         client.vanish(&mut self.net);
-        self.oracle.client_gone(client.number, &client.held, in_order);
+        self.oracle.client_gone(client.number, &client.take_held(), in_order);
     }
 
     /// A client connects, if there is a place for it.
-    pub fn connect(&mut self, is_amqp10: bool) -> Option<usize> {
+    pub fn connect(&mut self, kind: Kind) -> Option<usize> {
         let at = self.clients.iter().position(Option::is_none)?;
         let line = self.net.open();
         let shard = self.dice.below(self.node.homes.len() as u64) as usize;
         self.connections += 1;
-        let client = Client::new(self.connections, line, self.now, is_amqp10, &mut self.dice);
+        let client = Client::new(self.connections, line, self.now, kind, &mut self.dice);
         self.note(format!("c{} connects to shard {shard} over {}", client.number, client.protocol()));
         self.clients[at] = Some(client);
         self.node.accept(shard, line);
@@ -322,6 +332,16 @@ impl World {
         let open: Vec<usize> =
             (0..CLIENTS_MAX).filter(|at| self.clients[*at].as_ref().is_some_and(is_fit)).collect();
         self.any_of(&open)
+    }
+
+    /// An open client that can have a transaction, rolled.
+    pub fn any_transactional(&mut self) -> Option<usize> {
+        let is_fit = |client: &Client| {
+            client.state == State::Open && (client.transaction.is_some() || !client.can_ask())
+        };
+        let fit: Vec<usize> =
+            (0..CLIENTS_MAX).filter(|at| self.clients[*at].as_ref().is_some_and(is_fit)).collect();
+        self.any_of(&fit)
     }
 
     /// One of these, rolled.
@@ -582,8 +602,8 @@ impl World {
             return Ok(());
         }
         self.note("drain");
-        let is_amqp10 = self.dice.one_in(2);
-        let at = self.connect(is_amqp10).ok_or("no place for a client")?;
+        let kind = if self.dice.one_in(2) { Kind::Amqp10 } else { Kind::Amqp091 };
+        let at = self.connect(kind).ok_or("no place for a client")?;
         let is_open =
             |world: &World| world.clients[at].as_ref().is_some_and(|client| client.state == State::Open);
         self.rest_while(|world| !is_open(world))?;

@@ -7,6 +7,9 @@ use std::sync::mpsc::channel;
 /// Seeds that run with every test run; by hand it runs as many as one likes.
 const SEEDS: u64 = 1000;
 
+/// From this one on they are rich.
+const RICH_FROM: u64 = 401;
+
 /// From this one on they are wide.
 const WIDE_FROM: u64 = 701;
 
@@ -27,7 +30,7 @@ fn a_thousand_seeds() {
             threads.spawn(move || {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    let plan = Plan { wide: seed >= WIDE_FROM, ..Plan::default() };
+                    let plan = Plan { wide: seed >= WIDE_FROM, rich: seed >= RICH_FROM, ..Plan::default() };
                     if seed > SEEDS || sender.send(run(seed, plan)).is_err() {
                         return;
                     }
@@ -43,8 +46,10 @@ fn a_thousand_seeds() {
     assert!(complaints.is_empty(), "{}\n{} seeds failed", complaints[0], complaints.len());
     // Each of these is a way for the simulation to have seen nothing.
     let Tally { published, confirmed, delivered, crashes, stops, full, .. } = tally;
-    let done = [published, confirmed, delivered, crashes, stops, full];
-    assert!(done.iter().all(|count| *count > SEEDS / 2), "{tally:?}");
+    let Tally { commits, rollbacks, begun, undone, .. } = tally;
+    let done = [published, confirmed, delivered, crashes, stops, full, commits];
+    assert!(done.iter().all(|count| *count > SEEDS / 2) && rollbacks.min(begun) > SEEDS / 10, "{tally:?}");
+    assert!(undone > 0, "{tally:?}");
     let Tally { rotten, rolls, moves, reads, bulk, .. } = tally;
     assert!([rolls, moves, reads, bulk].iter().all(|count| *count > SEEDS) && rotten > 0, "{tally:?}");
 }
@@ -52,7 +57,7 @@ fn a_thousand_seeds() {
 #[test]
 fn a_seed_gives_the_same_run_again() {
     for seed in 1..=20 {
-        let plan = Plan { wide: seed > 10, ..Plan::default() };
+        let plan = Plan { wide: seed > 10, rich: seed % 2 == 0, ..Plan::default() };
         assert_eq!(run(seed, plan), run(seed, plan), "seed {seed}");
     }
     assert_ne!(run(1, Plan::default()).trace_hash, run(2, Plan::default()).trace_hash);

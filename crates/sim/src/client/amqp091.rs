@@ -1,9 +1,9 @@
-//! A client over AMQP 0-9-1: one channel with confirms.
+//! A client over AMQP 0-9-1: one channel with confirms, or with transactions.
 
 use super::{Asked, Delivery, Seen, Target, Verdict, exchange_name, queue_name};
 use amqp091::method::{
     BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicQos, ConfirmSelect, ExchangeDeclare, QueueBind,
-    QueueDeclare, QueueDelete, QueuePurge,
+    QueueDeclare, QueueDelete, QueuePurge, TxCommit, TxRollback, TxSelect,
 };
 use amqp091::{Body, Connection, Event, Input, Limits, Method, MethodId, PublishPrefix, ReplyCode};
 use base::{Now, Output, Random};
@@ -19,6 +19,10 @@ pub(super) struct Wire {
     asked: VecDeque<Asked>,
     /// Messages not confirmed, by the channel's count of publishes.
     unconfirmed: BTreeMap<u64, u64>,
+    /// The channel's publishes are made when they are committed.
+    is_transactional: bool,
+    /// Messages of each transaction whose commit is not answered.
+    committing: VecDeque<Vec<u64>>,
     published: u64,
     /// By consumer: its queue, and whether it needs no settling.
     consumers: BTreeMap<u32, (usize, bool)>,
@@ -26,13 +30,15 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new(now: Now, dice: &mut Random) -> Wire {
+    pub(super) fn new(now: Now, is_transactional: bool, dice: &mut Random) -> Wire {
         let frame_max = if dice.one_in(2) { 8192 } else { 131_072 };
         let limits = Limits { heartbeat_s: 0, frame_max, handshake_ms_max: u32::MAX, ..Limits::default() };
         Wire {
             connection: Connection::client(limits, now),
             asked: VecDeque::new(),
             unconfirmed: BTreeMap::new(),
+            is_transactional,
+            committing: VecDeque::new(),
             published: 0,
             consumers: BTreeMap::new(),
             prefetch: 0,
@@ -75,7 +81,11 @@ impl Wire {
             }
             Event::OpenOk => {
                 self.connection.channel_open(CHANNEL);
-                self.connection.send(CHANNEL, &ConfirmSelect { nowait: false });
+                if self.is_transactional {
+                    self.connection.send(CHANNEL, &TxSelect {});
+                } else {
+                    self.connection.send(CHANNEL, &ConfirmSelect { nowait: false });
+                }
             }
             Event::ChannelOpenOk { .. } => {}
             Event::Deliver { deliver, body, .. } => {
@@ -107,6 +117,7 @@ impl Wire {
             Event::Return { body, .. } => {
                 if let Some((id, _)) = super::read_body(body) {
                     self.unconfirmed.retain(|_, unconfirmed| *unconfirmed != id);
+                    self.committing.iter_mut().for_each(|ids| ids.retain(|of| *of != id));
                     seen.push(Seen::Returned(id));
                 }
             }
@@ -128,7 +139,7 @@ impl Wire {
 
     fn method(&mut self, method: Method<'_>, seen: &mut Vec<Seen>) {
         match method {
-            Method::ConfirmSelectOk(_) => seen.push(Seen::Open),
+            Method::ConfirmSelectOk(_) | Method::TxSelectOk(_) => seen.push(Seen::Open),
             Method::BasicAck(ack) => {
                 let tag = ack.delivery_tag;
                 if ack.multiple {
@@ -157,7 +168,13 @@ impl Wire {
                     (Method::ExchangeDeclareOk(_), Some(Asked::DeclareExchange(_)))
                     | (Method::QueueBindOk(_), Some(Asked::Bind(..)))
                     | (Method::BasicConsumeOk(_), Some(Asked::Consume(_)))
-                    | (Method::BasicCancelOk(BasicCancelOk { .. }), Some(Asked::Cancel(_))) => None,
+                    | (Method::BasicCancelOk(BasicCancelOk { .. }), Some(Asked::Cancel(_)))
+                    | (Method::TxRollbackOk(_), Some(Asked::Rollback)) => None,
+                    (Method::TxCommitOk(_), Some(Asked::Commit)) => {
+                        let published = self.committing.pop_front().unwrap_or_default();
+                        seen.extend(published.into_iter().map(Seen::Confirmed));
+                        None
+                    }
                     _ => {
                         let text = format!("{:?} answers {asked:?}", answer.id());
                         return seen.push(Seen::Failed(text));
@@ -185,8 +202,10 @@ impl Wire {
         NewProperties { delivery_mode, ..NewProperties::default() }.write(&mut head);
         let prefix = PublishPrefix::new(CHANNEL, exchange.as_bytes(), key.as_bytes(), true);
         self.connection.publish(&prefix, &head, &Body::Bytes(body));
-        self.published += 1;
-        self.unconfirmed.insert(self.published, id);
+        if !self.is_transactional {
+            self.published += 1;
+            self.unconfirmed.insert(self.published, id);
+        }
         true
     }
 
@@ -223,6 +242,17 @@ impl Wire {
             Verdict::Reject => self.connection.nack(CHANNEL, tag, through, false),
             Verdict::Release => self.connection.nack(CHANNEL, tag, through, true),
             Verdict::Fail => self.connection.reject(CHANNEL, tag, true),
+        }
+    }
+
+    pub(super) fn end_transaction(&mut self, commits: bool, published: &[u64]) {
+        if commits {
+            self.asked.push_back(Asked::Commit);
+            self.committing.push_back(published.to_vec());
+            self.connection.send(CHANNEL, &TxCommit {});
+        } else {
+            self.asked.push_back(Asked::Rollback);
+            self.connection.send(CHANNEL, &TxRollback {});
         }
     }
 
@@ -263,7 +293,9 @@ impl Wire {
                 let queue = queue_name(queue);
                 self.connection.send(CHANNEL, &BasicGet { queue: queue.as_bytes(), ..BasicGet::default() });
             }
-            Asked::Consume(_) | Asked::Cancel(_) => panic!("consumers have verbs of their own"),
+            Asked::Consume(_) | Asked::Cancel(_) | Asked::Commit | Asked::Rollback => {
+                panic!("consumers and transactions have verbs of their own")
+            }
         }
     }
 

@@ -1,13 +1,14 @@
 //! A client over AMQP 1.0: one session, a sending link for each target, a receiving one for each consumer.
 
-use super::{Delivery, Seen, Target, Verdict, exchange_name, queue_name};
+use super::transactions10::{CONTROL, Control};
+use super::{Delivery, Seen, Target, Transaction, Verdict, exchange_name, queue_name};
 use amqp10::{
     Attach, Body, Config, Connection, Event, Input, Limits, LinkId, Open, Outcome, Role, SaslCode,
     SenderSettleMode, SessionId, Source, Transfer,
 };
 use base::{Now, Output, Random};
 use message::amqp10::section::data_prefix;
-use message::amqp10::{Header, Map, Message};
+use message::amqp10::{Decoder, Encoder, Header, Map, Message, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Peers with different windows and frames.
@@ -50,6 +51,7 @@ pub(super) struct Wire {
     unconfirmed: BTreeSet<u64>,
     /// Deliveries not settled: link by delivery.
     incoming: BTreeMap<u64, LinkId>,
+    control: Control,
     tag: u32,
 }
 
@@ -64,6 +66,7 @@ impl Wire {
             receivers: Vec::new(),
             unconfirmed: BTreeSet::new(),
             incoming: BTreeMap::new(),
+            control: Control::default(),
             tag: 0,
         }
     }
@@ -73,7 +76,7 @@ impl Wire {
     }
 
     pub(super) fn is_waiting(&self) -> bool {
-        !self.unconfirmed.is_empty()
+        !self.unconfirmed.is_empty() || self.control.is_waiting()
     }
 
     pub(super) fn input(&mut self, now: Now, bytes: &[u8], seen: &mut Vec<Seen>) -> usize {
@@ -94,15 +97,21 @@ impl Wire {
                 }
                 let (first, last) = (disposition.first, disposition.last);
                 let told = |id| match disposition.outcome {
-                    Some(Outcome::Accepted) => Seen::Confirmed(id),
-                    Some(Outcome::Released) => Seen::Returned(id),
-                    ref other => Seen::Failed(format!("message {id} was settled as {other:?}")),
+                    // What becomes of it is told when its transaction ends.
+                    Some(Outcome::Transactional { .. }) => None,
+                    Some(Outcome::Accepted) => Some(Seen::Confirmed(id)),
+                    Some(Outcome::Released) => Some(Seen::Returned(id)),
+                    ref other => Some(Seen::Failed(format!("message {id} was settled as {other:?}"))),
                 };
-                let unconfirmed = &mut self.unconfirmed;
-                self.connection.settle(disposition.session, first, last, |run| {
+                let Wire { connection, unconfirmed, control, .. } = self;
+                connection.settle(disposition.session, first, last, |run| {
                     for id in run.token..run.token + u64::from(run.count) {
-                        unconfirmed.remove(&id);
-                        seen.push(told(id));
+                        if id >= CONTROL {
+                            control.answered(id, disposition.outcome.as_ref(), seen);
+                        } else {
+                            unconfirmed.remove(&id);
+                            seen.extend(told(id));
+                        }
                     }
                 });
             }
@@ -150,6 +159,7 @@ impl Wire {
         for (_, sender, is_attached) in &mut self.senders {
             *is_attached |= *sender == link;
         }
+        self.control.attached(link);
         if let Some(receiver) = self.receivers.iter().find(|it| it.link == link && !it.is_over) {
             self.connection.grant(self.session, link, receiver.credit, false);
         }
@@ -215,6 +225,9 @@ impl Wire {
             head: &[&head],
             body: Body::Bytes(body),
         };
+        if let Some(transaction) = &self.control.transaction {
+            return self.connection.post(self.session, link, &delivery, transaction).is_ok();
+        }
         let sent = self.connection.transfer(self.session, link, &delivery);
         if sent.is_ok() && !is_settled {
             self.unconfirmed.insert(id);
@@ -273,7 +286,23 @@ impl Wire {
                 annotations: Map::default(),
             },
         };
-        self.connection.settle_incoming(self.session, tag as u32, tag as u32, &outcome);
+        let tag = tag as u32;
+        let Some(id) = &self.control.transaction else {
+            return self.connection.settle_incoming(self.session, tag, tag, &outcome);
+        };
+        let mut bytes = Vec::new();
+        outcome.write(&mut Encoder::new(&mut bytes));
+        let outcome = Decoder::new(&bytes).value().unwrap_or(Value::Null);
+        let retired = Outcome::Transactional { id, outcome };
+        self.connection.dispose(self.session, Role::Receiver, tag, tag, true, Some(&retired));
+    }
+
+    pub(super) fn begin_transaction(&mut self) {
+        self.control.begin(&mut self.connection, self.session);
+    }
+
+    pub(super) fn end_transaction(&mut self, commits: bool, ended: &Transaction) {
+        self.control.end(&mut self.connection, self.session, commits.then_some(ended));
     }
 
     pub(super) fn close(&mut self, _now: Now) {

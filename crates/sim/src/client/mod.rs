@@ -5,6 +5,7 @@
 
 mod amqp091;
 mod amqp10;
+mod transactions10;
 
 use crate::net::Net;
 use base::{Now, Output, Random};
@@ -31,6 +32,10 @@ pub enum Asked {
     Cancel(u32),
     /// A message from a queue.
     Get(usize),
+    /// What the transaction holds, to be done.
+    Commit,
+    /// What the transaction holds, to be forgotten.
+    Rollback,
 }
 
 /// What a client heard.
@@ -44,6 +49,10 @@ pub enum Seen {
     Returned(u64),
     /// A message came.
     Delivered(Delivery),
+    /// A transaction began.
+    Begun,
+    /// A transaction could not be done as a whole, and none of it was.
+    Undone(Transaction),
     /// The broker did what was asked; where it counted messages, how many.
     Done(Asked, Option<u64>),
     /// There was nothing to get.
@@ -121,6 +130,26 @@ pub struct Held {
     pub tag: u64,
 }
 
+/// What a transaction under way holds back: nothing of it is there for anybody before the commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Transaction {
+    /// Messages, by number.
+    pub published: Vec<u64>,
+    /// Deliveries settled.
+    pub settled: Vec<(Held, Verdict)>,
+}
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// AMQP 0-9-1 with confirms.
+    Amqp091,
+    /// AMQP 0-9-1 with transactions.
+    Transactional,
+    /// AMQP 1.0.
+    Amqp10,
+}
+
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -161,6 +190,8 @@ pub struct Client {
     pub consumers: Vec<Consumer>,
     /// What it has not settled, in the order it came.
     pub held: Vec<Held>,
+    /// What it has said within a transaction, where it has one.
+    pub transaction: Option<Transaction>,
     line: usize,
     wire: Wire,
     tail: Vec<u8>,
@@ -169,17 +200,18 @@ pub struct Client {
 
 impl Client {
     /// A connection over `line` that speaks first.
-    pub fn new(number: u64, line: usize, now: Now, is_amqp10: bool, dice: &mut Random) -> Client {
-        let wire = if is_amqp10 {
-            Wire::Amqp10(Box::new(amqp10::Wire::new(now, dice)))
-        } else {
-            Wire::Amqp091(Box::new(amqp091::Wire::new(now, dice)))
+    pub fn new(number: u64, line: usize, now: Now, kind: Kind, dice: &mut Random) -> Client {
+        let is_transactional = kind == Kind::Transactional;
+        let wire = match kind {
+            Kind::Amqp10 => Wire::Amqp10(Box::new(amqp10::Wire::new(now, dice))),
+            _ => Wire::Amqp091(Box::new(amqp091::Wire::new(now, is_transactional, dice))),
         };
         Client {
             number,
             state: State::Opening,
             consumers: Vec::new(),
             held: Vec::new(),
+            transaction: is_transactional.then(Transaction::default),
             line,
             wire,
             tail: Vec::new(),
@@ -214,6 +246,7 @@ impl Client {
                 Seen::Open => self.state = State::Open,
                 Seen::Closed | Seen::Failed(_) => self.state = State::Over,
                 Seen::Cancelled(handle) => self.end_consumer(*handle),
+                Seen::Begun => self.transaction = Some(Transaction::default()),
                 _ => {}
             }
         }
@@ -272,8 +305,12 @@ impl Client {
         if self.can_ask() {
             return Vec::new();
         }
-        let (gone, kept) = self.held.iter().partition(|held| held.consumer == Some(handle));
+        let is_its = |held: &Held| held.consumer == Some(handle);
+        let (mut gone, kept): (Vec<Held>, _) = self.held.iter().partition(|held| is_its(held));
         self.held = kept;
+        if let Some(transaction) = &mut self.transaction {
+            gone.extend(transaction.settled.extract_if(.., |(held, _)| is_its(held)).map(|(held, _)| held));
+        }
         gone
     }
 
@@ -281,10 +318,49 @@ impl Client {
     pub fn settle(&mut self, tag: u64, through: bool, verdict: Verdict) -> Vec<Held> {
         let through = through && self.can_ask() && verdict != Verdict::Fail;
         let is_meant = |held: &Held| held.tag == tag || (through && held.tag < tag);
-        let (gone, kept) = self.held.iter().partition(|held| is_meant(held));
+        let (gone, kept): (Vec<Held>, _) = self.held.iter().partition(|held| is_meant(held));
         self.held = kept;
         wire!(self, wire => wire.settle(tag, through, verdict));
+        if let Some(transaction) = &mut self.transaction {
+            transaction.settled.extend(gone.iter().map(|held| (*held, verdict)));
+        }
         gone
+    }
+
+    /// Asks for a transaction; only AMQP 1.0 has to, and only where none is under way.
+    pub fn begin_transaction(&mut self) {
+        if let (Wire::Amqp10(wire), None) = (&mut self.wire, &self.transaction) {
+            wire.begin_transaction();
+        }
+    }
+
+    /// Ends the transaction under way; what it held, if anything. What it settled is held again where it is undone in 0-9-1,
+    /// and goes back to its queues in 1.0.
+    pub fn end_transaction(&mut self, commits: bool) -> Option<Transaction> {
+        let is_empty = |of: &Transaction| of.published.is_empty() && of.settled.is_empty();
+        let ended = self.transaction.as_mut().filter(|of| !is_empty(of)).map(std::mem::take)?;
+        match &mut self.wire {
+            Wire::Amqp091(wire) => {
+                wire.end_transaction(commits, &ended.published);
+                if !commits {
+                    self.held.extend(ended.settled.iter().map(|(held, _)| *held));
+                }
+            }
+            Wire::Amqp10(wire) => {
+                wire.end_transaction(commits, &ended);
+                self.transaction = None;
+            }
+        }
+        Some(ended)
+    }
+
+    /// Everything it holds, what it settled in a transaction that is not over included.
+    pub fn take_held(&mut self) -> Vec<Held> {
+        let mut held = std::mem::take(&mut self.held);
+        if let Some(transaction) = self.transaction.as_mut().map(std::mem::take) {
+            held.extend(transaction.settled.into_iter().map(|(held, _)| held));
+        }
+        held
     }
 
     /// Asks for something; only where [`Client::can_ask`].

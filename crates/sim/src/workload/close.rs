@@ -13,7 +13,7 @@ pub fn run(world: &mut World) -> Check {
     let World { clients, oracle, trace, now, .. } = world;
     if let Some(client) = &mut clients[at] {
         trace.note(format!("c{} closes", client.number));
-        let held = std::mem::take(&mut client.held);
+        let held = client.take_held();
         oracle.settling(client.number, &held, Verdict::Release);
         client.close(*now);
     }

@@ -1,10 +1,15 @@
-//! A client connects, over either protocol.
+//! A client connects, over either protocol, with transactions or without.
 
+use crate::client::Kind;
 use crate::oracle::Check;
 use crate::world::World;
 
 pub fn run(world: &mut World) -> Check {
-    let is_amqp10 = world.dice.one_in(3);
-    world.connect(is_amqp10);
+    let kind = match world.dice.one_in(3) {
+        true => Kind::Amqp10,
+        false if world.plan.rich && world.dice.one_in(4) => Kind::Transactional,
+        false => Kind::Amqp091,
+    };
+    world.connect(kind);
     Ok(())
 }

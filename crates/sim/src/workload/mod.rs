@@ -18,6 +18,7 @@ mod rest;
 mod rot;
 mod settle;
 mod stop;
+mod transact;
 
 use crate::oracle::Check;
 use crate::world::World;
@@ -44,11 +45,16 @@ const OPERATIONS: [(u64, Operation); 16] = [
     (3, stop::run),
 ];
 
+/// Those of rich runs besides.
+const RICH: [(u64, Operation); 1] = [(50, transact::run)];
+
 /// Carries out one operation, rolled.
 pub fn one(world: &mut World) -> Check {
-    let all: u64 = OPERATIONS.iter().map(|(weight, _)| weight).sum();
+    let rich: &[_] = if world.plan.rich { &RICH } else { &[] };
+    let operations = || OPERATIONS.iter().chain(rich);
+    let all: u64 = operations().map(|(weight, _)| weight).sum();
     let mut at = world.dice.below(all);
-    for (weight, operation) in OPERATIONS {
+    for &(weight, operation) in operations() {
         if at < weight {
             return operation(world);
         }

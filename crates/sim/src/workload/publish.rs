@@ -25,6 +25,10 @@ pub fn run(world: &mut World) -> Check {
             oracle.not_published(id);
             break;
         }
+        if let Some(transaction) = &mut client.transaction {
+            oracle.held_back(id);
+            transaction.published.push(id);
+        }
         tally.published += 1;
         trace.note(format!(
             "c{} publishes m{id} to {target:?}, {len} bytes, durable {is_durable}",

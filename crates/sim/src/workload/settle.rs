@@ -25,7 +25,9 @@ pub fn run(world: &mut World) -> Check {
         let messages: Vec<String> = held.iter().map(|held| format!("m{}", held.message)).collect();
         let messages = messages.join(" ");
         trace.note(format!("c{number} settles {tag}, through {through}: {verdict:?} {messages}"));
-        oracle.settling(number, &held, verdict);
+        if client.transaction.is_none() {
+            oracle.settling(number, &held, verdict);
+        }
     }
     Ok(())
 }
