@@ -79,6 +79,16 @@ impl BlockKey {
     }
 }
 
+/// Where the bytes of a message are.
+pub(crate) enum Site<'a> {
+    /// The record begins at this offset of this memory.
+    Here(&'a Memory, u32),
+    /// This must be read first.
+    Away(ReadWhat),
+    /// Nowhere: it left the queue, or its block is not what was written.
+    Gone,
+}
+
 /// Reads that are wanted or under way, and the queues that wait for each. Only so many are given out at once: what they
 /// bring is memory.
 #[derive(Debug, Default)]
@@ -90,7 +100,7 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// The queue in `slot` waits for `what`.
-    fn wait(&mut self, what: ReadWhat, slot: u32) {
+    pub(crate) fn wait(&mut self, what: ReadWhat, slot: u32) {
         match self.waiting.iter_mut().find(|(have, _)| *have == what) {
             Some((_, slots)) if slots.contains(&slot) => {}
             Some((_, slots)) => slots.push(slot),
@@ -152,6 +162,9 @@ impl Log {
             let budget = limits.dispatch_messages_max.min(room as u32);
             let given = queue.fifo.dispatch(now.wall_ms, budget, &mut self.effects);
             self.carry_out(now, slot, None, limits, post);
+            if self.queues[slot as usize].has_clock() {
+                self.arm(now, slot);
+            }
             if given == budget && budget > 0 {
                 self.mark_dirty(slot);
             }
@@ -202,7 +215,13 @@ impl Log {
                     }
                 }
                 Effect::Empty { .. } => {}
-                Effect::DeadLetter { .. } | Effect::Active { .. } => unreachable!("no queue was given rules"),
+                Effect::DeadLetter { range, reason } => self.died(slot, range, reason),
+                Effect::Active { consumer, active } => {
+                    if let Some(member) = self.queues[slot as usize].member(consumer) {
+                        let event = Event::Active { consumer: member.handle, active };
+                        post.event(member.port, event);
+                    }
+                }
             }
         }
         // Carrying out asks no machine for anything, so nothing came meanwhile.
@@ -264,41 +283,49 @@ impl Log {
         }
     }
 
-    /// Delivers if the bytes are in memory; else asks for them.
+    /// Where the bytes of a message are.
     #[inline]
-    fn try_deliver(&mut self, slot: u32, delivery: Waiting, post: &mut Post) -> bool {
+    pub(crate) fn locate(&mut self, slot: u32, seq: QueueSeq) -> Site<'_> {
         let queue = &self.queues[slot as usize];
-        let Some(member) = queue.member(delivery.consumer) else { return true };
-        let Waiting { seq, marks, token, .. } = delivery;
-        let (memory, offset) = match queue.fifo.place(seq) {
+        match queue.fifo.place(seq) {
             Some(Place::Log(index)) => match self.batches.find(index) {
-                Found::Resident(memory, offset, _) => (memory, offset),
-                Found::Away(base, place) => {
-                    self.reading.wait(ReadWhat::Batch { base, place }, slot);
-                    return false;
-                }
+                Found::Resident(memory, offset, _) => Site::Here(memory, offset),
+                Found::Away(base, place) => Site::Away(ReadWhat::Batch { base, place }),
             },
             Some(Place::Segment(run)) => {
                 let key = BlockKey::new(queue.definition.id, run);
                 match self.loaded.block(key) {
                     Some(block) => match block.find(seq.0) {
-                        Some(range) => (block.memory(), range.start as u32),
-                        None => return Log::in_vain(member, token, post),
+                        Some(range) => Site::Here(block.memory(), range.start as u32),
+                        None => Site::Gone,
                     },
-                    None => {
-                        self.reading.wait(ReadWhat::Block(key), slot);
-                        return false;
-                    }
+                    None => Site::Away(ReadWhat::Block(key)),
                 }
             }
             // Purged or settled meanwhile: it is nobody's any more.
-            None => return Log::in_vain(member, token, post),
+            None => Site::Gone,
+        }
+    }
+
+    /// Delivers if the bytes are in memory; else asks for them.
+    #[inline]
+    fn try_deliver(&mut self, slot: u32, delivery: Waiting, post: &mut Post) -> bool {
+        let Some(member) = self.queues[slot as usize].member(delivery.consumer) else { return true };
+        let Waiting { seq, marks, token, .. } = delivery;
+        let ready = self.queues[slot as usize].fifo.ready();
+        let (memory, offset) = match self.locate(slot, seq) {
+            Site::Here(memory, offset) => (memory, offset),
+            Site::Away(what) => {
+                self.reading.wait(what, slot);
+                return false;
+            }
+            Site::Gone => return Log::in_vain(member, token, post),
         };
         let item = Item { seq, offset, marks };
         match token {
             None => post.deliver(member.port, member.handle, memory, item),
             Some(token) => {
-                post.got(member.port, token, member.handle, memory, item, queue.fifo.ready());
+                post.got(member.port, token, member.handle, memory, item, ready);
             }
         }
         true
@@ -337,7 +364,9 @@ impl Log {
         for slot in slots {
             if is_damaged {
                 self.pass_over_damage(slot, what, post);
+                self.pass_over_dying(slot, what);
             }
+            self.list_dying(slot);
             while let Some(first) = self.queues.get(slot as usize).and_then(|queue| queue.first_waiting()) {
                 if !self.try_deliver(slot, first, post) {
                     break;

@@ -94,6 +94,7 @@ impl Log {
             QueueCommand::Consume { token, handle, consumer } => {
                 let answer = self.consume(slot, Member { port, handle }, consumer);
                 post.reply(port, token, answer);
+                self.carry_out(now, slot, None, limits, post);
                 self.mark_dirty(slot);
             }
             QueueCommand::Get { token, handle, settled } => {
@@ -108,8 +109,15 @@ impl Log {
                     post.reply(port, token, Ok(Reply::Empty));
                 }
                 self.carry_out(now, slot, Some(token), limits, post);
+                self.used(now, slot);
             }
             QueueCommand::Counts { token } => {
+                // Of quorum queues a declaration is no use, as RabbitMQ has it.
+                if let Some(features) = &mut owned.features
+                    && !owned.definition.is_quorum()
+                {
+                    features.used_at_ms = now.wall_ms;
+                }
                 let reply = Reply::Declared {
                     queue: owned.definition.clone(),
                     is_new: false,
@@ -225,6 +233,10 @@ impl Log {
             Credit::Prefetch(prefetch) => queue::Credit::Prefetch(prefetch),
             Credit::Link => queue::Credit::Link(0),
         };
+        // One at a time is active, or one has it for itself: not both.
+        if exclusive && owned.features.as_ref().is_some_and(|features| features.rules.single_active) {
+            return Err(Refusal::exclusive_use(&owned.definition));
+        }
         let id = owned.add_member(member);
         let new = Consume { consumer: id, credit, settled, exclusive, priority };
         match owned.fifo.consume(new) {
@@ -284,6 +296,7 @@ impl Log {
         }
         self.carry_out(now, slot, None, limits, post);
         self.mark_dirty(slot);
+        self.used(now, slot);
         let owned = &self.queues[slot as usize];
         if owned.definition.auto_delete && owned.had_consumer && owned.fifo.consumers() == 0 {
             let messages = owned.fifo.ready();

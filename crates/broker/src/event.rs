@@ -202,6 +202,17 @@ impl Events {
         self.list.push((port, Event::Deliver { consumer, memory, items: at..end }));
     }
 
+    /// Adds a refusal, to the one before it when it follows on.
+    pub(crate) fn refuse(&mut self, port: PortId, publisher: u32, first: u64, last: u64) {
+        if let Some((last_port, Event::Refused { publisher: p, last: end, .. })) = self.list.last_mut()
+            && (*last_port, *p, *end + 1) == (port, publisher, first)
+        {
+            *end = last;
+            return;
+        }
+        self.list.push((port, Event::Refused { publisher, first, last }));
+    }
+
     /// Adds a confirm, to the one before it when it follows on.
     #[inline]
     pub(crate) fn confirm(&mut self, port: PortId, publisher: u32, first: u64, last: u64) {

@@ -3,13 +3,16 @@
 //! The broker does not know which protocol speaks, and has no sockets, files, threads or clocks: see [`Shard`].
 
 pub mod access;
+mod admission;
 mod batches;
 pub mod catalog;
 mod census;
 mod commit;
+mod dead_letters;
 mod delivery;
 mod desk;
 mod event;
+mod features;
 pub mod fields;
 mod limits;
 mod listing;
@@ -24,6 +27,7 @@ mod recovery;
 mod reply;
 mod request;
 mod shard;
+mod timers;
 mod watch;
 
 pub use census::Unit;

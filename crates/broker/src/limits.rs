@@ -27,6 +27,10 @@ pub struct Limits {
     pub connections_max: Option<u64>,
     /// Deliveries that wait for their bytes to be read, for one queue, before it stops handing out more.
     pub waiting_for_bytes_max: usize,
+    /// Dead letters of one queue that are under way at once.
+    pub burials_max: usize,
+    /// Milliseconds after which a dead letter is tried again that led nowhere and must not be lost.
+    pub burial_retry_ms: u64,
     /// Bytes of replies handed to a reply consumer whose connection has much to send already, before further ones are
     /// dropped.
     pub reply_bytes_max: usize,
@@ -49,6 +53,8 @@ impl Default for Limits {
             routes_max: 16_384,
             connections_max: None,
             waiting_for_bytes_max: 256,
+            burials_max: 256,
+            burial_retry_ms: 1_000,
             reply_bytes_max: 16 << 20,
             consumer_window_bytes: 1 << 20,
         }

@@ -8,19 +8,23 @@
 //! somebody waits for.
 
 use crate::batches::Batches;
-use crate::catalog::QueueDefinition;
+use crate::catalog::{QueueDefinition, QueueRules};
 use crate::commit::CommitRule;
 use crate::delivery::{Loaded, Reading};
 use crate::desk::Parked;
+use crate::features::settings_of;
 use crate::limits::Limits;
 use crate::mail::{Waiter, wait};
 use crate::owned::OwnedQueue;
 use crate::post::Post;
+use crate::timers::Timers;
 use base::id::{LogId, LogIndex, PortId, QueueId, QueueSeq};
 use base::{Buffer, Now};
 use journal::{Batch, Place, Sealed};
-use message::record::{self, Enqueue, Kind, NewEnqueue, Outcome, Positions, SeqRange};
-use queue::{Effects, Fifo, Settings};
+use message::record::{
+    self, Configure, DeathReason, Enqueue, Kind, NewEnqueue, Outcome, Positions, SeqRange, flag,
+};
+use queue::{Effects, Fifo, Priorities, Record, Settings};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -53,6 +57,20 @@ const BATCH_BYTES_MAX: usize = 4 << 20;
 /// Messages of a deleted queue that are counted off at once: what bounds the memory of deleting a long one.
 const PLACES_AT_ONCE: usize = 4096;
 
+/// The priority of a message that was given none, where priorities are always told apart.
+const PRIORITY_NONE: u8 = 4;
+
+/// The record of positions that left without being settled.
+#[cold]
+fn rare(kind: Kind, range: SeqRange) -> Record {
+    match kind {
+        Kind::Expire => Record::Expire { range },
+        Kind::Drop => Record::Drop { range },
+        Kind::DeadLetter => Record::DeadLetter { range },
+        _ => Record::Purge { range },
+    }
+}
+
 /// A log.
 #[derive(Debug)]
 pub(crate) struct Log {
@@ -82,6 +100,9 @@ pub(crate) struct Log {
     /// Segments with blocks of this log's queues, and in how many of them something lives.
     pub(crate) segments: FxHashMap<u64, u32>,
     pub(crate) dirty: VecDeque<u32>,
+    /// Queues with something to bury.
+    pub(crate) dying: VecDeque<u32>,
+    pub(crate) timers: Timers,
     pub(crate) effects: Effects,
     /// Commands that wait for messages under way, in the order of what they wait for.
     pub(crate) parked: VecDeque<Parked>,
@@ -110,10 +131,13 @@ impl Log {
             batches: Batches::default(),
             queues: Slab::new(),
             by_id: FxHashMap::default(),
+            // The highest number stands for no look-up yet.
             last_lookup: (QueueId(u64::MAX), 0),
             recovering: Some(Box::default()),
             segments: FxHashMap::default(),
             dirty: VecDeque::new(),
+            dying: VecDeque::new(),
+            timers: Timers::default(),
             effects: Effects::default(),
             parked: VecDeque::new(),
             committed: next,
@@ -125,9 +149,9 @@ impl Log {
     // ---- queues
 
     /// A queue was declared; what a snapshot held of it is given back to it.
-    pub(crate) fn create_queue(&mut self, definition: Arc<QueueDefinition>) {
+    pub(crate) fn create_queue(&mut self, definition: Arc<QueueDefinition>, declared: &QueueRules) {
         let id = definition.id;
-        let settings = Settings { counts: definition.is_quorum(), ..Settings::default() };
+        let settings = declared.settings(&definition);
         let restored = self.recovering.as_mut().and_then(|recovering| recovering.restored.remove(&id));
         let (fifo, cursor) = restored.unwrap_or_else(|| (Fifo::new(settings), Some(QueueSeq(0))));
         let slot = self.queues.insert(OwnedQueue::new(definition, fifo)) as u32;
@@ -138,6 +162,59 @@ impl Log {
                 Some(cursor) => recovering.cursors.insert(slot, cursor),
                 None => recovering.cursors.remove(&slot),
             };
+        }
+    }
+
+    /// From now on the queue goes by these rules. What its machine records of that is appended.
+    pub(crate) fn go_by(
+        &mut self,
+        now: Now,
+        id: QueueId,
+        rules: QueueRules,
+        limits: &Limits,
+        post: &mut Post,
+    ) {
+        let Some(slot) = self.slot(id) else { return };
+        let queue = &mut self.queues[slot as usize];
+        let settings = rules.settings(&queue.definition);
+        if settings != queue.fifo.settings() {
+            self.append_settings(now, id, settings);
+        }
+        let queue = &mut self.queues[slot as usize];
+        if rules == QueueRules::default() && queue.features.is_none() {
+            return;
+        }
+        let machine_rules = rules.machine_rules();
+        if queue.features.is_some() || !rules.is_usual() {
+            let features = queue.features_mut(now);
+            if rules.expires_ms.is_some() && features.rules.expires_ms.is_none() {
+                features.used_at_ms = now.wall_ms;
+            }
+            features.rules = rules;
+        }
+        queue.fifo.set_rules(machine_rules, &mut self.effects);
+        self.carry_out(now, slot, None, limits, post);
+        // Handing out is also when the timer is set.
+        self.mark_dirty(slot);
+    }
+
+    fn append_settings(&mut self, now: Now, queue: QueueId, settings: Settings) {
+        let priority_max = match settings.priorities {
+            Priorities::UpTo(max) => Some(max),
+            Priorities::None | Priorities::Strict => None,
+        };
+        let Settings { ttl_ms, sizes, .. } = settings;
+        let configure = Configure { queue, ttl_ms, priority_max, sizes, at_ms: now.wall_ms };
+        self.touch(now);
+        self.open_positions = None;
+        configure.write(self.open.records());
+    }
+
+    /// Positions of a queue died: they are to be published anew.
+    pub(crate) fn died(&mut self, slot: u32, range: SeqRange, reason: DeathReason) {
+        if let Some(features) = &mut self.queues[slot as usize].features {
+            features.dying.push_back((range, reason));
+            self.list_dying(slot);
         }
     }
 
@@ -168,6 +245,8 @@ impl Log {
         self.last_lookup = (QueueId(u64::MAX), 0);
         let queue = self.queues.remove(slot as usize);
         self.dirty.retain(|dirty| *dirty != slot);
+        self.dying.retain(|dying| *dying != slot);
+        self.timers.forget(slot, queue.features.as_ref().and_then(|features| features.timer));
         self.reading.forget(slot);
         self.effects.runs_left.extend(queue.fifo.runs());
         // While the journal is replayed nothing is counted yet: what is left is counted at the end.
@@ -232,7 +311,7 @@ impl Log {
 
     /// A queue can hand out more at once.
     pub(crate) fn has_work(&self) -> bool {
-        !self.dirty.is_empty()
+        !self.dirty.is_empty() || !self.dying.is_empty()
     }
 
     // ---- appending
@@ -266,6 +345,20 @@ impl Log {
         if self.open.is_empty() {
             self.open_since = now.mono_ns;
         }
+    }
+
+    /// [`Log::append_message`] for what is rare: it stays where it is.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn append_message_rare(
+        &mut self,
+        now: Now,
+        message: &NewEnqueue<'_>,
+        queues: &[QueueId],
+        waiter: Option<(PortId, u32, u64)>,
+        needs_flush: bool,
+    ) {
+        self.append_message(now, message, queues, waiter, needs_flush);
     }
 
     /// Appends a message for `queues` of this log. `waiter`: who waits for it to be committed.
@@ -324,8 +417,7 @@ impl Log {
         self.touch(now);
         self.open_positions = None;
         self.open_needs_flush = true;
-        // The highest number stands for no look-up yet.
-        let (nobody, outcome) = (QueueId(u64::MAX - 1), Outcome::Released);
+        let (nobody, outcome) = (record::NOBODY, Outcome::Released);
         Positions::write(Kind::Purge, nobody, outcome, now.wall_ms, 0, &[], self.open.records());
     }
 
@@ -407,7 +499,8 @@ impl Log {
     /// When [`Log::end_turn`] has something to do though nothing more came; monotonic nanoseconds.
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<u64> {
         let is_lazy = !self.open.is_empty() && self.in_flight.is_empty() && !self.open_needs_flush;
-        is_lazy.then(|| self.open_since + limits.lazy_batch_ms_max * base::time::NS_PER_MS)
+        let lazy = is_lazy.then(|| self.open_since + limits.lazy_batch_ms_max * base::time::NS_PER_MS);
+        [lazy, self.timers.first()].into_iter().flatten().min()
     }
 
     /// Closes the open batch: it, and how many bytes of its records are applied already.
@@ -524,7 +617,8 @@ impl Log {
         while let Some((kind, record, after)) = record::split(rest) {
             match kind {
                 Kind::Enqueue => live += self.apply_enqueue(at, record),
-                Kind::Catalog | Kind::Configure => {}
+                Kind::Catalog => {}
+                Kind::Configure => self.apply_configure(record),
                 _ => self.apply_positions(kind, record),
             }
             at.0 += (rest.len() - after.len()) as u64;
@@ -537,16 +631,34 @@ impl Log {
     #[inline]
     fn apply_enqueue(&mut self, at: LogIndex, record: &[u8]) -> u32 {
         let message = Enqueue::read(record).expect("a committed batch holds whole records");
+        // Neither a time of its own, nor a priority other than the one that stands for none.
+        let is_plain = message.expires_at_ms == 0
+            && (message.flags & flag::PRIORITY == 0 || message.priority == PRIORITY_NONE);
         let mut live = 0;
         for id in message.queues() {
             let Some(slot) = self.slot(id) else { continue };
             let queue = &mut self.queues[slot as usize];
             let is_transient = !message.is_durable() && !queue.definition.is_quorum();
-            queue.fifo.enqueue(at, is_transient);
+            if is_plain && queue.fifo.takes_plain() {
+                queue.fifo.enqueue(at, is_transient);
+            } else {
+                queue.arrive(at, &message, is_transient);
+            }
+            if let Some(features) = &mut queue.features {
+                features.arrived(message.body.len());
+            }
             live += 1;
             self.mark_dirty(slot);
         }
         live
+    }
+
+    #[cold]
+    fn apply_configure(&mut self, record: &[u8]) {
+        let configure = Configure::read(record).expect("a committed batch holds whole records");
+        let Some(slot) = self.slot(configure.queue) else { return };
+        let fifo = &mut self.queues[slot as usize].fifo;
+        fifo.configure(settings_of(&configure, fifo.settings()));
     }
 
     fn apply_positions(&mut self, kind: Kind, record: &[u8]) {
@@ -557,7 +669,8 @@ impl Log {
             match kind {
                 Kind::Settle => fifo.settled(range, &mut self.effects),
                 Kind::Return => fifo.returned(range, positions.outcome, &mut self.effects),
-                _ => fifo.purged(range, &mut self.effects),
+                Kind::Purge => fifo.purged(range, &mut self.effects),
+                kind => fifo.record(rare(kind, range), &mut self.effects),
             }
         }
         self.mark_dirty(slot);

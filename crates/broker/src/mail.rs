@@ -63,6 +63,19 @@ pub enum Mail {
         /// Somebody waits for the disk.
         needs_flush: bool,
     },
+    /// One message for a log of the addressee's, some of whose queues may refuse it.
+    Ask {
+        /// The sender.
+        from: ShardId,
+        /// The log.
+        log: LogId,
+        /// The record.
+        record: Buffer,
+        /// Who waits.
+        waiter: Option<Waiter>,
+        /// Somebody waits for the disk.
+        needs_flush: bool,
+    },
     /// Messages for reply consumers of the addressee's connections.
     Replies {
         /// The sender.
@@ -121,6 +134,15 @@ pub enum Mail {
         answer: Option<Answering>,
         /// The wish.
         op: Box<Op>,
+    },
+    /// What a log of the sender's said of publishes of the addressee's own.
+    Answered {
+        /// The first.
+        first: u64,
+        /// The last.
+        last: u64,
+        /// They are on disk; else a queue was full for them.
+        is_safe: bool,
     },
     /// Changes of the catalog, in order.
     Changes {

@@ -3,9 +3,11 @@
 //! Costs little while idle: what only queues with consumers need is boxed and goes with the last of them.
 
 use crate::catalog::QueueDefinition;
-use base::id::{PortId, QueueSeq};
-use message::record::SeqRange;
-use queue::{ConsumerId, Fifo};
+use crate::features::Features;
+use base::Now;
+use base::id::{LogIndex, PortId, QueueSeq};
+use message::record::{Enqueue, SeqRange, flag};
+use queue::{Arrival, ConsumerId, Fifo};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -111,6 +113,8 @@ pub(crate) struct OwnedQueue {
     /// Deliveries that wait for bytes, in order; while there are any, all further ones wait behind them.
     #[allow(clippy::box_collection, reason = "eight bytes in place of thirty-two, in every idle queue")]
     waiting: Option<Box<VecDeque<Waiting>>>,
+    /// What only some queues ask for.
+    pub(crate) features: Option<Box<Features>>,
     /// It is on the list of queues to dispatch.
     pub(crate) is_dirty: bool,
     /// It has had a consumer: the last one's leaving deletes an auto-delete queue.
@@ -119,7 +123,34 @@ pub(crate) struct OwnedQueue {
 
 impl OwnedQueue {
     pub(crate) fn new(definition: Arc<QueueDefinition>, fifo: Fifo) -> OwnedQueue {
-        OwnedQueue { definition, fifo, members: None, waiting: None, is_dirty: false, had_consumer: false }
+        OwnedQueue {
+            definition,
+            fifo,
+            members: None,
+            waiting: None,
+            features: None,
+            is_dirty: false,
+            had_consumer: false,
+        }
+    }
+
+    /// A message with a time or a priority of its own came, or one that the queue keeps more of than its place.
+    #[cold]
+    pub(crate) fn arrive(&mut self, at: LogIndex, message: &Enqueue<'_>, transient: bool) {
+        let priority = (message.flags & flag::PRIORITY != 0).then_some(message.priority);
+        let arrival = Arrival {
+            transient,
+            priority,
+            received_at_ms: message.received_at_ms,
+            expires_at_ms: message.expires_at_ms,
+            bytes: message.body.len() as u32,
+        };
+        self.fifo.arrive(at, &arrival);
+    }
+
+    pub(crate) fn features_mut(&mut self, now: Now) -> &mut Features {
+        let new = || Box::new(Features { used_at_ms: now.wall_ms, ..Features::default() });
+        self.features.get_or_insert_with(new)
     }
 
     pub(crate) fn find(&self, member: Member) -> Option<ConsumerId> {
@@ -171,6 +202,12 @@ impl OwnedQueue {
     pub(crate) fn waiting_gets(&self) -> Vec<(Member, u32)> {
         let waiting = self.waiting.iter().flat_map(|waiting| waiting.iter());
         waiting.filter_map(|delivery| Some((self.member(delivery.consumer)?, delivery.token?))).collect()
+    }
+
+    /// Something may be due in it though nothing happens.
+    #[inline]
+    pub(crate) fn has_clock(&self) -> bool {
+        self.features.is_some() || self.fifo.next_deadline_ms().is_some()
     }
 
     #[inline]

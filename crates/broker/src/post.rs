@@ -1,6 +1,7 @@
 //! Where a shard puts what leaves it this turn: events for its own connections, mail for other shards.
 
 use crate::catalog::Refusal;
+use crate::dead_letters::{Heard, is_own};
 use crate::event::{Event, Events, Item};
 use crate::mail::{Mail, Waiter};
 use crate::request::Reply;
@@ -14,6 +15,8 @@ pub(crate) struct Post {
     /// Events for the connections of each shard; this shard's own are handed out, the others' become mail.
     events: Vec<Events>,
     mail: Vec<Vec<Mail>>,
+    /// What logs said of publishes of the shard's own.
+    pub(crate) heard: Vec<Heard>,
 }
 
 impl Post {
@@ -22,6 +25,7 @@ impl Post {
             me,
             events: (0..shards).map(|_| Events::default()).collect(),
             mail: (0..shards).map(|_| Vec::new()).collect(),
+            heard: Vec::new(),
         }
     }
 
@@ -59,8 +63,32 @@ impl Post {
 
     #[inline]
     pub(crate) fn confirm(&mut self, waiter: &Waiter) {
+        if is_own(waiter) {
+            return self.answer(waiter, true);
+        }
         let events = &mut self.events[waiter.port.shard.0 as usize];
         events.confirm(waiter.port, waiter.publisher, waiter.first, waiter.last);
+    }
+
+    #[cold]
+    pub(crate) fn refuse(&mut self, waiter: &Waiter) {
+        if is_own(waiter) {
+            return self.answer(waiter, false);
+        }
+        let events = &mut self.events[waiter.port.shard.0 as usize];
+        events.refuse(waiter.port, waiter.publisher, waiter.first, waiter.last);
+    }
+
+    /// Tells a shard of publishes of its own.
+    #[cold]
+    fn answer(&mut self, waiter: &Waiter, is_safe: bool) {
+        let heard = Heard { first: waiter.first, last: waiter.last, is_safe };
+        let to = waiter.port.shard;
+        if to == self.me {
+            return self.heard.push(heard);
+        }
+        let Heard { first, last, is_safe } = heard;
+        self.send(to, Mail::Answered { first, last, is_safe });
     }
 
     pub(crate) fn event(&mut self, port: PortId, event: Event) {

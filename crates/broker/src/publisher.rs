@@ -7,7 +7,7 @@
 use crate::access::AccessCache;
 use crate::catalog::{Catalog, Refusal};
 use crate::limits::Limits;
-use crate::mail::{Mail, wait};
+use crate::mail::{Mail, Waiter, wait};
 use crate::reply::ReplyAddress;
 use crate::request::Placement;
 use crate::shard::Shard;
@@ -79,15 +79,17 @@ pub enum Published {
 
 /// The queues of one log a route leads to.
 #[derive(Debug)]
-struct Target {
-    log: LogId,
+pub(crate) struct Target {
+    pub(crate) log: LogId,
     /// Where the log is among the shard's own; none: another shard's.
     slot: Option<u32>,
-    queues: Box<[QueueId]>,
+    pub(crate) queues: Box<[QueueId]>,
     /// The log is in memory alone.
     is_memory: bool,
     /// One of the queues treats every message as durable.
     has_quorum: bool,
+    /// One of the queues refuses messages when it is full.
+    asks: bool,
 }
 
 #[derive(Debug, Default)]
@@ -305,7 +307,7 @@ impl Known {
 }
 
 /// What routing looks at.
-struct View<'a> {
+pub(crate) struct View<'a> {
     catalog: &'a Catalog,
     limits: &'a Limits,
     placement: Placement,
@@ -318,7 +320,7 @@ struct View<'a> {
 
 impl View<'_> {
     /// Random bits for the message: the same ones whenever they are asked for.
-    fn roll(&self, port: PortId) -> u64 {
+    pub(crate) fn roll(&self, port: PortId) -> u64 {
         let (handle, seq) = self.message;
         let connection =
             u64::from(port.shard.0) << 48 ^ u64::from(port.slot) << 20 ^ u64::from(port.generation);
@@ -353,7 +355,13 @@ impl View<'_> {
 
     /// Groups the queues found by their log.
     fn targets(&self, matches: &Matches) -> Box<[Target]> {
-        let mut found: Vec<_> = matches.queues().filter_map(|id| self.catalog.queue(id)).collect();
+        self.targets_but(matches, |_| false)
+    }
+
+    /// Groups the queues found by their log, without those `left_out` says.
+    pub(crate) fn targets_but(&self, matches: &Matches, left_out: impl Fn(QueueId) -> bool) -> Box<[Target]> {
+        let queues = matches.queues().filter(|id| !left_out(*id));
+        let mut found: Vec<_> = queues.filter_map(|id| self.catalog.queue(id)).collect();
         found.sort_by_key(|queue| queue.log);
         let groups = found.chunk_by(|a, b| a.log == b.log);
         let target = |group: &[&std::sync::Arc<crate::catalog::QueueDefinition>]| Target {
@@ -362,6 +370,7 @@ impl View<'_> {
             queues: group.iter().map(|queue| queue.id).collect(),
             is_memory: group[0].log.0 >= self.placement.logs,
             has_quorum: group.iter().any(|queue| queue.is_quorum()),
+            asks: group.iter().any(|queue| self.catalog.rules(queue).refuses()),
         };
         groups.map(target).collect()
     }
@@ -394,14 +403,7 @@ impl Shard {
         publisher: &mut Publisher,
         publish: &Publish<'_>,
     ) -> Result<bool, Refusal> {
-        let view = View {
-            catalog: &self.catalog,
-            limits: &self.settings.limits,
-            placement: self.settings.placement,
-            log_slots: &self.log_slots,
-            seed: self.settings.seed,
-            message: (publisher.handle, publisher.next_seq),
-        };
+        let view = self.view((publisher.handle, publisher.next_seq));
         let (route, _) = view.route(&mut publisher.access, publish)?;
         if let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log)) {
             return Err(Refusal::log_stopped(target.log));
@@ -410,6 +412,18 @@ impl Shard {
             return Err(Refusal::message_too_large());
         }
         Ok(!route.targets.is_empty() || route.replies.is_some())
+    }
+
+    /// What routing looks at; `message`: who publishes, and the message's number.
+    pub(crate) fn view(&self, message: (u32, u64)) -> View<'_> {
+        View {
+            catalog: &self.catalog,
+            limits: &self.settings.limits,
+            placement: self.settings.placement,
+            log_slots: &self.log_slots,
+            seed: self.settings.seed,
+            message,
+        }
     }
 
     /// Publishes a message. Uses up one number of the publisher's, also when it goes nowhere or is refused.
@@ -449,9 +463,13 @@ impl Shard {
         let mut waits = 0;
         for target in &route.targets {
             let needs_flush = !target.is_memory && (publish.durable || target.has_quorum);
-            let is_waited_for = publish.confirm && needs_flush;
+            let is_waited_for = publish.confirm && (needs_flush || target.asks);
             waits += u32::from(is_waited_for);
             let waiter = is_waited_for.then_some((*port, *handle, seq));
+            if target.asks {
+                self.append_asking(now, &message, target, waiter, needs_flush);
+                continue;
+            }
             match target.slot {
                 Some(slot) => {
                     let log = &mut self.logs[slot as usize];
@@ -474,6 +492,52 @@ impl Shard {
                 Ok(Published::Waiting)
             }
         }
+    }
+
+    /// Appends a message of the broker's own to a log. Whether `waiter` will hear of it.
+    #[cold]
+    pub(crate) fn append_to(
+        &mut self,
+        now: Now,
+        message: &NewEnqueue<'_>,
+        target: &Target,
+        waiter: Option<(PortId, u32, u64)>,
+    ) -> bool {
+        let is_durable = message.flags & flag::DURABLE != 0;
+        let needs_flush = !target.is_memory && (is_durable || target.has_quorum);
+        let waiter = waiter.filter(|_| needs_flush || target.asks);
+        match target.slot {
+            _ if target.asks => self.append_asking(now, message, target, waiter, needs_flush),
+            Some(slot) => {
+                let log = &mut self.logs[slot as usize];
+                log.append_message_rare(now, message, &target.queues, waiter, needs_flush);
+            }
+            None => self.append_remote(message, target, waiter, needs_flush),
+        }
+        waiter.is_some()
+    }
+
+    /// Appends a message to a log of whose queues some may refuse it.
+    #[cold]
+    #[inline(never)]
+    fn append_asking(
+        &mut self,
+        now: Now,
+        message: &NewEnqueue<'_>,
+        target: &Target,
+        waiter: Option<(PortId, u32, u64)>,
+        needs_flush: bool,
+    ) {
+        let (from, log) = (self.settings.id, target.log);
+        let mut record = Buffer::default();
+        message.write(&target.queues, &mut record);
+        let waiter = waiter.map(|(port, publisher, seq)| Waiter { port, publisher, first: seq, last: seq });
+        if target.slot.is_some() {
+            return self.admit(now, log, record, waiter, needs_flush);
+        }
+        self.under_way += record.len();
+        let owner = self.settings.placement.owner(log);
+        self.post.send(owner, Mail::Ask { from, log, record, waiter, needs_flush });
     }
 
     fn append_remote(

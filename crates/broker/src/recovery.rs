@@ -178,8 +178,8 @@ impl Shard {
             self.catalog = Catalog::read_snapshot(catalog).map_err(|_| RecoveryError::Snapshot(log))?;
             let queues: Vec<_> = self.catalog.queues().cloned().collect();
             for queue in queues {
-                if let Some(log) = self.log_mut(queue.log) {
-                    log.create_queue(queue);
+                if self.log_slots.contains_key(&queue.log) {
+                    self.create_queue(queue);
                 }
             }
             let rest = reader.rest();
@@ -239,7 +239,7 @@ impl Shard {
         while let Some((kind, record, after)) = record::split(rest) {
             if kind == Kind::Catalog && at >= covered {
                 let change = record::read_catalog(record).and_then(|bytes| Change::decode(bytes).ok());
-                self.apply_change(&change.ok_or(bad.clone())?);
+                self.apply_change(None, &change.ok_or(bad.clone())?);
             }
             at.0 += (rest.len() - after.len()) as u64;
             rest = after;
@@ -261,6 +261,12 @@ impl Shard {
             }
         }
         self.stopped.extend(&missing);
+        let queues: Vec<_> = self.catalog.queues().cloned().collect();
+        for queue in &queues {
+            if !self.stopped.contains(&queue.log) {
+                self.go_by(now, queue);
+            }
+        }
         missing
     }
 

@@ -9,10 +9,12 @@
 
 use crate::access::AccessRules;
 use crate::catalog::{
-    Actor, Applied, Catalog, Change, FirstContent, Op, Plan, Refusal, ReplyCode, first_content,
+    Actor, Applied, Catalog, Change, FirstContent, Op, Plan, QueueDefinition, Refusal, ReplyCode,
+    first_content,
 };
 use crate::census::Unit;
 use crate::commit::CommitRule;
+use crate::dead_letters::{Burials, Corpse, Heard, own_port};
 use crate::delivery::{ReadBytes, ReadRequest};
 use crate::desk::{Done, Parked};
 use crate::event::{Event, Events};
@@ -29,6 +31,7 @@ use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
 use base::{Now, Random};
 use journal::{Place, Sealed};
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The log of the catalog.
@@ -79,6 +82,9 @@ pub struct Shard {
     /// Bytes of records each shard sent here and was not told of yet.
     untold: Vec<usize>,
     reads: Vec<ReadRequest>,
+    pub(crate) burials: Burials,
+    /// Messages that queues refused and that are to be published anew.
+    pub(crate) corpses: VecDeque<Corpse>,
     random: Random,
     pub(crate) dead_segments: Vec<u64>,
     /// Logs of this node that hold damage: nothing is taken from them or put into them.
@@ -104,6 +110,8 @@ impl Shard {
             under_way: 0,
             untold: vec![0; shards.into()],
             reads: Vec::new(),
+            burials: Burials::default(),
+            corpses: VecDeque::new(),
             random: Random::new(settings.seed),
             dead_segments: Vec::new(),
             stopped: Vec::new(),
@@ -396,21 +404,29 @@ impl Shard {
             let log = self.log_mut(CATALOG_LOG).expect("the planner owns the catalog's log");
             log.append_catalog(now, &encoded);
         }
-        self.apply_change(&change);
+        self.apply_change(Some(now), &change);
         self.planner.as_mut().expect("this shard plans").add_change(change);
     }
 
-    /// Applies a change of the catalog and does what it means for the queues here.
-    pub(crate) fn apply_change(&mut self, change: &Change) {
+    /// Applies a change of the catalog and does what it means for the queues here. Without `now` it is a replay, at whose
+    /// end queues learn what they go by.
+    pub(crate) fn apply_change(&mut self, now: Option<Now>, change: &Change) {
         for applied in self.catalog.apply(change) {
             match applied {
                 Applied::QueueCreated(definition) => {
-                    if let Some(log) = self.log_mut(definition.log) {
-                        log.create_queue(definition);
+                    if self.log_slots.contains_key(&definition.log) {
+                        self.create_queue(definition.clone());
+                        if let Some(now) = now {
+                            self.go_by(now, &definition);
+                        }
                     }
                 }
                 // No queue does yet what a rule could change: policies that ask for it are refused.
-                Applied::RulesChanged(_) => {}
+                Applied::RulesChanged(definition) => {
+                    if let Some(now) = now {
+                        self.go_by(now, &definition);
+                    }
+                }
                 Applied::VhostDeleted(vhost) => {
                     let text = format!("vhost '{}' is deleted", vhost.name);
                     self.close_ports(&text, |actor| actor.vhost == vhost.id);
@@ -431,6 +447,23 @@ impl Shard {
                     }
                 }
             }
+        }
+    }
+
+    /// A queue of a log of this shard is there.
+    pub(crate) fn create_queue(&mut self, definition: Arc<QueueDefinition>) {
+        let declared = definition.declared_rules();
+        if let Some(log) = self.log_mut(definition.log) {
+            log.create_queue(definition, &declared);
+        }
+    }
+
+    /// A queue of this shard goes by what the catalog says now.
+    pub(crate) fn go_by(&mut self, now: Now, definition: &QueueDefinition) {
+        let limits = self.settings.limits;
+        if let Some(slot) = self.log_slots.get(&definition.log) {
+            let rules = self.catalog.rules(definition);
+            self.logs[*slot as usize].go_by(now, definition.id, rules, &limits, &mut self.post);
         }
     }
 
@@ -468,6 +501,10 @@ impl Shard {
                     log.append_records(now, records.bytes(), &waiters, needs_flush);
                 }
             }
+            Mail::Ask { from, log, record, waiter, needs_flush } => {
+                self.untold[from.0 as usize] += record.len();
+                self.admit(now, log, record, waiter, needs_flush);
+            }
             Mail::Replies { from, replies } => {
                 self.untold[from.0 as usize] += replies.records.len();
                 self.replies.deliver(replies, &self.settings.limits, &mut self.post);
@@ -480,7 +517,7 @@ impl Shard {
             Mail::Queue { log, queue, port, command } => self.at_queue(now, log, queue, port, command),
             Mail::Plan { actor, answer, op } => self.plan(now, actor, answer, *op),
             Mail::Changes { number, changes } => {
-                changes.iter().for_each(|change| self.apply_change(change));
+                changes.iter().for_each(|change| self.apply_change(Some(now), change));
                 let planner = self.settings.placement.owner(CATALOG_LOG);
                 self.post.send(planner, Mail::ChangesSeen { number });
             }
@@ -488,6 +525,9 @@ impl Shard {
                 if let Some(planner) = &mut self.planner {
                     planner.seen(number);
                 }
+            }
+            Mail::Answered { first, last, is_safe } => {
+                self.post.heard.push(Heard { first, last, is_safe });
             }
             Mail::Events(events) => return Some(events),
         }
@@ -499,11 +539,17 @@ impl Shard {
     pub fn end_turn(&mut self, now: Now, out: &mut Vec<Sealed>) {
         let limits = self.settings.limits;
         self.replies.end_turn(&limits, &mut self.post);
+        if self.has_dead() {
+            self.bury(now);
+        }
         // The catalog's log comes first, in every group: a queue is on disk before anything in it.
         for slot in 0..self.logs.len() {
             self.logs[slot].end_turn(now, &limits, &mut self.post, out);
             self.carry_parked(now, slot);
             self.logs[slot].take_reads(&limits, &mut self.reads);
+            if self.logs[slot].timers.first().is_some_and(|at| at <= now.mono_ns) {
+                self.ring(now, slot);
+            }
         }
         if let Some(planner) = &mut self.planner {
             let slot = self.log_slots[&CATALOG_LOG];
@@ -511,6 +557,25 @@ impl Shard {
         }
         self.advance_waves();
         self.tell_taken();
+    }
+
+    /// Does what is due in the queues of a log.
+    #[cold]
+    fn ring(&mut self, now: Now, slot: usize) {
+        let mut ended = Vec::new();
+        self.logs[slot].ring(now, &mut ended);
+        for definition in ended {
+            let port = own_port(self.settings.id);
+            self.finish(now, port, Done::Delete { definition, token: None, messages: 0 });
+        }
+    }
+
+    /// Something is to be published anew, or what was is answered.
+    #[inline]
+    fn has_dead(&self) -> bool {
+        !self.post.heard.is_empty()
+            || !self.corpses.is_empty()
+            || self.logs.iter().any(|log| !log.dying.is_empty())
     }
 
     /// Tells other shards that what they sent is taken in, unless too much waits for the disk here: then they hold
@@ -558,7 +623,10 @@ impl Shard {
 
     /// Something is left to do at once, without anything more coming in.
     pub fn has_work(&self) -> bool {
-        self.logs.iter().any(Log::has_work) || self.post.has_events()
+        self.logs.iter().any(Log::has_work)
+            || self.post.has_events()
+            || !self.post.heard.is_empty()
+            || !self.corpses.is_empty()
     }
 
     /// When to come back though nothing came in; monotonic nanoseconds.

@@ -293,6 +293,20 @@ pub struct SeqRange {
     pub last: QueueSeq,
 }
 
+/// A queue that is never there: what is for it goes nowhere.
+pub const NOBODY: QueueId = QueueId(u64::MAX - 1);
+
+/// Takes `queue` out of the queues that the enqueue record `record` is for.
+pub fn leave_out(record: &mut [u8], queue: QueueId) {
+    let Some((fixed, rest)) = record.split_first_chunk_mut::<ENQUEUE>() else { return };
+    let queues = usize::from(u16::from_le_bytes([fixed[6], fixed[7]]));
+    for id in rest.as_chunks_mut::<8>().0.iter_mut().take(queues) {
+        if *id == queue.0.to_le_bytes() {
+            *id = NOBODY.0.to_le_bytes();
+        }
+    }
+}
+
 /// Why positions left or came back, in AMQP 1.0's words (§3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -565,6 +579,16 @@ mod tests {
             (1, 2, 3, 4)
         );
         assert!(read.is_durable());
+    }
+
+    #[test]
+    fn a_queue_is_left_out() {
+        let mut buffer = Buffer::default();
+        message(&[b"head"], &[b"body"]).write(&[QueueId(7), QueueId(9)], &mut buffer);
+        leave_out(buffer.bytes_mut(), QueueId(7));
+        let read = Enqueue::read(buffer.bytes()).unwrap();
+        assert_eq!(read.queues().collect::<Vec<_>>(), [NOBODY, QueueId(9)]);
+        assert_eq!((read.head, read.body), (&b"head"[..], &b"body"[..]));
     }
 
     #[test]

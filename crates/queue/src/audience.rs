@@ -96,6 +96,11 @@ impl Audience {
         self.consumers
     }
 
+    /// Somebody could take a message.
+    pub(crate) fn has_taker(&self) -> bool {
+        !self.rings.is_empty()
+    }
+
     /// Nobody is left, not even to hold something.
     pub(crate) fn is_empty(&self) -> bool {
         self.slots.is_empty()

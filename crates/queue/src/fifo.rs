@@ -489,6 +489,11 @@ impl Fifo {
         self.audience.as_ref().map_or(0, |audience| audience.consumers())
     }
 
+    /// Somebody could be given a message now.
+    pub fn has_taker(&self) -> bool {
+        self.audience.as_ref().is_some_and(|audience| audience.has_taker())
+    }
+
     /// The position the next message gets.
     #[inline]
     pub fn next_seq(&self) -> QueueSeq {

@@ -84,38 +84,28 @@ const fn row(name: &'static str, check: Check, types: &str, served: Served) -> R
     Row { name, check, classic, quorum, served }
 }
 
-fn is_false(value: &Value) -> bool {
-    value.as_bool() == Some(false)
-}
-
-fn is_no_limit(value: &Value) -> bool {
-    integer(value).is_some_and(|limit| limit < 0)
-}
-
 fn is_disabled(value: &Value) -> bool {
     value.as_str() == Some("disabled")
 }
 
 /// In the order in which values are checked.
 const ROWS: [Row; 28] = [
-    row("x-expires", Check::Expiry, "cq", Served::Never),
-    row("x-message-ttl", Check::Time, "cq", Served::Never),
-    row("x-dead-letter-exchange", Check::Text, "cq", Served::Never),
-    row("x-dead-letter-routing-key", Check::DeadLetterKey, "cq", Served::Never),
-    // Alone it does nothing: the exchange is what starts dead-lettering.
+    row("x-expires", Check::Expiry, "cq", Served::Always),
+    row("x-message-ttl", Check::Time, "cq", Served::Always),
+    row("x-dead-letter-exchange", Check::Text, "cq", Served::Always),
+    row("x-dead-letter-routing-key", Check::DeadLetterKey, "cq", Served::Always),
     row(
         "x-dead-letter-strategy",
         Check::OneOf(&["at-most-once", "at-least-once"], "invalid_dlx_strategy"),
         "q",
         Served::Always,
     ),
-    row("x-max-length", Check::Count, "cq", Served::Never),
-    row("x-max-length-bytes", Check::Count, "cq", Served::Never),
+    row("x-max-length", Check::Count, "cq", Served::Always),
+    row("x-max-length-bytes", Check::Count, "cq", Served::Always),
     // Of no effect since RabbitMQ 4.0.
     row("x-max-in-memory-length", Check::Count, "q", Served::Always),
     row("x-max-in-memory-bytes", Check::Count, "q", Served::Always),
-    row("x-max-priority", Check::Priority, "c", Served::Never),
-    // Alone it does nothing: a limit is what makes a queue overflow.
+    row("x-max-priority", Check::Priority, "c", Served::Always),
     row(
         "x-overflow",
         Check::OneOf(&["drop-head", "reject-publish", "reject-publish-dlx"], "invalid_overflow"),
@@ -125,7 +115,7 @@ const ROWS: [Row; 28] = [
     // Of no effect since RabbitMQ 4.0.
     row("x-queue-mode", Check::Any, "c", Served::Always),
     row("x-queue-version", Check::Version, "c", Served::Always),
-    row("x-single-active-consumer", Check::Bool, "cq", Served::If(is_false)),
+    row("x-single-active-consumer", Check::Bool, "cq", Served::Always),
     row("x-consumer-timeout", Check::Timeout, "q", Served::Never),
     row("x-consumer-disconnected-timeout", Check::Timeout, "q", Served::Always),
     row("x-quorum-initial-group-size", Check::Size, "q", Served::Always),
@@ -135,7 +125,7 @@ const ROWS: [Row; 28] = [
         "cq",
         Served::Always,
     ),
-    row("x-delivery-limit", Check::Any, "q", Served::If(is_no_limit)),
+    row("x-delivery-limit", Check::Any, "q", Served::Always),
     row("x-delayed-retry-type", Check::Any, "q", Served::If(is_disabled)),
     // Without a type they do nothing.
     row("x-delayed-retry-min", Check::Any, "q", Served::Always),

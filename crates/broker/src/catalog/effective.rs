@@ -81,6 +81,13 @@ impl Catalog {
     }
 }
 
+impl QueueDefinition {
+    /// What the queue was declared to go by, whatever policies say.
+    pub(crate) fn declared_rules(&self) -> QueueRules {
+        rules(self, Matched::default())
+    }
+}
+
 /// What a queue goes by under these policies.
 pub(super) fn rules(queue: &QueueDefinition, policies: Matched<'_>) -> QueueRules {
     let given = Given::new(&queue.arguments, policies);

@@ -10,7 +10,7 @@ use broker::{
 };
 use journal::{Disk, FaultyDisk, FileId, FileKind, FileName, Place, Sealed};
 use message::record::{Format, Outcome, SeqRange};
-use routing::NoHeaders;
+use routing::{NoHeaders, Value};
 use std::io::IoSlice;
 use std::sync::Arc;
 
@@ -146,12 +146,37 @@ impl Node {
         }
     }
 
+    /// Reads what shards wait for, and settles.
+    #[allow(dead_code, reason = "shared; not every test needs reads")]
+    pub fn read(&mut self) {
+        for shard in &mut self.shards {
+            let mut reads = Vec::new();
+            shard.take_reads(&mut reads);
+            for read in reads {
+                let brought = read.carry_out(&self.disk).unwrap();
+                shard.read_done(self.now, read, brought);
+            }
+        }
+        self.settle();
+    }
+
     pub fn take_seen(&mut self) -> Vec<String> {
         std::mem::take(&mut self.seen)
     }
 
     /// Declares a queue from a port's shard and says which log it is on.
     pub fn declare(&mut self, port: usize, name: &str, durable: bool) -> LogId {
+        self.declare_with(port, name, durable, &[])
+    }
+
+    /// Declares a queue with arguments.
+    pub fn declare_with(
+        &mut self,
+        port: usize,
+        name: &str,
+        durable: bool,
+        arguments: &[(&str, Value)],
+    ) -> LogId {
         let now = self.now;
         let shard = &mut self.shards[port];
         let log = shard.log_for_new_queue(durable);
@@ -161,7 +186,7 @@ impl Node {
             durable,
             exclusive: false,
             auto_delete: false,
-            arguments: Default::default(),
+            arguments: arguments.iter().map(|(name, value)| (name.as_bytes(), value.clone())).collect(),
             log,
             random: [0; 16],
         };
@@ -182,6 +207,13 @@ impl Node {
         let credit = Credit::Prefetch(prefetch);
         let consumer = NewConsumer { credit, settled: false, exclusive: false, priority: 0 };
         self.command(port, queue, QueueCommand::Consume { token: 2, handle, consumer });
+    }
+
+    /// Time passes, and what is due happens.
+    #[allow(dead_code, reason = "shared; not every test needs time")]
+    pub fn pass(&mut self, ms: u64) {
+        self.now = Now { mono_ns: self.now.after_ms(ms), wall_ms: self.now.wall_ms + ms };
+        self.settle();
     }
 
     pub fn publish(

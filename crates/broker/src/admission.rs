@@ -1,0 +1,85 @@
+//! Queues that refuse messages when they are full are asked before a message is in their log.
+
+use crate::catalog::Overflow;
+use crate::dead_letters::Corpse;
+use crate::log::Log;
+use crate::mail::Waiter;
+use crate::shard::Shard;
+use base::id::{LogId, QueueId};
+use base::{Buffer, Now};
+use message::record::{DeathReason, Enqueue, leave_out};
+
+impl Log {
+    /// The queues of an enqueue record that are too full for it. Those that are not count it as arriving.
+    fn ask(&mut self, message: &Enqueue<'_>) -> Vec<QueueId> {
+        let mut full = Vec::new();
+        let bytes = message.body.len() as u64;
+        for id in message.queues() {
+            let Some((_, queue)) = self.queue_mut(id) else { continue };
+            let Some(features) = queue.features.as_mut().filter(|features| features.rules.refuses()) else {
+                continue;
+            };
+            // While somebody takes them as they come, those under way fill nothing.
+            let (coming, coming_bytes) =
+                if queue.fifo.has_taker() { (0, 0) } else { (features.arriving, features.arriving_bytes) };
+            if queue.fifo.is_full(coming, (coming_bytes + bytes).saturating_sub(1)) {
+                full.push(id);
+            } else {
+                features.arriving += 1;
+                features.arriving_bytes += bytes;
+            }
+        }
+        full
+    }
+}
+
+impl Shard {
+    /// Appends a message to a log of this shard, for those of its queues that have room for it. Who waits is told at once
+    /// if any has not.
+    pub(crate) fn admit(
+        &mut self,
+        now: Now,
+        log: LogId,
+        mut record: Buffer,
+        waiter: Option<Waiter>,
+        needs_flush: bool,
+    ) {
+        let Some(slot) = self.log_slots.get(&log).map(|slot| *slot as usize) else { return };
+        let message = Enqueue::read(record.bytes()).expect("a shard sends whole records");
+        let full = self.logs[slot].ask(&message);
+        let is_for_some = full.len() < message.queues().len();
+        for id in &full {
+            let Some((_, queue)) = self.logs[slot].queue_mut(*id) else { continue };
+            let Some(features) = &queue.features else { continue };
+            if features.rules.overflow == Overflow::RejectPublishDeadLetter
+                && let Some(dead_letter) = features.rules.takes_dead()
+            {
+                let corpse = Corpse {
+                    queue: queue.definition.clone(),
+                    dead_letter: dead_letter.clone(),
+                    position: None,
+                    reason: DeathReason::MaxLength,
+                    memory: copy_of(record.bytes()),
+                    offset: 0,
+                };
+                self.corpses.push_back(corpse);
+            }
+        }
+        full.iter().for_each(|id| leave_out(record.bytes_mut(), *id));
+        let is_refused = !full.is_empty();
+        if is_refused && let Some(waiter) = &waiter {
+            self.post.refuse(waiter);
+        }
+        if is_for_some {
+            let waiters = waiter.filter(|_| !is_refused);
+            self.logs[slot].append_records(now, record.bytes(), waiters.as_slice(), needs_flush);
+        }
+    }
+}
+
+/// Bytes that stay when the record goes into the log.
+fn copy_of(record: &[u8]) -> base::Memory {
+    let mut copy = Buffer::with_capacity(record.len());
+    copy.extend(record);
+    copy.seal()
+}

@@ -1,0 +1,360 @@
+//! Burying: a message that died in a queue is published anew to where its queue sends the dead, and leaves the queue when
+//! that is safe.
+//!
+//! A queue's machine names the dead ([`queue::Effect::DeadLetter`]); its log hands them out with their bytes as
+//! [`Corpse`]s, in the order in which they died and only so many at once; the shard routes them on its catalog, without
+//! asking for permissions, and hears from the logs they go to as a publisher would, under an address of its own. One
+//! that leads nowhere is done with, unless its queue asks for each to arrive: then it is tried again later.
+
+use crate::catalog::{DeadLetter, QueueDefinition};
+use crate::delivery::{ReadWhat, Site};
+use crate::features::Features;
+use crate::fields::{Fields10, Fields091};
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::mail::Waiter;
+use crate::post::Post;
+use crate::publisher::Target;
+use crate::shard::Shard;
+use base::id::{LogId, PortId, QueueId, QueueSeq, ShardId};
+use base::{Memory, Now};
+use message::amqp10::Message;
+use message::amqp091::Properties;
+use message::deaths::{DeadLetter as Letter, Death, History, dead_letter};
+use message::record::{DeathReason, Enqueue, Format, NewEnqueue, SeqRange};
+use queue::Command;
+use routing::{Envelope, Headers, Matches, NoHeaders};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// The slot of the port under which a shard itself publishes; no connection has it.
+const OWN_SLOT: u32 = u32::MAX;
+
+/// The port under which `shard` publishes.
+pub(crate) fn own_port(shard: ShardId) -> PortId {
+    PortId { shard, slot: OWN_SLOT, generation: 0 }
+}
+
+/// Whether a shard itself waits.
+#[inline]
+pub(crate) fn is_own(waiter: &Waiter) -> bool {
+    waiter.port.slot == OWN_SLOT
+}
+
+/// A message that died, with its bytes.
+#[derive(Debug)]
+pub(crate) struct Corpse {
+    pub(crate) queue: Arc<QueueDefinition>,
+    pub(crate) dead_letter: Arc<DeadLetter>,
+    /// Its position; none: the queue refused it.
+    pub(crate) position: Option<QueueSeq>,
+    pub(crate) reason: DeathReason,
+    pub(crate) memory: Memory,
+    /// Where its record begins.
+    pub(crate) offset: u32,
+}
+
+/// One that was published anew.
+#[derive(Debug)]
+struct Burial {
+    log: LogId,
+    queue: QueueId,
+    seq: QueueSeq,
+    reason: DeathReason,
+    at_least_once: bool,
+    /// Logs that have not answered.
+    left: u32,
+    was_refused: bool,
+}
+
+/// What a shard has published anew and waits for.
+#[derive(Debug, Default)]
+pub(crate) struct Burials {
+    next: u64,
+    open: FxHashMap<u64, Burial>,
+}
+
+/// What a log said of publishes `first..=last` of the shard's own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heard {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) is_safe: bool,
+}
+
+impl Log {
+    /// A queue has something to bury.
+    pub(crate) fn list_dying(&mut self, slot: u32) {
+        if let Some(features) = self.queues.get_mut(slot as usize).and_then(|queue| queue.features.as_mut())
+            && !features.dying.is_empty()
+            && !std::mem::replace(&mut features.is_listed, true)
+        {
+            self.dying.push_back(slot);
+        }
+    }
+
+    /// The next of the dead, if its bytes are in memory; else they are asked for. Nobody takes the dead of a queue
+    /// any more: its dead are buried where they are.
+    pub(crate) fn next_corpse(&mut self, now: Now, limits: &Limits, post: &mut Post) -> Option<Corpse> {
+        while let Some(slot) = self.dying.front().copied() {
+            match self.corpse_of(slot, limits) {
+                Found::Corpse(corpse) => return Some(corpse),
+                Found::Nobody(range) => self.bury(now, slot, range, limits, post),
+                Found::Gone => {}
+                Found::Later => {
+                    self.dying.pop_front();
+                    if let Some(queue) = self.queues.get_mut(slot as usize)
+                        && let Some(features) = &mut queue.features
+                    {
+                        features.is_listed = false;
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn corpse_of(&mut self, slot: u32, limits: &Limits) -> Found {
+        let Some(queue) = self.queues.get_mut(slot as usize) else { return Found::Later };
+        let Some(features) = &mut queue.features else { return Found::Later };
+        let Some((range, reason)) = features.dying.front_mut() else { return Found::Later };
+        if features.burying >= limits.burials_max {
+            return Found::Later;
+        }
+        let (seq, reason) = (range.first, *reason);
+        let Some(dead_letter) = features.rules.dead_letter.clone() else {
+            let range = *range;
+            features.dying.pop_front();
+            return Found::Nobody(range);
+        };
+        let (memory, offset) = match self.locate(slot, seq) {
+            Site::Here(memory, offset) => (memory.clone(), offset),
+            Site::Away(what) => {
+                self.reading.wait(what, slot);
+                return Found::Later;
+            }
+            Site::Gone => {
+                self.pop_dying(slot);
+                return Found::Gone;
+            }
+        };
+        self.pop_dying(slot);
+        let queue = &mut self.queues[slot as usize];
+        if let Some(features) = &mut queue.features {
+            features.burying += 1;
+        }
+        let (queue, position) = (queue.definition.clone(), Some(seq));
+        Found::Corpse(Corpse { queue, dead_letter, position, reason, memory, offset })
+    }
+
+    /// Takes the first position off the dying.
+    fn pop_dying(&mut self, slot: u32) {
+        let Some(features) = &mut self.queues[slot as usize].features else { return };
+        let Some((range, _)) = features.dying.front_mut() else { return };
+        if range.first == range.last {
+            features.dying.pop_front();
+        } else {
+            range.first.0 += 1;
+        }
+    }
+
+    /// The bytes of the first dying message are damaged: it stays where it is, and those behind it go on.
+    pub(crate) fn pass_over_dying(&mut self, slot: u32, what: ReadWhat) {
+        while let Some(seq) = self.first_dying(slot)
+            && matches!(self.locate(slot, seq), Site::Away(found) if found == what)
+        {
+            self.pop_dying(slot);
+        }
+    }
+
+    fn first_dying(&self, slot: u32) -> Option<QueueSeq> {
+        let features = self.queues.get(slot as usize)?.features.as_ref()?;
+        features.dying.front().map(|(range, _)| range.first)
+    }
+
+    /// Positions have been published anew, or nobody takes them: they leave the queue.
+    fn bury(&mut self, now: Now, slot: u32, range: SeqRange, limits: &Limits, post: &mut Post) {
+        self.queues[slot as usize].fifo.apply(Command::Buried { range }, &mut self.effects);
+        self.carry_out(now, slot, None, limits, post);
+    }
+}
+
+/// What came of looking for a queue's next corpse.
+enum Found {
+    Corpse(Corpse),
+    /// These were to be buried, but nobody takes them.
+    Nobody(SeqRange),
+    /// It left meanwhile.
+    Gone,
+    /// None, or not now.
+    Later,
+}
+
+impl Shard {
+    /// Publishes anew what died, and takes in what logs said of what was published before.
+    pub(crate) fn bury(&mut self, now: Now) {
+        for Heard { first, last, is_safe } in std::mem::take(&mut self.post.heard) {
+            (first..=last).for_each(|id| self.buried(now, id, is_safe));
+        }
+        while let Some(corpse) = self.corpses.pop_front() {
+            self.bury_one(now, &corpse);
+        }
+        let limits = self.settings.limits;
+        for slot in 0..self.logs.len() {
+            for _ in 0..limits.dispatch_messages_max {
+                let Some(corpse) = self.logs[slot].next_corpse(now, &limits, &mut self.post) else { break };
+                self.bury_one(now, &corpse);
+            }
+        }
+    }
+
+    fn bury_one(&mut self, now: Now, corpse: &Corpse) {
+        let Corpse { queue, dead_letter: to, position, reason, memory, offset } = corpse;
+        let message = Enqueue::read(&memory[*offset as usize..]).expect("only messages die");
+        let death = Death { queue: &queue.name, reason: *reason, at_ms: now.wall_ms };
+        let letter = dead_letter(&message, &death, to.routing_key.as_ref().map(|key| key.as_bytes()));
+        let id = self.burials.next;
+        self.burials.next += 1;
+        let targets = self.route_dead(queue, to, &message, &letter, *reason, id);
+        let mut left = 0;
+        let mut is_held = false;
+        for target in &targets {
+            if self.stopped.contains(&target.log) {
+                is_held = true;
+                continue;
+            }
+            let new = NewEnqueue {
+                flags: letter.flags,
+                format: message.format,
+                priority: message.priority,
+                received_at_ms: now.wall_ms,
+                expires_at_ms: 0,
+                due_at_ms: 0,
+                ordering_key: message.ordering_key,
+                exchange: to.exchange.as_bytes(),
+                routing_key: letter.keys[0],
+                head: &[&letter.head],
+                body: &[message.body],
+            };
+            if new.record_len(target.queues.len()).is_none() {
+                // It has grown beyond what a record holds: there is nothing that can take it.
+                continue;
+            }
+            let waiter = position.map(|_| (own_port(self.settings.id), 0, id));
+            left += u32::from(self.append_to(now, &new, target, waiter));
+        }
+        let Some(seq) = *position else { return };
+        let burial = Burial {
+            log: queue.log,
+            queue: queue.id,
+            seq,
+            reason: *reason,
+            at_least_once: to.at_least_once,
+            left,
+            was_refused: is_held || (to.at_least_once && targets.is_empty()),
+        };
+        if left > 0 {
+            self.burials.open.insert(id, burial);
+        } else {
+            self.end_burial(now, &burial);
+        }
+    }
+
+    /// Where a dead letter goes: never round in a circle.
+    fn route_dead(
+        &self,
+        queue: &QueueDefinition,
+        to: &DeadLetter,
+        message: &Enqueue<'_>,
+        letter: &Letter<'_>,
+        reason: DeathReason,
+        id: u64,
+    ) -> Box<[Target]> {
+        let (properties, read, fields091, fields10);
+        let headers: &dyn Headers = match message.format {
+            Format::Amqp091 => match Properties::read(&letter.head) {
+                Ok(found) => {
+                    properties = found;
+                    fields091 = Fields091(&properties);
+                    &fields091
+                }
+                Err(_) => &NoHeaders,
+            },
+            Format::Amqp10 => match Message::read_parts(&letter.head, message.body) {
+                Ok(found) => {
+                    read = found;
+                    fields10 = Fields10::of(&read);
+                    &fields10
+                }
+                Err(_) => &NoHeaders,
+            },
+        };
+        let view = self.view((0, id));
+        let envelope = Envelope { keys: &letter.keys, headers, roll: view.roll(own_port(self.settings.id)) };
+        let mut matches = Matches::default();
+        if self.catalog.route(queue.vhost, to.exchange.as_bytes(), &envelope, &mut matches).is_err() {
+            // The exchange is not there.
+            return Box::default();
+        }
+        let history = History::read(message.format, letter.flags, &letter.head);
+        let is_cycle = |target: QueueId| {
+            self.catalog
+                .queue(target)
+                .is_some_and(|target| target.vhost == queue.vhost && history.is_cycle(&target.name, reason))
+        };
+        view.targets_but(&matches, is_cycle)
+    }
+
+    /// A log said of a publish of the shard's own that it is safe, or that a queue refused it.
+    fn buried(&mut self, now: Now, id: u64, is_safe: bool) {
+        let Some(burial) = self.burials.open.get_mut(&id) else { return };
+        burial.left -= 1;
+        burial.was_refused |= !is_safe && burial.at_least_once;
+        if burial.left == 0
+            && let Some(burial) = self.burials.open.remove(&id)
+        {
+            self.end_burial(now, &burial);
+        }
+    }
+
+    /// All logs have answered: the message leaves its queue, or is tried again later.
+    fn end_burial(&mut self, now: Now, burial: &Burial) {
+        let limits = self.settings.limits;
+        let Some(log) = self.log_slots.get(&burial.log).map(|slot| &mut self.logs[*slot as usize]) else {
+            return;
+        };
+        let Some((slot, queue)) = log.queue_mut(burial.queue) else { return };
+        let range = SeqRange { first: burial.seq, last: burial.seq };
+        if let Some(features) = &mut queue.features {
+            features.burying -= 1;
+            if burial.was_refused {
+                features.hold_back(now, range, burial.reason, &limits);
+            }
+        }
+        if burial.was_refused {
+            log.arm(now, slot);
+        } else {
+            log.bury(now, slot, range, &limits, &mut self.post);
+        }
+        log.list_dying(slot);
+    }
+}
+
+impl Features {
+    /// The message could not be placed: it is tried again later.
+    fn hold_back(&mut self, now: Now, range: SeqRange, reason: DeathReason, limits: &Limits) {
+        if self.unplaced.is_empty() {
+            self.retry_at_ms = now.wall_ms.saturating_add(limits.burial_retry_ms);
+        }
+        self.unplaced.push((range, reason));
+    }
+
+    /// What could not be placed before is tried again, if it is time.
+    pub(crate) fn try_again(&mut self, now: Now) {
+        if !self.unplaced.is_empty() && self.retry_at_ms <= now.wall_ms {
+            for entry in self.unplaced.drain(..).rev() {
+                self.dying.push_front(entry);
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What an owner keeps of a queue that asks for more than being first in, first out: its rules, its clock, its dying.
+//!
+//! Boxed, and absent where a queue asks for nothing of this.
+
+use crate::catalog::{DeadLetter, Overflow, QueueDefinition, QueueRules, QueueType};
+use message::record::{Configure, DeathReason, SeqRange};
+use queue::{Priorities, Rules, Settings};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub(crate) struct Features {
+    pub(crate) rules: QueueRules,
+    /// Died and not yet published anew, in the order in which they died.
+    pub(crate) dying: VecDeque<(SeqRange, DeathReason)>,
+    /// Published anew and not yet known to be safe.
+    pub(crate) burying: usize,
+    /// It is on the log's list of queues with something to bury.
+    pub(crate) is_listed: bool,
+    /// Could not be published anywhere and may not be lost: they go back to the dying at that time, milliseconds
+    /// since 1970.
+    pub(crate) unplaced: Vec<(SeqRange, DeathReason)>,
+    pub(crate) retry_at_ms: u64,
+    /// Messages appended and not in the queue yet, counted where the queue refuses what is too much.
+    pub(crate) arriving: u64,
+    pub(crate) arriving_bytes: u64,
+    /// When it was used last, milliseconds since 1970.
+    pub(crate) used_at_ms: u64,
+    /// The log's timer for it, monotonic nanoseconds.
+    pub(crate) timer: Option<u64>,
+}
+
+impl Features {
+    /// A message that was counted as arriving is in the queue.
+    #[inline]
+    pub(crate) fn arrived(&mut self, bytes: usize) {
+        self.arriving = self.arriving.saturating_sub(1);
+        self.arriving_bytes = self.arriving_bytes.saturating_sub(bytes as u64);
+    }
+
+    /// When the queue has been unused for too long, if nobody consumes from it, milliseconds since 1970.
+    pub(crate) fn ends_at_ms(&self) -> Option<u64> {
+        self.rules.expires_ms.map(|expires| self.used_at_ms.saturating_add(expires))
+    }
+}
+
+impl QueueRules {
+    /// Publishes are refused when the queue is full.
+    pub(crate) fn refuses(&self) -> bool {
+        self.overflow != Overflow::DropHead && (self.length_max.is_some() || self.bytes_max.is_some())
+    }
+
+    /// It asks for nothing that an owner must know of: at most for a delivery limit.
+    pub(crate) fn is_usual(&self) -> bool {
+        *self == QueueRules { delivery_limit: self.delivery_limit, ..QueueRules::default() }
+    }
+
+    /// Where the dead go, if anywhere.
+    pub(crate) fn takes_dead(&self) -> Option<&Arc<DeadLetter>> {
+        self.dead_letter.as_ref()
+    }
+
+    /// What the machine records.
+    pub(crate) fn settings(&self, queue: &QueueDefinition) -> Settings {
+        let priorities = match (queue.queue_type, self.priority_max) {
+            (QueueType::Quorum, _) => Priorities::Strict,
+            (QueueType::Classic, Some(max)) => Priorities::UpTo(max),
+            (QueueType::Classic, None) => Priorities::None,
+        };
+        Settings {
+            counts: queue.is_quorum(),
+            ttl_ms: self.message_ttl_ms,
+            priorities,
+            sizes: self.bytes_max.is_some(),
+        }
+    }
+
+    /// What the machine goes by and does not record.
+    pub(crate) fn machine_rules(&self) -> Rules {
+        Rules {
+            length_max: self.length_max,
+            bytes_max: self.bytes_max,
+            drops_head: self.overflow == Overflow::DropHead,
+            delivery_limit: self.delivery_limit,
+            takes_dead: self.dead_letter.is_some(),
+            single_active: self.single_active,
+        }
+    }
+}
+
+/// The settings a record says, of a queue that has `current` ones.
+pub(crate) fn settings_of(configure: &Configure, current: Settings) -> Settings {
+    let priorities = match (current.priorities, configure.priority_max) {
+        (Priorities::Strict, _) => Priorities::Strict,
+        (_, Some(max)) => Priorities::UpTo(max),
+        (_, None) => Priorities::None,
+    };
+    Settings { counts: current.counts, ttl_ms: configure.ttl_ms, priorities, sizes: configure.sizes }
+}
