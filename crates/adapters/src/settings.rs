@@ -30,6 +30,8 @@ pub struct Settings {
     pub channel_consumers_max: Option<u32>,
     /// Queues that neither survive a restart nor belong to a connection may be declared over 0-9-1.
     pub permits_transient_queues: bool,
+    /// Addresses of the first version may be used over AMQP 1.0.
+    pub permits_address_v1: bool,
     /// Bytes one transaction may hold back, bookkeeping included.
     pub transaction_bytes_max: usize,
     /// The least link credit granted to an AMQP 1.0 publisher.
@@ -56,6 +58,7 @@ impl Settings {
             unconfirmed_max: 65_536,
             channel_consumers_max: None,
             permits_transient_queues: true,
+            permits_address_v1: false,
             transaction_bytes_max: 64 << 20,
             link_credit_min: 170,
             link_credit_max: 32_768,

@@ -423,6 +423,18 @@ impl<'a> Source<'a> {
 }
 
 impl<'a> Target<'a> {
+    /// The target as bytes, for [`Target::from_bytes`].
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.write(&mut Encoder::new(&mut bytes));
+        bytes
+    }
+
+    /// What [`Target::to_bytes`] wrote.
+    pub fn from_bytes(bytes: &'a [u8]) -> Option<Target<'a>> {
+        Target::read(Decoder::new(bytes).value().ok()?).ok()?
+    }
+
     fn read(value: Value<'a>) -> Result<Option<Target<'a>>, Malformed> {
         if value == Value::Null {
             return Ok(None);

@@ -10,6 +10,16 @@ pub(super) struct Destination {
     pub(super) key: Box<str>,
 }
 
+/// Whether a sender's address is of this version, though it may name nothing.
+pub(super) fn is_for_sender(address: &str) -> bool {
+    address.starts_with("/exchanges/") || address.starts_with("/queues/")
+}
+
+/// Whether a receiver's address is of this version.
+pub(super) fn is_for_receiver(address: &str) -> bool {
+    address.starts_with("/queues/")
+}
+
 /// What an address names, or why it names nothing.
 pub(super) fn destination(address: &str) -> Result<Destination, String> {
     let bad = || format!("bad target address {address}");

@@ -6,7 +6,7 @@
 //! Invariant: the broker is asked for news of exactly the queues in a session's [`Watched`].
 
 use super::address::Destination;
-use super::links::{End, Link, Refused};
+use super::links::{Aim, End, Link, Refused};
 use super::{Adapter, Session};
 use crate::connection::{Context, Gravity};
 use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
@@ -29,7 +29,7 @@ impl Watched {
 impl Link {
     /// It sends to the queue of this name by its address.
     fn sends_to(&self, queue: &str) -> bool {
-        matches!(&self.end, End::Target { destination: Some(to), .. } if to.exchange.is_empty() && *to.key == *queue)
+        matches!(&self.end, End::Target { aim: Aim::To(to), .. } if to.exchange.is_empty() && *to.key == *queue)
     }
 }
 

@@ -4,7 +4,7 @@ use super::address::{self, Destination};
 use super::management;
 use super::nodes::Making;
 use super::publishing::Credit;
-use super::{Adapter, Session, termini};
+use super::{Adapter, Session, old_nodes, termini};
 use crate::connection::Context;
 use ::amqp10::{
     Attach, Error, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Target, condition,
@@ -25,14 +25,32 @@ pub(super) fn is_internal(refusal: &Refusal) -> bool {
 /// Which end of which link.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The peer sends here; without a destination each message says where it goes.
-    Target { destination: Option<Destination>, credit: Credit },
+    /// The peer sends here.
+    Target { aim: Aim, credit: Credit },
     /// The peer receives from a queue.
     Source { consumer: u32, settled: bool, tag: u32 },
     /// One of a pair of links to the management node.
     Management,
     /// A controller of transactions sends here.
     Coordinator,
+}
+
+/// Where messages of a sender's link go.
+#[derive(Debug)]
+pub(super) enum Aim {
+    /// All to one place.
+    To(Destination),
+    /// To this exchange, each by the key that is its subject.
+    Subject(Box<str>),
+    /// Each where it says.
+    Each,
+}
+
+impl Aim {
+    /// Where all messages go.
+    pub(super) fn destination(&self) -> Option<&Destination> {
+        if let Aim::To(destination) = self { Some(destination) } else { None }
+    }
 }
 
 /// A link that is attached.
@@ -75,6 +93,8 @@ pub(super) enum Waiting {
     Request(management::Asked),
     /// An attach, for the queue that is made for it.
     Queue(Making),
+    /// An attach by an address of the first version.
+    Old(old_nodes::Step),
     /// A sender's attach, for news of the reply consumer it would send to.
     Reply { name: Box<str>, sender_settle_mode: SenderSettleMode },
 }
@@ -171,6 +191,9 @@ impl Adapter {
         }
         let destination = match target.address {
             None => None,
+            Some(address) if context.settings.permits_address_v1 && !address::is_for_sender(address) => {
+                return self.attach_old_target(context, (id, link), attach, address);
+            }
             Some(address) => Some(
                 address::destination(address).map_err(|text| Refused::new(condition::INVALID_FIELD, text))?,
             ),
@@ -202,8 +225,26 @@ impl Adapter {
             max_message_size: Some(context.limits10.message_bytes_max),
             ..Attach::new(attach.name, Role::Receiver)
         };
-        self.open_target(context, id, link, destination, &answer);
+        let aim = destination.map_or(Aim::Each, Aim::To);
+        self.open_target(context, id, link, aim, &answer);
         Ok(())
+    }
+
+    /// Whether the user may send to where a link leads.
+    pub(super) fn may_send(
+        &mut self,
+        context: &Context<'_>,
+        id: SessionId,
+        aim: &Aim,
+    ) -> Result<(), Refused> {
+        let (exchange, key) = match aim {
+            Aim::To(Destination { exchange, key }) => (exchange, &**key),
+            Aim::Subject(exchange) => (exchange, ""),
+            Aim::Each => return Ok(()),
+        };
+        let Some(session) = self.session(id) else { return Ok(()) };
+        let access = session.publisher.access();
+        Ok(access.check_publish(context.shard.catalog(), exchange.as_bytes(), key.as_bytes())?)
     }
 
     /// A sender's link is attached.
@@ -212,16 +253,16 @@ impl Adapter {
         context: &mut Context<'_>,
         id: SessionId,
         link: LinkId,
-        destination: Option<Destination>,
+        aim: Aim,
         answer: &Attach<'_>,
     ) {
         let credit = Credit::new(context.settings.link_credit_min);
         let Some(session) = self.session(id) else { return };
         let vhost = session.publisher.access().vhost();
-        let queue = destination.as_ref().filter(|to| to.exchange.is_empty());
+        let queue = aim.destination().filter(|to| to.exchange.is_empty());
         let queue = queue.and_then(|to| context.shard.catalog().queue_by_name(vhost, to.key.as_bytes()));
         let queue = queue.map(|queue| queue.id);
-        session.links.push(Link { id: link, end: End::Target { destination, credit } });
+        session.links.push(Link { id: link, end: End::Target { aim, credit } });
         if let Some(queue) = queue {
             self.watch_shared(context, id, queue);
         }
@@ -247,6 +288,9 @@ impl Adapter {
         let Some(address) = source.address else {
             return Err(Refused::new(condition::INVALID_FIELD, "a source without an address"));
         };
+        if context.settings.permits_address_v1 && !address::is_for_receiver(address) {
+            return self.attach_old_source(context, (id, link), attach, address);
+        }
         let name = address::queue(address).map_err(|text| Refused::new(condition::INVALID_FIELD, text))?;
         let catalog = context.shard.catalog();
         let Some(session) = self.session(id) else { return Ok(()) };
@@ -301,6 +345,7 @@ impl Adapter {
             Waiting::Consume(receiving) => self.consuming(context, at, &receiving, reply),
             Waiting::Request(asked) => self.answered_request(context, at, &asked, reply),
             Waiting::Queue(making) => self.made(context, at, making, reply),
+            Waiting::Old(step) => self.old_made(context, at, step, reply),
             Waiting::Reply { name, sender_settle_mode } => {
                 self.asked_reply(context, at, (name, sender_settle_mode), reply);
             }
@@ -352,7 +397,7 @@ impl Adapter {
         let Some(at) = session.links.iter().position(|it| it.id == link) else { return };
         let gone = session.links.swap_remove(at);
         match gone.end {
-            End::Target { destination: Some(to), .. } if to.exchange.is_empty() => {
+            End::Target { aim: Aim::To(to), .. } if to.exchange.is_empty() => {
                 self.unwatch(context, id, &to.key);
             }
             End::Target { .. } => {}
@@ -384,7 +429,7 @@ impl Adapter {
 }
 
 /// The first sentence of a refusal, which is all that RabbitMQ tells a receiver of a locked queue.
-fn shortened(refusal: Refusal) -> Refused {
+pub(super) fn shortened(refusal: Refusal) -> Refused {
     let end = refusal.text.find(". ").unwrap_or(refusal.text.len());
     Refused::new(refusal.code.condition(), &refusal.text[..end])
 }

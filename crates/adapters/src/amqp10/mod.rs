@@ -3,13 +3,15 @@
 //! [`Adapter`] is a connection; the work is in rooms of its own: login and open in `login`, attaching in `links` and
 //! `termini`, messages in and their outcomes in `publishing`, messages out and theirs in `consuming`, senders whose queue is
 //! deleted in `gone`, requests to the management
-//! node in `management`, queues made for a link in `nodes`, transactions in
+//! node in `management`, queues made for a link in `nodes` and,
+//! for addresses of the first version, `old_nodes`, transactions in
 //! `transactions`.
 //! While the broker's answer to an attach or a request is awaited nothing further is read, so that everything a peer says takes effect
 //! in the order it was said.
 //! A delivery's number in its session is the lower half of its publish number: see [`broker::Publisher::align`].
 
 mod address;
+mod address_v1;
 mod annotations;
 mod consuming;
 mod gone;
@@ -17,6 +19,7 @@ mod links;
 mod login;
 mod management;
 mod nodes;
+mod old_nodes;
 mod publishing;
 mod termini;
 mod transactions;

@@ -4,7 +4,7 @@
 //! A temporary queue is an exclusive classic queue with a name of ours; it is deleted when the link that asked for it
 //! detaches. A volatile queue is no queue at all: its address leads straight to the link, see [`broker::ReplyAddress`].
 
-use super::links::{ConsumerAt, End, Link, Pending, Receiving, Refused, Waiting};
+use super::links::{Aim, ConsumerAt, End, Link, Pending, Receiving, Refused, Waiting};
 use super::management::percent_encoded;
 use super::{Adapter, termini};
 use crate::connection::{Context, Gravity};
@@ -235,7 +235,7 @@ impl Adapter {
             max_message_size: Some(context.limits10.message_bytes_max),
             ..Attach::new("", Role::Receiver)
         };
-        self.open_target(context, id, link, Some(destination), &answer);
+        self.open_target(context, id, link, Aim::To(destination), &answer);
     }
 
     /// A link is gone, and with it the queue that was made for it.
@@ -292,7 +292,7 @@ impl Adapter {
             ..Attach::new("", Role::Receiver)
         };
         let destination = super::address::Destination { exchange: "".into(), key: name };
-        self.open_target(context, id, link, Some(destination), &answer);
+        self.open_target(context, id, link, Aim::To(destination), &answer);
     }
 
     /// Says no to an attach: ends the session where the user may not, else the link alone.

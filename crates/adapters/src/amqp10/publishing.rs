@@ -3,7 +3,7 @@
 use super::address::{self, Destination};
 use super::annotations::{self, Wrong};
 use super::gone;
-use super::links::{End, Link, Refused, is_internal};
+use super::links::{Aim, End, Link, Refused, is_internal};
 use super::{Adapter, Session, seconds};
 use crate::connection::{Context, Gravity};
 use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
@@ -134,7 +134,7 @@ impl Adapter {
             return;
         };
         let Session { handle, publisher, links, unconfirmed, watched, .. } = &mut **session;
-        let Some(Link { end: End::Target { destination, credit }, .. }) =
+        let Some(Link { end: End::Target { aim, credit }, .. }) =
             links.iter_mut().find(|link| link.id == transfer.link)
         else {
             return self.rare_transfer(context, transfer);
@@ -142,10 +142,10 @@ impl Adapter {
         let most = context.settings.link_credit_max;
         credit.came(context.now, transfer.payload.len(), transfer.credit, most);
         if !credit.has_sent {
-            credit.has_sent = gone::first_sent(context, *handle, publisher, watched, destination.as_ref());
+            credit.has_sent = gone::first_sent(context, *handle, publisher, watched, aim.destination());
         }
         let seq = publisher.align(transfer.delivery_id);
-        if let (Some(destination), Some(plain)) = (&destination, Plain::read(transfer.payload)) {
+        if let (Aim::To(destination), Some(plain)) = (&*aim, Plain::read(transfer.payload)) {
             let publish = Publish {
                 exchange: destination.exchange.as_bytes(),
                 routing_key: destination.key.as_bytes(),
@@ -180,7 +180,7 @@ impl Adapter {
             Ok(keys) => keys,
             Err(Wrong::Address(refused)) => {
                 publisher.skip();
-                let is_anonymous = destination.is_none();
+                let is_anonymous = matches!(aim, Aim::Each);
                 return self.unaddressed(context, transfer, is_anonymous, &refused);
             }
             Err(Wrong::Message(refused)) => {
@@ -188,11 +188,11 @@ impl Adapter {
                 return self.end_link(context, transfer, &refused);
             }
         };
-        let is_anonymous = destination.is_none();
+        let is_anonymous = matches!(aim, Aim::Each);
         let resolved;
-        let destination = match destination {
-            Some(destination) => destination,
-            None => match resolve(&message) {
+        let destination = match aim {
+            Aim::To(destination) => destination,
+            aim => match resolve(aim, &message) {
                 Ok(destination) => {
                     resolved = destination;
                     &resolved
@@ -269,13 +269,13 @@ impl Adapter {
         transfer: &Transfer<'a>,
     ) -> Result<Option<Addressed<'a>>, Refused> {
         let Some(session) = self.session(transfer.session) else { return Ok(None) };
-        let Some(Link { end: End::Target { destination, credit }, .. }) = session.link(transfer.link) else {
+        let Some(Link { end: End::Target { aim, credit }, .. }) = session.link(transfer.link) else {
             return Ok(None);
         };
         credit.came(context.now, transfer.payload.len(), transfer.credit, context.settings.link_credit_max);
         let message = Message::read(transfer.payload)
             .map_err(|malformed| Refused::new(condition::DECODE_ERROR, malformed.to_string()))?;
-        let destination = destination.clone().map_or_else(|| resolve(&message), Ok);
+        let destination = resolve(aim, &message);
         Ok(Some(Addressed { message, destination }))
     }
 
@@ -367,8 +367,16 @@ impl Adapter {
     }
 }
 
-/// Where a message of a link without an address goes: its `to` says.
-fn resolve(message: &Message<'_>) -> Result<Destination, String> {
+/// Where a message goes: of a link without an address its `to` says.
+fn resolve(aim: &Aim, message: &Message<'_>) -> Result<Destination, String> {
+    match aim {
+        Aim::To(destination) => return Ok(destination.clone()),
+        Aim::Subject(exchange) => {
+            let key = message.properties.subject().unwrap_or_default();
+            return Ok(Destination { exchange: exchange.clone(), key: key.into() });
+        }
+        Aim::Each => {}
+    }
     match message.properties.get(Property::To).as_str() {
         Some(to) => address::destination(to).map_err(|_| format!("bad 'to' address string: {to}")),
         None => Err("anonymous terminus requires 'to' address to be set".to_owned()),

@@ -356,6 +356,10 @@ pub const KEYS: &[(&str, Standing)] = &[
         Served(|draft, _, value| put(boolean(value), |it| draft.config.permits_transient_queues = it)),
     ),
     (
+        "deprecated_features.permit.amqp_address_v1",
+        Served(|draft, _, value| put(boolean(value), |it| draft.config.permits_address_v1 = it)),
+    ),
+    (
         "deprecated_features.permit.global_qos",
         Served(|_, _, value| {
             only(value, "false", "a prefetch shared by a channel's consumers is not served")

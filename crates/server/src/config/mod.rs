@@ -162,6 +162,8 @@ pub struct Config {
     pub channel_consumers_max: Option<u32>,
     /// Queues that are neither durable nor exclusive may be declared over 0-9-1.
     pub permits_transient_queues: bool,
+    /// Addresses of the first version may be used over AMQP 1.0.
+    pub permits_address_v1: bool,
     /// Sessions of an AMQP 1.0 connection.
     pub session_max: u16,
     /// Links of an AMQP 1.0 session.
@@ -230,6 +232,7 @@ impl Config {
             connection_max: None,
             channel_consumers_max: None,
             permits_transient_queues: true,
+            permits_address_v1: false,
             session_max: 64,
             link_max: 256,
             message_bytes_max: 16_777_216,

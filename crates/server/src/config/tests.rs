@@ -47,13 +47,14 @@ fn an_empty_file_gives_the_defaults() {
 fn limits_of_connections_and_consumers() {
     let all = config(
         "connection_max = 10\nconsumer_max_per_channel = 3\n\
-         deprecated_features.permit.transient_nonexcl_queues = false\ndeprecated_features.permit.global_qos = false",
+         deprecated_features.permit.transient_nonexcl_queues = false\ndeprecated_features.permit.global_qos = false\n\
+         deprecated_features.permit.amqp_address_v1 = true",
     );
     assert_eq!((all.connection_max, all.channel_consumers_max), (Some(10), Some(3)));
-    assert!(!all.permits_transient_queues && all.warnings.is_empty());
+    assert!(!all.permits_transient_queues && all.permits_address_v1 && all.warnings.is_empty());
     let none = config("connection_max = infinity\nconsumer_max_per_channel = infinity");
     assert_eq!((none.connection_max, none.channel_consumers_max), (None, None));
-    assert!(none.permits_transient_queues);
+    assert!(none.permits_transient_queues && !none.permits_address_v1);
     assert!(error("connection_max = many").contains("infinity, or a number"));
     assert!(error("deprecated_features.permit.global_qos = true").contains("is not served"));
 }
