@@ -361,6 +361,18 @@ def _():
         equal(desk.ask("DELETE", path)[0], "200")
 
 
+@suite.case("manage.queue.exclusive-durable", "an exclusive queue, declared again as durable and as transient",
+            "201, durable; 200; 409 inequivalent arg 'durable'")
+def _():
+    with Bench() as bench:
+        pair, path = Pair(bench.connection), f"/queues/{fresh('exclusive')}"
+        equal(plain(pair.ask("PUT", path, {"exclusive": True}), "durable"), ("201", {"durable": True}))
+        equal(pair.ask("PUT", path, {"exclusive": True, "durable": True})[0], "200")
+        status, text = pair.ask("PUT", path, {"exclusive": True, "durable": False})
+        equal((status, text.startswith("inequivalent arg 'durable' for queue")), ("409", True))
+        equal(plain(pair.ask("GET", path), "durable", "exclusive"), ("200", {"durable": True, "exclusive": True}))
+
+
 @suite.case("manage.queue.exclusive", "an exclusive queue and another connection",
             "seen with GET; purge, delete, bind and declare answered 400; gone with its connection")
 def _():

@@ -377,7 +377,8 @@ impl Adapter {
         let op = Op::DeclareQueue {
             name,
             passive: declare.passive,
-            durable: declare.durable,
+            // An exclusive queue is told to be transient over this protocol, whatever was asked for.
+            durable: declare.durable && !declare.exclusive,
             exclusive: declare.exclusive,
             auto_delete: declare.auto_delete,
             arguments: tables::arguments(&declare.arguments),

@@ -94,7 +94,7 @@ impl Change {
     pub fn is_durable(&self) -> bool {
         match self {
             Change::AddExchange(exchange) => exchange.durable,
-            Change::AddQueue(queue) => queue.durable,
+            Change::AddQueue(queue) => queue.is_recorded(),
             Change::DeleteExchange { durable, .. } | Change::DeleteQueue { durable, .. } => *durable,
             Change::Bind(binding) | Change::Unbind(binding) => binding.durable,
             Change::ReserveQueueIds { .. }

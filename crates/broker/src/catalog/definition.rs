@@ -60,7 +60,7 @@ pub struct QueueDefinition {
     pub log: LogId,
     /// Its type.
     pub queue_type: QueueType,
-    /// It survives a restart.
+    /// It survives a restart, unless it is exclusive.
     pub durable: bool,
     /// The connection it belongs to and goes with.
     pub exclusive: Option<PortId>,
@@ -74,6 +74,12 @@ impl QueueDefinition {
     /// `queue 'q' in vhost '/'`, as error texts have it.
     pub fn named(&self) -> String {
         format!("queue '{}' in vhost '{}'", self.name, self.vhost_name)
+    }
+
+    /// It survives a restart: an exclusive queue cannot outlive its connection, whatever was asked for.
+    #[inline]
+    pub fn is_recorded(&self) -> bool {
+        self.durable && self.exclusive.is_none()
     }
 
     /// Whether a majority commits it, and every message in it is durable.

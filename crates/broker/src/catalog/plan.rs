@@ -4,7 +4,7 @@
 //! one. Texts and order were seen on RabbitMQ 4.3.6 through pika.
 
 use super::definition::Binding;
-use super::{Actor, Catalog, Change, Destination, ExchangeDefinition, Op, Plan, QueueDefinition, Refusal};
+use super::{Actor, Catalog, Change, Destination, ExchangeDefinition, Op, Plan, Refusal};
 use crate::access::{Access, Resource, refused};
 use base::id::QueueId;
 use routing::ExchangeId;
@@ -142,10 +142,8 @@ impl<'a> Removal<'a> {
     }
 
     pub(super) fn queue(&mut self, id: QueueId) {
-        let Some(QueueDefinition { durable, .. }) = self.catalog.queue(id).map(|queue| &**queue) else {
-            return;
-        };
-        self.changes.push(Change::DeleteQueue { id, durable: *durable });
+        let Some(queue) = self.catalog.queue(id) else { return };
+        self.changes.push(Change::DeleteQueue { id, durable: queue.is_recorded() });
         self.lose_all_to(Destination::Queue(id));
     }
 

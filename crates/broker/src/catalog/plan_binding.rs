@@ -121,7 +121,7 @@ impl Catalog {
         match resource {
             Resource::Queue(name) => {
                 let queue = self.queue_by_name(by.vhost, name.as_bytes())?;
-                Some(End { destination: Destination::Queue(queue.id), durable: queue.durable })
+                Some(End { destination: Destination::Queue(queue.id), durable: queue.is_recorded() })
             }
             Resource::Exchange(name) => {
                 let exchange = &self.exchange(by.vhost, name.as_bytes())?.definition;

@@ -32,8 +32,7 @@ impl Catalog {
         else {
             unreachable!("called for declarations of queues alone");
         };
-        // An exclusive queue cannot outlive its connection, let alone a restart.
-        let durable = *durable && !exclusive;
+        let durable = *durable;
         let is_server_named = name.is_empty();
         let name = if is_server_named {
             generated_name("amq.gen-", random).into()

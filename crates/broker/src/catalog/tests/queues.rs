@@ -261,10 +261,15 @@ fn exclusive_queues_belong_to_their_connection() {
     let mut world = World::new();
     world.must(&exchange("x", "direct", ""));
     assert_eq!(world.wish_of(&own, &queue("q", "exclusive")), "ok");
-    assert!(!world.queue("q").durable, "an exclusive queue goes with its connection");
+    assert!(!world.queue("q").is_recorded(), "an exclusive queue goes with its connection");
     let rows = [
         (&own, queue("q", "exclusive"), "ok"),
-        (&own, queue("q", "exclusive transient"), "ok"),
+        (
+            &own,
+            queue("q", "exclusive transient"),
+            "406 PRECONDITION_FAILED - inequivalent arg 'durable' for queue 'q' in vhost '/': received 'false' but \
+             current is 'true'",
+        ),
         (&own, queue("q", ""), LOCKED),
         (&own, queue("q", "passive"), "ok"),
         (&other, queue("q", "exclusive"), LOCKED),
