@@ -95,6 +95,10 @@ pub struct Oracle {
     messages: Vec<Message>,
     /// What each transaction published that was to be done.
     committed: Vec<Vec<u64>>,
+    /// Who waits for the reply to a message.
+    requests: BTreeMap<u64, u64>,
+    /// Replies under way to connections that are there: to whom, and whether it came.
+    replies: BTreeMap<u64, (u64, bool)>,
     /// Copies whose end a connection has told, until the node rests.
     ended: BTreeMap<u64, Vec<(usize, u64)>>,
     /// Connections to both of which a message came: a mistake, unless one of them is about to hear that it is closed.
@@ -231,6 +235,43 @@ impl Oracle {
         for queue in self.messages[id as usize].queues.clone() {
             self.queues[queue].copies.remove(&id);
         }
+    }
+
+    /// The message just published is a request: its reply goes to who published it.
+    pub fn requested(&mut self, client: u64, id: u64) {
+        self.requests.insert(id, client);
+    }
+
+    /// A reply to a request is about to be published: its number.
+    pub fn replying(&mut self, client: u64, request: u64, len: usize) -> u64 {
+        let id = self.messages.len() as u64;
+        let publisher = (client, None);
+        self.messages.push(Message {
+            publisher,
+            len,
+            is_durable: false,
+            queues: Vec::new(),
+            is_confirmed: false,
+        });
+        if let Some(requester) = self.requests.get(&request) {
+            self.replies.insert(id, (*requester, false));
+        }
+        id
+    }
+
+    /// A reply came: its number.
+    pub fn replied(&mut self, client: u64, body: &[u8]) -> Result<u64, String> {
+        let (id, len) = read_body(body).ok_or("a reply whose body nobody sent")?;
+        let is_sent = self.messages.get(id as usize).is_some_and(|message| message.len == len);
+        let reply = self.replies.get_mut(&id).filter(|_| is_sent);
+        let (requester, came) = reply.ok_or_else(|| format!("reply {id} of {len} bytes was never sent"))?;
+        if *requester != client {
+            return Err(format!("reply {id} to connection {requester} came to {client}"));
+        }
+        if std::mem::replace(came, true) {
+            return Err(format!("reply {id} came twice"));
+        }
+        Ok(id)
     }
 
     /// The message just published waits for the end of its transaction: nobody is to see it before.
@@ -388,6 +429,8 @@ impl Oracle {
             self.ended.remove(&client);
         }
         self.suspects.retain(|(one, other), _| *one != client && *other != client);
+        self.requests.retain(|_, requester| *requester != client);
+        self.replies.retain(|_, (requester, _)| *requester != client);
         // A consumer that need not settle goes on taking until the node finds out, and what was asked for is done.
         self.departed.insert(client);
     }
@@ -427,6 +470,8 @@ impl Oracle {
         self.heard.clear();
         self.departed.clear();
         self.suspects.clear();
+        self.requests.clear();
+        self.replies.clear();
         for exchange in &mut self.exchanges {
             // Nobody will hear of the bindings that are missing.
             if exchange.missing > 0 {
@@ -527,6 +572,11 @@ impl Oracle {
         for (number, id) in std::mem::take(&mut self.ended).into_values().flatten() {
             if let Some(copy) = self.queues[number].copies.get_mut(&id) {
                 copy.presence = Presence::Gone;
+            }
+        }
+        for (id, (requester, came)) in &self.replies {
+            if self.messages[*id as usize].is_confirmed && !came {
+                return Err(format!("reply {id} was taken over and did not come to connection {requester}"));
             }
         }
         let departed = std::mem::take(&mut self.departed);

@@ -70,6 +70,8 @@ pub struct Tally {
     pub rollbacks: u64,
     /// Transactions that could not be done as a whole.
     pub undone: u64,
+    /// Replies that came straight to who asked.
+    pub replies: u64,
     /// Transactions begun over AMQP 1.0.
     pub begun: u64,
 }
@@ -93,6 +95,7 @@ impl Tally {
         self.rollbacks += other.rollbacks;
         self.undone += other.undone;
         self.begun += other.begun;
+        self.replies += other.replies;
     }
 }
 

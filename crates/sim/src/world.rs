@@ -247,6 +247,9 @@ impl World {
                     "c{number} gets {message} from q{queue} for {consumer} as {tag}{mark}{settled}"
                 ));
                 let (message, consumer) = (id?, delivery.consumer);
+                if let Some(address) = delivery.reply_to {
+                    client.requests.push((message, address));
+                }
                 let held = Held { message, queue, consumer, tag };
                 if client.state == State::Closing {
                     // The broker takes it back when it reads the good-bye, which may be long before we hear of it.
@@ -258,6 +261,11 @@ impl World {
             Seen::Done(asked, count) => {
                 self.note(format!("c{number} hears that {asked:?} is done {count:?}"));
                 self.oracle.done(number, asked, count)?;
+            }
+            Seen::Replied(body) => {
+                self.tally.replies += 1;
+                let reply = self.oracle.replied(number, &body)?;
+                self.note(format!("c{number} gets the reply m{reply}"));
             }
             Seen::Begun => {
                 self.tally.begun += 1;
@@ -332,6 +340,19 @@ impl World {
         let open: Vec<usize> =
             (0..CLIENTS_MAX).filter(|at| self.clients[*at].as_ref().is_some_and(is_fit)).collect();
         self.any_of(&open)
+    }
+
+    /// An open client of 0-9-1 that has confirms, and requests to reply to if `was_asked`, rolled.
+    pub fn any_confirmed(&mut self, was_asked: bool) -> Option<usize> {
+        let is_fit = |client: &Client| {
+            client.state == State::Open
+                && client.can_ask()
+                && client.transaction.is_none()
+                && !(was_asked && client.requests.is_empty())
+        };
+        let fit: Vec<usize> =
+            (0..CLIENTS_MAX).filter(|at| self.clients[*at].as_ref().is_some_and(is_fit)).collect();
+        self.any_of(&fit)
     }
 
     /// An open client that can have a transaction, rolled.

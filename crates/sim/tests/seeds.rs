@@ -46,9 +46,12 @@ fn a_thousand_seeds() {
     assert!(complaints.is_empty(), "{}\n{} seeds failed", complaints[0], complaints.len());
     // Each of these is a way for the simulation to have seen nothing.
     let Tally { published, confirmed, delivered, crashes, stops, full, .. } = tally;
-    let Tally { commits, rollbacks, begun, undone, .. } = tally;
+    let Tally { commits, rollbacks, begun, undone, replies, .. } = tally;
     let done = [published, confirmed, delivered, crashes, stops, full, commits];
-    assert!(done.iter().all(|count| *count > SEEDS / 2) && rollbacks.min(begun) > SEEDS / 10, "{tally:?}");
+    assert!(
+        done.iter().all(|count| *count > SEEDS / 2) && rollbacks.min(begun).min(replies) > SEEDS / 10,
+        "{tally:?}"
+    );
     assert!(undone > 0, "{tally:?}");
     let Tally { rotten, rolls, moves, reads, bulk, .. } = tally;
     assert!([rolls, moves, reads, bulk].iter().all(|count| *count > SEEDS) && rotten > 0, "{tally:?}");

@@ -12,6 +12,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 const CHANNEL: u16 = 1;
 
+/// The consumer of replies.
+const REPLIES: u32 = u32::MAX - 1;
+
+/// What it consumes from, and what a request names.
+const REPLY_TO: &[u8] = b"amq.rabbitmq.reply-to";
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Wire {
@@ -27,6 +33,7 @@ pub(super) struct Wire {
     /// By consumer: its queue, and whether it needs no settling.
     consumers: BTreeMap<u32, (usize, bool)>,
     prefetch: u32,
+    takes_replies: bool,
 }
 
 impl Wire {
@@ -42,6 +49,7 @@ impl Wire {
             published: 0,
             consumers: BTreeMap::new(),
             prefetch: 0,
+            takes_replies: false,
         }
     }
 
@@ -88,8 +96,11 @@ impl Wire {
                 }
             }
             Event::ChannelOpenOk { .. } => {}
-            Event::Deliver { deliver, body, .. } => {
+            Event::Deliver { deliver, properties, body, .. } => {
                 let handle = number(deliver.consumer_tag);
+                if handle == REPLIES {
+                    return seen.push(Seen::Replied(body.to_vec()));
+                }
                 let Some((queue, settled)) = self.consumers.get(&handle).copied() else {
                     return seen
                         .push(Seen::Failed(format!("a delivery for consumer {handle}, which is none")));
@@ -100,16 +111,18 @@ impl Wire {
                     tag: deliver.delivery_tag,
                     redelivered: deliver.redelivered,
                     settled,
+                    reply_to: text(properties.reply_to()),
                     body: body.to_vec(),
                 }));
             }
-            Event::GetOk { get_ok, body, .. } => match self.asked.pop_front() {
+            Event::GetOk { get_ok, properties, body, .. } => match self.asked.pop_front() {
                 Some(Asked::Get(queue)) => seen.push(Seen::Delivered(Delivery {
                     queue,
                     consumer: None,
                     tag: get_ok.delivery_tag,
                     redelivered: get_ok.redelivered,
                     settled: false,
+                    reply_to: text(properties.reply_to()),
                     body: body.to_vec(),
                 })),
                 other => seen.push(Seen::Failed(format!("get-ok answers {other:?}"))),
@@ -197,16 +210,51 @@ impl Wire {
             Target::Queue(queue) => (String::new(), queue_name(queue)),
             Target::Exchange(exchange) => (exchange_name(exchange), "any".to_owned()),
         };
-        let delivery_mode = Some(if is_durable { 2 } else { 1 });
+        let properties = NewProperties { delivery_mode: mode(is_durable), ..NewProperties::default() };
+        self.publish_to(&exchange, &key, id, &properties, body);
+        true
+    }
+
+    fn publish_to(
+        &mut self,
+        exchange: &str,
+        key: &str,
+        id: u64,
+        properties: &NewProperties<'_>,
+        body: &[u8],
+    ) {
         let mut head = Vec::new();
-        NewProperties { delivery_mode, ..NewProperties::default() }.write(&mut head);
+        properties.write(&mut head);
         let prefix = PublishPrefix::new(CHANNEL, exchange.as_bytes(), key.as_bytes(), true);
         self.connection.publish(&prefix, &head, &Body::Bytes(body));
         if !self.is_transactional {
             self.published += 1;
             self.unconfirmed.insert(self.published, id);
         }
-        true
+    }
+
+    pub(super) fn request(&mut self, queue: usize, id: u64, body: &[u8], is_durable: bool) {
+        if !std::mem::replace(&mut self.takes_replies, true) {
+            self.asked.push_back(Asked::Consume(REPLIES));
+            let tag = REPLIES.to_string();
+            let consume = BasicConsume {
+                queue: REPLY_TO,
+                consumer_tag: tag.as_bytes(),
+                no_ack: true,
+                ..BasicConsume::default()
+            };
+            self.connection.send(CHANNEL, &consume);
+        }
+        let properties = NewProperties {
+            delivery_mode: mode(is_durable),
+            reply_to: Some(REPLY_TO),
+            ..NewProperties::default()
+        };
+        self.publish_to("", &queue_name(queue), id, &properties, body);
+    }
+
+    pub(super) fn reply(&mut self, address: &str, id: u64, body: &[u8]) {
+        self.publish_to("", address, id, &NewProperties::default(), body);
     }
 
     pub(super) fn consume(&mut self, handle: u32, queue: usize, credit: u32, settled: bool) {
@@ -306,6 +354,15 @@ impl Wire {
 
 fn number(tag: &[u8]) -> u32 {
     str::from_utf8(tag).ok().and_then(|tag| tag.parse().ok()).unwrap_or(u32::MAX)
+}
+
+fn text(bytes: Option<&[u8]>) -> Option<String> {
+    bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// The delivery mode.
+fn mode(is_durable: bool) -> Option<u8> {
+    Some(if is_durable { 2 } else { 1 })
 }
 
 fn failed(code: u16, text: &[u8]) -> Seen {

@@ -190,6 +190,7 @@ impl Wire {
             tag: transfer.delivery_id.into(),
             redelivered: !message.header.first_acquirer || message.header.delivery_count > 0,
             settled: transfer.settled,
+            reply_to: None,
             body,
         }));
         if transfer.credit <= receiver.credit / 2 {

@@ -53,6 +53,8 @@ pub enum Seen {
     Begun,
     /// A transaction could not be done as a whole, and none of it was.
     Undone(Transaction),
+    /// A reply came, without the way of a queue: its body.
+    Replied(Vec<u8>),
     /// The broker did what was asked; where it counted messages, how many.
     Done(Asked, Option<u64>),
     /// There was nothing to get.
@@ -78,6 +80,8 @@ pub struct Delivery {
     pub redelivered: bool,
     /// It needs no settling.
     pub settled: bool,
+    /// Where a reply is to go, where one is awaited.
+    pub reply_to: Option<String>,
     /// Its body.
     pub body: Vec<u8>,
 }
@@ -190,6 +194,8 @@ pub struct Client {
     pub consumers: Vec<Consumer>,
     /// What it has not settled, in the order it came.
     pub held: Vec<Held>,
+    /// Requests it has not replied to: message, and where the reply goes.
+    pub requests: Vec<(u64, String)>,
     /// What it has said within a transaction, where it has one.
     pub transaction: Option<Transaction>,
     line: usize,
@@ -211,6 +217,7 @@ impl Client {
             state: State::Opening,
             consumers: Vec::new(),
             held: Vec::new(),
+            requests: Vec::new(),
             transaction: is_transactional.then(Transaction::default),
             line,
             wire,
@@ -287,6 +294,20 @@ impl Client {
     ) -> bool {
         let body = body(id, len);
         wire!(self, wire => wire.publish(target, id, &body, is_durable, is_settled))
+    }
+
+    /// Publishes a request to a queue; the reply is to come straight to this connection. Only in 0-9-1.
+    pub fn request(&mut self, queue: usize, id: u64, len: usize, is_durable: bool) {
+        if let Wire::Amqp091(wire) = &mut self.wire {
+            wire.request(queue, id, &body(id, len), is_durable);
+        }
+    }
+
+    /// Replies to a request. Only in 0-9-1.
+    pub fn reply(&mut self, address: &str, id: u64, len: usize) {
+        if let Wire::Amqp091(wire) = &mut self.wire {
+            wire.reply(address, id, &body(id, len));
+        }
     }
 
     /// Opens a consumer. `credit`: how many it may hold, 0: any number.

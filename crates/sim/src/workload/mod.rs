@@ -14,6 +14,8 @@ mod fill;
 mod get;
 mod publish;
 mod purge;
+mod reply;
+mod request;
 mod rest;
 mod rot;
 mod settle;
@@ -46,7 +48,7 @@ const OPERATIONS: [(u64, Operation); 16] = [
 ];
 
 /// Those of rich runs besides.
-const RICH: [(u64, Operation); 1] = [(50, transact::run)];
+const RICH: [(u64, Operation); 3] = [(50, transact::run), (40, request::run), (60, reply::run)];
 
 /// Carries out one operation, rolled.
 pub fn one(world: &mut World) -> Check {
