@@ -1,8 +1,8 @@
 //! The words of the command line, as `rabbitmqctl` and `rabbitmq-diagnostics` have them.
 
+use crate::change::{ADVICE, ChangeWord, change};
 use crate::client::{SOCKET_NAME, ask};
-use crate::definition::{self, Definition};
-use crate::request::{Answer, Change, Refusal, Request};
+use crate::request::{Answer, Refusal, Request};
 use crate::show::{self, Formatter, Show};
 use crate::{Limits, exit};
 use clap::{Args, Parser, Subcommand};
@@ -93,75 +93,54 @@ enum Word {
     },
     /// What a user may do in each virtual host
     ListUserPermissions { username: String },
-    /// Virtual hosts
-    ListVhosts,
+    /// Virtual hosts and their properties
+    ListVhosts {
+        /// What to show of each: name, default_queue_type
+        columns: Vec<String>,
+    },
+    /// Exchanges of a virtual host and their properties
+    ListExchanges {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        /// What to show of each: name, type, policy, ...
+        columns: Vec<String>,
+    },
+    /// Policies of a virtual host
+    ListPolicies {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+    },
+    /// The operator's policies of a virtual host
+    ListOperatorPolicies {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+    },
+    /// Limits of a user, or of all
+    ListUserLimits {
+        /// The user
+        #[arg(long, default_value = "guest")]
+        user: String,
+        /// All users that have any
+        #[arg(long)]
+        global: bool,
+    },
+    /// Limits of a virtual host, or of all
+    ListVhostLimits {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        /// All virtual hosts that have any
+        #[arg(long)]
+        global: bool,
+    },
     /// Memory of the node by what it is for
     MemoryBreakdown {
         /// Unit of sizes
         #[arg(long, default_value = "gb", value_parser = show::unit)]
         unit: show::Unit,
-    },
-}
-
-/// Words that change something.
-#[derive(Debug, Subcommand)]
-#[command(rename_all = "snake_case")]
-enum ChangeWord {
-    /// Makes a user
-    AddUser { username: String, password: String },
-    /// Removes a user
-    DeleteUser { username: String },
-    /// Gives a user another password
-    ChangePassword { username: String, password: String },
-    /// Says what a user is: administrator, monitoring, ...
-    SetUserTags { username: String, tags: Vec<String> },
-    /// Says what a user may configure, write to and read from, each by a regular expression over names
-    SetPermissions {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        username: String,
-        configure: String,
-        write: String,
-        read: String,
-    },
-    /// Takes a user's access to a virtual host away
-    ClearPermissions {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        username: String,
-    },
-    /// Makes a virtual host
-    AddVhost { vhost: String },
-    /// Removes a virtual host, and all that is in it
-    DeleteVhost { vhost: String },
-    /// Limits a virtual host: {"max-connections": 64, "max-queues": 10}; what is not named is not limited
-    SetVhostLimits {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        #[arg(value_parser = definition::vhost)]
-        definition: Definition,
-    },
-    /// Takes all limits of a virtual host away
-    ClearVhostLimits {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-    },
-    /// Limits a user: {"max-connections": 8, "max-channels": 100}; what is not named is not limited
-    SetUserLimits {
-        username: String,
-        #[arg(value_parser = definition::user)]
-        definition: Definition,
-    },
-    /// Takes all limits of a user away
-    ClearUserLimits {
-        username: String,
-        /// Which; all there is
-        #[arg(default_value = "all", value_parser = ["all"])]
-        which: String,
     },
 }
 
@@ -181,6 +160,8 @@ const QUEUE: Columns = Columns {
         "exclusive",
         "arguments",
         "policy",
+        "operator_policy",
+        "effective_policy_definition",
         "state",
         "node",
         "pid",
@@ -193,6 +174,15 @@ const QUEUE: Columns = Columns {
     ],
     usual: &["name", "messages"],
 };
+
+const EXCHANGE: Columns = Columns {
+    known: &["name", "type", "durable", "auto_delete", "internal", "arguments", "policy"],
+    usual: &["name", "type"],
+};
+
+const VHOST: Columns = Columns { known: &["name", "default_queue_type"], usual: &["name"] };
+
+const POLICY: [&str; 6] = ["vhost", "name", "pattern", "apply-to", "definition", "priority"];
 
 const CONNECTION: Columns = Columns {
     known: &[
@@ -330,10 +320,49 @@ fn execute(ctl: &Ctl, socket: &Path) -> Result<String, Refusal> {
             show.banner = banner("Listing users ...".into());
             Ok(show.rows(&words(&["user", "tags"]), &rows))
         }
-        Word::ListVhosts => {
+        Word::ListVhosts { columns } => {
+            let columns = VHOST.choose(columns)?;
             let rows = ask(&Request::ListVhosts)?;
             show.banner = banner("Listing vhosts ...".into());
-            Ok(show.rows(&words(&["name"]), &rows))
+            Ok(show.rows(&columns, &rows))
+        }
+        Word::ListExchanges { vhost, columns } => {
+            let columns = EXCHANGE.choose(columns)?;
+            let rows = ask(&Request::ListExchanges { vhost: vhost.clone() })?;
+            show.banner = banner(format!("Listing exchanges for vhost {vhost} ..."));
+            Ok(show.rows(&columns, &rows))
+        }
+        Word::ListPolicies { vhost } => {
+            let rows = ask(&Request::ListPolicies { vhost: vhost.clone(), is_operator: false })?;
+            show.banner = banner(format!("Listing policies for vhost \"{vhost}\" ..."));
+            Ok(show.rows(&words(&POLICY), &rows))
+        }
+        Word::ListOperatorPolicies { vhost } => {
+            let rows = ask(&Request::ListPolicies { vhost: vhost.clone(), is_operator: true })?;
+            show.banner = banner(format!("Listing operator policy overrides for vhost \"{vhost}\" ..."));
+            Ok(show.rows(&words(&POLICY), &rows))
+        }
+        Word::ListUserLimits { global: true, .. } => {
+            let rows = ask(&Request::ListUserLimits { user: None })?;
+            show.banner = banner("Listing limits for all users ...".into());
+            Ok(show.rows(&words(&["user", "limits"]), &rows))
+        }
+        Word::ListUserLimits { user, .. } => {
+            let rows = ask(&Request::ListUserLimits { user: Some(user.clone()) })?;
+            show.banner = banner(format!("Listing limits for user \"{user}\" ..."));
+            show.formatter = formatter(Formatter::String);
+            Ok(show.message(rows[0]["limits"].as_str().unwrap_or("{}")))
+        }
+        Word::ListVhostLimits { global: true, .. } => {
+            let rows = ask(&Request::ListVhostLimits { vhost: None })?;
+            show.banner = banner("Listing limits for all vhosts ...".into());
+            Ok(show.rows(&words(&["vhost", "limits"]), &rows))
+        }
+        Word::ListVhostLimits { vhost, .. } => {
+            let rows = ask(&Request::ListVhostLimits { vhost: Some(vhost.clone()) })?;
+            show.banner = banner(format!("Listing limits for vhost \"{vhost}\" ..."));
+            show.formatter = formatter(Formatter::String);
+            Ok(show.message(rows[0]["limits"].as_str().unwrap_or_default()))
         }
         Word::ListPermissions { vhost } => {
             let rows = ask(&Request::ListPermissions { vhost: vhost.clone() })?;
@@ -358,70 +387,6 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// What is said to who has made a user.
-const ADVICE: &str = "Done. Don't forget to grant the user permissions to some virtual hosts! See 'rabbitmqctl help \
-                      set_permissions' to learn more.\n";
-
-/// What a word is to change, and what is said meanwhile.
-fn change(word: &ChangeWord) -> (String, Change) {
-    let own = String::clone;
-    match word {
-        ChangeWord::AddUser { username, password } => (
-            format!("Adding user \"{username}\" ..."),
-            Change::AddUser { user: own(username), password: own(password) },
-        ),
-        ChangeWord::DeleteUser { username } => {
-            (format!("Deleting user \"{username}\" ..."), Change::DeleteUser { user: own(username) })
-        }
-        ChangeWord::ChangePassword { username, password } => (
-            format!("Changing password for user \"{username}\" ..."),
-            Change::ChangePassword { user: own(username), password: own(password) },
-        ),
-        ChangeWord::SetUserTags { username, tags } => (
-            format!("Setting tags for user \"{username}\" to [{}] ...", tags.join(", ")),
-            Change::SetUserTags { user: own(username), tags: tags.clone() },
-        ),
-        ChangeWord::SetPermissions { vhost, username, configure, write, read } => (
-            format!("Setting permissions for user \"{username}\" in vhost \"{vhost}\" ..."),
-            Change::SetPermissions {
-                user: own(username),
-                vhost: own(vhost),
-                configure: own(configure),
-                write: own(write),
-                read: own(read),
-            },
-        ),
-        ChangeWord::ClearPermissions { vhost, username } => (
-            format!("Clearing permissions for user \"{username}\" in vhost \"{vhost}\" ..."),
-            Change::ClearPermissions { user: own(username), vhost: own(vhost) },
-        ),
-        ChangeWord::AddVhost { vhost } => {
-            (format!("Adding vhost \"{vhost}\" ..."), Change::AddVhost { vhost: own(vhost) })
-        }
-        ChangeWord::DeleteVhost { vhost } => {
-            (format!("Deleting vhost \"{vhost}\" ..."), Change::DeleteVhost { vhost: own(vhost) })
-        }
-        ChangeWord::SetVhostLimits { vhost, definition: Definition { text, limits } } => {
-            let [connections_max, queues_max] = *limits;
-            let change = Change::SetVhostLimits { vhost: own(vhost), connections_max, queues_max };
-            (format!("Setting vhost limits \"{text}\" for vhost \"{vhost}\" ..."), change)
-        }
-        ChangeWord::ClearVhostLimits { vhost } => (
-            format!("Clearing vhost \"{vhost}\" limits ..."),
-            Change::SetVhostLimits { vhost: own(vhost), connections_max: None, queues_max: None },
-        ),
-        ChangeWord::SetUserLimits { username, definition: Definition { text, limits } } => {
-            let [connections_max, channels_max] = *limits;
-            let change = Change::SetUserLimits { user: own(username), connections_max, channels_max };
-            (format!("Setting user limits \"{text}\" for user \"{username}\" ..."), change)
-        }
-        ChangeWord::ClearUserLimits { username, .. } => (
-            format!("Clearing user \"{username}\" limits ..."),
-            Change::SetUserLimits { user: own(username), connections_max: None, channels_max: None },
-        ),
-    }
-}
-
 fn check_name(asked: &str, status: &serde_json::Value) -> Result<(), Refusal> {
     let name = status["node"].as_str().unwrap_or_default();
     if name == asked || name.split('@').next() == Some(asked) {
@@ -443,6 +408,8 @@ mod tests {
             assert!(columns.usual.iter().all(|column| columns.known.contains(column)));
         };
         has(&QUEUE, serde_json::to_value(crate::QueueRow::default()).unwrap());
+        has(&EXCHANGE, serde_json::to_value(crate::ExchangeRow::default()).unwrap());
+        has(&VHOST, serde_json::to_value(crate::VhostRow::default()).unwrap());
         has(&CONNECTION, serde_json::to_value(crate::show::tests::connection()).unwrap());
     }
 

@@ -1,72 +1,112 @@
-//! Limits as they are written on the command line: a JSON object of numbers, -1 for any number.
+//! Definitions of limits as they come with a request: a JSON object of numbers, below 0 for any number.
+//!
+//! Texts are RabbitMQ 4.3.6's, seen through its `rabbitmqctl`.
 
-/// Two limits, and how they were written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Definition {
-    /// As it was written.
-    pub text: String,
-    /// In the order of the names that were asked for; none: any number.
-    pub limits: [Option<u32>; 2],
+use serde_json::{Map, Value};
+
+/// What is to be of a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// It was not named.
+    #[default]
+    Unnamed,
+    /// Any number.
+    Any,
+    /// So many.
+    Max(u32),
+}
+
+impl Wanted {
+    /// The limit afterwards, where what is not named stays as it was.
+    pub fn over(self, old: Option<u32>) -> Option<u32> {
+        match self {
+            Wanted::Unnamed => old,
+            Wanted::Any => None,
+            Wanted::Max(max) => Some(max),
+        }
+    }
 }
 
 /// Limits of a virtual host: `max-connections`, `max-queues`.
-pub fn vhost(text: &str) -> Result<Definition, String> {
-    read(text, ["max-connections", "max-queues"])
+///
+/// # Errors
+/// What is wrong with them, for people.
+pub fn vhost(text: &str) -> Result<[Wanted; 2], String> {
+    read(&object(text)?, ["max-connections", "max-queues"], "limits")
+        .map_err(|why| format!("Validation failed\n\n{why}\n"))
 }
 
 /// Limits of a user: `max-connections`, `max-channels`.
-pub fn user(text: &str) -> Result<Definition, String> {
-    read(text, ["max-connections", "max-channels"])
+///
+/// # Errors
+/// What is wrong with them, for people.
+pub fn user(text: &str) -> Result<[Wanted; 2], String> {
+    read(&object(text)?, ["max-connections", "max-channels"], "user-limits")
 }
 
-fn read(text: &str, names: [&str; 2]) -> Result<Definition, String> {
-    let object: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_str(text).map_err(|error| format!("no JSON object: {error}"))?;
-    let mut limits = [None; 2];
-    for (name, value) in &object {
-        let Some(at) = names.iter().position(|known| known == name) else {
-            return Err(format!("there is no limit '{name}', only {}", names.join(" and ")));
+/// The object that a text is in JSON.
+///
+/// # Errors
+/// What is wrong with it, for people.
+pub fn object(text: &str) -> Result<Map<String, Value>, String> {
+    serde_json::from_str(text).map_err(|error| format!("Could not parse JSON document: {error}"))
+}
+
+fn read(object: &Map<String, Value>, names: [&str; 2], what: &str) -> Result<[Wanted; 2], String> {
+    let mut limits = [Wanted::Unnamed; 2];
+    for (name, value) in object {
+        let shown = match value {
+            Value::String(text) => format!("<<\"{text}\">>"),
+            other => other.to_string(),
         };
-        limits[at] = match value.as_i64() {
-            Some(-1) => None,
-            Some(number) => match u32::try_from(number) {
-                Ok(number) => Some(number),
-                Err(_) => return Err(format!("{name} is from 0 to {}, or -1", u32::MAX)),
-            },
-            None => return Err(format!("{name} is a whole number")),
+        let Some(at) = names.iter().position(|known| known == name) else {
+            return Err(format!("Unrecognised terms [{{<<\"{name}\">>,{shown}}}] in {what}"));
+        };
+        limits[at] = match (value.as_u64(), value.as_i64()) {
+            (Some(max), _) => Wanted::Max(u32::try_from(max).unwrap_or(u32::MAX)),
+            (None, Some(_)) => Wanted::Any,
+            (None, None) => return Err(format!("{name} should be a number, actually was {shown}")),
         };
     }
-    Ok(Definition { text: text.to_owned(), limits })
+    Ok(limits)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Wanted::{Any, Max, Unnamed};
 
     #[test]
     fn objects_of_known_limits_are_read() {
-        let check = |text: &str, expected: Result<[Option<u32>; 2], &str>| {
-            let read = vhost(text).map(|definition| definition.limits);
-            match expected {
-                Ok(limits) => assert_eq!(read, Ok(limits), "{text}"),
-                Err(why) => {
-                    assert!(read.as_ref().is_err_and(|error| error.contains(why)), "{text}: {read:?}")
-                }
-            }
+        let check = |read: Result<[Wanted; 2], String>, expected: Result<[Wanted; 2], &str>| {
+            assert_eq!(read, expected.map_err(str::to_owned));
         };
-        check("{}", Ok([None, None]));
-        check(r#"{"max-connections": 0}"#, Ok([Some(0), None]));
-        check(r#"{"max-queues": 10, "max-connections": -1}"#, Ok([None, Some(10)]));
+        check(vhost("{}"), Ok([Unnamed, Unnamed]));
+        check(vhost(r#"{"max-connections": 0}"#), Ok([Max(0), Unnamed]));
+        check(vhost(r#"{"max-queues": 10, "max-connections": -5}"#), Ok([Any, Max(10)]));
+        check(vhost(r#"{"max-queues": 4294967296}"#), Ok([Unnamed, Max(u32::MAX)]));
         check(
-            r#"{"max-channels": 1}"#,
-            Err("there is no limit 'max-channels', only max-connections and max-queues"),
+            vhost(r#"{"max-q": 65}"#),
+            Err("Validation failed\n\nUnrecognised terms [{<<\"max-q\">>,65}] in limits\n"),
         );
-        check(r#"{"max-queues": -2}"#, Err("from 0 to"));
-        check(r#"{"max-queues": 4294967296}"#, Err("from 0 to"));
-        check(r#"{"max-queues": "1"}"#, Err("whole number"));
-        check(r#"{"max-queues": 1.5}"#, Err("whole number"));
-        check("[]", Err("no JSON object"));
-        check("max-queues", Err("no JSON object"));
-        assert_eq!(user(r#"{"max-channels": 1}"#).unwrap().limits, [None, Some(1)]);
+        check(
+            vhost(r#"{"max-queues": 1.5}"#),
+            Err("Validation failed\n\nmax-queues should be a number, actually was 1.5\n"),
+        );
+        check(user(r#"{"max-channels": 1}"#), Ok([Unnamed, Max(1)]));
+        check(user(r#"{"max-x":1}"#), Err("Unrecognised terms [{<<\"max-x\">>,1}] in user-limits"));
+        check(
+            user(r#"{"max-channels":"x"}"#),
+            Err("max-channels should be a number, actually was <<\"x\">>"),
+        );
+        for text in ["[]", "zz", "{"] {
+            let error = user(text).unwrap_err();
+            assert!(error.starts_with("Could not parse JSON document: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_named_stays() {
+        assert_eq!([Unnamed, Any, Max(3)].map(|wanted| wanted.over(Some(7))), [Some(7), None, Some(3)]);
     }
 }

@@ -4,16 +4,17 @@
 //! answer ([`show`]), and [`server`], which knows no broker: it hands [`Request`]s to a function and sends back what
 //! that answers. Not remote: who can open the socket may do everything.
 
+mod change;
 pub mod client;
 pub mod command;
-mod definition;
+pub mod definition;
 pub mod request;
 pub mod server;
 pub mod show;
 
 pub use request::{
-    Answer, Change, ConnectionRow, Listener, Memory, PermissionRow, QueueRow, Refusal, Request, Status,
-    Totals, UserRow, VhostRow,
+    Answer, Change, ConnectionRow, ExchangeRow, LimitsRow, Listener, Memory, PermissionRow, PolicyRow,
+    QueueRow, Refusal, Request, Status, Totals, UserRow, VhostRow,
 };
 
 /// Bounds of the conversation.

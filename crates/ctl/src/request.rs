@@ -23,6 +23,28 @@ pub enum Request {
     ListConnections,
     /// A [`Memory`].
     MemoryBreakdown,
+    /// A list of [`ExchangeRow`].
+    ListExchanges {
+        /// The virtual host.
+        vhost: String,
+    },
+    /// A list of [`PolicyRow`]; those that count less come first.
+    ListPolicies {
+        /// The virtual host.
+        vhost: String,
+        /// The operator's instead of the users'.
+        is_operator: bool,
+    },
+    /// A list of [`LimitsRow`].
+    ListUserLimits {
+        /// The user; none: all who have any.
+        user: Option<String>,
+    },
+    /// A list of [`LimitsRow`].
+    ListVhostLimits {
+        /// The virtual host; none: all that have any.
+        vhost: Option<String>,
+    },
     /// A list of [`UserRow`].
     ListUsers,
     /// A list of [`VhostRow`].
@@ -44,7 +66,7 @@ pub enum Request {
     },
 }
 
-/// What is to be of users and virtual hosts.
+/// What is to be of users, virtual hosts and policies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -98,29 +120,61 @@ pub enum Change {
     AddVhost {
         /// The name.
         vhost: String,
+        /// `classic`, `quorum`: the type of queues that are declared without one.
+        #[serde(default)]
+        default_queue_type: Option<String>,
     },
     /// There is to be no such virtual host.
     DeleteVhost {
         /// The name.
         vhost: String,
     },
-    /// What a virtual host may have at most; none: any number.
+    /// What a virtual host may have at most.
     SetVhostLimits {
         /// The name.
         vhost: String,
-        /// Connections open at once.
-        connections_max: Option<u32>,
-        /// Queues.
-        queues_max: Option<u32>,
+        /// All its limits, as a JSON object.
+        definition: String,
     },
-    /// What a user may have at most; none: any number.
+    /// What a user may have at most.
     SetUserLimits {
         /// The name.
         user: String,
-        /// Connections open at once.
-        connections_max: Option<u32>,
-        /// Channels open at once.
-        channels_max: Option<u32>,
+        /// Those limits that change, as a JSON object.
+        definition: String,
+    },
+    /// A user may have any number of something.
+    ClearUserLimits {
+        /// The name.
+        user: String,
+        /// Of what: `max-connections`, `max-channels`; `all`.
+        limit: String,
+    },
+    /// There is to be a policy.
+    SetPolicy {
+        /// The operator's instead of the users'.
+        is_operator: bool,
+        /// Its virtual host.
+        vhost: String,
+        /// Its name.
+        name: String,
+        /// Expression over the names it is for.
+        pattern: String,
+        /// `all`, `queues`, ...
+        apply_to: String,
+        /// Of several the highest counts.
+        priority: i64,
+        /// Keys and values, as a JSON object.
+        definition: String,
+    },
+    /// There is to be no such policy.
+    ClearPolicy {
+        /// The operator's instead of the users'.
+        is_operator: bool,
+        /// Its virtual host.
+        vhost: String,
+        /// Its name.
+        name: String,
     },
 }
 
@@ -236,6 +290,10 @@ pub struct QueueRow {
     pub arguments: BTreeMap<String, serde_json::Value>,
     /// The policy it obeys; empty: none.
     pub policy: String,
+    /// The operator's policy it obeys; empty: none.
+    pub operator_policy: String,
+    /// What both say together.
+    pub effective_policy_definition: BTreeMap<String, serde_json::Value>,
     /// `running`, or why not.
     pub state: String,
     /// The node that owns it.
@@ -270,6 +328,59 @@ pub struct UserRow {
 pub struct VhostRow {
     /// The name.
     pub name: String,
+    /// The type of queues that are declared without one.
+    pub default_queue_type: String,
+}
+
+/// One exchange.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ExchangeRow {
+    /// Its name; empty: the default one.
+    pub name: String,
+    /// `direct`, `topic`, ...
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Survives a restart.
+    pub durable: bool,
+    /// Goes with the last binding from it.
+    pub auto_delete: bool,
+    /// Clients may not publish to it.
+    pub internal: bool,
+    /// Declared with these.
+    pub arguments: BTreeMap<String, serde_json::Value>,
+    /// The policy it obeys; empty: none.
+    pub policy: String,
+}
+
+/// One policy.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PolicyRow {
+    /// Its virtual host.
+    pub vhost: String,
+    /// Its name.
+    pub name: String,
+    /// Expression over the names it is for.
+    pub pattern: String,
+    /// `all`, `queues`, ...
+    pub apply_to: String,
+    /// Keys and values, as a JSON object.
+    pub definition: String,
+    /// Of several the highest counts.
+    pub priority: i64,
+}
+
+/// What a user or a virtual host may have at most.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LimitsRow {
+    /// The user; empty for a virtual host's.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub user: String,
+    /// The virtual host; empty for a user's.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub vhost: String,
+    /// As a JSON object.
+    pub limits: String,
 }
 
 /// What a user may do in a virtual host.
@@ -370,8 +481,8 @@ mod tests {
         };
         check(Request::Ping, r#"{"request":"ping"}"#);
         check(Request::ListQueues { vhost: "/".into() }, r#"{"request":"list_queues","vhost":"/"}"#);
-        let change = Change::AddVhost { vhost: "v".into() };
-        check(Request::Change { change }, r#"{"request":"change","change":{"add_vhost":{"vhost":"v"}}}"#);
+        let change = Change::DeleteVhost { vhost: "v".into() };
+        check(Request::Change { change }, r#"{"request":"change","change":{"delete_vhost":{"vhost":"v"}}}"#);
         check(Request::ListConnections, r#"{"request":"list_connections"}"#);
     }
 

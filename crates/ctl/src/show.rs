@@ -266,6 +266,16 @@ fn cell(column: &str, value: &Value) -> String {
             let words: Vec<&str> = parts.iter().filter_map(Value::as_str).collect();
             format!("[{}]", words.join(", "))
         }
+        Value::Object(fields) if column == "effective_policy_definition" => {
+            let pair = |(key, value): (&String, &Value)| match value {
+                Value::String(text) => format!("{{<<{key:?}>>, {text}}}"),
+                other => format!("{{<<{key:?}>>, {other}}}"),
+            };
+            match fields.is_empty() {
+                true => "#{}".to_owned(),
+                false => format!("[{}]", fields.iter().map(pair).collect::<Vec<_>>().join(", ")),
+            }
+        }
         Value::Object(fields) => {
             let pair = |(name, value): (&String, &Value)| format!("{{{name:?},{value}}}");
             format!("[{}]", fields.iter().map(pair).collect::<Vec<_>>().join(","))
@@ -386,6 +396,12 @@ pub(crate) mod tests {
         let columns = ["peer_host", "arguments", "ssl"].map(str::to_owned);
         let bare = Show { headers: false, banner: None, ..show(Formatter::Table) };
         assert_eq!(bare.rows(&columns, &json!([queue])), "127.0.0.1\t[{\"x-max\",1}]\tfalse\n");
+        let definition = json!({"effective_policy_definition": {"max-length": 7, "overflow": "drop-head"}});
+        let columns_of = ["effective_policy_definition".to_owned()];
+        assert_eq!(
+            bare.rows(&columns_of, &json!([definition, {"effective_policy_definition": {}}])),
+            "[{<<\"max-length\">>, 7}, {<<\"overflow\">>, drop-head}]\n#{}\n"
+        );
         let json = bare_json().rows(&columns[..1], &json!([row]));
         assert_eq!(json, "[\n{\"peer_host\":[127,0,0,1]}\n]\n");
     }

@@ -4,10 +4,11 @@ use crate::alarm::{self, Meter, Raised};
 use crate::clock::Clock;
 use crate::config::{Config, Limit};
 use crate::door::{Door, Letter, Part, Question};
+use crate::rows::value;
 use crate::seed;
 use broker::access::{PasswordHash, SALT};
-use broker::catalog::{Op, UserLimits, VhostLimits};
-use ctl::Change;
+use broker::catalog::{Op, PolicyKind, QueueType, UserLimits, VhostLimits};
+use ctl::{Change, definition};
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -42,6 +43,16 @@ impl Desk<'_> {
             }
             ctl::Request::ListUsers => json(&self.access()?.users),
             ctl::Request::ListVhosts => json(&self.access()?.vhosts),
+            ctl::Request::ListExchanges { vhost } => {
+                self.check_vhost(&vhost)?;
+                json(&self.first(Question::Exchanges(vhost))?.exchanges)
+            }
+            ctl::Request::ListPolicies { vhost, is_operator } => {
+                self.check_vhost(&vhost)?;
+                json(&self.first(Question::Policies(vhost, kind(is_operator)))?.policies)
+            }
+            ctl::Request::ListUserLimits { user } => self.user_limits(user),
+            ctl::Request::ListVhostLimits { vhost } => self.vhost_limits(vhost),
             ctl::Request::ListPermissions { vhost } => {
                 let part = self.access()?;
                 if part.vhosts.iter().all(|row| row.name != vhost) {
@@ -81,9 +92,55 @@ impl Desk<'_> {
 
     /// What the first shard knows of users and virtual hosts, as every shard does.
     fn access(&self) -> Result<Part, ctl::Refusal> {
+        self.first(Question::Access)
+    }
+
+    /// The first shard's answer.
+    fn first(&self, question: Question) -> Result<Part, ctl::Refusal> {
         let (sender, receiver) = channel();
-        self.doors[0].letters.put(Letter::Ask(Question::Access, sender));
+        self.doors[0].letters.put(Letter::Ask(question, sender));
         receiver.recv_timeout(PATIENCE).map_err(|_| busy())
+    }
+
+    fn check_vhost(&self, name: &str) -> Result<(), ctl::Refusal> {
+        let is_there = self.access()?.vhosts.iter().any(|row| row.name == name);
+        if is_there { Ok(()) } else { Err(no_vhost(name)) }
+    }
+
+    fn user_limits(&self, user: Option<String>) -> ctl::Answer {
+        let part = self.access()?;
+        if let Some(user) = &user
+            && part.users.iter().all(|row| row.user != *user)
+        {
+            return Err(no_user(user));
+        }
+        let asked =
+            part.user_limits.into_iter().filter(|(name, _)| user.as_ref().is_none_or(|user| user == name));
+        let row = |(user, limits): (String, UserLimits)| {
+            let limits =
+                object([("max-channels", limits.channels_max), ("max-connections", limits.connections_max)]);
+            ctl::LimitsRow { user, limits, ..Default::default() }
+        };
+        json(&asked.map(row).collect::<Vec<_>>())
+    }
+
+    fn vhost_limits(&self, vhost: Option<String>) -> ctl::Answer {
+        let part = self.access()?;
+        if let Some(vhost) = &vhost
+            && part.vhosts.iter().all(|row| row.name != *vhost)
+        {
+            return Err(no_vhost(vhost));
+        }
+        let asked = part
+            .vhost_limits
+            .into_iter()
+            .filter(|(name, _)| vhost.as_ref().is_none_or(|vhost| vhost == name));
+        let row = |(vhost, limits): (String, VhostLimits)| {
+            let limits =
+                object([("max-connections", limits.connections_max), ("max-queues", limits.queues_max)]);
+            ctl::LimitsRow { vhost, limits, ..Default::default() }
+        };
+        json(&asked.map(row).collect::<Vec<_>>())
     }
 
     /// Has the catalog changed, and waits until that is on disk.
@@ -93,6 +150,7 @@ impl Desk<'_> {
             Change::ChangePassword { user, .. }
             | Change::SetUserTags { user, .. }
             | Change::SetUserLimits { user, .. }
+            | Change::ClearUserLimits { user, .. }
             | Change::SetPermissions { user, .. } => Some(user),
             _ => None,
         };
@@ -107,6 +165,7 @@ impl Desk<'_> {
             | Change::ClearPermissions { vhost, .. }
             | Change::DeleteVhost { vhost }
             | Change::SetVhostLimits { vhost, .. }
+            | Change::SetPolicy { vhost, .. }
                 if !has_vhost(vhost) =>
             {
                 return Err(no_vhost(vhost));
@@ -123,11 +182,93 @@ impl Desk<'_> {
             _ => {}
         }
         let (sender, receiver) = channel();
-        self.doors[0].letters.put(Letter::Wish(Box::new(wish(change)?), sender));
+        self.doors[0].letters.put(Letter::Wish(Box::new(self.wish(change, &part)?), sender));
         match receiver.recv_timeout(PATIENCE).map_err(|_| busy())? {
             Ok(_) => Ok(serde_json::Value::Null),
             Err(refused) => Err(refusal(ctl::exit::UNAVAILABLE, format!("Error:\n{}", refused.text))),
         }
+    }
+
+    /// The same wish in the catalog's words.
+    fn wish(&self, change: Change, part: &Part) -> Result<Op, ctl::Refusal> {
+        let hash = |password: &str| {
+            let bits = seed::random_bits().map_err(|why| refusal(ctl::exit::SOFTWARE, why))?;
+            let mut salt = [0; SALT];
+            salt.copy_from_slice(&bits.to_le_bytes()[..SALT]);
+            Ok::<_, ctl::Refusal>(Some(PasswordHash::new(password, salt)))
+        };
+        Ok(match change {
+            Change::AddUser { user, password } => {
+                Op::AddUser { name: user.into(), password: hash(&password)?, tags: Vec::new() }
+            }
+            Change::DeleteUser { user } => Op::DeleteUser { name: user.into() },
+            Change::ChangePassword { user, password } => {
+                Op::ChangePassword { name: user.into(), password: hash(&password)? }
+            }
+            Change::SetUserTags { user, tags } => Op::SetUserTags {
+                name: user.into(),
+                tags: tags.into_iter().map(String::into_boxed_str).collect(),
+            },
+            Change::SetPermissions { user, vhost, configure, write, read } => Op::SetPermissions {
+                user: user.into(),
+                vhost: vhost.into(),
+                configure: configure.into(),
+                write: write.into(),
+                read: read.into(),
+            },
+            Change::ClearPermissions { user, vhost } => {
+                Op::ClearPermissions { user: user.into(), vhost: vhost.into() }
+            }
+            Change::AddVhost { vhost, default_queue_type } => {
+                let mut defaults = self.config.vhost_defaults.of(&vhost);
+                if let Some(name) = default_queue_type {
+                    let unknown = || unfit(format!("Unsupported default queue type: '{name}'"));
+                    defaults.queue_type = QueueType::from_name(&name).ok_or_else(unknown)?;
+                }
+                Op::AddVhost { name: vhost.into(), defaults }
+            }
+            Change::DeleteVhost { vhost } => Op::DeleteVhost { name: vhost.into() },
+            Change::SetVhostLimits { vhost, definition } => {
+                let [connections, queues] = definition::vhost(&definition).map_err(unfit)?;
+                let limits =
+                    VhostLimits { connections_max: connections.over(None), queues_max: queues.over(None) };
+                Op::SetVhostLimits { vhost: vhost.into(), limits }
+            }
+            Change::SetUserLimits { user, definition } => {
+                let [connections, channels] = definition::user(&definition).map_err(unfit)?;
+                let UserLimits { connections_max, channels_max } = limits_of(part, &user);
+                let limits = UserLimits {
+                    connections_max: connections.over(connections_max),
+                    channels_max: channels.over(channels_max),
+                };
+                Op::SetUserLimits { user: user.into(), limits }
+            }
+            Change::ClearUserLimits { user, limit } => {
+                let mut limits = limits_of(part, &user);
+                if matches!(&*limit, "all" | "max-connections") {
+                    limits.connections_max = None;
+                }
+                if matches!(&*limit, "all" | "max-channels") {
+                    limits.channels_max = None;
+                }
+                Op::SetUserLimits { user: user.into(), limits }
+            }
+            Change::SetPolicy { is_operator, vhost, name, pattern, apply_to, priority, definition } => {
+                let definition = definition::object(&definition).map_err(unfit)?;
+                Op::SetPolicy {
+                    kind: kind(is_operator),
+                    vhost: vhost.into(),
+                    name: name.into(),
+                    pattern: pattern.into(),
+                    apply_to: apply_to.into(),
+                    priority,
+                    definition: definition.iter().map(|(key, json)| (key.as_bytes(), value(json))).collect(),
+                }
+            }
+            Change::ClearPolicy { is_operator, vhost, name } => {
+                Op::ClearPolicy { kind: kind(is_operator), vhost: vhost.into(), name: name.into() }
+            }
+        })
     }
 
     fn memory(&self) -> Result<ctl::Memory, ctl::Refusal> {
@@ -180,6 +321,22 @@ impl Desk<'_> {
     }
 }
 
+/// Whose policies are meant.
+fn kind(is_operator: bool) -> PolicyKind {
+    if is_operator { PolicyKind::Operator } else { PolicyKind::User }
+}
+
+/// Limits that are there, as a JSON object.
+fn object(limits: [(&str, Option<u32>); 2]) -> String {
+    let given = limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit?.into())));
+    serde_json::Value::Object(given.collect()).to_string()
+}
+
+/// What is wrong with a wish that was never put to the catalog.
+fn unfit(why: String) -> ctl::Refusal {
+    refusal(ctl::exit::UNAVAILABLE, format!("Error:\n{why}"))
+}
+
 fn refusal(code: u8, message: String) -> ctl::Refusal {
     ctl::Refusal { code, message }
 }
@@ -196,45 +353,8 @@ fn no_vhost(name: &str) -> ctl::Refusal {
     refusal(ctl::exit::DATA, format!("Virtual host '{name}' does not exist"))
 }
 
-/// The same wish in the catalog's words.
-fn wish(change: Change) -> Result<Op, ctl::Refusal> {
-    let hash = |password: &str| {
-        let bits = seed::random_bits().map_err(|why| refusal(ctl::exit::SOFTWARE, why))?;
-        let mut salt = [0; SALT];
-        salt.copy_from_slice(&bits.to_le_bytes()[..SALT]);
-        Ok::<_, ctl::Refusal>(Some(PasswordHash::new(password, salt)))
-    };
-    Ok(match change {
-        Change::AddUser { user, password } => {
-            Op::AddUser { name: user.into(), password: hash(&password)?, tags: Vec::new() }
-        }
-        Change::DeleteUser { user } => Op::DeleteUser { name: user.into() },
-        Change::ChangePassword { user, password } => {
-            Op::ChangePassword { name: user.into(), password: hash(&password)? }
-        }
-        Change::SetUserTags { user, tags } => Op::SetUserTags {
-            name: user.into(),
-            tags: tags.into_iter().map(String::into_boxed_str).collect(),
-        },
-        Change::SetPermissions { user, vhost, configure, write, read } => Op::SetPermissions {
-            user: user.into(),
-            vhost: vhost.into(),
-            configure: configure.into(),
-            write: write.into(),
-            read: read.into(),
-        },
-        Change::ClearPermissions { user, vhost } => {
-            Op::ClearPermissions { user: user.into(), vhost: vhost.into() }
-        }
-        Change::AddVhost { vhost } => Op::AddVhost { name: vhost.into() },
-        Change::DeleteVhost { vhost } => Op::DeleteVhost { name: vhost.into() },
-        Change::SetVhostLimits { vhost, connections_max, queues_max } => {
-            Op::SetVhostLimits { vhost: vhost.into(), limits: VhostLimits { connections_max, queues_max } }
-        }
-        Change::SetUserLimits { user, connections_max, channels_max } => {
-            Op::SetUserLimits { user: user.into(), limits: UserLimits { connections_max, channels_max } }
-        }
-    })
+fn limits_of(part: &Part, user: &str) -> UserLimits {
+    part.user_limits.iter().find(|(name, _)| name == user).map(|(_, limits)| *limits).unwrap_or_default()
 }
 
 fn absolute(path: &Path) -> String {

@@ -5,7 +5,7 @@ use crate::committer::Written;
 use crate::keeper::Errand;
 use crate::mailbox::{Mailbox, Sleeper};
 use crate::socket::Arrival;
-use broker::catalog::{Op, Refusal};
+use broker::catalog::{Op, PolicyKind, Refusal, UserLimits, VhostLimits};
 use broker::{Mail, ReadBytes, ReadRequest, Reply};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -39,8 +39,12 @@ pub enum Question {
     Queues(String),
     /// The connections.
     Connections,
-    /// Users, virtual hosts and permissions, which every shard knows.
+    /// Users, virtual hosts, permissions and limits, which every shard knows.
     Access,
+    /// The exchanges of this virtual host, which every shard knows.
+    Exchanges(String),
+    /// The policies of a kind in this virtual host, which every shard knows.
+    Policies(String, PolicyKind),
     /// Bytes of memory.
     Memory,
 }
@@ -60,6 +64,14 @@ pub struct Part {
     pub vhosts: Vec<ctl::VhostRow>,
     /// What its users may do.
     pub permissions: Vec<ctl::PermissionRow>,
+    /// What users may have at most, of those who have limits.
+    pub user_limits: Vec<(String, UserLimits)>,
+    /// What virtual hosts may have at most, of those that have limits.
+    pub vhost_limits: Vec<(String, VhostLimits)>,
+    /// Exchanges.
+    pub exchanges: Vec<ctl::ExchangeRow>,
+    /// Policies; those that count less come first.
+    pub policies: Vec<ctl::PolicyRow>,
     /// Bytes by what they are for.
     pub memory: Vec<(&'static str, u64)>,
 }

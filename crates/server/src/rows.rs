@@ -4,10 +4,13 @@ use crate::socket::Socket;
 use crate::tls::About;
 use adapters::ConnectionRow;
 use broker::Shard;
-use broker::catalog::{Catalog, UserDefinition};
-use routing::Value;
+use broker::catalog::{
+    Catalog, ExchangeDefinition, PolicyDefinition, PolicyKind, UserDefinition, UserLimits, VhostLimits,
+};
+use routing::{Arguments, Float, Value};
 use serde_json::Value as Json;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 /// Connections here; queues and virtual hosts of the whole node, which every shard knows.
 pub fn totals(shard: &Shard, connections: usize) -> ctl::Totals {
@@ -21,9 +24,10 @@ pub fn totals(shard: &Shard, connections: usize) -> ctl::Totals {
 /// The queues of a virtual host that live here.
 pub fn queues(shard: &Shard, vhost: &str, node: &str) -> Vec<ctl::QueueRow> {
     let rows = shard.queue_rows().filter(|row| *row.definition.vhost_name == *vhost);
+    let catalog = shard.catalog();
     let row = |row: broker::QueueRow| {
         let definition = &row.definition;
-        let arguments = definition.arguments.iter();
+        let policies = catalog.queue_policies(definition);
         ctl::QueueRow {
             name: definition.name.to_string(),
             vhost: definition.vhost_name.to_string(),
@@ -31,7 +35,10 @@ pub fn queues(shard: &Shard, vhost: &str, node: &str) -> Vec<ctl::QueueRow> {
             durable: definition.durable,
             auto_delete: definition.auto_delete,
             exclusive: definition.exclusive.is_some(),
-            arguments: arguments.map(|(name, value)| (name_of(name), argument(value))).collect(),
+            arguments: object(&definition.arguments).collect(),
+            policy: policy_name(policies.user),
+            operator_policy: policy_name(policies.operator),
+            effective_policy_definition: object(&policies.definition()).collect(),
             state: "running".to_owned(),
             node: node.to_owned(),
             pid: format!("<0.{}.{}>", definition.log, definition.id),
@@ -41,17 +48,50 @@ pub fn queues(shard: &Shard, vhost: &str, node: &str) -> Vec<ctl::QueueRow> {
             messages_unacknowledged: row.unsettled,
             consumers: u64::from(row.consumers),
             memory: row.memory_bytes as u64,
-            ..ctl::QueueRow::default()
         }
     };
     rows.map(row).collect()
+}
+
+fn policy_name(policy: Option<&Arc<PolicyDefinition>>) -> String {
+    policy.map(|policy| policy.name.to_string()).unwrap_or_default()
+}
+
+/// The exchanges of a virtual host.
+pub fn exchanges(catalog: &Catalog, vhost: &str) -> Vec<ctl::ExchangeRow> {
+    let row = |exchange: &Arc<ExchangeDefinition>| ctl::ExchangeRow {
+        name: exchange.name.to_string(),
+        kind: exchange.kind.name().to_owned(),
+        durable: exchange.durable,
+        auto_delete: exchange.auto_delete,
+        internal: exchange.internal,
+        arguments: object(&exchange.arguments).collect(),
+        policy: policy_name(catalog.exchange_policies(exchange).user),
+    };
+    catalog.vhost(vhost).into_iter().flat_map(|vhost| catalog.exchanges(vhost)).map(row).collect()
+}
+
+/// The policies of a kind in a virtual host; those that count less come first.
+pub fn policies(catalog: &Catalog, vhost: &str, kind: PolicyKind) -> Vec<ctl::PolicyRow> {
+    let row = |policy: &Arc<PolicyDefinition>| ctl::PolicyRow {
+        vhost: vhost.to_owned(),
+        name: policy.name.to_string(),
+        pattern: policy.pattern.source().to_owned(),
+        apply_to: policy.apply_to.name().to_owned(),
+        definition: Json::Object(object(&policy.definition).collect()).to_string(),
+        priority: policy.priority,
+    };
+    catalog.vhost(vhost).into_iter().flat_map(|vhost| catalog.policies(vhost, kind)).map(row).collect()
 }
 
 /// Users, virtual hosts and permissions.
 pub fn access(catalog: &Catalog) -> (Vec<ctl::UserRow>, Vec<ctl::VhostRow>, Vec<ctl::PermissionRow>) {
     let tags = |user: &UserDefinition| user.tags.iter().map(|tag| tag.to_string()).collect();
     let users = catalog.users().map(|user| ctl::UserRow { user: user.name.to_string(), tags: tags(user) });
-    let vhosts = catalog.vhosts().map(|vhost| ctl::VhostRow { name: vhost.name.to_string() });
+    let vhosts = catalog.vhosts().map(|vhost| ctl::VhostRow {
+        name: vhost.name.to_string(),
+        default_queue_type: vhost.default_queue_type.name().to_owned(),
+    });
     let pairs = catalog.vhosts().flat_map(|vhost| catalog.users().map(move |user| (vhost, user)));
     let permissions = pairs.filter_map(|(vhost, user)| {
         let permissions = catalog.permissions(vhost.id, &user.name)?;
@@ -66,9 +106,44 @@ pub fn access(catalog: &Catalog) -> (Vec<ctl::UserRow>, Vec<ctl::VhostRow>, Vec<
     (users.collect(), vhosts.collect(), permissions.collect())
 }
 
+/// Things with the names of whom they belong to.
+type Named<T> = Vec<(String, T)>;
+
+/// Limits by name, of those who have any: users', virtual hosts'.
+pub fn limits(catalog: &Catalog) -> (Named<UserLimits>, Named<VhostLimits>) {
+    let users = catalog.users().map(|user| (user.name.to_string(), catalog.user_limits(&user.name)));
+    let vhosts = catalog.vhosts().map(|vhost| (vhost.name.to_string(), catalog.vhost_limits(vhost.id)));
+    (
+        users.filter(|(_, limits)| *limits != UserLimits::default()).collect(),
+        vhosts.filter(|(_, limits)| *limits != VhostLimits::default()).collect(),
+    )
+}
+
 /// Where something is served, in the shape of RabbitMQ's process ids.
 pub fn pid(shard: u16, slot: u32) -> String {
     format!("<0.{shard}.{slot}>")
+}
+
+fn object(arguments: &Arguments) -> impl Iterator<Item = (String, Json)> {
+    arguments.iter().map(|(name, value)| (name_of(name), argument(value)))
+}
+
+/// What JSON says, as an argument: the other way round than when it is shown.
+pub fn value(json: &Json) -> Value {
+    match json {
+        Json::Null => Value::Void,
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(number), _) => Value::long(number),
+            (None, Some(number)) => Value::Unsigned(number),
+            (None, None) => Value::Float(Float(number.as_f64().unwrap_or(f64::NAN))),
+        },
+        Json::String(text) => Value::text(text),
+        Json::Array(values) => Value::List(values.iter().map(value).collect()),
+        Json::Object(fields) => {
+            Value::Table(fields.iter().map(|(name, field)| (name.as_bytes(), value(field))).collect())
+        }
+    }
 }
 
 /// A declared argument as JSON has it.
@@ -83,9 +158,7 @@ fn argument(value: &Value) -> Json {
         Value::Decimal { scale, value } => Json::from(f64::from(*value) / 10f64.powi(i32::from(*scale))),
         Value::Text(bytes) | Value::Bytes(bytes) => text(bytes),
         Value::List(values) => values.iter().map(argument).collect(),
-        Value::Table(values) => {
-            Json::Object(values.iter().map(|(name, value)| (name_of(name), argument(value))).collect())
-        }
+        Value::Table(values) => Json::Object(object(values).collect()),
     }
 }
 

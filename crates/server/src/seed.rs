@@ -49,7 +49,7 @@ pub fn first_user(
     let name: Box<str> = user.name.as_str().into();
     let vhost: Box<str> = user.vhost.as_str().into();
     let wishes = [
-        Op::AddVhost { name: vhost.clone() },
+        Op::AddVhost { name: vhost.clone(), defaults: config.vhost_defaults.of(&vhost) },
         Op::AddUser {
             name: name.clone(),
             password: Some(PasswordHash::new(&user.password, salt)),

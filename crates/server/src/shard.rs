@@ -665,6 +665,11 @@ impl ShardLoop {
             Question::Access => {
                 let catalog = self.shard.catalog();
                 (part.users, part.vhosts, part.permissions) = rows::access(catalog);
+                (part.user_limits, part.vhost_limits) = rows::limits(catalog);
+            }
+            Question::Exchanges(vhost) => part.exchanges = rows::exchanges(self.shard.catalog(), vhost),
+            Question::Policies(vhost, kind) => {
+                part.policies = rows::policies(self.shard.catalog(), vhost, *kind);
             }
             Question::Memory => {
                 let sockets = self.sockets.capacity() * size_of::<Option<Socket>>();

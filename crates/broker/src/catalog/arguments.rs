@@ -4,7 +4,7 @@
 //! Rules, their order and their texts are RabbitMQ 4.3.6's, seen by declaring queues through pika with one or all of
 //! them wrong. What this broker does not serve yet is refused by name, never passed over. Unknown arguments are kept.
 
-use super::{QueueType, Refusal, ReplyCode};
+use super::{QueueDefinition, QueueType, Refusal, ReplyCode};
 use routing::{Arguments, Value, describe, equivalent};
 
 /// Largest time in arguments, milliseconds: ten years.
@@ -178,12 +178,17 @@ const QUORUM_SAME: [&str; 20] = [
     "x-delayed-retry-max",
 ];
 
-/// Finds a new queue's type. Without one it is classic, and so it is where the type is empty or `undefined`.
-pub(super) fn queue_type(arguments: &Arguments, named: &str) -> Result<QueueType, Refusal> {
+/// Finds a new queue's type. Without one it is `unnamed`, and so it is where the type is empty or `undefined`.
+pub(super) fn queue_type(
+    arguments: &Arguments,
+    unnamed: QueueType,
+    named: &str,
+) -> Result<QueueType, Refusal> {
     match arguments.get(TYPE) {
-        None => Ok(QueueType::Classic),
+        None => Ok(unnamed),
         Some(Value::Text(text)) => match &**text {
-            b"" | b"undefined" | b"classic" => Ok(QueueType::Classic),
+            b"" | b"undefined" => Ok(unnamed),
+            b"classic" => Ok(QueueType::Classic),
             b"quorum" => Ok(QueueType::Quorum),
             b"stream" => Err(not_served("x-queue-type", &Value::Text(text.clone()), named)),
             other => {
@@ -294,14 +299,15 @@ fn check_value(check: Check, value: &Value, arguments: &Arguments) -> Result<(),
     }
 }
 
-/// Whether a queue that is there has these arguments.
+/// Whether a queue that is there has these arguments. `unnamed` is the type that is meant where none is named.
 pub(super) fn check_same(
     received: &Arguments,
-    current: &Arguments,
-    queue_type: QueueType,
+    unnamed: QueueType,
+    QueueDefinition { arguments: current, queue_type, .. }: &QueueDefinition,
     named: &str,
 ) -> Result<(), Refusal> {
-    if received.is_empty() && queue_type == QueueType::Classic && current.is_empty() {
+    let queue_type = *queue_type;
+    if received.is_empty() && queue_type == unnamed && current.is_empty() {
         return Ok(());
     }
     let names: &[&str] = match queue_type {
@@ -310,7 +316,7 @@ pub(super) fn check_same(
     };
     for name in names {
         if name.as_bytes() == TYPE {
-            check_same_type(received, queue_type, named)?;
+            check_same_type(received, unnamed, queue_type, named)?;
         } else {
             check_same_argument(name, received.get(name.as_bytes()), current.get(name.as_bytes()), named)?;
         }
@@ -318,10 +324,17 @@ pub(super) fn check_same(
     Ok(())
 }
 
-/// A declaration without a type means classic.
-fn check_same_type(received: &Arguments, current: QueueType, named: &str) -> Result<(), Refusal> {
+fn check_same_type(
+    received: &Arguments,
+    unnamed: QueueType,
+    current: QueueType,
+    named: &str,
+) -> Result<(), Refusal> {
     let current = current.name();
-    let received = received.get(TYPE).map_or("classic".to_owned(), Value::to_string);
+    let received = match received.get(TYPE).map(Value::to_string) {
+        Some(received) if !matches!(&*received, "" | "undefined") => received,
+        _ => unnamed.name().to_owned(),
+    };
     if received == current {
         return Ok(());
     }

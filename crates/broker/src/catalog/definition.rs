@@ -16,18 +16,26 @@ pub struct VhostDefinition {
     pub id: VhostId,
     /// Its name.
     pub name: Arc<str>,
+    /// The type of queues that are declared without one, where what else they are allows it.
+    pub default_queue_type: QueueType,
 }
 
 /// Which machine a queue is, and which commit rule it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum QueueType {
     /// Committed by this node's disk.
+    #[default]
     Classic,
     /// Committed by a majority of its members' disks.
     Quorum,
 }
 
 impl QueueType {
+    /// The one that `x-queue-type` has by this name.
+    pub fn from_name(name: &str) -> Option<QueueType> {
+        [QueueType::Classic, QueueType::Quorum].into_iter().find(|queue_type| queue_type.name() == name)
+    }
+
     /// As `x-queue-type` has it.
     pub fn name(self) -> &'static str {
         match self {

@@ -39,8 +39,9 @@ pub use definition::{
 };
 pub use effective::{DELIVERY_LIMIT, DeadLetter, Overflow, QueueRules};
 pub use limits::{UserLimits, VhostLimits};
-pub use op::{Actor, Op, Plan};
+pub use op::{Actor, DefaultPolicy, Op, Plan, VhostDefaults};
 pub use plan_access::{FirstContent, first_content};
+pub use plan_policy::check_operator_key;
 pub use plan_queue::{MADE_FOR_LINK, generated_name};
 pub use policy::{ApplyTo, Matched, PolicyDefinition, PolicyKind};
 pub use refusal::{Refusal, ReplyCode};

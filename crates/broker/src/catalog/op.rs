@@ -1,7 +1,7 @@
 //! What somebody wishes of the catalog, and what comes of it.
 
 use super::change::Change;
-use super::definition::{QueueDefinition, VhostId};
+use super::definition::{QueueDefinition, QueueType, VhostId};
 use super::limits::{UserLimits, VhostLimits};
 use super::policy::PolicyKind;
 use crate::access::PasswordHash;
@@ -138,6 +138,8 @@ pub enum Op {
     AddVhost {
         /// Its name.
         name: Box<str>,
+        /// What it begins with, if it is new.
+        defaults: VhostDefaults,
     },
     /// Have no such virtual host.
     DeleteVhost {
@@ -232,6 +234,30 @@ pub enum Op {
         /// All the user's limits from now on.
         limits: UserLimits,
     },
+}
+
+/// What a new virtual host begins with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VhostDefaults {
+    /// The type of queues that are declared without one.
+    pub queue_type: QueueType,
+    /// What it may have at most.
+    pub limits: VhostLimits,
+    /// The operator's policies.
+    pub operator_policies: Vec<DefaultPolicy>,
+}
+
+/// An operator's policy of a new virtual host; its priority is 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DefaultPolicy {
+    /// Its name.
+    pub name: Box<str>,
+    /// A regular expression over the names of what it applies to.
+    pub pattern: Box<str>,
+    /// What it applies to, as in [`Op::SetPolicy`].
+    pub apply_to: Box<str>,
+    /// Keys and their values.
+    pub definition: Arguments,
 }
 
 /// What comes of a wish that may be had.

@@ -45,7 +45,7 @@ impl Catalog {
             Op::UnbindExchange { source, destination, key, arguments } => {
                 self.unbind_exchange(by, source, destination, key, arguments)
             }
-            Op::AddVhost { name } => self.new_vhost(by, name),
+            Op::AddVhost { name, defaults } => self.new_vhost(by, name, defaults),
             Op::DeleteVhost { name } => self.remove_vhost(by, name),
             Op::AddUser { name, password, tags } => self.new_user(by, name, password, tags),
             Op::DeleteUser { name } => self.remove_user(by, name),

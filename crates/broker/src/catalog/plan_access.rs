@@ -1,8 +1,10 @@
 //! Virtual hosts, users and permissions; and what a new node begins with.
 
 use super::plan::check_length;
+use super::plan_policy::default_policy;
 use super::{
-    Actor, Catalog, Change, PermissionDefinition, Plan, Refusal, UserDefinition, VhostDefinition, VhostId,
+    Actor, Catalog, Change, PermissionDefinition, Plan, Refusal, UserDefinition, VhostDefaults,
+    VhostDefinition, VhostId, VhostLimits,
 };
 use crate::access::{PasswordHash, Permissions};
 use base::id::PortId;
@@ -26,7 +28,12 @@ impl Catalog {
         self.vhost(name).ok_or_else(|| Refusal::not_found(format!("no vhost '{name}'")))
     }
 
-    pub(super) fn new_vhost(&self, by: &Actor, name: &str) -> Result<Plan, Refusal> {
+    pub(super) fn new_vhost(
+        &self,
+        by: &Actor,
+        name: &str,
+        defaults: &VhostDefaults,
+    ) -> Result<Plan, Refusal> {
         self.check_administrator(by)?;
         check_length("virtual host name", name)?;
         if name.is_empty() {
@@ -36,8 +43,16 @@ impl Catalog {
             return Ok(Plan::nothing());
         }
         let id = VhostId(self.next_vhost);
-        let mut changes = vec![Change::AddVhost(Arc::new(VhostDefinition { id, name: name.into() }))];
+        let VhostDefaults { queue_type, limits, operator_policies } = defaults;
+        let definition = VhostDefinition { id, name: name.into(), default_queue_type: *queue_type };
+        let mut changes = vec![Change::AddVhost(Arc::new(definition))];
         changes.extend(self.predeclared(id));
+        if *limits != VhostLimits::default() {
+            changes.push(Change::SetVhostLimits { vhost: id, limits: *limits });
+        }
+        for policy in operator_policies {
+            changes.push(default_policy(id, policy)?);
+        }
         if !by.is_internal {
             // As with RabbitMQ, who makes a virtual host can use it.
             changes.push(permit(id, &by.user, all_permissions()));
@@ -144,6 +159,8 @@ fn all_permissions() -> Permissions {
 pub struct FirstContent {
     /// The first virtual host.
     pub vhost: Box<str>,
+    /// What it begins with.
+    pub defaults: VhostDefaults,
     /// The first user.
     pub user: Box<str>,
     /// Its password, hashed with a salt the caller rolled.
@@ -159,6 +176,7 @@ impl FirstContent {
     pub fn with_salt(salt: [u8; crate::access::SALT]) -> FirstContent {
         FirstContent {
             vhost: "/".into(),
+            defaults: VhostDefaults::default(),
             user: "guest".into(),
             password: PasswordHash::new("guest", salt),
             tags: vec!["administrator".into()],
@@ -171,7 +189,7 @@ impl FirstContent {
 pub fn first_content(content: &FirstContent) -> Result<Vec<Change>, Refusal> {
     let empty = Catalog::default();
     let by = Actor::internal(VhostId(0), PortId::default());
-    let mut changes = empty.new_vhost(&by, &content.vhost)?.changes;
+    let mut changes = empty.new_vhost(&by, &content.vhost, &content.defaults)?.changes;
     let user = empty.new_user(&by, &content.user, &Some(content.password.clone()), &content.tags)?;
     changes.extend(user.changes);
     changes.push(permit(VhostId(0), &(&*content.user).into(), content.permissions.clone()));

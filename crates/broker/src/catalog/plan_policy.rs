@@ -3,10 +3,11 @@
 use super::policy_keys::{check_definition, check_served};
 use super::wire::LIMITS;
 use super::{
-    Actor, ApplyTo, Catalog, Change, Op, Plan, PolicyDefinition, PolicyKind, Refusal, VhostId,
+    Actor, ApplyTo, Catalog, Change, DefaultPolicy, Op, Plan, PolicyDefinition, PolicyKind, Refusal, VhostId,
     plan::check_length,
 };
 use crate::access::Pattern;
+use routing::{Arguments, Value};
 use std::sync::Arc;
 
 impl Catalog {
@@ -28,28 +29,8 @@ impl Catalog {
         let vhost = self.known_vhost(vhost)?;
         check_length("policy name", name)?;
         self.check_policy_count(vhost, kind, name)?;
-        // Everything that is wrong is said at once, in RabbitMQ's order.
-        let wrong = check_definition(definition, kind).err();
-        let apply_to = ApplyTo::from_name(apply_to).ok_or_else(|| {
-            format!(
-                "apply-to '{apply_to}' unrecognised; should be one of: 'queues', 'classic_queues',  \
-                 'quorum_queues', 'streams', 'exchanges', or 'all'"
-            )
-        });
-        let pattern = Pattern::new(pattern)
-            .map_err(|bad| format!("pattern should be regular expression but is invalid: {}", bad.why));
-        let (apply_to, pattern) = match (wrong, apply_to, pattern) {
-            (None, Ok(apply_to), Ok(pattern)) => (apply_to, pattern),
-            (wrong, apply_to, pattern) => {
-                let wrong = [wrong, apply_to.err(), pattern.err()].into_iter().flatten();
-                let lines: String = wrong.map(|text| text + "\n").collect();
-                return Err(Refusal::precondition(format!("Validation failed\n\n{lines}")));
-            }
-        };
-        check_served(definition)?;
-        let (name, definition) = (name.clone(), definition.clone());
-        let policy = PolicyDefinition { vhost, kind, name, pattern, apply_to, priority, definition };
-        Ok(Plan::one(Change::SetPolicy(Arc::new(policy))))
+        let policy = Wish { kind, name, pattern, apply_to, priority, definition };
+        Ok(Plan::one(policy.change(vhost)?))
     }
 
     pub(super) fn clear_policy(
@@ -76,4 +57,60 @@ impl Catalog {
         let vhost = &host.definition.name;
         Err(Refusal::precondition(format!("vhost '{vhost}' has as many policies as it may: {most}")))
     }
+}
+
+/// A policy as it is wished for.
+struct Wish<'a> {
+    kind: PolicyKind,
+    name: &'a str,
+    pattern: &'a str,
+    apply_to: &'a str,
+    priority: i64,
+    definition: &'a Arguments,
+}
+
+impl Wish<'_> {
+    /// Has the policy in a virtual host.
+    fn change(&self, vhost: VhostId) -> Result<Change, Refusal> {
+        let Wish { kind, name, pattern, apply_to, priority, definition } = *self;
+        // Everything that is wrong is said at once, in RabbitMQ's order.
+        let wrong = check_definition(definition, kind).err();
+        let apply_to = ApplyTo::from_name(apply_to).ok_or_else(|| {
+            format!(
+                "apply-to '{apply_to}' unrecognised; should be one of: 'queues', 'classic_queues',  \
+                 'quorum_queues', 'streams', 'exchanges', or 'all'"
+            )
+        });
+        let pattern = Pattern::new(pattern)
+            .map_err(|bad| format!("pattern should be regular expression but is invalid: {}", bad.why));
+        let (apply_to, pattern) = match (wrong, apply_to, pattern) {
+            (None, Ok(apply_to), Ok(pattern)) => (apply_to, pattern),
+            (wrong, apply_to, pattern) => {
+                let wrong = [wrong, apply_to.err(), pattern.err()].into_iter().flatten();
+                let lines: String = wrong.map(|text| text + "\n").collect();
+                return Err(Refusal::precondition(format!("Validation failed\n\n{lines}")));
+            }
+        };
+        check_served(definition)?;
+        let (name, definition) = (name.into(), definition.clone());
+        let policy = PolicyDefinition { vhost, kind, name, pattern, apply_to, priority, definition };
+        Ok(Change::SetPolicy(Arc::new(policy)))
+    }
+}
+
+/// An operator's policy that a new virtual host begins with.
+pub(super) fn default_policy(vhost: VhostId, policy: &DefaultPolicy) -> Result<Change, Refusal> {
+    let DefaultPolicy { name, pattern, apply_to, definition } = policy;
+    check_length("policy name", name)?;
+    Wish { kind: PolicyKind::Operator, name, pattern, apply_to, priority: 0, definition }.change(vhost)
+}
+
+/// Whether an operator's policy may set a key to this.
+///
+/// # Errors
+/// Why not, for people.
+pub fn check_operator_key(key: &str, value: &Value) -> Result<(), String> {
+    let definition = [(key.as_bytes(), value.clone())].into_iter().collect();
+    check_definition(&definition, PolicyKind::Operator)?;
+    check_served(&definition).map_err(|refusal| refusal.text)
 }

@@ -51,13 +51,18 @@ impl Catalog {
             return Err(Refusal::not_found("the virtual host has just been deleted".to_owned()));
         };
         let named = format!("queue '{name}' in vhost '{}'", vhost.name);
+        // The default type is passed over where a queue cannot be both that and what it is to be.
+        let unnamed = match vhost.default_queue_type {
+            QueueType::Quorum if !durable || *exclusive || *auto_delete => QueueType::Classic,
+            default => default,
+        };
         if let Some(queue) = self.queue_by_name(by.vhost, name.as_bytes()) {
             if queue.exclusive != owner {
                 return Err(Refusal::queue_locked(queue));
             }
             check_same_flag("durable", durable, queue.durable, &named)?;
             check_same_flag("auto_delete", *auto_delete, queue.auto_delete, &named)?;
-            check_same(arguments, &queue.arguments, queue.queue_type, &named)?;
+            check_same(arguments, unnamed, queue, &named)?;
             return Ok(Plan { changes: Vec::new(), queue: Some(queue.clone()) });
         }
         self.check_queue_limit(by.vhost, &name)?;
@@ -75,7 +80,7 @@ impl Catalog {
                 )));
             }
         }
-        let queue_type = queue_type(arguments, &named)?;
+        let queue_type = queue_type(arguments, unnamed, &named)?;
         if queue_type == QueueType::Quorum && is_server_named {
             let module = queue_type.module();
             return Err(Refusal::precondition(format!(

@@ -173,9 +173,13 @@ impl Change {
                 out.extend(below.to_le_bytes());
             }
             Change::AddVhost(vhost) => {
-                out.push(2);
-                out.extend(vhost.id.0.to_le_bytes());
-                put_text(out, &vhost.name);
+                let VhostDefinition { id, name, default_queue_type } = &**vhost;
+                out.push(if *default_queue_type == QueueType::Classic { 2 } else { 20 });
+                out.extend(id.0.to_le_bytes());
+                put_text(out, name);
+                if *default_queue_type != QueueType::Classic {
+                    out.push(*default_queue_type as u8);
+                }
             }
             Change::DeleteVhost(id) => {
                 out.push(3);
@@ -324,9 +328,10 @@ impl<'a> Decoder<'a> {
     fn change(&mut self) -> Result<Change, BadChange> {
         Ok(match self.reader.u8()? {
             1 => Change::ReserveQueueIds { below: self.reader.u64_le()?, may_be_used: true },
-            2 => {
-                let (id, name) = (self.vhost()?, self.text()?);
-                Change::AddVhost(Arc::new(VhostDefinition { id, name: name.into() }))
+            tag @ (2 | 20) => {
+                let (id, name) = (self.vhost()?, self.text()?.into());
+                let default_queue_type = if tag == 2 { QueueType::Classic } else { self.queue_type()? };
+                Change::AddVhost(Arc::new(VhostDefinition { id, name, default_queue_type }))
             }
             3 => Change::DeleteVhost(self.vhost()?),
             4 => {
@@ -396,11 +401,7 @@ impl<'a> Decoder<'a> {
     fn queue(&mut self) -> Result<QueueDefinition, BadChange> {
         let (id, vhost) = (QueueId(self.reader.u64_le()?), self.vhost()?);
         let (name, log) = (self.text()?.into(), LogId(self.reader.u32_le()?));
-        let queue_type = match self.reader.u8()? {
-            0 => QueueType::Classic,
-            1 => QueueType::Quorum,
-            tag => return Err(BadChange::Tag { of: "queue type", tag }),
-        };
+        let queue_type = self.queue_type()?;
         let [durable, auto_delete, is_exclusive] = self.flags()?;
         let exclusive = match is_exclusive {
             true => Some(PortId {
@@ -424,6 +425,14 @@ impl<'a> Decoder<'a> {
             auto_delete,
             arguments,
         })
+    }
+
+    fn queue_type(&mut self) -> Result<QueueType, BadChange> {
+        match self.reader.u8()? {
+            0 => Ok(QueueType::Classic),
+            1 => Ok(QueueType::Quorum),
+            tag => Err(BadChange::Tag { of: "queue type", tag }),
+        }
     }
 
     fn policy(&mut self) -> Result<PolicyDefinition, BadChange> {

@@ -330,9 +330,21 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("node_tags.*", Inert(LATER)),
     ("queue_master_locator", Inert("it has no effect in RabbitMQ 4.3 either")),
     ("queue_leader_locator", Inert(LATER)),
-    ("default_queue_type", Inert(LATER)),
-    ("default_policies.*", Inert(LATER)),
-    ("default_limits.*", Inert(LATER)),
+    (
+        "quorum_queue.property_equivalence.relaxed_checks_on_redeclaration",
+        Served(|_, _, value| {
+            only(value, "false", "a quorum queue cannot be declared again as a classic one here")
+        }),
+    ),
+    ("default_queue_type", Served(|draft, _, value| draft.config.vhost_defaults.set_queue_type(value))),
+    (
+        "default_policies.operator.$",
+        Served(|draft, name, value| draft.config.vhost_defaults.set_policy(name, value)),
+    ),
+    (
+        "default_limits.vhosts.$",
+        Served(|draft, name, value| draft.config.vhost_defaults.set_limit(name, value)),
+    ),
     ("collect_statistics", Inert("counters are always kept")),
     ("collect_statistics_interval", Inert(LATER)),
     ("management_agent.*", Inert(LATER)),

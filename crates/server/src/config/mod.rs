@@ -3,12 +3,14 @@
 //!
 //! Reads nothing by itself: the environment and the files come in as functions, so that every rule is a row of a test.
 
+pub mod defaults;
 pub mod keys;
 pub mod network;
 pub mod syntax;
 pub mod terms;
 pub mod value;
 
+use defaults::Defaults;
 use keys::Standing;
 use network::{Network, Speech};
 use std::collections::BTreeMap;
@@ -172,6 +174,8 @@ pub struct Config {
     pub message_bytes_max: u64,
     /// The user that an empty node begins with.
     pub default_user: DefaultUser,
+    /// What new virtual hosts begin with, the first included.
+    pub vhost_defaults: Defaults,
     /// Users that may only connect from this machine.
     pub loopback_users: Vec<String>,
     /// SASL mechanisms that are offered.
@@ -245,6 +249,7 @@ impl Config {
                 write: ".*".into(),
                 read: ".*".into(),
             },
+            vhost_defaults: Defaults::default(),
             loopback_users: vec!["guest".into()],
             mechanisms: vec!["PLAIN", "AMQPLAIN", "ANONYMOUS"],
             anonymous_user: Some("guest".into()),
@@ -422,6 +427,11 @@ pub fn load(sources: &Sources<'_>) -> Result<Config, Error> {
     let settings: Result<Vec<Setting>, Error> = sources.settings.iter().map(line).collect();
     apply(&mut draft, &settings?)?;
     let mut config = draft.finish();
+    if let Some(name) = config.vhost_defaults.empty_policy() {
+        return Err(nowhere(format!(
+            "default_policies.operator.{name} sets nothing for the queues it is for"
+        )));
+    }
     config.files = files;
     if let Some(folder) = &sources.data_dir {
         config.data_dir.clone_from(folder);

@@ -200,6 +200,25 @@ fn mechanisms_named_replace_the_usual_ones() {
 }
 
 #[test]
+fn what_virtual_hosts_begin_with_comes_from_here() {
+    let config = config(
+        "default_queue_type = quorum\n\
+         default_limits.vhosts.dev.pattern = ^dev\n\
+         default_limits.vhosts.dev.max_queues = 5\n\
+         default_policies.operator.cap.vhost_pattern = ^dev\n\
+         default_policies.operator.cap.classic_queues.queue_version = 2",
+    );
+    let (dev, other) = (config.vhost_defaults.of("dev"), config.vhost_defaults.of("/"));
+    assert_eq!((dev.limits.queues_max, other.limits.queues_max), (Some(5), None));
+    assert_eq!((dev.operator_policies.len(), other.operator_policies.len()), (1, 0));
+    assert_eq!(other.queue_type.name(), "quorum");
+    assert_eq!(
+        error("default_policies.operator.cap.vhost_pattern = ^dev"),
+        "default_policies.operator.cap sets nothing for the queues it is for"
+    );
+}
+
+#[test]
 fn keys_reach_their_place() {
     let all = config(
         "vm_memory_high_watermark.absolute = 1GB\ndisk_free_limit.relative = 1.5\nloopback_users.guest = false\n\

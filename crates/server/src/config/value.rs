@@ -53,6 +53,35 @@ pub fn bytes(value: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "accepted values: a number of bytes such as 50000000, 50MB, 2GiB".into())
 }
 
+/// Milliseconds, or a time with units: `30s`, `1h30m`, `2w`.
+pub fn duration_ms(value: &str) -> Result<u64, String> {
+    let error = || "accepted values: milliseconds, or a time such as 30s, 1h30m, 7d".to_owned();
+    if let Ok(number) = value.parse() {
+        return Ok(number);
+    }
+    let (mut rest, mut total) = (value, 0u64);
+    while !rest.is_empty() {
+        let digits = rest.len() - rest.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
+        let number: u64 = rest[..digits].parse().map_err(|_| error())?;
+        rest = &rest[digits..];
+        let letters = rest.find(|letter: char| letter.is_ascii_digit()).unwrap_or(rest.len());
+        let factor = match &rest[..letters] {
+            "f" => 14 * 86_400_000,
+            "w" => 7 * 86_400_000,
+            "d" => 86_400_000,
+            "h" => 3_600_000,
+            "m" => 60_000,
+            "s" => 1000,
+            "ms" => 1,
+            _ => return Err(error()),
+        };
+        rest = &rest[letters..];
+        let part = number.checked_mul(factor).ok_or_else(error)?;
+        total = total.checked_add(part).ok_or_else(error)?;
+    }
+    if value.is_empty() { Err(error()) } else { Ok(total) }
+}
+
 /// `5672`, `127.0.0.1:5672`, `[::1]:5672` or `::1:5672`.
 pub fn address(value: &str) -> Result<Address, String> {
     let error = || "accepted values: a port, or an IP address and a port as in 127.0.0.1:5672".to_owned();
@@ -109,6 +138,25 @@ mod tests {
         check("1.5GB", None);
         check("99999999999PB", None);
         check("1é", None);
+    }
+
+    #[test]
+    fn times_have_units() {
+        let check =
+            |value: &str, expected: Option<u64>| assert_eq!(duration_ms(value).ok(), expected, "{value}");
+        check("0", Some(0));
+        check("1500", Some(1500));
+        check("250ms", Some(250));
+        check("30s", Some(30_000));
+        check("1h30m", Some(5_400_000));
+        check("2w1d", Some(15 * 86_400_000));
+        check("1f", Some(14 * 86_400_000));
+        check("", None);
+        check("s", None);
+        check("5 s", None);
+        check("5x", None);
+        check("30s5", None);
+        check("99999999999999f", None);
     }
 
     #[test]

@@ -219,7 +219,7 @@ fn logins() {
 fn virtual_hosts_open_to_those_with_permissions() {
     let mut world = World::new();
     world.must(&add_user("u", "p"));
-    world.must(&Op::AddVhost { name: "v".into() });
+    world.must(&add_vhost("v"));
     let open = |world: &World, user: &str, vhost: &str| {
         open_vhost(&world.catalog, user, vhost)
             .map_err(|refusal| format!("{} {refusal}", refusal.code.number()))
@@ -233,10 +233,7 @@ fn virtual_hosts_open_to_those_with_permissions() {
     assert_eq!(open(&world, "u", "/"), Ok(VhostId(0)));
     world.must(&Op::ClearPermissions { user: "u".into(), vhost: "/".into() });
     assert_eq!(open(&world, "u", "/"), refused);
-    assert_eq!(
-        World::new().catalog.plan(&guest(1), &Op::AddVhost { name: "/".into() }).unwrap().changes,
-        Vec::new()
-    );
+    assert_eq!(World::new().catalog.plan(&guest(1), &add_vhost("/")).unwrap().changes, Vec::new());
 }
 
 #[test]
@@ -250,7 +247,7 @@ fn users_are_the_administrators_business() {
         Op::DeleteUser { name: name() },
         Op::ChangePassword { name: name(), password: None },
         Op::SetUserTags { name: name(), tags: vec!["administrator".into()] },
-        Op::AddVhost { name: "v".into() },
+        add_vhost("v"),
         Op::DeleteVhost { name: "/".into() },
         permit("u", [".*", ".*", ".*"]),
         Op::ClearPermissions { user: name(), vhost: "/".into() },
@@ -283,7 +280,7 @@ fn users_are_the_administrators_business() {
             Op::SetUserTags { name: "z".into(), tags: vec!["t".into(); 65] },
             "406 PRECONDITION_FAILED - more than 64 tags",
         ),
-        (Op::AddVhost { name: "".into() }, "406 PRECONDITION_FAILED - a virtual host needs a name"),
+        (add_vhost(""), "406 PRECONDITION_FAILED - a virtual host needs a name"),
     ];
     for (op, expected) in rows {
         assert_eq!(world.wish(&op), expected);

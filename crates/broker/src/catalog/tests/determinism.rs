@@ -49,6 +49,20 @@ fn check_whole(catalog: &Catalog) {
     );
 }
 
+/// Of new virtual hosts some begin with nothing and some with everything.
+fn vhost_defaults(number: u8) -> VhostDefaults {
+    if number.is_multiple_of(2) {
+        return VhostDefaults::default();
+    }
+    let (name, pattern, apply_to) = ("p".into(), ".*".into(), "all".into());
+    let definition = arguments(&[("overflow", Value::text("drop-head"))]);
+    VhostDefaults {
+        queue_type: QueueType::Quorum,
+        limits: VhostLimits { queues_max: Some(3), connections_max: None },
+        operator_policies: vec![DefaultPolicy { name, pattern, apply_to, definition }],
+    }
+}
+
 /// A wish made of a few numbers, so that wishes meet each other.
 fn op() -> impl Strategy<Value = Op> {
     let kinds =
@@ -78,7 +92,7 @@ fn op() -> impl Strategy<Value = Op> {
             8 => unlink(&x, &y, "k"),
             9 => Op::DeleteExclusive { port: port(u32::from(a)) },
             10 if a == 0 => Op::DeleteVhost { name: format!("v{b}").into() },
-            10 => Op::AddVhost { name: format!("v{b}").into() },
+            10 => Op::AddVhost { name: format!("v{b}").into(), defaults: vhost_defaults(b) },
             11 => policies::policy(&format!("p{a}"), [".*", "q", "x1"][usize::from(b % 3)], i64::from(b)),
             12 => policies::clear(&format!("p{a}")),
             _ => Op::DeleteQueue { id: QueueId(u64::from(a) * 5 + u64::from(b)) },
@@ -162,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), tag in 1..18u8) {
+    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), tag in 1..21u8) {
         let _ = Change::decode(&bytes);
         let mut tagged = bytes.clone();
         tagged.insert(0, tag);
@@ -245,7 +259,7 @@ fn wrong_snapshots_are_refused() {
 #[test]
 fn a_binding_never_leaves_its_virtual_host() {
     let mut world = World::new();
-    world.must(&Op::AddVhost { name: "v".into() });
+    world.must(&add_vhost("v"));
     let source = world.catalog.exchange(VhostId(1), b"amq.direct").unwrap().definition.id;
     let destination = world.catalog.exchange(VhostId(0), b"amq.direct").unwrap().definition.id;
     let destination = Destination::Exchange(destination);
@@ -259,11 +273,19 @@ fn a_binding_never_leaves_its_virtual_host() {
 #[test]
 fn old_bytes_are_still_read() {
     // The format as documented in docs/formats/catalog.md, byte by byte: these must be read for ever.
-    let rows: [(&[u8], Change); 5] = [
+    let rows: [(&[u8], Change); 6] = [
         (b"\x01\x00\x04\x00\x00\x00\x00\x00\x00", Change::ReserveQueueIds { below: 1024, may_be_used: true }),
         (
             b"\x02\x03\x00\x00\x00\x01\x00\x00\x00v",
-            Change::AddVhost(Arc::new(VhostDefinition { id: VhostId(3), name: "v".into() })),
+            Change::AddVhost(Arc::new(VhostDefinition { id: VhostId(3), name: "v".into(), default_queue_type: QueueType::Classic })),
+        ),
+        (
+            b"\x14\x03\x00\x00\x00\x01\x00\x00\x00v\x01",
+            Change::AddVhost(Arc::new(VhostDefinition {
+                id: VhostId(3),
+                name: "v".into(),
+                default_queue_type: QueueType::Quorum,
+            })),
         ),
         (
             b"\x0A\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00q\x02\x00\x00\x00\x01\x01\

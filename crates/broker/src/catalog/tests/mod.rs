@@ -162,3 +162,7 @@ pub(super) fn unlink(source: &str, destination: &str, key: &str) -> Op {
     let arguments = Arguments::new();
     Op::UnbindExchange { source: source.into(), destination: destination.into(), key: key.into(), arguments }
 }
+
+pub(super) fn add_vhost(name: &str) -> Op {
+    Op::AddVhost { name: name.into(), defaults: VhostDefaults::default() }
+}

@@ -183,3 +183,48 @@ fn a_virtual_host_has_so_many_policies() {
     world.must(&overflow("p0", "^yy", "all", "drop-head"));
     world.must(&set(PolicyKind::Operator, "more", "", "all", 0, &[("overflow", Value::text("drop-head"))]));
 }
+
+#[test]
+fn a_virtual_host_begins_with_its_defaults() {
+    let mut world = World::new();
+    let key = ("overflow", Value::text("reject-publish"));
+    let policy = |pattern: &str, apply_to: &str| DefaultPolicy {
+        name: "o".into(),
+        pattern: pattern.into(),
+        apply_to: apply_to.into(),
+        definition: arguments(std::slice::from_ref(&key)),
+    };
+    let add = |policy| {
+        let limits = VhostLimits { connections_max: Some(7), queues_max: None };
+        let defaults = VhostDefaults { limits, operator_policies: vec![policy], ..Default::default() };
+        Op::AddVhost { name: "v".into(), defaults }
+    };
+    assert!(world.wish(&add(policy("(", "all"))).contains("pattern should be regular expression"));
+    assert_eq!(world.catalog.vhost("v"), None);
+    world.must(&add(policy("^q", "queues")));
+    let vhost = world.catalog.vhost("v").unwrap();
+    assert_eq!(world.catalog.vhost_limits(vhost).connections_max, Some(7));
+    let mut by = guest(1);
+    by.vhost = vhost;
+    assert_eq!(world.wish_of(&by, &queue("q", "")), "ok");
+    let queue = world.catalog.queue_by_name(vhost, b"q").unwrap();
+    assert_eq!(world.catalog.rules(queue).overflow, Overflow::RejectPublish);
+    // Of a virtual host that is there nothing changes.
+    world.must(&Op::AddVhost { name: "v".into(), defaults: VhostDefaults::default() });
+    assert_eq!(world.catalog.vhost_limits(vhost).connections_max, Some(7));
+}
+
+#[test]
+fn keys_of_operators_are_checked_one_by_one() {
+    let check = |key: &str, value: Value, expected: &str| {
+        assert_eq!(check_operator_key(key, &value).err().unwrap_or_default(), expected, "{key}");
+    };
+    check("overflow", Value::text("drop-head"), "");
+    check("overflow", Value::long(1), "1 is not a valid overflow value");
+    check("max-age", Value::text("1h"), "[{<<\"max-age\">>,<<\"1h\">>}] are not recognised policy settings");
+    check(
+        "delayed-retry-min",
+        Value::long(0),
+        "0 is not a valid delayed retry minimum delay. Must be a positive integer",
+    );
+}

@@ -326,3 +326,48 @@ fn queue_numbers_are_not_given_out_again() {
     world.must(&queue("q", ""));
     assert_eq!(world.queue("q").id, QueueId(3072));
 }
+
+#[test]
+fn a_virtual_host_has_a_type_for_queues_without_one() {
+    let mut world = World::new();
+    let queue_type = QueueType::Quorum;
+    world.must(&Op::AddVhost {
+        name: "v".into(),
+        defaults: VhostDefaults { queue_type, ..Default::default() },
+    });
+    let mut by = guest(1);
+    by.vhost = world.catalog.vhost("v").unwrap();
+    let of_type = |name| [("x-queue-type", Value::text(name))];
+    let (classic, quorum, empty) = (of_type("classic"), of_type("quorum"), of_type(""));
+    let differs = |name: &str, received: &str, current: &str| {
+        format!(
+            "406 PRECONDITION_FAILED - inequivalent arg 'x-queue-type' for queue '{name}' in vhost 'v': received \
+             '{received}' but current is '{current}'"
+        )
+    };
+    // Each with what is answered, and the type that the queue of this name has then.
+    let rows = [
+        (queue("q", ""), "ok".to_owned(), "quorum"),
+        (queue("q", ""), "ok".to_owned(), "quorum"),
+        (queue_with("q", "", &quorum), "ok".to_owned(), "quorum"),
+        (queue_with("q", "", &empty), "ok".to_owned(), "quorum"),
+        (queue_with("q", "", &classic), differs("q", "classic", "quorum"), "quorum"),
+        (queue_with("c", "", &classic), "ok".to_owned(), "classic"),
+        (queue("c", ""), differs("c", "quorum", "classic"), "classic"),
+        // What a quorum queue cannot be, a classic one is.
+        (queue("a", "auto-delete"), "ok".to_owned(), "classic"),
+        (queue("a", "auto-delete"), "ok".to_owned(), "classic"),
+        (queue("e", "exclusive"), "ok".to_owned(), "classic"),
+        (queue("t", "transient"), "ok".to_owned(), "classic"),
+    ];
+    for (op, expected, of_type) in rows {
+        assert_eq!(world.wish_of(&by, &op), expected, "{op:?}");
+        let Op::DeclareQueue { name, .. } = &op else { unreachable!() };
+        let queue = world.catalog.queue_by_name(by.vhost, name.as_bytes()).unwrap();
+        assert_eq!(queue.queue_type.name(), of_type, "{op:?}");
+    }
+    let refused =
+        "406 PRECONDITION_FAILED - Cannot declare a server-named queue for type rabbit_quorum_queue";
+    assert_eq!(world.wish_of(&by, &queue("", "")), refused);
+    assert_eq!(world.wish_of(&by, &queue("", "exclusive")), "ok");
+}

@@ -121,7 +121,7 @@ fn bindings_with_other_arguments_are_other_bindings() {
 #[test]
 fn deleting_a_virtual_host_takes_everything_in_it() {
     let mut world = World::new();
-    world.must(&Op::AddVhost { name: "v".into() });
+    world.must(&add_vhost("v"));
     let v = world.catalog.vhost("v").unwrap();
     let there = Actor::new("guest".into(), v, port(5));
     for op in [

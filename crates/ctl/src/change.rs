@@ -1,0 +1,204 @@
+//! The words of the command line that change something, and what is said meanwhile.
+
+use crate::request::Change;
+use clap::{Args, Subcommand};
+
+/// Words that change something.
+#[derive(Debug, Subcommand)]
+#[command(rename_all = "snake_case")]
+pub(crate) enum ChangeWord {
+    /// Makes a user
+    AddUser { username: String, password: String },
+    /// Removes a user
+    DeleteUser { username: String },
+    /// Gives a user another password
+    ChangePassword { username: String, password: String },
+    /// Says what a user is: administrator, monitoring, ...
+    SetUserTags { username: String, tags: Vec<String> },
+    /// Says what a user may configure, write to and read from, each by a regular expression over names
+    SetPermissions {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        username: String,
+        configure: String,
+        write: String,
+        read: String,
+    },
+    /// Takes a user's access to a virtual host away
+    ClearPermissions {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        username: String,
+    },
+    /// Makes a virtual host
+    AddVhost {
+        vhost: String,
+        /// The type of queues in it that are declared without one
+        #[arg(long = "default-queue-type", value_name = "TYPE", value_parser = ["classic", "quorum"])]
+        default_queue_type: Option<String>,
+    },
+    /// Removes a virtual host, and all that is in it
+    DeleteVhost { vhost: String },
+    /// Limits a virtual host: {"max-connections": 64, "max-queues": 10}; what is not named is not limited
+    SetVhostLimits {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        definition: String,
+    },
+    /// Takes all limits of a virtual host away
+    ClearVhostLimits {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+    },
+    /// Limits a user: {"max-connections": 8, "max-channels": 100}; what is not named stays as it is
+    SetUserLimits { username: String, definition: String },
+    /// Takes a limit of a user away, or all
+    ClearUserLimits {
+        username: String,
+        /// Which: max-connections, max-channels, all
+        limit: String,
+    },
+    /// Sets for all queues and exchanges whose names match what they would be declared with:
+    /// '^logs' '{"max-length": 1000}'
+    SetPolicy {
+        #[command(flatten)]
+        policy: PolicyWords,
+    },
+    /// Takes a policy away
+    ClearPolicy {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        name: String,
+    },
+    /// Sets a policy that caps what the others ask for
+    SetOperatorPolicy {
+        #[command(flatten)]
+        policy: PolicyWords,
+    },
+    /// Takes an operator's policy away
+    ClearOperatorPolicy {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        name: String,
+    },
+}
+
+/// What a policy is made of.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyWords {
+    /// The virtual host
+    #[arg(short = 'p', long, default_value = "/")]
+    vhost: String,
+    /// Of several policies that apply the highest counts
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    priority: i64,
+    /// all, queues, classic_queues, quorum_queues, streams or exchanges
+    #[arg(long, default_value = "all")]
+    apply_to: String,
+    name: String,
+    /// A regular expression over names
+    pattern: String,
+    /// Keys and values, as a JSON object
+    definition: String,
+}
+
+impl PolicyWords {
+    fn change(&self, is_operator: bool) -> (String, Change) {
+        let PolicyWords { vhost, priority, apply_to, name, pattern, definition } = self;
+        let kind = if is_operator { "operator policy override" } else { "policy" };
+        let text = format!(
+            "Setting {kind} \"{name}\" for pattern \"{pattern}\" to \"{definition}\" with priority \"{priority}\" \
+             for vhost \"{vhost}\" ..."
+        );
+        let change = Change::SetPolicy {
+            is_operator,
+            vhost: vhost.clone(),
+            name: name.clone(),
+            pattern: pattern.clone(),
+            apply_to: apply_to.clone(),
+            priority: *priority,
+            definition: definition.clone(),
+        };
+        (text, change)
+    }
+}
+
+/// What is said to who has made a user.
+pub(crate) const ADVICE: &str = "Done. Don't forget to grant the user permissions to some virtual hosts! See 'rabbitmqctl help \
+                      set_permissions' to learn more.\n";
+
+/// What a word is to change, and what is said meanwhile.
+pub(crate) fn change(word: &ChangeWord) -> (String, Change) {
+    let own = String::clone;
+    match word {
+        ChangeWord::AddUser { username, password } => (
+            format!("Adding user \"{username}\" ..."),
+            Change::AddUser { user: own(username), password: own(password) },
+        ),
+        ChangeWord::DeleteUser { username } => {
+            (format!("Deleting user \"{username}\" ..."), Change::DeleteUser { user: own(username) })
+        }
+        ChangeWord::ChangePassword { username, password } => (
+            format!("Changing password for user \"{username}\" ..."),
+            Change::ChangePassword { user: own(username), password: own(password) },
+        ),
+        ChangeWord::SetUserTags { username, tags } => (
+            format!("Setting tags for user \"{username}\" to [{}] ...", tags.join(", ")),
+            Change::SetUserTags { user: own(username), tags: tags.clone() },
+        ),
+        ChangeWord::SetPermissions { vhost, username, configure, write, read } => (
+            format!("Setting permissions for user \"{username}\" in vhost \"{vhost}\" ..."),
+            Change::SetPermissions {
+                user: own(username),
+                vhost: own(vhost),
+                configure: own(configure),
+                write: own(write),
+                read: own(read),
+            },
+        ),
+        ChangeWord::ClearPermissions { vhost, username } => (
+            format!("Clearing permissions for user \"{username}\" in vhost \"{vhost}\" ..."),
+            Change::ClearPermissions { user: own(username), vhost: own(vhost) },
+        ),
+        ChangeWord::AddVhost { vhost, default_queue_type } => (
+            format!("Adding vhost \"{vhost}\" ..."),
+            Change::AddVhost { vhost: own(vhost), default_queue_type: default_queue_type.clone() },
+        ),
+        ChangeWord::DeleteVhost { vhost } => {
+            (format!("Deleting vhost \"{vhost}\" ..."), Change::DeleteVhost { vhost: own(vhost) })
+        }
+        ChangeWord::SetVhostLimits { vhost, definition } => (
+            format!("Setting vhost limits to \"{definition}\" for vhost \"{vhost}\" ..."),
+            Change::SetVhostLimits { vhost: own(vhost), definition: own(definition) },
+        ),
+        ChangeWord::ClearVhostLimits { vhost } => (
+            format!("Clearing vhost \"{vhost}\" limits ..."),
+            Change::SetVhostLimits { vhost: own(vhost), definition: "{}".to_owned() },
+        ),
+        ChangeWord::SetUserLimits { username, definition } => (
+            format!("Setting user limits to \"{definition}\" for user \"{username}\" ..."),
+            Change::SetUserLimits { user: own(username), definition: own(definition) },
+        ),
+        ChangeWord::ClearUserLimits { username, limit } => {
+            let which = if limit == "all" { "all limits".to_owned() } else { format!("\"{limit}\" limit") };
+            let text = format!("Clearing {which} for user \"{username}\" ...");
+            (text, Change::ClearUserLimits { user: own(username), limit: own(limit) })
+        }
+        ChangeWord::SetPolicy { policy } => policy.change(false),
+        ChangeWord::SetOperatorPolicy { policy } => policy.change(true),
+        ChangeWord::ClearPolicy { vhost, name } => (
+            format!("Clearing policy \"{name}\" on vhost \"{vhost}\" ..."),
+            Change::ClearPolicy { is_operator: false, vhost: own(vhost), name: own(name) },
+        ),
+        ChangeWord::ClearOperatorPolicy { vhost, name } => (
+            format!("Clearing operator policy \"{name}\" on vhost \"{vhost}\" ..."),
+            Change::ClearPolicy { is_operator: true, vhost: own(vhost), name: own(name) },
+        ),
+    }
+}
