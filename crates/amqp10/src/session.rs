@@ -12,7 +12,7 @@ use crate::performative::{Outcome, Role, descriptor};
 use crate::unsettled::Unsettled;
 use base::memory::Memory;
 use base::output::Output;
-use message::amqp10::{Encoder, Value};
+use message::amqp10::{Encoder, Map, Value};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -301,6 +301,17 @@ impl Session {
 
     /// Writes a flow: the session's state, and a link's if one is named. Opens the window as far as it goes.
     pub fn write_flow(&mut self, output: &mut Output, link: Option<(LinkId, Option<u32>)>, echo: bool) {
+        self.write_flow_with(output, link, echo, Map::default());
+    }
+
+    /// As [`Session::write_flow`], with properties.
+    pub fn write_flow_with(
+        &mut self,
+        output: &mut Output,
+        link: Option<(LinkId, Option<u32>)>,
+        echo: bool,
+        properties: Map<'_>,
+    ) {
         if !self.is_blocked {
             self.incoming_window = self.incoming_window_max;
         }
@@ -310,6 +321,7 @@ impl Session {
             next_outgoing_id: self.next_outgoing_id,
             outgoing_window: u32::MAX,
             echo,
+            properties,
             ..Flow::default()
         };
         if let Some((id, available)) = link

@@ -2,6 +2,7 @@
 
 use amqp10::{Body, Config, Connection, Delivery, Event, Input, Limits, Open, Outcome, Role, SaslCode};
 use base::Now;
+use message::amqp10::Map;
 use proptest::prelude::*;
 
 static LIMITS: Limits = Limits {
@@ -55,7 +56,7 @@ fn answer(server: &mut Connection, event: Event<'_>) {
                 let _ = server.transfer(flow.session, flow.link, &delivery);
             }
             if flow.drain {
-                server.drained(flow.session, flow.link);
+                server.drained(flow.session, flow.link, Map::default());
             }
         }
         Event::Transfer(transfer) => {

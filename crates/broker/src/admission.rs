@@ -67,8 +67,8 @@ impl Shard {
         }
         full.iter().for_each(|id| leave_out(record.bytes_mut(), *id));
         let is_refused = !full.is_empty();
-        if is_refused && let Some(waiter) = &waiter {
-            self.post.refuse(waiter);
+        if let (Some(queue), Some(waiter)) = (full.first(), &waiter) {
+            self.post.refuse(waiter, *queue);
         }
         if is_for_some {
             let waiters = waiter.filter(|_| !is_refused);

@@ -40,6 +40,8 @@ pub enum Event {
         first: u64,
         /// The last publish.
         last: u64,
+        /// The queue, one of them if there are several.
+        queue: QueueId,
     },
     /// Of the consumers of a queue that has one active at a time, this one is it now, or is it no more.
     Active {
@@ -203,14 +205,15 @@ impl Events {
     }
 
     /// Adds a refusal, to the one before it when it follows on.
-    pub(crate) fn refuse(&mut self, port: PortId, publisher: u32, first: u64, last: u64) {
-        if let Some((last_port, Event::Refused { publisher: p, last: end, .. })) = self.list.last_mut()
-            && (*last_port, *p, *end + 1) == (port, publisher, first)
+    pub(crate) fn refuse(&mut self, port: PortId, publisher: u32, first: u64, last: u64, queue: QueueId) {
+        if let Some((last_port, Event::Refused { publisher: p, last: end, queue: q, .. })) =
+            self.list.last_mut()
+            && (*last_port, *p, *end + 1, *q) == (port, publisher, first, queue)
         {
             *end = last;
             return;
         }
-        self.list.push((port, Event::Refused { publisher, first, last }));
+        self.list.push((port, Event::Refused { publisher, first, last, queue }));
     }
 
     /// Adds a confirm, to the one before it when it follows on.

@@ -6,7 +6,7 @@ use crate::event::{Event, Events, Item};
 use crate::mail::{Mail, Waiter};
 use crate::request::Reply;
 use base::Memory;
-use base::id::{PortId, ShardId};
+use base::id::{PortId, QueueId, ShardId};
 
 /// The outgoing tray.
 #[derive(Debug)]
@@ -71,12 +71,12 @@ impl Post {
     }
 
     #[cold]
-    pub(crate) fn refuse(&mut self, waiter: &Waiter) {
+    pub(crate) fn refuse(&mut self, waiter: &Waiter, queue: QueueId) {
         if is_own(waiter) {
             return self.answer(waiter, false);
         }
         let events = &mut self.events[waiter.port.shard.0 as usize];
-        events.refuse(waiter.port, waiter.publisher, waiter.first, waiter.last);
+        events.refuse(waiter.port, waiter.publisher, waiter.first, waiter.last, queue);
     }
 
     /// Tells a shard of publishes of its own.

@@ -1,14 +1,16 @@
 //! Messages out, outcomes in.
 
 use super::Adapter;
-use super::links::{ConsumerAt, End};
+use super::links::{Activity, ConsumerAt, End};
 use crate::connection::{Context, Scratch};
-use ::amqp10::{Body, Delivery, Disposition, LinkFlow, NotSent, Outcome as Told, Role, Run, SessionId};
+use ::amqp10::{
+    Body, Delivery, Disposition, LinkFlow, LinkId, NotSent, Outcome as Told, Role, Run, SessionId,
+};
 use base::Memory;
 use base::id::QueueSeq;
 use broker::{ConsumerRef, Events, Item, QueueCommand};
 use message::amqp10::section::descriptor::MESSAGE_ANNOTATIONS;
-use message::amqp10::{Encoder, Header, Message};
+use message::amqp10::{Encoder, Header, Map, Message};
 use message::record::{Enqueue, Format, Outcome, SeqRange, flag};
 use std::ops::Range;
 
@@ -239,19 +241,20 @@ impl Adapter {
         let Some(session) = self.sessions.iter_mut().find(|session| session.id == flow.session) else {
             return;
         };
-        let Some(End::Source { consumer, .. }) = session.link(flow.link).map(|link| &link.end) else {
+        let Some(End::Source { consumer, activity, .. }) = session.link(flow.link).map(|link| &link.end)
+        else {
             // Answers of the management node: there is nothing to send until something is asked.
             if flow.drain {
-                self.machine.drained(flow.session, flow.link);
+                self.machine.drained(flow.session, flow.link, Map::default());
             } else if flow.echo {
-                self.machine.report(flow.session, flow.link, Some(0));
+                self.machine.report(flow.session, flow.link, Some(0), Map::default());
             }
             return;
         };
         let Some(ConsumerAt { at, .. }) = self.consumers.get(*consumer) else { return };
         let limit = flow.delivery_count.wrapping_add(flow.link_credit);
-        // One that drains is answered anyhow.
-        let echo = flow.echo && !flow.drain;
+        // One that drains is answered anyhow, and one whose receiver has not heard yet whether it is active.
+        let echo = (flow.echo || matches!(activity, Activity::Unsaid(_))) && !flow.drain;
         match *at {
             Some(ConsumerRef { log, queue, handle }) => {
                 let command = QueueCommand::Credit { handle, limit, drain: flow.drain, echo };
@@ -260,6 +263,39 @@ impl Adapter {
             None => context.shard.credit_reply(context.port, *consumer, limit, flow.drain, echo),
         }
         self.window_moved(context, flow.session);
+    }
+
+    /// Of the consumers of a queue that has one active at a time, this one is it now, or is it no more.
+    pub(super) fn is_active(&mut self, consumer: u32, active: bool) {
+        let Some(ConsumerAt { session, link, .. }) = self.consumers.get(consumer).copied() else { return };
+        let Some(found) = self.session(session).and_then(|session| session.link(link)) else { return };
+        let End::Source { activity, .. } = &mut found.end else { return };
+        if matches!(activity, Activity::Never) || *activity == Activity::Said(active) {
+            return;
+        }
+        *activity = Activity::Unsaid(active);
+        let mut bytes = Vec::new();
+        let properties = self.activity(session, link, &mut bytes);
+        self.machine.report(session, link, Some(0), properties);
+    }
+
+    /// The properties of a flow that tells a receiver whether it is active, if it has not heard so yet; none else.
+    pub(super) fn activity<'b>(
+        &mut self,
+        session: SessionId,
+        link: LinkId,
+        bytes: &'b mut Vec<u8>,
+    ) -> Map<'b> {
+        let found = self.session(session).and_then(|session| session.link(link));
+        let Some(End::Source { activity, .. }) = found.map(|link| &mut link.end) else {
+            return Map::default();
+        };
+        let Activity::Unsaid(active) = *activity else { return Map::default() };
+        *activity = Activity::Said(active);
+        let mut encoder = Encoder::new(bytes);
+        encoder.symbol("rabbitmq:active");
+        encoder.boolean(active);
+        Map::new(2, bytes)
     }
 
     /// The peer's window opened: consumers that waited for it go on.

@@ -28,7 +28,7 @@ pub(super) enum End {
     /// The peer sends here.
     Target { aim: Aim, credit: Credit },
     /// The peer receives from a queue.
-    Source { consumer: u32, settled: bool, tag: u32 },
+    Source { consumer: u32, settled: bool, tag: u32, activity: Activity },
     /// One of a pair of links to the management node.
     Management,
     /// A controller of transactions sends here.
@@ -51,6 +51,17 @@ impl Aim {
     pub(super) fn destination(&self) -> Option<&Destination> {
         if let Aim::To(destination) = self { Some(destination) } else { None }
     }
+}
+
+/// Whether a receiver has heard that its consumer is the active one: of quorum queues alone, as in RabbitMQ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Activity {
+    /// It hears nothing.
+    Never,
+    /// It is to hear this with the next flow.
+    Unsaid(bool),
+    /// It has heard this.
+    Said(bool),
 }
 
 /// A link that is attached.
@@ -108,6 +119,7 @@ pub(super) struct Receiving {
     sender_settle_mode: SenderSettleMode,
     receiver_settle_mode: ReceiverSettleMode,
     priority: i32,
+    activity: Activity,
 }
 
 impl Receiving {
@@ -123,6 +135,7 @@ impl Receiving {
             sender_settle_mode: attach.sender_settle_mode,
             receiver_settle_mode: attach.receiver_settle_mode,
             priority,
+            activity: Activity::Never,
         }
     }
 }
@@ -320,6 +333,12 @@ impl Adapter {
         self.next_token = self.next_token.wrapping_add(1);
         let token = self.next_token;
         receiving.consumer = handle;
+        if queue.is_quorum() {
+            // Where one is active at a time it is told who; else all are.
+            let is_single =
+                queue.arguments.get(b"x-single-active-consumer") == Some(&routing::Value::Bool(true));
+            receiving.activity = Activity::Unsaid(!is_single);
+        }
         let consumer = NewConsumer {
             credit: broker::Credit::Link,
             settled: receiving.sender_settle_mode == SenderSettleMode::Settled,
@@ -368,9 +387,10 @@ impl Adapter {
         }
         let settled = pending.sender_settle_mode == SenderSettleMode::Settled;
         let Some(session) = self.session(id) else { return };
-        session
-            .links
-            .push(Link { id: link, end: End::Source { consumer: pending.consumer, settled, tag: 0 } });
+        session.links.push(Link {
+            id: link,
+            end: End::Source { consumer: pending.consumer, settled, tag: 0, activity: pending.activity },
+        });
         if let Some(at) = self.consumers.get(pending.consumer).and_then(|consumer| consumer.at) {
             self.watch_shared(context, id, at.queue);
         }

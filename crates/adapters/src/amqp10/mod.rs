@@ -36,7 +36,7 @@ use broker::access::AccessCache;
 use broker::catalog::{Actor, Catalog};
 use broker::{Event, Events, Publisher};
 use gone::Watched;
-use links::{Link, Pending};
+use links::{ConsumerAt, Link, Pending};
 use login::Login;
 use management::Management;
 use nodes::Nodes;
@@ -167,22 +167,28 @@ impl Adapter {
                 self.deliver(context, *consumer, *memory, items.clone(), events);
             }
             Event::Confirmed { publisher, first, last } => self.confirmed(*publisher, *first, *last),
-            Event::Refused { publisher, first, last } => self.publishes_refused(*publisher, *first, *last),
-            Event::Active { .. } => {}
+            Event::Refused { publisher, first, last, queue } => {
+                self.publishes_refused(context, *publisher, (*first, *last), *queue);
+            }
+            Event::Active { consumer, active } => self.is_active(*consumer, *active),
             // Before it is open a connection asks for nothing but that.
             Event::Reply { reply, .. } if self.login.is_some() => {
                 self.admitted(context, reply.as_ref().err())
             }
             Event::Reply { token, reply } => self.answered(context, *token, reply.clone()),
             Event::Drained { consumer, .. } => {
-                if let Some(at) = self.consumers.get(*consumer) {
-                    self.machine.drained(at.session, at.link);
+                if let Some(ConsumerAt { session, link, .. }) = self.consumers.get(*consumer).copied() {
+                    let mut bytes = Vec::new();
+                    let properties = self.activity(session, link, &mut bytes);
+                    self.machine.drained(session, link, properties);
                 }
             }
             Event::Available { consumer, ready } => {
-                if let Some(at) = self.consumers.get(*consumer) {
+                if let Some(ConsumerAt { session, link, .. }) = self.consumers.get(*consumer).copied() {
                     let ready = u32::try_from(*ready).unwrap_or(u32::MAX);
-                    self.machine.report(at.session, at.link, Some(ready));
+                    let mut bytes = Vec::new();
+                    let properties = self.activity(session, link, &mut bytes);
+                    self.machine.report(session, link, Some(ready), properties);
                 }
             }
             // Nothing here asks for single messages.

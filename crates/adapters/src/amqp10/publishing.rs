@@ -8,11 +8,12 @@ use super::{Adapter, Session, seconds};
 use crate::connection::{Context, Gravity};
 use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
 use base::Now;
+use base::id::QueueId;
 use broker::catalog::{Refusal, ReplyCode};
 use broker::fields::Fields10;
 use broker::{Publish, Published};
 use message::amqp10::properties::Property;
-use message::amqp10::{Message, Plain};
+use message::amqp10::{Encoder, Map, Message, Plain};
 use message::record::Format;
 use routing::NoHeaders;
 use std::collections::VecDeque;
@@ -323,14 +324,31 @@ impl Adapter {
 
     /// A queue was full for publishes of a session: each is rejected.
     #[cold]
-    pub(super) fn publishes_refused(&mut self, publisher: u32, first: u64, last: u64) {
+    pub(super) fn publishes_refused(
+        &mut self,
+        context: &Context<'_>,
+        publisher: u32,
+        (first, last): (u64, u64),
+        queue: QueueId,
+    ) {
         let Some(session) = self.sessions.iter_mut().find(|session| session.handle == publisher) else {
             return self.refused_transaction(publisher, first, last);
         };
         let Session { id, publisher, links, unconfirmed, .. } = &mut **session;
         let (machine, id) = (&mut self.machine, *id);
+        // It may have been deleted meanwhile.
+        let queue = context.shard.catalog().queue(queue).map_or("", |queue| &queue.name);
+        let text = format!("queue '{queue}' exceeded maximum length");
+        let mut info = Vec::new();
+        let mut encoder = Encoder::new(&mut info);
+        encoder.symbol("queue");
+        encoder.string(queue);
+        encoder.symbol("reason");
+        encoder.symbol("maxlen");
+        let error =
+            Error { info: Map::new(4, &info), ..Error::new(condition::RESOURCE_LIMIT_EXCEEDED, &text) };
         publisher.refused(first, last, |seq| {
-            machine.settle_incoming(id, seq as u32, seq as u32, &Outcome::Rejected(None));
+            machine.settle_incoming(id, seq as u32, seq as u32, &Outcome::Rejected(Some(error)));
             take(unconfirmed, seq, seq, |link, count| {
                 let found = links.iter_mut().find(|it| it.id == link);
                 if let Some(Link { end: End::Target { credit, .. }, .. }) = found {

@@ -187,23 +187,23 @@ impl Connection {
         session.write_flow(output, Some((link, None)), false);
     }
 
-    /// As sender: answers a flow with the link's state, and how much there is to send.
-    pub fn report(&mut self, session: SessionId, link: LinkId, available: Option<u32>) {
+    /// As sender: tells the link's state, how much there is to send, and anything else.
+    pub fn report(&mut self, session: SessionId, link: LinkId, available: Option<u32>, properties: Map<'_>) {
         let Some((session, output)) = self.session_mut(session) else { return };
         if session.link(link).is_some_and(|slot| slot.state == LinkState::Attached) {
-            session.write_flow(output, Some((link, available)), false);
+            session.write_flow_with(output, Some((link, available)), false, properties);
         }
     }
 
     /// As sender: nothing is left to send to a receiver that drains. Its credit is used up (§2.6.7).
-    pub fn drained(&mut self, session: SessionId, link: LinkId) {
+    pub fn drained(&mut self, session: SessionId, link: LinkId, properties: Map<'_>) {
         let Some((session, output)) = self.session_mut(session) else { return };
         let Some(slot) = session.link_mut(link).filter(|slot| slot.state == LinkState::Attached) else {
             return;
         };
         slot.delivery_count = slot.delivery_count.wrapping_add(slot.credit);
         slot.credit = 0;
-        session.write_flow(output, Some((link, Some(0))), false);
+        session.write_flow_with(output, Some((link, Some(0))), false, properties);
         if let Some(slot) = session.link_mut(link) {
             slot.drain = false;
         }

@@ -1,0 +1,268 @@
+"""What full queues, single active consumers and dead-letter exchanges tell AMQP 1.0 peers; raw, to see every frame."""
+
+import struct
+import time
+
+from lab import wire
+from lab.cases import equal
+from lab.wire10 import (
+    ATTACH, DETACH, DISPOSITION, FLOW, TRANSFER, Described, Peer10, Symbol, Uint, decode, encode, performative,
+)
+from suites.wire091 import suite
+from suites.wire10_attach import integer, put
+
+ACCEPTED, REJECTED, RELEASED, MODIFIED = 0x24, 0x25, 0x26, 0x27
+HEADER, ANNOTATIONS, DATA = 0x70, 0x72, 0x75
+PAYLOAD = encode(Described(DATA, b"x"))
+LIMIT = "amqp:resource-limit-exceeded"
+ACTIVE = "rabbitmq:active"
+
+
+class Bench:
+    """Queues made over 0-9-1 and deleted again; raw peers with a session each."""
+
+    def __init__(self, queue_type):
+        self.queue_type = queue_type
+        self.owner = wire.Peer(suite.uri)
+        self.peers, self.queues = [], []
+
+    def __enter__(self):
+        self.owner.__enter__()
+        self.owner.login()
+        self.owner.channel()
+        return self
+
+    def __exit__(self, *error):
+        for peer in self.peers:
+            peer.__exit__(*error)
+        for queue in self.queues:
+            self.owner.send(wire.method(1, 50, 40, b"\0\0" + wire.short(queue) + b"\0"))
+            self.owner.expect(50, 41)
+        self.owner.__exit__(*error)
+
+    def declare(self, plain=False, **arguments):
+        queue = f"foreign.outcome.{time.monotonic_ns():x}"
+        kind = "classic" if plain else self.queue_type
+        values = {"x-queue-type": kind, **{f"x-{name.replace('_', '-')}": value for name, value in arguments.items()}}
+        self.owner.send(wire.method(1, 50, 10, b"\0\0" + wire.short(queue) + b"\x02" + wire.table(values)))
+        self.owner.expect(50, 11)
+        self.queues.append(queue)
+        return queue
+
+    def publish(self, queue, body=b"x"):
+        self.owner.send(wire.publish(1, "", queue, body))
+
+    def peer(self):
+        peer = Peer10(suite.uri)
+        peer.__enter__()
+        self.peers.append(peer)
+        peer.login10()
+        peer.session()
+        return peer
+
+    def receiver(self, queue, handle=0, peer=None, priority=None):
+        peer = peer or self.peer()
+        properties = {Symbol("rabbitmq:priority"): integer(priority)} if priority is not None else None
+        source = Described(0x28, [f"/queues/{queue}"])
+        fields = [f"receiver-{handle}", Uint(handle), True, None, None, source, Described(0x29, ["local"]), None, None,
+                  None, None, None, None, properties]
+        send(peer, ATTACH, fields)
+        equal(peer.expect10(ATTACH)[1][5] is None, False, "attached")
+        return peer
+
+
+def send(peer, code, fields):
+    body = put(Described(code, fields))
+    peer.send(struct.pack(">IBBH", len(body) + 8, 2, 0, 0) + body)
+
+
+def credit(peer, count=10, echo=False, drain=False):
+    peer.send(performative(FLOW, Uint(0), Uint(100), Uint(0), Uint(100), Uint(0), Uint(0), Uint(count), None, drain, echo))
+
+
+def quiet(peer):
+    """Nothing was to come: the answer to a session's begin is the next frame."""
+    time.sleep(0.3)
+    peer.send(performative(0x11, None, Uint(0), Uint(9), Uint(9), channel=9))
+    peer.expect10(0x11)
+    peer.send(performative(0x17, channel=9))
+    peer.expect10(0x17)
+
+
+def heard(peer):
+    """What the next flow says of activity: True, False, or None."""
+    return (peer.expect10(FLOW)[1][10] or {}).get(ACTIVE)
+
+
+def delivery(peer):
+    """Delivery-id and sections of the next transfer."""
+    while True:
+        _channel, value, payload = peer.frame10()
+        if value.code == TRANSFER:
+            sections, at = {}, 0
+            while at < len(payload):
+                section, at = decode(payload, at)
+                sections[section.code] = section.value
+            return value.value[1], sections
+        if value.code != FLOW:
+            raise AssertionError(f"saw {value}, expected a transfer")
+
+
+def settle(peer, first, outcome, fields=()):
+    send(peer, DISPOSITION, [True, Uint(first), None, True, Described(outcome, list(fields))])
+
+
+def each(name, words, answer, act, queue_types=("classic", "quorum"), later=False):
+    for queue_type in queue_types:
+        def run(queue_type=queue_type):
+            with Bench(queue_type) as bench:
+                act(bench)
+
+        suite.add(f"outcome.{name}-{queue_type}", f"{words} ({queue_type} queue)", answer, run, later=later)
+
+
+def full(overflow, fitting):
+    def act(bench):
+        queue = bench.declare(max_length=1, overflow=overflow)
+        sender = bench.peer()
+        sender.attach("sender", 0, False, f"/queues/{queue}")
+        sender.expect10(ATTACH)
+        sender.expect10(FLOW)
+        for number in range(fitting + 2):
+            sender.send(performative(TRANSFER, Uint(0), Uint(number), b"t", Uint(0), False, False, payload=PAYLOAD))
+            time.sleep(0.05)
+        outcomes = [sender.expect10(DISPOSITION)[1] for _ in range(fitting + 2)]
+        equal((outcomes[0][4].code, [outcome[4].code for outcome in outcomes[fitting:]]),
+              (ACCEPTED, [REJECTED, REJECTED]))
+        equal([outcome[1] for outcome in outcomes], list(range(fitting + 2)), "delivery-ids")
+        error = outcomes[-1][4].value[0].value
+        equal(error, [LIMIT, f"queue '{queue}' exceeded maximum length", {"queue": queue, "reason": "maxlen"}])
+
+    return act
+
+
+FULL = f"rejected: `{LIMIT}` `queue '{{queue}}' exceeded maximum length`, info queue and reason `maxlen`; settled"
+each("full", "messages to a full queue with reject-publish", FULL, full("reject-publish", 1), ("classic",))
+each("full", "messages to a full queue with reject-publish, one or two of which fit", FULL, full("reject-publish", 2),
+     ("quorum",))
+each("full-dlx", "messages to a full queue with reject-publish-dlx", FULL, full("reject-publish-dlx", 1), ("classic",))
+
+
+def active(bench):
+    queue = bench.declare(single_active_consumer=True)
+    first = bench.receiver(queue)
+    equal(heard(first), True, "at once")
+    second = bench.receiver(queue)
+    quiet(second)
+    credit(first)
+    quiet(first)
+    credit(second)
+    equal(heard(second), False, "with its first credit")
+    credit(second, echo=True)
+    equal(heard(second), None, "it was said")
+    first.send(performative(DETACH, Uint(0), True))
+    equal(heard(second), True, "when the first has gone")
+
+
+each("active", "two receivers from a queue with x-single-active-consumer",
+     f"flows with the property `{ACTIVE}`: true to the first once attached; false to the second with its first credit, "
+     "true when the first has detached", active, ("quorum",))
+
+
+def active_never(bench):
+    queue = bench.declare(single_active_consumer=True)
+    first, second = bench.receiver(queue), bench.receiver(queue)
+    for receiver in (first, second):
+        credit(receiver)
+        quiet(receiver)
+        credit(receiver, echo=True)
+        equal(heard(receiver), None)
+    first.send(performative(DETACH, Uint(0), True))
+    first.expect10(DETACH)
+    quiet(second)
+    bench.publish(queue)
+    delivery(second)
+
+
+each("active", "two receivers from a queue with x-single-active-consumer",
+     f"no flow says `{ACTIVE}`; the second takes over when the first has detached", active_never, ("classic",))
+
+
+def active_plain(bench):
+    queue = bench.declare()
+    receiver = bench.receiver(queue)
+    quiet(receiver)
+    credit(receiver)
+    equal(heard(receiver), True)
+    credit(receiver, echo=True)
+    equal(heard(receiver), None)
+    other = bench.receiver(queue)
+    credit(other, drain=True)
+    equal(heard(other), True, "the answer to a drain")
+
+
+each("active-plain", "a receiver from a queue without x-single-active-consumer",
+     f"the flow after its first credit, drained or not, says `{ACTIVE}` true", active_plain, ("quorum",))
+
+
+def active_taken(bench):
+    queue = bench.declare(single_active_consumer=True)
+    low = bench.receiver(queue, priority=1)
+    equal(heard(low), True)
+    high = bench.receiver(queue, priority=2)
+    equal((heard(low), heard(high)), (False, True))
+
+
+each("active-priority", "a receiver of higher priority attaches to a queue with x-single-active-consumer",
+     f"`{ACTIVE}` false to the one before, true to it", active_taken, ("quorum",))
+
+
+def dead(outcome, fields=()):
+    def act(bench):
+        grave = bench.declare(plain=True)
+        queue = bench.declare(dead_letter_exchange="", dead_letter_routing_key=grave)
+        bench.publish(queue)
+        receiver = bench.receiver(queue)
+        credit(receiver)
+        settle(receiver, delivery(receiver)[0], outcome, fields)
+        mourner = bench.receiver(grave)
+        credit(mourner)
+        annotations = delivery(mourner)[1][ANNOTATIONS]
+        death = dict(annotations["x-opt-deaths"][0])
+        times = death.pop("first-time"), death.pop("last-time")
+        equal((times[0] == times[1], abs(times[0] / 1000 - time.time()) < 60), (True, True), "times")
+        equal(death, {"queue": queue, "reason": "rejected", "count": 1, "exchange": "", "routing-keys": [queue]})
+        equal({name: annotations[name] for name in ("x-first-death-queue", "x-last-death-reason", "x-routing-key")},
+              {"x-first-death-queue": queue, "x-last-death-reason": "rejected", "x-routing-key": grave})
+
+    return act
+
+
+DEAD = "dead-lettered for `rejected`: x-opt-deaths and the annotations of the first and last death"
+each("dead-rejected", "a delivery rejected where there is a dead-letter exchange", DEAD,
+     dead(REJECTED, [Described(0x1D, [Symbol("my:error"), "why"])]))
+each("dead-undeliverable", "a delivery modified with undeliverable-here, with a dead-letter exchange", DEAD,
+     dead(MODIFIED, [True, True]))
+
+
+def annotated(bench):
+    queue = bench.declare()
+    bench.publish(queue)
+    receiver = bench.receiver(queue)
+    credit(receiver)
+    settle(receiver, delivery(receiver)[0], MODIFIED, [False, False, {Symbol("x-a"): "one", Symbol("x-b"): 5}])
+    number, sections = delivery(receiver)
+    first = sections[ANNOTATIONS]
+    settle(receiver, number, MODIFIED, [True, False, {Symbol("x-a"): "two"}])
+    number, sections = delivery(receiver)
+    second = sections[ANNOTATIONS]
+    settle(receiver, number, RELEASED)
+    third = delivery(receiver)[1][ANNOTATIONS]
+    return [[annotations.get(name) for name in ("x-a", "x-b")] for annotations in (first, second, third)]
+
+
+each("annotated", "a delivery modified with annotations, twice, then released",
+     "merged into the annotations of every later delivery",
+     lambda bench: equal(annotated(bench), [["one", 5], ["two", 5], ["two", 5]]), ("quorum",), later=True)
+each("annotated", "a delivery modified with annotations, twice, then released", "the annotations are not kept",
+     lambda bench: equal(annotated(bench), [[None, None]] * 3), ("classic",))
