@@ -208,7 +208,7 @@ ROWS_091 = [
         NO_QUEUE),
     Row("queue-declare-dead-letter", "queue.declare with x-dead-letter-exchange",
         [("configure", "queue", "queue"), ("read", "queue", "queue"), ("write", "exchange", "exchange")],
-        queue_declare(arguments={"x_dead_letter_exchange": "exchange"}), "ok", delete_queue, later=True),
+        queue_declare(arguments={"x_dead_letter_exchange": "exchange"}), "ok", delete_queue),
     Row("queue-delete", "queue.delete", [("configure", "queue", "queue")], lambda n: (delete_queue(n), (50, 41)), "ok"),
     Row("queue-purge", "queue.purge", [("read", "queue", "queue")],
         lambda n: (method(1, 50, 30, b"\0\0" + short(n["queue"]) + b"\0"), (50, 31)), NO_QUEUE),
@@ -364,12 +364,26 @@ def bound_exchange(n):
     return map_body(source=n["source"], binding_key="k", destination_exchange=n["destination"], arguments={})
 
 
+def queue_body(dead_letters_to):
+    return map_body(durable=True, exclusive=False, auto_delete=False,
+                    arguments={"x-dead-letter-exchange": dead_letters_to})
+
+
+def exchange_body(alternate):
+    return map_body(durable=True, auto_delete=False, internal=False, type="direct",
+                    arguments={"alternate-exchange": alternate})
+
+
 QUEUE_BODY = map_body(durable=True, exclusive=False, auto_delete=False, arguments={})
 EXCHANGE_BODY = map_body(durable=True, auto_delete=False, internal=False, type="direct", arguments={})
 GONE_QUEUE = "404: no queue '{queue}' in vhost '{vhost}'"
 ROWS_MANAGEMENT = [
     Row("put-queue", "PUT /queues/QUEUE", [("configure", "queue", "queue")],
         lambda n: ("PUT", f"/queues/{n['queue']}", QUEUE_BODY), "201", lambda n: ("DELETE", f"/queues/{n['queue']}")),
+    Row("put-queue-dead-letter", "PUT /queues/QUEUE with x-dead-letter-exchange",
+        [("configure", "queue", "queue"), ("read", "queue", "queue"), ("write", "exchange", "exchange")],
+        lambda n: ("PUT", f"/queues/{n['queue']}", queue_body(n["exchange"])), "201",
+        lambda n: ("DELETE", f"/queues/{n['queue']}")),
     Row("get-queue", "GET /queues/QUEUE", [(ANY, "queue", "queue")],
         lambda n: ("GET", f"/queues/{n['queue']}"), "404: queue '{queue}' in vhost '{vhost}' not found"),
     Row("delete-queue", "DELETE /queues/QUEUE", [("configure", "queue", "queue")],
@@ -378,6 +392,10 @@ ROWS_MANAGEMENT = [
         lambda n: ("DELETE", f"/queues/{n['queue']}/messages"), GONE_QUEUE),
     Row("put-exchange", "PUT /exchanges/EXCHANGE", [("configure", "exchange", "exchange")],
         lambda n: ("PUT", f"/exchanges/{n['exchange']}", EXCHANGE_BODY), "204",
+        lambda n: ("DELETE", f"/exchanges/{n['exchange']}")),
+    Row("put-exchange-alternate", "PUT /exchanges/EXCHANGE with alternate-exchange",
+        [("configure", "exchange", "exchange"), ("read", "exchange", "exchange"), ("write", "exchange", "alternate")],
+        lambda n: ("PUT", f"/exchanges/{n['exchange']}", exchange_body(n["alternate"])), "204",
         lambda n: ("DELETE", f"/exchanges/{n['exchange']}")),
     Row("delete-exchange", "DELETE /exchanges/EXCHANGE", [("configure", "exchange", "exchange")],
         lambda n: ("DELETE", f"/exchanges/{n['exchange']}"), "204"),

@@ -202,6 +202,21 @@ pub(super) fn queue_type(
     }
 }
 
+/// Whether the server may name a queue of the type that is asked for, or meant.
+pub(super) fn check_server_named(arguments: &Arguments, unnamed: QueueType) -> Result<(), Refusal> {
+    let name = match arguments.get(TYPE) {
+        None => unnamed.name().to_owned(),
+        Some(value) => value.to_string(),
+    };
+    match &*name {
+        "" | "undefined" | "classic" => Ok(()),
+        "quorum" | "stream" => Err(Refusal::precondition(format!(
+            "Cannot declare a server-named queue for type rabbit_{name}_queue"
+        ))),
+        _ => Err(Refusal::precondition(format!("unknown queue type '{name}'"))),
+    }
+}
+
 /// Checks the arguments of a new queue.
 pub(super) fn check(arguments: &Arguments, queue_type: QueueType, named: &str) -> Result<(), Refusal> {
     let is_for = |row: &Row| match queue_type {

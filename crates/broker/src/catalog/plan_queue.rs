@@ -1,6 +1,6 @@
 //! Declaring and deleting queues.
 
-use super::arguments::{check, check_same, check_served, queue_type};
+use super::arguments::{check, check_same, check_served, check_server_named, queue_type};
 use super::plan::{Removal, check_length, check_not_reserved, without_line_ends};
 use super::{Actor, Catalog, Change, Op, Plan, QueueDefinition, QueueType, Refusal};
 use crate::access::{Access, Resource, base64_url};
@@ -33,8 +33,14 @@ impl Catalog {
             unreachable!("called for declarations of queues alone");
         };
         let durable = *durable;
-        let is_server_named = name.is_empty();
-        let name = if is_server_named {
+        // The default type is passed over where a queue cannot be both that and what it is to be.
+        let usual = self.vhost_definition(by.vhost).map(|vhost| vhost.default_queue_type);
+        let unnamed = match usual.unwrap_or_default() {
+            QueueType::Quorum if !durable || *exclusive || *auto_delete => QueueType::Classic,
+            default => default,
+        };
+        let name = if name.is_empty() {
+            check_server_named(arguments, unnamed)?;
             generated_name("amq.gen-", random).into()
         } else {
             let name = without_line_ends(name);
@@ -51,11 +57,6 @@ impl Catalog {
             return Err(Refusal::not_found("the virtual host has just been deleted".to_owned()));
         };
         let named = format!("queue '{name}' in vhost '{}'", vhost.name);
-        // The default type is passed over where a queue cannot be both that and what it is to be.
-        let unnamed = match vhost.default_queue_type {
-            QueueType::Quorum if !durable || *exclusive || *auto_delete => QueueType::Classic,
-            default => default,
-        };
         if let Some(queue) = self.queue_by_name(by.vhost, name.as_bytes()) {
             if queue.exclusive != owner {
                 return Err(Refusal::queue_locked(queue));
@@ -65,7 +66,6 @@ impl Catalog {
             check_same(arguments, unnamed, queue, &named)?;
             return Ok(Plan { changes: Vec::new(), queue: Some(queue.clone()) });
         }
-        self.check_queue_limit(by.vhost, &name)?;
         match arguments.get(b"x-dead-letter-exchange") {
             None => {}
             Some(Value::Text(exchange)) => {
@@ -81,13 +81,8 @@ impl Catalog {
             }
         }
         let queue_type = queue_type(arguments, unnamed, &named)?;
-        if queue_type == QueueType::Quorum && is_server_named {
-            let module = queue_type.module();
-            return Err(Refusal::precondition(format!(
-                "Cannot declare a server-named queue for type {module}"
-            )));
-        }
         check(arguments, queue_type, &named)?;
+        self.check_queue_limit(by.vhost, &name)?;
         if queue_type == QueueType::Quorum {
             let rules =
                 [(*auto_delete, "auto-delete"), (*exclusive, "exclusive-owner"), (!durable, "non-durable")];

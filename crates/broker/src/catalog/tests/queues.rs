@@ -371,3 +371,42 @@ fn a_virtual_host_has_a_type_for_queues_without_one() {
     assert_eq!(world.wish_of(&by, &queue("", "")), refused);
     assert_eq!(world.wish_of(&by, &queue("", "exclusive")), "ok");
 }
+
+#[test]
+fn of_several_rules_a_declaration_breaks_the_first_is_named() {
+    let mut world = World::new();
+    let limits = VhostLimits { queues_max: Some(0), connections_max: None };
+    world.must(&Op::SetVhostLimits { vhost: "/".into(), limits });
+    let dead = ("x-dead-letter-exchange", int(5));
+    let (bad, quorum) = (("x-max-length", int(-1)), ("x-queue-type", Value::text("quorum")));
+    let unknown = ("x-queue-type", Value::text("zz"));
+    let all = [dead, bad, unknown, quorum];
+    let [dead, bad, unknown, quorum] = all.each_ref().map(std::slice::from_ref);
+    // In turn: the server's name, the dead-letter exchange, the type, the arguments, the limit, the properties.
+    let rows = [
+        (
+            queue_with("", "", &[&all[1..2], quorum].concat()),
+            "Cannot declare a server-named queue for type rabbit_quorum_queue",
+        ),
+        (queue_with("", "", unknown), "unknown queue type 'zz'"),
+        (
+            queue_with("x", "", &[dead, bad].concat()),
+            "invalid type 'signedint' for arg 'x-dead-letter-exchange' in queue 'x' in vhost '/'",
+        ),
+        (
+            queue_with("x", "", &[bad, unknown].concat()),
+            "invalid arg 'x-queue-type' for queue 'x' in vhost '/': \"unsupported queue type 'zz'\"",
+        ),
+        (
+            queue_with("x", "", bad),
+            "invalid arg 'x-max-length' for queue 'x' in vhost '/': {value_negative,-1}",
+        ),
+        (
+            queue_with("x", "exclusive", quorum),
+            "cannot declare queue 'x': queue limit in vhost '/' (0) is reached",
+        ),
+    ];
+    for (op, expected) in rows {
+        assert_eq!(world.wish(&op), format!("406 PRECONDITION_FAILED - {expected}"), "{op:?}");
+    }
+}
