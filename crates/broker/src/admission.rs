@@ -13,15 +13,16 @@ impl Log {
     /// The queues of an enqueue record that are too full for it. Those that are not count it as arriving.
     fn ask(&mut self, message: &Enqueue<'_>) -> Vec<QueueId> {
         let mut full = Vec::new();
-        let bytes = message.body.len() as u64;
         for id in message.queues() {
             let Some((_, queue)) = self.queue_mut(id) else { continue };
+            let bytes = queue.size_of(message);
+            // While somebody takes them as they come, those under way fill nothing.
+            let has_taker = queue.fifo.has_taker();
             let Some(features) = queue.features.as_mut().filter(|features| features.rules.refuses()) else {
                 continue;
             };
-            // While somebody takes them as they come, those under way fill nothing.
             let (coming, coming_bytes) =
-                if queue.fifo.has_taker() { (0, 0) } else { (features.arriving, features.arriving_bytes) };
+                if has_taker { (0, 0) } else { (features.arriving, features.arriving_bytes) };
             if queue.fifo.is_full(coming, (coming_bytes + bytes).saturating_sub(1)) {
                 full.push(id);
             } else {

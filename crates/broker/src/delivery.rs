@@ -183,8 +183,8 @@ impl Log {
         let mut effects = std::mem::take(&mut self.effects);
         for effect in effects.list.drain(..) {
             match effect {
-                Effect::Deliver { consumer, first, count, redelivered, delivery_count } => {
-                    let marks = delivery_count | if redelivered { REDELIVERED } else { 0 };
+                Effect::Deliver { consumer, first, count, redelivered, delivery_count, acquired_count } => {
+                    let marks = Item::marks_of(redelivered, delivery_count, acquired_count);
                     self.queues[slot as usize].hand(consumer, count);
                     let last = QueueSeq(first.0 + u64::from(count) - 1);
                     let mut next = Some(first);

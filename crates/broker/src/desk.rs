@@ -97,6 +97,9 @@ impl Log {
                 self.carry_out(now, slot, None, limits, post);
                 self.mark_dirty(slot);
             }
+            QueueCommand::Get { token, .. } if owned.definition.is_quorum() && owned.has_single_active() => {
+                post.reply(port, token, Err(Refusal::get_from_single_active(&owned.definition)));
+            }
             QueueCommand::Get { token, handle, settled } => {
                 let member = Member { port, handle };
                 let id = match owned.find(member) {
@@ -234,7 +237,7 @@ impl Log {
             Credit::Link => queue::Credit::Link(0),
         };
         // One at a time is active, or one has it for itself: not both.
-        if exclusive && owned.features.as_ref().is_some_and(|features| features.rules.single_active) {
+        if exclusive && owned.has_single_active() {
             return Err(Refusal::exclusive_use(&owned.definition));
         }
         let id = owned.add_member(member);

@@ -112,24 +112,45 @@ pub struct Item {
     pub seq: QueueSeq,
     /// Where its record begins in the memory.
     pub offset: u32,
-    /// Failed deliveries before this one (quorum queues count them); bit 31: it was delivered before.
+    /// See [`Item::delivery_count`], [`Item::acquired_count`] and [`Item::is_redelivered`], lowest first.
     pub marks: u32,
 }
 
 /// The bit of [`Item::marks`] that says the message was delivered before.
 pub const REDELIVERED: u32 = 1 << 31;
 
+/// Bits of [`Item::marks`] that hold the failed deliveries.
+const FAILED_BITS: u32 = 16;
+
+/// What is more is told as this.
+const FAILED_MAX: u32 = (1 << FAILED_BITS) - 1;
+
+/// What is more is told as this.
+const ACQUIRED_MAX: u32 = (1 << (31 - FAILED_BITS)) - 1;
+
 impl Item {
+    #[inline]
+    pub(crate) fn marks_of(redelivered: bool, delivery_count: u32, acquired_count: u32) -> u32 {
+        let redelivered = if redelivered { REDELIVERED } else { 0 };
+        redelivered | acquired_count.min(ACQUIRED_MAX) << FAILED_BITS | delivery_count.min(FAILED_MAX)
+    }
+
     /// It was, or may have been, delivered before.
     #[inline]
     pub fn is_redelivered(&self) -> bool {
         self.marks & REDELIVERED != 0
     }
 
-    /// Failed deliveries before this one.
+    /// Failed deliveries before this one, up to 65,535.
     #[inline]
     pub fn delivery_count(&self) -> u32 {
-        self.marks & !REDELIVERED
+        self.marks & FAILED_MAX
+    }
+
+    /// Deliveries before this one from which it came back, up to 32,767; quorum queues alone count them.
+    #[inline]
+    pub fn acquired_count(&self) -> u32 {
+        self.marks >> FAILED_BITS & ACQUIRED_MAX
     }
 }
 

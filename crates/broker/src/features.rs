@@ -33,10 +33,9 @@ pub(crate) struct Features {
 
 impl Features {
     /// A message that was counted as arriving is in the queue.
-    #[inline]
-    pub(crate) fn arrived(&mut self, bytes: usize) {
+    pub(crate) fn arrived(&mut self, bytes: u64) {
         self.arriving = self.arriving.saturating_sub(1);
-        self.arriving_bytes = self.arriving_bytes.saturating_sub(bytes as u64);
+        self.arriving_bytes = self.arriving_bytes.saturating_sub(bytes);
     }
 
     /// When the queue has been unused for too long, if nobody consumes from it, milliseconds since 1970.

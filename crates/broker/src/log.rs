@@ -631,21 +631,23 @@ impl Log {
     #[inline]
     fn apply_enqueue(&mut self, at: LogIndex, record: &[u8]) -> u32 {
         let message = Enqueue::read(record).expect("a committed batch holds whole records");
-        // Neither a time of its own, nor a priority other than the one that stands for none.
-        let is_plain = message.expires_at_ms == 0
-            && (message.flags & flag::PRIORITY == 0 || message.priority == PRIORITY_NONE);
+        let has_priority = message.flags & flag::PRIORITY != 0;
+        let has_time = message.expires_at_ms != 0;
         let mut live = 0;
         for id in message.queues() {
             let Some(slot) = self.slot(id) else { continue };
             let queue = &mut self.queues[slot as usize];
             let is_transient = !message.is_durable() && !queue.definition.is_quorum();
-            if is_plain && queue.fifo.takes_plain() {
+            // Of all priorities one stands for none where all count.
+            let is_usual =
+                !has_priority || (message.priority == PRIORITY_NONE && queue.definition.is_quorum());
+            if is_usual && !has_time && queue.fifo.takes_plain() {
                 queue.fifo.enqueue(at, is_transient);
             } else {
                 queue.arrive(at, &message, is_transient);
             }
-            if let Some(features) = &mut queue.features {
-                features.arrived(message.body.len());
+            if queue.features.is_some() {
+                queue.arrived(&message);
             }
             live += 1;
             self.mark_dirty(slot);

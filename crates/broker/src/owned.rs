@@ -143,9 +143,18 @@ impl OwnedQueue {
             priority,
             received_at_ms: message.received_at_ms,
             expires_at_ms: message.expires_at_ms,
-            bytes: message.body.len() as u32,
+            bytes: self.size_of(message).try_into().unwrap_or(u32::MAX),
         };
         self.fifo.arrive(at, &arrival);
+    }
+
+    /// A message is in the queue now.
+    #[cold]
+    pub(crate) fn arrived(&mut self, message: &Enqueue<'_>) {
+        let bytes = self.size_of(message);
+        if let Some(features) = &mut self.features {
+            features.arrived(bytes);
+        }
     }
 
     pub(crate) fn features_mut(&mut self, now: Now) -> &mut Features {
@@ -202,6 +211,22 @@ impl OwnedQueue {
     pub(crate) fn waiting_gets(&self) -> Vec<(Member, u32)> {
         let waiting = self.waiting.iter().flat_map(|waiting| waiting.iter());
         waiting.filter_map(|delivery| Some((self.member(delivery.consumer)?, delivery.token?))).collect()
+    }
+
+    /// One consumer at a time is active.
+    pub(crate) fn has_single_active(&self) -> bool {
+        self.features.as_ref().is_some_and(|features| features.rules.single_active)
+    }
+
+    /// The size of a message as limits in bytes count it, which is RabbitMQ's way: in a quorum queue with its properties.
+    pub(crate) fn size_of(&self, message: &Enqueue<'_>) -> u64 {
+        let head = if self.definition.is_quorum() { message.head.len() } else { 0 };
+        (head + message.body.len()) as u64
+    }
+
+    /// Somebody consumes from it, or, of a quorum queue, holds something: it does not end unused. As RabbitMQ has it.
+    pub(crate) fn is_used(&self) -> bool {
+        self.fifo.consumers() > 0 || (self.definition.is_quorum() && self.fifo.unsettled() > 0)
     }
 
     /// Something may be due in it though nothing happens.

@@ -33,7 +33,7 @@ impl Log {
     /// Sets the queue's timer to when something is due next.
     pub(crate) fn arm(&mut self, now: Now, slot: u32) {
         let queue = &mut self.queues[slot as usize];
-        let deadline = queue.fifo.next_deadline_ms();
+        let (deadline, is_used) = (queue.fifo.next_deadline_ms(), queue.is_used());
         let Some(features) = &mut queue.features else {
             if deadline.is_some() {
                 queue.features_mut(now);
@@ -41,7 +41,6 @@ impl Log {
             }
             return;
         };
-        let is_used = queue.fifo.consumers() > 0;
         let ends = features.ends_at_ms().filter(|_| !is_used);
         let retry = (!features.unplaced.is_empty()).then_some(features.retry_at_ms);
         let next = [deadline, ends, retry].into_iter().flatten().min();
@@ -62,11 +61,12 @@ impl Log {
             let Some(features) = &mut queue.features else { continue };
             features.timer = None;
             features.try_again(now);
-            let is_over = features.ends_at_ms().is_some_and(|ends| ends <= now.wall_ms);
-            if is_over && queue.fifo.consumers() == 0 {
-                ended.push(queue.definition.clone());
+            if features.ends_at_ms().is_some_and(|ends| ends <= now.wall_ms) {
                 // Until it is gone: not at every turn.
                 features.used_at_ms = now.wall_ms;
+                if !queue.is_used() {
+                    ended.push(queue.definition.clone());
+                }
             }
             self.list_dying(slot);
             // Handing out is also when messages expire, and the timer is set anew after it.

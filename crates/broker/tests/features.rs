@@ -337,3 +337,25 @@ fn a_crash_loses_none_of_the_dying() {
     let shard = &node.shards[0];
     assert_eq!((ready(shard, "q"), ready(shard, "dead")), (Some(0), Some(1)));
 }
+
+/// A time to live of 0 means: to whom has room now, or never.
+#[test]
+fn no_time_at_all_is_now_or_never() {
+    let none: &[(&str, Value)] = &[];
+    for (arguments, ttl_ms) in [(none, Some(0)), (&[("x-message-ttl", Value::long(0))], None)] {
+        let mut node = Node::new(1);
+        node.declare_with(0, "q", true, arguments);
+        let mut publisher = node.publisher(0);
+        publish_for(&mut node, &mut publisher, "q", "nobody", ttl_ms);
+        node.settle();
+        assert_eq!(counts(&mut node, 0, "q"), "0: declared q 0 0");
+        node.consume(0, "q", 9, 1);
+        for body in ["waited for", "one too many"] {
+            publish_for(&mut node, &mut publisher, "q", body, ttl_ms);
+        }
+        node.now.wall_ms += 3;
+        node.settle();
+        assert_eq!(seen(&mut node), ["0: Consuming", "0: 9 gets waited for@1"], "{arguments:?}");
+        assert_eq!(counts(&mut node, 0, "q"), "0: declared q 0 1");
+    }
+}

@@ -3,7 +3,7 @@
 use crate::audience::Audience;
 use crate::command::{ConsumerId, Credit};
 use crate::effect::{Effect, Effects};
-use crate::fifo::Fifo;
+use crate::fifo::{Counts, Fifo};
 use base::id::QueueSeq;
 use base::ranges::Range;
 use message::record::{Kind, Outcome};
@@ -13,7 +13,7 @@ use message::record::{Kind, Outcome};
 pub(crate) struct Ready {
     pub(crate) range: Range,
     redelivered: bool,
-    delivery_count: u32,
+    counts: Counts,
 }
 
 impl Fifo {
@@ -127,7 +127,7 @@ impl Fifo {
     /// The first of `range`, which this owner never handed out, and those behind it that are alike.
     #[inline]
     pub(crate) fn fresh(&self, range: Range) -> Ready {
-        let mut ready = Ready { range, redelivered: false, delivery_count: 0 };
+        let mut ready = Ready { range, redelivered: false, counts: Counts::default() };
         if range.first < self.redelivered_below {
             ready.redelivered = true;
             ready.range.last = ready.range.last.min(self.redelivered_below - 1);
@@ -138,7 +138,7 @@ impl Fifo {
 
     /// The first of `range`, which came back, and those behind it that are alike.
     pub(crate) fn again(&self, range: Range) -> Ready {
-        let mut ready = Ready { range, redelivered: true, delivery_count: 0 };
+        let mut ready = Ready { range, redelivered: true, counts: Counts::default() };
         self.count(&mut ready);
         ready
     }
@@ -152,28 +152,30 @@ impl Fifo {
         Some(ready)
     }
 
-    /// Fills in the delivery count of the first position, and ends the range where it changes.
+    /// Fills in how often the first position was out and failed, and ends the range where that changes.
     fn count(&self, ready: &mut Ready) {
         if let Some(failures) = &self.failures {
-            (ready.delivery_count, ready.range.last) = failures.count(ready.range);
+            (ready.counts.delivery_count, ready.range.last) = failures.count(ready.range);
         }
         let Some(counting) = &self.counting else { return };
-        let range = ready.range;
-        let mut expected = range.first;
-        for (&seq, counts) in counting.counts.range(range.first..=range.last) {
-            if seq == range.first {
-                ready.delivery_count = counts.delivery_count;
-            } else if seq != expected && ready.delivery_count != 0 {
+        let Range { first, last } = ready.range;
+        let of_first = counting.counts.get(&first).copied().unwrap_or_default();
+        ready.counts = of_first;
+        // Those without an entry were never out.
+        let has_entry = of_first != Counts::default();
+        let mut next = first;
+        for (&seq, counts) in counting.counts.range(first..=last) {
+            if has_entry && seq > next {
                 break;
-            } else if counts.delivery_count != ready.delivery_count {
+            }
+            if *counts != of_first {
                 ready.range.last = seq - 1;
                 return;
             }
-            expected = seq + 1;
+            next = seq + 1;
         }
-        // Those without an entry never failed.
-        if ready.delivery_count != 0 {
-            ready.range.last = range.last.min(expected - 1);
+        if has_entry {
+            ready.range.last = last.min(next - 1);
         }
     }
 
@@ -206,6 +208,7 @@ fn deliver(consumer: ConsumerId, ready: Ready) -> Effect {
         first: QueueSeq(ready.range.first),
         count: ready.range.len() as u32,
         redelivered: ready.redelivered,
-        delivery_count: ready.delivery_count,
+        delivery_count: ready.counts.delivery_count,
+        acquired_count: ready.counts.acquired_count,
     }
 }

@@ -21,6 +21,8 @@ pub enum Effect {
         redelivered: bool,
         /// How many deliveries of each failed, where the queue counts; else 0.
         delivery_count: u32,
+        /// How often each was handed out and came back, where the queue counts; else 0.
+        acquired_count: u32,
     },
     /// Write a record of this queue to its log; the machine wants to see it come back.
     Append {

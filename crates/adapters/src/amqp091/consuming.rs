@@ -12,8 +12,10 @@ use base::id::QueueSeq;
 use broker::catalog::{QueueDefinition, Refusal, ReplyCode};
 use broker::{ConsumerRef, Events, Held, Item, QueueCommand};
 use message::amqp10::Message;
+use message::amqp091::write_counts;
 use message::convert::Amqp091;
 use message::record::{Enqueue, Format, Outcome, SeqRange};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -65,6 +67,18 @@ fn outgoing<'a>(message: &Enqueue<'a>, memory: &'a Memory, converted: &'a mut Am
     }
 }
 
+/// Its head, which says how often it was delivered before if the queue counts that.
+#[cold]
+fn counted<'a>(outgoing: &Outgoing<'a>, item: &Item) -> Cow<'a, [u8]> {
+    let (delivery_count, acquired_count) = (item.delivery_count(), item.acquired_count());
+    if acquired_count == 0 {
+        return outgoing.head.into();
+    }
+    let mut head = Vec::with_capacity(outgoing.head.len() + 64);
+    write_counts(outgoing.head, delivery_count, acquired_count, &mut head);
+    head.into()
+}
+
 impl Adapter {
     #[inline]
     pub(super) fn deliver(
@@ -86,6 +100,12 @@ impl Adapter {
                 channel.unacked.push(tag, Delivery { consumer: handle, seq: item.seq });
             }
             let outgoing = outgoing(&message, bytes, &mut context.scratch.amqp091);
+            if item.acquired_count() > 0 {
+                let head = counted(&outgoing, item);
+                let outgoing = Outgoing { head: &head, ..outgoing };
+                self.machine.deliver_rare(prefix, tag, item.is_redelivered(), &outgoing);
+                continue;
+            }
             self.machine.deliver(prefix, tag, item.is_redelivered(), &outgoing);
         }
     }
@@ -107,6 +127,8 @@ impl Adapter {
             channel.unacked.push(tag, Delivery { consumer: handle, seq: item.seq });
         }
         let outgoing = outgoing(&message, &events.memories[memory as usize], &mut context.scratch.amqp091);
+        let head = counted(&outgoing, item);
+        let outgoing = Outgoing { head: &head, ..outgoing };
         let ready = u32::try_from(ready).unwrap_or(u32::MAX);
         self.machine.get_ok(number, tag, item.is_redelivered(), ready, &outgoing);
     }

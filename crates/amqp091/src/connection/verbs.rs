@@ -242,6 +242,19 @@ impl Connection {
         encode::deliver(&mut self.output, self.frame_max, consumer, delivery_tag, redelivered, message);
     }
 
+    /// [`Connection::deliver`] for what is rare: it stays where it is.
+    #[cold]
+    #[inline(never)]
+    pub fn deliver_rare(
+        &mut self,
+        consumer: &DeliverPrefix,
+        delivery_tag: u64,
+        redelivered: bool,
+        message: &Outgoing<'_>,
+    ) {
+        self.deliver(consumer, delivery_tag, redelivered, message);
+    }
+
     /// Server: answers a `get`; `message_count` messages are left.
     pub fn get_ok(
         &mut self,

@@ -143,6 +143,15 @@ impl Refusal {
         Refusal::access(format!("{} in exclusive use", queue.named()))
     }
 
+    /// A quorum queue that has one active consumer at a time gives nothing to who asks for single messages.
+    pub fn get_from_single_active(queue: &QueueDefinition) -> Refusal {
+        let text = format!(
+            "cannot obtain access to locked {}. basic.get operations are not supported by <<\"quorum\">> queues with single active consumer",
+            queue.named()
+        );
+        Refusal::new(ReplyCode::ResourceLocked, text)
+    }
+
     /// The queue's log holds damage: what is in it is neither served nor changed until somebody has looked.
     pub fn log_stopped(log: base::id::LogId) -> Refusal {
         let text = format!("the queue is on log {log}, which is damaged on disk; see the node's log");

@@ -559,7 +559,7 @@ impl Bench {
         let mut told = Vec::new();
         self.effects.list.retain(|effect| {
             match *effect {
-                Effect::Deliver { consumer, first, count, redelivered, delivery_count } => {
+                Effect::Deliver { consumer, first, count, redelivered, delivery_count, .. } => {
                     let out = (first.0..).take(count as usize);
                     delivered.extend(out.map(|seq| (consumer.0, seq, redelivered, delivery_count)));
                 }

@@ -121,7 +121,7 @@ impl Owner {
         let mut told = Vec::new();
         for effect in self.effects.list.drain(..) {
             told.push(match effect {
-                Effect::Deliver { consumer, first, count, redelivered, delivery_count } => {
+                Effect::Deliver { consumer, first, count, redelivered, delivery_count, .. } => {
                     let last = first.0 + u64::from(count) - 1;
                     let again = if redelivered { "!" } else { "" };
                     let failed =
