@@ -7,7 +7,7 @@ use amqp10::{
 };
 use base::Now;
 use libfuzzer_sys::fuzz_target;
-use message::amqp10::{Message, Value};
+use message::amqp10::{Map, Message, Value};
 use std::sync::LazyLock;
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(|| Limits {
@@ -45,7 +45,7 @@ fn look(server: &mut Connection, bytes: &[u8]) {
                     let _ = server.transfer(flow.session, flow.link, &delivery);
                 }
                 if flow.drain {
-                    server.drained(flow.session, flow.link);
+                    server.drained(flow.session, flow.link, Map::default());
                 }
             }
             Event::Transfer(transfer) => {

@@ -266,3 +266,48 @@ each("annotated", "a delivery modified with annotations, twice, then released",
      lambda bench: equal(annotated(bench), [["one", 5], ["two", 5], ["two", 5]]), ("quorum",), later=True)
 each("annotated", "a delivery modified with annotations, twice, then released", "the annotations are not kept",
      lambda bench: equal(annotated(bench), [[None, None]] * 3), ("classic",))
+
+
+def late(bench):
+    """A receiver with a timeout of one second and two messages, one of which it accepts in time."""
+    queue = bench.declare()
+    bench.publish(queue, b"1")
+    bench.publish(queue, b"2")
+    receiver = bench.peer()
+    timeout = {Symbol("rabbitmq:consumer-timeout"): Uint(1000)}
+    source, target = Described(0x28, [f"/queues/{queue}"]), Described(0x29, ["local"])
+    send(receiver, ATTACH, ["late", Uint(0), True, None, None, source, target, None, None, None, None, None, None, timeout])
+    receiver.expect10(ATTACH)
+    credit(receiver)
+    numbers = [delivery(receiver)[0] for _ in range(2)]
+    settle(receiver, numbers[0], ACCEPTED)
+    return queue, receiver, numbers[1]
+
+
+def released_late(bench):
+    queue, receiver, number = late(bench)
+    disposition = None
+    while disposition is None:
+        _channel, value, _payload = receiver.frame10()
+        disposition = value.value if value.code == DISPOSITION else None
+    equal((disposition[:4], disposition[4].code), ([False, number, None, False], RELEASED))
+    other = bench.receiver(queue)
+    credit(other)
+    sections = delivery(other)[1]
+    equal((sections[DATA], (sections[HEADER] + [None] * 5)[4] or 0), (b"2", 0), "body and delivery-count")
+
+
+def kept(bench):
+    queue, receiver, _number = late(bench)
+    time.sleep(1.5)
+    quiet(receiver)
+    other = bench.receiver(queue)
+    credit(other)
+    quiet(other)
+
+
+each("late", "a receiver with `rabbitmq:consumer-timeout` 1000 holds a delivery for longer",
+     "a disposition that releases it and does not settle it; another receiver gets it, delivery-count 0", released_late,
+     ("quorum",), later=True)
+each("late", "a receiver with `rabbitmq:consumer-timeout` 1000 holds a delivery for longer", "it keeps it", kept,
+     ("classic",))
