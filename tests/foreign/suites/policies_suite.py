@@ -386,14 +386,14 @@ def _():
         queue = room.queue("q", "classic")
         room.policy({"expires": 500})
 
+        room.channel.confirm_delivery()
+
         def is_gone():
-            channel = room.connection.channel()
+            # A declaration, even a passive one, would be a use; a message that nobody can take comes back.
             try:
-                # A passive declare would be a use.
-                channel.queue_bind(queue, "amq.fanout")
-            except exceptions.ChannelClosedByBroker as closed:
-                return closed.reply_code == 404
-            channel.close()
+                room.channel.basic_publish("", queue, b"?", mandatory=True)
+            except (exceptions.UnroutableError, exceptions.NackError):
+                return True
             return False
 
         eventually(is_gone, "the queue gone", WAIT_SECONDS_MAX)
@@ -447,6 +447,20 @@ def _():
         equal([returned("x", "k"), returned("z", "k")], [True, False])
         equal(room.clear(), None)
         equal(returned("z", "k"), True)
+
+
+@suite.case("exchange.alternate-default", "an alternate exchange with the empty name", "it leads nowhere, also not to the "
+            "queue that has the key as its name")
+def _():
+    with Room() as room:
+        queue = room.queue("q")
+        room.channel.exchange_declare("x", "direct", arguments={"alternate-exchange": ""})
+        room.channel.confirm_delivery()
+        try:
+            room.channel.basic_publish("x", queue, b"m", mandatory=True)
+        except exceptions.UnroutableError:
+            return
+        raise AssertionError("it was routed")
 
 
 @suite.case("vhost.queue-type", "queues without a type in a virtual host whose default type is quorum",

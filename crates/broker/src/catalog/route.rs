@@ -71,10 +71,8 @@ impl Catalog {
         if !own.is_empty() {
             return sees_more;
         }
-        let vhost = entry.definition.vhost;
-        if alternate.is_empty() {
-            self.route_by_name(vhost, message.keys, out);
-        } else if let Some(alternate) = self.exchange(vhost, alternate)
+        // The default exchange has no bindings, so as an alternate it leads nowhere, as in RabbitMQ.
+        if let Some(alternate) = self.exchange(entry.definition.vhost, alternate)
             && alternate.definition.id != first
         {
             out.push(Destination::Exchange(alternate.definition.id));

@@ -68,7 +68,7 @@ fn what_goes_nowhere_goes_to_the_alternate() {
         ("b", "qa", "qa"),
         ("a", "nope", ""),
         ("own", "qa", ""),
-        ("d", "qa", "qa"),
+        ("d", "qa", ""),
         ("lost", "qa", ""),
     ];
     for (exchange, key, expected) in rows {
