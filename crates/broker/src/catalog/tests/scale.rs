@@ -91,3 +91,26 @@ fn a_snapshot_of_many_queues_comes_back() {
     assert!(bytes == again);
     assert!(bytes.len() < QUEUES * 160, "{} bytes", bytes.len());
 }
+
+#[test]
+fn a_policy_costs_what_it_is_asked_about() {
+    let mut world = World::new();
+    let _ = fill(&mut world, &mut []);
+    let policy = |name: &str, pattern: &str, word: &str| Op::SetPolicy {
+        kind: PolicyKind::User,
+        vhost: "/".into(),
+        name: name.into(),
+        pattern: pattern.into(),
+        apply_to: "queues".into(),
+        priority: 0,
+        definition: arguments(&[("overflow", Value::text(word))]),
+    };
+    // Patterns that match no queue, some and all; the shard stands still meanwhile.
+    for (name, pattern) in [("a", "^invoices"), ("b", "customer-0(1|2).*[05]$"), ("c", ".*")] {
+        #[expect(clippy::disallowed_methods, reason = "this test is about time")]
+        let start = std::time::Instant::now();
+        world.must(&policy(name, pattern, "reject-publish"));
+        let each = start.elapsed() / QUEUES as u32;
+        assert!(each < Duration::from_micros(20), "{each:?} per queue for {pattern}");
+    }
+}
