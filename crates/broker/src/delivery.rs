@@ -4,7 +4,7 @@
 //! was read back is kept for a while (bounded), since the next deliveries mostly lie beside it.
 
 use crate::batches::Found;
-use crate::event::{Event, Item, REDELIVERED};
+use crate::event::{Event, Item};
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::{Member, Waiting};

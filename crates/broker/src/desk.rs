@@ -199,6 +199,10 @@ impl Log {
                 });
             }
             QueueCommand::Settle { handle, range, outcome } => {
+                // While something of it is held a quorum queue is in use.
+                if owned.features.is_some() && owned.definition.is_quorum() {
+                    self.used(now, slot);
+                }
                 self.with(now, slot, port, handle, limits, post, |consumer| Command::Settle {
                     consumer,
                     range,

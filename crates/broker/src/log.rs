@@ -182,6 +182,10 @@ impl Log {
         }
         let queue = &mut self.queues[slot as usize];
         if rules == QueueRules::default() && queue.features.is_none() {
+            if queue.has_clock() {
+                // Messages with a time of their own were found at the start.
+                self.mark_dirty(slot);
+            }
             return;
         }
         let machine_rules = rules.machine_rules();

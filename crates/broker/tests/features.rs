@@ -160,16 +160,12 @@ fn a_full_queue_refuses_and_the_others_of_a_route_do_not() {
         node.settle();
         let mut all = node.take_seen();
         all.sort();
-        assert_eq!(
-            all,
-            ["0: 5 confirmed 1-1", "0: Refused { publisher: 5, first: 2, last: 2 }"],
-            "{shards} shards"
-        );
+        assert_eq!(all, ["0: 5 confirmed 1-1", "0: 5 refused 2-2"], "{shards} shards");
         assert_eq!(counts(&mut node, 0, "q"), format!("{far}: declared q 1 0").replace("1: ", "0: "));
         // Transient ones are refused as well.
         assert_eq!(node.publish(0, &mut publisher, "q", "c", false), Published::Waiting);
         node.settle();
-        assert_eq!(node.take_seen(), ["0: Refused { publisher: 5, first: 3, last: 3 }"]);
+        assert_eq!(node.take_seen(), ["0: 5 refused 3-3"]);
         // There is room again.
         node.command(0, "q", QueueCommand::Get { token: 1, handle: 3, settled: true });
         node.settle();
@@ -209,7 +205,7 @@ fn a_full_queue_refuses_and_the_others_of_a_route_do_not() {
         for line in node.take_seen() {
             match line.as_str() {
                 "0: 5 confirmed 5-5" => publisher.confirmed(5, 5, |first, _| safe.push(first)),
-                "0: Refused { publisher: 5, first: 5, last: 5 }" => {
+                "0: 5 refused 5-5" => {
                     publisher.refused(5, 5, |seq| refused.push(seq));
                 }
                 other => panic!("{other}"),
@@ -237,7 +233,7 @@ fn what_a_full_queue_refuses_may_be_dead_lettered() {
         all.sort();
         let mut expected = vec![
             "0: 5 confirmed 1-1".to_owned(),
-            "0: Refused { publisher: 5, first: 2, last: 2 }".to_owned(),
+            "0: 5 refused 2-2".to_owned(),
             format!("{far}: 7 gets b@0"),
             format!("{far}: Consuming"),
         ];
@@ -336,6 +332,44 @@ fn a_crash_loses_none_of_the_dying() {
     node.read();
     let shard = &node.shards[0];
     assert_eq!((ready(shard, "q"), ready(shard, "dead")), (Some(0), Some(1)));
+}
+
+/// What has a time of its own in a queue that has none ends after a restart too.
+#[test]
+fn a_time_survives_a_restart() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    let mut publisher = node.publisher(0);
+    publish_for(&mut node, &mut publisher, "q", "short", Some(200));
+    publish_for(&mut node, &mut publisher, "q", "stays", None);
+    node.settle();
+    let mut shard = node.restarted();
+    assert_eq!(shard.finish_recovery(node.now), [] as [LogId; 0]);
+    node.shards[0] = shard;
+    node.pass(200);
+    node.pass(0);
+    let ready = |node: &Node| node.shards[0].queue_rows().map(|row| row.ready).sum::<u64>();
+    assert_eq!(ready(&node), 1);
+}
+
+#[test]
+fn a_quorum_queue_is_used_while_something_of_it_is_held() {
+    let mut node = Node::new(1);
+    let arguments = [("x-expires", Value::long(1000)), ("x-queue-type", Value::text("quorum"))];
+    node.declare_with(0, "q", true, &arguments);
+    let mut publisher = node.publisher(0);
+    publish_for(&mut node, &mut publisher, "q", "held", None);
+    node.settle();
+    node.command(0, "q", QueueCommand::Get { token: 1, handle: 3, settled: false });
+    let is_there = |node: &Node| node.shards[0].catalog().queue_by_name(VhostId(0), b"q").is_some();
+    node.pass(5000);
+    assert!(is_there(&node));
+    node.settled(0, "q", 3, (0, 0), Outcome::Accepted);
+    node.settle();
+    node.pass(999);
+    assert!(is_there(&node), "its time begins when it is settled");
+    node.pass(1);
+    assert!(!is_there(&node));
 }
 
 /// A time to live of 0 means: to whom has room now, or never.

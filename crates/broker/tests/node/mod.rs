@@ -270,6 +270,9 @@ fn show(events: &Events, seen: &mut Vec<String>) {
             Event::Confirmed { publisher, first, last } => {
                 seen.push(format!("{port}: {publisher} confirmed {first}-{last}"));
             }
+            Event::Refused { publisher, first, last, .. } => {
+                seen.push(format!("{port}: {publisher} refused {first}-{last}"));
+            }
             Event::Reply { reply: Ok(Reply::Declared { queue, ready, consumers, .. }), .. } => {
                 seen.push(format!("{port}: declared {} {ready} {consumers}", queue.name));
             }
