@@ -218,6 +218,17 @@ def _():
                     "limit of 2"))
 
 
+@suite.case("user.both", "limits of a user set one after the other",
+            "both count: what is not named stays as it was")
+def _():
+    with made("user", max_connections=1, max_channels=1) as (admin, name):
+        connection = connect(admin.uri, name, "secret")
+        expected = f"connection refused for user '{name}': user connection limit (1) is reached"
+        equal(expected in (refused(admin.uri, user=name, password="secret") or ""), True, "refused")
+        connection.channel()
+        equal((refusal(connection.channel) or (0, ""))[0], 530)
+
+
 @suite.case("user.deleted", "deleting a user who is connected",
             "connection closed: 320 `CONNECTION_FORCED - user '...' is deleted`")
 def _():
