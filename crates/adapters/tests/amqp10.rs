@@ -238,6 +238,16 @@ fn declare_with(world: &mut World, shard: usize, name: &str, arguments: routing:
     world.run();
 }
 
+/// A queue is deleted as an administrator would.
+fn delete(world: &mut World, shard: usize, name: &str) {
+    use broker::catalog::{Op, VhostId};
+    let port = base::id::PortId { shard: base::id::ShardId(shard as u16), slot: 9999, generation: 1 };
+    let owner = &mut world.shards[shard];
+    let id = owner.catalog().queue_by_name(VhostId(0), name.as_bytes()).expect("the queue is there").id;
+    owner.request(world.now, port, 2, Op::DeleteQueue { id });
+    world.run();
+}
+
 /// A broker of one shard, and ones of two where clients and queue are on different shards.
 fn everywhere(test: impl Fn(&mut World, Client, Client)) {
     for (shards, home, one, other) in [(1, 0, 0, 0), (2, 0, 1, 1), (2, 1, 0, 1), (2, 0, 0, 1)] {
@@ -602,4 +612,35 @@ fn a_transaction_whose_log_was_stopped_is_refused_as_a_whole() {
     let log = world.shards[0].catalog().queues().next().expect("declared above").log;
     world.shards[0].stop_log(log);
     assert_eq!(controller.discharge(&mut world, 1), "rejected amqp:transaction:rollback");
+}
+
+#[test]
+fn senders_of_a_session_hear_that_their_queue_is_deleted() {
+    for (shards, home, at) in [(1, 0, 0), (2, 0, 1), (2, 1, 0)] {
+        let mut world = World::new(shards);
+        declare(&mut world, home, "q");
+        let mut used = Client::open(&mut world, at);
+        let mut idle = Client::open(&mut world, at);
+        let one = used.sender(&mut world, "one", Some("/queues/q"));
+        used.sender(&mut world, "two", Some("/queues/q"));
+        used.sender(&mut world, "other", Some("/exchanges/amq.fanout"));
+        used.send(one, 0, &message(true, None, "m"));
+        used.hears(&mut world, &["0..0 accepted"]);
+        let unused = idle.sender(&mut world, "unused", Some("/queues/q"));
+        delete(&mut world, home, "q");
+        let gone = "detach amqp:resource-deleted: ";
+        used.hears(&mut world, &[gone, gone]);
+        idle.hears(&mut world, &[]);
+        idle.send(unused, 0, &message(true, None, "m"));
+        idle.hears(&mut world, &["0..0 released"]);
+        // Who has gone is not told of the next queue of that name.
+        declare(&mut world, home, "q");
+        let again = used.sender(&mut world, "again", Some("/queues/q"));
+        used.send(again, 1, &message(true, None, "m"));
+        used.hears(&mut world, &["1..1 accepted"]);
+        used.machine.detach(used.session, again, None, true);
+        used.hears(&mut world, &["detach"]);
+        delete(&mut world, home, "q");
+        used.hears(&mut world, &[]);
+    }
 }
