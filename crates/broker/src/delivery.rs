@@ -154,6 +154,9 @@ impl Log {
     /// Hands out what is ready to who has credit, for every queue something happened to. A queue that could hand out
     /// more than the limit stays on the list.
     pub(crate) fn dispatch(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+        if self.has_set_aside() {
+            self.carry_out_set_aside(now, limits, post);
+        }
         for _ in 0..self.dirty.len() {
             let Some(slot) = self.dirty.pop_front() else { break };
             let queue = &mut self.queues[slot as usize];

@@ -24,7 +24,7 @@ use journal::{Batch, Place, Sealed};
 use message::record::{
     self, Configure, DeathReason, Enqueue, Kind, NewEnqueue, Outcome, Positions, SeqRange, flag,
 };
-use queue::{Effects, Fifo, Priorities, Record, Settings};
+use queue::{Effect, Effects, Fifo, Priorities, Record, Settings};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -104,6 +104,8 @@ pub(crate) struct Log {
     pub(crate) dying: VecDeque<u32>,
     pub(crate) timers: Timers,
     pub(crate) effects: Effects,
+    /// What machines asked for when records were applied to them, for the next time something is handed out.
+    set_aside: Vec<(QueueId, Vec<Effect>)>,
     /// Commands that wait for messages under way, in the order of what they wait for.
     pub(crate) parked: VecDeque<Parked>,
     /// All records before this are committed.
@@ -139,6 +141,7 @@ impl Log {
             dying: VecDeque::new(),
             timers: Timers::default(),
             effects: Effects::default(),
+            set_aside: Vec::new(),
             parked: VecDeque::new(),
             committed: next,
             reading: Reading::default(),
@@ -679,7 +682,35 @@ impl Log {
                 kind => fifo.record(rare(kind, range), &mut self.effects),
             }
         }
+        if !self.effects.list.is_empty() {
+            self.set_aside(positions.queue);
+        }
         self.mark_dirty(slot);
+    }
+
+    /// Keeps what a queue's machine has asked for apart from what others ask for.
+    #[cold]
+    #[inline(never)]
+    fn set_aside(&mut self, queue: QueueId) {
+        self.set_aside.push((queue, std::mem::take(&mut self.effects.list)));
+    }
+
+    /// Does what was asked for when records were applied, but for queues that are gone.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn carry_out_set_aside(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+        for (queue, list) in std::mem::take(&mut self.set_aside) {
+            if let Some(slot) = self.slot(queue) {
+                self.effects.list = list;
+                self.carry_out(now, slot, None, limits, post);
+            }
+        }
+    }
+
+    /// Something was asked for when records were applied.
+    #[inline]
+    pub(crate) fn has_set_aside(&self) -> bool {
+        !self.set_aside.is_empty()
     }
 
     /// Frees what left the queues since the last time.

@@ -393,3 +393,34 @@ fn no_time_at_all_is_now_or_never() {
         assert_eq!(counts(&mut node, 0, "q"), "0: declared q 0 1");
     }
 }
+
+#[test]
+fn what_fails_too_often_dies_in_its_own_queue() {
+    let mut node = Node::new(1);
+    let quorum = ("x-queue-type", Value::text("quorum"));
+    node.declare_with(0, "fails", true, &[quorum.clone(), ("x-delivery-limit", Value::long(0))]);
+    let others: Vec<String> = (0..16).map(|number| format!("other {number}")).collect();
+    let mut publisher = node.publisher(0);
+    for other in &others {
+        node.declare_with(0, other, true, std::slice::from_ref(&quorum));
+    }
+    node.consume(0, "fails", 9, 10);
+    for queue in others.iter().map(String::as_str).chain(["fails"]) {
+        (0..3).for_each(|_| _ = node.publish(0, &mut publisher, queue, "m", true));
+    }
+    node.settle();
+    // Something happens to all of them in the turn in which the failures are recorded.
+    for other in &others {
+        node.publish(0, &mut publisher, other, "m", true);
+    }
+    node.settled(0, "fails", 9, (0, 2), Outcome::Failed);
+    for other in &others {
+        node.publish(0, &mut publisher, other, "m", true);
+    }
+    node.settle();
+    seen(&mut node);
+    assert_eq!(counts(&mut node, 0, "fails"), "0: declared fails 0 1");
+    for other in &others {
+        assert_eq!(counts(&mut node, 0, other), format!("0: declared {other} 5 0"));
+    }
+}
