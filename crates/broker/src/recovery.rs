@@ -145,6 +145,10 @@ impl Log {
             has_undelivered |= clean.is_some() && self.queues[slot].fifo.total() > 0;
             self.effects.left.clear();
             self.carry_out(now, slot as u32, None, limits, post);
+            if self.queues[slot].has_clock() {
+                // Handing out sets the timer.
+                self.mark_dirty(slot as u32);
+            }
             is_whole &= count_live(&mut batches, &self.queues[slot].fifo);
         }
         batches.settle_counts();
