@@ -15,6 +15,7 @@ mod net;
 mod node;
 mod oracle;
 mod plan;
+mod rules;
 mod shape;
 mod trace;
 mod workload;

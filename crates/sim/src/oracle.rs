@@ -6,9 +6,13 @@
 //! before it sends it, and of everything it hears when it hears it.
 
 use crate::client::{Asked, Delivery, Held, Target, Transaction, Verdict, read_body};
+use crate::rules::{Rules, Wish};
 use base::id::LogId;
 use broker::QueueRow;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Milliseconds after its time was over within which a message is gone from a queue that rests.
+const LATE_MS_MAX: u64 = 200;
 
 /// Something is not as it must be, in words.
 pub type Check = Result<(), String>;
@@ -31,6 +35,14 @@ struct Copy {
     /// Its end was said by somebody; it does not become a must again.
     is_ended: bool,
     was_drained: bool,
+    /// Milliseconds it lives.
+    ttl_ms: Option<u64>,
+    /// It may be gone from then on: its time is over. Milliseconds since 1970.
+    due_at_ms: Option<u64>,
+    /// It is gone from then on where nobody holds it.
+    overdue_at_ms: Option<u64>,
+    /// It may come as a dead letter, which may come twice and in any order.
+    is_letter: bool,
 }
 
 /// What a publisher is, where order counts.
@@ -40,6 +52,7 @@ type TargetKey = (bool, usize);
 #[derive(Clone, Debug)]
 struct Message {
     publisher: Publisher,
+    priority: Option<u8>,
     len: usize,
     is_durable: bool,
     queues: Vec<usize>,
@@ -68,6 +81,8 @@ pub struct Queue {
     pub is_quorum: bool,
     /// It outlives the node.
     pub is_durable: bool,
+    /// What it is asked for besides.
+    rules: Rules,
     copies: BTreeMap<u64, Copy>,
     /// Somebody consumes without settling: what is under way to them may be lost with them.
     auto_settled_by: BTreeSet<u64>,
@@ -106,22 +121,34 @@ pub struct Oracle {
     /// Connections that are over, of which the node may not know yet.
     departed: BTreeSet<u64>,
     /// The last message of a publisher that a consumer got for the first time.
-    heard: BTreeMap<(u64, Option<u32>, usize, Publisher), u64>,
+    heard: BTreeMap<(u64, Option<u32>, usize, Publisher, Option<u8>), u64>,
     /// Logs of which the node has said that something is lost.
     damaged: BTreeSet<LogId>,
     all_damaged: bool,
-    draining: Option<BTreeMap<(usize, Publisher), u64>>,
+    draining: Option<BTreeMap<(usize, Publisher, Option<u8>), u64>>,
+    /// The time, milliseconds since 1970.
+    pub now_ms: u64,
+    /// Dead letters that arrived.
+    pub buried: u64,
+    /// Messages that were gone at the end, and due.
+    pub expired: u64,
 }
 
 impl Oracle {
+    /// One that knows nothing but the time, milliseconds since 1970.
+    pub fn new(now_ms: u64) -> Oracle {
+        Oracle { now_ms, ..Oracle::default() }
+    }
+
     // ---- what clients ask for
 
     /// A queue is asked for.
-    pub fn new_queue(&mut self, is_quorum: bool, is_durable: bool) -> usize {
+    pub fn new_queue(&mut self, is_quorum: bool, is_durable: bool, rules: Rules) -> usize {
         self.queues.push(Queue {
             stage: Stage::Asked,
             is_quorum,
             is_durable,
+            rules,
             copies: BTreeMap::new(),
             auto_settled_by: BTreeSet::new(),
             purged_by: BTreeSet::new(),
@@ -141,6 +168,25 @@ impl Oracle {
     pub fn queues_there(&self) -> Vec<usize> {
         let there = self.queues.iter().enumerate().filter(|(_, queue)| queue.stage == Stage::There);
         there.map(|(number, _)| number).collect()
+    }
+
+    /// The queues that others may send their dead to.
+    pub fn graves(&self) -> Vec<usize> {
+        let is_fit =
+            |number: &usize| self.queues[*number].is_durable && self.queues[*number].rules.is_plain();
+        self.queues_there().into_iter().filter(is_fit).collect()
+    }
+
+    /// Whether a queue a message goes to may refuse it.
+    pub fn may_refuse(&self, target: Target) -> bool {
+        self.targets(target).iter().any(|queue| self.queues[*queue].rules.refuses)
+    }
+
+    fn targets(&self, target: Target) -> Vec<usize> {
+        match target {
+            Target::Queue(queue) => vec![queue],
+            Target::Exchange(exchange) => self.exchanges[exchange].queues.clone(),
+        }
     }
 
     /// The exchanges that are bound as they were to be, and at least one of whose queues is there.
@@ -207,33 +253,66 @@ impl Oracle {
         target: Target,
         len: usize,
         is_durable: bool,
+        wish: &Wish,
     ) -> u64 {
-        let (key, queues) = match target {
-            Target::Queue(queue) => ((false, queue), vec![queue]),
-            Target::Exchange(exchange) => ((true, exchange), self.exchanges[exchange].queues.clone()),
+        let queues = self.targets(target);
+        let key = match target {
+            Target::Queue(queue) => (false, queue),
+            Target::Exchange(exchange) => (true, exchange),
         };
         let id = self.messages.len() as u64;
+        let new_copy = || Copy {
+            presence: Presence::May,
+            was_delivered: false,
+            holders: Vec::new(),
+            is_ended: false,
+            was_drained: false,
+            ttl_ms: None,
+            due_at_ms: None,
+            overdue_at_ms: None,
+            is_letter: false,
+        };
         for queue in &queues {
-            let copy = Copy {
-                presence: Presence::May,
-                was_delivered: false,
-                holders: Vec::new(),
-                is_ended: false,
-                was_drained: false,
-            };
+            let rules = self.queues[*queue].rules;
+            let ttl_ms = rules.ttl_ms.into_iter().chain(wish.ttl_ms).min();
+            let due_at_ms = ttl_ms.map(|ms| self.now_ms + ms);
+            let copy = Copy { ttl_ms, due_at_ms, is_ended: rules.drops(), ..new_copy() };
             if self.queues[*queue].stage != Stage::Gone {
                 self.queues[*queue].copies.insert(id, copy);
             }
         }
+        let graves = queues.iter().filter_map(|queue| self.queues[*queue].rules.grave);
+        for grave in graves.collect::<Vec<_>>() {
+            if self.queues[grave].stage != Stage::Gone {
+                self.queues[grave].copies.entry(id).or_insert_with(new_copy).is_letter = true;
+            }
+        }
         let publisher = (client, by_link.then_some(key));
-        self.messages.push(Message { publisher, len, is_durable, queues, is_confirmed: false });
+        let priority = wish.priority;
+        self.messages.push(Message { publisher, priority, len, is_durable, queues, is_confirmed: false });
         id
+    }
+
+    /// A full queue did not take a message.
+    pub fn refused(&mut self, id: u64) -> Check {
+        let queues = self.messages[id as usize].queues.clone();
+        let refusing: Vec<usize> =
+            queues.iter().copied().filter(|queue| self.queues[*queue].rules.refuses).collect();
+        if refusing.is_empty() && !self.has_damage() {
+            return Err(format!("message {id} is refused though no queue may"));
+        }
+        if let [only] = refusing[..]
+            && let Some(copy) = self.queues[only].copies.get_mut(&id)
+        {
+            copy.presence = Presence::Gone;
+        }
+        Ok(())
     }
 
     /// The message just numbered was not published after all.
     pub fn not_published(&mut self, id: u64) {
-        for queue in self.messages[id as usize].queues.clone() {
-            self.queues[queue].copies.remove(&id);
+        for queue in &mut self.queues {
+            queue.copies.remove(&id);
         }
     }
 
@@ -248,6 +327,7 @@ impl Oracle {
         let publisher = (client, None);
         self.messages.push(Message {
             publisher,
+            priority: None,
             len,
             is_durable: false,
             queues: Vec::new(),
@@ -312,6 +392,10 @@ impl Oracle {
         }
         for queue in &message.queues {
             let queue = &mut self.queues[*queue];
+            if let Some(copy) = queue.copies.get_mut(&id) {
+                // It came before its confirm did.
+                copy.overdue_at_ms = copy.ttl_ms.map(|ms| self.now_ms + ms + LATE_MS_MAX);
+            }
             let is_certain = queue.auto_settled_by.is_empty() && queue.purged_by.is_empty();
             if queue.stage != Stage::There || !is_certain {
                 continue;
@@ -361,12 +445,17 @@ impl Oracle {
         let is_damaged = self.is_damaged(number);
         let message = self.messages.get(id as usize).filter(|message| message.len == len);
         let message = message.ok_or_else(|| format!("message {id} of {len} bytes was never published"))?;
-        let publisher = message.publisher;
+        let (publisher, priority) = (message.publisher, message.priority);
+        let is_dead = !message.queues.contains(&number);
         let Some(copy) = self.queues[number].copies.get_mut(&id) else {
             return Err(format!("message {id} was never sent to queue {number}"));
         };
         let what = format!("message {id} from queue {number}");
-        if !is_damaged {
+        let is_letter = copy.is_letter;
+        if is_dead {
+            self.buried += 1;
+        }
+        if !is_damaged && !is_letter {
             if copy.presence == Presence::Gone {
                 return Err(format!("{what} came back after its end"));
             }
@@ -388,8 +477,8 @@ impl Oracle {
         } else {
             copy.holders.push(client);
         }
-        if !redelivered {
-            let key = (client, consumer, number, publisher);
+        if !redelivered && !is_letter {
+            let key = (client, consumer, number, publisher, priority);
             let before = self.heard.insert(key, id);
             if before.is_some_and(|before| before > id) && !is_damaged {
                 return Err(format!("{what} came after {before:?} of the same publisher"));
@@ -397,7 +486,10 @@ impl Oracle {
         }
         if let Some(last) = &mut self.draining {
             copy.was_drained = true;
-            let before = last.insert((number, publisher), id);
+            if is_letter {
+                return Ok(id);
+            }
+            let before = last.insert((number, publisher, priority), id);
             if before.is_some_and(|before| before >= id) && !is_damaged {
                 return Err(format!("{what} is drained after {before:?} of the same publisher"));
             }
@@ -410,7 +502,9 @@ impl Oracle {
         for held in held {
             let Some(copy) = self.queues[held.queue].copies.get_mut(&held.message) else { continue };
             copy.holders.retain(|holder| *holder != client);
-            if matches!(verdict, Verdict::Accept | Verdict::Reject) {
+            let dies = verdict == Verdict::Reject && self.queues[held.queue].rules.grave.is_some();
+            let Some(copy) = self.queues[held.queue].copies.get_mut(&held.message) else { continue };
+            if matches!(verdict, Verdict::Accept | Verdict::Reject) && !dies {
                 copy.presence = if copy.presence == Presence::Gone { Presence::Gone } else { Presence::May };
                 copy.is_ended = true;
                 self.ended.entry(client).or_default().push((held.queue, held.message));
@@ -527,12 +621,9 @@ impl Oracle {
         }
         for row in rows {
             let Some(number) = number_of(&row.definition.name) else { continue };
-            let Queue { copies, is_quorum, .. } = &self.queues[number];
-            let is_kept = |id: &u64| *is_quorum || self.messages[*id as usize].is_durable;
-            let kept = || copies.iter().filter(|(id, _)| is_kept(id)).map(|(_, copy)| copy.presence);
-            let must = kept().filter(|presence| *presence == Presence::Must).count() as u64;
-            let may = kept().filter(|presence| *presence == Presence::May).count() as u64;
-            if !self.is_damaged(number) && (row.ready < must || row.ready > must + may) {
+            let is_quorum = self.queues[number].is_quorum;
+            let (must, may) = self.bounds(number, |id| is_quorum || self.messages[*id as usize].is_durable);
+            if !self.is_damaged(number) && (row.ready < must || row.ready > may) {
                 return Err(format!(
                     "queue {number} says {} ready; {must} must be there and {may} may",
                     row.ready
@@ -549,11 +640,9 @@ impl Oracle {
             if self.is_damaged(number) {
                 continue;
             }
-            let copies = &self.queues[number].copies;
-            let count = |presence| copies.values().filter(|copy| copy.presence == presence).count() as u64;
-            let (must, may) = (count(Presence::Must), count(Presence::May));
+            let (must, may) = self.bounds(number, |_| true);
             let has = row.ready + row.unsettled;
-            if has < must || has > must + may {
+            if has < must || has > may {
                 return Err(format!(
                     "queue {number} says {} ready and {} unsettled; {must} must be there and {may} may",
                     row.ready, row.unsettled
@@ -561,6 +650,20 @@ impl Oracle {
             }
         }
         Ok(())
+    }
+
+    /// How many of some copies must be in a queue, and how many may be.
+    fn bounds(&self, number: usize, counts: impl Fn(&u64) -> bool) -> (u64, u64) {
+        let Queue { copies, rules, .. } = &self.queues[number];
+        let (mut must, mut may) = (0, 0);
+        for (_, copy) in copies.iter().filter(|(id, _)| counts(id)) {
+            let is_due = copy.due_at_ms.is_some_and(|at| at <= self.now_ms);
+            must += u64::from(copy.presence == Presence::Must && !is_due && rules.grave.is_none());
+            may += u64::from(copy.presence != Presence::Gone);
+        }
+        // Dead letters may come twice.
+        let is_grave = copies.values().any(|copy| copy.is_letter);
+        (must, if is_grave { u64::MAX } else { may })
     }
 
     /// The node rests: whatever was told to it is done and on disk.
@@ -584,7 +687,64 @@ impl Oracle {
             queue.auto_settled_by.retain(|client| !departed.contains(client));
             queue.purged_by.retain(|client| !departed.contains(client));
         }
-        self.check_counts(rows)
+        self.check_counts(rows)?;
+        self.check_rules(rows)
+    }
+
+    /// What rules say of queues at rest: none is too long, nothing whose time is over lies in one, and what is in none of
+    /// those that bury in a queue is there.
+    fn check_rules(&self, rows: &[QueueRow]) -> Check {
+        let mut held: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+        for row in rows {
+            let Some(number) = number_of(&row.definition.name).filter(|number| !self.is_damaged(*number))
+            else {
+                continue;
+            };
+            let Queue { copies, rules, stage, .. } = &self.queues[number];
+            if rules.length_max.is_some_and(|most| row.ready > most) && !rules.refuses {
+                return Err(format!(
+                    "queue {number} says {} ready and holds {:?}",
+                    row.ready, rules.length_max
+                ));
+            }
+            let is_overdue = |copy: &&Copy| copy.overdue_at_ms.is_some_and(|at| at < self.now_ms);
+            let there = copies.values().filter(|copy| copy.presence != Presence::Gone);
+            let timely = there.filter(|copy| !is_overdue(copy) || !copy.holders.is_empty()).count() as u64;
+            if !copies.values().any(|copy| copy.is_letter) && row.ready > timely {
+                return Err(format!("queue {number} says {} ready; {timely} are not overdue", row.ready));
+            }
+            let grave = rules.grave.unwrap_or(number);
+            if *stage == Stage::There && self.buries(grave) {
+                let is_due = |copy: &&Copy| rules.grave.is_none() && copy.due_at_ms.is_some();
+                let must = |(id, copy): &(&u64, &Copy)| {
+                    copy.presence == Presence::Must && !is_due(copy) && self.is_to_be_buried(grave, **id)
+                };
+                let sum = held.entry(grave).or_default();
+                sum.0 += row.ready + row.unsettled;
+                sum.1 += copies.iter().filter(must).count() as u64;
+            }
+        }
+        for (grave, (has, must)) in held {
+            if has < must {
+                return Err(format!(
+                    "queue {grave} and those that bury in it hold {has}; {must} must be there"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What dies and comes into this queue stays there until somebody takes it.
+    fn buries(&self, grave: usize) -> bool {
+        let queue = &self.queues[grave];
+        queue.stage == Stage::There && !queue.lost_silently && !self.is_damaged(grave)
+    }
+
+    /// A message that dies is to be found in its grave, and nobody has had it from there.
+    fn is_to_be_buried(&self, grave: usize, id: u64) -> bool {
+        let Queue { copies, is_quorum, .. } = &self.queues[grave];
+        let is_kept = *is_quorum || self.messages[id as usize].is_durable;
+        is_kept && copies.get(&id).is_some_and(|copy| !copy.is_ended)
     }
 
     /// From now on one consumer of each queue takes everything.
@@ -610,6 +770,8 @@ impl Oracle {
                 } else if copy.presence == Presence::May
                     && !copy.is_ended
                     && !queue.lost_silently
+                    && queue.rules.is_plain()
+                    && copy.due_at_ms.is_none()
                     && queue.stage == Stage::There
                 {
                     *missing = Some(*id);
@@ -635,19 +797,38 @@ impl Oracle {
         }
         for number in 0..self.queues.len() {
             let is_damaged = self.is_damaged(number);
-            let Queue { copies, stage, .. } = &mut self.queues[number];
+            let mut dead = Vec::new();
+            let Queue { copies, stage, rules, .. } = &mut self.queues[number];
             for (id, copy) in copies {
                 if copy.presence == Presence::Must
                     && !copy.was_drained
                     && !is_damaged
                     && *stage == Stage::There
                 {
-                    return Err(format!("message {id} is lost from queue {number}"));
+                    if rules.grave.is_some() {
+                        dead.push(*id);
+                    } else if copy.due_at_ms.is_some_and(|at| at <= self.now_ms) {
+                        self.expired += 1;
+                    } else {
+                        return Err(format!("message {id} is lost from queue {number}"));
+                    }
                 }
-                if !is_damaged && *stage == Stage::There {
+                // A letter's original is looked for below, from other queues.
+                if !is_damaged && *stage == Stage::There && !copy.is_letter {
                     copy.presence = Presence::Gone;
                 }
             }
+            dead.into_iter().try_for_each(|id| self.check_buried(number, id))?;
+        }
+        Ok(())
+    }
+
+    /// A message that died in a queue is where its dead go, or somebody has had it from there.
+    fn check_buried(&self, number: usize, id: u64) -> Check {
+        let Some(grave) = self.queues[number].rules.grave else { return Ok(()) };
+        let came = self.queues[grave].copies.get(&id).is_some_and(|copy| copy.was_drained);
+        if self.buries(grave) && self.is_to_be_buried(grave, id) && !came {
+            return Err(format!("message {id} died in queue {number} and is not in queue {grave}"));
         }
         Ok(())
     }

@@ -70,6 +70,12 @@ pub struct Tally {
     pub rollbacks: u64,
     /// Transactions that could not be done as a whole.
     pub undone: u64,
+    /// Messages a full queue refused.
+    pub refused: u64,
+    /// Dead letters that arrived at a consumer.
+    pub buried: u64,
+    /// Messages gone whose time was over.
+    pub expired: u64,
     /// Replies that came straight to who asked.
     pub replies: u64,
     /// Transactions begun over AMQP 1.0.
@@ -96,6 +102,9 @@ impl Tally {
         self.undone += other.undone;
         self.begun += other.begun;
         self.replies += other.replies;
+        self.refused += other.refused;
+        self.buried += other.buried;
+        self.expired += other.expired;
     }
 }
 

@@ -94,7 +94,7 @@ impl World {
             node,
             net: Net::default(),
             clients: (0..CLIENTS_MAX).map(|_| None).collect(),
-            oracle: Oracle::default(),
+            oracle: Oracle::new(now.wall_ms),
             trace: Trace::new(plan.trace_lines),
             tally: Tally::default(),
             has_faults: false,
@@ -127,6 +127,7 @@ impl World {
         self.drain()?;
         self.tally.rolls += self.node.committer.journal.counters().rolls;
         self.tally.bulk += self.node.committer.journal.counters().bulk_files;
+        (self.tally.buried, self.tally.expired) = (self.oracle.buried, self.oracle.expired);
         Ok(())
     }
 
@@ -169,6 +170,7 @@ impl World {
     pub fn pass(&mut self, ms: u64) {
         self.now.mono_ns += ms * NS_PER_MS;
         self.now.wall_ms += ms;
+        self.oracle.now_ms = self.now.wall_ms;
     }
 
     /// A node that must stop goes down. That it must is a mistake where nothing was made to fail.
@@ -261,6 +263,11 @@ impl World {
             Seen::Done(asked, count) => {
                 self.note(format!("c{number} hears that {asked:?} is done {count:?}"));
                 self.oracle.done(number, asked, count)?;
+            }
+            Seen::Refused(id) => {
+                self.tally.refused += 1;
+                self.note(format!("c{number} hears that m{id} is refused"));
+                self.oracle.refused(id)?;
             }
             Seen::Replied(body) => {
                 self.tally.replies += 1;

@@ -47,6 +47,8 @@ fn a_thousand_seeds() {
     // Each of these is a way for the simulation to have seen nothing.
     let Tally { published, confirmed, delivered, crashes, stops, full, .. } = tally;
     let Tally { commits, rollbacks, begun, undone, replies, .. } = tally;
+    let Tally { refused, buried, expired, .. } = tally;
+    assert!([refused, buried, expired].iter().all(|count| *count > SEEDS), "{tally:?}");
     let done = [published, confirmed, delivered, crashes, stops, full, commits];
     assert!(
         done.iter().all(|count| *count > SEEDS / 2) && rollbacks.min(begun).min(replies) > SEEDS / 10,
@@ -68,8 +70,12 @@ fn a_seed_gives_the_same_run_again() {
 
 /// Runs that once found a mistake, under the plan they found it with.
 fn check(operations: u32, seeds: &[u64]) {
+    check_plan(Plan { operations, ..Plan::default() }, seeds);
+}
+
+fn check_plan(plan: Plan, seeds: &[u64]) {
     for seed in seeds {
-        let outcome = run(*seed, Plan { operations, ..Plan::default() });
+        let outcome = run(*seed, plan);
         if let Some(complaint) = complain(&outcome) {
             panic!("{complaint}");
         }
@@ -129,4 +135,18 @@ fn a_log_whose_live_records_are_nowhere_is_stopped() {
 #[test]
 fn whoever_is_closed_may_hear_late_of_what_another_has_by_now() {
     check(500, &[12_293]);
+}
+
+fn check_rich(seeds: &[u64]) {
+    check_plan(Plan { rich: true, ..Plan::default() }, seeds);
+}
+
+#[test]
+fn what_failed_too_often_dies_in_its_own_queue() {
+    check_rich(&[374, 791, 1792, 2206, 3737]);
+}
+
+#[test]
+fn what_is_due_after_a_start_ends_though_nobody_comes() {
+    check_rich(&[526, 626, 872, 3793]);
 }

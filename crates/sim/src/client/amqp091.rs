@@ -1,6 +1,7 @@
 //! A client over AMQP 0-9-1: one channel with confirms, or with transactions.
 
 use super::{Asked, Delivery, Seen, Target, Verdict, exchange_name, queue_name};
+use crate::rules::{Rules, Wish};
 use amqp091::method::{
     BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicQos, ConfirmSelect, ExchangeDeclare, QueueBind,
     QueueDeclare, QueueDelete, QueuePurge, TxCommit, TxRollback, TxSelect,
@@ -8,7 +9,7 @@ use amqp091::method::{
 use amqp091::{Body, Connection, Event, Input, Limits, Method, MethodId, PublishPrefix, ReplyCode};
 use base::{Now, Output, Random};
 use message::amqp091::{NewProperties, Table, TableWriter, Value};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const CHANNEL: u16 = 1;
 
@@ -25,6 +26,8 @@ pub(super) struct Wire {
     asked: VecDeque<Asked>,
     /// Messages not confirmed, by the channel's count of publishes.
     unconfirmed: BTreeMap<u64, u64>,
+    /// Those of them that a queue may refuse.
+    refusable: BTreeSet<u64>,
     /// The channel's publishes are made when they are committed.
     is_transactional: bool,
     /// Messages of each transaction whose commit is not answered.
@@ -44,6 +47,7 @@ impl Wire {
             connection: Connection::client(limits, now),
             asked: VecDeque::new(),
             unconfirmed: BTreeMap::new(),
+            refusable: BTreeSet::new(),
             is_transactional,
             committing: VecDeque::new(),
             published: 0,
@@ -166,6 +170,14 @@ impl Wire {
                     seen.push(Seen::Failed(format!("publish {tag} is confirmed and was never made")));
                 }
             }
+            Method::BasicNack(nack) if !self.refusable.is_empty() => {
+                let first = if nack.multiple { 0 } else { nack.delivery_tag };
+                let refused: Vec<u64> =
+                    self.unconfirmed.range(first..=nack.delivery_tag).map(|(tag, _)| *tag).collect();
+                for tag in refused {
+                    seen.extend(self.unconfirmed.remove(&tag).map(Seen::Refused));
+                }
+            }
             Method::BasicQosOk(_) | Method::ConnectionBlocked(_) | Method::ConnectionUnblocked(_) => {}
             Method::BasicCancel(cancel) => seen.push(Seen::Cancelled(number(cancel.consumer_tag))),
             Method::BasicGetEmpty(_) => match self.asked.pop_front() {
@@ -205,12 +217,22 @@ impl Wire {
         body: &[u8],
         is_durable: bool,
         _is_settled: bool,
+        wish: &Wish,
     ) -> bool {
         let (exchange, key) = match target {
             Target::Queue(queue) => (String::new(), queue_name(queue)),
             Target::Exchange(exchange) => (exchange_name(exchange), "any".to_owned()),
         };
-        let properties = NewProperties { delivery_mode: mode(is_durable), ..NewProperties::default() };
+        if wish.may_be_refused {
+            self.refusable.insert(id);
+        }
+        let expiration = wish.ttl_ms.map(|ms| ms.to_string());
+        let properties = NewProperties {
+            delivery_mode: mode(is_durable),
+            priority: wish.priority,
+            expiration: expiration.as_deref().map(str::as_bytes),
+            ..NewProperties::default()
+        };
         self.publish_to(&exchange, &key, id, &properties, body);
         true
     }
@@ -304,18 +326,37 @@ impl Wire {
         }
     }
 
-    pub(super) fn ask(&mut self, asked: Asked, is_quorum: bool, is_durable: bool) {
+    pub(super) fn declare(&mut self, queue: usize, is_quorum: bool, is_durable: bool, rules: &Rules) {
+        self.asked.push_back(Asked::Declare(queue));
+        let name = queue_name(queue);
+        let kind = if is_quorum { &b"quorum"[..] } else { b"classic" };
+        let arguments = TableWriter::fields(|table| {
+            table.put(b"x-queue-type", Value::Text(kind));
+            let mut number = |name: &[u8], value: Option<u64>| {
+                if let Some(value) = value {
+                    table.put(name, Value::I64(value as i64));
+                }
+            };
+            number(b"x-message-ttl", rules.ttl_ms);
+            number(b"x-max-length", rules.length_max);
+            number(b"x-delivery-limit", rules.delivery_limit.map(u64::from));
+            number(b"x-max-priority", rules.priority_max.map(u64::from));
+            if rules.refuses {
+                table.put(b"x-overflow", Value::Text(b"reject-publish"));
+            }
+            if let Some(grave) = rules.grave {
+                table.put(b"x-dead-letter-exchange", Value::Text(b""));
+                table.put(b"x-dead-letter-routing-key", Value::Text(queue_name(grave).as_bytes()));
+            }
+        });
+        let arguments = Table::new(&arguments).unwrap_or_default();
+        let (queue, durable) = (name.as_bytes(), is_durable);
+        self.connection.send(CHANNEL, &QueueDeclare { queue, durable, arguments, ..QueueDeclare::default() });
+    }
+
+    pub(super) fn ask(&mut self, asked: Asked) {
         self.asked.push_back(asked);
         match asked {
-            Asked::Declare(queue) => {
-                let name = queue_name(queue);
-                let kind = if is_quorum { &b"quorum"[..] } else { b"classic" };
-                let arguments = TableWriter::fields(|table| table.put(b"x-queue-type", Value::Text(kind)));
-                let arguments = Table::new(&arguments).unwrap_or_default();
-                let (queue, durable) = (name.as_bytes(), is_durable);
-                self.connection
-                    .send(CHANNEL, &QueueDeclare { queue, durable, arguments, ..QueueDeclare::default() });
-            }
             Asked::DeclareExchange(exchange) => {
                 let name = exchange_name(exchange);
                 let (exchange, kind) = (name.as_bytes(), &b"fanout"[..]);
@@ -341,8 +382,8 @@ impl Wire {
                 let queue = queue_name(queue);
                 self.connection.send(CHANNEL, &BasicGet { queue: queue.as_bytes(), ..BasicGet::default() });
             }
-            Asked::Consume(_) | Asked::Cancel(_) | Asked::Commit | Asked::Rollback => {
-                panic!("consumers and transactions have verbs of their own")
+            Asked::Declare(_) | Asked::Consume(_) | Asked::Cancel(_) | Asked::Commit | Asked::Rollback => {
+                panic!("queues, consumers and transactions have verbs of their own")
             }
         }
     }

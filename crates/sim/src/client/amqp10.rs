@@ -2,6 +2,7 @@
 
 use super::transactions10::{CONTROL, Control};
 use super::{Delivery, Seen, Target, Transaction, Verdict, exchange_name, queue_name};
+use crate::rules::Wish;
 use amqp10::{
     Attach, Body, Config, Connection, Event, Input, Limits, LinkId, Open, Outcome, Role, SaslCode,
     SenderSettleMode, SessionId, Source, Transfer,
@@ -49,6 +50,8 @@ pub(super) struct Wire {
     receivers: Vec<Receiver>,
     /// Messages not confirmed.
     unconfirmed: BTreeSet<u64>,
+    /// Those of them that a queue may refuse.
+    refusable: BTreeSet<u64>,
     /// Deliveries not settled: link by delivery.
     incoming: BTreeMap<u64, LinkId>,
     control: Control,
@@ -65,6 +68,7 @@ impl Wire {
             senders: Vec::new(),
             receivers: Vec::new(),
             unconfirmed: BTreeSet::new(),
+            refusable: BTreeSet::new(),
             incoming: BTreeMap::new(),
             control: Control::default(),
             tag: 0,
@@ -96,14 +100,17 @@ impl Wire {
                     return;
                 }
                 let (first, last) = (disposition.first, disposition.last);
+                let refusable = &self.refusable;
                 let told = |id| match disposition.outcome {
+                    Some(Outcome::Rejected(_)) if refusable.contains(&id) => Some(Seen::Refused(id)),
                     // What becomes of it is told when its transaction ends.
                     Some(Outcome::Transactional { .. }) => None,
                     Some(Outcome::Accepted) => Some(Seen::Confirmed(id)),
                     Some(Outcome::Released) => Some(Seen::Returned(id)),
                     ref other => Some(Seen::Failed(format!("message {id} was settled as {other:?}"))),
                 };
-                let Wire { connection, unconfirmed, control, .. } = self;
+                let (connection, unconfirmed, control) =
+                    (&mut self.connection, &mut self.unconfirmed, &mut self.control);
                 connection.settle(disposition.session, first, last, |run| {
                     for id in run.token..run.token + u64::from(run.count) {
                         if id >= CONTROL {
@@ -205,6 +212,7 @@ impl Wire {
         body: &[u8],
         is_durable: bool,
         is_settled: bool,
+        wish: &Wish,
     ) -> bool {
         let Some((_, link, is_attached)) = self.senders.iter().find(|(to, ..)| *to == target).copied() else {
             self.attach_sender(target);
@@ -215,7 +223,8 @@ impl Wire {
             return false;
         }
         let mut head = Vec::new();
-        Header { durable: is_durable, ..Header::default() }.write(&mut head);
+        let ttl_ms = wish.ttl_ms.map(|ms| ms as u32);
+        Header { durable: is_durable, priority: wish.priority, ttl_ms, ..Header::default() }.write(&mut head);
         let (prefix, len) = data_prefix(body.len());
         head.extend_from_slice(&prefix[..len]);
         self.tag = self.tag.wrapping_add(1);
@@ -231,6 +240,9 @@ impl Wire {
         }
         let sent = self.connection.transfer(self.session, link, &delivery);
         if sent.is_ok() && !is_settled {
+            if wish.may_be_refused {
+                self.refusable.insert(id);
+            }
             self.unconfirmed.insert(id);
         }
         sent.is_ok()

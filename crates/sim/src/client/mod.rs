@@ -8,6 +8,7 @@ mod amqp10;
 mod transactions10;
 
 use crate::net::Net;
+use crate::rules::{Rules, Wish};
 use base::{Now, Output, Random};
 
 /// Bytes at the front of a body that say which message it is.
@@ -47,6 +48,8 @@ pub enum Seen {
     Confirmed(u64),
     /// The broker had nowhere to put the message.
     Returned(u64),
+    /// The broker did not take the message: a queue is full.
+    Refused(u64),
     /// A message came.
     Delivered(Delivery),
     /// A transaction began.
@@ -291,9 +294,10 @@ impl Client {
         len: usize,
         is_durable: bool,
         is_settled: bool,
+        wish: &Wish,
     ) -> bool {
         let body = body(id, len);
-        wire!(self, wire => wire.publish(target, id, &body, is_durable, is_settled))
+        wire!(self, wire => wire.publish(target, id, &body, is_durable, is_settled, wish))
     }
 
     /// Publishes a request to a queue; the reply is to come straight to this connection. Only in 0-9-1.
@@ -385,9 +389,16 @@ impl Client {
     }
 
     /// Asks for something; only where [`Client::can_ask`].
-    pub fn ask(&mut self, asked: Asked, is_quorum: bool, is_durable: bool) {
+    pub fn ask(&mut self, asked: Asked) {
         if let Wire::Amqp091(wire) = &mut self.wire {
-            wire.ask(asked, is_quorum, is_durable);
+            wire.ask(asked);
+        }
+    }
+
+    /// Declares a queue; only where [`Client::can_ask`].
+    pub fn declare(&mut self, queue: usize, is_quorum: bool, is_durable: bool, rules: &Rules) {
+        if let Wire::Amqp091(wire) = &mut self.wire {
+            wire.declare(queue, is_quorum, is_durable, rules);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::client::Asked;
 use crate::oracle::Check;
+use crate::rules::Rules;
 use crate::world::World;
 
 pub fn run(world: &mut World) -> Check {
@@ -25,12 +26,18 @@ fn queue(world: &mut World, at: usize) {
         2..5 => (false, true),
         _ => (false, false),
     };
-    let queue = world.oracle.new_queue(is_quorum, is_durable);
+    let mut rules = Rules::default();
+    if world.plan.rich && world.dice.one_in(2) {
+        let graves = world.oracle.graves();
+        rules = Rules::roll(&mut world.dice, is_quorum, &graves);
+    }
+    let queue = world.oracle.new_queue(is_quorum, is_durable, rules);
     let World { clients, trace, .. } = world;
     if let Some(client) = &mut clients[at] {
         let number = client.number;
-        trace.note(format!("c{number} declares q{queue}, quorum {is_quorum}, durable {is_durable}"));
-        client.ask(Asked::Declare(queue), is_quorum, is_durable);
+        let asks = if rules.is_plain() { String::new() } else { format!(", {rules:?}") };
+        trace.note(format!("c{number} declares q{queue}, quorum {is_quorum}, durable {is_durable}{asks}"));
+        client.declare(queue, is_quorum, is_durable, &rules);
     }
 }
 
@@ -43,8 +50,8 @@ fn exchange(world: &mut World, at: usize, there: &[usize]) -> Check {
     let exchange = oracle.new_exchange(queues.clone());
     if let Some(client) = &mut clients[at] {
         trace.note(format!("c{} declares x{exchange} and binds {queues:?}", client.number));
-        client.ask(Asked::DeclareExchange(exchange), false, true);
-        queues.iter().for_each(|queue| client.ask(Asked::Bind(exchange, *queue), false, true));
+        client.ask(Asked::DeclareExchange(exchange));
+        queues.iter().for_each(|queue| client.ask(Asked::Bind(exchange, *queue)));
     }
     Ok(())
 }

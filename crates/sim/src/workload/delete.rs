@@ -11,7 +11,7 @@ pub fn run(world: &mut World) -> Check {
     let World { clients, trace, .. } = world;
     if let Some(client) = &mut clients[at] {
         trace.note(format!("c{} deletes q{queue}", client.number));
-        client.ask(Asked::Delete(queue), false, false);
+        client.ask(Asked::Delete(queue));
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ pub fn run(world: &mut World) -> Check {
     let World { clients, trace, .. } = world;
     if let Some(client) = &mut clients[at] {
         trace.note(format!("c{} gets from q{queue}", client.number));
-        client.ask(Asked::Get(queue), false, false);
+        client.ask(Asked::Get(queue));
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::client::{ID_BYTES, Target};
 use crate::oracle::Check;
+use crate::rules::Wish;
 use crate::world::World;
 
 pub fn run(world: &mut World) -> Check {
@@ -10,18 +11,24 @@ pub fn run(world: &mut World) -> Check {
     let exchange = world.any_of(&exchanges).filter(|_| to_exchange).map(Target::Exchange);
     let target = exchange.or_else(|| world.any_of(&queues).map(Target::Queue));
     let (Some(at), Some(target)) = (world.any_client(false), target) else { return Ok(()) };
-    let World { clients, dice, oracle, trace, tally, shape, .. } = world;
+    let World { clients, dice, oracle, trace, tally, shape, plan, .. } = world;
     let Some(client) = &mut clients[at] else { return Ok(()) };
     let is_durable = !dice.one_in(5);
     let is_settled = !client.can_ask() && dice.one_in(10);
+    let may_be_refused = oracle.may_refuse(target);
+    if may_be_refused && client.transaction.is_some() {
+        // What becomes of the whole then is not what is looked at here.
+        return Ok(());
+    }
     for _ in 0..dice.between(1, 12) {
+        let wish = if plan.rich { Wish { may_be_refused, ..Wish::roll(dice) } } else { Wish::default() };
         let len = match dice.below(20) {
             0 => dice.between(8_000, shape.body_bytes_max),
             1..4 => dice.between(500, 4_000),
             _ => dice.between(ID_BYTES as u64, 200),
         } as usize;
-        let id = oracle.publishing(client.number, !client.can_ask(), target, len, is_durable);
-        if !client.publish(target, id, len, is_durable, is_settled) {
+        let id = oracle.publishing(client.number, !client.can_ask(), target, len, is_durable, &wish);
+        if !client.publish(target, id, len, is_durable, is_settled, &wish) {
             oracle.not_published(id);
             break;
         }
@@ -31,8 +38,9 @@ pub fn run(world: &mut World) -> Check {
         }
         tally.published += 1;
         trace.note(format!(
-            "c{} publishes m{id} to {target:?}, {len} bytes, durable {is_durable}",
-            client.number
+            "c{} publishes m{id} to {target:?}, {len} bytes, durable {is_durable}{}",
+            client.number,
+            wish.words()
         ));
     }
     Ok(())

@@ -11,7 +11,7 @@ pub fn run(world: &mut World) -> Check {
     if let Some(client) = &mut clients[at] {
         trace.note(format!("c{} purges q{queue}", client.number));
         oracle.purging(client.number, queue);
-        client.ask(Asked::Purge(queue), false, false);
+        client.ask(Asked::Purge(queue));
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::client::{ID_BYTES, Target};
 use crate::oracle::Check;
+use crate::rules::Wish;
 use crate::world::World;
 
 pub fn run(world: &mut World) -> Check {
@@ -10,7 +11,11 @@ pub fn run(world: &mut World) -> Check {
     let World { clients, dice, oracle, trace, tally, .. } = world;
     let Some(client) = &mut clients[at] else { return Ok(()) };
     let (is_durable, len) = (dice.one_in(2), dice.between(ID_BYTES as u64, 300) as usize);
-    let id = oracle.publishing(client.number, false, Target::Queue(queue), len, is_durable);
+    let target = Target::Queue(queue);
+    if oracle.may_refuse(target) {
+        return Ok(());
+    }
+    let id = oracle.publishing(client.number, false, target, len, is_durable, &Wish::default());
     oracle.requested(client.number, id);
     client.request(queue, id, len, is_durable);
     tally.published += 1;

@@ -1,0 +1,75 @@
+//! What a queue is asked for besides being first in, first out, and what a message asks for besides being delivered.
+
+use base::Random;
+
+/// A queue's rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Milliseconds a message lives in it.
+    pub ttl_ms: Option<u64>,
+    /// Ready messages it holds.
+    pub length_max: Option<u64>,
+    /// It refuses what is too much, and does not drop the oldest.
+    pub refuses: bool,
+    /// Failed deliveries after which a message dies.
+    pub delivery_limit: Option<u32>,
+    /// The highest priority it tells apart.
+    pub priority_max: Option<u8>,
+    /// The queue its dead go to.
+    pub grave: Option<usize>,
+}
+
+impl Rules {
+    /// Rules for a queue; `graves` are the queues its dead may go to.
+    pub fn roll(dice: &mut Random, is_quorum: bool, graves: &[usize]) -> Rules {
+        let mut some = |one_in, choices: &[u64]| {
+            dice.one_in(one_in).then(|| choices[dice.below(choices.len() as u64) as usize])
+        };
+        let ttl_ms = some(3, &[20, 200, 2000]);
+        let length_max = some(3, &[1, 3, 20]);
+        let delivery_limit = some(2, &[0, 1, 3]).filter(|_| is_quorum).map(|limit| limit as u32);
+        let priority_max = some(4, &[1, 5, 255]).filter(|_| !is_quorum).map(|most| most as u8);
+        let refuses = length_max.is_some() && dice.one_in(3);
+        let has_grave = !graves.is_empty() && !dice.one_in(3);
+        let grave = has_grave.then(|| graves[dice.below(graves.len() as u64) as usize]);
+        Rules { ttl_ms, length_max, refuses, delivery_limit, priority_max, grave }
+    }
+
+    /// It asks for nothing.
+    pub fn is_plain(&self) -> bool {
+        *self == Rules::default()
+    }
+
+    /// Whether any message of it may be dropped, as far as somebody knows who does not see all it does.
+    pub fn drops(&self) -> bool {
+        let has_limit = self.length_max.is_some() && !self.refuses || self.delivery_limit.is_some();
+        has_limit && self.grave.is_none()
+    }
+}
+
+/// What a message asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// Its priority.
+    pub priority: Option<u8>,
+    /// Milliseconds it lives in any queue.
+    pub ttl_ms: Option<u64>,
+    /// A queue it goes to may refuse it.
+    pub may_be_refused: bool,
+}
+
+impl Wish {
+    /// A wish, mostly for nothing.
+    pub fn roll(dice: &mut Random) -> Wish {
+        let priority = dice.one_in(5).then(|| dice.below(10) as u8);
+        let ttl_ms = dice.one_in(8).then(|| [10, 150, 1500][dice.below(3) as usize]);
+        Wish { priority, ttl_ms, may_be_refused: false }
+    }
+
+    /// What it says, for the trace.
+    pub fn words(&self) -> String {
+        let priority = self.priority.map(|priority| format!(", priority {priority}"));
+        let ttl = self.ttl_ms.map(|ms| format!(", to live {ms} ms"));
+        format!("{}{}", priority.unwrap_or_default(), ttl.unwrap_or_default())
+    }
+}
