@@ -57,9 +57,6 @@ const BATCH_BYTES_MAX: usize = 4 << 20;
 /// Messages of a deleted queue that are counted off at once: what bounds the memory of deleting a long one.
 const PLACES_AT_ONCE: usize = 4096;
 
-/// The priority of a message that was given none, where priorities are always told apart.
-const PRIORITY_NONE: u8 = 4;
-
 /// The record of positions that left without being settled.
 #[cold]
 fn rare(kind: Kind, range: SeqRange) -> Record {
@@ -638,23 +635,17 @@ impl Log {
     #[inline]
     fn apply_enqueue(&mut self, at: LogIndex, record: &[u8]) -> u32 {
         let message = Enqueue::read(record).expect("a committed batch holds whole records");
-        let has_priority = message.flags & flag::PRIORITY != 0;
-        let has_time = message.expires_at_ms != 0;
+        let asks = message.flags & flag::PRIORITY != 0 || message.expires_at_ms != 0;
         let mut live = 0;
         for id in message.queues() {
             let Some(slot) = self.slot(id) else { continue };
             let queue = &mut self.queues[slot as usize];
             let is_transient = !message.is_durable() && !queue.definition.is_quorum();
-            // Of all priorities one stands for none where all count.
-            let is_usual =
-                !has_priority || (message.priority == PRIORITY_NONE && queue.definition.is_quorum());
-            if is_usual && !has_time && queue.fifo.takes_plain() {
-                queue.fifo.enqueue(at, is_transient);
+            if asks || queue.has_features() {
+                // The record, not what was read of it, which would have to be kept for this.
+                queue.arrive(at, record, is_transient);
             } else {
-                queue.arrive(at, &message, is_transient);
-            }
-            if queue.features.is_some() {
-                queue.arrived(&message);
+                queue.fifo.enqueue(at, is_transient);
             }
             live += 1;
             self.mark_dirty(slot);

@@ -104,6 +104,9 @@ pub(crate) struct Waiting {
     pub(crate) settles: bool,
 }
 
+/// The priority of a message that was given none, where priorities are always told apart.
+const PRIORITY_NONE: u8 = 4;
+
 /// A queue at its owner.
 #[derive(Debug)]
 pub(crate) struct OwnedQueue {
@@ -134,24 +137,33 @@ impl OwnedQueue {
         }
     }
 
-    /// A message with a time or a priority of its own came, or one that the queue keeps more of than its place.
-    #[cold]
-    pub(crate) fn arrive(&mut self, at: LogIndex, message: &Enqueue<'_>, transient: bool) {
-        let priority = (message.flags & flag::PRIORITY != 0).then_some(message.priority);
-        let arrival = Arrival {
-            transient,
-            priority,
-            received_at_ms: message.received_at_ms,
-            expires_at_ms: message.expires_at_ms,
-            bytes: self.size_of(message).try_into().unwrap_or(u32::MAX),
-        };
-        self.fifo.arrive(at, &arrival);
+    /// The queue, or its owner, keeps more of messages than their places.
+    #[inline]
+    pub(crate) fn has_features(&self) -> bool {
+        self.features.is_some() || self.fifo.has_features()
     }
 
-    /// A message is in the queue now.
+    /// A message came that may have a time or a priority of its own, or of which the queue keeps more than its place.
     #[cold]
-    pub(crate) fn arrived(&mut self, message: &Enqueue<'_>) {
-        let bytes = self.size_of(message);
+    #[inline(never)]
+    pub(crate) fn arrive(&mut self, at: LogIndex, record: &[u8], transient: bool) {
+        let message = Enqueue::read(record).expect("it was read before");
+        let priority = (message.flags & flag::PRIORITY != 0).then_some(message.priority);
+        let bytes = self.size_of(&message);
+        // Of all priorities one stands for none where all count.
+        let is_usual = priority.is_none_or(|of| of == PRIORITY_NONE && self.definition.is_quorum());
+        if is_usual && message.expires_at_ms == 0 && self.fifo.takes_plain() {
+            self.fifo.enqueue(at, transient);
+        } else {
+            let arrival = Arrival {
+                transient,
+                priority,
+                received_at_ms: message.received_at_ms,
+                expires_at_ms: message.expires_at_ms,
+                bytes: bytes.try_into().unwrap_or(u32::MAX),
+            };
+            self.fifo.arrive(at, &arrival);
+        }
         if let Some(features) = &mut self.features {
             features.arrived(bytes);
         }

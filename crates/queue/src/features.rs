@@ -69,6 +69,12 @@ impl Fifo {
 
     // Records.
 
+    /// It keeps more of its messages than their places, or goes by rules of its own.
+    #[inline]
+    pub fn has_features(&self) -> bool {
+        self.features.is_some()
+    }
+
     /// Whether a message without a priority, or with the usual one, and without an expiry may come through
     /// [`Fifo::enqueue`]; else it comes through [`Fifo::arrive`].
     #[inline]
