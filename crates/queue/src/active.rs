@@ -19,6 +19,12 @@ pub(crate) struct Active {
 }
 
 impl Active {
+    /// It is a consumer no more: whoever gets its slot is another.
+    pub(crate) fn leave(&mut self, id: ConsumerId) {
+        self.consumer = self.consumer.filter(|active| *active != id);
+        self.is_open = true;
+    }
+
     pub(crate) fn consumer(&self) -> Option<ConsumerId> {
         self.consumer
     }
@@ -34,7 +40,7 @@ impl Audience {
         let consumers = self.iter().filter(|(_, consumer)| consumer.is_consumer());
         let best = consumers.max_by_key(|(_, consumer)| rank(consumer));
         let best = best.map(|(id, consumer)| (id, consumer.priority));
-        let before = self.active.consumer.filter(|id| self.get(*id).is_some_and(Consumer::is_consumer));
+        let before = self.active.consumer;
         let mut next = before.or(best.map(|(id, _)| id));
         let mut is_leaving = false;
         if let (true, Some(active), Some((best, priority))) =

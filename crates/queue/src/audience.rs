@@ -189,7 +189,7 @@ impl Audience {
         let role = std::mem::replace(&mut consumer.role, Role::Holder);
         consumer.drain = false;
         consumer.receives = false;
-        self.active.is_open = true;
+        self.active.leave(id);
         self.consumers -= u32::from(role != Role::Holder);
         self.has_exclusive &= role != Role::Exclusive;
         self.draining.retain(|draining| *draining != id);

@@ -13,9 +13,6 @@ use std::collections::BTreeMap;
 /// Runs looked at in one go: what is due beyond them is due in the next.
 pub(crate) const DUE_MAX: usize = 4096;
 
-/// Runs of messages that left are kept up to here, beyond one for each that is there.
-const STALE_MAX: usize = 64;
-
 /// Positions that end together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Run {
@@ -145,9 +142,9 @@ impl Deadlines {
         }
     }
 
-    /// Throws away runs of what left, once they are more than `total`, the messages there are.
+    /// Throws away runs of what left, once there are twice as many as messages, of which there are `total`.
     pub(crate) fn tidy(&mut self, total: u64, live: Live<'_>) {
-        if self.pending.len() as u64 > total.saturating_add(STALE_MAX as u64) {
+        if self.pending.len() as u64 > total.saturating_mul(2) {
             self.pending.retain(|&(deadline_ms, first), count| {
                 live.parts(Run { deadline_ms, first, count: *count }.range()).next().is_some()
             });

@@ -62,9 +62,8 @@ impl Features {
 impl Fifo {
     fn features_mut(&mut self) -> &mut Features {
         let settings = self.settings();
-        let offered_below = self.next_seq;
-        self.features
-            .get_or_insert_with(|| Box::new(Features { settings, offered_below, ..Features::default() }))
+        // Nothing that came before has a deadline: nothing was offered that could be due.
+        self.features.get_or_insert_with(|| Box::new(Features { settings, ..Features::default() }))
     }
 
     // Records.

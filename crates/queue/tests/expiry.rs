@@ -68,6 +68,17 @@ fn no_time_at_all_is_one_chance() {
     assert_eq!(owner.dispatch(), "c0<5-5");
 }
 
+/// The first message with a time in a queue that knew of none has its chance as well.
+#[test]
+fn the_first_that_has_a_time_is_offered_too() {
+    let mut owner = Owner::new(false);
+    owner.publish(1);
+    owner.dispatch();
+    owner.arrive(until(1000));
+    owner.consume(0, Credit::Link(2));
+    assert_eq!(owner.at(1500), "c0<0-1");
+}
+
 #[test]
 fn what_is_due_and_was_offered_is_not_handed_out() {
     let mut owner = lives_ms(100);

@@ -5,7 +5,8 @@ mod bench;
 use bench::{Bench, replay, snapshot};
 use queue::{Fifo, Settings};
 
-fn run(seed: u64, steps: u64) -> u64 {
+/// How many messages were delivered, and how many died.
+fn run(seed: u64, steps: u64) -> (u64, u64) {
     println!("seed {seed}");
     let mut bench = Bench::new(seed);
     for _ in 0..steps {
@@ -15,21 +16,25 @@ fn run(seed: u64, steps: u64) -> u64 {
     let mut again = Fifo::new(Settings { counts: bench.counts(), ..Settings::default() });
     replay(&mut again, &bench.history);
     assert_eq!(snapshot(&again), snapshot(&bench.fifo));
-    bench.delivered
+    (bench.delivered, bench.died)
+}
+
+fn run_all(seeds: std::ops::Range<u64>, steps: u64) {
+    let lives = seeds.map(|seed| run(seed, steps));
+    let (delivered, died) = lives.fold((0, 0), |sum, life| (sum.0 + life.0, sum.1 + life.1));
+    assert!(delivered > 100_000 && died > 10_000, "the bench does little: {delivered}, {died}");
 }
 
 /// Short lives: many beginnings and ends.
 #[test]
 fn behaves_as_the_model_short() {
-    let delivered: u64 = (0..4000).map(|seed| run(seed, 200)).sum();
-    assert!(delivered > 100_000, "the bench does little: {delivered}");
+    run_all(0..4000, 200);
 }
 
 /// Longer lives: blocks, runs and many returns.
 #[test]
 fn behaves_as_the_model_long() {
-    let delivered: u64 = (10_000..10_100).map(|seed| run(seed, 2500)).sum();
-    assert!(delivered > 100_000, "the bench does little: {delivered}");
+    run_all(10_000..10_100, 2500);
 }
 
 /// `QUEUE_SEED` and `QUEUE_STEPS` run one life, or, with `QUEUE_LIVES`, as many from that seed on.

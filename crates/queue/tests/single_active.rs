@@ -58,6 +58,17 @@ fn who_came_first_gets_all_until_it_goes() {
 }
 
 #[test]
+fn who_takes_the_slot_of_the_active_one_is_another() {
+    let mut owner = single(false);
+    joins(&mut owner, 0, 0);
+    joins(&mut owner, 1, 0);
+    assert_eq!(owner.dispatch(), "c0 active");
+    closes(&mut owner, 0);
+    joins(&mut owner, 0, 0);
+    assert_eq!(owner.dispatch(), "c1 active");
+}
+
+#[test]
 fn nobody_steps_in_for_an_active_one_that_cannot_take_more() {
     let mut owner = single(false);
     owner.consume(0, Credit::Prefetch(1));

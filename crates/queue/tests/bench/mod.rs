@@ -4,10 +4,12 @@
 
 use base::Random;
 use base::id::{LogIndex, QueueSeq};
-use message::record::{Kind, Outcome, SeqRange};
+use message::record::{DeathReason, Kind, Outcome, SeqRange};
 use queue::{
-    Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, Place, Record, Recovery, Run, Settings,
+    Arrival, Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, Place, Priorities, Record,
+    Recovery, Rules, Run, Settings,
 };
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Consumers a bench uses at most.
@@ -24,8 +26,10 @@ pub enum Entry {
 enum State {
     Ready,
     Held(u32),
-    /// A settle, return or purge was asked for.
+    /// A record about it was asked for.
     Away,
+    /// Told as dead, and not buried.
+    Dying,
     Gone,
 }
 
@@ -45,6 +49,9 @@ struct Message {
     came_back: bool,
     failed: u32,
     acquired: u32,
+    level: u8,
+    deadline_ms: Option<u64>,
+    bytes: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -56,17 +63,32 @@ struct Consumer {
     paused: bool,
     drain: bool,
     is_consumer: bool,
+    receives: bool,
+    joined: u64,
 }
 
 pub struct Bench {
     pub fifo: Fifo,
     pub dice: Random,
     counts: bool,
+    /// Time passes, rules and settings change; else the queue is a plain one.
+    is_featured: bool,
+    settings: Settings,
+    rules: Rules,
+    now_ms: u64,
+    offered_below: usize,
     effects: Effects,
     messages: Vec<Message>,
-    /// Below it nothing is ready that did not come back.
-    first_new: usize,
-    came_back: BTreeSet<u64>,
+    /// What is ready, in the order in which it is to be handed out.
+    ready: BTreeSet<(u16, bool, u64)>,
+    active: Option<u32>,
+    joined: u64,
+    /// What the machine should ask for, and tell of.
+    appends: Vec<(Kind, Outcome, u64)>,
+    deaths: Vec<(DeathReason, u64)>,
+    turns_of_active: Vec<(u32, bool)>,
+    /// How many messages ended how.
+    ended: BTreeMap<&'static str, u64>,
     steps: u64,
     runs: Vec<(Run, u64)>,
     consumers: BTreeMap<u32, Consumer>,
@@ -82,6 +104,7 @@ pub struct Bench {
     /// Everything since the queue was new.
     pub history: Vec<Entry>,
     pub delivered: u64,
+    pub died: u64,
 }
 
 fn range(first: u64, last: u64) -> SeqRange {
@@ -109,16 +132,28 @@ impl Bench {
     pub fn new(seed: u64) -> Bench {
         let mut dice = Random::new(seed);
         let counts = dice.one_in(2);
+        let is_featured = dice.one_in(2);
         let fifo = Fifo::new(Settings { counts, ..Settings::default() });
+        let settings = fifo.settings();
         let base = snapshot(&fifo);
         Bench {
             fifo,
             dice,
             counts,
+            is_featured,
+            settings,
+            rules: Rules::default(),
+            now_ms: 1000,
+            offered_below: 0,
             effects: Effects::default(),
             messages: Vec::new(),
-            first_new: 0,
-            came_back: BTreeSet::new(),
+            ready: BTreeSet::new(),
+            active: None,
+            joined: 0,
+            appends: Vec::new(),
+            deaths: Vec::new(),
+            turns_of_active: Vec::new(),
+            ended: BTreeMap::new(),
             steps: 0,
             runs: Vec::new(),
             consumers: BTreeMap::new(),
@@ -130,6 +165,7 @@ impl Bench {
             tail: Vec::new(),
             history: Vec::new(),
             delivered: 0,
+            died: 0,
         }
     }
 
@@ -138,7 +174,7 @@ impl Bench {
     }
 
     pub fn step(&mut self) {
-        match self.dice.below(100) {
+        match self.dice.below(if self.is_featured { 112 } else { 100 }) {
             0..18 => self.publish(),
             18..38 => self.commit(),
             38..58 => self.dispatch(),
@@ -152,7 +188,11 @@ impl Bench {
             96 => self.check_replay(),
             97 => self.move_out(),
             98 => self.restart_sometimes(),
-            _ => self.check_places(),
+            99 => self.check_places(),
+            100..102 => self.configure(),
+            102..104 => self.set_rules(),
+            104..109 => self.bury_some(),
+            _ => self.now_ms += self.dice.below(200),
         }
         self.steps += 1;
         if self.steps.is_multiple_of(16) {
@@ -172,13 +212,18 @@ impl Bench {
             exclusive: true,
             priority: 0,
         };
+        self.log.push_back(Record::Configure { settings: Settings::default() });
+        self.go_by(Rules::default());
         self.commit_some(usize::MAX);
         self.open(new);
         while self.fifo.total() > 0 {
             self.dispatch_up_to(1000);
             self.settle_range(0, range(0, u64::MAX - 1), Outcome::Accepted);
+            self.bury(range(0, u64::MAX - 1));
             self.commit_some(usize::MAX);
         }
+        self.dispatch_up_to(1);
+        assert_eq!(self.ended.values().sum::<u64>(), self.messages.len() as u64);
         self.check_counts();
         assert!(self.messages.iter().all(|message| message.state == State::Gone));
         assert!(self.runs.iter().all(|(_, live)| *live == 0));
@@ -198,8 +243,36 @@ impl Bench {
             }
             let place = LogIndex(self.next_place);
             let transient = transient_too && self.dice.one_in(3);
-            self.log.push_back(Record::Enqueue { place, transient });
+            let record = match self.is_featured {
+                false => Record::Enqueue { place, transient },
+                true => Record::Arrive { place, arrival: self.arrival(transient) },
+            };
+            self.log.push_back(record);
         }
+    }
+
+    fn arrival(&mut self, transient: bool) -> Arrival {
+        let dice = &mut self.dice;
+        let expires_at_ms = if dice.one_in(3) { self.now_ms + dice.below(2000) } else { 0 };
+        Arrival {
+            transient,
+            priority: dice.one_in(2).then(|| dice.below(9) as u8),
+            received_at_ms: self.now_ms,
+            expires_at_ms,
+            bytes: dice.below(1000) as u32,
+        }
+    }
+
+    fn configure(&mut self) {
+        let dice = &mut self.dice;
+        let priorities = match dice.below(4) {
+            _ if self.counts => Priorities::Strict,
+            0 => Priorities::None,
+            _ => Priorities::UpTo(dice.below(8) as u8),
+        };
+        let ttl_ms = dice.one_in(3).then(|| dice.below(3) * 400);
+        let settings = Settings { counts: self.counts, ttl_ms, priorities, sizes: dice.one_in(2) };
+        self.log.push_back(Record::Configure { settings });
     }
 
     fn commit(&mut self) {
@@ -212,59 +285,238 @@ impl Bench {
             let record = self.log.pop_front().unwrap();
             self.see(record);
             // Records may come twice; an enqueue does not, its place in the log tells.
-            if !matches!(record, Record::Enqueue { .. } | Record::Return { .. }) && self.dice.one_in(10) {
+            let is_once =
+                matches!(record, Record::Enqueue { .. } | Record::Arrive { .. } | Record::Return { .. });
+            if !is_once && self.dice.one_in(10) {
                 self.see(record);
             }
         }
     }
 
+    /// The record as its owner gives it to the machine: what may come the plain way does, now and then.
+    fn plainly(&mut self, record: Record) -> Record {
+        match record {
+            Record::Arrive { place, arrival }
+                if self.fifo.takes_plain()
+                    && arrival.priority.is_none()
+                    && arrival.expires_at_ms == 0
+                    && self.dice.one_in(2) =>
+            {
+                Record::Enqueue { place, transient: arrival.transient }
+            }
+            other => other,
+        }
+    }
+
     fn see(&mut self, record: Record) {
+        let record = self.plainly(record);
         self.tail.push(Entry::Record(record));
         self.history.push(Entry::Record(record));
         self.fifo.record(record, &mut self.effects);
+        let usual = if self.counts { 4 } else { 0 };
         match record {
-            Record::Enqueue { place, transient } => {
-                self.messages.push(Message {
-                    state: State::Ready,
-                    place: Where::Log(place),
-                    transient,
-                    was_delivered: false,
-                    is_returning: false,
-                    came_back: false,
-                    failed: 0,
-                    acquired: 0,
-                });
+            Record::Enqueue { place, transient } => self.model_new(place, transient, usual, None, 0),
+            Record::Arrive { place, arrival } => {
+                let level = match self.settings.priorities {
+                    Priorities::None => usual,
+                    Priorities::UpTo(max) => arrival.priority.unwrap_or(usual).min(max),
+                    Priorities::Strict => arrival.priority.unwrap_or(usual).min(31),
+                };
+                let deadlines = [
+                    (arrival.expires_at_ms > 0).then_some(arrival.expires_at_ms),
+                    self.settings.ttl_ms.map(|ttl_ms| arrival.received_at_ms + ttl_ms),
+                ];
+                let deadline_ms = deadlines.into_iter().flatten().min();
+                let bytes = if self.settings.sizes { arrival.bytes } else { 0 };
+                self.model_new(place, arrival.transient, level, deadline_ms, bytes);
+            }
+            Record::Settle { range } => self.model_gone("settled", range),
+            Record::Purge { range } => self.model_gone("purged", range),
+            Record::Expire { range } => self.model_gone("expired", range),
+            Record::Drop { range } => self.model_gone("dropped", range),
+            Record::DeadLetter { range } => self.model_gone("dead-lettered", range),
+            Record::Configure { settings } => {
+                self.settings = Settings { counts: self.counts, ..settings };
+                if self.counts {
+                    self.settings.priorities = Priorities::Strict;
+                }
+                if !settings.sizes {
+                    self.messages.iter_mut().for_each(|message| message.bytes = 0);
+                }
+                assert_eq!(self.fifo.settings(), self.settings);
                 self.expect_left(&[]);
             }
-            Record::Settle { range } | Record::Purge { range } => self.model_gone(range),
             Record::Return { range, outcome } => {
+                let mut killed = Vec::new();
                 for seq in range.first.0..=range.last.0 {
                     let message = &mut self.messages[seq as usize];
                     if message.state != State::Gone {
                         message.acquired += 1;
                         message.failed += u32::from(outcome == Outcome::Failed);
                     }
+                    let failed = message.failed;
                     if std::mem::take(&mut message.is_returning) {
-                        message.state = State::Ready;
-                        message.came_back = true;
-                        self.came_back.insert(seq);
+                        match self.rules.delivery_limit {
+                            Some(limit) if failed > limit => killed.push(seq),
+                            _ => self.model_ready_again(seq),
+                        }
                     }
                 }
+                killed.into_iter().for_each(|seq| self.model_die(seq, DeathReason::DeliveryLimit));
                 self.expect_left(&[]);
             }
-            other => panic!("a plain queue sees no {other:?}"),
         }
-        assert!(self.effects.list.is_empty());
+        self.write(&[]);
     }
 
-    fn model_gone(&mut self, range: SeqRange) {
+    fn model_new(
+        &mut self,
+        place: LogIndex,
+        transient: bool,
+        level: u8,
+        deadline_ms: Option<u64>,
+        bytes: u32,
+    ) {
+        self.messages.push(Message {
+            state: State::Away,
+            place: Where::Log(place),
+            transient,
+            was_delivered: false,
+            is_returning: false,
+            came_back: false,
+            failed: 0,
+            acquired: 0,
+            level,
+            deadline_ms,
+            bytes,
+        });
+        self.turn_to(self.messages.len() as u64 - 1, State::Ready);
+        self.expect_left(&[]);
+    }
+
+    /// Where it stands in line: who came back first of all where priorities are strict, else of its level.
+    fn rank(&self, seq: u64) -> (u16, bool, u64) {
+        let message = &self.messages[seq as usize];
+        match (self.counts, message.came_back) {
+            (true, true) => (0, false, seq),
+            (_, came_back) => (1 + 255 - u16::from(message.level), !came_back, seq),
+        }
+    }
+
+    fn turn_to(&mut self, seq: u64, state: State) {
+        if self.messages[seq as usize].state == State::Ready {
+            assert!(self.ready.remove(&self.rank(seq)));
+        }
+        self.messages[seq as usize].state = state;
+        if state == State::Ready {
+            self.ready.insert(self.rank(seq));
+        }
+    }
+
+    fn model_ready_again(&mut self, seq: u64) {
+        self.messages[seq as usize].came_back = true;
+        self.turn_to(seq, State::Ready);
+    }
+
+    fn model_die(&mut self, seq: u64, reason: DeathReason) {
+        if self.rules.takes_dead {
+            self.turn_to(seq, State::Dying);
+            self.deaths.push((reason, seq));
+            self.died += 1;
+            return;
+        }
+        self.turn_to(seq, State::Away);
+        self.appends.push(match reason {
+            DeathReason::Rejected => (Kind::Settle, Outcome::Rejected, seq),
+            DeathReason::Expired => (Kind::Expire, Outcome::Released, seq),
+            DeathReason::MaxLength => (Kind::Drop, Outcome::Released, seq),
+            DeathReason::DeliveryLimit => (Kind::Drop, Outcome::Failed, seq),
+        });
+    }
+
+    /// What is ready, below `below`, and past its time.
+    fn model_expire(&mut self, below: usize) {
+        let mut due: Vec<u64> = self.ready.iter().map(|(_, _, seq)| *seq).collect();
+        due.retain(|seq| {
+            let deadline_ms = self.messages[*seq as usize].deadline_ms;
+            *seq < below as u64 && deadline_ms.is_some_and(|deadline_ms| deadline_ms <= self.now_ms)
+        });
+        due.sort_unstable();
+        due.into_iter().for_each(|seq| self.model_die(seq, DeathReason::Expired));
+    }
+
+    fn model_ready_bytes(&self) -> u64 {
+        self.ready.iter().map(|(_, _, seq)| u64::from(self.messages[*seq as usize].bytes)).sum()
+    }
+
+    fn model_drop_over(&mut self) {
+        let Rules { length_max, bytes_max, drops_head, .. } = self.rules;
+        let is_over = |bench: &Bench| {
+            length_max.is_some_and(|max| bench.ready.len() as u64 > max)
+                || bytes_max.is_some_and(|max| bench.model_ready_bytes() > max)
+        };
+        while drops_head && is_over(self) {
+            let (_, _, seq) = *self.ready.first().unwrap();
+            self.model_die(seq, DeathReason::MaxLength);
+        }
+    }
+
+    fn set_rules(&mut self) {
+        let dice = &mut self.dice;
+        let rules = Rules {
+            length_max: dice.one_in(3).then(|| dice.below(150)),
+            bytes_max: dice.one_in(4).then(|| dice.below(60_000)),
+            drops_head: dice.one_in(2),
+            delivery_limit: dice.one_in(2).then(|| dice.below(5) as u32).filter(|_| self.counts),
+            takes_dead: dice.one_in(2),
+            single_active: dice.one_in(3),
+        };
+        self.go_by(rules);
+    }
+
+    fn go_by(&mut self, rules: Rules) {
+        self.fifo.set_rules(rules, &mut self.effects);
+        let before = std::mem::replace(&mut self.rules, rules);
+        assert_eq!(self.fifo.rules(), Rules { drops_head: self.fifo.rules().drops_head, ..rules });
+        if before.single_active && !rules.single_active {
+            self.active = None;
+            self.let_receive(|_| true);
+        }
+        if let Some(limit) = rules.delivery_limit {
+            let mut failed: Vec<u64> = self.ready.iter().map(|(_, _, seq)| *seq).collect();
+            failed.retain(|seq| self.messages[*seq as usize].failed > limit);
+            failed.sort_unstable();
+            failed.into_iter().for_each(|seq| self.model_die(seq, DeathReason::DeliveryLimit));
+        }
+        self.model_drop_over();
+        self.write(&[]);
+    }
+
+    fn bury_some(&mut self) {
+        let first = self.dice.below(self.messages.len() as u64 + 1);
+        let count = self.dice.below(200);
+        self.bury(range(first, first + count));
+    }
+
+    fn bury(&mut self, positions: SeqRange) {
+        self.fifo.apply(Command::Buried { range: positions }, &mut self.effects);
+        for seq in positions.first.0..=positions.last.0.min(self.messages.len() as u64) {
+            if self.messages.get(seq as usize).is_some_and(|message| message.state == State::Dying) {
+                self.turn_to(seq, State::Away);
+                self.appends.push((Kind::DeadLetter, Outcome::Rejected, seq));
+            }
+        }
+        self.write(&[]);
+    }
+
+    fn model_gone(&mut self, how: &'static str, range: SeqRange) {
         let mut gone = Vec::new();
         for seq in range.first.0..=range.last.0 {
-            let message = &mut self.messages[seq as usize];
-            if message.state != State::Gone {
-                message.state = State::Gone;
+            if self.messages[seq as usize].state != State::Gone {
+                self.turn_to(seq, State::Gone);
+                let message = &mut self.messages[seq as usize];
                 message.is_returning = false;
-                self.came_back.remove(&seq);
+                *self.ended.entry(how).or_default() += 1;
                 gone.push(message.place);
             }
         }
@@ -292,20 +544,77 @@ impl Bench {
         self.effects.runs_left.clear();
     }
 
-    /// Writes what the machine asked for, and nothing else was asked.
+    /// Writes what the machine asked for, and nothing else was asked or told.
     fn write(&mut self, expected: &[(Kind, Outcome, u64)]) {
+        let mut wanted = std::mem::take(&mut self.appends);
+        wanted.extend(expected);
         let mut asked = Vec::new();
+        let mut deaths = Vec::new();
+        let mut turns = Vec::new();
         for effect in std::mem::take(&mut self.effects.list) {
-            let Effect::Append { kind, range, outcome } = effect else { panic!("{effect:?}") };
+            let (kind, range, outcome) = match effect {
+                Effect::Append { kind, range, outcome } => (kind, range, outcome),
+                Effect::DeadLetter { range, reason } => {
+                    deaths.extend((range.first.0..=range.last.0).map(|seq| (reason, seq)));
+                    continue;
+                }
+                Effect::Active { consumer, active } => {
+                    turns.push((consumer.0, active));
+                    continue;
+                }
+                other => panic!("{other:?}"),
+            };
             asked.extend((range.first.0..=range.last.0).map(|seq| (kind, outcome, seq)));
             self.log.push_back(match kind {
                 Kind::Settle => Record::Settle { range },
                 Kind::Return => Record::Return { range, outcome },
                 Kind::Purge => Record::Purge { range },
+                Kind::Expire => Record::Expire { range },
+                Kind::Drop => Record::Drop { range },
+                Kind::DeadLetter => Record::DeadLetter { range },
                 other => panic!("a queue writes no {other:?}"),
             });
         }
-        assert_eq!(asked, expected);
+        if wanted.first().is_some_and(|(kind, _, _)| *kind == Kind::Purge) {
+            // Purged in whatever order.
+            wanted.sort_unstable_by_key(|(_, _, seq)| *seq);
+            asked.sort_unstable_by_key(|(_, _, seq)| *seq);
+        }
+        assert_eq!(asked, wanted);
+        assert_eq!(deaths, std::mem::take(&mut self.deaths));
+        assert_eq!(turns, std::mem::take(&mut self.turns_of_active));
+    }
+
+    /// One consumer at a time: who it is now.
+    fn elect(&mut self) {
+        if !self.rules.single_active {
+            return;
+        }
+        let consumers = self.consumers.iter().filter(|(_, consumer)| consumer.is_consumer);
+        let best = consumers.max_by_key(|(_, consumer)| (consumer.priority, Reverse(consumer.joined)));
+        let best = best.map(|(slot, _)| *slot);
+        let mut next = self.active.or(best);
+        let mut is_leaving = false;
+        if let (true, Some(active), Some(best)) = (self.counts, self.active, best)
+            && self.consumers[&best].priority > self.consumers[&active].priority
+        {
+            is_leaving = !self.held(active).is_empty();
+            next = if is_leaving { Some(active) } else { Some(best) };
+        }
+        self.let_receive(|slot| !is_leaving && next == Some(slot));
+        if next != self.active {
+            self.turns_of_active.extend(self.active.map(|slot| (slot, false)));
+            self.turns_of_active.extend(next.map(|slot| (slot, true)));
+            self.active = next;
+        }
+    }
+
+    fn let_receive(&mut self, receives: impl Fn(u32) -> bool) {
+        for slot in self.consumers.keys().copied().collect::<Vec<_>>() {
+            let consumer = self.consumers.get_mut(&slot).unwrap();
+            consumer.receives = consumer.is_consumer && receives(slot);
+            self.line_up(slot);
+        }
     }
 
     // Consumers.
@@ -313,7 +622,7 @@ impl Bench {
     fn room(&self, slot: u32) -> u64 {
         let consumer = &self.consumers[&slot];
         match consumer.credit {
-            _ if consumer.paused || !consumer.is_consumer => 0,
+            _ if consumer.paused || !consumer.receives => 0,
             Credit::Prefetch(0) => u64::MAX,
             Credit::Prefetch(_) if consumer.settled => u64::MAX,
             Credit::Prefetch(prefetch) => u64::from(prefetch).saturating_sub(self.held(slot).len() as u64),
@@ -354,6 +663,8 @@ impl Bench {
                 paused: false,
                 drain: false,
                 is_consumer: false,
+                receives: false,
+                joined: 0,
             };
             self.consumers.insert(slot, consumer);
             return;
@@ -382,8 +693,11 @@ impl Bench {
             return;
         }
         let Consume { consumer, credit, settled, exclusive, priority } = new;
-        let (paused, drain, is_consumer) = (false, false, true);
-        let model = Consumer { credit, settled, exclusive, priority, paused, drain, is_consumer };
+        let (paused, drain, is_consumer, receives) = (false, false, true, true);
+        self.joined += 1;
+        let joined = self.joined;
+        let model =
+            Consumer { credit, settled, exclusive, priority, paused, drain, is_consumer, receives, joined };
         self.consumers.insert(consumer.0, model);
         self.line_up(consumer.0);
     }
@@ -399,6 +713,8 @@ impl Bench {
             self.fifo.apply(Command::Cancel { consumer: ConsumerId(slot) }, &mut self.effects);
             let consumer = self.consumers.get_mut(&slot).unwrap();
             consumer.is_consumer = false;
+            consumer.receives = false;
+            self.active = self.active.filter(|active| *active != slot);
             consumer.exclusive = false;
             consumer.drain = false;
             self.draining.retain(|draining| *draining != slot);
@@ -413,6 +729,7 @@ impl Bench {
         let held = self.held(slot);
         self.fifo.apply(Command::Close { consumer: ConsumerId(slot) }, &mut self.effects);
         let consumer = self.consumers.remove(&slot).unwrap();
+        self.active = self.active.filter(|active| *active != slot);
         self.turns.entry(consumer.priority).or_default().retain(|have| *have != slot);
         self.draining.retain(|draining| *draining != slot);
         self.model_back(&held, Outcome::Failed);
@@ -422,20 +739,18 @@ impl Bench {
     fn model_back(&mut self, held: &[u64], outcome: Outcome) {
         let mut expected = Vec::new();
         for &seq in held {
-            let message = &mut self.messages[seq as usize];
-            if message.state == State::Gone {
+            if self.messages[seq as usize].state == State::Gone {
                 continue;
             }
             if self.counts {
-                message.state = State::Away;
-                message.is_returning = true;
+                self.turn_to(seq, State::Away);
+                self.messages[seq as usize].is_returning = true;
                 expected.push((Kind::Return, outcome, seq));
             } else {
-                message.state = State::Ready;
-                message.came_back = true;
+                let message = &mut self.messages[seq as usize];
                 // Counted while this owner lasts; what failed a hundred times has failed a hundred times.
                 message.failed = (message.failed + u32::from(outcome == Outcome::Failed)).min(100);
-                self.came_back.insert(seq);
+                self.model_ready_again(seq);
             }
         }
         self.write(&expected);
@@ -478,25 +793,14 @@ impl Bench {
 
     // Messages out.
 
-    /// The next in order: what came back, lowest first, then what never was out.
-    fn next_ready(&mut self) -> Option<usize> {
-        let is_new = |message: &Message| message.state == State::Ready && !message.came_back;
-        while self.messages.get(self.first_new).is_some_and(|message| !is_new(message)) {
-            self.first_new += 1;
-        }
-        let first = self.came_back.first().map(|seq| *seq as usize);
-        first.or((self.first_new < self.messages.len()).then_some(self.first_new))
-    }
-
     /// What the next message is handed out as.
     fn model_hand_out(&mut self, slot: u32, settled: bool) -> Option<(u32, u64, bool, u32)> {
-        let at = self.next_ready()?;
-        let message = &mut self.messages[at];
+        let (_, _, seq) = *self.ready.first()?;
+        self.turn_to(seq, if settled { State::Away } else { State::Held(slot) });
+        let message = &mut self.messages[seq as usize];
         let redelivered = std::mem::replace(&mut message.was_delivered, true);
         message.came_back = false;
-        self.came_back.remove(&(at as u64));
-        message.state = if settled { State::Away } else { State::Held(slot) };
-        Some((slot, at as u64, redelivered, message.failed))
+        Some((slot, seq, redelivered, message.failed))
     }
 
     fn dispatch(&mut self) {
@@ -505,8 +809,11 @@ impl Bench {
     }
 
     fn dispatch_up_to(&mut self, budget: u32) {
+        self.now_ms += if self.is_featured { self.dice.below(30) } else { 0 };
+        self.elect();
+        self.model_expire(self.offered_below);
         let rooms: BTreeMap<u32, u64> = self.consumers.keys().map(|slot| (*slot, self.room(*slot))).collect();
-        let given = self.fifo.dispatch(0, budget, &mut self.effects);
+        let given = self.fifo.dispatch(self.now_ms, budget, &mut self.effects);
         // The model hands out one by one.
         let mut rooms = rooms;
         let mut expected = Vec::new();
@@ -533,11 +840,11 @@ impl Bench {
         }
         assert_eq!(given as usize, expected.len());
         let mut drained = Vec::new();
-        let is_empty = self.next_ready().is_none();
+        let is_empty = self.ready.is_empty();
         for slot in std::mem::take(&mut self.draining) {
             let consumer = self.consumers.get_mut(&slot).unwrap();
             let Credit::Link(unused) = consumer.credit else { panic!("prefetch does not drain") };
-            if is_empty || unused == 0 {
+            if is_empty || unused == 0 || consumer.is_consumer && !consumer.receives {
                 consumer.credit = Credit::Link(0);
                 consumer.drain = false;
                 drained.push((slot, unused));
@@ -546,15 +853,19 @@ impl Bench {
                 self.draining.push(slot);
             }
         }
-        self.compare_out(&expected, &settled, &drained);
+        self.appends.extend(settled);
+        if given < budget || budget == 0 {
+            self.offered_below = self.messages.len();
+            self.model_expire(self.offered_below);
+            self.model_drop_over();
+            let next_ms = self.fifo.next_deadline_ms();
+            assert!(next_ms.is_none_or(|next_ms| next_ms > self.now_ms), "due and not done");
+        }
+        self.compare_out(&expected, &drained);
+        assert_eq!(self.fifo.active().map(|id| id.0), self.active.filter(|_| self.rules.single_active));
     }
 
-    fn compare_out(
-        &mut self,
-        expected: &[(u32, u64, bool, u32)],
-        settled: &[(Kind, Outcome, u64)],
-        drained: &[(u32, u32)],
-    ) {
+    fn compare_out(&mut self, expected: &[(u32, u64, bool, u32)], drained: &[(u32, u32)]) {
         let mut delivered = Vec::new();
         let mut told = Vec::new();
         self.effects.list.retain(|effect| {
@@ -571,24 +882,29 @@ impl Bench {
         self.delivered += delivered.len() as u64;
         assert_eq!(delivered, expected);
         assert_eq!(told, drained);
-        self.write(settled);
+        self.write(&[]);
     }
 
     fn take(&mut self) {
         let Some(slot) = self.any_slot() else { return };
         let settled = self.dice.one_in(2);
-        let taken = self.fifo.take(ConsumerId(slot), settled, 0, &mut self.effects);
+        self.elect();
+        self.model_expire(self.offered_below);
+        let taken = self.fifo.take(ConsumerId(slot), settled, self.now_ms, &mut self.effects);
         let expected = self.model_hand_out(slot, settled);
         assert_eq!(taken, expected.is_some());
         match expected {
             Some(out) => {
-                let records = [(Kind::Settle, Outcome::Accepted, out.1)];
-                self.compare_out(&[out], if settled { &records } else { &[] }, &[]);
+                if settled {
+                    self.appends.push((Kind::Settle, Outcome::Accepted, out.1));
+                }
+                self.compare_out(&[out], &[]);
                 self.line_up(slot);
             }
             None => {
-                assert_eq!(self.effects.list, [Effect::Empty { consumer: ConsumerId(slot) }]);
-                self.effects.list.clear();
+                let last = self.effects.list.pop();
+                assert_eq!(last, Some(Effect::Empty { consumer: ConsumerId(slot) }));
+                self.write(&[]);
             }
         }
     }
@@ -631,8 +947,12 @@ impl Bench {
             assert!(matches!(self.messages[seq as usize].state, State::Held(by) if by == slot));
         }
         match outcome {
+            Outcome::Rejected if self.rules.takes_dead => {
+                held.iter().for_each(|seq| self.model_die(*seq, DeathReason::Rejected));
+                self.write(&[]);
+            }
             Outcome::Accepted | Outcome::Rejected => {
-                held.iter().for_each(|seq| self.messages[*seq as usize].state = State::Away);
+                held.iter().for_each(|seq| self.turn_to(*seq, State::Away));
                 let records: Vec<_> = held.iter().map(|seq| (Kind::Settle, outcome, *seq)).collect();
                 self.write(&records);
             }
@@ -646,17 +966,12 @@ impl Bench {
             return;
         }
         self.fifo.apply(Command::Purge, &mut self.effects);
-        let mut purged = [Vec::new(), Vec::new()];
-        for (seq, message) in self.messages.iter_mut().enumerate() {
-            if message.state == State::Ready {
-                message.state = State::Away;
-                let is_new = usize::from(!message.came_back);
-                message.came_back = false;
-                purged[is_new].push((Kind::Purge, Outcome::Released, seq as u64));
-            }
+        for (_, _, seq) in self.ready.clone() {
+            self.turn_to(seq, State::Away);
+            self.messages[seq as usize].came_back = false;
+            self.appends.push((Kind::Purge, Outcome::Released, seq));
         }
-        self.came_back.clear();
-        self.write(&purged.concat());
+        self.write(&[]);
         assert_eq!(self.fifo.ready(), 0);
     }
 
@@ -770,33 +1085,40 @@ impl Bench {
         self.consumers.clear();
         self.turns.clear();
         self.draining.clear();
+        self.active = None;
+        self.offered_below = self.messages.len();
+        let rules = std::mem::take(&mut self.rules);
         let mut dropped = Vec::new();
         let mut gone = Vec::new();
-        for (seq, message) in self.messages.iter_mut().enumerate() {
+        for seq in 0..self.messages.len() as u64 {
+            if self.messages[seq as usize].state == State::Gone {
+                continue;
+            }
+            self.turn_to(seq, State::Away);
+            let message = &mut self.messages[seq as usize];
             if !self.counts {
                 message.failed = 0;
             }
-            if message.state == State::Gone {
-                continue;
-            }
-            message.state = State::Ready;
             message.is_returning = false;
             message.came_back = false;
-            message.was_delivered = recovery == Recovery::Dirty || (seq as u64) < cursor;
-            if message.transient {
-                message.state = State::Gone;
-                dropped.push((Kind::Purge, Outcome::Released, seq as u64));
-                gone.push(message.place);
+            let is_below = recovery == Recovery::Dirty || seq < cursor;
+            assert!(is_below || !message.was_delivered, "{seq} was out, and the cursor is {cursor}");
+            message.was_delivered = is_below;
+            let (transient, place) = (message.transient, message.place);
+            self.turn_to(seq, if transient { State::Gone } else { State::Ready });
+            if transient {
+                *self.ended.entry("purged").or_default() += 1;
+                dropped.push((Kind::Purge, Outcome::Released, seq));
+                gone.push(place);
             }
         }
-        self.first_new = 0;
-        self.came_back.clear();
         self.write(&dropped);
         self.expect_left(&gone);
         for entry in &dropped {
             let positions = range(entry.2, entry.2);
             self.history.push(Entry::Record(Record::Purge { range: positions }));
         }
+        self.go_by(rules);
         self.base = snapshot(&self.fifo);
         self.tail.clear();
     }
@@ -805,6 +1127,17 @@ impl Bench {
         // Every message is somewhere, once.
         let count = |which: fn(State) -> bool| self.messages.iter().filter(|m| which(m.state)).count() as u64;
         assert_eq!(self.fifo.ready(), count(|state| state == State::Ready));
+        assert_eq!(self.fifo.ready(), self.ready.len() as u64);
+        assert_eq!(self.fifo.dying(), count(|state| state == State::Dying));
+        assert_eq!(self.fifo.ready_bytes(), self.model_ready_bytes());
+        let deadlines = self.ready.iter().filter_map(|(_, _, seq)| self.messages[*seq as usize].deadline_ms);
+        if let Some(first_ms) = deadlines.min() {
+            assert!(self.fifo.next_deadline_ms().is_some_and(|next_ms| next_ms <= first_ms), "late");
+        }
+        let is_reached = |max: Option<u64>, now: u64| max.is_some_and(|max| now + 1 >= max);
+        let is_full = is_reached(self.rules.length_max, self.fifo.ready())
+            || is_reached(self.rules.bytes_max, self.fifo.ready_bytes());
+        assert_eq!(self.fifo.is_full(1, 1), is_full && !self.rules.drops_head);
         assert_eq!(self.fifo.unsettled(), count(|state| matches!(state, State::Held(_))));
         assert_eq!(self.fifo.total(), count(|state| state != State::Gone));
         assert_eq!(self.fifo.next_seq().0, self.messages.len() as u64);
