@@ -327,9 +327,14 @@ impl Session {
         if let Some((id, available)) = link
             && let Some(link) = self.link(id)
         {
+            // What waits for the peer's window comes behind this flow: the peer has not seen it and is to have credit
+            // for it.
+            let waiting = self.queued.as_ref().map_or(0, |queued| {
+                queued.iter().filter(|it| it.link == id.0 && !it.is_begun).count() as u32
+            });
             flow.handle = Some(id.0.into());
-            flow.delivery_count = Some(link.delivery_count);
-            flow.link_credit = Some(link.credit);
+            flow.delivery_count = Some(link.delivery_count.wrapping_sub(waiting));
+            flow.link_credit = Some(link.credit + waiting);
             flow.drain = link.drain;
             flow.available = available;
         }

@@ -429,6 +429,23 @@ fn a_post_names_its_transaction() {
 }
 
 #[test]
+fn a_flow_that_overtakes_deliveries_leaves_credit_for_them() {
+    let mut pair = Pair::open(usize::MAX, 0);
+    pair.server.grants = 15;
+    let session = pair.begin();
+    let link = pair.attach(session, "out", Role::Sender);
+    pair.told();
+    for n in 0..15 {
+        pair.client.connection.transfer(session, link, &delivery(&[n], n.into(), b"x")).unwrap();
+    }
+    assert_eq!(pair.client.connection.queued(session), 5);
+    pair.client.connection.report(session, link, Some(0), Map::default());
+    pair.pump();
+    let (_, server) = pair.told();
+    assert_eq!(server.iter().filter(|told| told.starts_with("transfer")).count(), 15, "{server:?}");
+}
+
+#[test]
 fn unsettled_deliveries_are_bounded() {
     let mut pair = Pair::open(usize::MAX, 0);
     pair.server.grants = 1000;
