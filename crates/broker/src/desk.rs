@@ -48,14 +48,22 @@ impl Log {
         if matches!(
             command,
             QueueCommand::Get { .. } | QueueCommand::Purge { .. } | QueueCommand::Delete { .. }
-        ) && let Some(until) = self.arrivals_end()
+        ) && let Some(until) = self.end_of_news(queue)
             && let Some((_, owned)) = self.queue_mut(queue)
-            && (owned.fifo.ready() == 0 || !matches!(command, QueueCommand::Get { .. }))
+            && (owned.fifo.ready() == 0
+                || owned.fifo.is_returning()
+                || !matches!(command, QueueCommand::Get { .. }))
         {
             self.parked.push_back(Parked { until, queue, port, command });
             return Done::Nothing;
         }
         self.carry(now, queue, port, command, limits, post)
+    }
+
+    /// Where the records end among which are messages that are in no queue yet, or that came back to this one.
+    fn end_of_news(&mut self, queue: QueueId) -> Option<LogIndex> {
+        let is_returning = self.queue_mut(queue).is_some_and(|(_, owned)| owned.fifo.is_returning());
+        self.arrivals_end().or_else(|| is_returning.then(|| self.next()))
     }
 
     /// The first parked command whose time has come, taken out.

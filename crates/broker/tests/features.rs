@@ -372,6 +372,26 @@ fn a_quorum_queue_is_used_while_something_of_it_is_held() {
     assert!(!is_there(&node));
 }
 
+/// What came back to a quorum queue is there for a get that comes after it, although that is recorded first.
+#[test]
+fn a_get_waits_for_what_came_back_before_it() {
+    let mut node = Node::new(1);
+    node.declare_with(0, "q", true, &[("x-queue-type", Value::text("quorum"))]);
+    let mut publisher = node.publisher(0);
+    for body in ["one", "two"] {
+        publish_for(&mut node, &mut publisher, "q", body, None);
+    }
+    node.settle();
+    let get = || QueueCommand::Get { token: 1, handle: 3, settled: false };
+    node.command(0, "q", get());
+    node.settle();
+    seen(&mut node);
+    node.settled(0, "q", 3, (0, 0), Outcome::Failed);
+    node.command(0, "q", get());
+    node.settle();
+    assert_eq!(seen(&mut node), ["0: 3 takes one@0 again, 1 left"]);
+}
+
 /// A time to live of 0 means: to whom has room now, or never.
 #[test]
 fn no_time_at_all_is_now_or_never() {

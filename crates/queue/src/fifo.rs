@@ -489,6 +489,11 @@ impl Fifo {
         self.audience.as_ref().map_or(0, |audience| audience.consumers())
     }
 
+    /// Messages came back and are ready when that is recorded.
+    pub fn is_returning(&self) -> bool {
+        self.counting.as_ref().is_some_and(|counting| !counting.returning.is_empty())
+    }
+
     /// Somebody could be given a message now.
     pub fn has_taker(&self) -> bool {
         self.audience.as_ref().is_some_and(|audience| audience.has_taker())
