@@ -5,14 +5,14 @@
 //! *gone* once the node has come to rest after its end. Invariant: whoever calls tells of everything a client sends
 //! before it sends it, and of everything it hears when it hears it.
 
+mod whole;
+
 use crate::client::{Asked, Delivery, Held, Target, Transaction, Verdict, read_body};
 use crate::rules::{Rules, Wish};
 use base::id::LogId;
 use broker::QueueRow;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Milliseconds after its time was over within which a message is gone from a queue that rests.
-const LATE_MS_MAX: u64 = 200;
+use whole::LATE_MS_MAX;
 
 /// Something is not as it must be, in words.
 pub type Check = Result<(), String>;
@@ -48,6 +48,8 @@ struct Copy {
 /// What a publisher is, where order counts.
 type Publisher = (u64, Option<TargetKey>);
 type TargetKey = (bool, usize);
+/// A publisher's messages of one priority: they stay in order.
+type Stream = (Publisher, Option<u8>);
 
 #[derive(Clone, Debug)]
 struct Message {
@@ -121,11 +123,11 @@ pub struct Oracle {
     /// Connections that are over, of which the node may not know yet.
     departed: BTreeSet<u64>,
     /// The last message of a publisher that a consumer got for the first time.
-    heard: BTreeMap<(u64, Option<u32>, usize, Publisher, Option<u8>), u64>,
+    heard: BTreeMap<(u64, Option<u32>, usize, Stream), u64>,
     /// Logs of which the node has said that something is lost.
     damaged: BTreeSet<LogId>,
     all_damaged: bool,
-    draining: Option<BTreeMap<(usize, Publisher, Option<u8>), u64>>,
+    draining: Option<BTreeMap<(usize, Stream), u64>>,
     /// The time, milliseconds since 1970.
     pub now_ms: u64,
     /// Dead letters that arrived.
@@ -445,7 +447,7 @@ impl Oracle {
         let is_damaged = self.is_damaged(number);
         let message = self.messages.get(id as usize).filter(|message| message.len == len);
         let message = message.ok_or_else(|| format!("message {id} of {len} bytes was never published"))?;
-        let (publisher, priority) = (message.publisher, message.priority);
+        let stream = (message.publisher, message.priority);
         let is_dead = !message.queues.contains(&number);
         let Some(copy) = self.queues[number].copies.get_mut(&id) else {
             return Err(format!("message {id} was never sent to queue {number}"));
@@ -478,7 +480,7 @@ impl Oracle {
             copy.holders.push(client);
         }
         if !redelivered && !is_letter {
-            let key = (client, consumer, number, publisher, priority);
+            let key = (client, consumer, number, stream);
             let before = self.heard.insert(key, id);
             if before.is_some_and(|before| before > id) && !is_damaged {
                 return Err(format!("{what} came after {before:?} of the same publisher"));
@@ -489,7 +491,7 @@ impl Oracle {
             if is_letter {
                 return Ok(id);
             }
-            let before = last.insert((number, publisher, priority), id);
+            let before = last.insert((number, stream), id);
             if before.is_some_and(|before| before >= id) && !is_damaged {
                 return Err(format!("{what} is drained after {before:?} of the same publisher"));
             }
@@ -691,101 +693,11 @@ impl Oracle {
         self.check_rules(rows)
     }
 
-    /// What rules say of queues at rest: none is too long, nothing whose time is over lies in one, and what is in none of
-    /// those that bury in a queue is there.
-    fn check_rules(&self, rows: &[QueueRow]) -> Check {
-        let mut held: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
-        for row in rows {
-            let Some(number) = number_of(&row.definition.name).filter(|number| !self.is_damaged(*number))
-            else {
-                continue;
-            };
-            let Queue { copies, rules, stage, .. } = &self.queues[number];
-            if rules.length_max.is_some_and(|most| row.ready > most) && !rules.refuses {
-                return Err(format!(
-                    "queue {number} says {} ready and holds {:?}",
-                    row.ready, rules.length_max
-                ));
-            }
-            let is_overdue = |copy: &&Copy| copy.overdue_at_ms.is_some_and(|at| at < self.now_ms);
-            let there = copies.values().filter(|copy| copy.presence != Presence::Gone);
-            let timely = there.filter(|copy| !is_overdue(copy) || !copy.holders.is_empty()).count() as u64;
-            if !copies.values().any(|copy| copy.is_letter) && row.ready > timely {
-                return Err(format!("queue {number} says {} ready; {timely} are not overdue", row.ready));
-            }
-            let grave = rules.grave.unwrap_or(number);
-            if *stage == Stage::There && self.buries(grave) {
-                let is_due = |copy: &&Copy| rules.grave.is_none() && copy.due_at_ms.is_some();
-                let must = |(id, copy): &(&u64, &Copy)| {
-                    copy.presence == Presence::Must && !is_due(copy) && self.is_to_be_buried(grave, **id)
-                };
-                let sum = held.entry(grave).or_default();
-                sum.0 += row.ready + row.unsettled;
-                sum.1 += copies.iter().filter(must).count() as u64;
-            }
-        }
-        for (grave, (has, must)) in held {
-            if has < must {
-                return Err(format!(
-                    "queue {grave} and those that bury in it hold {has}; {must} must be there"
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// What dies and comes into this queue stays there until somebody takes it.
-    fn buries(&self, grave: usize) -> bool {
-        let queue = &self.queues[grave];
-        queue.stage == Stage::There && !queue.lost_silently && !self.is_damaged(grave)
-    }
-
-    /// A message that dies is to be found in its grave, and nobody has had it from there.
-    fn is_to_be_buried(&self, grave: usize, id: u64) -> bool {
-        let Queue { copies, is_quorum, .. } = &self.queues[grave];
-        let is_kept = *is_quorum || self.messages[id as usize].is_durable;
-        is_kept && copies.get(&id).is_some_and(|copy| !copy.is_ended)
-    }
-
     /// From now on one consumer of each queue takes everything.
     pub fn begin_drain(&mut self) {
         self.draining = Some(BTreeMap::new());
         let copies = self.queues.iter_mut().flat_map(|queue| queue.copies.values_mut());
         copies.for_each(|copy| copy.was_drained = false);
-    }
-
-    /// What a transaction put into the queues of one log is there as a whole, or none of it is.
-    fn check_whole(&self, published: &[u64]) -> Check {
-        let mut found: BTreeMap<LogId, [Option<u64>; 2]> = BTreeMap::new();
-        for id in published {
-            let message = &self.messages[*id as usize];
-            for number in &message.queues {
-                let queue = &self.queues[*number];
-                let is_kept = queue.is_durable && (queue.is_quorum || message.is_durable);
-                let copy = queue.copies.get(id).filter(|_| is_kept && !self.is_damaged(*number));
-                let (Some(copy), Some(log)) = (copy, queue.log) else { continue };
-                let [seen, missing] = found.entry(log).or_default();
-                if copy.was_drained || copy.was_delivered {
-                    *seen = Some(*id);
-                } else if copy.presence == Presence::May
-                    && !copy.is_ended
-                    && !queue.lost_silently
-                    && queue.rules.is_plain()
-                    && copy.due_at_ms.is_none()
-                    && queue.stage == Stage::There
-                {
-                    *missing = Some(*id);
-                }
-            }
-        }
-        for (log, halves) in found {
-            if let [Some(seen), Some(missing)] = halves {
-                return Err(format!(
-                    "a transaction is torn in {log:?}: message {seen} was there and {missing} was not"
-                ));
-            }
-        }
-        Ok(())
     }
 
     /// Everything was taken that there is.
@@ -819,16 +731,6 @@ impl Oracle {
                 }
             }
             dead.into_iter().try_for_each(|id| self.check_buried(number, id))?;
-        }
-        Ok(())
-    }
-
-    /// A message that died in a queue is where its dead go, or somebody has had it from there.
-    fn check_buried(&self, number: usize, id: u64) -> Check {
-        let Some(grave) = self.queues[number].rules.grave else { return Ok(()) };
-        let came = self.queues[grave].copies.get(&id).is_some_and(|copy| copy.was_drained);
-        if self.buries(grave) && self.is_to_be_buried(grave, id) && !came {
-            return Err(format!("message {id} died in queue {number} and is not in queue {grave}"));
         }
         Ok(())
     }
