@@ -87,7 +87,6 @@ impl Fifo {
     #[cold]
     #[inline(never)]
     pub fn arrive(&mut self, place: LogIndex, arrival: &Arrival) -> QueueSeq {
-        let was_plain = self.features.is_none();
         let seq = self.enqueue(place, arrival.transient);
         let range = Range { first: seq.0, last: seq.0 };
         let Settings { ttl_ms, priorities, sizes, .. } = self.settings();
@@ -99,12 +98,7 @@ impl Fifo {
             self.gone_ahead += 1;
         }
         if let Some(deadline_ms) = arrival.deadline_ms(ttl_ms) {
-            let features = self.features_mut();
-            if was_plain {
-                // This one was not offered.
-                features.offered_below = seq.0;
-            }
-            features.deadlines.push(seq.0, deadline_ms);
+            self.features_mut().deadlines.push(seq.0, deadline_ms);
             self.tidy_deadlines();
         }
         if sizes && let Some(mut features) = self.features.take() {

@@ -146,6 +146,16 @@ fn a_counting_queue() {
     check(include_str!("../replays/quorum-1.log"));
 }
 
+#[test]
+fn a_classic_queue_with_features() {
+    check(include_str!("../replays/classic-2.log"));
+}
+
+#[test]
+fn a_counting_queue_with_features() {
+    check(include_str!("../replays/quorum-2.log"));
+}
+
 /// Records new logs; old ones are never written again. To standard output.
 #[test]
 #[ignore = "by hand, when the machine learned something new"]

@@ -3,7 +3,7 @@
 use base::id::{LogIndex, QueueSeq};
 use message::record::{Outcome, SeqRange};
 use proptest::prelude::*;
-use queue::{Effects, Fifo, Record, Run, Settings, SnapshotError};
+use queue::{Arrival, Effects, Fifo, Priorities, Record, Run, Settings, SnapshotError};
 
 fn range(first: u64, last: u64) -> SeqRange {
     SeqRange { first: QueueSeq(first), last: QueueSeq(last) }
@@ -26,6 +26,27 @@ fn rich() -> Fifo {
     fifo
 }
 
+/// A queue with something in every section too.
+fn featured() -> Fifo {
+    let (priorities, sizes) = (Priorities::UpTo(9), true);
+    let mut fifo = Fifo::new(Settings { counts: false, ttl_ms: Some(500), priorities, sizes });
+    let mut effects = Effects::default();
+    for seq in 0..40u64 {
+        let arrival = Arrival {
+            transient: seq % 7 == 6,
+            priority: (seq % 3 > 0).then_some(seq as u8 % 5),
+            received_at_ms: 1000 + seq / 4,
+            expires_at_ms: if seq % 9 == 0 { 1200 } else { 0 },
+            bytes: 100 + 30 * seq as u32,
+        };
+        fifo.arrive(LogIndex(1000 + seq * 100), &arrival);
+    }
+    fifo.settled(range(0, 2), &mut effects);
+    fifo.settled(range(5, 8), &mut effects);
+    fifo.settled(range(20, 20), &mut effects);
+    fifo
+}
+
 fn bytes(fifo: &Fifo) -> Vec<u8> {
     let mut bytes = Vec::new();
     fifo.write_snapshot(&mut bytes);
@@ -38,12 +59,16 @@ fn refused(bytes: &[u8]) -> SnapshotError {
 
 #[test]
 fn comes_back_as_written() {
-    for fifo in [rich(), Fifo::default(), Fifo::new(Settings { counts: true, ..Settings::default() })] {
+    for fifo in
+        [rich(), featured(), Fifo::default(), Fifo::new(Settings { counts: true, ..Settings::default() })]
+    {
         let written = bytes(&fifo);
         let read = Fifo::read_snapshot(&written).unwrap();
         assert_eq!(bytes(&read), written);
         assert_eq!((read.total(), read.ready()), (fifo.total(), fifo.total()));
         assert_eq!(read.settings(), fifo.settings());
+        assert_eq!(read.ready_bytes(), fifo.ready_bytes());
+        assert_eq!(read.next_deadline_ms(), fifo.next_deadline_ms());
         for seq in (0..45).map(QueueSeq) {
             assert_eq!(read.place(seq), fifo.place(seq));
             assert_eq!(read.counts(seq), fifo.counts(seq));
@@ -53,11 +78,30 @@ fn comes_back_as_written() {
 
 #[test]
 fn every_truncation_is_short() {
-    let written = bytes(&rich());
-    for len in 0..written.len() {
-        assert_eq!(refused(&written[..len]), SnapshotError::Short, "{len}");
+    for fifo in [rich(), featured()] {
+        let written = bytes(&fifo);
+        for len in 0..written.len() {
+            assert_eq!(refused(&written[..len]), SnapshotError::Short, "{len}");
+        }
+        assert_eq!(refused(&[&written[..], &[0]].concat()), SnapshotError::Long);
     }
-    assert_eq!(refused(&[&written[..], &[0]].concat()), SnapshotError::Long);
+}
+
+/// Versions and sections go together.
+#[test]
+fn sections_are_of_the_second_version() {
+    let check = |fifo: Fifo, version: u8, sections: u8| {
+        let written = bytes(&fifo);
+        assert_eq!((written[4], written[5] & !1), (version, sections));
+        let mut other = written.clone();
+        other[4] = 3 - version;
+        assert_eq!(refused(&other), SnapshotError::Broken("flags"));
+    };
+    check(rich(), 1, 0);
+    check(featured(), 2, 30);
+    let mut fifo = Fifo::new(Settings { sizes: true, ..Settings::default() });
+    fifo.arrive(LogIndex(8), &Arrival { expires_at_ms: 9, ..Arrival::default() });
+    check(fifo, 2, 2 + 8 + 16);
 }
 
 #[test]
@@ -120,8 +164,9 @@ proptest! {
     #[test]
     fn nearly_right_bytes_are_read_without_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        has_features in any::<bool>(),
     ) {
-        let mut written = bytes(&rich());
+        let mut written = bytes(&if has_features { featured() } else { rich() });
         for (at, byte) in changes {
             let at = at.index(written.len());
             written[at] = byte;
