@@ -98,7 +98,7 @@ for protocol, words in zip(PROTOCOLS, ("0-9-1", "1.0")):
     suite.add(f"cut-dead-{protocol[4:]}",
               f"the same over AMQP {words}, in queues where messages expire, are too many or are rejected",
               "what is confirmed is in its queue or in the dead-letter queue",
-              lambda protocol=protocol: cut(protocol, mortal=True, rounds=1), seconds_max=ROUND_SECONDS_MAX, later=True)
+              lambda protocol=protocol: cut(protocol, mortal=True, rounds=1), seconds_max=ROUND_SECONDS_MAX)
 
 
 def own_broker():
@@ -154,7 +154,7 @@ suite.add("kill", "`kill -9` at random moments under full load over both protoco
 
 suite.add("kill-dead", "`kill -9` under the same load in queues where messages expire, are too many or are rejected",
           "what is confirmed is in its queue or in the dead-letter queue; up again within 2 s",
-          lambda: kill_rounds(mortal=True), seconds_max=lambda options: ROUND_SECONDS_MAX * options.rounds, later=True)
+          lambda: kill_rounds(mortal=True), seconds_max=lambda options: ROUND_SECONDS_MAX * options.rounds)
 
 
 DURABLE, TRANSIENT = 2, 1

@@ -102,7 +102,7 @@ def _(kind):
 
 
 @suite.each("fields.bcc", "BCC of the dead, no dead-letter routing key",
-            "routed by BCC too, which neither headers nor death name")
+            "routed by BCC too, which neither headers nor death name", later=True)
 def _(kind):
     with Morgue() as desk:
         source, exchange = desk.exchange("direct"), desk.exchange("direct")

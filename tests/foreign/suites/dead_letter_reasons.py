@@ -219,8 +219,7 @@ def _(kind):
         code, text = refusal(lambda: desk.channel.queue_declare(
             queue, durable=True, arguments={"x-queue-type": kind, "x-dead-letter-exchange": "b"}))
         equal((code, text), (406, f"PRECONDITION_FAILED - inequivalent arg 'x-dead-letter-exchange' for queue "
-            "'{queue}' "
-                                  f"in vhost '{suite.uri.vhost}': received 'b' but current is 'a'"))
+                                  f"'{queue}' in vhost '{suite.uri.vhost}': received 'b' but current is 'a'"))
 
 
 ARGUMENTS = [

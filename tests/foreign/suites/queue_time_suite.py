@@ -473,8 +473,9 @@ def _():
         broker.start()
         suite.uri = Uri(broker.uri)
         desk = Bench()
-        for kind, (ttl, plain, expiring) in queues.items():
+        for kind, (_ttl, _plain, expiring) in queues.items():
             equal(exists(expiring), True, f"{kind}: the queue's time begins anew")
+        for ttl, plain, expiring in queues.values():
             desk.becomes(plain, 1)
             equal(desk.get(plain)[2], b"stays")
             desk.becomes(ttl, 0)
