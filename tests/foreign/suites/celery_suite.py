@@ -135,7 +135,7 @@ def _():
 
 
 @case("task.expires", "a task that expires in the queue while the worker is busy (its message has a TTL)",
-      "dropped by the broker: no worker hears of it", later=True)
+      "dropped by the broker: no worker hears of it")
 def _():
     tasks = shared()
     busy = tasks.slow.delay(1)
@@ -209,7 +209,7 @@ def _():
         equal(got(tasks.third_time.delay()), 2, "retries")
 
 
-@case("task.priority", "tasks of priority 1, 9 and 5 while the worker is busy", "highest first", later=True)
+@case("task.priority", "tasks of priority 1, 9 and 5 while the worker is busy", "highest first")
 def _():
     with working(FOREIGN_PRIORITIES="10") as (tasks, _worker):
         equal(got(tasks.add.delay(1, 1)), 2, "the worker is up")
@@ -223,7 +223,7 @@ def _():
         equal(sorted(times, key=times.get), [9, 5, 1], "order")
 
 
-@case("control.ping", "remote control: ping and revoke", "answers; the revoked task does not run", later=True)
+@case("control.ping", "remote control: ping and revoke", "answers; the revoked task does not run")
 def _():
     with working(FOREIGN_REMOTE="1") as (tasks, _worker):
         equal(got(tasks.add.delay(1, 1)), 2, "the worker is up")

@@ -305,7 +305,7 @@ def _(_connection):
         declared(connection)
 
 
-@case("queue.priority", "`max_priority` of 10, priorities 1, 9 and 5", "highest first", later=True)
+@case("queue.priority", "`max_priority` of 10, priorities 1, 9 and 5", "highest first")
 def _(connection):
     queue = declared(connection, max_priority=10)
     for priority in (1, 9, 5):
@@ -313,7 +313,7 @@ def _(connection):
     equal(words(Taken(connection, queue, no_ack=True).take(3)), "9 5 1", "order")
 
 
-@case("queue.expiry", "`message_ttl` of 0.2 s, a dead-letter exchange", "dead-lettered when expired", later=True)
+@case("queue.expiry", "`message_ttl` of 0.2 s, a dead-letter exchange", "dead-lettered when expired")
 def _(connection):
     dead = declared(connection, "dead")
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead.name}

@@ -523,7 +523,7 @@ def _():
         equal((desk.connection.is_open, desk.channel.is_open, other.is_open), (True, True, False))
 
 
-@suite.case("expiration.past", "a message past its expiration is not delivered", "gone", later=True)
+@suite.case("expiration.past", "a message past its expiration is not delivered", "gone")
 def _():
     with Desk() as desk:
         queue = desk.queue()
