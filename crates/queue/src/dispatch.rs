@@ -99,7 +99,7 @@ impl Fifo {
     }
 
     /// Takes up to `count_max` positions that are ready and alike.
-    #[inline]
+    #[inline(always)]
     fn next_ready(&mut self, count_max: u64) -> Option<Ready> {
         if self.features.is_some() {
             return self.next_featured(count_max);
@@ -125,7 +125,7 @@ impl Fifo {
     }
 
     /// The first of `range`, which this owner never handed out, and those behind it that are alike.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fresh(&self, range: Range) -> Ready {
         let mut ready = Ready { range, redelivered: false, counts: Counts::default() };
         if range.first < self.redelivered_below {
@@ -153,6 +153,7 @@ impl Fifo {
     }
 
     /// Fills in how often the first position was out and failed, and ends the range where that changes.
+    #[inline(never)]
     fn count(&self, ready: &mut Ready) {
         if let Some(failures) = &self.failures {
             (ready.counts.delivery_count, ready.range.last) = failures.count(ready.range);
