@@ -104,8 +104,8 @@ impl Fifo {
         if self.features.is_some() {
             return self.next_featured(count_max);
         }
-        if !self.returned.is_empty() {
-            return self.next_returned(count_max);
+        if let Some(first) = self.returned.first() {
+            return Some(self.next_returned(first, count_max));
         }
         let mut end = self.next_seq;
         if self.gone_ahead > 0 {
@@ -144,12 +144,11 @@ impl Fifo {
     }
 
     #[cold]
-    pub(crate) fn next_returned(&mut self, count_max: u64) -> Option<Ready> {
-        let first = self.returned.first()?;
-        let last = first.last.min(first.first.saturating_add(count_max - 1));
-        let ready = self.again(Range { first: first.first, last });
+    pub(crate) fn next_returned(&mut self, of: Range, count_max: u64) -> Ready {
+        let last = of.last.min(of.first.saturating_add(count_max - 1));
+        let ready = self.again(Range { first: of.first, last });
         self.returned.remove(ready.range, |_| {});
-        Some(ready)
+        ready
     }
 
     /// Fills in how often the first position was out and failed, and ends the range where that changes.

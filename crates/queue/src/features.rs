@@ -340,14 +340,16 @@ impl Fifo {
     fn next_of(&mut self, features: &mut Features, count_max: u64) -> Option<Ready> {
         let priorities = features.settings.priorities;
         let usual = priorities.usual();
-        if priorities == Priorities::Strict && !self.returned.is_empty() {
-            return self.next_returned(count_max);
+        if priorities == Priorities::Strict
+            && let Some(first) = features.levels.highest_of(&self.returned, usual)
+        {
+            return Some(self.next_returned(first, count_max));
         }
         if let Some(next) = features.levels.first(|level| level > usual) {
             return Some(self.next_of_level(features, next, count_max));
         }
-        if !self.returned.is_empty() {
-            return self.next_returned(count_max);
+        if let Some(first) = self.returned.first() {
+            return Some(self.next_returned(first, count_max));
         }
         self.pass_elsewhere(features);
         if self.cursor < self.next_seq {

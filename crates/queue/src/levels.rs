@@ -58,6 +58,36 @@ impl Levels {
         })
     }
 
+    /// The first of `set`, some of all live positions, that are of the highest level any of it is of.
+    pub(crate) fn highest_of(&self, set: &RangeSet, usual: u8) -> Option<Range> {
+        if self.list.is_empty() {
+            return set.first();
+        }
+        let of_level = |level: &Level| set.iter().find_map(|range| level.members.within(range).next());
+        let above = self.list.iter().rev().filter(|level| level.level > usual).find_map(of_level);
+        above
+            .or_else(|| set.iter().find_map(|range| self.usual_within(range)))
+            .or_else(|| self.list.iter().rev().filter(|level| level.level < usual).find_map(of_level))
+    }
+
+    /// The first of `range` that are of the usual level.
+    fn usual_within(&self, range: Range) -> Option<Range> {
+        let mut first = range.first;
+        while first <= range.last {
+            match self.list.iter().find(|level| level.members.contains(first)) {
+                Some(level) => first = level.members.next_absent(first),
+                None => {
+                    let next = self.list.iter().filter_map(|level| level.members.next_present(first)).min();
+                    return Some(Range {
+                        first,
+                        last: next.map_or(range.last, |next| range.last.min(next - 1)),
+                    });
+                }
+            }
+        }
+        None
+    }
+
     /// Positions that are ready again; tells `usual` of those of the usual level.
     pub(crate) fn come_back(&mut self, range: Range, mut usual: impl FnMut(Range)) {
         let mut others = RangeSet::new();

@@ -70,7 +70,21 @@ fn what_came_back_goes_before_all_where_priorities_are_strict() {
     owner.commit();
     owner.arrive_as(&[31]);
     owner.apply(Command::Credit { consumer: ConsumerId(0), credit: 99, drain: false });
-    assert_eq!(owner.dispatch(), "c0<0-1! c0<3-3");
+    assert_eq!(owner.dispatch(), "c0<0-0! c0<1-1! c0<3-3");
+}
+
+/// Given back together, they come again as they were given out.
+#[test]
+fn what_came_back_goes_by_level_among_itself() {
+    let mut owner = strict();
+    owner.arrive_as(&[1, 9, 5, 9, 4, 1]);
+    owner.consume(0, Credit::Link(6));
+    assert_eq!(owner.dispatch(), "c0<1-1 c0<3-3 c0<2-2 c0<4-4 c0<0-0 c0<5-5");
+    owner.settle(0, 0, 5, Outcome::Released);
+    owner.commit();
+    owner.arrive_as(&[31]);
+    owner.apply(Command::Credit { consumer: ConsumerId(0), credit: 99, drain: false });
+    assert_eq!(owner.dispatch(), "c0<1-1! c0<3-3! c0<2-2! c0<4-4! c0<0-0! c0<5-5! c0<6-6");
 }
 
 /// As in RabbitMQ, whatever the queue's type: the head is what would be handed out next.

@@ -136,7 +136,7 @@ def _(kind):
 
 
 @suite.each("requeue-many", "held messages of different priorities come back, in one nack and by a channel that closes",
-            "each to its priority, in their order", later=(QUORUM,))
+            "each to its priority, in their order")
 def _(kind):
     with Ranks() as desk:
         for close in (False, True):

@@ -394,12 +394,13 @@ impl Bench {
         self.expect_left(&[]);
     }
 
-    /// Where it stands in line: who came back first of all where priorities are strict, else of its level.
+    /// Where it stands in line, by level: who came back before all others where priorities are strict, else before those of
+    /// its level.
     fn rank(&self, seq: u64) -> (u16, bool, u64) {
         let message = &self.messages[seq as usize];
         match (self.counts, message.came_back) {
-            (true, true) => (0, false, seq),
-            (_, came_back) => (1 + 255 - u16::from(message.level), !came_back, seq),
+            (true, true) => (255 - u16::from(message.level), false, seq),
+            (_, came_back) => (256 + 255 - u16::from(message.level), !came_back, seq),
         }
     }
 
