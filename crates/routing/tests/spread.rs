@@ -197,8 +197,8 @@ fn declarations_have_rules() {
     let (header, property) =
         (("hash-header", Value::text("h")), ("hash-property", Value::text("message_id")));
     check(&[], "ok");
-    check(&[header.clone()], "ok");
-    check(&[property.clone()], "ok");
+    check(std::slice::from_ref(&header), "ok");
+    check(std::slice::from_ref(&property), "ok");
     check(&[header, property], "hash-header and hash-property are mutually exclusive");
     check(&[("hash-property", Value::text("foo"))], "Unsupported property: foo");
     check(&[("hash-header", Value::long(5))], "invalid type 'long' for arg 'hash-header'");
