@@ -25,6 +25,13 @@ pub(crate) struct HeldPublish<'a> {
     pub(crate) mark: u64,
 }
 
+impl<'a> HeldPublish<'a> {
+    /// All keys it is routed by.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a [u8]> {
+        std::iter::once(self.routing_key).chain(self.more_keys.iter().copied())
+    }
+}
+
 /// What of a publish lies in `bytes`: lengths, in the order in which they lie there.
 #[derive(Clone, Copy, Debug)]
 struct Entry {

@@ -331,7 +331,6 @@ impl View<'_> {
     /// part in that.
     fn route(&self, access: &mut AccessCache, publish: &Publish<'_>) -> Result<(Route, bool), Refusal> {
         let Publish { exchange, routing_key, more_keys, .. } = *publish;
-        access.check_publish(self.catalog, exchange, routing_key)?;
         let only = [routing_key];
         let all: Vec<&[u8]>;
         let keys: &[&[u8]] = match more_keys {
@@ -341,6 +340,7 @@ impl View<'_> {
                 &all
             }
         };
+        access.check_publish(self.catalog, exchange, keys.iter().copied())?;
         let mut matches = Matches::default();
         let message = Envelope { keys, headers: publish.headers, roll: self.roll(access.actor().port) };
         let sees_more = self.catalog.route(access.vhost(), exchange, &message, &mut matches)?;

@@ -32,6 +32,25 @@ pub(crate) enum ChangeWord {
         vhost: String,
         username: String,
     },
+    /// Says which topics of an exchange a user may publish to and bind, by regular expressions over routing keys that
+    /// may hold {username} and {vhost}
+    SetTopicPermissions {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        username: String,
+        exchange: String,
+        write: String,
+        read: String,
+    },
+    /// Lets a user publish to and bind all topics of an exchange, or of all exchanges
+    ClearTopicPermissions {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        username: String,
+        exchange: Option<String>,
+    },
     /// Makes a virtual host
     AddVhost {
         vhost: String,
@@ -166,6 +185,26 @@ pub(crate) fn change(word: &ChangeWord) -> (String, Change) {
             format!("Clearing permissions for user \"{username}\" in vhost \"{vhost}\" ..."),
             Change::ClearPermissions { user: own(username), vhost: own(vhost) },
         ),
+        ChangeWord::SetTopicPermissions { vhost, username, exchange, write, read } => {
+            let change = Change::SetTopicPermissions {
+                user: own(username),
+                vhost: own(vhost),
+                exchange: own(exchange),
+                write: own(write),
+                read: own(read),
+            };
+            let text = format!(
+                "Setting topic permissions on \"{exchange}\" for user \"{username}\" in vhost \"{vhost}\" ..."
+            );
+            (text, change)
+        }
+        ChangeWord::ClearTopicPermissions { vhost, username, exchange } => {
+            let on = exchange.as_ref().map_or(String::new(), |exchange| format!(" on \"{exchange}\""));
+            let text =
+                format!("Clearing topic permissions{on} for user \"{username}\" in vhost \"{vhost}\" ...");
+            let (user, vhost, exchange) = (own(username), own(vhost), exchange.clone());
+            (text, Change::ClearTopicPermissions { user, vhost, exchange })
+        }
         ChangeWord::AddVhost { vhost, default_queue_type } => (
             format!("Adding vhost \"{vhost}\" ..."),
             Change::AddVhost { vhost: own(vhost), default_queue_type: default_queue_type.clone() },

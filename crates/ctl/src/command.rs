@@ -91,6 +91,14 @@ enum Word {
         #[arg(short = 'p', long, default_value = "/")]
         vhost: String,
     },
+    /// Which topics users may publish to and bind in a virtual host
+    ListTopicPermissions {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+    },
+    /// Which topics a user may publish to and bind in each virtual host
+    ListUserTopicPermissions { username: String },
     /// What a user may do in each virtual host
     ListUserPermissions { username: String },
     /// Virtual hosts and their properties
@@ -373,6 +381,16 @@ fn execute(ctl: &Ctl, socket: &Path) -> Result<String, Refusal> {
             let rows = ask(&Request::ListUserPermissions { user: username.clone() })?;
             show.banner = banner(format!("Listing permissions for user \"{username}\" ..."));
             Ok(show.rows(&words(&["vhost", "configure", "write", "read"]), &rows))
+        }
+        Word::ListTopicPermissions { vhost } => {
+            let rows = ask(&Request::ListTopicPermissions { vhost: vhost.clone() })?;
+            show.banner = banner(format!("Listing topic permissions for vhost \"{vhost}\" ..."));
+            Ok(show.rows(&words(&["user", "exchange", "write", "read"]), &rows))
+        }
+        Word::ListUserTopicPermissions { username } => {
+            let rows = ask(&Request::ListUserTopicPermissions { user: username.clone() })?;
+            show.banner = banner(format!("Listing topic permissions for user \"{username}\" ..."));
+            Ok(show.rows(&words(&["vhost", "exchange", "write", "read"]), &rows))
         }
         Word::MemoryBreakdown { unit } => {
             let memory = ask(&Request::MemoryBreakdown)?;

@@ -14,7 +14,7 @@ pub mod show;
 
 pub use request::{
     Answer, Change, ConnectionRow, ExchangeRow, LimitsRow, Listener, Memory, PermissionRow, PolicyRow,
-    QueueRow, Refusal, Request, Status, Totals, UserRow, VhostRow,
+    QueueRow, Refusal, Request, Status, TopicPermissionRow, Totals, UserRow, VhostRow,
 };
 
 /// Bounds of the conversation.

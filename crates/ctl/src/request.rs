@@ -59,6 +59,16 @@ pub enum Request {
         /// The user.
         user: String,
     },
+    /// A list of [`TopicPermissionRow`]: of a virtual host's users.
+    ListTopicPermissions {
+        /// The virtual host.
+        vhost: String,
+    },
+    /// A list of [`TopicPermissionRow`]: of a user's virtual hosts.
+    ListUserTopicPermissions {
+        /// The user.
+        user: String,
+    },
     /// An empty answer once it is so, and on disk.
     Change {
         /// What is to be.
@@ -115,6 +125,28 @@ pub enum Change {
         user: String,
         /// The virtual host.
         vhost: String,
+    },
+    /// Which topics of an exchange a user may publish to and bind.
+    SetTopicPermissions {
+        /// The user.
+        user: String,
+        /// The virtual host.
+        vhost: String,
+        /// The exchange.
+        exchange: String,
+        /// Expression over the keys it may publish with.
+        write: String,
+        /// Expression over the keys it may bind with.
+        read: String,
+    },
+    /// A user may publish to and bind all topics.
+    ClearTopicPermissions {
+        /// The user.
+        user: String,
+        /// The virtual host.
+        vhost: String,
+        /// Of this exchange; none: of all.
+        exchange: Option<String>,
     },
     /// There is to be a virtual host.
     AddVhost {
@@ -395,6 +427,21 @@ pub struct PermissionRow {
     /// Expression over the names it may write to.
     pub write: String,
     /// Expression over the names it may read from.
+    pub read: String,
+}
+
+/// What a user may do with the topics of an exchange.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TopicPermissionRow {
+    /// The user.
+    pub user: String,
+    /// The virtual host.
+    pub vhost: String,
+    /// The exchange.
+    pub exchange: String,
+    /// Expression over the keys it may publish with.
+    pub write: String,
+    /// Expression over the keys it may bind with.
     pub read: String,
 }
 

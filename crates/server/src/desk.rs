@@ -69,6 +69,22 @@ impl Desk<'_> {
                 let rows = part.permissions.into_iter().filter(|row| row.user == user);
                 json(&rows.collect::<Vec<_>>())
             }
+            ctl::Request::ListTopicPermissions { vhost } => {
+                let part = self.access()?;
+                if part.vhosts.iter().all(|row| row.name != vhost) {
+                    return Err(no_vhost(&vhost));
+                }
+                let rows = part.topic_permissions.into_iter().filter(|row| row.vhost == vhost);
+                json(&rows.collect::<Vec<_>>())
+            }
+            ctl::Request::ListUserTopicPermissions { user } => {
+                let part = self.access()?;
+                if part.users.iter().all(|row| row.user != user) {
+                    return Err(no_user(&user));
+                }
+                let rows = part.topic_permissions.into_iter().filter(|row| row.user == user);
+                json(&rows.collect::<Vec<_>>())
+            }
             ctl::Request::Change { change } => self.change(change),
             ctl::Request::ListQueues { vhost } => {
                 let parts = self.ask(&Question::Queues(vhost))?;
@@ -151,7 +167,8 @@ impl Desk<'_> {
             | Change::SetUserTags { user, .. }
             | Change::SetUserLimits { user, .. }
             | Change::ClearUserLimits { user, .. }
-            | Change::SetPermissions { user, .. } => Some(user),
+            | Change::SetPermissions { user, .. }
+            | Change::SetTopicPermissions { user, .. } => Some(user),
             _ => None,
         };
         if let Some(user) = wanted
@@ -163,6 +180,7 @@ impl Desk<'_> {
         match &change {
             Change::SetPermissions { vhost, .. }
             | Change::ClearPermissions { vhost, .. }
+            | Change::SetTopicPermissions { vhost, .. }
             | Change::DeleteVhost { vhost }
             | Change::SetVhostLimits { vhost, .. }
             | Change::SetPolicy { vhost, .. }
@@ -219,6 +237,18 @@ impl Desk<'_> {
             Change::ClearPermissions { user, vhost } => {
                 Op::ClearPermissions { user: user.into(), vhost: vhost.into() }
             }
+            Change::SetTopicPermissions { user, vhost, exchange, write, read } => Op::SetTopicPermissions {
+                user: user.into(),
+                vhost: vhost.into(),
+                exchange: exchange.into(),
+                write: write.into(),
+                read: read.into(),
+            },
+            Change::ClearTopicPermissions { user, vhost, exchange } => Op::ClearTopicPermissions {
+                user: user.into(),
+                vhost: vhost.into(),
+                exchange: exchange.map(String::into_boxed_str),
+            },
             Change::AddVhost { vhost, default_queue_type } => {
                 let mut defaults = self.config.vhost_defaults.of(&vhost);
                 if let Some(name) = default_queue_type {

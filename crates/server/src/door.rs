@@ -64,6 +64,8 @@ pub struct Part {
     pub vhosts: Vec<ctl::VhostRow>,
     /// What its users may do.
     pub permissions: Vec<ctl::PermissionRow>,
+    /// What its users may do with topics.
+    pub topic_permissions: Vec<ctl::TopicPermissionRow>,
     /// What users may have at most, of those who have limits.
     pub user_limits: Vec<(String, UserLimits)>,
     /// What virtual hosts may have at most, of those that have limits.

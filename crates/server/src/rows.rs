@@ -5,7 +5,8 @@ use crate::tls::About;
 use adapters::ConnectionRow;
 use broker::Shard;
 use broker::catalog::{
-    Catalog, ExchangeDefinition, PolicyDefinition, PolicyKind, UserDefinition, UserLimits, VhostLimits,
+    Catalog, ExchangeDefinition, PolicyDefinition, PolicyKind, TopicPermissionDefinition, UserDefinition,
+    UserLimits, VhostDefinition, VhostLimits,
 };
 use routing::{Arguments, Float, Value};
 use serde_json::Value as Json;
@@ -104,6 +105,21 @@ pub fn access(catalog: &Catalog) -> (Vec<ctl::UserRow>, Vec<ctl::VhostRow>, Vec<
         })
     });
     (users.collect(), vhosts.collect(), permissions.collect())
+}
+
+/// What users may do with topics.
+pub fn topic_permissions(catalog: &Catalog) -> Vec<ctl::TopicPermissionRow> {
+    let all =
+        catalog.vhosts().flat_map(|vhost| catalog.topic_permissions(vhost.id).map(move |own| (vhost, own)));
+    let row =
+        |(vhost, own): (&Arc<VhostDefinition>, &Arc<TopicPermissionDefinition>)| ctl::TopicPermissionRow {
+            user: own.user.to_string(),
+            vhost: vhost.name.to_string(),
+            exchange: own.exchange.to_string(),
+            write: own.write.to_string(),
+            read: own.read.to_string(),
+        };
+    all.map(row).collect()
 }
 
 /// Things with the names of whom they belong to.

@@ -665,6 +665,7 @@ impl ShardLoop {
             Question::Access => {
                 let catalog = self.shard.catalog();
                 (part.users, part.vhosts, part.permissions) = rows::access(catalog);
+                part.topic_permissions = rows::topic_permissions(catalog);
                 (part.user_limits, part.vhost_limits) = rows::limits(catalog);
             }
             Question::Exchanges(vhost) => part.exchanges = rows::exchanges(self.shard.catalog(), vhost),

@@ -74,7 +74,7 @@ impl Adapter {
             Ok(wishes) => wishes,
             Err(refusal) => {
                 // What is wrong with the exchange comes first.
-                let found = access.check_publish(catalog, publish.exchange, publish.routing_key);
+                let found = access.check_publish(catalog, publish.exchange, [publish.routing_key]);
                 let refusal = found.err().unwrap_or(refusal);
                 return self.refuse(context, number, &refusal, PUBLISH);
             }

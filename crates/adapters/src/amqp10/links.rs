@@ -228,7 +228,8 @@ impl Adapter {
                 let vhost = catalog.vhost_definition(vhost).map_or("", |vhost| &vhost.name);
                 return Err(Refusal::missing("queue", key, vhost).into());
             }
-            access.check_publish(catalog, exchange.as_bytes(), key.as_bytes())?;
+            // Topics are looked at message by message.
+            access.check_publish(catalog, exchange.as_bytes(), [])?;
         }
         let answer = Attach {
             sender_settle_mode: attach.sender_settle_mode,
@@ -250,14 +251,11 @@ impl Adapter {
         id: SessionId,
         aim: &Aim,
     ) -> Result<(), Refused> {
-        let (exchange, key) = match aim {
-            Aim::To(Destination { exchange, key }) => (exchange, &**key),
-            Aim::Subject(exchange) => (exchange, ""),
-            Aim::Each => return Ok(()),
-        };
+        let (Aim::To(Destination { exchange, .. }) | Aim::Subject(exchange)) = aim else { return Ok(()) };
         let Some(session) = self.session(id) else { return Ok(()) };
         let access = session.publisher.access();
-        Ok(access.check_publish(context.shard.catalog(), exchange.as_bytes(), key.as_bytes())?)
+        // Topics are looked at message by message.
+        Ok(access.check_publish(context.shard.catalog(), exchange.as_bytes(), [])?)
     }
 
     /// A sender's link is attached.

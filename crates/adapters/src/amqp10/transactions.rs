@@ -398,7 +398,8 @@ impl Adapter {
         let Some(transactions) = &mut self.transactions else { return };
         let access = transactions.publisher.access();
         let (exchange, key) = (destination.exchange.as_bytes(), destination.key.as_bytes());
-        if let Err(refusal) = access.check_publish(context.shard.catalog(), exchange, key) {
+        let keys = std::iter::once(key).chain(more_keys.iter().copied());
+        if let Err(refusal) = access.check_publish(context.shard.catalog(), exchange, keys) {
             let error = Error::new(refusal.code.condition(), &refusal.text);
             return self.tell_posted(transfer, id, &Told::Rejected(Some(error)));
         }

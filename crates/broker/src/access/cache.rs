@@ -79,12 +79,15 @@ impl AccessCache {
         Ok(())
     }
 
-    /// Whether the actor may publish to an exchange with this key, and the exchange is there and takes publishes.
-    pub fn check_publish(
+    /// Whether the actor may publish to an exchange with these keys, and the exchange is there and takes publishes.
+    ///
+    /// # Errors
+    /// The first of these that is not so, in RabbitMQ's order.
+    pub fn check_publish<'k>(
         &mut self,
         catalog: &Catalog,
         exchange: &[u8],
-        _routing_key: &[u8],
+        keys: impl IntoIterator<Item = &'k [u8]>,
     ) -> Result<(), Refusal> {
         let vhost = self.actor.vhost;
         // Names are text in every protocol: what is none names nothing.
@@ -97,7 +100,9 @@ impl AccessCache {
             Some(entry) if entry.definition.internal && !self.actor.is_internal => Err(Refusal::access(
                 format!("cannot publish to internal {}", catalog.exchange_named(vhost, name)),
             )),
-            Some(_) => Ok(()),
+            Some(entry) => keys.into_iter().try_for_each(|key| {
+                catalog.check_topic_access(&self.actor, Access::Write, &entry.definition, key)
+            }),
         }
     }
 

@@ -8,6 +8,7 @@ mod login;
 mod password;
 mod pattern;
 mod permissions;
+mod topic;
 
 pub use cache::{AccessCache, CACHE_ENTRIES_MAX};
 pub use login::{
@@ -19,3 +20,5 @@ pub use password::{PasswordHash, SALT};
 pub use pattern::{BadPattern, PATTERN_BYTES_MAX, Pattern};
 pub(crate) use permissions::refused;
 pub use permissions::{Access, Permissions, Resource};
+pub use topic::TopicPermissions;
+pub(crate) use topic::topic_refused;

@@ -6,7 +6,7 @@
 use super::definition::{Binding, ExchangeDefinition, QueueDefinition, VhostDefinition, VhostId};
 use super::effective::{alternate, rules};
 use super::policy::Policies;
-use super::{Applied, ByName, Catalog, Change, Destination, Ends, ExchangeEntry, QueueEntry, Vhost};
+use super::{Applied, ByName, Catalog, Change, Destination, Ends, ExchangeEntry, QueueEntry, TopicEntry, Vhost};
 use base::id::QueueId;
 use routing::{Exchange, ExchangeId};
 use rustc_hash::FxHashSet;
@@ -33,6 +33,7 @@ impl Catalog {
                 self.access_changed();
                 for vhost in self.vhosts.values_mut() {
                     vhost.permissions.remove(name);
+                    vhost.topic_permissions.remove(name);
                 }
                 self.user_limits.remove(name);
                 return self
@@ -52,6 +53,25 @@ impl Catalog {
                 self.access_changed();
                 if let Some(vhost) = self.host_mut(*vhost) {
                     vhost.permissions.remove(user);
+                }
+            }
+            Change::SetTopicPermissions(definition) => {
+                self.access_changed();
+                if let Some(vhost) = self.host_mut(definition.vhost) {
+                    let entry = TopicEntry::new(definition.clone(), &vhost.definition.name);
+                    let own = vhost.topic_permissions.entry(definition.user.clone()).or_default();
+                    own.insert(definition.exchange.clone(), entry);
+                }
+            }
+            Change::ClearTopicPermissions { vhost, user, exchange } => {
+                self.access_changed();
+                if let Some(vhost) = self.host_mut(*vhost)
+                    && let Some(own) = vhost.topic_permissions.get_mut(user)
+                {
+                    own.remove(exchange);
+                    if own.is_empty() {
+                        vhost.topic_permissions.remove(user);
+                    }
                 }
             }
             Change::SetVhostLimits { vhost, limits } => self.apply_vhost_limits(*vhost, *limits),
@@ -91,6 +111,7 @@ impl Catalog {
             queues: FxHashSet::default(),
             exchanges: FxHashSet::default(),
             permissions: BTreeMap::new(),
+            topic_permissions: BTreeMap::new(),
             policies: Policies::default(),
         };
         self.vhosts.insert(definition.id, vhost);

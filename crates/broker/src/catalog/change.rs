@@ -3,8 +3,8 @@
 //! Encoded as `docs/formats/catalog.md` says; definitions are shared, so that a change costs each shard a pointer.
 
 use super::definition::{
-    Binding, ExchangeDefinition, PermissionDefinition, QueueDefinition, UserDefinition, VhostDefinition,
-    VhostId,
+    Binding, ExchangeDefinition, PermissionDefinition, QueueDefinition, TopicPermissionDefinition,
+    UserDefinition, VhostDefinition, VhostId,
 };
 use super::limits::{UserLimits, VhostLimits};
 use super::policy::{PolicyDefinition, PolicyKind};
@@ -39,6 +39,17 @@ pub enum Change {
         vhost: VhostId,
         /// The user.
         user: Arc<str>,
+    },
+    /// A user has these permissions on the topics of an exchange.
+    SetTopicPermissions(Arc<TopicPermissionDefinition>),
+    /// A user has none on the topics of an exchange, so that permissions over names count alone.
+    ClearTopicPermissions {
+        /// The virtual host.
+        vhost: VhostId,
+        /// The user.
+        user: Arc<str>,
+        /// The exchange's name.
+        exchange: Box<str>,
     },
     /// A virtual host may have so much.
     SetVhostLimits {
@@ -104,6 +115,8 @@ impl Change {
             | Change::DeleteUser(_)
             | Change::SetPermissions(_)
             | Change::ClearPermissions { .. }
+            | Change::SetTopicPermissions(_)
+            | Change::ClearTopicPermissions { .. }
             | Change::SetVhostLimits { .. }
             | Change::SetUserLimits { .. }
             | Change::SetPolicy(_)

@@ -173,6 +173,21 @@ impl UserDefinition {
     }
 }
 
+/// What a user may do with the topics of an exchange.
+#[derive(Debug, PartialEq)]
+pub struct TopicPermissionDefinition {
+    /// The virtual host.
+    pub vhost: VhostId,
+    /// The user.
+    pub user: Arc<str>,
+    /// The exchange's name.
+    pub exchange: Box<str>,
+    /// The pattern over keys to publish with, its variables not replaced.
+    pub write: Box<str>,
+    /// The pattern over keys to bind with, its variables not replaced.
+    pub read: Box<str>,
+}
+
 /// What a user may do in a virtual host.
 #[derive(Debug, PartialEq)]
 pub struct PermissionDefinition {

@@ -22,6 +22,7 @@ mod plan_binding;
 mod plan_exchange;
 mod plan_policy;
 mod plan_queue;
+mod plan_topic;
 mod policy;
 mod policy_keys;
 mod refusal;
@@ -35,7 +36,7 @@ mod tests;
 pub use change::{Applied, Change};
 pub use definition::{
     Binding, Destination, ExchangeDefinition, PermissionDefinition, QueueDefinition, QueueType,
-    UserDefinition, VhostDefinition, VhostId,
+    TopicPermissionDefinition, UserDefinition, VhostDefinition, VhostId,
 };
 pub use effective::{DELIVERY_LIMIT, DeadLetter, Overflow, QueueRules};
 pub use limits::{UserLimits, VhostLimits};
@@ -51,6 +52,7 @@ pub use wire::{BadChange, Limits};
 use crate::access::{Access, Permissions, Resource, refused};
 use base::id::{PortId, QueueId};
 use ends::Ends;
+use plan_topic::TopicEntry;
 use policy::Policies;
 use routing::{Exchange, ExchangeId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -124,6 +126,8 @@ struct Vhost {
     queues: FxHashSet<ByName<QueueDefinition>>,
     exchanges: FxHashSet<ByName<ExchangeDefinition>>,
     permissions: BTreeMap<Arc<str>, Arc<PermissionDefinition>>,
+    /// By user, then by exchange.
+    topic_permissions: BTreeMap<Arc<str>, BTreeMap<Box<str>, TopicEntry>>,
     policies: Policies,
 }
 

@@ -220,6 +220,28 @@ pub enum Op {
         /// Its name.
         name: Box<str>,
     },
+    /// Change which topics of an exchange a user may publish to and bind.
+    SetTopicPermissions {
+        /// The user.
+        user: Box<str>,
+        /// The virtual host.
+        vhost: Box<str>,
+        /// The exchange.
+        exchange: Box<str>,
+        /// Pattern over the keys to publish with.
+        write: Box<str>,
+        /// Pattern over the keys to bind with.
+        read: Box<str>,
+    },
+    /// Let a user publish to and bind all topics.
+    ClearTopicPermissions {
+        /// The user.
+        user: Box<str>,
+        /// The virtual host.
+        vhost: Box<str>,
+        /// Of this exchange; none: of all.
+        exchange: Option<Box<str>>,
+    },
     /// Change what a virtual host may have at most.
     SetVhostLimits {
         /// The virtual host.

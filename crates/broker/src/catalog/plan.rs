@@ -57,6 +57,12 @@ impl Catalog {
             Op::ClearPermissions { user, vhost } => self.clear_permissions(by, user, vhost),
             Op::SetPolicy { .. } => self.set_policy(by, op),
             Op::ClearPolicy { kind, vhost, name } => self.clear_policy(by, *kind, vhost, name),
+            Op::SetTopicPermissions { user, vhost, exchange, write, read } => {
+                self.set_topic_permissions(by, user, vhost, exchange, [write, read])
+            }
+            Op::ClearTopicPermissions { user, vhost, exchange } => {
+                self.clear_topic_permissions(by, user, vhost, exchange.as_deref())
+            }
             Op::SetVhostLimits { vhost, limits } => self.set_vhost_limits(by, vhost, *limits),
             Op::SetUserLimits { user, limits } => self.set_user_limits(by, user, *limits),
         }
@@ -150,6 +156,7 @@ impl<'a> Removal<'a> {
     pub(super) fn exchange(&mut self, definition: &ExchangeDefinition) {
         let ExchangeDefinition { id, durable, .. } = *definition;
         if self.gone.insert(id) {
+            self.changes.extend(self.catalog.clear_topic_permissions_on(definition));
             self.changes.push(Change::DeleteExchange { id, durable });
             self.going.push_back(id);
         }

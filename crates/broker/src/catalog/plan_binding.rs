@@ -114,7 +114,13 @@ impl Catalog {
             check_not_default(destination)?;
         }
         check_not_default(wish.source)?;
-        self.check_access(by, Access::Read, Resource::Exchange(wish.source))
+        self.check_access(by, Access::Read, Resource::Exchange(wish.source))?;
+        match self.exchange(by.vhost, wish.source.as_bytes()) {
+            Some(source) => {
+                self.check_topic_access(by, Access::Read, &source.definition, wish.key.as_bytes())
+            }
+            None => Ok(()),
+        }
     }
 
     fn end(&self, by: &Actor, resource: Resource<'_>) -> Option<End> {

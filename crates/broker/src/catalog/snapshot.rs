@@ -111,6 +111,9 @@ impl Catalog {
             for definition in vhost.permissions.values() {
                 each(&Change::SetPermissions(definition.clone()));
             }
+            for definition in self.topic_permissions(vhost.definition.id) {
+                each(&Change::SetTopicPermissions(definition.clone()));
+            }
             for kind in [PolicyKind::User, PolicyKind::Operator] {
                 let policies = vhost.policies.of(kind);
                 policies.iter().for_each(|policy| each(&Change::SetPolicy(policy.clone())));

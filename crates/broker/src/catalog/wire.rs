@@ -5,8 +5,8 @@
 
 use super::change::Change;
 use super::definition::{
-    Binding, ExchangeDefinition, PermissionDefinition, QueueDefinition, QueueType, UserDefinition,
-    VhostDefinition, VhostId,
+    Binding, ExchangeDefinition, PermissionDefinition, QueueDefinition, QueueType, TopicPermissionDefinition,
+    UserDefinition, VhostDefinition, VhostId,
 };
 use super::limits::{UserLimits, VhostLimits};
 use super::policy::{ApplyTo, PolicyDefinition, PolicyKind};
@@ -208,6 +208,19 @@ impl Change {
                 out.extend(vhost.0.to_le_bytes());
                 put_text(out, user);
             }
+            Change::SetTopicPermissions(definition) => {
+                let TopicPermissionDefinition { vhost, user, exchange, write, read } = &**definition;
+                out.push(18);
+                out.extend(vhost.0.to_le_bytes());
+                put_text(out, user);
+                [exchange, write, read].into_iter().for_each(|text| put_text(out, text));
+            }
+            Change::ClearTopicPermissions { vhost, user, exchange } => {
+                out.push(19);
+                out.extend(vhost.0.to_le_bytes());
+                put_text(out, user);
+                put_text(out, exchange);
+            }
             Change::AddExchange(exchange) => {
                 let ExchangeDefinition { id, vhost, name, kind, durable, auto_delete, internal, arguments } =
                     &**exchange;
@@ -365,6 +378,16 @@ impl<'a> Decoder<'a> {
             17 => {
                 let (vhost, kind) = (self.vhost()?, self.policy_kind()?);
                 Change::ClearPolicy { vhost, kind, name: self.text()?.into() }
+            }
+            18 => {
+                let (vhost, user) = (self.vhost()?, self.text()?.into());
+                let [exchange, write, read] = [self.text()?, self.text()?, self.text()?].map(Box::from);
+                let definition = TopicPermissionDefinition { vhost, user, exchange, write, read };
+                Change::SetTopicPermissions(Arc::new(definition))
+            }
+            19 => {
+                let (vhost, user) = (self.vhost()?, self.text()?.into());
+                Change::ClearTopicPermissions { vhost, user, exchange: self.text()?.into() }
             }
             7 => Change::ClearPermissions { vhost: self.vhost()?, user: self.text()?.into() },
             8 => {

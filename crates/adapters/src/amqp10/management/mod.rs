@@ -376,16 +376,16 @@ impl Adapter {
                 (Op::DeleteExchange { name, if_unused: false }, Asking::DeleteExchange)
             }
             Request::Bind { source, end, key, arguments } => {
-                session.may_bind(context, &source, &end)?;
+                session.may_bind(context, &source, &end, &key)?;
                 (binding_op(source, end, key, arguments), Asking::Bind)
             }
             Request::ListBindings { source, end, key } => {
-                session.may_bind(context, &source, &end)?;
+                session.may_bind(context, &source, &end, &key)?;
                 let found = find_bindings(context.shard.catalog(), actor, &source, &end, &key);
                 return Ok(Went::Bindings { source, end, found });
             }
             Request::Unbind { source, end, key, hash } => {
-                session.may_bind(context, &source, &end)?;
+                session.may_bind(context, &source, &end, &key)?;
                 let found = find_bindings(context.shard.catalog(), actor, &source, &end, &key);
                 let Some(binding) = found.iter().find(|it| answer::hash(&it.arguments) == *hash) else {
                     return Ok(Went::Nothing);
@@ -468,7 +468,13 @@ impl Session {
     }
 
     /// What is asked for binding, unbinding and looking at bindings.
-    fn may_bind(&mut self, context: &Context<'_>, source: &str, end: &request::End) -> Result<(), Went> {
+    fn may_bind(
+        &mut self,
+        context: &Context<'_>,
+        source: &str,
+        end: &request::End,
+        key: &str,
+    ) -> Result<(), Went> {
         match end {
             request::End::Queue(name) => self.may(context, Access::Write, Resource::Queue(name))?,
             request::End::Exchange(name) => {
@@ -477,7 +483,12 @@ impl Session {
             }
         }
         check_not_default(source)?;
-        self.may(context, Access::Read, Resource::Exchange(source))
+        self.may(context, Access::Read, Resource::Exchange(source))?;
+        let (catalog, access) = (context.shard.catalog(), self.publisher.access());
+        if let Some(entry) = catalog.exchange(access.vhost(), source.as_bytes()) {
+            catalog.check_topic_access(access.actor(), Access::Read, &entry.definition, key.as_bytes())?;
+        }
+        Ok(())
     }
 }
 

@@ -121,7 +121,7 @@ fn publishing_asks_before_it_looks() {
             world.must(&op);
         }
         let mut cache = AccessCache::new(Actor::new("u".into(), VhostId(0), port(9)));
-        let answer = cache.check_publish(&world.catalog, exchange.as_bytes(), b"k");
+        let answer = cache.check_publish(&world.catalog, exchange.as_bytes(), [&b"k"[..]]);
         answer.map_or_else(|refusal| format!("{} {refusal}", refusal.code.number()), |()| "ok".to_owned())
     };
     let none = ["^$", "^$", "^$"];
@@ -143,7 +143,7 @@ fn publishing_asks_before_it_looks() {
     }
     let world = World::new();
     let mut cache = AccessCache::new(guest(1));
-    let refusal = cache.check_publish(&world.catalog, b"\xFF\xFE", b"").unwrap_err();
+    let refusal = cache.check_publish(&world.catalog, b"\xFF\xFE", []).unwrap_err();
     assert_eq!(refusal.code, ReplyCode::NotFound);
 }
 
@@ -287,4 +287,78 @@ fn users_are_the_administrators_business() {
     }
     let answer = world.wish(&permit("z", ["[", "", ""]));
     assert!(answer.starts_with("406 PRECONDITION_FAILED - regular expression '[' is invalid: "), "{answer}");
+}
+
+fn permit_topics(user: &str, exchange: &str, write: &str, read: &str) -> Op {
+    let (user, vhost, exchange) = (user.into(), "/".into(), exchange.into());
+    Op::SetTopicPermissions { user, vhost, exchange, write: write.into(), read: read.into() }
+}
+
+fn clear_topics(user: &str, exchange: Option<&str>) -> Op {
+    Op::ClearTopicPermissions { user: user.into(), vhost: "/".into(), exchange: exchange.map(Box::from) }
+}
+
+#[test]
+fn topics_have_permissions_of_their_own() {
+    let refused = |access: &str, key: &str| {
+        format!(
+            "403 ACCESS_REFUSED - {access} access to topic '{key}' in exchange 'amq.topic' in vhost '/' refused for user 'u'"
+        )
+    };
+    let mut world = World::new();
+    for op in [
+        queue("q", ""),
+        exchange("x", "topic", ""),
+        add_user("u", "p"),
+        permit("u", [".*", ".*", ".*"]),
+        permit_topics("u", "amq.topic", "^{username}\\.", "^r"),
+        permit_topics("u", "amq.direct", "^$", "^$"),
+    ] {
+        world.must(&op);
+    }
+    let user = Actor::new("u".into(), VhostId(0), port(9));
+    let publish = |world: &World, exchange: &str, keys: &[&str]| {
+        let keys = keys.iter().map(|key| key.as_bytes());
+        let answer = AccessCache::new(user.clone()).check_publish(&world.catalog, exchange.as_bytes(), keys);
+        answer.map_or_else(|refusal| format!("{} {refusal}", refusal.code.number()), |()| "ok".to_owned())
+    };
+    assert_eq!(publish(&world, "amq.topic", &["u.1"]), "ok");
+    assert_eq!(publish(&world, "amq.topic", &["r.1"]), refused("write", "r.1"));
+    assert_eq!(publish(&world, "amq.topic", &["u.1", "v.1"]), refused("write", "v.1"), "all keys count");
+    assert_eq!(publish(&world, "x", &["r.1"]), "ok", "another exchange");
+    assert_eq!(publish(&world, "amq.direct", &["r.1"]), "ok", "no topic exchange");
+    assert_eq!(world.wish_of(&user, &bind("amq.topic", "q", "r.1")), "ok");
+    assert_eq!(world.wish_of(&user, &bind("amq.topic", "q", "u.1")), refused("read", "u.1"));
+    assert_eq!(world.wish_of(&user, &unbind("amq.topic", "q", "u.1")), refused("read", "u.1"));
+    assert_eq!(world.wish_of(&user, &link("amq.topic", "x", "u.1")), refused("read", "u.1"));
+    assert_eq!(world.wish(&bind("amq.topic", "q", "u.1")), "ok", "another user");
+
+    let mut snapshot = Vec::new();
+    world.catalog.write_snapshot(&mut snapshot);
+    let restored = World { catalog: Catalog::read_snapshot(&snapshot).unwrap() };
+    assert_eq!(publish(&restored, "amq.topic", &["r.1"]), refused("write", "r.1"));
+
+    let (version, listed) = (world.catalog.version(), |world: &World| {
+        world.catalog.topic_permissions(VhostId(0)).map(|own| own.exchange.to_string()).collect::<Vec<_>>()
+    });
+    assert_eq!(listed(&world), ["amq.direct", "amq.topic"]);
+    world.must(&clear_topics("u", Some("amq.topic")));
+    assert!(world.catalog.version() > version, "who remembers routes must see that they changed");
+    assert_eq!(publish(&world, "amq.topic", &["r.1"]), "ok");
+    world.must(&permit_topics("u", "x", "a", "b"));
+    world.must(&delete_exchange("x", false));
+    assert_eq!(listed(&world), ["amq.direct"], "they go with their exchange");
+    world.must(&Op::DeleteUser { name: "u".into() });
+    assert_eq!(listed(&world), [""; 0]);
+}
+
+#[test]
+fn setting_topic_permissions_has_rules() {
+    super::check(&[
+        (permit_topics("nobody", "amq.topic", "a", "b"), "404 NOT_FOUND - no user 'nobody'"),
+        (permit_topics("guest", "nope", "a", "b"), "404 NOT_FOUND - Exchange nope does not exist"),
+        (permit_topics("guest", "amq.topic", "{username}", "{foo}"), "ok"),
+        (clear_topics("guest", Some("nope")), "ok"),
+        (clear_topics("nobody", None), "ok"),
+    ]);
 }

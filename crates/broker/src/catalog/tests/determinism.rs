@@ -70,7 +70,7 @@ fn op() -> impl Strategy<Value = Op> {
     let how =
         prop::sample::select(vec!["", "transient", "auto-delete", "exclusive", "transient auto-delete"]);
     let with = prop::sample::select(vec![0, 1, 2]);
-    (0..14u8, 0..5u8, 0..5u8, kinds, how, with).prop_map(|(which, a, b, kind, how, with)| {
+    (0..16u8, 0..5u8, 0..5u8, kinds, how, with).prop_map(|(which, a, b, kind, how, with)| {
         let with: &[(&str, Value)] = match with {
             0 => &[],
             1 => &[("a", Value::Void), ("x-match", Value::text("any"))],
@@ -91,6 +91,18 @@ fn op() -> impl Strategy<Value = Op> {
             7 => link(&x, &y, "k"),
             8 => unlink(&x, &y, "k"),
             9 => Op::DeleteExclusive { port: port(u32::from(a)) },
+            13 => Op::SetTopicPermissions {
+                user: "guest".into(),
+                vhost: "/".into(),
+                exchange: x.into(),
+                write: format!("^{b}").into(),
+                read: ".*".into(),
+            },
+            14 => Op::ClearTopicPermissions {
+                user: "guest".into(),
+                vhost: "/".into(),
+                exchange: (b > 1).then(|| x.into()),
+            },
             10 if a == 0 => Op::DeleteVhost { name: format!("v{b}").into() },
             10 => Op::AddVhost { name: format!("v{b}").into(), defaults: vhost_defaults(b) },
             11 => policies::policy(&format!("p{a}"), [".*", "q", "x1"][usize::from(b % 3)], i64::from(b)),
