@@ -75,6 +75,15 @@ def restricted(patterns):
         tool.call("delete_user", name)
 
 
+def allow_topics(uri, exchange, pattern):
+    """Lets the user of a URI publish to, and bind, only what is like this of an exchange."""
+    if suite.options.admin:
+        vhost = urllib.parse.quote(uri.vhost, safe="")
+        value = {"exchange": exchange, "write": pattern, "read": pattern}
+        return Api(suite.options.admin).call("PUT", f"topic-permissions/{vhost}/{uri.user}", value)
+    return Tool().call("set_topic_permissions", "-p", "/", uri.user, exchange, pattern, pattern)
+
+
 def owner():
     """The URI of a user who may do anything where the restricted ones are."""
     if suite.options.admin:

@@ -1,13 +1,11 @@
 """All permission cases: what a user may not do, operation by operation and over both protocols."""
 
-import urllib.parse
-
 import pika
 from pika import exceptions
 
-from lab.cases import Skip, equal
+from lab.cases import equal
 from suites import permission_matrix  # noqa: F401 - importing registers the cases
-from suites.permission_bench import Api, options, restricted, suite
+from suites.permission_bench import allow_topics, options, restricted, suite
 
 PATTERN = "^allowed"
 
@@ -46,12 +44,8 @@ def _():
 
 
 def topic(act, words):
-    if not suite.options.admin:
-        raise Skip("topic permissions are not served yet")
     with restricted((".*", ".*", ".*")) as uri:
-        vhost = urllib.parse.quote(uri.vhost, safe="")
-        Api(suite.options.admin).call("PUT", f"topic-permissions/{vhost}/{uri.user}",
-                                      {"exchange": "amq.topic", "write": "^allowed", "read": "^allowed"})
+        allow_topics(uri, "amq.topic", "^allowed")
         connection = open_as(uri)
         channel = connection.channel()
         channel.queue_declare("foreign.topic", exclusive=True)
@@ -75,7 +69,7 @@ for name, words, act in [
 ]:
     suite.add(f"topic-{name}", f"0-9-1: {name} with a key that topic permissions forbid",
               f"channel closed: 403 `ACCESS_REFUSED - {words} in vhost '{{vhost}}' refused for user '{{user}}'`",
-              lambda act=act, words=words: topic(act, words), later=True)
+              lambda act=act, words=words: topic(act, words))
 
 
 if __name__ == "__main__":

@@ -275,7 +275,7 @@ def answered(desk, queue, count):
 
 @suite.each("tx", "tx.commit of three publishes to a queue with x-max-length 1 and reject-publish",
             {CLASSIC: "what fits is taken; channel closed: 406 `PRECONDITION_FAILED - partial tx completion`",
-             QUORUM: "tx.commit-ok, all three are taken (ours: as in a classic queue)"}, later=True)
+             QUORUM: "tx.commit-ok, all three are taken (ours: as in a classic queue)"})
 def _(kind):
     with Bench() as desk:
         queue = desk.make(kind, x_max_length=1, x_overflow="reject-publish")

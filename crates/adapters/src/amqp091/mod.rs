@@ -168,7 +168,7 @@ impl Adapter {
                 self.got(context, *token, *consumer, (*memory, *item), *ready, events);
             }
             Event::Refused { publisher, first, last, .. } => {
-                self.publishes_refused(*publisher, *first, *last)
+                self.publishes_refused(context, *publisher, *first, *last)
             }
             // Link credit is AMQP 1.0's, and only there consumers are told that they are active, and senders that
             // their queue is gone.

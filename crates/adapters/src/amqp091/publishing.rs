@@ -7,7 +7,7 @@ use crate::connection::Context;
 use crate::transaction::HeldPublish;
 use ::amqp091::method::{BasicNack, BasicPublish, MethodId};
 use ::amqp091::{Body, Outgoing, ReplyCode};
-use broker::catalog::Refusal;
+use broker::catalog::{Refusal, ReplyCode as Code};
 use broker::fields::Fields091;
 use broker::{Publish, Published};
 use message::amqp091::Properties;
@@ -215,9 +215,15 @@ impl Adapter {
         }
     }
 
-    /// A queue was full for publishes of a channel: each is nacked.
+    /// A queue was full for publishes of a channel: each is nacked. A commit they were part of took effect in part.
     #[cold]
-    pub(super) fn publishes_refused(&mut self, publisher: u32, first: u64, last: u64) {
+    pub(super) fn publishes_refused(
+        &mut self,
+        context: &mut Context<'_>,
+        publisher: u32,
+        first: u64,
+        last: u64,
+    ) {
         let Ok(number) = u16::try_from(publisher) else { return };
         let Some(channel) = self.channels.get(number) else { return };
         let (mut count, mut tags) = (0, Vec::new());
@@ -230,7 +236,10 @@ impl Adapter {
         for delivery_tag in tags {
             self.machine.send(number, &BasicNack { delivery_tag, multiple: false, requeue: false });
         }
-        self.see_whether_committed(number);
+        if self.is_waiting_for_commit(number) {
+            let refusal = Refusal::new(Code::PreconditionFailed, "partial tx completion");
+            self.refuse(context, number, &refusal, MethodId::NONE);
+        }
     }
 
     /// Whether a channel has as many publishes waiting as it may.
