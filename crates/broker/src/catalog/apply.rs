@@ -6,7 +6,9 @@
 use super::definition::{Binding, ExchangeDefinition, QueueDefinition, VhostDefinition, VhostId};
 use super::effective::{alternate, rules};
 use super::policy::Policies;
-use super::{Applied, ByName, Catalog, Change, Destination, Ends, ExchangeEntry, QueueEntry, TopicEntry, Vhost};
+use super::{
+    Applied, ByName, Catalog, Change, Destination, Ends, ExchangeEntry, QueueEntry, TopicEntry, Vhost,
+};
 use base::id::QueueId;
 use routing::{Exchange, ExchangeId};
 use rustc_hash::FxHashSet;
