@@ -118,7 +118,8 @@ impl Log {
         let Some(queue) = self.queues.get_mut(slot as usize) else { return Found::Later };
         let Some(features) = &mut queue.features else { return Found::Later };
         let Some((range, reason)) = features.dying.front_mut() else { return Found::Later };
-        if features.burying >= limits.burials_max {
+        // Those that could not be placed count: the ones behind them would fare no better, and are not tried each time.
+        if features.burying + features.unplaced.len() >= limits.burials_max {
             return Found::Later;
         }
         let (seq, reason) = (range.first, *reason);

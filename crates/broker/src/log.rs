@@ -217,7 +217,12 @@ impl Log {
     /// Positions of a queue died: they are to be published anew.
     pub(crate) fn died(&mut self, slot: u32, range: SeqRange, reason: DeathReason) {
         if let Some(features) = &mut self.queues[slot as usize].features {
-            features.dying.push_back((range, reason));
+            match features.dying.back_mut() {
+                Some((before, of)) if *of == reason && before.last.0 + 1 == range.first.0 => {
+                    before.last = range.last;
+                }
+                _ => features.dying.push_back((range, reason)),
+            }
             self.list_dying(slot);
         }
     }

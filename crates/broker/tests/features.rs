@@ -289,6 +289,31 @@ fn what_must_arrive_waits_until_it_leads_somewhere() {
     assert_eq!(seen(&mut node), [""; 0]);
 }
 
+/// However many wait to be placed, only some are tried, and those again in their order.
+#[test]
+fn the_dead_that_lead_nowhere_wait_in_order() {
+    let mut node = Node::new(1);
+    let least = [
+        ("x-dead-letter-strategy", Value::text("at-least-once")),
+        ("x-overflow", Value::text("reject-publish")),
+    ];
+    node.declare_with(0, "q", true, &quorum(&least));
+    let mut publisher = node.publisher(0);
+    node.consume(0, "q", 1, 0);
+    for number in 0..600 {
+        publish_for(&mut node, &mut publisher, "q", &number.to_string(), None);
+    }
+    node.settle();
+    node.settled(0, "q", 1, (0, 599), Outcome::Rejected);
+    node.settle();
+    seen(&mut node);
+    node.declare(0, "dead", true);
+    node.consume(0, "dead", 7, 0);
+    node.pass(3000);
+    let expected: Vec<String> = (0..600).map(|number| format!("0: 7 gets {number}@{number}")).collect();
+    assert_eq!(seen(&mut node)[1..], expected);
+}
+
 #[test]
 fn the_dead_do_not_go_in_circles() {
     let mut node = Node::new(1);
