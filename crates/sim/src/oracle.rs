@@ -88,6 +88,8 @@ pub struct Queue {
     copies: BTreeMap<u64, Copy>,
     /// Somebody consumes without settling: what is under way to them may be lost with them.
     auto_settled_by: BTreeSet<u64>,
+    /// There once was one such: anything may have gone to it and been lost on the way.
+    was_auto_settled: bool,
     /// Somebody asked for it to be emptied, and has no answer yet: nobody knows what that will take.
     purged_by: BTreeSet<u64>,
     /// It was once emptied, or consumed from without settling: what is missing may have gone so.
@@ -153,6 +155,7 @@ impl Oracle {
             rules,
             copies: BTreeMap::new(),
             auto_settled_by: BTreeSet::new(),
+            was_auto_settled: false,
             purged_by: BTreeSet::new(),
             lost_silently: false,
             log: None,
@@ -435,6 +438,7 @@ impl Oracle {
     /// What goes to somebody who need not settle may be lost on the way.
     fn auto_settling(&mut self, client: u64, queue: usize) {
         self.queues[queue].auto_settled_by.insert(client);
+        self.queues[queue].was_auto_settled = true;
         self.may_all(queue);
     }
 

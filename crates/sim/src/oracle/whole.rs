@@ -12,32 +12,35 @@ pub(super) const LATE_MS_MAX: u64 = 200;
 impl Oracle {
     /// What a transaction put into the queues of one log is there as a whole, or none of it is.
     pub(super) fn check_whole(&self, published: &[u64]) -> Check {
-        let mut found: BTreeMap<LogId, [Option<u64>; 2]> = BTreeMap::new();
+        let mut found: BTreeMap<LogId, [Option<(u64, usize)>; 2]> = BTreeMap::new();
         for id in published {
             let message = &self.messages[*id as usize];
             for number in &message.queues {
                 let queue = &self.queues[*number];
                 let is_kept = queue.is_durable && (queue.is_quorum || message.is_durable);
-                let copy = queue.copies.get(id).filter(|_| is_kept && !self.is_damaged(*number));
+                // One that may be there as a dead letter tells nothing: its original was in another queue.
+                let copy = queue.copies.get(id);
+                let copy = copy.filter(|copy| is_kept && !copy.is_letter && !self.is_damaged(*number));
                 let (Some(copy), Some(log)) = (copy, queue.log) else { continue };
                 let [seen, missing] = found.entry(log).or_default();
                 if copy.was_drained || copy.was_delivered {
-                    *seen = Some(*id);
+                    *seen = Some((*id, *number));
                 } else if copy.presence == Presence::May
                     && !copy.is_ended
                     && !queue.lost_silently
+                    && !queue.was_auto_settled
                     && queue.rules.is_plain()
                     && copy.due_at_ms.is_none()
                     && queue.stage == Stage::There
                 {
-                    *missing = Some(*id);
+                    *missing = Some((*id, *number));
                 }
             }
         }
         for (log, halves) in found {
-            if let [Some(seen), Some(missing)] = halves {
+            if let [Some((seen, here)), Some((missing, there))] = halves {
                 return Err(format!(
-                    "a transaction is torn in {log:?}: message {seen} was there and {missing} was not"
+                    "a transaction is torn in {log:?}: message {seen} was in queue {here} and {missing} not in queue {there}"
                 ));
             }
         }
