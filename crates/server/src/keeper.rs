@@ -174,7 +174,11 @@ impl Keeper {
     /// A segment goes when both kept snapshots of its log are younger than its last message's end.
     fn collect_dead(&mut self) -> Result<(), Trouble> {
         for file in self.dead[1].drain(..) {
-            self.committer.disk().remove(FileName::new(FileKind::Segment, file))?;
+            // One that died while the node came up was in nobody's use at the start, and went then.
+            match self.committer.disk().remove(FileName::new(FileKind::Segment, file)) {
+                Ok(()) | Err(DiskError::NotFound) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         self.dead.swap(0, 1);
         for shard in 0..self.doors.len() {

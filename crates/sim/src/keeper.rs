@@ -139,7 +139,11 @@ impl Keeper {
             Step::Write(snapshot) => self.write(disk, journal, &snapshot)?,
             Step::CollectDead => {
                 for file in self.dead[1].drain(..) {
-                    disk.remove(FileName::new(FileKind::Segment, file))?;
+                    // As the server does: one that died while the node came up went at the start.
+                    match disk.remove(FileName::new(FileKind::Segment, file)) {
+                        Ok(()) | Err(DiskError::NotFound) => {}
+                        Err(error) => return Err(error),
+                    }
                 }
                 self.dead.swap(0, 1);
                 for home in homes {

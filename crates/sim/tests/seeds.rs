@@ -150,3 +150,8 @@ fn what_failed_too_often_dies_in_its_own_queue() {
 fn what_is_due_after_a_start_ends_though_nobody_comes() {
     check_rich(&[526, 626, 872, 3793]);
 }
+
+#[test]
+fn a_segment_that_died_while_the_node_came_up_goes_once() {
+    check_rich(&[22501]);
+}
