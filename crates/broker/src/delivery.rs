@@ -211,6 +211,10 @@ impl Log {
                         self.append_positions(now, kind, id, outcome, range);
                     }
                 }
+                Effect::Postpone { range, outcome, due_at_ms } => {
+                    let id = self.queues[slot as usize].definition.id;
+                    self.append_postponed(now, id, outcome, range, due_at_ms);
+                }
                 Effect::Drained { consumer, unused } => {
                     if let Some(member) = self.queues[slot as usize].member(consumer) {
                         let event = Event::Drained { consumer: member.handle, unused };

@@ -449,6 +449,22 @@ impl Log {
         Positions::write(kind, queue, outcome, now.wall_ms, 0, &[range], self.open.records());
     }
 
+    /// Appends the record that positions came back and are delayed until `due_at_ms`, milliseconds since 1970.
+    #[cold]
+    pub(crate) fn append_postponed(
+        &mut self,
+        now: Now,
+        queue: QueueId,
+        outcome: Outcome,
+        range: SeqRange,
+        due_at_ms: u64,
+    ) {
+        self.touch(now);
+        self.open_positions = None;
+        let kind = Kind::Postpone;
+        Positions::write(kind, queue, outcome, now.wall_ms, due_at_ms, &[range], self.open.records());
+    }
+
     // ---- committing
 
     /// Ends the turn: applies what nobody waits for, and seals the open batch if it is to be written. Sealed batches go
@@ -640,7 +656,7 @@ impl Log {
     #[inline]
     fn apply_enqueue(&mut self, at: LogIndex, record: &[u8]) -> u32 {
         let message = Enqueue::read(record).expect("a committed batch holds whole records");
-        let asks = message.flags & flag::PRIORITY != 0 || message.expires_at_ms != 0;
+        let asks = message.flags & (flag::PRIORITY | flag::DELAYED) != 0 || message.expires_at_ms != 0;
         let mut live = 0;
         for id in message.queues() {
             let Some(slot) = self.slot(id) else { continue };
@@ -675,6 +691,10 @@ impl Log {
                 Kind::Settle => fifo.settled(range, &mut self.effects),
                 Kind::Return => fifo.returned(range, positions.outcome, &mut self.effects),
                 Kind::Purge => fifo.purged(range, &mut self.effects),
+                Kind::Postpone => {
+                    let due_at_ms = positions.delivered_at_ms;
+                    fifo.postponed(range, positions.outcome, due_at_ms, &mut self.effects);
+                }
                 kind => fifo.record(rare(kind, range), &mut self.effects),
             }
         }

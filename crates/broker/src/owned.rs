@@ -152,7 +152,8 @@ impl OwnedQueue {
         let bytes = self.size_of(&message);
         // Of all priorities one stands for none where all count.
         let is_usual = priority.is_none_or(|of| of == PRIORITY_NONE && self.definition.is_quorum());
-        if is_usual && message.expires_at_ms == 0 && self.fifo.takes_plain() {
+        let due_at_ms = if message.flags & flag::DELAYED != 0 { message.due_at_ms } else { 0 };
+        if is_usual && message.expires_at_ms == 0 && due_at_ms == 0 && self.fifo.takes_plain() {
             self.fifo.enqueue(at, transient);
         } else {
             let arrival = Arrival {
@@ -160,6 +161,7 @@ impl OwnedQueue {
                 priority,
                 received_at_ms: message.received_at_ms,
                 expires_at_ms: message.expires_at_ms,
+                due_at_ms,
                 bytes: bytes.try_into().unwrap_or(u32::MAX),
             };
             self.fifo.arrive(at, &arrival);

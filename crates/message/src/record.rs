@@ -38,6 +38,8 @@ pub enum Kind {
     DeadLetter = 8,
     /// What a queue keeps of the messages that come from here on.
     Configure = 9,
+    /// Positions came back from a consumer, with their counts, and are delayed.
+    Postpone = 10,
 }
 
 impl Kind {
@@ -66,6 +68,7 @@ pub fn split(bytes: &[u8]) -> Option<(Kind, &[u8], &[u8])> {
         7 => Kind::Drop,
         8 => Kind::DeadLetter,
         9 => Kind::Configure,
+        10 => Kind::Postpone,
         _ => return None,
     };
     Some((kind, record, rest))
@@ -93,6 +96,8 @@ pub mod flag {
     /// It was routed by its routing key alone; keys its head lists counted for nothing (a dead-letter routing key took
     /// the place of all).
     pub const ONE_KEY: u8 = 8;
+    /// It is delayed: it has a due time after the time it was received.
+    pub const DELAYED: u8 = 16;
 }
 
 /// A message as a log holds it. Lengths: exchange up to 255 bytes, routing key up to 65,535, queues up to 65,535,
@@ -118,7 +123,7 @@ pub struct Enqueue<'a> {
     pub received_at_ms: u64,
     /// When it expires, milliseconds since 1970; 0: never.
     pub expires_at_ms: u64,
-    /// When it becomes visible, milliseconds since 1970; 0: at once.
+    /// When it becomes ready, milliseconds since 1970; 0: at once. It counts where [`flag::DELAYED`] says so.
     pub due_at_ms: u64,
     /// Hash of the key within which order is kept; 0: none.
     pub ordering_key: u64,
@@ -197,7 +202,7 @@ pub struct NewEnqueue<'a> {
     pub received_at_ms: u64,
     /// Milliseconds since 1970; 0: never.
     pub expires_at_ms: u64,
-    /// Milliseconds since 1970; 0: at once.
+    /// Milliseconds since 1970; 0: at once. Goes with [`flag::DELAYED`].
     pub due_at_ms: u64,
     /// 0: none.
     pub ordering_key: u64,
@@ -359,7 +364,8 @@ impl DeathReason {
     }
 }
 
-/// A settle, return, purge, expire, drop or dead-letter record: positions of one queue.
+/// A settle, return, purge, expire, drop, dead-letter or postpone record: positions of one queue. Of the last, what is
+/// `delivered at` in others says when they are due.
 ///
 /// ```text
 ///   0        4      5         6        8          16        24             32
@@ -373,7 +379,8 @@ pub struct Positions<'a> {
     pub outcome: Outcome,
     /// When, milliseconds since 1970.
     pub at_ms: u64,
-    /// When the first of them was delivered, milliseconds since 1970; 0 where nobody measured it.
+    /// When the first of them was delivered, milliseconds since 1970; 0 where nobody measured it. Of a postpone record:
+    /// when they are due.
     pub delivered_at_ms: u64,
     ranges: &'a [u8],
 }

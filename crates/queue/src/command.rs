@@ -57,6 +57,15 @@ pub enum Record {
         /// Which; those already gone are passed over.
         range: SeqRange,
     },
+    /// Positions came back and are delayed, with their counts where queues count.
+    Postpone {
+        /// Which; those already gone are passed over.
+        range: SeqRange,
+        /// As of [`Record::Return`].
+        outcome: Outcome,
+        /// Until when, milliseconds since 1970.
+        due_at_ms: u64,
+    },
     /// Messages from here on are kept so.
     Configure {
         /// All of it; what [`Settings::counts`] says is passed over.
@@ -109,8 +118,13 @@ pub enum Command {
         /// How they ended.
         outcome: Outcome,
     },
-    /// Everything ready is thrown away.
+    /// Everything ready and everything delayed is thrown away.
     Purge,
+    /// What is delayed of this is thrown away; the rest is passed over.
+    CancelDelayed {
+        /// Which.
+        range: SeqRange,
+    },
     /// Dead messages ([`crate::Effect::DeadLetter`]) are safe where they went, or went nowhere for good: they end here.
     /// Those that are not dying are passed over.
     Buried {

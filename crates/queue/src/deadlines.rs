@@ -1,25 +1,29 @@
-//! When messages end by themselves: positions by deadline, in runs of positions that end together.
+//! When something happens to messages by itself: positions by time, in runs of positions that have the same. A queue
+//! keeps two of these: when messages end, and when delayed ones are due.
 //!
-//! Recorded are the deadlines of live messages; how they are spread over the parts below is not, nor what is kept of
+//! Recorded are the times of live messages; how they are spread over the parts below is not, nor what is kept of
 //! messages that left (cleaned lazily: when due, or when there are more runs than messages).
-//! A million messages with one time to live that came a thousand a millisecond are a thousand runs.
+//! A million messages with one time to live that came a thousand a millisecond are a thousand runs; a million with a
+//! time each are twenty bytes each.
 //!
-//! Invariant: no position is in two runs.
+//! A position's time is the last it was given: by [`Deadlines::change`], or else when it came.
 
 use crate::fifo::Live;
+use crate::spans::{Spans, pieces};
 use base::ranges::Range;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Runs looked at in one go: what is due beyond them is due in the next.
 pub(crate) const DUE_MAX: usize = 4096;
 
-/// Positions that end together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Run {
-    pub(crate) deadline_ms: u64,
-    pub(crate) first: u64,
+/// Positions that have the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Run {
+    at_ms: u64,
+    first: u64,
     /// 0: no run at all.
-    pub(crate) count: u32,
+    count: u32,
 }
 
 impl Run {
@@ -28,27 +32,57 @@ impl Run {
     }
 }
 
-/// Deadlines of one queue.
+/// A run in twenty bytes, in the order of time and first position: numbers by halves, the higher first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Packed {
+    at_ms: [u32; 2],
+    first: [u32; 2],
+    count: u32,
+}
+
+impl Packed {
+    fn of(run: Run) -> Packed {
+        let halves = |number: u64| [(number >> 32) as u32, number as u32];
+        Packed { at_ms: halves(run.at_ms), first: halves(run.first), count: run.count }
+    }
+
+    fn run(self) -> Run {
+        let whole = |[high, low]: [u32; 2]| u64::from(high) << 32 | u64::from(low);
+        Run { at_ms: whole(self.at_ms), first: whole(self.first), count: self.count }
+    }
+}
+
+/// What is due: positions of one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Due {
+    pub(crate) at_ms: u64,
+    pub(crate) range: Range,
+    /// The time is one it was given later.
+    pub(crate) is_changed: bool,
+}
+
+/// Times of the positions of one queue.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
     /// The one that grows.
     open: Run,
-    /// By deadline and first position: how many follow on.
-    pending: BTreeMap<(u64, u64), u32>,
-    /// Those that were due and are not to be looked for again unless they come back: on their way, or held. By first
-    /// position.
-    overdue: BTreeMap<u64, (u64, u32)>,
+    /// The next one first. May name a position with a time that is not its own any more.
+    pending: BinaryHeap<Reverse<Packed>>,
+    /// Those that were due and are not to be looked for again unless they come back: on their way, or held.
+    overdue: Spans,
+    /// The times of those to whom they were given later.
+    changed: Spans,
 }
 
 impl Deadlines {
     pub(crate) fn is_empty(&self) -> bool {
-        self.open.count == 0 && self.pending.is_empty() && self.overdue.is_empty()
+        self.open.count == 0 && self.pending.is_empty() && self.overdue.is_empty() && self.changed.is_empty()
     }
 
     /// The next position, which is above all others.
-    pub(crate) fn push(&mut self, seq: u64, deadline_ms: u64) {
+    pub(crate) fn push(&mut self, seq: u64, at_ms: u64) {
         let open = &mut self.open;
-        let goes_on = open.deadline_ms == deadline_ms
+        let goes_on = open.at_ms == at_ms
             && seq == open.first.wrapping_add(u64::from(open.count))
             && open.count < u32::MAX;
         if goes_on && open.count > 0 {
@@ -56,119 +90,163 @@ impl Deadlines {
             return;
         }
         self.close();
-        self.open = Run { deadline_ms, first: seq, count: 1 };
+        self.open = Run { at_ms, first: seq, count: 1 };
     }
 
     /// Any positions that are in no run.
-    pub(crate) fn insert(&mut self, deadline_ms: u64, range: Range) {
-        let mut first = range.first;
-        while first <= range.last {
-            let count = (range.last - first + 1).min(u64::from(u32::MAX)) as u32;
-            self.pending.insert((deadline_ms, first), count);
-            first += u64::from(count);
-        }
+    pub(crate) fn insert(&mut self, at_ms: u64, range: Range) {
+        pieces(range, |first, count| self.add(Run { at_ms, first, count }));
+    }
+
+    /// Positions that may have a time get this one.
+    pub(crate) fn change(&mut self, at_ms: u64, range: Range) {
+        self.overdue.cut(range, |_, _| {});
+        self.changed.set(at_ms, range);
+        self.insert(at_ms, range);
+    }
+
+    fn add(&mut self, run: Run) {
+        self.pending.push(Reverse(Packed::of(run)));
     }
 
     fn close(&mut self) {
         let open = std::mem::take(&mut self.open);
         if open.count > 0 {
-            self.pending.insert((open.deadline_ms, open.first), open.count);
+            self.add(open);
         }
     }
 
     /// When something may be due; never late.
     pub(crate) fn next_ms(&self) -> Option<u64> {
-        let open = (self.open.count > 0).then_some(self.open.deadline_ms);
-        let pending = self.pending.first_key_value().map(|((deadline_ms, _), _)| *deadline_ms);
+        let open = (self.open.count > 0).then_some(self.open.at_ms);
+        let pending = self.pending.peek().map(|first| first.0.run().at_ms);
         open.into_iter().chain(pending).min()
     }
 
+    /// Tells `each` of the parts of a run that are live and have its time.
+    fn parts(&self, run: Run, live: Live<'_>, mut each: impl FnMut(Due)) {
+        let Run { at_ms, .. } = run;
+        for part in live.parts(run.range()) {
+            let mut first = part.first;
+            for (of_ms, changed) in self.changed.within(part) {
+                if first < changed.first {
+                    let range = Range { first, last: changed.first - 1 };
+                    each(Due { at_ms, range, is_changed: false });
+                }
+                if of_ms == at_ms {
+                    each(Due { at_ms, range: changed, is_changed: true });
+                }
+                first = changed.last + 1;
+            }
+            if first <= part.last {
+                each(Due { at_ms, range: Range { first, last: part.last }, is_changed: false });
+            }
+        }
+    }
+
+    fn has_part(&self, run: Run, live: Live<'_>) -> bool {
+        let mut has_any = false;
+        self.parts(run, live, |_| has_any = true);
+        has_any
+    }
+
     /// Tells `due` of live positions below `below` whose time has come. They are overdue from here on.
-    pub(crate) fn take_due(&mut self, now_ms: u64, below: u64, live: Live<'_>, mut due: impl FnMut(Range)) {
+    pub(crate) fn take_due(&mut self, now_ms: u64, below: u64, live: Live<'_>, mut due: impl FnMut(Due)) {
         if self.next_ms().is_none_or(|next_ms| next_ms > now_ms) {
             return;
         }
         self.close();
-        let mut spared = Vec::new();
+        let (mut spared, mut parts) = (Vec::new(), Vec::new());
         for _ in 0..DUE_MAX {
-            let Some(entry) = self.pending.first_entry().filter(|entry| entry.key().0 <= now_ms) else {
+            let Some(run) = self.pending.peek().map(|first| first.0.run()).filter(|run| run.at_ms <= now_ms)
+            else {
                 break;
             };
-            let ((deadline_ms, first), count) = entry.remove_entry();
-            let Range { first, last } = Run { deadline_ms, first, count }.range();
+            self.pending.pop();
+            let Range { first, last } = run.range();
             if last >= below {
-                spared.push((deadline_ms, Range { first: first.max(below), last }));
+                spared.push((run.at_ms, Range { first: first.max(below), last }));
             }
             if first < below {
-                for part in live.parts(Range { first, last: last.min(below - 1) }) {
-                    self.overdue.insert(part.first, (deadline_ms, part.len() as u32));
+                let count = (last.min(below - 1) - first + 1) as u32;
+                self.parts(Run { count, ..run }, live, |part| parts.push(part));
+                for part in parts.drain(..) {
+                    self.overdue.set(part.at_ms, part.range);
                     due(part);
                 }
             }
         }
-        spared.into_iter().for_each(|(deadline_ms, range)| self.insert(deadline_ms, range));
+        spared.into_iter().for_each(|(at_ms, range)| self.insert(at_ms, range));
+        self.shrink();
     }
 
     /// Positions are ready again: what of them is overdue is due.
     pub(crate) fn come_back(&mut self, range: Range) {
-        self.cut(range, |deadlines, deadline_ms, part| deadlines.insert(deadline_ms, part));
+        if !self.overdue.is_empty() {
+            let mut back = Vec::new();
+            self.overdue.cut(range, |at_ms, part| back.push((at_ms, part)));
+            back.into_iter().for_each(|(at_ms, part)| self.insert(at_ms, part));
+        }
     }
 
     /// Positions are gone.
     pub(crate) fn leave(&mut self, range: Range) {
-        self.cut(range, |_, _, _| {});
-    }
-
-    /// Takes `range` out of what is overdue, and tells of it.
-    fn cut(&mut self, range: Range, mut cut: impl FnMut(&mut Deadlines, u64, Range)) {
-        while let Some((&first, &(deadline_ms, count))) = self.overdue.range(..=range.last).next_back() {
-            let run = Run { deadline_ms, first, count }.range();
-            let Some(part) = run.overlap(range) else { break };
-            self.overdue.remove(&first);
-            if run.first < part.first {
-                self.overdue.insert(run.first, (deadline_ms, (part.first - run.first) as u32));
-            }
-            if part.last < run.last {
-                self.overdue.insert(part.last + 1, (deadline_ms, (run.last - part.last) as u32));
-            }
-            cut(self, deadline_ms, part);
-        }
+        self.overdue.cut(range, |_, _| {});
+        self.changed.cut(range, |_, _| {});
     }
 
     /// Everything may be due again.
     pub(crate) fn forget(&mut self) {
-        for (first, (deadline_ms, count)) in std::mem::take(&mut self.overdue) {
-            self.pending.insert((deadline_ms, first), count);
-        }
+        let overdue = std::mem::take(&mut self.overdue);
+        overdue.iter().for_each(|(at_ms, part)| self.insert(at_ms, part));
     }
 
     /// Throws away runs of what left, once there are twice as many as messages, of which there are `total`.
     pub(crate) fn tidy(&mut self, total: u64, live: Live<'_>) {
         if self.pending.len() as u64 > total.saturating_mul(2) {
-            self.pending.retain(|&(deadline_ms, first), count| {
-                live.parts(Run { deadline_ms, first, count: *count }.range()).next().is_some()
-            });
+            let mut pending = std::mem::take(&mut self.pending);
+            pending.retain(|run| self.has_part(run.0.run(), live));
+            self.pending = pending;
+            self.shrink();
         }
         if self.open.count > 0 && live.parts(self.open.range()).next().is_none() {
             self.open = Run::default();
         }
     }
 
-    /// Deadlines of live messages: by time, then position, those that follow on as one.
-    pub(crate) fn list(&self, live: Live<'_>) -> Vec<(u64, Range)> {
-        let pending = self.pending.iter();
-        let pending = pending.map(|(&(deadline_ms, first), &count)| Run { deadline_ms, first, count });
-        let overdue = self.overdue.iter();
-        let overdue = overdue.map(|(&first, &(deadline_ms, count))| Run { deadline_ms, first, count });
+    /// Memory of what was many goes.
+    fn shrink(&mut self) {
+        if self.pending.capacity() > 64 && self.pending.len() * 4 < self.pending.capacity() {
+            self.pending.shrink_to(self.pending.len() * 2);
+        }
+    }
+
+    fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+        let pending = self.pending.iter().map(|run| run.0.run());
+        let overdue = self.overdue.iter().map(|(at_ms, range)| Run {
+            at_ms,
+            first: range.first,
+            count: range.len() as u32,
+        });
         let open = (self.open.count > 0).then_some(self.open);
-        let runs = pending.chain(overdue).chain(open);
-        let mut list: Vec<(u64, Range)> =
-            runs.flat_map(|run| live.parts(run.range()).map(move |part| (run.deadline_ms, part))).collect();
+        pending.chain(overdue).chain(open)
+    }
+
+    /// A live message has a time.
+    pub(crate) fn has_any(&self, live: Live<'_>) -> bool {
+        self.runs().any(|run| self.has_part(run, live))
+    }
+
+    /// Times of live messages: by time, then position, those alike that follow on as one.
+    pub(crate) fn list(&self, live: Live<'_>) -> Vec<Due> {
+        let mut list = Vec::new();
+        self.runs().for_each(|run| self.parts(run, live, |part| list.push(part)));
         list.sort_unstable();
         list.dedup_by(|next, before| {
-            let follows = next.0 == before.0 && before.1.last + 1 == next.1.first;
+            let is_alike = next.at_ms == before.at_ms && next.is_changed == before.is_changed;
+            let follows = is_alike && next.range.first <= before.range.last + 1;
             if follows {
-                before.1.last = next.1.last;
+                before.range.last = before.range.last.max(next.range.last);
             }
             follows
         });
@@ -177,7 +255,6 @@ impl Deadlines {
 
     /// Heap bytes, as far as they can be known.
     pub(crate) fn heap_bytes(&self) -> usize {
-        // A node has room for eleven; two thirds are in use.
-        self.pending.len() * 36 + self.overdue.len() * 36
+        self.pending.capacity() * size_of::<Packed>() + self.overdue.heap_bytes() + self.changed.heap_bytes()
     }
 }

@@ -16,6 +16,13 @@ pub(crate) struct Ready {
     counts: Counts,
 }
 
+impl Ready {
+    /// What nobody ever was given.
+    pub(crate) fn first_time(range: Range) -> Ready {
+        Ready { range, redelivered: false, counts: Counts::default() }
+    }
+}
+
 impl Fifo {
     /// Hands out at most `budget` messages, one each in turn among the consumers of the highest priority that can take
     /// any; how many it were. Then tells draining consumers that there was no more, if so. Before and after, what is due

@@ -33,6 +33,15 @@ pub enum Effect {
         /// Why.
         outcome: Outcome,
     },
+    /// Write a record of this queue to its log that delays positions; the machine wants to see it come back.
+    Postpone {
+        /// The positions.
+        range: SeqRange,
+        /// As of [`crate::Record::Postpone`].
+        outcome: Outcome,
+        /// Until when, milliseconds since 1970.
+        due_at_ms: u64,
+    },
     /// A draining consumer got all there was: its credit is 0 now.
     Drained {
         /// Who.

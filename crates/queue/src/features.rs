@@ -9,6 +9,7 @@
 
 use crate::command::ConsumerId;
 use crate::deadlines::Deadlines;
+use crate::delays::Delays;
 use crate::dispatch::Ready;
 use crate::effect::Effects;
 use crate::fifo::Fifo;
@@ -28,6 +29,8 @@ pub(crate) struct Features {
     pub(crate) levels: Levels,
     pub(crate) deadlines: Deadlines,
     pub(crate) sizes: Sizes,
+    // Recorded and volatile.
+    pub(crate) delays: Delays,
     // Volatile.
     pub(crate) rules: Rules,
     pub(crate) elsewhere: RangeSet,
@@ -48,6 +51,7 @@ impl Features {
             && Rules { delivery_limit: None, drops_head: false, ..self.rules } == Rules::default()
             && self.levels.is_empty()
             && self.deadlines.is_empty()
+            && self.delays.is_empty()
             && self.elsewhere.is_empty()
             && self.dying.is_empty()
     }
@@ -55,12 +59,20 @@ impl Features {
     /// Heap bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let sets = self.elsewhere.heap_bytes() + self.dying.heap_bytes();
-        sets + self.levels.heap_bytes() + self.deadlines.heap_bytes() + self.sizes.heap_bytes()
+        sets + self.levels.heap_bytes()
+            + self.deadlines.heap_bytes()
+            + self.sizes.heap_bytes()
+            + self.delays.heap_bytes()
+    }
+
+    /// Ready, but neither through the cursor nor because they came back.
+    pub(crate) fn ready_elsewhere(&self) -> u64 {
+        self.levels.ready() + self.delays.lined.count()
     }
 }
 
 impl Fifo {
-    fn features_mut(&mut self) -> &mut Features {
+    pub(crate) fn features_mut(&mut self) -> &mut Features {
         let settings = self.settings();
         // Nothing that came before has a deadline: nothing was offered that could be due.
         self.features.get_or_insert_with(|| Box::new(Features { settings, ..Features::default() }))
@@ -108,8 +120,13 @@ impl Fifo {
                 None => 0,
             };
             features.sizes.push(seq.0, arrival.bytes, between);
-            features.ready_bytes += u64::from(arrival.bytes);
+            let bytes =
+                if arrival.is_delayed() { &mut features.delays.bytes } else { &mut features.ready_bytes };
+            *bytes += u64::from(arrival.bytes);
             self.features = Some(features);
+        }
+        if arrival.is_delayed() {
+            self.delay_new(seq.0, arrival.due_at_ms);
         }
         seq
     }
@@ -127,6 +144,7 @@ impl Fifo {
         if !settings.sizes {
             features.sizes.clear();
             features.ready_bytes = 0;
+            features.delays.bytes = 0;
         }
         self.tidy_features();
     }
@@ -158,15 +176,15 @@ impl Fifo {
     }
 
     /// Whether a limit is reached, counting `coming` messages of `coming_bytes` that are under way and have not arrived:
-    /// with one message more there would be too many. False where the queue makes room by itself
+    /// with one message more there would be too many. What is delayed is promised a place and counts. False where the queue makes room by itself
     /// ([`Rules::drops_head`]).
     pub fn is_full(&self, coming: u64, coming_bytes: u64) -> bool {
         let Some(features) = &self.features else { return false };
         let Rules { length_max, bytes_max, drops_head, .. } = features.rules;
         let is_reached = |max: Option<u64>, now: u64, coming| max.is_some_and(|max| now + coming >= max);
         !drops_head
-            && (is_reached(length_max, self.ready(), coming)
-                || is_reached(bytes_max, features.ready_bytes, coming_bytes))
+            && (is_reached(length_max, self.ready() + features.delays.count(), coming)
+                || is_reached(bytes_max, features.ready_bytes + features.delays.bytes, coming_bytes))
     }
 
     /// Bytes of ready messages, where sizes are kept; else 0.
@@ -187,7 +205,8 @@ impl Fifo {
 
     /// When [`Fifo::dispatch`] is due again though nothing happens, milliseconds since 1970. May be early, never late.
     pub fn next_deadline_ms(&self) -> Option<u64> {
-        self.features.as_ref().and_then(|features| features.deadlines.next_ms())
+        let features = self.features.as_ref()?;
+        features.deadlines.next_ms().into_iter().chain(features.delays.dues.next_ms()).min()
     }
 
     /// In front of handing out: what was offered before and is due ends.
@@ -202,6 +221,8 @@ impl Fifo {
         }
         let offered_below = features.offered_below;
         self.expire(now_ms, offered_below, effects);
+        // Behind it: what was delayed has its chance too.
+        self.come_of_age(now_ms);
     }
 
     /// Behind handing out. Where it `is_done`, everything was offered to whoever would have it.
@@ -214,13 +235,14 @@ impl Fifo {
             self.drop_over(effects);
         }
         self.tidy_deadlines();
+        self.tidy_delays();
         self.tidy_features();
     }
 
     fn expire(&mut self, now_ms: u64, below: u64, effects: &mut Effects) {
         let Some(mut features) = self.features.take() else { return };
         let mut due = RangeSet::new();
-        features.deadlines.take_due(now_ms, below, self.live(), |part| _ = due.insert(part));
+        features.deadlines.take_due(now_ms, below, self.live(), |part| _ = due.insert(part.range));
         self.features = Some(features);
         for part in due.iter() {
             self.kill(part, DeathReason::Expired, effects);
@@ -294,6 +316,7 @@ impl Fifo {
         let mut ready = RangeSet::new();
         self.returned.within(range).for_each(|part| _ = ready.insert(part));
         features.levels.ready_within(range, |part| _ = ready.insert(part));
+        features.delays.lined.within(range).for_each(|part| _ = ready.insert(part));
         let ahead = self.next_seq.checked_sub(1).filter(|last| self.cursor <= *last);
         let ahead = ahead.and_then(|last| range.overlap(Range { first: self.cursor, last }));
         for part in ahead.into_iter().flat_map(|ahead| self.settled.gaps(ahead)) {
@@ -310,6 +333,7 @@ impl Fifo {
         for part in ready.iter() {
             self.returned.remove(part, |_| {});
             features.levels.withdraw(part);
+            features.delays.withdraw(part);
             features.ready_bytes -= features.sizes.sum(part);
             if part.last >= self.cursor {
                 let ahead = Range { first: part.first.max(self.cursor), last: part.last };
@@ -352,9 +376,13 @@ impl Fifo {
             return Some(self.next_returned(first, count_max));
         }
         self.pass_elsewhere(features);
+        let behind = features.delays.next_behind();
+        if behind.is_some_and(|behind| behind <= self.cursor) {
+            return self.next_in_line(&mut features.delays, count_max);
+        }
         if self.cursor < self.next_seq {
             let first = self.cursor;
-            let ends = [self.settled.next_present(first), features.elsewhere.next_present(first)];
+            let ends = [self.settled.next_present(first), features.elsewhere.next_present(first), behind];
             let end = ends.into_iter().flatten().fold(self.next_seq, u64::min);
             let range = Range { first, last: end.min(first.saturating_add(count_max)) - 1 };
             let ready = self.fresh(range);
@@ -416,8 +444,10 @@ impl Fifo {
         if !features.sizes.is_empty() {
             let ready = self.ready_within(&features, part);
             features.ready_bytes -= ready.iter().map(|part| features.sizes.sum(part)).sum::<u64>();
-            features.sizes.leave(part);
         }
+        let sizes = &features.sizes;
+        features.delays.leave(part, |part| sizes.sum(part));
+        features.sizes.leave(part);
         self.gone_ahead -= features.elsewhere.remove(part, |_| {});
         features.dying.remove(part, |_| {});
         features.deadlines.leave(part);
@@ -425,11 +455,12 @@ impl Fifo {
         self.features = Some(features);
     }
 
-    /// Everything ready is thrown away.
+    /// Everything ready and everything delayed is thrown away.
     #[cold]
     pub(crate) fn purge_features(&mut self, effects: &mut Effects) {
         let all = Range { first: 0, last: u64::MAX - 1 };
         self.withdraw(all).iter().for_each(|part| effects.append(Kind::Purge, Outcome::Released, part));
+        self.cancel_delayed(all, effects);
     }
 
     /// Everything live is ready: what an owner knew is forgotten, but for the rules. The plain queue has done so.
@@ -440,11 +471,18 @@ impl Fifo {
         features.deadlines.forget();
         let elsewhere = &mut features.elsewhere;
         features.levels.forget(|part| _ = elsewhere.insert(part));
+        let levels = &mut features.levels;
+        self.forget_delays(&mut features.delays, |part| {
+            levels.withdraw(part);
+            elsewhere.insert(part);
+        });
         self.gone_ahead += elsewhere.count();
         features.offered_below = self.next_seq;
         features.handed_below = 0;
         let live = Range { first: 0, last: u64::MAX - 1 };
-        features.ready_bytes = self.live().parts(live).map(|part| features.sizes.sum(part)).sum();
+        let bytes: u64 = self.live().parts(live).map(|part| features.sizes.sum(part)).sum();
+        features.delays.bytes = features.delays.waiting_bytes(&features.sizes);
+        features.ready_bytes = bytes - features.delays.bytes;
         self.features = Some(features);
     }
 

@@ -7,7 +7,7 @@
 //!
 //! Invariants, for every position from the head on that is not settled (it is *live*):
 //! - it is ready (in `returned`, or from the cursor on), or held by one consumer, or on its way (a record about it was
-//!   asked for and has not come back);
+//!   asked for and has not come back), or waits for its time ([`crate::delays`]);
 //! - positions below the head are gone; `settled` holds positions above the head alone, and neither the head nor
 //!   the next position.
 
@@ -136,6 +136,9 @@ impl Fifo {
             Record::Expire { range } | Record::Drop { range } | Record::DeadLetter { range } => {
                 self.settled(range, effects);
             }
+            Record::Postpone { range, outcome, due_at_ms } => {
+                self.postponed(range, outcome, due_at_ms, effects);
+            }
             Record::Configure { settings } => self.configure(settings),
         }
     }
@@ -194,16 +197,8 @@ impl Fifo {
     /// once too often. Nothing in queues that do not count.
     pub fn returned(&mut self, range: SeqRange, outcome: Outcome, effects: &mut Effects) {
         let Some(clipped) = self.clip(range) else { return };
+        self.count_return(clipped, outcome);
         let Some(counting) = &mut self.counting else { return };
-        for part in self.settled.gaps(clipped) {
-            for seq in part.first..=part.last {
-                let counts = counting.counts.entry(seq).or_default();
-                counts.acquired_count = counts.acquired_count.saturating_add(1);
-                if outcome == Outcome::Failed {
-                    counts.delivery_count = counts.delivery_count.saturating_add(1);
-                }
-            }
-        }
         let mut back = RangeSet::new();
         counting.returning.remove(clipped, |part| _ = back.insert(part));
         let mut failed = RangeSet::new();
@@ -218,9 +213,23 @@ impl Fifo {
         }
     }
 
+    /// Positions came back: where the queue counts, they are counted.
+    pub(crate) fn count_return(&mut self, clipped: Range, outcome: Outcome) {
+        let Some(counting) = &mut self.counting else { return };
+        for part in self.settled.gaps(clipped) {
+            for seq in part.first..=part.last {
+                let counts = counting.counts.entry(seq).or_default();
+                counts.acquired_count = counts.acquired_count.saturating_add(1);
+                if outcome == Outcome::Failed {
+                    counts.delivery_count = counts.delivery_count.saturating_add(1);
+                }
+            }
+        }
+    }
+
     /// The part of `range` from the head on, and below the next position.
     #[inline]
-    fn clip(&self, range: SeqRange) -> Option<Range> {
+    pub(crate) fn clip(&self, range: SeqRange) -> Option<Range> {
         let range = numbers(range)?;
         range.overlap(Range { first: self.head, last: self.next_seq.checked_sub(1)? })
     }
@@ -304,6 +313,11 @@ impl Fifo {
             Command::Pause { consumer, paused } => self.pause(consumer, paused),
             Command::Settle { consumer, range, outcome } => self.settle(consumer, range, outcome, effects),
             Command::Purge => self.purge(effects),
+            Command::CancelDelayed { range } => {
+                if let Some(range) = numbers(range) {
+                    self.cancel_delayed(range, effects);
+                }
+            }
             Command::Buried { range } => {
                 if let Some(range) = numbers(range) {
                     self.buried(range, effects);
@@ -468,8 +482,8 @@ impl Fifo {
     /// Messages that could be handed out now.
     #[inline]
     pub fn ready(&self) -> u64 {
-        let levels = self.features.as_ref().map_or(0, |features| features.levels.ready());
-        self.returned.count() + (self.next_seq - self.cursor) - self.gone_ahead + levels
+        let elsewhere = self.features.as_ref().map_or(0, |features| features.ready_elsewhere());
+        self.returned.count() + (self.next_seq - self.cursor) - self.gone_ahead + elsewhere
     }
 
     /// Messages consumers hold.
@@ -478,7 +492,7 @@ impl Fifo {
         self.unsettled
     }
 
-    /// All live messages: ready, held, and on their way.
+    /// All live messages: ready, delayed, held, and on their way.
     #[inline]
     pub fn total(&self) -> u64 {
         self.next_seq - self.head - self.settled.count()

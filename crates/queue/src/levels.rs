@@ -100,6 +100,18 @@ impl Levels {
         others.gaps(range).for_each(&mut usual);
     }
 
+    /// Positions are ready for the first time; tells `usual` of those of the usual level.
+    pub(crate) fn come_of_age(&mut self, range: Range, mut usual: impl FnMut(Range)) {
+        let mut others = RangeSet::new();
+        for level in &mut self.list {
+            for part in level.members.within(range) {
+                level.fresh.insert(part);
+                others.insert(part);
+            }
+        }
+        others.gaps(range).for_each(&mut usual);
+    }
+
     /// Tells `part` of what is ready of `range`.
     pub(crate) fn ready_within(&self, range: Range, mut part: impl FnMut(Range)) {
         for level in &self.list {

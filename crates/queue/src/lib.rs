@@ -10,6 +10,7 @@ mod active;
 mod audience;
 mod command;
 mod deadlines;
+mod delays;
 mod dispatch;
 mod effect;
 mod failures;
@@ -21,6 +22,7 @@ mod sections;
 mod settings;
 mod sizes;
 mod snapshot;
+mod spans;
 
 pub use command::{Command, Consume, ConsumerId, Credit, Record, Refused};
 pub use effect::{Effect, Effects};

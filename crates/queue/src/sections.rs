@@ -2,6 +2,7 @@
 //!
 //! Which there are is said by a bit each of the flags.
 
+use crate::deadlines::{Deadlines, Due};
 use crate::features::Features;
 use crate::fifo::Fifo;
 use crate::settings::{Priorities, STRICT_MAX, Settings};
@@ -14,9 +15,11 @@ const SETTINGS: u8 = 2;
 const LEVELS: u8 = 4;
 const DEADLINES: u8 = 8;
 const SIZES: u8 = 16;
+/// Needs version 3.
+pub(crate) const DUES: u8 = 32;
 
 /// All that are known.
-pub(crate) const SECTIONS: u8 = SETTINGS | LEVELS | DEADLINES | SIZES;
+pub(crate) const SECTIONS: u8 = SETTINGS | LEVELS | DEADLINES | SIZES | DUES;
 
 impl Fifo {
     /// Those this queue has.
@@ -26,8 +29,9 @@ impl Fifo {
         let settings = features.settings;
         flag(settings != Settings::plain(settings.counts), SETTINGS)
             | flag(!features.levels.is_empty(), LEVELS)
-            | flag(!features.deadlines.list(self.live()).is_empty(), DEADLINES)
+            | flag(features.deadlines.has_any(self.live()), DEADLINES)
             | flag(settings.sizes && self.total() > 0, SIZES)
+            | flag(features.delays.dues.has_any(self.live()), DUES)
     }
 
     pub(crate) fn write_sections(&self, out: &mut Vec<u8>) {
@@ -44,15 +48,7 @@ impl Fifo {
             }
         }
         if sections & DEADLINES != 0 {
-            let list = features.deadlines.list(self.live());
-            put(out, list.len() as u64);
-            let mut before_ms = 0;
-            for (deadline_ms, range) in list {
-                put_varint(out, deadline_ms - before_ms);
-                put_varint(out, range.first - self.head);
-                put_varint(out, range.last - range.first);
-                before_ms = deadline_ms;
-            }
+            self.write_times(&features.deadlines, |_| None, out);
         }
         if sections & SIZES != 0 {
             for part in self.live_parts() {
@@ -60,6 +56,22 @@ impl Fifo {
                     put_varint(out, features.sizes.sum(Range { first: seq, last: seq }));
                 }
             }
+        }
+        if sections & DUES != 0 {
+            self.write_times(&features.delays.dues, |due| Some(u8::from(due.is_changed)), out);
+        }
+    }
+
+    fn write_times(&self, times: &Deadlines, more: impl Fn(&Due) -> Option<u8>, out: &mut Vec<u8>) {
+        let list = times.list(self.live());
+        put(out, list.len() as u64);
+        let mut before_ms = 0;
+        for due in list {
+            put_varint(out, due.at_ms - before_ms);
+            put_varint(out, due.range.first - self.head);
+            put_varint(out, due.range.last - due.range.first);
+            out.extend(more(&due));
+            before_ms = due.at_ms;
         }
     }
 
@@ -80,10 +92,18 @@ impl Fifo {
             self.read_levels(&mut features, reader)?;
         }
         if sections & DEADLINES != 0 {
-            self.read_deadlines(&mut features, reader)?;
+            let deadlines = &mut features.deadlines;
+            self.read_times("deadlines", false, reader, |due| deadlines.insert(due.at_ms, due.range))?;
         }
         if sections & SIZES != 0 {
             self.read_sizes(&mut features, reader)?;
+        }
+        if sections & DUES != 0 {
+            let dues = &mut features.delays.dues;
+            self.read_times("dues", true, reader, |due| match due.is_changed {
+                true => dues.change(due.at_ms, due.range),
+                false => dues.insert(due.at_ms, due.range),
+            })?;
         }
         self.features = Some(Box::new(features));
         Ok(())
@@ -123,31 +143,41 @@ impl Fifo {
         if levels == 0 { broken } else { Ok(()) }
     }
 
-    fn read_deadlines(&self, features: &mut Features, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
-        const PART: &str = "deadlines";
-        let broken = Err(SnapshotError::Broken(PART));
+    /// Tells `each` of the times in the section `part`; with a byte more of each where `has_more`.
+    fn read_times(
+        &self,
+        part: &'static str,
+        has_more: bool,
+        reader: &mut Reader<'_>,
+        mut each: impl FnMut(Due),
+    ) -> Result<(), SnapshotError> {
+        let broken = Err(SnapshotError::Broken(part));
         let mut seen = RangeSet::new();
-        let mut before: Option<(u64, Range)> = None;
+        let mut before: Option<Due> = None;
         let runs = reader.u64_le()?;
         for _ in 0..runs {
-            let later_ms = read_varint(reader, PART)?;
-            let first = self.head.checked_add(read_varint(reader, PART)?);
+            let later_ms = read_varint(reader, part)?;
+            let first = self.head.checked_add(read_varint(reader, part)?);
             let last =
-                first.zip(Some(read_varint(reader, PART)?)).and_then(|(first, more)| first.checked_add(more));
-            let deadline_ms = before.map_or(0, |(deadline_ms, _)| deadline_ms).checked_add(later_ms);
-            let (Some(first), Some(last), Some(deadline_ms)) = (first, last, deadline_ms) else {
+                first.zip(Some(read_varint(reader, part)?)).and_then(|(first, more)| first.checked_add(more));
+            let more = if has_more { reader.u8()? } else { 0 };
+            let at_ms = before.map_or(0, |before| before.at_ms).checked_add(later_ms);
+            let (Some(first), Some(last), Some(at_ms), 0 | 1) = (first, last, at_ms, more) else {
                 return broken;
             };
             let range = Range { first, last };
+            let is_changed = more == 1;
             // In order, and not what would have been one run.
-            let is_next = before.is_none_or(|(before_ms, before)| {
-                before_ms < deadline_ms || before.last < first && before.last + 1 < first
+            let is_next = before.is_none_or(|before| {
+                let last = before.range.last;
+                before.at_ms < at_ms || last < first && (last + 1 < first || before.is_changed != is_changed)
             });
             if !is_next || !self.is_all_live(range) || seen.insert(range) != range.len() {
                 return broken;
             }
-            features.deadlines.insert(deadline_ms, range);
-            before = Some((deadline_ms, range));
+            let due = Due { at_ms, range, is_changed };
+            each(due);
+            before = Some(due);
         }
         if runs == 0 { broken } else { Ok(()) }
     }

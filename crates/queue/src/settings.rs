@@ -93,18 +93,28 @@ pub struct Arrival {
     pub transient: bool,
     /// As its publisher gave it.
     pub priority: Option<u8>,
-    /// When the broker received it, milliseconds since 1970: its time in the queue counts from here.
+    /// When the broker received it, milliseconds since 1970: its time in the queue counts from here, unless it
+    /// is delayed.
     pub received_at_ms: u64,
     /// When it expires whatever the queue says, milliseconds since 1970; 0: never.
     pub expires_at_ms: u64,
+    /// It is delayed until then, milliseconds since 1970; its time in the queue counts from there. Not delayed where
+    /// that is not after it was received.
+    pub due_at_ms: u64,
     /// Its size, as limits in bytes count it.
     pub bytes: u32,
 }
 
 impl Arrival {
+    /// It is not ready when it comes.
+    pub(crate) fn is_delayed(&self) -> bool {
+        self.due_at_ms > self.received_at_ms
+    }
+
     /// When it ends in a queue that keeps messages for `ttl_ms`.
     pub(crate) fn deadline_ms(&self, ttl_ms: Option<u64>) -> Option<u64> {
-        let in_queue = ttl_ms.map(|ttl_ms| self.received_at_ms.saturating_add(ttl_ms));
+        let from_ms = self.received_at_ms.max(self.due_at_ms);
+        let in_queue = ttl_ms.map(|ttl_ms| from_ms.saturating_add(ttl_ms));
         let own = (self.expires_at_ms != 0).then_some(self.expires_at_ms);
         own.into_iter().chain(in_queue).min()
     }

@@ -5,7 +5,7 @@
 
 use crate::fifo::{Counts, Fifo};
 use crate::places::Run;
-use crate::sections::SECTIONS;
+use crate::sections::{DUES, SECTIONS};
 use crate::settings::Settings;
 use base::cursor::{Reader, Short};
 use base::id::{LogIndex, QueueSeq};
@@ -15,10 +15,13 @@ use base::ranges::{Range, RangeSet};
 const MAGIC: [u8; 4] = *b"LvQs";
 
 /// The highest version this knows. What needs less is written as less, so that it reads as it always did.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// The version of queues without features.
 const VERSION_PLAIN: u8 = 1;
+
+/// The version of queues with features that were there before messages could be delayed.
+const VERSION_UNDELAYED: u8 = 2;
 
 const FLAG_COUNTS: u8 = 1;
 
@@ -62,7 +65,7 @@ impl Fifo {
     pub fn write_snapshot(&self, out: &mut Vec<u8>) {
         out.extend(MAGIC);
         let sections = self.sections();
-        out.push(if sections == 0 { VERSION_PLAIN } else { VERSION });
+        out.push(version_of(sections));
         out.push(sections | if self.counting.is_some() { FLAG_COUNTS } else { 0 });
         out.extend([0; 2]);
         put(out, self.head);
@@ -105,7 +108,7 @@ impl Fifo {
         let flags = reader.u8()?;
         let reserved = reader.u16_le()?;
         let sections = flags & !FLAG_COUNTS;
-        let is_known = sections & !SECTIONS == 0 && (sections == 0) == (version == VERSION_PLAIN);
+        let is_known = sections & !SECTIONS == 0 && version == version_of(sections);
         if !is_known || reserved != 0 {
             return Err(SnapshotError::Broken("flags"));
         }
@@ -206,6 +209,15 @@ impl Fifo {
             }
         }
         Ok(())
+    }
+}
+
+/// The least version that has these sections.
+fn version_of(sections: u8) -> u8 {
+    match sections {
+        0 => VERSION_PLAIN,
+        sections if sections & DUES == 0 => VERSION_UNDELAYED,
+        _ => VERSION,
     }
 }
 

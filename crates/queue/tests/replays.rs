@@ -5,8 +5,9 @@
 //! ```text
 //! counts true|false
 //! enqueue PLACE [transient]
-//! arrive PLACE TRANSIENT PRIORITY|- RECEIVED EXPIRES BYTES      times in milliseconds
+//! arrive PLACE TRANSIENT PRIORITY|- RECEIVED EXPIRES BYTES [DUE]      times in milliseconds
 //! settle FIRST LAST · purge FIRST LAST · return FIRST LAST failed|released
+//! postpone FIRST LAST DUE failed|released
 //! expire FIRST LAST · drop FIRST LAST · dead FIRST LAST
 //! configure TTL|- PRIORITY|-|strict SIZES
 //! move FIRST LAST COUNT SEGMENT OFFSET LEN ...      six numbers a run
@@ -42,7 +43,8 @@ fn read(line: &str) -> Entry {
             let priority = words.next().filter(|word| *word != "-").map(|word| number(Some(word)) as u8);
             let [received_at_ms, expires_at_ms, bytes] = [(); 3].map(|()| number(words.next()));
             let bytes = bytes as u32;
-            let arrival = Arrival { transient, priority, received_at_ms, expires_at_ms, bytes };
+            let due_at_ms = words.next().map_or(0, |word| number(Some(word)));
+            let arrival = Arrival { transient, priority, received_at_ms, expires_at_ms, due_at_ms, bytes };
             Record::Arrive { place, arrival }
         }
         "expire" => Record::Expire { range: range() },
@@ -64,6 +66,13 @@ fn read(line: &str) -> Entry {
             let range = range();
             let is_failed = words.next() == Some("failed");
             Record::Return { range, outcome: if is_failed { Outcome::Failed } else { Outcome::Released } }
+        }
+        "postpone" => {
+            let range = range();
+            let due_at_ms = number(words.next());
+            let is_failed = words.next() == Some("failed");
+            let outcome = if is_failed { Outcome::Failed } else { Outcome::Released };
+            Record::Postpone { range, outcome, due_at_ms }
         }
         "move" => {
             let numbers: Vec<u64> = words.map(|word| number(Some(word))).collect();
@@ -89,9 +98,13 @@ fn write(entry: &Entry, text: &mut String) {
         Entry::Record(Record::Settle { range }) => write!(text, "settle {} {}", range.first, range.last),
         Entry::Record(Record::Purge { range }) => write!(text, "purge {} {}", range.first, range.last),
         Entry::Record(Record::Arrive { place, arrival }) => {
-            let Arrival { transient, priority, received_at_ms, expires_at_ms, bytes } = arrival;
+            let Arrival { transient, priority, received_at_ms, expires_at_ms, due_at_ms, bytes } = arrival;
+            let due = if *due_at_ms > 0 { format!(" {due_at_ms}") } else { String::new() };
             let priority = priority.map_or("-".into(), |priority| priority.to_string());
-            write!(text, "arrive {place} {transient} {priority} {received_at_ms} {expires_at_ms} {bytes}")
+            write!(
+                text,
+                "arrive {place} {transient} {priority} {received_at_ms} {expires_at_ms} {bytes}{due}"
+            )
         }
         Entry::Record(Record::Expire { range }) => write!(text, "expire {} {}", range.first, range.last),
         Entry::Record(Record::Drop { range }) => write!(text, "drop {} {}", range.first, range.last),
@@ -108,6 +121,10 @@ fn write(entry: &Entry, text: &mut String) {
         Entry::Record(Record::Return { range, outcome }) => {
             let how = if *outcome == Outcome::Failed { "failed" } else { "released" };
             write!(text, "return {} {} {how}", range.first, range.last)
+        }
+        Entry::Record(Record::Postpone { range, outcome, due_at_ms }) => {
+            let how = if *outcome == Outcome::Failed { "failed" } else { "released" };
+            write!(text, "postpone {} {} {due_at_ms} {how}", range.first, range.last)
         }
         Entry::MoveOut(runs) => {
             text.push_str("move");
@@ -154,6 +171,16 @@ fn a_classic_queue_with_features() {
 #[test]
 fn a_counting_queue_with_features() {
     check(include_str!("../replays/quorum-2.log"));
+}
+
+#[test]
+fn a_classic_queue_with_delays() {
+    check(include_str!("../replays/classic-3.log"));
+}
+
+#[test]
+fn a_counting_queue_with_delays() {
+    check(include_str!("../replays/quorum-3.log"));
 }
 
 /// Records new logs; old ones are never written again. To standard output.

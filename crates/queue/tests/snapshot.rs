@@ -37,6 +37,7 @@ fn featured() -> Fifo {
             priority: (seq % 3 > 0).then_some(seq as u8 % 5),
             received_at_ms: 1000 + seq / 4,
             expires_at_ms: if seq % 9 == 0 { 1200 } else { 0 },
+            due_at_ms: 0,
             bytes: 100 + 30 * seq as u32,
         };
         fifo.arrive(LogIndex(1000 + seq * 100), &arrival);
@@ -44,6 +45,25 @@ fn featured() -> Fifo {
     fifo.settled(range(0, 2), &mut effects);
     fifo.settled(range(5, 8), &mut effects);
     fifo.settled(range(20, 20), &mut effects);
+    fifo
+}
+
+/// A queue with delayed messages, some since they came, some since they came back.
+fn delaying() -> Fifo {
+    let mut fifo = Fifo::new(Settings { counts: true, ..Settings::default() });
+    let mut effects = Effects::default();
+    for seq in 0..40u64 {
+        let due_at_ms = if seq % 4 > 0 { 5000 + seq / 8 * 100 } else { 0 };
+        let arrival = Arrival { received_at_ms: 1000, due_at_ms, ..Arrival::default() };
+        fifo.arrive(LogIndex(1000 + seq * 100), &arrival);
+    }
+    fifo.settled(range(5, 8), &mut effects);
+    for (first, last, due_at_ms) in [(0, 2, 6000), (2, 4, 6100), (30, 33, 5100), (31, 31, 9000)] {
+        fifo.record(
+            Record::Postpone { range: range(first, last), outcome: Outcome::Failed, due_at_ms },
+            &mut effects,
+        );
+    }
     fifo
 }
 
@@ -59,16 +79,32 @@ fn refused(bytes: &[u8]) -> SnapshotError {
 
 #[test]
 fn comes_back_as_written() {
-    for fifo in
-        [rich(), featured(), Fifo::default(), Fifo::new(Settings { counts: true, ..Settings::default() })]
-    {
+    for fifo in [
+        rich(),
+        featured(),
+        delaying(),
+        Fifo::default(),
+        Fifo::new(Settings { counts: true, ..Settings::default() }),
+    ] {
         let written = bytes(&fifo);
         let read = Fifo::read_snapshot(&written).unwrap();
         assert_eq!(bytes(&read), written);
-        assert_eq!((read.total(), read.ready()), (fifo.total(), fifo.total()));
+        assert_eq!((read.total(), read.ready() + read.delayed()), (fifo.total(), fifo.total()));
         assert_eq!(read.settings(), fifo.settings());
         assert_eq!(read.ready_bytes(), fifo.ready_bytes());
-        assert_eq!(read.next_deadline_ms(), fifo.next_deadline_ms());
+        if read.delayed() > 0 {
+            let listed = read.delayed_list(100).into_iter().map(|(at_ms, seq)| (at_ms, seq.0));
+            let mut dues: Vec<(u64, u64)> = (9..40)
+                .filter(|seq| seq % 4 > 0 && !(30..34).contains(seq))
+                .map(|seq| (5000 + seq / 8 * 100, seq))
+                .collect();
+            dues.extend([(6000, 0), (6000, 1), (6100, 2), (6100, 3), (6100, 4)]);
+            dues.extend([(5100, 30), (9000, 31), (5100, 32), (5100, 33)]);
+            dues.sort_unstable();
+            assert_eq!(listed.collect::<Vec<_>>(), dues);
+        }
+        // Times that are no more may make it early.
+        assert!(read.next_deadline_ms() >= fifo.next_deadline_ms());
         for seq in (0..45).map(QueueSeq) {
             assert_eq!(read.place(seq), fifo.place(seq));
             assert_eq!(read.counts(seq), fifo.counts(seq));
@@ -78,7 +114,7 @@ fn comes_back_as_written() {
 
 #[test]
 fn every_truncation_is_short() {
-    for fifo in [rich(), featured()] {
+    for fifo in [rich(), featured(), delaying()] {
         let written = bytes(&fifo);
         for len in 0..written.len() {
             assert_eq!(refused(&written[..len]), SnapshotError::Short, "{len}");
@@ -87,18 +123,18 @@ fn every_truncation_is_short() {
     }
 }
 
-/// Versions and sections go together.
 #[test]
-fn sections_are_of_the_second_version() {
+fn sections_and_versions_go_together() {
     let check = |fifo: Fifo, version: u8, sections: u8| {
         let written = bytes(&fifo);
         assert_eq!((written[4], written[5] & !1), (version, sections));
         let mut other = written.clone();
-        other[4] = 3 - version;
+        other[4] = version % 3 + 1;
         assert_eq!(refused(&other), SnapshotError::Broken("flags"));
     };
     check(rich(), 1, 0);
     check(featured(), 2, 30);
+    check(delaying(), 3, 32);
     let mut fifo = Fifo::new(Settings { sizes: true, ..Settings::default() });
     fifo.arrive(LogIndex(8), &Arrival { expires_at_ms: 9, ..Arrival::default() });
     check(fifo, 2, 2 + 8 + 16);
@@ -112,7 +148,7 @@ fn contradictions_are_refused_by_name() {
         assert_eq!(refused(&written), error, "byte {at}");
     };
     check(0, b'l', SnapshotError::Magic);
-    check(4, 3, SnapshotError::Version(3));
+    check(4, 4, SnapshotError::Version(4));
     check(5, 3, SnapshotError::Broken("flags"));
     check(5, 0, SnapshotError::Broken("counts"));
     check(6, 1, SnapshotError::Broken("flags"));
@@ -164,9 +200,9 @@ proptest! {
     #[test]
     fn nearly_right_bytes_are_read_without_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
-        has_features in any::<bool>(),
+        which in 0..3usize,
     ) {
-        let mut written = bytes(&if has_features { featured() } else { rich() });
+        let mut written = bytes(&[rich, featured, delaying][which]());
         for (at, byte) in changes {
             let at = at.index(written.len());
             written[at] = byte;

@@ -26,6 +26,8 @@ pub enum Entry {
 enum State {
     Ready,
     Held(u32),
+    /// Waits for its time.
+    Delayed,
     /// A record about it was asked for.
     Away,
     /// Told as dead, and not buried.
@@ -52,7 +54,16 @@ struct Message {
     level: u8,
     deadline_ms: Option<u64>,
     bytes: u32,
+    due_ms: Option<u64>,
+    /// It was given its due time when it came back.
+    is_postponed: bool,
+    is_postponing: bool,
+    /// It came of age behind the messages there were, as number so and so.
+    behind: Option<(u64, u64)>,
 }
+
+/// The order of handing out: by level, what came back before others, and by place in line.
+type Rank = (u16, bool, (u64, bool, u64));
 
 #[derive(Clone, Debug)]
 struct Consumer {
@@ -80,11 +91,16 @@ pub struct Bench {
     effects: Effects,
     messages: Vec<Message>,
     /// What is ready, in the order in which it is to be handed out.
-    ready: BTreeSet<(u16, bool, u64)>,
+    ready: BTreeSet<(Rank, u64)>,
+    /// The first time anything was handed out since the owner began.
+    began_ms: Option<u64>,
+    /// How many came of age.
+    grown: u64,
     active: Option<u32>,
     joined: u64,
     /// What the machine should ask for, and tell of.
     appends: Vec<(Kind, Outcome, u64)>,
+    postpones: Vec<(Outcome, u64, u64)>,
     deaths: Vec<(DeathReason, u64)>,
     turns_of_active: Vec<(u32, bool)>,
     /// How many messages ended how.
@@ -148,9 +164,12 @@ impl Bench {
             effects: Effects::default(),
             messages: Vec::new(),
             ready: BTreeSet::new(),
+            began_ms: None,
+            grown: 0,
             active: None,
             joined: 0,
             appends: Vec::new(),
+            postpones: Vec::new(),
             deaths: Vec::new(),
             turns_of_active: Vec::new(),
             ended: BTreeMap::new(),
@@ -174,7 +193,7 @@ impl Bench {
     }
 
     pub fn step(&mut self) {
-        match self.dice.below(if self.is_featured { 112 } else { 100 }) {
+        match self.dice.below(if self.is_featured { 117 } else { 100 }) {
             0..18 => self.publish(),
             18..38 => self.commit(),
             38..58 => self.dispatch(),
@@ -192,6 +211,8 @@ impl Bench {
             100..102 => self.configure(),
             102..104 => self.set_rules(),
             104..109 => self.bury_some(),
+            109..112 => self.postpone(),
+            112 => self.cancel_delayed(),
             _ => self.now_ms += self.dice.below(200),
         }
         self.steps += 1;
@@ -216,6 +237,7 @@ impl Bench {
         self.go_by(Rules::default());
         self.commit_some(usize::MAX);
         self.open(new);
+        self.now_ms += 10_000;
         while self.fifo.total() > 0 {
             self.dispatch_up_to(1000);
             self.settle_range(0, range(0, u64::MAX - 1), Outcome::Accepted);
@@ -259,6 +281,7 @@ impl Bench {
             priority: dice.one_in(2).then(|| dice.below(9) as u8),
             received_at_ms: self.now_ms,
             expires_at_ms,
+            due_at_ms: if dice.one_in(4) { self.now_ms + dice.below(600) } else { 0 },
             bytes: dice.below(1000) as u32,
         }
     }
@@ -287,6 +310,7 @@ impl Bench {
             // Records may come twice; an enqueue does not, its place in the log tells.
             let is_once =
                 matches!(record, Record::Enqueue { .. } | Record::Arrive { .. } | Record::Return { .. });
+            let is_once = is_once || matches!(record, Record::Postpone { .. });
             if !is_once && self.dice.one_in(10) {
                 self.see(record);
             }
@@ -300,6 +324,7 @@ impl Bench {
                 if self.fifo.takes_plain()
                     && arrival.priority.is_none()
                     && arrival.expires_at_ms == 0
+                    && arrival.due_at_ms == 0
                     && self.dice.one_in(2) =>
             {
                 Record::Enqueue { place, transient: arrival.transient }
@@ -322,13 +347,42 @@ impl Bench {
                     Priorities::UpTo(max) => arrival.priority.unwrap_or(usual).min(max),
                     Priorities::Strict => arrival.priority.unwrap_or(usual).min(31),
                 };
+                let from_ms = arrival.received_at_ms.max(arrival.due_at_ms);
                 let deadlines = [
                     (arrival.expires_at_ms > 0).then_some(arrival.expires_at_ms),
-                    self.settings.ttl_ms.map(|ttl_ms| arrival.received_at_ms + ttl_ms),
+                    self.settings.ttl_ms.map(|ttl_ms| from_ms + ttl_ms),
                 ];
                 let deadline_ms = deadlines.into_iter().flatten().min();
                 let bytes = if self.settings.sizes { arrival.bytes } else { 0 };
                 self.model_new(place, arrival.transient, level, deadline_ms, bytes);
+                if arrival.due_at_ms > arrival.received_at_ms {
+                    let seq = self.messages.len() as u64 - 1;
+                    self.messages[seq as usize].due_ms = Some(arrival.due_at_ms);
+                    self.turn_to(seq, State::Delayed);
+                }
+            }
+            Record::Postpone { range, outcome, due_at_ms } => {
+                let mut killed = Vec::new();
+                for seq in range.first.0..=range.last.0 {
+                    let message = &mut self.messages[seq as usize];
+                    if message.state == State::Gone {
+                        continue;
+                    }
+                    if self.counts {
+                        message.acquired += 1;
+                        message.failed += u32::from(outcome == Outcome::Failed);
+                    }
+                    (message.due_ms, message.is_postponed) = (Some(due_at_ms), true);
+                    let failed = message.failed;
+                    if std::mem::take(&mut message.is_postponing) {
+                        match self.rules.delivery_limit {
+                            Some(limit) if failed > limit => killed.push(seq),
+                            _ => self.turn_to(seq, State::Delayed),
+                        }
+                    }
+                }
+                killed.into_iter().for_each(|seq| self.model_die(seq, DeathReason::DeliveryLimit));
+                self.expect_left(&[]);
             }
             Record::Settle { range } => self.model_gone("settled", range),
             Record::Purge { range } => self.model_gone("purged", range),
@@ -389,6 +443,10 @@ impl Bench {
             level,
             deadline_ms,
             bytes,
+            due_ms: None,
+            is_postponed: false,
+            is_postponing: false,
+            behind: None,
         });
         self.turn_to(self.messages.len() as u64 - 1, State::Ready);
         self.expect_left(&[]);
@@ -396,12 +454,90 @@ impl Bench {
 
     /// Where it stands in line, by level: who came back before all others where priorities are strict, else before those of
     /// its level.
-    fn rank(&self, seq: u64) -> (u16, bool, u64) {
+    fn rank(&self, seq: u64) -> (Rank, u64) {
         let message = &self.messages[seq as usize];
-        match (self.counts, message.came_back) {
-            (true, true) => (255 - u16::from(message.level), false, seq),
-            (_, came_back) => (256 + 255 - u16::from(message.level), !came_back, seq),
+        let rank = match (self.counts, message.came_back, message.behind) {
+            (true, true, _) => (255 - u16::from(message.level), false, (seq, true, 0)),
+            (false, true, _) => (256 + 255 - u16::from(message.level), false, (seq, true, 0)),
+            (_, _, Some((behind, order))) => {
+                (256 + 255 - u16::from(message.level), true, (behind, false, order))
+            }
+            _ => (256 + 255 - u16::from(message.level), true, (seq, true, 0)),
+        };
+        (rank, seq)
+    }
+
+    /// Delayed messages whose time has come are ready.
+    fn model_come_of_age(&mut self) {
+        let began_ms = *self.began_ms.get_or_insert(self.now_ms);
+        for (due_ms, seq) in self.model_delayed() {
+            if due_ms > self.now_ms {
+                return;
+            }
+            let behind = (self.messages.len() as u64, self.grown);
+            let usual = if self.counts { 4 } else { 0 };
+            let message = &mut self.messages[seq as usize];
+            if message.is_postponed {
+                self.model_ready_again(seq);
+                continue;
+            }
+            if message.level == usual {
+                self.grown += 1;
+                message.behind = Some(behind);
+                message.was_delivered &= due_ms <= began_ms;
+            }
+            self.turn_to(seq, State::Ready);
         }
+    }
+
+    /// What waits for its time: when it is due, and which it is.
+    fn model_delayed(&self) -> Vec<(u64, u64)> {
+        let delayed = self.messages.iter().enumerate().filter(|(_, message)| message.state == State::Delayed);
+        let mut delayed: Vec<_> =
+            delayed.map(|(seq, message)| (message.due_ms.unwrap(), seq as u64)).collect();
+        delayed.sort_unstable();
+        delayed
+    }
+
+    fn postpone(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        let mut held = self.held(slot);
+        let first = self.dice.below(held.len() as u64 + 1) as usize;
+        held.drain(..first);
+        held.truncate(self.dice.between(1, 12) as usize);
+        let Some((first, last)) = held.first().zip(held.last()) else { return };
+        let outcome = if self.dice.one_in(2) { Outcome::Failed } else { Outcome::Released };
+        let due_ms = self.now_ms + self.dice.below(600);
+        self.fifo.postpone(ConsumerId(slot), range(*first, *last), outcome, due_ms, &mut self.effects);
+        assert_eq!(std::mem::take(&mut self.effects.ignored), last - first + 1 - held.len() as u64);
+        for seq in held {
+            if self.messages[seq as usize].state != State::Gone {
+                self.turn_to(seq, State::Away);
+                let message = &mut self.messages[seq as usize];
+                message.is_postponing = true;
+                if !self.counts && outcome == Outcome::Failed {
+                    message.failed = (message.failed + 1).min(100);
+                }
+                self.postpones.push((outcome, due_ms, seq));
+            }
+        }
+        self.line_up(slot);
+        self.write(&[]);
+    }
+
+    fn cancel_delayed(&mut self) {
+        let first = self.dice.below(self.messages.len() as u64 + 1);
+        let range = range(first, first + self.dice.below(100));
+        let mut delayed: Vec<u64> = self.model_delayed().into_iter().map(|(_, seq)| seq).collect();
+        delayed.retain(|seq| (range.first.0..=range.last.0).contains(seq));
+        delayed.sort_unstable();
+        assert_eq!(self.fifo.delayed_within(range), delayed.len() as u64);
+        self.fifo.apply(Command::CancelDelayed { range }, &mut self.effects);
+        for seq in delayed {
+            self.turn_to(seq, State::Away);
+            self.appends.push((Kind::Purge, Outcome::Released, seq));
+        }
+        self.write(&[]);
     }
 
     fn turn_to(&mut self, seq: u64, state: State) {
@@ -437,7 +573,7 @@ impl Bench {
 
     /// What is ready, below `below`, and past its time.
     fn model_expire(&mut self, below: usize) {
-        let mut due: Vec<u64> = self.ready.iter().map(|(_, _, seq)| *seq).collect();
+        let mut due: Vec<u64> = self.ready.iter().map(|(_, seq)| *seq).collect();
         due.retain(|seq| {
             let deadline_ms = self.messages[*seq as usize].deadline_ms;
             *seq < below as u64 && deadline_ms.is_some_and(|deadline_ms| deadline_ms <= self.now_ms)
@@ -447,7 +583,7 @@ impl Bench {
     }
 
     fn model_ready_bytes(&self) -> u64 {
-        self.ready.iter().map(|(_, _, seq)| u64::from(self.messages[*seq as usize].bytes)).sum()
+        self.ready.iter().map(|(_, seq)| u64::from(self.messages[*seq as usize].bytes)).sum()
     }
 
     fn model_drop_over(&mut self) {
@@ -457,7 +593,7 @@ impl Bench {
                 || bytes_max.is_some_and(|max| bench.model_ready_bytes() > max)
         };
         while drops_head && is_over(self) {
-            let (_, _, seq) = *self.ready.first().unwrap();
+            let (_, seq) = *self.ready.first().unwrap();
             self.model_die(seq, DeathReason::MaxLength);
         }
     }
@@ -484,7 +620,7 @@ impl Bench {
             self.let_receive(|_| true);
         }
         if let Some(limit) = rules.delivery_limit {
-            let mut failed: Vec<u64> = self.ready.iter().map(|(_, _, seq)| *seq).collect();
+            let mut failed: Vec<u64> = self.ready.iter().map(|(_, seq)| *seq).collect();
             failed.retain(|seq| self.messages[*seq as usize].failed > limit);
             failed.sort_unstable();
             failed.into_iter().for_each(|seq| self.model_die(seq, DeathReason::DeliveryLimit));
@@ -517,6 +653,7 @@ impl Bench {
                 self.turn_to(seq, State::Gone);
                 let message = &mut self.messages[seq as usize];
                 message.is_returning = false;
+                message.is_postponing = false;
                 *self.ended.entry(how).or_default() += 1;
                 gone.push(message.place);
             }
@@ -552,11 +689,17 @@ impl Bench {
         let mut asked = Vec::new();
         let mut deaths = Vec::new();
         let mut turns = Vec::new();
+        let mut postpones = Vec::new();
         for effect in std::mem::take(&mut self.effects.list) {
             let (kind, range, outcome) = match effect {
                 Effect::Append { kind, range, outcome } => (kind, range, outcome),
                 Effect::DeadLetter { range, reason } => {
                     deaths.extend((range.first.0..=range.last.0).map(|seq| (reason, seq)));
+                    continue;
+                }
+                Effect::Postpone { range, outcome, due_at_ms } => {
+                    postpones.extend((range.first.0..=range.last.0).map(|seq| (outcome, due_at_ms, seq)));
+                    self.log.push_back(Record::Postpone { range, outcome, due_at_ms });
                     continue;
                 }
                 Effect::Active { consumer, active } => {
@@ -584,6 +727,7 @@ impl Bench {
         assert_eq!(asked, wanted);
         assert_eq!(deaths, std::mem::take(&mut self.deaths));
         assert_eq!(turns, std::mem::take(&mut self.turns_of_active));
+        assert_eq!(postpones, std::mem::take(&mut self.postpones));
     }
 
     /// One consumer at a time: who it is now.
@@ -796,7 +940,7 @@ impl Bench {
 
     /// What the next message is handed out as.
     fn model_hand_out(&mut self, slot: u32, settled: bool) -> Option<(u32, u64, bool, u32)> {
-        let (_, _, seq) = *self.ready.first()?;
+        let (_, seq) = *self.ready.first()?;
         self.turn_to(seq, if settled { State::Away } else { State::Held(slot) });
         let message = &mut self.messages[seq as usize];
         let redelivered = std::mem::replace(&mut message.was_delivered, true);
@@ -813,6 +957,7 @@ impl Bench {
         self.now_ms += if self.is_featured { self.dice.below(30) } else { 0 };
         self.elect();
         self.model_expire(self.offered_below);
+        self.model_come_of_age();
         let rooms: BTreeMap<u32, u64> = self.consumers.keys().map(|slot| (*slot, self.room(*slot))).collect();
         let given = self.fifo.dispatch(self.now_ms, budget, &mut self.effects);
         // The model hands out one by one.
@@ -891,6 +1036,7 @@ impl Bench {
         let settled = self.dice.one_in(2);
         self.elect();
         self.model_expire(self.offered_below);
+        self.model_come_of_age();
         let taken = self.fifo.take(ConsumerId(slot), settled, self.now_ms, &mut self.effects);
         let expected = self.model_hand_out(slot, settled);
         assert_eq!(taken, expected.is_some());
@@ -967,13 +1113,17 @@ impl Bench {
             return;
         }
         self.fifo.apply(Command::Purge, &mut self.effects);
-        for (_, _, seq) in self.ready.clone() {
+        for (_, seq) in self.ready.clone() {
             self.turn_to(seq, State::Away);
             self.messages[seq as usize].came_back = false;
             self.appends.push((Kind::Purge, Outcome::Released, seq));
         }
+        for (_, seq) in self.model_delayed() {
+            self.turn_to(seq, State::Away);
+            self.appends.push((Kind::Purge, Outcome::Released, seq));
+        }
         self.write(&[]);
-        assert_eq!(self.fifo.ready(), 0);
+        assert_eq!((self.fifo.ready(), self.fifo.delayed()), (0, 0));
     }
 
     // Segments and snapshots.
@@ -1088,6 +1238,7 @@ impl Bench {
         self.draining.clear();
         self.active = None;
         self.offered_below = self.messages.len();
+        self.began_ms = None;
         let rules = std::mem::take(&mut self.rules);
         let mut dropped = Vec::new();
         let mut gone = Vec::new();
@@ -1101,12 +1252,22 @@ impl Bench {
                 message.failed = 0;
             }
             message.is_returning = false;
+            message.is_postponing = false;
             message.came_back = false;
+            message.behind = None;
             let is_below = recovery == Recovery::Dirty || seq < cursor;
             assert!(is_below || !message.was_delivered, "{seq} was out, and the cursor is {cursor}");
             message.was_delivered = is_below;
             let (transient, place) = (message.transient, message.place);
-            self.turn_to(seq, if transient { State::Gone } else { State::Ready });
+            let is_delayed = message.due_ms.is_some();
+            self.turn_to(
+                seq,
+                match (transient, is_delayed) {
+                    (true, _) => State::Gone,
+                    (false, true) => State::Delayed,
+                    (false, false) => State::Ready,
+                },
+            );
             if transient {
                 *self.ended.entry("purged").or_default() += 1;
                 dropped.push((Kind::Purge, Outcome::Released, seq));
@@ -1131,13 +1292,22 @@ impl Bench {
         assert_eq!(self.fifo.ready(), self.ready.len() as u64);
         assert_eq!(self.fifo.dying(), count(|state| state == State::Dying));
         assert_eq!(self.fifo.ready_bytes(), self.model_ready_bytes());
-        let deadlines = self.ready.iter().filter_map(|(_, _, seq)| self.messages[*seq as usize].deadline_ms);
+        let deadlines = self.ready.iter().filter_map(|(_, seq)| self.messages[*seq as usize].deadline_ms);
         if let Some(first_ms) = deadlines.min() {
             assert!(self.fifo.next_deadline_ms().is_some_and(|next_ms| next_ms <= first_ms), "late");
         }
         let is_reached = |max: Option<u64>, now: u64| max.is_some_and(|max| now + 1 >= max);
-        let is_full = is_reached(self.rules.length_max, self.fifo.ready())
-            || is_reached(self.rules.bytes_max, self.fifo.ready_bytes());
+        let delayed = self.model_delayed();
+        assert_eq!(self.fifo.delayed(), delayed.len() as u64);
+        let bytes_of = |seq: u64| u64::from(self.messages[seq as usize].bytes);
+        let delayed_bytes: u64 = delayed.iter().map(|(_, seq)| bytes_of(*seq)).sum();
+        let listed = self.fifo.delayed_list(usize::MAX);
+        assert_eq!(listed.into_iter().map(|(due_ms, seq)| (due_ms, seq.0)).collect::<Vec<_>>(), delayed);
+        if let Some((first_ms, _)) = delayed.first() {
+            assert!(self.fifo.next_deadline_ms().is_some_and(|next_ms| next_ms <= *first_ms), "late");
+        }
+        let is_full = is_reached(self.rules.length_max, self.fifo.ready() + self.fifo.delayed())
+            || is_reached(self.rules.bytes_max, self.fifo.ready_bytes() + delayed_bytes);
         assert_eq!(self.fifo.is_full(1, 1), is_full && !self.rules.drops_head);
         assert_eq!(self.fifo.unsettled(), count(|state| matches!(state, State::Held(_))));
         assert_eq!(self.fifo.total(), count(|state| state != State::Gone));

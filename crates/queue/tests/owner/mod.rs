@@ -131,6 +131,9 @@ impl Owner {
                 Effect::Append { kind, range, .. } => {
                     format!("+{} {}-{}", format!("{kind:?}").to_lowercase(), range.first, range.last)
                 }
+                Effect::Postpone { range, due_at_ms, .. } => {
+                    format!("+postpone {}-{} to {due_at_ms}", range.first, range.last)
+                }
                 Effect::Drained { consumer, unused } => format!("c{} drained {unused}", consumer.0),
                 Effect::Empty { .. } => "empty".into(),
                 Effect::DeadLetter { range, reason } => {
@@ -146,13 +149,18 @@ impl Owner {
                     format!("c{} {}", consumer.0, if active { "active" } else { "relieved" })
                 }
             });
-            self.appended.extend(matches!(effect, Effect::Append { .. }).then_some(effect));
+            let is_asked = matches!(effect, Effect::Append { .. } | Effect::Postpone { .. });
+            self.appended.extend(is_asked.then_some(effect));
         }
         told.join(" ")
     }
 
     pub fn commit(&mut self) {
         for effect in self.appended.drain(..) {
+            if let Effect::Postpone { range, outcome, due_at_ms } = effect {
+                self.fifo.postponed(range, outcome, due_at_ms, &mut self.effects);
+                continue;
+            }
             let Effect::Append { kind, range, outcome } = effect else { unreachable!("only these are kept") };
             match kind {
                 Kind::Return => self.fifo.returned(range, outcome, &mut self.effects),

@@ -1,0 +1,306 @@
+//! Messages that wait for their time: live, not ready, held by nobody.
+//!
+//! Recorded is when each live message is due that ever was delayed. Volatile is the rest: who is still waiting, and the
+//! line of those whose time has come. Becoming ready is no record: time alone does it.
+//!
+//! A message that was delayed when it came takes its place in the queue when it is due: behind what was there
+//! then, before what comes after. One that came back and was delayed is then as any other that came back.
+//!
+//! Invariants: what is `waiting` or in `lined` is in no other state; both are [elsewhere](crate::features) where the
+//! cursor has not passed them; `line` names all of `lined`, and may name what left it, which never comes back to it.
+
+use crate::command::ConsumerId;
+use crate::deadlines::{Deadlines, Due};
+use crate::dispatch::Ready;
+use crate::effect::{Effect, Effects};
+use crate::fifo::Fifo;
+use crate::sizes::Sizes;
+use crate::{numbers, positions};
+use base::RangeSet;
+use base::id::QueueSeq;
+use base::ranges::Range;
+use message::record::{DeathReason, Kind, Outcome, SeqRange};
+use std::collections::VecDeque;
+
+/// Positions of the usual level whose time has come.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    /// It is theirs when the cursor is here.
+    behind: u64,
+    range: Range,
+    /// They cannot have been handed out before.
+    is_new: bool,
+}
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub(crate) struct Delays {
+    // Recorded.
+    pub(crate) dues: Deadlines,
+    // Volatile.
+    waiting: RangeSet,
+    /// Their record was asked for and has not come back.
+    postponing: RangeSet,
+    pub(crate) lined: RangeSet,
+    line: VecDeque<Turn>,
+    /// Of what is waiting.
+    pub(crate) bytes: u64,
+    /// What is due later than this was not due for any owner before, milliseconds since 1970.
+    began_ms: Option<u64>,
+}
+
+impl Delays {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.dues.is_empty() && self.waiting.is_empty() && self.postponing.is_empty() && self.lined.is_empty()
+    }
+
+    /// Messages that wait for their time.
+    pub(crate) fn count(&self) -> u64 {
+        self.waiting.count()
+    }
+
+    /// The size of what is waiting.
+    pub(crate) fn waiting_bytes(&self, sizes: &Sizes) -> u64 {
+        self.waiting.iter().map(|part| sizes.sum(part)).sum()
+    }
+
+    /// What is next in line, and whether it cannot have been out; the cursor is there.
+    fn next(&mut self) -> Option<(Turn, Range)> {
+        while let Some(turn) = self.line.front().copied() {
+            if let Some(range) = self.lined.within(turn.range).next() {
+                return Some((turn, range));
+            }
+            self.line.pop_front();
+        }
+        None
+    }
+
+    /// Where the cursor is to stop for who is next in line.
+    pub(crate) fn next_behind(&mut self) -> Option<u64> {
+        if self.lined.is_empty() {
+            return None;
+        }
+        self.next().map(|(turn, _)| turn.behind)
+    }
+
+    /// What is ready through the line goes from it.
+    pub(crate) fn withdraw(&mut self, range: Range) {
+        self.lined.remove(range, |_| {});
+    }
+
+    /// Positions are gone; `bytes` tells the size of those that were waiting.
+    pub(crate) fn leave(&mut self, range: Range, bytes: impl Fn(Range) -> u64) {
+        let mut gone = 0;
+        self.waiting.remove(range, |part| gone += bytes(part));
+        self.bytes -= gone;
+        self.lined.remove(range, |_| {});
+        self.postponing.remove(range, |_| {});
+        self.dues.leave(range);
+    }
+
+    fn tidy(&mut self) {
+        if self.lined.is_empty() {
+            self.line = VecDeque::new();
+        } else if self.line.len() as u64 > self.lined.count().saturating_mul(2) {
+            let lined = &self.lined;
+            self.line.retain(|turn| lined.intersects(turn.range));
+            self.line.shrink_to(self.line.len() * 2);
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let sets = [&self.waiting, &self.postponing, &self.lined];
+        sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
+            + self.dues.heap_bytes()
+            + self.line.capacity() * size_of::<Turn>()
+    }
+}
+
+impl Fifo {
+    // Records.
+
+    /// A message that just arrived, ready nowhere, waits.
+    #[cold]
+    pub(crate) fn delay_new(&mut self, seq: u64, due_at_ms: u64) {
+        let features = self.features_mut();
+        let range = Range { first: seq, last: seq };
+        features.levels.withdraw(range);
+        features.delays.dues.push(seq, due_at_ms);
+        features.delays.waiting.insert(range);
+        let is_new = features.elsewhere.insert(range);
+        self.gone_ahead += is_new;
+    }
+
+    /// Positions came back and are delayed until `due_at_ms`: they count, and those whose delay this owner asked for wait,
+    /// or die where that was once too often. Others get their time, for the owner that comes after.
+    pub fn postponed(&mut self, range: SeqRange, outcome: Outcome, due_at_ms: u64, effects: &mut Effects) {
+        let Some(clipped) = self.clip(range) else { return };
+        self.count_return(clipped, outcome);
+        let live: Vec<Range> = self.live().parts(clipped).collect();
+        for part in live {
+            self.features_mut().delays.dues.change(due_at_ms, part);
+        }
+        let mut asked = RangeSet::new();
+        self.features_mut().delays.postponing.remove(clipped, |part| _ = asked.insert(part));
+        let mut failed = RangeSet::new();
+        if let Some(counting) = &self.counting {
+            for part in asked.iter() {
+                counting.over_limit(part, |seq| _ = failed.insert(Range { first: seq, last: seq }));
+            }
+        }
+        let features = self.features_mut();
+        for part in asked.iter().flat_map(|part| failed.gaps(part)) {
+            features.delays.bytes += features.sizes.sum(part);
+            features.delays.waiting.insert(part);
+        }
+        for part in failed.iter() {
+            self.die(part, DeathReason::DeliveryLimit, effects);
+        }
+    }
+
+    // The owner.
+
+    /// What `consumer` holds of `range` is given back and delayed until `due_at_ms` (milliseconds since 1970), once the
+    /// record of that comes back. What it does not hold is counted in [`Effects::ignored`].
+    #[cold]
+    pub fn postpone(
+        &mut self,
+        consumer: ConsumerId,
+        range: SeqRange,
+        outcome: Outcome,
+        due_at_ms: u64,
+        effects: &mut Effects,
+    ) {
+        let Some(range) = numbers(range) else { return };
+        let mut parts = RangeSet::new();
+        let mut count = 0;
+        if let Some(audience) = &mut self.audience
+            && let Some(holder) = audience.get_mut(consumer)
+        {
+            count = holder.unsettled.remove(range, |part| _ = parts.insert(part));
+            audience.refresh(consumer);
+        }
+        self.unsettled -= count;
+        effects.ignored += range.len() - count;
+        for part in parts.iter() {
+            self.delay_back(part, outcome, due_at_ms, effects);
+        }
+    }
+
+    /// Positions nobody holds any more are to be delayed.
+    pub(crate) fn delay_back(
+        &mut self,
+        range: Range,
+        outcome: Outcome,
+        due_at_ms: u64,
+        effects: &mut Effects,
+    ) {
+        // What was settled by a record while it was held is gone.
+        let live: Vec<Range> = self.live().parts(range).collect();
+        for part in live {
+            self.features_mut().delays.postponing.insert(part);
+            if self.counting.is_none() && outcome == Outcome::Failed {
+                self.failures.get_or_insert_default().add(part);
+            }
+            effects.list.push(Effect::Postpone { range: positions(part), outcome, due_at_ms });
+        }
+    }
+
+    /// Messages that wait for their time.
+    pub fn delayed(&self) -> u64 {
+        self.features.as_ref().map_or(0, |features| features.delays.count())
+    }
+
+    /// The first `count_max` of those that wait for their time: when each is due, milliseconds since 1970, and its
+    /// position; in that order. Costs time and memory by how many wait.
+    pub fn delayed_list(&self, count_max: usize) -> Vec<(u64, QueueSeq)> {
+        let Some(features) = &self.features else { return Vec::new() };
+        let dues = features.delays.dues.list(self.live()).into_iter();
+        let waiting = dues.flat_map(|Due { at_ms, range, .. }| {
+            let parts = features.delays.waiting.within(range);
+            parts.flat_map(move |part| (part.first..=part.last).map(move |seq| (at_ms, QueueSeq(seq))))
+        });
+        waiting.take(count_max).collect()
+    }
+
+    /// How many messages wait for their time in `range`.
+    pub fn delayed_within(&self, range: SeqRange) -> u64 {
+        let waiting = self.features.as_ref().map(|features| &features.delays.waiting);
+        waiting.zip(numbers(range)).map_or(0, |(waiting, range)| waiting.count_within(range))
+    }
+
+    /// What waits of `range` is thrown away.
+    #[cold]
+    pub(crate) fn cancel_delayed(&mut self, range: Range, effects: &mut Effects) {
+        let Some(features) = &mut self.features else { return };
+        let mut gone = 0;
+        features.delays.waiting.remove(range, |part| {
+            gone += features.sizes.sum(part);
+            effects.append(Kind::Purge, Outcome::Released, part);
+        });
+        features.delays.bytes -= gone;
+    }
+
+    /// Those whose time has come are ready.
+    pub(crate) fn come_of_age(&mut self, now_ms: u64) {
+        let Some(features) = &mut self.features else { return };
+        let began_ms = *features.delays.began_ms.get_or_insert(now_ms);
+        if features.delays.dues.next_ms().is_none_or(|next_ms| next_ms > now_ms) {
+            return;
+        }
+        let Some(mut features) = self.features.take() else { return };
+        let mut due = Vec::new();
+        features.delays.dues.take_due(now_ms, u64::MAX, self.live(), |part| due.push(part));
+        let (behind, delays) = (self.next_seq, &mut features.delays);
+        let mut back = Vec::new();
+        for Due { at_ms, range, is_changed } in due {
+            let mut parts = Vec::new();
+            delays.waiting.remove(range, |part| parts.push(part));
+            for part in parts {
+                let bytes = features.sizes.sum(part);
+                delays.bytes -= bytes;
+                if is_changed {
+                    back.push(part);
+                    continue;
+                }
+                features.ready_bytes += bytes;
+                features.deadlines.come_back(part);
+                features.levels.come_of_age(part, |range| {
+                    delays.lined.insert(range);
+                    delays.line.push_back(Turn { behind, range, is_new: at_ms > began_ms });
+                });
+            }
+        }
+        self.features = Some(features);
+        back.into_iter().for_each(|part| self.put_back(part));
+    }
+
+    /// Who is next in line is handed out.
+    pub(crate) fn next_in_line(&self, delays: &mut Delays, count_max: u64) -> Option<Ready> {
+        let (turn, Range { first, last }) = delays.next()?;
+        let range = Range { first, last: last.min(first.saturating_add(count_max - 1)) };
+        let ready = if turn.is_new { Ready::first_time(range) } else { self.fresh(range) };
+        delays.lined.remove(ready.range, |_| {});
+        Some(ready)
+    }
+
+    /// Everything that ever was delayed waits, for an owner that begins; tells of it.
+    pub(crate) fn forget_delays(&self, delays: &mut Delays, mut waits: impl FnMut(Range)) {
+        delays.dues.forget();
+        let Delays { waiting, postponing, lined, line, .. } = delays;
+        [&mut *waiting, postponing, lined].into_iter().for_each(RangeSet::clear);
+        line.clear();
+        delays.began_ms = None;
+        for due in delays.dues.list(self.live()) {
+            delays.waiting.insert(due.range);
+            waits(due.range);
+        }
+    }
+
+    pub(crate) fn tidy_delays(&mut self) {
+        let Some(mut features) = self.features.take() else { return };
+        features.delays.dues.tidy(self.total(), self.live());
+        features.delays.tidy();
+        self.features = Some(features);
+    }
+}
