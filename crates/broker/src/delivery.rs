@@ -14,7 +14,7 @@ use base::id::{LogId, LogIndex, QueueId, QueueSeq};
 use base::{Memory, Now};
 use journal::{BlockPlace, Disk, DiskError, SegmentBlock};
 use message::record::{Kind, Outcome, SeqRange};
-use queue::{ConsumerId, Effect, Place, Run};
+use queue::{ConsumerId, Effect, Place, Run, Stretch};
 use std::collections::VecDeque;
 
 /// Bytes to be read back before deliveries can go on.
@@ -252,22 +252,22 @@ impl Log {
             return Some(range.first);
         }
         let Member { port, handle } = queue.member(consumer)?;
-        let mut places = queue.fifo.places(range);
-        let mut next = places.next();
-        while let Some((_, Place::Log(index))) = next
-            && let Found::Resident(memory, offset, len) = batches.find(index)
-        {
-            let base = index.0 - u64::from(offset);
-            let in_this_batch = std::iter::from_fn(|| match next {
-                Some((seq, Place::Log(index))) if index.0.wrapping_sub(base) < u64::from(len) => {
-                    next = places.next();
-                    Some(Item { seq, offset: (index.0 - base) as u32, marks })
-                }
-                _ => None,
-            });
-            post.deliver_all(port, handle, memory, in_this_batch);
+        for stretch in queue.fifo.stretches(range) {
+            let mut rest = match stretch {
+                Stretch::Log(stretch) => stretch,
+                Stretch::Segment { first, .. } => return Some(first),
+            };
+            while let Some((seq, index)) = rest.first() {
+                let Found::Resident(memory, offset, len) = batches.find(index) else { return Some(seq) };
+                let base = index.0 - u64::from(offset);
+                let (here, behind) = rest.split_at(LogIndex(base + u64::from(len)));
+                let item =
+                    |(seq, place): (QueueSeq, LogIndex)| Item { seq, offset: (place.0 - base) as u32, marks };
+                post.deliver_all(port, handle, memory, here.iter().map(item));
+                rest = behind;
+            }
         }
-        next.map(|(seq, _)| seq)
+        None
     }
 
     /// Settles what of `range` was delivered, now, and what still waits for its bytes when it is.

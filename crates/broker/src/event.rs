@@ -211,9 +211,7 @@ impl Events {
     ) {
         let memory = self.memory(memory);
         let at = self.items.len() as u32;
-        for item in items {
-            self.items.push(item);
-        }
+        self.items.extend(items);
         let end = self.items.len() as u32;
         if let Some((last_port, Event::Deliver { consumer: c, memory: m, items })) = self.list.last_mut()
             && (*c, *m, items.end) == (consumer, memory, at)

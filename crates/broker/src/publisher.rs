@@ -228,7 +228,6 @@ impl Publisher {
 
 impl Known {
     /// Where exchange and key of `publish` lead: an index of `routes`.
-    #[inline]
     fn route(
         &mut self,
         access: &mut AccessCache,
@@ -240,14 +239,19 @@ impl Known {
             self.forget();
             self.version = version;
         }
-        let (exchange, key) = (publish.exchange, publish.routing_key);
         if !publish.more_keys.is_empty() {
             return self.look_up_once(access, view, publish);
         }
-        if self.routes.get(self.last).is_some_and(|route| route.is_for(exchange, key)) {
-            return Ok(self.last);
-        }
         self.look_up(access, view, publish)
+    }
+
+    /// As [`Known::route`], where that is the route of the last look-up.
+    #[inline]
+    fn last_route(&self, version: u64, publish: &Publish<'_>) -> Option<usize> {
+        let is_same = self.version == version
+            && publish.more_keys.is_empty()
+            && self.routes.get(self.last)?.is_for(publish.exchange, publish.routing_key);
+        is_same.then_some(self.last)
     }
 
     fn forget(&mut self) {
@@ -437,15 +441,10 @@ impl Shard {
         let seq = publisher.skip();
         let Publisher { port, handle, access, known, .. } = publisher;
         let known = known.get_or_insert_default();
-        let view = View {
-            catalog: &self.catalog,
-            limits: &self.settings.limits,
-            placement: self.settings.placement,
-            log_slots: &self.log_slots,
-            seed: self.settings.seed,
-            message: (*handle, seq),
+        let at = match known.last_route(self.catalog.version(), publish) {
+            Some(at) => at,
+            None => known.route(access, &self.view((*handle, seq)), publish)?,
         };
-        let at = known.route(access, &view, publish)?;
         let route = &known.routes[at];
         if route.targets.is_empty() && route.replies.is_none() {
             if route.holds_once {
@@ -454,7 +453,9 @@ impl Shard {
             return Ok(Published::Unroutable);
         }
         let message = publish.record(now);
-        if let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log)) {
+        if !self.stopped.is_empty()
+            && let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log))
+        {
             return Err(Refusal::log_stopped(target.log));
         }
         if message.record_len(route.queues_most).is_none() {

@@ -16,7 +16,7 @@ use crate::command::{Command, Consume, ConsumerId, Credit, Record, Refused};
 use crate::effect::Effects;
 use crate::failures::Failures;
 use crate::features::Features;
-use crate::places::{Place, Places, Run};
+use crate::places::{Place, Places, Run, Stretch};
 use crate::settings::Settings;
 use crate::{numbers, positions};
 use base::RangeSet;
@@ -564,10 +564,10 @@ impl Fifo {
     }
 
     /// Where the live messages of `range` are, in order: cheaper than asking one by one.
-    pub fn places(&self, range: SeqRange) -> impl Iterator<Item = (QueueSeq, Place<'_>)> + '_ {
+    pub fn stretches(&self, range: SeqRange) -> impl Iterator<Item = Stretch<'_>> + '_ {
         let clipped = self.clip(range);
         let parts = clipped.into_iter().flat_map(|clipped| self.settled.gaps(clipped));
-        parts.flat_map(|part| self.places.range(part))
+        parts.flat_map(|part| self.places.stretches(part))
     }
 
     // Moving.

@@ -27,7 +27,7 @@ mod spans;
 pub use command::{Command, Consume, ConsumerId, Credit, Record, Refused};
 pub use effect::{Effect, Effects};
 pub use fifo::{Counts, Fifo, Recovery};
-pub use places::{Place, Places, Run};
+pub use places::{LogStretch, Place, Places, Run, Stretch};
 pub use settings::{Arrival, Priorities, Rules, Settings};
 pub use snapshot::{SnapshotError, VERSION as SNAPSHOT_VERSION};
 

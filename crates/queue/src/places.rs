@@ -50,6 +50,63 @@ pub enum Place<'a> {
     Segment(&'a Run),
 }
 
+/// Where neighbouring positions are.
+#[derive(Clone, Copy, Debug)]
+pub enum Stretch<'a> {
+    /// In the log.
+    Log(LogStretch<'a>),
+    /// In a block of a segment, both ends included.
+    Segment {
+        /// The first position.
+        first: QueueSeq,
+        /// The last position.
+        last: QueueSeq,
+        /// The block.
+        run: &'a Run,
+    },
+}
+
+/// Neighbouring positions in the log, in order of place.
+#[derive(Clone, Copy, Debug)]
+pub struct LogStretch<'a> {
+    first: QueueSeq,
+    base: u64,
+    deltas: &'a [u32],
+}
+
+impl<'a> LogStretch<'a> {
+    /// The first position and its place; none where nothing is left.
+    #[inline]
+    pub fn first(&self) -> Option<(QueueSeq, LogIndex)> {
+        self.deltas.first().map(|delta| (self.first, LogIndex(self.base + u64::from(*delta))))
+    }
+
+    /// The positions and their places.
+    #[inline]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (QueueSeq, LogIndex)> + 'a {
+        let LogStretch { first, base, deltas } = *self;
+        let place = move |(at, delta): (usize, &u32)| {
+            (QueueSeq(first.0 + at as u64), LogIndex(base + u64::from(*delta)))
+        };
+        deltas.iter().enumerate().map(place)
+    }
+
+    /// Those whose place is below `bound`, and those behind them.
+    #[inline]
+    pub fn split_at(&self, bound: LogIndex) -> (LogStretch<'a>, LogStretch<'a>) {
+        let LogStretch { first, base, deltas } = *self;
+        let is_below = |delta: &u32| base + u64::from(*delta) < bound.0;
+        // Nearly always all of them are.
+        let count = match deltas.last() {
+            Some(last) if !is_below(last) => deltas.partition_point(is_below),
+            _ => deltas.len(),
+        };
+        let (below, behind) = deltas.split_at(count);
+        let rest = LogStretch { first: QueueSeq(first.0 + count as u64), base, deltas: behind };
+        (LogStretch { first, base, deltas: below }, rest)
+    }
+}
+
 #[derive(Debug)]
 struct MovedRun {
     run: Run,
@@ -245,17 +302,25 @@ impl Places {
         (moved.run.first.0 <= seq).then_some(Span::Run(&moved.run))
     }
 
-    /// The places of `range`, whose positions are all there.
+    /// Where the positions of `range` are, all of which are there: as few stretches as may be, in order.
     #[inline]
-    pub(crate) fn range(&self, range: Range) -> impl Iterator<Item = (QueueSeq, Place<'_>)> + '_ {
-        let mut span = self.span(range.first);
-        (range.first..=range.last).filter_map(move |seq| {
-            let place = span.and_then(|span| span.get(seq));
-            let place = place.or_else(|| {
-                span = self.span(seq);
-                span.and_then(|span| span.get(seq))
-            })?;
-            Some((QueueSeq(seq), place))
+    pub(crate) fn stretches(&self, range: Range) -> impl Iterator<Item = Stretch<'_>> + '_ {
+        let mut at = range.first;
+        std::iter::from_fn(move || {
+            let first = QueueSeq(at);
+            let span = if at <= range.last { self.span(at)? } else { return None };
+            Some(match span {
+                Span::Block(block) => {
+                    let within = block.within(Range { first: at, last: range.last });
+                    at += within.len() as u64;
+                    Stretch::Log(LogStretch { first, base: block.base, deltas: &block.deltas[within] })
+                }
+                Span::Run(run) => {
+                    let last = QueueSeq(run.last.0.min(range.last));
+                    at = last.0 + 1;
+                    Stretch::Segment { first, last, run }
+                }
+            })
         })
     }
 

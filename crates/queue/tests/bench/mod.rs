@@ -7,7 +7,7 @@ use base::id::{LogIndex, QueueSeq};
 use message::record::{DeathReason, Kind, Outcome, SeqRange};
 use queue::{
     Arrival, Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, Place, Priorities, Record,
-    Recovery, Rules, Run, Settings,
+    Recovery, Rules, Run, Settings, Stretch,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -1181,7 +1181,20 @@ impl Bench {
     fn check_places(&mut self) {
         let first = self.dice.below(self.messages.len() as u64 + 1);
         let last = first + self.dice.below(50);
-        let listed: Vec<_> = self.fifo.places(range(first, last)).collect();
+        let mut listed = Vec::new();
+        for stretch in self.fifo.stretches(range(first, last)) {
+            match stretch {
+                Stretch::Log(stretch) => {
+                    let bound = stretch.first().expect("no stretch is empty").1;
+                    let (below, behind) = stretch.split_at(LogIndex(bound.0 + self.dice.below(3)));
+                    let both = below.iter().chain(behind.iter());
+                    listed.extend(both.map(|(seq, index)| (seq, Place::Log(index))));
+                }
+                Stretch::Segment { first, last, run } => {
+                    listed.extend((first.0..=last.0).map(|seq| (QueueSeq(seq), Place::Segment(run))));
+                }
+            }
+        }
         let mut live = Vec::new();
         for seq in first..=last {
             let message = self.messages.get(seq as usize).filter(|message| message.state != State::Gone);
