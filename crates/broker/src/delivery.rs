@@ -167,6 +167,7 @@ impl Log {
             self.carry_out(now, slot, None, limits, post);
             if self.queues[slot as usize].has_clock() {
                 self.arm(now, slot);
+                self.show_all(slot, limits, post);
             }
             if given == budget && budget > 0 {
                 self.mark_dirty(slot);
@@ -372,6 +373,7 @@ impl Log {
             if is_damaged {
                 self.pass_over_damage(slot, what, post);
                 self.pass_over_dying(slot, what);
+                self.pass_over_shown(slot, what);
             }
             self.list_dying(slot);
             while let Some(first) = self.queues.get(slot as usize).and_then(|queue| queue.first_waiting()) {

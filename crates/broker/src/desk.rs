@@ -6,7 +6,7 @@ use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::{Member, Waiting};
 use crate::post::Post;
-use crate::request::{Credit, Held, NewConsumer, QueueCommand, Reply};
+use crate::request::{Held, NewConsumer, QueueCommand, Reply};
 use base::Now;
 use base::id::{LogIndex, PortId, QueueId};
 use message::record::{Kind, Outcome, SeqRange};
@@ -32,6 +32,9 @@ pub(crate) enum Done {
     /// Delete the queue; `token`: of who asked, to be told how many messages went with it.
     Delete { definition: Arc<QueueDefinition>, token: Option<u32>, messages: u64 },
 }
+
+/// Whom a command names that is for nobody of the machine's.
+const NO_CONSUMER: ConsumerId = ConsumerId(u32::MAX);
 
 impl Log {
     /// Carries out a connection's command, or parks it behind the messages under way. A queue that is gone answers
@@ -99,6 +102,10 @@ impl Log {
             return Done::Nothing;
         };
         match command {
+            QueueCommand::Consume { token, handle, consumer } if consumer.browses => {
+                self.browse(now, slot, Member { port, handle }, consumer);
+                post.reply(port, token, Ok(Reply::Consuming));
+            }
             QueueCommand::Consume { token, handle, consumer } => {
                 let answer = self.consume(slot, Member { port, handle }, consumer);
                 post.reply(port, token, answer);
@@ -164,8 +171,9 @@ impl Log {
                 if let Some(token) = token {
                     post.reply(port, token, Ok(Reply::Cancelled));
                 }
-                if let Some(id) = owned.find(Member { port, handle }) {
-                    return self.leave(now, slot, id, held, limits, post);
+                match owned.find(Member { port, handle }) {
+                    Some(id) => return self.leave(now, slot, id, held, limits, post),
+                    None => self.end_browsing(slot, |member| member == Member { port, handle }),
                 }
             }
             QueueCommand::Leave => {
@@ -175,14 +183,19 @@ impl Log {
                 });
                 let (_, owned) = self.queue_mut(queue).expect("found above");
                 let mut done = Done::Nothing;
-                for id in owned.members_of(port) {
+                let members = owned.members_of(port);
+                self.end_browsing(slot, |member| member.port == port);
+                for id in members {
                     done = self.leave(now, slot, id, Held::Fails, limits, post);
                 }
                 return done;
             }
             QueueCommand::Credit { handle, limit, drain, echo } => {
                 let id = owned.find(Member { port, handle });
-                let credit = id.map_or(0, |id| owned.credit(id, limit));
+                let credit = match id {
+                    Some(id) => owned.credit(id, limit),
+                    None => owned.browsing_credit(Member { port, handle }, limit),
+                };
                 self.with(now, slot, port, handle, limits, post, |consumer| Command::Credit {
                     consumer,
                     credit,
@@ -190,7 +203,11 @@ impl Log {
                 });
                 if echo {
                     self.dispatch(now, limits, post);
-                    let ready = self.queues[slot as usize].fifo.ready();
+                    let owned = &self.queues[slot as usize];
+                    let ready = match id {
+                        Some(_) => owned.fifo.ready(),
+                        None => owned.ready_to_browse(Member { port, handle }),
+                    };
                     post.event(port, Event::Available { consumer: handle, ready });
                 }
             }
@@ -217,11 +234,23 @@ impl Log {
                     outcome,
                 });
             }
+            QueueCommand::Unsent { handle, range } => {
+                if owned.find(Member { port, handle }).is_none() {
+                    self.show_again(slot, Member { port, handle }, range);
+                }
+                let outcome = Outcome::Released;
+                self.with(now, slot, port, handle, limits, post, |consumer| Command::Settle {
+                    consumer,
+                    range,
+                    outcome,
+                });
+            }
         }
         Done::Nothing
     }
 
-    /// Has the machine carry out a command for one of its consumers; one that is gone is passed over.
+    /// Has the machine carry out a command for one of its consumers; one that browses has its own way, and one
+    /// that is gone is passed over.
     #[inline]
     #[allow(clippy::too_many_arguments)]
     fn with(
@@ -235,7 +264,9 @@ impl Log {
         command: impl FnOnce(ConsumerId) -> Command,
     ) {
         let owned = &mut self.queues[slot as usize];
-        let Some(id) = owned.find(Member { port, handle }) else { return };
+        let Some(id) = owned.find(Member { port, handle }) else {
+            return self.tell_browser(slot, Member { port, handle }, command(NO_CONSUMER));
+        };
         owned.fifo.apply(command(id), &mut self.effects);
         self.carry_out(now, slot, None, limits, post);
         self.mark_dirty(slot);
@@ -243,11 +274,8 @@ impl Log {
 
     fn consume(&mut self, slot: u32, member: Member, consumer: NewConsumer) -> Result<Reply, Refusal> {
         let owned = &mut self.queues[slot as usize];
-        let NewConsumer { credit, settled, exclusive, priority } = consumer;
-        let credit = match credit {
-            Credit::Prefetch(prefetch) => queue::Credit::Prefetch(prefetch),
-            Credit::Link => queue::Credit::Link(0),
-        };
+        let NewConsumer { credit, settled, exclusive, priority, .. } = consumer;
+        let credit = credit.at_first();
         // One at a time is active, or one has it for itself: not both.
         if exclusive && owned.has_single_active() {
             return Err(Refusal::exclusive_use(&owned.definition));

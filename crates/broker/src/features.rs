@@ -2,6 +2,7 @@
 //!
 //! Boxed, and absent where a queue asks for nothing of this.
 
+use crate::browse::Browser;
 use crate::catalog::{DeadLetter, Overflow, QueueDefinition, QueueRules, QueueType};
 use message::record::{Configure, DeathReason, SeqRange};
 use queue::{Priorities, Rules, Settings};
@@ -25,6 +26,8 @@ pub(crate) struct Features {
     /// Messages appended and not in the queue yet, counted where the queue refuses what is too much.
     pub(crate) arriving: u64,
     pub(crate) arriving_bytes: u64,
+    /// Who browses, in the order in which they came.
+    pub(crate) browsers: Vec<Browser>,
     /// When it was used last, milliseconds since 1970.
     pub(crate) used_at_ms: u64,
     /// The log's timer for it, monotonic nanoseconds.
@@ -36,6 +39,16 @@ impl Features {
     pub(crate) fn arrived(&mut self, bytes: u64) {
         self.arriving = self.arriving.saturating_sub(1);
         self.arriving_bytes = self.arriving_bytes.saturating_sub(bytes);
+    }
+
+    /// Nothing is kept here that the queue needs.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.rules.is_usual()
+            && self.browsers.is_empty()
+            && self.dying.is_empty()
+            && self.unplaced.is_empty()
+            && self.burying == 0
+            && !self.is_listed
     }
 
     /// When the queue has been unused for too long, if nobody consumes from it, milliseconds since 1970.

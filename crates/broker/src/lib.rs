@@ -5,6 +5,7 @@
 pub mod access;
 mod admission;
 mod batches;
+mod browse;
 pub mod catalog;
 mod census;
 mod commit;

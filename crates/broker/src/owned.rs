@@ -2,6 +2,7 @@
 //!
 //! Costs little while idle: what only queues with consumers need is boxed and goes with the last of them.
 
+use crate::browse::Browser;
 use crate::catalog::QueueDefinition;
 use crate::features::Features;
 use base::Now;
@@ -218,7 +219,13 @@ impl OwnedQueue {
     }
 
     pub(crate) fn all_members(&self) -> Vec<Member> {
-        self.members.as_ref().map_or_else(Vec::new, |members| members.iter().collect())
+        let members = self.members.iter().flat_map(|members| members.iter());
+        members.chain(self.browsers().iter().map(|browser| browser.member)).collect()
+    }
+
+    /// Who browses.
+    pub(crate) fn browsers(&self) -> &[Browser] {
+        self.features.as_ref().map_or(&[], |features| &features.browsers)
     }
 
     /// The gets that wait for their message's bytes: who asked, and the token.

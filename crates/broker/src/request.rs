@@ -55,6 +55,16 @@ pub enum Credit {
     Link,
 }
 
+impl Credit {
+    /// What a machine begins with.
+    pub(crate) fn at_first(self) -> queue::Credit {
+        match self {
+            Credit::Prefetch(prefetch) => queue::Credit::Prefetch(prefetch),
+            Credit::Link => queue::Credit::Link(0),
+        }
+    }
+}
+
 /// A consumer to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewConsumer {
@@ -66,6 +76,8 @@ pub struct NewConsumer {
     pub exclusive: bool,
     /// Higher goes first.
     pub priority: i32,
+    /// It is shown what is in the queue and takes nothing: it counts as no consumer, and minds none.
+    pub browses: bool,
 }
 
 /// What becomes of the messages a consumer holds when it ends.
@@ -144,6 +156,14 @@ pub enum QueueCommand {
         /// How they ended.
         outcome: Outcome,
     },
+    /// These positions were delivered to this consumer and not sent on: they go back untouched, and who browses is shown
+    /// them again.
+    Unsent {
+        /// The consumer's handle.
+        handle: u32,
+        /// The positions.
+        range: SeqRange,
+    },
     /// Remove all ready messages. Answer: [`Reply::Purged`].
     Purge {
         /// For the answer.
@@ -181,6 +201,7 @@ impl QueueCommand {
             | QueueCommand::Prefetch { .. }
             | QueueCommand::Pause { .. }
             | QueueCommand::Settle { .. }
+            | QueueCommand::Unsent { .. }
             | QueueCommand::Leave => None,
         }
     }

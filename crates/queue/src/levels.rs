@@ -88,6 +88,17 @@ impl Levels {
         None
     }
 
+    /// The first position from `from` on that could be handed out.
+    pub(crate) fn next_ready(&self, from: u64) -> Option<u64> {
+        let sets = self.list.iter().flat_map(|level| [&level.returned, &level.fresh]);
+        sets.filter_map(|set| set.next_present(from)).min()
+    }
+
+    /// It is ready, and was out.
+    pub(crate) fn came_back(&self, seq: u64) -> bool {
+        self.list.iter().any(|level| level.returned.contains(seq))
+    }
+
     /// Positions that are ready again; tells `usual` of those of the usual level.
     pub(crate) fn come_back(&mut self, range: Range, mut usual: impl FnMut(Range)) {
         let mut others = RangeSet::new();

@@ -8,6 +8,7 @@
 
 mod active;
 mod audience;
+mod browse;
 mod command;
 mod deadlines;
 mod delays;

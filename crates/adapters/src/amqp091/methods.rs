@@ -464,12 +464,14 @@ impl Adapter {
                 }
             },
         };
+        let browses = tables::browses(&consume.arguments, consume.exclusive, &queue)?;
         let prefetch = self.channels.get(number).map_or(0, |channel| channel.prefetch);
         let consumer = NewConsumer {
             credit: Credit::Prefetch(prefetch.into()),
             settled: consume.no_ack,
             exclusive: consume.exclusive,
             priority: priority.map_or(0, |priority| priority.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
+            browses,
         };
         let prefix = Some(DeliverPrefix::new(number, &tag));
         let handle = self.add_consumer(&queue, number, prefix, consume.no_ack)?;

@@ -1,7 +1,29 @@
 //! What the values of field tables are called and become.
 
+use broker::catalog::{QueueDefinition, Refusal, ReplyCode};
 pub(super) use broker::fields::arguments;
-use message::amqp091::Value as Wire;
+use message::amqp091::{Table, Value as Wire};
+
+/// Whether a consumer with these arguments is to be shown messages and to take none (`x-browse`).
+///
+/// # Errors
+/// The argument is no truth value, or the consumer wants the queue for itself, which who browses cannot have.
+pub(super) fn browses(
+    arguments: &Table<'_>,
+    is_exclusive: bool,
+    queue: &QueueDefinition,
+) -> Result<bool, Refusal> {
+    let refused = |why: &str| {
+        let text = format!("invalid arg 'x-browse' for {}: \"{why}\"", queue.named());
+        Err(Refusal::new(ReplyCode::PreconditionFailed, text))
+    };
+    match arguments.get(b"x-browse") {
+        None => Ok(false),
+        Some(Wire::Bool(true)) if is_exclusive => refused("who browses cannot be exclusive"),
+        Some(Wire::Bool(browses)) => Ok(browses),
+        Some(other) => refused(&format!("expected boolean, got {}", type_name(&other))),
+    }
+}
 
 /// What RabbitMQ calls the type of a value.
 pub(super) fn type_name(value: &Wire<'_>) -> &'static str {

@@ -186,7 +186,7 @@ impl Adapter {
                     // A reply goes nowhere.
                     let Some(at) = at else { continue };
                     let range = SeqRange { first: item.seq, last: item.seq };
-                    let back = QueueCommand::Settle { handle: at.handle, range, outcome: Outcome::Released };
+                    let back = QueueCommand::Unsent { handle: at.handle, range };
                     context.shard.command(context.now, context.port, at.log, at.queue, back);
                 }
             }

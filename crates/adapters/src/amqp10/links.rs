@@ -119,6 +119,7 @@ pub(super) struct Receiving {
     sender_settle_mode: SenderSettleMode,
     receiver_settle_mode: ReceiverSettleMode,
     priority: i32,
+    browses: bool,
     activity: Activity,
 }
 
@@ -135,6 +136,7 @@ impl Receiving {
             sender_settle_mode: attach.sender_settle_mode,
             receiver_settle_mode: attach.receiver_settle_mode,
             priority,
+            browses: termini::copies(source),
             activity: Activity::Never,
         }
     }
@@ -331,7 +333,7 @@ impl Adapter {
         self.next_token = self.next_token.wrapping_add(1);
         let token = self.next_token;
         receiving.consumer = handle;
-        if queue.is_quorum() {
+        if queue.is_quorum() && !receiving.browses {
             // Where one is active at a time it is told who; else all are.
             let is_single =
                 queue.arguments.get(b"x-single-active-consumer") == Some(&routing::Value::Bool(true));
@@ -342,6 +344,7 @@ impl Adapter {
             settled: receiving.sender_settle_mode == SenderSettleMode::Settled,
             exclusive: false,
             priority: receiving.priority,
+            browses: receiving.browses,
         };
         let waiting = Waiting::Consume(receiving);
         self.pending = Some(Box::new(Pending { token, session: id, link, waiting }));

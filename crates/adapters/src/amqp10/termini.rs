@@ -12,8 +12,11 @@ use message::amqp10::{Decoder, Descriptor, Map, Value};
 const OUTCOMES: [&str; 4] =
     ["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"];
 
-/// Each message goes to one receiver.
+/// Each message goes to one receiver (§3.5.6).
 const MOVE: &str = "move";
+
+/// Messages are shown and stay.
+const COPY: &str = "copy";
 
 /// `released`, the outcome of deliveries nobody settled: a described list without fields (§3.4.4).
 const RELEASED: [u8; 4] = [0x00, 0x53, 0x26, 0x45];
@@ -53,6 +56,11 @@ fn not_served(text: String) -> Refused {
     Refused::new(condition::NOT_IMPLEMENTED, text)
 }
 
+/// The receiver would see messages and take none.
+pub(super) fn copies(source: &Source<'_>) -> bool {
+    source.distribution_mode == Some(COPY)
+}
+
 /// The source of a queue as its receiver is told of it, in bytes: the answer may have to wait.
 pub(super) fn answered(asked: &Source<'_>) -> Box<[u8]> {
     let mut bytes = Vec::new();
@@ -62,7 +70,7 @@ pub(super) fn answered(asked: &Source<'_>) -> Box<[u8]> {
         theirs => theirs,
     };
     let source = Source {
-        distribution_mode: Some(MOVE),
+        distribution_mode: Some(if copies(asked) { COPY } else { MOVE }),
         filter,
         default_outcome: Decoder::new(&RELEASED).value().ok(),
         outcomes,
@@ -139,6 +147,15 @@ mod tests {
         check_filter("rabbitmq:stream-match-unfiltered", Value::String("true"), false);
         check_filter("amqp:sql-filter", Value::String("a = 1"), false);
         check_filter("apache.org:selector-filter:string", Value::String("a = 1"), false);
+    }
+
+    #[test]
+    fn what_becomes_of_messages_is_as_asked_where_that_is_known() {
+        for (asked, expected) in [(None, MOVE), (Some(MOVE), MOVE), (Some(COPY), COPY), (Some("other"), MOVE)]
+        {
+            let answer = answered(&Source { distribution_mode: asked, ..Source::default() });
+            assert_eq!(Source::from_bytes(&answer).unwrap().distribution_mode, Some(expected), "{asked:?}");
+        }
     }
 
     #[test]

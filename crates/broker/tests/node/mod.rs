@@ -205,7 +205,7 @@ impl Node {
 
     pub fn consume(&mut self, port: usize, queue: &str, handle: u32, prefetch: u32) {
         let credit = Credit::Prefetch(prefetch);
-        let consumer = NewConsumer { credit, settled: false, exclusive: false, priority: 0 };
+        let consumer = NewConsumer { credit, settled: false, exclusive: false, priority: 0, browses: false };
         self.command(port, queue, QueueCommand::Consume { token: 2, handle, consumer });
     }
 

@@ -1327,5 +1327,32 @@ impl Bench {
         assert_eq!(self.fifo.next_seq().0, self.messages.len() as u64);
         let consumers = self.consumers.values().filter(|consumer| consumer.is_consumer).count();
         assert_eq!(self.fifo.consumers() as usize, consumers);
+        if self.steps.is_multiple_of(8) {
+            self.check_browsing();
+        }
+    }
+
+    /// Who browses sees all that is ready, in order of arrival, marked as its consumer would see it.
+    fn check_browsing(&self) {
+        let mut next = QueueSeq(0);
+        let seen = std::iter::from_fn(|| {
+            let seq = self.fifo.next_ready_at(next)?;
+            next = QueueSeq(seq.0 + 1);
+            let (redelivered, counts) = self.fifo.past(seq);
+            Some((seq.0, redelivered, counts.delivery_count, counts.acquired_count))
+        });
+        let ready = self.messages.iter().enumerate().filter(|(_, message)| message.state == State::Ready);
+        let expected = ready.map(|(seq, message)| {
+            let acquired = if self.counts { message.acquired } else { 0 };
+            (seq as u64, message.was_delivered, message.failed, acquired)
+        });
+        let seen: Vec<_> = seen.collect();
+        let expected: Vec<_> = expected.collect();
+        assert_eq!(seen.len(), expected.len());
+        for (seen, mut expected) in seen.into_iter().zip(expected) {
+            // Of what was delayed it is not looked up whether it certainly was never out.
+            expected.1 |= seen.1 && self.messages[seen.0 as usize].due_ms.is_some();
+            assert_eq!(seen, expected);
+        }
     }
 }

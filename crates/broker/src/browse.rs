@@ -1,0 +1,228 @@
+//! Browsers: who is shown what is in a queue and takes nothing.
+//!
+//! A browser is a position in the queue and nothing more: it is shown each message that is ready when its turn comes, in
+//! order of arrival, from the head on, and then what arrives. What a consumer holds at that moment, and what comes back
+//! behind the position, it does not see. Messages, their order, counts and times stay as they are.
+//! It is no consumer: it is not counted, keeps no queue from ending, and minds no exclusive or single active consumer.
+//! Settling what it was shown changes nothing but how much it may be shown.
+//!
+//! Only a queue somebody browses pays: its browsers are in the box of its owner's features, which goes with the last.
+
+use crate::delivery::{ReadWhat, Site};
+use crate::event::{Event, Item};
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::owned::{Member, OwnedQueue};
+use crate::post::Post;
+use crate::request::NewConsumer;
+use base::Now;
+use base::id::QueueSeq;
+use message::record::SeqRange;
+use queue::{Command, Credit};
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct Browser {
+    pub(crate) member: Member,
+    /// Where it goes on.
+    next: QueueSeq,
+    credit: Credit,
+    /// Messages it was shown since it came, wrapping.
+    shown: u32,
+    /// Of these, those it is to settle yet.
+    unsettled: u64,
+    /// It settles nothing.
+    settled: bool,
+    paused: bool,
+    drain: bool,
+}
+
+impl Browser {
+    /// It may be shown another message.
+    fn has_room(&self) -> bool {
+        let has_credit = match self.credit {
+            Credit::Prefetch(prefetch) => {
+                prefetch == 0 || self.settled || self.unsettled < u64::from(prefetch)
+            }
+            Credit::Link(credit) => credit > 0,
+        };
+        has_credit && !self.paused
+    }
+
+    fn saw(&mut self, seq: QueueSeq) {
+        self.next = QueueSeq(seq.0 + 1);
+        self.shown = self.shown.wrapping_add(1);
+        self.unsettled += u64::from(!self.settled);
+        if let Credit::Link(credit) = &mut self.credit {
+            *credit -= 1;
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Credit { credit, drain, .. } => {
+                self.credit = Credit::Link(credit);
+                self.drain = drain;
+            }
+            Command::Prefetch { prefetch, .. } => self.credit = Credit::Prefetch(prefetch),
+            Command::Pause { paused, .. } => self.paused = paused,
+            Command::Settle { range, .. } => self.settle(range),
+            // The rest is of those who take messages.
+            _ => {}
+        }
+    }
+
+    fn settle(&mut self, range: SeqRange) {
+        self.unsettled = self.unsettled.saturating_sub(range.last.0 - range.first.0 + 1);
+    }
+}
+
+impl OwnedQueue {
+    fn browser(&self, member: Member) -> Option<&Browser> {
+        self.browsers().iter().find(|browser| browser.member == member)
+    }
+
+    fn browser_mut(&mut self, member: Member) -> Option<&mut Browser> {
+        let browsers = &mut self.features.as_mut()?.browsers;
+        browsers.iter_mut().find(|browser| browser.member == member)
+    }
+
+    /// What a browser may still be shown when `limit` is all it may have seen; none where it saw more.
+    #[cold]
+    pub(crate) fn browsing_credit(&self, member: Member, limit: u32) -> u32 {
+        let credit = self.browser(member).map_or(0, |browser| limit.wrapping_sub(browser.shown));
+        if credit > u32::MAX / 2 { 0 } else { credit }
+    }
+
+    /// Messages that a browser could be shown now; may be too many, but none is none.
+    #[cold]
+    pub(crate) fn ready_to_browse(&self, member: Member) -> u64 {
+        let next = self.browser(member).and_then(|browser| self.fifo.next_ready_at(browser.next));
+        next.map_or(0, |next| self.fifo.ready().min(self.fifo.next_seq().0 - next.0))
+    }
+}
+
+impl Log {
+    /// Somebody begins to browse a queue, at its head.
+    #[cold]
+    pub(crate) fn browse(&mut self, now: Now, slot: u32, member: Member, consumer: NewConsumer) {
+        let NewConsumer { credit, settled, .. } = consumer;
+        let queue = &mut self.queues[slot as usize];
+        let next = queue.fifo.head();
+        let credit = credit.at_first();
+        let (shown, unsettled, paused, drain) = (0, 0, false, false);
+        let browser = Browser { member, next, credit, shown, unsettled, settled, paused, drain };
+        queue.features_mut(now).browsers.push(browser);
+        self.mark_dirty(slot);
+    }
+
+    /// Browsers are gone. What is kept for them goes with the last.
+    #[cold]
+    pub(crate) fn end_browsing(&mut self, slot: u32, is_gone: impl Fn(Member) -> bool) {
+        let queue = &mut self.queues[slot as usize];
+        let Some(features) = &mut queue.features else { return };
+        let before = features.browsers.len();
+        features.browsers.retain(|browser| !is_gone(browser.member));
+        if features.browsers.len() < before && features.is_idle() && queue.fifo.next_deadline_ms().is_none() {
+            self.timers.forget(slot, features.timer);
+            queue.features = None;
+        }
+    }
+
+    /// Has a browser do what a consumer's command says; nothing where it is gone.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn tell_browser(&mut self, slot: u32, member: Member, command: Command) {
+        if let Some(browser) = self.queues[slot as usize].browser_mut(member) {
+            browser.obey(command);
+            self.mark_dirty(slot);
+        }
+    }
+
+    /// What a browser was shown was not sent: it is shown again. That it is settled comes by itself.
+    #[cold]
+    pub(crate) fn show_again(&mut self, slot: u32, member: Member, range: SeqRange) {
+        if let Some(browser) = self.queues[slot as usize].browser_mut(member) {
+            let count = range.last.0 - range.first.0 + 1;
+            browser.next = browser.next.min(range.first);
+            browser.shown = browser.shown.wrapping_sub(count as u32);
+        }
+    }
+
+    /// Shows the browsers of a queue what they have not seen, each its share of what a queue may hand out at once.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn show_all(&mut self, slot: u32, limits: &Limits, post: &mut Post) {
+        let Some(features) = &mut self.queues[slot as usize].features else { return };
+        if features.browsers.is_empty() {
+            return;
+        }
+        let mut browsers = std::mem::take(&mut features.browsers);
+        let share = (limits.dispatch_messages_max / browsers.len() as u32).max(1);
+        let mut has_more = false;
+        for browser in &mut browsers {
+            has_more |= self.show(slot, browser, share, post);
+        }
+        if let Some(features) = &mut self.queues[slot as usize].features {
+            features.browsers = browsers;
+        }
+        if has_more {
+            self.mark_dirty(slot);
+        }
+    }
+
+    /// Shows a browser up to `count_max` messages. True: it could be shown more at once.
+    fn show(&mut self, slot: u32, browser: &mut Browser, count_max: u32, post: &mut Post) -> bool {
+        let mut looked_at = 0;
+        while browser.has_room() {
+            let fifo = &self.queues[slot as usize].fifo;
+            let Some(seq) = fifo.next_ready_at(browser.next) else { break };
+            if looked_at == count_max {
+                return true;
+            }
+            looked_at += 1;
+            let (redelivered, counts) = fifo.past(seq);
+            match self.locate(slot, seq) {
+                Site::Here(memory, offset) => {
+                    let marks = Item::marks_of(redelivered, counts.delivery_count, counts.acquired_count);
+                    let Member { port, handle } = browser.member;
+                    post.deliver(port, handle, memory, Item { seq, offset, marks });
+                    browser.saw(seq);
+                }
+                Site::Away(what) => {
+                    self.reading.wait(what, slot);
+                    return false;
+                }
+                Site::Gone => browser.next = QueueSeq(seq.0 + 1),
+            }
+        }
+        if browser.drain
+            && !browser.paused
+            && let Credit::Link(unused) = browser.credit
+        {
+            browser.drain = false;
+            browser.credit = Credit::Link(0);
+            let event = Event::Drained { consumer: browser.member.handle, unused };
+            post.event(browser.member.port, event);
+        }
+        false
+    }
+
+    /// The bytes there are damaged: browsers go on behind what lies in them.
+    #[cold]
+    pub(crate) fn pass_over_shown(&mut self, slot: u32, what: ReadWhat) {
+        let count = self.queues.get(slot as usize).map_or(0, |queue| queue.browsers().len());
+        for at in 0..count {
+            loop {
+                let queue = &self.queues[slot as usize];
+                let Some(seq) = queue.fifo.next_ready_at(queue.browsers()[at].next) else { break };
+                if !matches!(self.locate(slot, seq), Site::Away(found) if found == what) {
+                    break;
+                }
+                if let Some(features) = &mut self.queues[slot as usize].features {
+                    features.browsers[at].next = QueueSeq(seq.0 + 1);
+                }
+            }
+        }
+    }
+}

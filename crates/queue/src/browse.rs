@@ -1,0 +1,47 @@
+//! Looking at what is ready without taking it: whoever browses keeps a position and asks for the next one.
+//!
+//! Nothing here changes the queue, and a queue costs no more for being looked at. What a consumer holds, what waits for
+//! its time, what is dying and what is gone is passed over.
+
+use crate::fifo::{Counts, Fifo};
+use base::id::QueueSeq;
+use base::ranges::Range;
+
+impl Fifo {
+    /// The first position from `from` on that could be handed out, in order of arrival, whatever its priority.
+    pub fn next_ready_at(&self, from: QueueSeq) -> Option<QueueSeq> {
+        let from = from.0;
+        let features = self.features.as_ref();
+        let of_levels = features.and_then(|features| features.levels.next_ready(from));
+        let lined = features.and_then(|features| features.delays.lined.next_present(from));
+        let next = [self.returned.next_present(from), of_levels, lined, self.next_ahead(from)];
+        next.into_iter().flatten().min().map(QueueSeq)
+    }
+
+    /// The first position from `from` on that is ready through the cursor.
+    fn next_ahead(&self, from: u64) -> Option<u64> {
+        let mut at = from.max(self.cursor);
+        loop {
+            let mut to = self.settled.next_absent(at);
+            if let Some(features) = &self.features {
+                to = features.elsewhere.next_absent(to);
+            }
+            if to == at {
+                return (at < self.next_seq).then_some(at);
+            }
+            at = to;
+        }
+    }
+
+    /// Whether a ready message may have been out before, and how often it was and failed: what its next consumer will be
+    /// told, unless it was delayed from before this owner until after: then that knows that it was never out.
+    pub fn past(&self, seq: QueueSeq) -> (bool, Counts) {
+        let mut counts = self.counts(seq);
+        if let Some(failures) = &self.failures {
+            counts.delivery_count = failures.count(Range { first: seq.0, last: seq.0 }).0;
+        }
+        let came_back = self.returned.contains(seq.0)
+            || self.features.as_ref().is_some_and(|features| features.levels.came_back(seq.0));
+        (came_back || seq.0 < self.redelivered_below, counts)
+    }
+}
