@@ -2,7 +2,7 @@
 //! every broker we aim at speaks.
 
 use crate::load::connect;
-use crate::options::{Protocol, QueueType};
+use crate::options::{Argument, Protocol, QueueType};
 use crate::stream::Stream;
 use crate::uri::Uri;
 use crate::wire::amqp091::{limits, log_in};
@@ -66,13 +66,26 @@ impl Control {
         Ok(control)
     }
 
-    /// Makes durable queues.
+    /// Makes durable queues with further arguments.
     ///
     /// # Errors
     /// In words for people.
-    pub fn declare_queues(&mut self, names: &[String], queue_type: QueueType) -> Result<(), String> {
+    pub fn declare_queues(
+        &mut self,
+        names: &[String],
+        queue_type: QueueType,
+        further: &[(String, Argument)],
+    ) -> Result<(), String> {
         let arguments = TableWriter::fields(|table| {
             table.put(b"x-queue-type", Value::Text(queue_type.name().as_bytes()));
+            for (key, value) in further {
+                let value = match value {
+                    Argument::Number(number) => Value::I64(*number),
+                    Argument::Bool(bool) => Value::Bool(*bool),
+                    Argument::Text(text) => Value::Text(text.as_bytes()),
+                };
+                table.put(key.as_bytes(), value);
+            }
         });
         let arguments = Table::new(&arguments).unwrap_or_default();
         self.each(names, |connection, name| {

@@ -101,13 +101,17 @@ impl Publisher {
         }
     }
 
-    fn is_done(&self) -> bool {
-        self.published == self.quota && (!self.is_confirmed || self.confirms.outstanding() == 0)
+    fn is_done(&self, meter: &Meter) -> bool {
+        (self.published == self.quota || meter.is_enough())
+            && (!self.is_confirmed || self.confirms.outstanding() == 0)
     }
 
     /// Messages the window, the quota, the rate and the lead allow now, and when to look again if it is the rate that
     /// forbids (nanoseconds).
     fn allowance(&mut self, now_ns: u64, meter: &Meter, lead: Option<u64>) -> (u64, Option<u64>) {
+        if meter.is_enough() {
+            return (0, None);
+        }
         let mut allowed = self.quota - self.published;
         let mut again = None;
         if self.window > 0 {
@@ -301,7 +305,7 @@ impl<W: Wire> End<W> {
         }
     }
 
-    /// Publishes or settles what is due, and writes. `due` is how many deliveries the whole run has to see.
+    /// Publishes or settles what is due, and writes.
     ///
     /// # Errors
     /// The connection broke, or the broker was silent for too long.
@@ -310,7 +314,6 @@ impl<W: Wire> End<W> {
         stream: &mut Stream<TcpStream>,
         meter: &Meter,
         lead: Option<u64>,
-        due: u64,
     ) -> Result<Wait, String> {
         let now = meter.now();
         if self.wire.deadline().is_some_and(|deadline| deadline <= now.mono_ns) {
@@ -335,7 +338,7 @@ impl<W: Wire> End<W> {
                 }
             }
             Role::Consumer(consumer) => {
-                let is_last = meter.consumed.get() >= due;
+                let is_last = meter.consumed.get() >= meter.due();
                 if consumer.unsettled >= consumer.ack_every || (is_last && consumer.unsettled > 0) {
                     consumer.unsettled = 0;
                     self.wire.settle(now);
@@ -359,10 +362,10 @@ impl<W: Wire> End<W> {
     }
 
     /// Whether it did all it is there for.
-    pub fn is_done(&mut self, meter: &Meter, due: u64) -> bool {
+    pub fn is_done(&mut self, meter: &Meter) -> bool {
         let is_done = match &self.role {
-            Role::Publisher(publisher) => publisher.is_done(),
-            Role::Consumer(consumer) => consumer.unsettled == 0 && meter.consumed.get() >= due,
+            Role::Publisher(publisher) => publisher.is_done(meter),
+            Role::Consumer(consumer) => consumer.unsettled == 0 && meter.consumed.get() >= meter.due(),
         };
         is_done && self.wire.output().is_empty()
     }

@@ -33,6 +33,7 @@ mod stamp;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod uri;
 mod wire;
 mod worker;

@@ -10,6 +10,7 @@ use crate::run::{Figures, Latency, Resident};
 use crate::scenario::{Case, Spread};
 use crate::stamp::{Findings, Seen};
 use crate::stream::Stream;
+use crate::trial::{Look, Step, Trial, Verdict, Witness};
 use crate::uri::Uri;
 use crate::wire::amqp10::Amqp10;
 use crate::wire::amqp091::Amqp091;
@@ -69,7 +70,7 @@ pub fn run(case: &Case, aim: &mut Aim<'_>, progress: &mut Progress) -> Result<Ve
     if aim.bench.queue.is_none() {
         control.delete_queues(&names)?;
     }
-    control.declare_queues(&names, case.queue_type)?;
+    control.declare_queues(&names, case.queue_type, &aim.bench.arguments)?;
     if aim.bench.queue.is_some() {
         control.purge_queues(&names)?;
     }
@@ -182,6 +183,12 @@ fn queues_of(case: &Case, consumer: u32) -> Vec<usize> {
     }
 }
 
+/// Nothing seen yet of `case`.
+fn seen(case: &Case) -> Seen {
+    let (publishers, queues) = (case.publishers as usize, case.queues as usize);
+    Seen::new(publishers, queues, case.spread == Spread::Copy, u64::from(case.priorities.max(1)))
+}
+
 fn quota_of(case: &Case, publisher: u32) -> u64 {
     let publishers = u64::from(case.publishers);
     case.messages / publishers + u64::from(u64::from(publisher) < case.messages % publishers)
@@ -195,7 +202,14 @@ fn phase<W: Wire>(
     aim: &mut Aim<'_>,
     progress: &mut Progress,
 ) -> Result<Figures, String> {
-    let meter = Meter::new().map_err(|error| error.to_string())?;
+    // Where consumers come later, what they have to see is known when the publishers are done.
+    let is_late = matches!(case.trial, Trial::Drain { .. });
+    let due = match part {
+        Part::Publishers => 0,
+        _ if is_late => u64::MAX,
+        _ => case.deliveries(),
+    };
+    let meter = Meter::new(due).map_err(|error| error.to_string())?;
     let bench = aim.bench;
     let uri = aim.uri(case.transport)?;
     let mut doors = Doors {
@@ -206,13 +220,8 @@ fn phase<W: Wire>(
         opened: 1,
         fillers: Vec::new(),
     };
-    let worker = |is_publishing| Worker::<W> {
-        streams: Vec::new(),
-        ends: Vec::new(),
-        is_publishing,
-        lead: case.lead,
-        due: if part == Part::Publishers { 0 } else { case.deliveries() },
-    };
+    let worker =
+        |is_publishing| Worker::<W> { streams: Vec::new(), ends: Vec::new(), is_publishing, lead: case.lead };
     let (mut publishing, mut consuming) = (worker(true), worker(false));
     let with_control = u32::from(bench.placement == Placement::Spread);
     if part != Part::Consumers {
@@ -223,8 +232,13 @@ fn phase<W: Wire>(
                 Spread::Copy => vec![Target::Exchange(exchange.to_owned())],
             };
             let is_confirmed = case.protocol == Protocol::Amqp10 || case.confirm_window > 0;
-            let purpose =
-                Purpose::Publish { targets, is_confirmed, is_durable: case.is_durable, size: case.size };
+            let purpose = Purpose::Publish {
+                targets,
+                is_confirmed,
+                is_durable: case.is_durable,
+                size: case.size,
+                priorities: case.priorities,
+            };
             let rate = case.rate.map(|rate| rate as f64 / f64::from(case.publishers));
             let window = u64::from(case.confirm_window);
             let publisher = Publisher::new(index as u16, quota_of(case, index), window, is_confirmed, rate);
@@ -234,7 +248,7 @@ fn phase<W: Wire>(
             publishing.streams.push(stream);
         }
     }
-    if part != Part::Publishers {
+    let consume = |consuming: &mut Worker<W>, doors: &mut Doors<'_>| -> Result<(), String> {
         for index in 0..case.consumers {
             let stream = doors.open(2 * with_control)?;
             let queues = queues_of(case, index);
@@ -242,13 +256,16 @@ fn phase<W: Wire>(
                 queues: queues.iter().map(|&queue| names[queue].clone()).collect(),
                 credit: case.credit,
             };
-            let seen = Seen::new(case.publishers as usize, names.len(), case.spread == Spread::Copy);
-            let consumer = Consumer::new(seen, queues, case.size as usize, u64::from(case.ack_every));
+            let consumer = Consumer::new(seen(case), queues, case.size as usize, u64::from(case.ack_every));
             consuming
                 .ends
                 .push(End::new(W::new(meter.now(), uri, purpose)?, Role::Consumer(Box::new(consumer))));
             consuming.streams.push(stream);
         }
+        Ok(())
+    };
+    if part != Part::Publishers && !is_late {
+        consume(&mut consuming, &mut doors)?;
     }
     if bench.one_thread {
         publishing.ends.append(&mut consuming.ends);
@@ -259,15 +276,20 @@ fn phase<W: Wire>(
     let count = workers.len();
     let (sender, news) = mpsc::channel();
     thread::scope(|scope| {
-        let threads: Vec<_> = workers
-            .into_iter()
-            .map(|worker| {
-                let (meter, sender) = (&meter, sender.clone());
-                scope.spawn(move || worker.run(meter, &sender))
-            })
-            .collect();
-        drop(sender);
-        let watched = watch(&meter, &news, count, &mut doors.fillers, aim, progress);
+        let start = |worker: Worker<W>| {
+            let (meter, sender) = (&meter, sender.clone());
+            scope.spawn(move || worker.run(meter, &sender))
+        };
+        let mut threads: Vec<_> = workers.into_iter().map(start).collect();
+        let fillers = std::mem::take(&mut doors.fillers);
+        let come = || {
+            let mut late = worker(false);
+            consume(&mut late, &mut doors)?;
+            threads.push(start(late));
+            Ok(())
+        };
+        let cast = Cast { workers: count, fillers, trial: case.trial, come };
+        let watched = watch(&meter, &news, cast, aim, progress);
         meter.stop();
         let mut ends = Vec::new();
         for thread in threads {
@@ -284,18 +306,31 @@ struct Watched {
     rss_peak: u64,
     client_cpu_ns: u64,
     failure: Option<String>,
+    verdict: Option<Verdict>,
 }
 
-/// Waits until all `workers` are ready, starts them, and watches until they are done.
+/// Who takes part.
+struct Cast<F> {
+    /// Those that are there from the beginning.
+    workers: usize,
+    /// Connections that only kept places until all others were made.
+    fillers: Vec<TcpStream>,
+    trial: Trial,
+    /// Starts one worker more, the consumers that come when the trial says so.
+    come: F,
+}
+
+/// Waits until all workers are ready, starts them, and watches until they are done.
 fn watch(
     meter: &Meter,
     news: &mpsc::Receiver<News>,
-    workers: usize,
-    fillers: &mut Vec<TcpStream>,
+    cast: Cast<impl FnMut() -> Result<(), String>>,
     aim: &mut Aim<'_>,
     progress: &mut Progress,
 ) -> Watched {
-    let mut watched = Watched { before: None, after: None, rss_peak: 0, client_cpu_ns: 0, failure: None };
+    let Cast { workers, fillers, trial, mut come } = cast;
+    let mut watched =
+        Watched { before: None, after: None, rss_peak: 0, client_cpu_ns: 0, failure: None, verdict: None };
     let deadline = Instant::now() + READY;
     for _ in 0..workers {
         match news.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -310,10 +345,12 @@ fn watch(
             }
         }
     }
-    fillers.clear();
+    drop(fillers);
+    let mut witness = Witness::new(trial);
     let mut usage = || aim.process.as_deref_mut().and_then(|process| process.usage().ok());
     watched.before = usage();
     meter.go();
+    let started = Instant::now();
     let stall = Duration::from_secs(u64::from(aim.bench.stall_seconds));
     let mut moved_at = Instant::now();
     let mut moved = 0;
@@ -323,6 +360,10 @@ fn watch(
             Ok(News::Done { cpu_ns }) => {
                 watched.client_cpu_ns += cpu_ns;
                 left -= 1;
+                if matches!(trial, Trial::Drain { .. }) {
+                    // The publishers, for whom the consumers wait.
+                    meter.no_more_comes();
+                }
             }
             Ok(News::Failed(why)) => {
                 watched.failure = Some(why);
@@ -345,8 +386,26 @@ fn watch(
         let usage = usage();
         watched.rss_peak = watched.rss_peak.max(usage.map_or(0, |usage| usage.rss));
         progress.show(meter, watched.before, usage);
+        let look = Look {
+            seconds: started.elapsed().as_secs_f64(),
+            published: meter.published.get(),
+            consumed: meter.consumed.get(),
+            resident: usage.map(|usage| usage.rss),
+        };
+        match witness.see(look) {
+            Step::GoOn => {}
+            Step::StartConsumers => match come() {
+                Ok(()) => left += 1,
+                Err(why) => {
+                    watched.failure = Some(why);
+                    break;
+                }
+            },
+            Step::EndPublishing => meter.enough(),
+        }
     }
     watched.after = usage();
+    watched.verdict = witness.verdict();
     progress.end();
     watched
 }
@@ -375,10 +434,7 @@ fn count_up<W: Wire>(
             }
             Role::Consumer(consumer) => {
                 delivery.add(&consumer.latency).map_err(|error| error.to_string())?;
-                let all = seen.get_or_insert_with(|| {
-                    let queues = case.queues as usize;
-                    Seen::new(case.publishers as usize, queues, case.spread == Spread::Copy)
-                });
+                let all = seen.get_or_insert_with(|| self::seen(case));
                 all.merge(&consumer.seen);
             }
         }
@@ -393,7 +449,7 @@ fn count_up<W: Wire>(
             meter.published.get(),
             meter.confirmed.get(),
             meter.consumed.get(),
-            if part == Part::Publishers { 0 } else { case.deliveries() },
+            if meter.due() == u64::MAX { meter.published.get() } else { meter.due() },
         ));
     }
     let consumed = meter.consumed.get();
@@ -426,5 +482,6 @@ fn count_up<W: Wire>(
         client_ns_per_message: watched.client_cpu_ns as f64 / messages.max(1) as f64,
         findings,
         refusal,
+        verdict: watched.verdict,
     })
 }

@@ -43,18 +43,21 @@ pub struct Meter {
     published_ns: AtomicU64,
     /// When the last delivery came.
     consumed_ns: AtomicU64,
+    /// Deliveries that the whole run has to see.
+    due: AtomicU64,
     go: AtomicBool,
+    enough: AtomicBool,
     stop: AtomicBool,
     is_publisher_waiting: AtomicBool,
     wake: OwnedFd,
 }
 
 impl Meter {
-    /// A meter whose clock starts now.
+    /// A meter whose clock starts now, of a run that has to see `due` deliveries.
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn new() -> io::Result<Meter> {
+    pub fn new(due: u64) -> io::Result<Meter> {
         Ok(Meter {
             start: Instant::now(),
             published: Count::default(),
@@ -63,7 +66,9 @@ impl Meter {
             first_ns: AtomicU64::new(0),
             published_ns: AtomicU64::new(0),
             consumed_ns: AtomicU64::new(0),
+            due: AtomicU64::new(due),
             go: AtomicBool::new(false),
+            enough: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             is_publisher_waiting: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
@@ -118,6 +123,28 @@ impl Meter {
     #[inline]
     pub fn is_started(&self) -> bool {
         self.go.load(Ordering::Relaxed)
+    }
+
+    /// Deliveries that the whole run has to see.
+    #[inline]
+    pub fn due(&self) -> u64 {
+        self.due.load(Ordering::SeqCst)
+    }
+
+    /// No more will be published: the run has to see what was.
+    pub fn no_more_comes(&self) {
+        self.due.store(self.published.get(), Ordering::SeqCst);
+    }
+
+    /// Tells the publishers that they have published enough, whatever their quota.
+    pub fn enough(&self) {
+        self.enough.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the publishers are to publish no more.
+    #[inline]
+    pub fn is_enough(&self) -> bool {
+        self.enough.load(Ordering::Relaxed)
     }
 
     /// Tells all threads to end.

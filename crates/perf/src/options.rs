@@ -87,6 +87,31 @@ pub enum Placement {
     Spread,
 }
 
+/// The value of a queue's argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// A whole number.
+    Number(i64),
+    /// Yes or no.
+    Bool(bool),
+    /// Anything else.
+    Text(String),
+}
+
+fn argument(text: &str) -> Result<(String, Argument), String> {
+    let (key, value) = text.split_once('=').ok_or("it has no '='")?;
+    if key.is_empty() || key.len() > 255 {
+        return Err("its name has 1 to 255 bytes".to_owned());
+    }
+    let value = match (value.parse(), value) {
+        (Ok(number), _) => Argument::Number(number),
+        (_, "true") => Argument::Bool(true),
+        (_, "false") => Argument::Bool(false),
+        _ => Argument::Text(value.to_owned()),
+    };
+    Ok((key.to_owned(), value))
+}
+
 /// Puts a load on a broker and tells what it took.
 ///
 /// Without --uri it starts a broker of its own on free ports and a temporary folder. Every message is checked: the exit
@@ -146,6 +171,16 @@ pub struct Bench {
     /// Messages published per second, over all publishers
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub rate: Option<u64>,
+    /// Seconds that `flat-memory` lasts (180), of which memory has 20 to settle, and that `backlog-drain` builds its
+    /// backlog (60)
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub seconds: Option<u32>,
+    /// One more argument of the queues, as x-message-ttl=600000: a whole number, true, false or else a text
+    #[arg(long = "argument", value_name = "KEY=VALUE", value_parser = argument)]
+    pub arguments: Vec<(String, Argument)>,
+    /// Priorities of messages: 0 up to one less than this, in turn
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub priorities: Option<u32>,
     /// Messages the publishers may be ahead of the consumers; no bound where not given
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub lead: Option<u64>,
@@ -201,4 +236,22 @@ pub struct Bench {
     /// Print one JSON object instead of the table
     #[arg(long)]
     pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_have_a_type_each() {
+        let check = |text: &str, key: &str, value: Argument| {
+            assert_eq!(argument(text), Ok((key.to_owned(), value)), "{text}");
+        };
+        check("x-message-ttl=600000", "x-message-ttl", Argument::Number(600_000));
+        check("x-single-active-consumer=true", "x-single-active-consumer", Argument::Bool(true));
+        check("x-overflow=drop-head", "x-overflow", Argument::Text("drop-head".to_owned()));
+        check("a=b=c", "a", Argument::Text("b=c".to_owned()));
+        assert!(argument("x-max-priority").is_err());
+        assert!(argument("=1").is_err());
+    }
 }

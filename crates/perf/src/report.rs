@@ -54,9 +54,9 @@ impl Row {
 }
 
 impl Report {
-    /// Whether any promise was broken in any run.
+    /// Whether any promise was broken in any run, or what it was held to was missed.
     pub fn is_violation(&self) -> bool {
-        let is_broken = |row: &Row| row.runs.iter().any(|run| run.findings.is_violation());
+        let is_broken = |row: &Row| row.runs.iter().any(Figures::is_violation);
         self.rows.iter().any(is_broken) || self.idle.iter().any(|idle| idle.dropped > 0)
     }
 
@@ -114,6 +114,14 @@ impl Report {
     /// What the table cannot show because it compares rows, or a row with the disk.
     fn write_remarks(&self, text: &mut String) {
         for (index, row) in self.rows.iter().enumerate() {
+            for verdict in row.runs.iter().filter_map(|run| run.verdict.as_ref()) {
+                let word = match verdict.is_held {
+                    Some(true) => ": held",
+                    Some(false) => ": MISSED",
+                    None => "",
+                };
+                let _ = writeln!(text, "{}: {}{word}", row.label, verdict.text);
+            }
             if row.median.part == "build"
                 && let Some(resident) = row.median.resident
             {

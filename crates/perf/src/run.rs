@@ -2,6 +2,7 @@
 
 use crate::process::Usage;
 use crate::stamp::Findings;
+use crate::trial::Verdict;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -101,6 +102,8 @@ pub struct Figures {
     pub findings: Findings,
     /// The first reason the broker gave for refusing a message.
     pub refusal: Option<String>,
+    /// Whether the load was held to what it was to be held to besides, where it was.
+    pub verdict: Option<Verdict>,
 }
 
 /// Per second; 0 where no time passed.
@@ -109,6 +112,12 @@ pub fn rate(count: u64, seconds: f64) -> f64 {
 }
 
 impl Figures {
+    /// Whether a promise was broken, or what the load was held to was not held.
+    pub fn is_violation(&self) -> bool {
+        let is_missed = self.verdict.as_ref().is_some_and(|verdict| verdict.is_held == Some(false));
+        self.findings.is_violation() || is_missed
+    }
+
     /// Body bytes per second in the direction that has messages; the consumer's where both have.
     pub fn bytes_per_second(&self) -> f64 {
         let messages = if self.consumed > 0 { self.out_per_second } else { self.in_per_second };
@@ -151,6 +160,7 @@ mod tests {
             client_ns_per_message: 0.0,
             findings: Findings::default(),
             refusal: None,
+            verdict: None,
         }
     }
 

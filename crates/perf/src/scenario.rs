@@ -3,6 +3,7 @@
 //! The loads of record stand in DESIGN.md section 5; what the command line gives replaces a scenario's own value.
 
 use crate::options::{Bench, Placement, Protocol, QueueType, Transport};
+use crate::trial::{SETTLE_SECONDS, Trial};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -33,6 +34,10 @@ pub enum Scenario {
     Backlog,
     /// The classic loads over plain TCP, WebSocket, TLS and both together
     Websocket,
+    /// 10 quorum queues, 500 messages of 1 KiB a second each, consumed at once: does memory stay flat?
+    FlatMemory,
+    /// 6,000 messages of 20 KB a second; after a minute come 10 consumers: do the publishers keep their rate?
+    BacklogDrain,
 }
 
 /// How messages find the queues.
@@ -82,6 +87,10 @@ pub struct Case {
     pub lead: Option<u64>,
     /// Whether all is published before anything is consumed.
     pub is_backlog: bool,
+    /// How many priorities messages have, in turn; 0: they have none.
+    pub priorities: u32,
+    /// What the load is held to besides.
+    pub trial: Trial,
 }
 
 impl Case {
@@ -146,6 +155,8 @@ fn base(protocol: Protocol, queue_type: QueueType) -> Case {
         rate: None,
         lead: None,
         is_backlog: false,
+        priorities: 0,
+        trial: Trial::None,
     }
 }
 
@@ -177,6 +188,7 @@ impl Scenario {
         if bench.placement != Placement::Any && self.transports(bench) != [Transport::Tcp] {
             return Err("where connections land is known over plain TCP alone".to_owned());
         }
+        self.check_seconds(bench)?;
         let protocols = match (self.fixed(), bench.protocol) {
             (Some((protocol, _)), _) | (None, Some(protocol)) => vec![protocol],
             (None, None) if matches!(self, Scenario::Trickle | Scenario::Websocket) => {
@@ -187,6 +199,9 @@ impl Scenario {
         let queue_types = match (self.fixed(), bench.queue_type) {
             (Some((_, queue_type)), _) | (None, Some(queue_type)) => vec![queue_type],
             (None, None) if self == Scenario::Trickle => vec![QueueType::Classic, QueueType::Quorum],
+            (None, None) if matches!(self, Scenario::FlatMemory | Scenario::BacklogDrain) => {
+                vec![QueueType::Quorum]
+            }
             (None, None) => vec![QueueType::Classic],
         };
         let mut cases = Vec::new();
@@ -206,6 +221,26 @@ impl Scenario {
         Ok(cases)
     }
 
+    /// Some loads are measured in seconds, not in messages.
+    fn check_seconds(self, bench: &Bench) -> Result<(), String> {
+        let is_timed = matches!(self, Scenario::FlatMemory | Scenario::BacklogDrain);
+        if is_timed && bench.messages.is_some() {
+            return Err(format!("{} is measured in seconds (--seconds), not in messages", self.name()));
+        }
+        if !is_timed && bench.seconds.is_some() {
+            return Err(format!("{} is not measured in seconds", self.name()));
+        }
+        if self == Scenario::FlatMemory && bench.seconds.is_some_and(|seconds| seconds <= SETTLE_SECONDS) {
+            return Err(format!("memory has {SETTLE_SECONDS} s to settle before it is judged"));
+        }
+        if self == Scenario::BacklogDrain && (bench.one_thread || bench.placement != Placement::Any) {
+            return Err(
+                "the consumers come later, on a thread of their own and wherever they land".to_owned()
+            );
+        }
+        Ok(())
+    }
+
     /// What the load is carried by: what the address says, or else the command line, or else the scenario.
     pub fn transports(self, bench: &Bench) -> Vec<Transport> {
         match (&bench.uri, &bench.transport[..]) {
@@ -223,6 +258,8 @@ impl Scenario {
             Scenario::FanOut => (&[12], &[1], &[1, 10, 100]),
             Scenario::ManyQueues => (&[12], &[1], &[10_000]),
             Scenario::Backlog => (&[12], &[1], &[1, 1000]),
+            Scenario::FlatMemory => (&[1024], &[10], &[10]),
+            Scenario::BacklogDrain => (&[20_000], &[1], &[1]),
             _ => (&[12], &[1], &[1]),
         };
         let or = |given: &[u32], own: &[u32]| if given.is_empty() { own.to_vec() } else { given.to_vec() };
@@ -263,12 +300,36 @@ impl Scenario {
                 case.credit = 5000;
                 case.ack_every = 2500;
             }
+            Scenario::FlatMemory => {
+                case.trial = Trial::FlatMemory;
+                case.rate = Some(500 * u64::from(case.queues));
+                case.consumers = case.queues;
+                case.credit = 200;
+                case.ack_every = 10;
+            }
+            Scenario::BacklogDrain => {
+                case.trial = Trial::Drain { build_seconds: bench.seconds.unwrap_or(60) };
+                case.rate = Some(6000);
+                case.consumers = 10;
+                case.confirm_window = 1000;
+                case.credit = 300;
+                case.ack_every = 10;
+            }
             _ => {}
         }
         case.messages = bench.messages.unwrap_or(case.messages);
         case.confirm_window = bench.confirm_window.unwrap_or(case.confirm_window);
         case.consumers = bench.consumers.unwrap_or(case.consumers);
         case.rate = bench.rate.or(case.rate);
+        case.priorities = bench.priorities.unwrap_or(0);
+        let seconds = match case.trial {
+            Trial::None => None,
+            Trial::FlatMemory => Some(bench.seconds.unwrap_or(180)),
+            Trial::Drain { .. } => case.trial.seconds_max(),
+        };
+        if let (Some(seconds), Some(rate)) = (seconds, case.rate) {
+            case.messages = rate * u64::from(seconds);
+        }
         case.lead = bench.lead.or(case.lead);
         let credit = match case.protocol {
             Protocol::Amqp091 => bench.prefetch,
@@ -335,6 +396,9 @@ fn label(case: &Case) -> String {
     if case.transport != Transport::Tcp {
         label.push_str(&format!(", {}", case.transport.name()));
     }
+    if case.priorities > 0 {
+        label.push_str(&format!(", {} priorities", case.priorities));
+    }
     if let Some(rate) = case.rate {
         label.push_str(&format!(", {rate}/s"));
     }
@@ -370,6 +434,19 @@ mod tests {
     }
 
     #[test]
+    fn loads_that_are_measured_in_seconds() {
+        let of = |line: &str| {
+            let case = cases(line).unwrap().remove(0);
+            (case.queue_type, case.messages, case.size, case.queues, case.consumers, case.credit, case.rate)
+        };
+        let quorum = QueueType::Quorum;
+        assert_eq!(of("bench flat-memory"), (quorum, 900_000, 1024, 10, 10, 200, Some(5000)));
+        assert_eq!(of("bench flat-memory --seconds 30").1, 150_000);
+        assert_eq!(of("bench backlog-drain"), (quorum, 3_960_000, 20_000, 1, 10, 300, Some(6000)));
+        assert_eq!(of("bench backlog-drain --seconds 2 --rate 50").1, 1100);
+    }
+
+    #[test]
     fn how_many_rows_each_has() {
         for (line, rows) in [
             ("bench classic-amqp10", 1),
@@ -385,6 +462,8 @@ mod tests {
             ("bench websocket --protocol amqp10 --transport tcp,wss", 2),
             ("bench websocket --uri wss://h", 2),
             ("bench classic-amqp10 --transport tls,ws", 2),
+            ("bench flat-memory", 1),
+            ("bench backlog-drain --seconds 10 --rate 500", 1),
         ] {
             assert_eq!(cases(line).unwrap().len(), rows, "{line}");
         }
@@ -413,6 +492,11 @@ mod tests {
             "bench classic-amqp091 --lead 10",
             "bench backlog --lead 10000",
             "bench classic-amqp10 --transport tls --placement same",
+            "bench classic-amqp10 --seconds 10",
+            "bench flat-memory --seconds 20",
+            "bench flat-memory -n 1000",
+            "bench backlog-drain -n 1000",
+            "bench backlog-drain --one-thread",
         ] {
             assert!(cases(line).is_err(), "{line}");
         }

@@ -50,7 +50,9 @@ pub struct Seen {
     publishers: usize,
     /// True where every queue gets every message, false where each message goes to one queue.
     is_copied: bool,
-    /// The sequence that may come next at the earliest, by queue and publisher.
+    /// How many priorities messages have in turn, each with an order of its own.
+    priorities: u64,
+    /// The sequence that may come next at the earliest, by queue, publisher and priority.
     next: Vec<u64>,
     /// One bit per message, by copy and publisher.
     bits: Vec<Vec<u64>>,
@@ -110,13 +112,14 @@ impl Findings {
 }
 
 impl Seen {
-    /// Nothing seen yet of `publishers` over `queues`.
-    pub fn new(publishers: usize, queues: usize, is_copied: bool) -> Seen {
+    /// Nothing seen yet of `publishers` over `queues`, whose messages have so many `priorities` in turn, at least one.
+    pub fn new(publishers: usize, queues: usize, is_copied: bool, priorities: u64) -> Seen {
         let copies = if is_copied { queues } else { 1 };
         Seen {
             publishers,
             is_copied,
-            next: vec![0; publishers * queues],
+            priorities,
+            next: vec![0; publishers * queues * priorities as usize],
             bits: vec![Vec::new(); publishers * copies],
             findings: Findings::default(),
         }
@@ -133,7 +136,9 @@ impl Seen {
         if is_redelivered {
             self.findings.redelivered += 1;
         } else {
-            let next = &mut self.next[queue * self.publishers + publisher];
+            let line = queue * self.publishers + publisher;
+            let priority = if self.priorities == 1 { 0 } else { stamp.sequence % self.priorities };
+            let next = &mut self.next[line * self.priorities as usize + priority as usize];
             if stamp.sequence < *next {
                 self.findings.out_of_order += 1;
             } else {
@@ -200,7 +205,7 @@ mod tests {
     }
 
     fn check(deliveries: &[(usize, u16, u64, bool)], is_copied: bool, published: &[u64], expected: Findings) {
-        let mut seen = Seen::new(published.len(), 2, is_copied);
+        let mut seen = Seen::new(published.len(), 2, is_copied, 1);
         for &(queue, publisher, sequence, is_redelivered) in deliveries {
             seen.note(queue, stamp(publisher, sequence), true, is_redelivered);
         }
@@ -232,6 +237,15 @@ mod tests {
     }
 
     #[test]
+    fn each_priority_has_an_order_of_its_own() {
+        for (sequences, out_of_order) in [([1, 3, 5, 0, 2, 4], 0), ([1, 5, 3, 0, 2, 4], 1)] {
+            let mut seen = Seen::new(1, 1, false, 2);
+            sequences.iter().for_each(|sequence| seen.note(0, stamp(0, *sequence), true, false));
+            assert_eq!(seen.findings(&[6]), Findings { out_of_order, ..Findings::default() });
+        }
+    }
+
+    #[test]
     fn each_copy_is_counted() {
         let fine = Findings::default();
         check(&[(0, 0, 0, false), (1, 0, 0, false)], true, &[1], fine);
@@ -240,19 +254,19 @@ mod tests {
 
     #[test]
     fn two_consumers_add_up() {
-        let mut a = Seen::new(1, 1, false);
-        let mut b = Seen::new(1, 1, false);
+        let mut a = Seen::new(1, 1, false, 1);
+        let mut b = Seen::new(1, 1, false, 1);
         for sequence in 0..1000 {
             let to = if sequence % 3 == 0 { &mut a } else { &mut b };
             to.note(0, stamp(0, sequence), true, false);
         }
         a.merge(&b);
         assert_eq!(a.findings(&[1000]), Findings::default());
-        let mut again = Seen::new(1, 1, false);
+        let mut again = Seen::new(1, 1, false, 1);
         again.note(0, stamp(0, 5), true, false);
         a.merge(&again);
         assert_eq!(a.findings(&[1000]).duplicated, 1);
-        let mut marked = Seen::new(1, 1, false);
+        let mut marked = Seen::new(1, 1, false, 1);
         marked.note(0, stamp(0, 5), true, true);
         a.merge(&marked);
         assert_eq!(a.findings(&[1000]).duplicated, 1);

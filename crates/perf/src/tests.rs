@@ -59,6 +59,39 @@ fn options_bound_and_spread_the_load() {
 }
 
 #[test]
+fn messages_have_priorities_and_queues_arguments() {
+    for protocol in ["amqp091", "amqp10"] {
+        let more = "--priorities 3 --argument x-max-priority=5 --argument x-message-ttl=600000";
+        check_clean(&format!("fan-out -n 500 --queues 2 --protocol {protocol} {more}"), 1);
+    }
+}
+
+#[test]
+fn consumers_that_come_later_drain_what_was_built() {
+    for protocol in ["amqp091", "amqp10"] {
+        let line =
+            format!("backlog-drain --seconds 1 --rate 400 --size 500 --consumers 3 --protocol {protocol}");
+        let report = run(&line, None).unwrap();
+        let figures = &report.rows[0].median;
+        assert_eq!((figures.confirmed, figures.consumed), (figures.published, figures.published), "{line}");
+        assert!((400..4400).contains(&figures.published), "{line}: {} published", figures.published);
+        assert!(!figures.findings.is_violation(), "{line}: {}", report.text());
+        let verdict = figures.verdict.as_ref().expect("a drain is judged");
+        assert!(verdict.text.contains(", drained in "), "{line}: {}", verdict.text);
+        assert!(report.text().contains(&verdict.text), "{line}");
+    }
+}
+
+#[test]
+fn what_is_not_held_fails_the_run() {
+    let mut report = run("classic-amqp091 -n 100", None).unwrap();
+    for (is_held, is_violation) in [(None, false), (Some(true), false), (Some(false), true)] {
+        report.rows[0].runs[0].verdict = Some(crate::trial::Verdict { text: "said".to_owned(), is_held });
+        assert_eq!((report.is_violation(), report.text().contains("said")), (is_violation, true));
+    }
+}
+
+#[test]
 fn a_paced_load_keeps_its_pace() {
     let report = run("trickle -n 1000 --rate 2000 --protocol amqp091 --queue-type classic", None).unwrap();
     let rate = report.rows[0].median.in_per_second;

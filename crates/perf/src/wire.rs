@@ -23,6 +23,8 @@ pub enum Purpose {
         is_durable: bool,
         /// Bytes of a body, from [`STAMP`].
         size: u32,
+        /// How many priorities messages have, in turn; 0: they have none.
+        priorities: u32,
     },
     /// Consumes from `queues`, numbered in this order.
     Consume {

@@ -46,8 +46,6 @@ pub struct Worker<W> {
     pub is_publishing: bool,
     /// How far publishers may be ahead.
     pub lead: Option<u64>,
-    /// How many deliveries the whole run has to see.
-    pub due: u64,
 }
 
 impl<W: Wire> Worker<W> {
@@ -74,7 +72,7 @@ impl<W: Wire> Worker<W> {
             }
             if meter.is_started() {
                 let cpu_at_start = *cpu_at_start.get_or_insert_with(thread_cpu_ns);
-                if self.ends.iter_mut().all(|end| end.is_done(meter, self.due)) {
+                if self.ends.iter_mut().all(|end| end.is_done(meter)) {
                     let _ = news.send(News::Done { cpu_ns: thread_cpu_ns() - cpu_at_start });
                     return Ok(());
                 }
@@ -90,7 +88,7 @@ impl<W: Wire> Worker<W> {
             if poller.is_readable[index] {
                 end.read(&mut self.streams[index], &mut poller.buffer, meter)?;
             }
-            poller.waits[index] = end.act(&mut self.streams[index], meter, self.lead, self.due)?;
+            poller.waits[index] = end.act(&mut self.streams[index], meter, self.lead)?;
         }
         Ok(())
     }

@@ -49,9 +49,9 @@ pub fn log_in(connection: &mut Connection, uri: &Uri) {
 struct Template {
     /// By target: the `basic.publish` frame.
     methods: Vec<Box<[u8]>>,
-    /// Content header and body frames, the same for all targets.
-    content: Memory,
-    /// Where the stamp is in `content`.
+    /// Content header and body frames, the same for all targets; one for each priority.
+    contents: Vec<Memory>,
+    /// Where the stamp is in each of `contents`.
     stamp_at: usize,
 }
 
@@ -67,8 +67,9 @@ pub struct Amqp091 {
     is_blocked: bool,
     is_closed: bool,
     template: Option<Template>,
-    /// The target of the next message.
+    /// The target of the next message, and its content.
     next: usize,
+    next_content: usize,
     /// Delivery tag of the last delivery.
     last_delivered: u64,
     /// Whether there are several queues to tell apart.
@@ -113,15 +114,25 @@ impl Amqp091 {
 
     /// Lets the connection encode one message and takes its frames apart.
     fn template(&mut self) -> Template {
-        let Purpose::Publish { targets, is_durable, size, .. } = &self.purpose else {
+        let Purpose::Publish { targets, is_durable, size, priorities, .. } = &self.purpose else {
             unreachable!("only a publisher has a template")
         };
         let delivery_mode = Some(if *is_durable { 2 } else { 1 });
-        let mut head = Vec::new();
-        NewProperties { delivery_mode, ..NewProperties::default() }.write(&mut head);
         let body = vec![b'.'; *size as usize];
         let mut methods = Vec::new();
-        let mut content = Buffer::default();
+        let mut contents = Vec::new();
+        for number in 0..(*priorities).max(1) {
+            let priority = (*priorities > 0).then_some(number as u8);
+            let mut head = Vec::new();
+            NewProperties { delivery_mode, priority, ..NewProperties::default() }.write(&mut head);
+            let prefix = PublishPrefix::new(CHANNEL, b"", b"", true);
+            let before = self.connection.output_mut().own().len();
+            self.connection.publish(&prefix, &head, &Body::Bytes(&body));
+            let mut frames = self.connection.output_mut().own().split_off(before);
+            let mut content = Buffer::default();
+            content.extend(&frames.split_off(frame_len(&frames)));
+            contents.push(content.seal());
+        }
         for target in targets {
             let (exchange, routing_key) = match target {
                 Target::Queue(name) => (&b""[..], name.as_bytes()),
@@ -129,18 +140,13 @@ impl Amqp091 {
             };
             let prefix = PublishPrefix::new(CHANNEL, exchange, routing_key, true);
             let before = self.connection.output_mut().own().len();
-            // The body is needed once.
-            let body = if methods.is_empty() { &body[..] } else { &[] };
-            self.connection.publish(&prefix, &head, &Body::Bytes(body));
+            self.connection.publish(&prefix, &[], &Body::Bytes(&[]));
             let mut frames = self.connection.output_mut().own().split_off(before);
-            let rest = frames.split_off(frame_len(&frames));
-            if methods.is_empty() {
-                content.extend(&rest);
-            }
+            frames.truncate(frame_len(&frames));
             methods.push(frames.into_boxed_slice());
         }
-        let stamp_at = frame_len(content.bytes()) + amqp091::frame::HEAD;
-        Template { methods, content: content.seal(), stamp_at }
+        let stamp_at = frame_len(&contents[0]) + amqp091::frame::HEAD;
+        Template { methods, contents, stamp_at }
     }
 
     fn answered(&mut self) {
@@ -180,6 +186,7 @@ impl Wire for Amqp091 {
             is_closed: false,
             template: None,
             next: 0,
+            next_content: 0,
             last_delivered: 0,
             has_queues,
         })
@@ -280,7 +287,9 @@ impl Wire for Amqp091 {
     #[inline]
     fn publish(&mut self, _now: Now, stamp: [u8; STAMP]) {
         let Some(template) = &self.template else { unreachable!("a publisher that is ready has a template") };
-        let (method, content) = (&template.methods[self.next], &template.content);
+        let (method, content) = (&template.methods[self.next], &template.contents[self.next_content]);
+        self.next_content =
+            if self.next_content + 1 == template.contents.len() { 0 } else { self.next_content + 1 };
         self.next = if self.next + 1 == template.methods.len() { 0 } else { self.next + 1 };
         let output = self.connection.output_mut();
         let own = output.own();

@@ -77,8 +77,8 @@ pub struct Amqp10 {
     next: usize,
     /// Messages published.
     published: u64,
-    /// What stands in front of the stamp in every message.
-    head: Vec<u8>,
+    /// What stands in front of the stamp in every message; one for each priority.
+    heads: Vec<Vec<u8>>,
     /// What stands behind it.
     filler: Memory,
     /// The header section seen last, and what it said: one is much like the next.
@@ -221,12 +221,18 @@ fn words(error: Option<Error<'_>>) -> String {
 impl Wire for Amqp10 {
     fn new(now: Now, uri: &Uri, purpose: Purpose) -> Result<Amqp10, String> {
         let config = Config { limits: limits(&purpose), mechanisms: &[], first_id: 0 };
-        let (mut head, mut filler) = (Vec::new(), Buffer::default());
-        if let Purpose::Publish { is_durable, size, .. } = &purpose {
+        let (mut heads, mut filler) = (Vec::new(), Buffer::default());
+        if let Purpose::Publish { is_durable, size, priorities, .. } = &purpose {
             let size = *size as usize;
-            Header { durable: *is_durable, ..Header::default() }.write(&mut head);
             let (prefix, len) = data_prefix(size);
-            head.extend_from_slice(&prefix[..len]);
+            for number in 0..(*priorities).max(1) {
+                let usual = Header::default();
+                let priority = if *priorities > 0 { Some(number as u8) } else { usual.priority };
+                let mut head = Vec::new();
+                Header { durable: *is_durable, priority, ..usual }.write(&mut head);
+                head.extend_from_slice(&prefix[..len]);
+                heads.push(head);
+            }
             filler.extend(&vec![b'.'; size - STAMP]);
         }
         Ok(Amqp10 {
@@ -239,7 +245,7 @@ impl Wire for Amqp10 {
             links: Vec::new(),
             next: 0,
             published: 0,
-            head,
+            heads,
             filler: filler.seal(),
             header: (Vec::new(), false),
         })
@@ -346,11 +352,15 @@ impl Wire for Amqp10 {
     fn publish(&mut self, _now: Now, stamp: [u8; STAMP]) {
         let link = &self.links[self.next];
         self.next = if self.next + 1 == self.links.len() { 0 } else { self.next + 1 };
+        let head = match &self.heads[..] {
+            [head] => head,
+            heads => &heads[(self.published % heads.len() as u64) as usize],
+        };
         let delivery = Delivery {
             tag: &(self.published as u32).to_be_bytes(),
             settled: false,
             token: self.published,
-            head: &[&self.head, &stamp],
+            head: &[head, &stamp],
             body: Body::Memory(&self.filler, 0..self.filler.len()),
         };
         self.published += 1;
