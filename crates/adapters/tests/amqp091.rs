@@ -652,6 +652,25 @@ fn a_user_opens_no_more_channels_than_the_limit_on_all_connections() {
 }
 
 #[test]
+fn a_node_opens_no_more_channels_than_configured() {
+    let limits = broker::Limits { channels_max: Some(3), ..Default::default() };
+    for shards in [1, 2] {
+        let mut world = World::with(shards, limits, Settings::new("rabbit@test"));
+        let mut one = Client::open(&mut world, 0);
+        let mut other = Client::open(&mut world, usize::from(shards) - 1);
+        other.machine.channel_open(2);
+        other.hears(&mut world, &["channel 2 open"]);
+        one.machine.channel_open(2);
+        let text =
+            "number of channels opened on node 'rabbit@test' has reached the maximum allowed limit of 3";
+        one.hears(&mut world, &[&format!("connection: 530 NOT_ALLOWED - {text} 20 10"), "closed"]);
+        // Its channels went with it.
+        other.machine.channel_open(3);
+        other.hears(&mut world, &["channel 3 open"]);
+    }
+}
+
+#[test]
 fn a_virtual_host_takes_no_more_queues_than_the_limit() {
     let mut world = World::new(1);
     let limits = VhostLimits { connections_max: None, queues_max: Some(1) };

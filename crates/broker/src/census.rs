@@ -2,7 +2,7 @@
 //!
 //! Kept by the shard that plans, which every other tells of the connections it opens and closes. Who has no limit is not
 //! held up: it is counted as its word arrives. Who has one asks first, and counts from then on, so that of two who ask
-//! for the last place one is refused. Channels are counted only for users who have a limit of them.
+//! for the last place one is refused. Channels are counted only where their user or the node has a limit of them.
 
 use crate::catalog::{Actor, Catalog, Refusal, ReplyCode, VhostId};
 use crate::limits::Limits;
@@ -17,6 +17,7 @@ pub(crate) struct Census {
     of_vhost: FxHashMap<VhostId, u64>,
     of_user: FxHashMap<Arc<str>, u64>,
     channels: FxHashMap<Arc<str>, u64>,
+    all_channels: u64,
 }
 
 /// What comes or goes.
@@ -57,7 +58,10 @@ impl Census {
                 add(&mut self.of_vhost, actor.vhost);
                 add(&mut self.of_user, actor.user.clone());
             }
-            Unit::Channel => add(&mut self.channels, actor.user.clone()),
+            Unit::Channel => {
+                self.all_channels += 1;
+                add(&mut self.channels, actor.user.clone());
+            }
         }
     }
 
@@ -68,17 +72,22 @@ impl Census {
                 self.connections = self.connections.saturating_sub(1);
                 take(&mut self.of_vhost, &actor.vhost, 1);
                 take(&mut self.of_user, &actor.user, 1);
-                take(&mut self.channels, &actor.user, channels.into());
+                self.channels_left(actor, channels.into());
             }
-            Unit::Channel => take(&mut self.channels, &actor.user, 1),
+            Unit::Channel => self.channels_left(actor, 1),
         }
     }
 
-    /// Whether one more may come; it is not counted by this.
+    fn channels_left(&mut self, actor: &Actor, count: u64) {
+        self.all_channels = self.all_channels.saturating_sub(count);
+        take(&mut self.channels, &actor.user, count);
+    }
+
+    /// Whether one more may come to `node`; it is not counted by this.
     pub(crate) fn check(
         &self,
         catalog: &Catalog,
-        limits: &Limits,
+        (node, limits): (&str, &Limits),
         actor: &Actor,
         unit: Unit,
     ) -> Result<(), Refusal> {
@@ -86,9 +95,16 @@ impl Census {
         let user = &actor.user;
         let of_user = catalog.user_limits(user);
         if unit == Unit::Channel {
-            return match of_user.channels_max {
-                Some(most) if count(&self.channels, user) >= most.into() => refused(format!(
+            if let Some(most) = of_user.channels_max
+                && count(&self.channels, user) >= most.into()
+            {
+                return refused(format!(
                     "number of channels opened for user '{user}' has reached the maximum allowed user limit of {most}"
+                ));
+            }
+            return match limits.channels_max {
+                Some(most) if self.all_channels >= most => refused(format!(
+                    "number of channels opened on node '{node}' has reached the maximum allowed limit of {most}"
                 )),
                 _ => Ok(()),
             };
@@ -127,9 +143,12 @@ mod tests {
         census.came(&actor, Unit::Channel);
         census.came(&actor, Unit::Channel);
         census.left(&actor, Unit::Channel);
-        assert_eq!((census.connections, count(&census.channels, &actor.user)), (1, 1));
+        assert_eq!(
+            (census.connections, count(&census.channels, &actor.user), census.all_channels),
+            (1, 1, 1)
+        );
         census.left(&actor, Unit::Connection { channels: 1 });
-        assert_eq!(census.connections, 0);
+        assert_eq!((census.connections, census.all_channels), (0, 0));
         assert!(census.of_vhost.is_empty() && census.of_user.is_empty() && census.channels.is_empty());
     }
 }

@@ -7,6 +7,7 @@ mod admission;
 mod batches;
 mod browse;
 pub mod catalog;
+mod ceiling;
 mod census;
 mod commit;
 mod dead_letters;

@@ -25,6 +25,14 @@ pub struct Limits {
     pub routes_max: usize,
     /// Connections open at once on the node; none: any number.
     pub connections_max: Option<u64>,
+    /// AMQP 0-9-1 channels open at once on the node; none: any number.
+    pub channels_max: Option<u64>,
+    /// Virtual hosts; none: any number.
+    pub vhosts_max: Option<u64>,
+    /// Exchanges of all virtual hosts, predeclared ones included; none: any number.
+    pub exchanges_max: Option<u64>,
+    /// Queues of all virtual hosts, transient and exclusive ones included; none: any number.
+    pub queues_max: Option<u64>,
     /// Deliveries that wait for their bytes to be read, for one queue, before it stops handing out more.
     pub waiting_for_bytes_max: usize,
     /// Dead letters of one queue that are under way at once.
@@ -52,6 +60,10 @@ impl Default for Limits {
             spare_buffers_max: 2 << 20,
             routes_max: 16_384,
             connections_max: None,
+            channels_max: None,
+            vhosts_max: None,
+            exchanges_max: None,
+            queues_max: None,
             waiting_for_bytes_max: 256,
             burials_max: 256,
             burial_retry_ms: 1_000,

@@ -48,6 +48,10 @@ pub struct ShardSettings {
     pub limits: Limits,
     /// Who may log in from where.
     pub rules: Arc<AccessRules>,
+    /// The node's name, as refusals have it (`rabbit@HOST`).
+    pub node: Arc<str>,
+    /// A quorum queue may be declared again as a classic one, and stays what it is.
+    pub relaxes_types: bool,
     /// Where the dice for server-made names begin.
     pub seed: u64,
 }
@@ -193,11 +197,13 @@ impl Shard {
             || self.catalog.user_limits(&actor.user).connections_max.is_some()
     }
 
-    /// Asks whether a channel of a user with such a limit may be opened; false: there is no limit, and it may. The
+    /// Asks whether a channel may be opened where its user or the node has a limit; false: there is none, and it may. The
     /// answer comes as an [`Event::Reply`] with `token`. It counts until [`Shard::drop_channel`], a refused one too.
     pub fn ask_channel(&mut self, port: PortId, token: u32) -> bool {
         let Some(state) = self.ports.get_mut(&port) else { return false };
-        if self.catalog.user_limits(&state.actor.user).channels_max.is_none() {
+        let is_limited = self.settings.limits.channels_max.is_some()
+            || self.catalog.user_limits(&state.actor.user).channels_max.is_some();
+        if !is_limited {
             return false;
         }
         state.channels += 1;
@@ -233,7 +239,8 @@ impl Shard {
         match mail {
             Mail::Came { actor, unit, asked } => {
                 if let Some((port, token)) = asked {
-                    let answer = census.check(&self.catalog, &self.settings.limits, &actor, unit);
+                    let node = (&*self.settings.node, &self.settings.limits);
+                    let answer = census.check(&self.catalog, node, &actor, unit);
                     self.post.reply(port, token, answer.map(|()| Reply::Done));
                 }
                 census.came(&actor, unit);
@@ -370,7 +377,14 @@ impl Shard {
 
     /// On the planning shard: works out what a wish changes, applies it here and logs it.
     fn plan(&mut self, now: Now, actor: Actor, answer: Option<Answering>, op: Op) {
-        let planned = self.catalog.plan(&actor, &op);
+        let planned = match self.settings.relaxes_types {
+            true => self.catalog.plan_relaxed(&actor, &op),
+            false => self.catalog.plan(&actor, &op),
+        };
+        let planned = planned.and_then(|plan| {
+            self.settings.limits.check(&self.catalog, &plan.changes)?;
+            Ok(plan)
+        });
         let mut reply = Ok(Reply::Done);
         match planned {
             Err(refusal) => reply = Err(refusal),

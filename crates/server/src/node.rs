@@ -145,7 +145,15 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
     let mut dice = Random::new(seed::random_bits()?);
     let mut shard = |id| {
         let (limits, rules) = (broker_limits(config), rules.clone());
-        Shard::new(ShardSettings { id: ShardId(id), placement, limits, rules, seed: dice.bits() })
+        Shard::new(ShardSettings {
+            id: ShardId(id),
+            placement,
+            limits,
+            rules,
+            node: config.node_name.as_str().into(),
+            relaxes_types: config.relaxes_types,
+            seed: dice.bits(),
+        })
     };
     let mut shards: Vec<Shard> = (0..shards).map(&mut shard).collect();
     let (snapshots, loaded, bad) = Snapshots::load(&*disk).map_err(|error| in_folder(error.to_string()))?;
@@ -246,6 +254,10 @@ fn broker_limits(config: &Config) -> Limits {
     Limits {
         message_size_max: config.message_bytes_max as usize,
         connections_max: config.connection_max.map(u64::from),
+        channels_max: config.node_channels_max.map(u64::from),
+        vhosts_max: config.vhosts_max.map(u64::from),
+        exchanges_max: config.exchanges_max.map(u64::from),
+        queues_max: config.queues_max.map(u64::from),
         ..Limits::default()
     }
 }

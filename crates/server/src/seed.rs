@@ -161,7 +161,15 @@ mod tests {
 
     fn shard() -> Shard {
         let (rules, placement) = (Arc::new(AccessRules::default()), Placement { shards: 1, logs: 1 });
-        Shard::new(ShardSettings { id: ShardId(0), placement, limits: Limits::default(), rules, seed: 1 })
+        Shard::new(ShardSettings {
+            id: ShardId(0),
+            placement,
+            limits: Limits::default(),
+            rules,
+            node: "rabbit@test".into(),
+            relaxes_types: false,
+            seed: 1,
+        })
     }
 
     /// A node on one shard that has a queue with one message, and has ended in order.

@@ -81,7 +81,15 @@ impl Node {
         let rules = Arc::new(AccessRules::default());
         let mut new_shard = |id| {
             let (limits, rules) = (makeup.limits, rules.clone());
-            Shard::new(ShardSettings { id: ShardId(id), placement, limits, rules, seed: dice.bits() })
+            Shard::new(ShardSettings {
+                id: ShardId(id),
+                placement,
+                limits,
+                rules,
+                node: "rabbit@test".into(),
+                relaxes_types: false,
+                seed: dice.bits(),
+            })
         };
         let mut shards: Vec<Shard> = (0..placement.shards).map(&mut new_shard).collect();
         let (snapshots, loaded, bad) = Snapshots::load(disk).map_err(|error| stop("snapshots", &error))?;

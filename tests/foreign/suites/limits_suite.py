@@ -7,6 +7,7 @@ where that can set what the case needs; what neither can is skipped, and says so
 import atexit
 import contextlib
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -15,6 +16,7 @@ import urllib.parse
 
 import pika
 from pika import exceptions
+from proton.utils import BlockingConnection
 
 from lab.broker import Broker
 from lab.cases import Skip, Suite, Uri, equal, eventually
@@ -64,6 +66,12 @@ class Ctl:
         data = os.path.join(self.broker.folder, "data")
         subprocess.run([self.broker.binary, "ctl", "-q", "--data-dir", data, *words], check=True, timeout=20,
                        stdout=subprocess.DEVNULL)
+
+    def fails(self, *words):
+        data = os.path.join(self.broker.folder, "data")
+        done = subprocess.run([self.broker.binary, "ctl", "-q", "--data-dir", data, *words], timeout=20, text=True,
+                              capture_output=True)
+        return done.stderr.strip() if done.returncode else None
 
     def add_user(self, name):
         self.run("add_user", name, "secret")
@@ -248,6 +256,99 @@ def _():
     both.pop().close()
     eventually(lambda: refused(uri) is None, "admitted again")
     both.pop().close()
+
+
+@suite.case("node.connections-by-name", "a connection more than max_connections, the key's other name",
+            "as with connection_max")
+def _():
+    uri = Uri(started("max_connections=1").uri)
+    first = connect(uri)
+    equal("connection refused: node connection limit (1) is reached" in (refused(uri) or ""), True)
+    first.close()
+
+
+@suite.case("node.channels", "a channel more than channel_max_per_node, counted over all connections",
+            "connection closed: 530 `NOT_ALLOWED - number of channels opened on node 'rabbit@HOST' has reached the "
+            "maximum allowed limit of 3`; its channels are free again; sessions of AMQP 1.0 do not count")
+def _():
+    uri = Uri(started("channel_max_per_node=3").uri)
+    sessions = BlockingConnection(uri.text, allowed_mechs="PLAIN", timeout=15)
+    sessions.create_sender("/exchanges/amq.fanout")
+    one, other = connect(uri), connect(uri)
+    for connection in (one, one, other):
+        connection.channel()
+    code, text = refusal(one.channel) or (0, "")
+    equal((code, re.sub("rabbit@[^']*", "N", text)),
+          (530, "NOT_ALLOWED - number of channels opened on node 'N' has reached the maximum allowed limit of 3"))
+    other.channel()
+    other.channel()
+    other.close()
+    sessions.close()
+
+
+@suite.case("node.queues", "a queue more than cluster_queue_limit",
+            "channel closed: 406 `PRECONDITION_FAILED - cannot declare queue 'two': queue limit in cluster (1) is "
+            "reached`; exclusive ones count; declaring the first again is allowed, bad arguments are refused for that")
+def _():
+    connection = connect(Uri(started("cluster_queue_limit=1").uri))
+    connection.channel().queue_declare("one", durable=True)
+    connection.channel().queue_declare("one", durable=True)
+    text = "PRECONDITION_FAILED - cannot declare queue 'two': queue limit in cluster (1) is reached"
+    equal(refusal(lambda: connection.channel().queue_declare("two", durable=True)), (406, text))
+    equal(refusal(lambda: connection.channel().queue_declare("two", exclusive=True)), (406, text))
+    code, text = refusal(lambda: connection.channel().queue_declare("two", arguments={"x-max-length": "s"})) or (0, "")
+    equal((code, "invalid arg 'x-max-length' for queue 'two'" in text), (406, True))
+    connection.close()
+
+
+@suite.case("node.exchanges", "an exchange more than cluster_exchange_limit, predeclared ones counted",
+            "channel closed: 406 `PRECONDITION_FAILED - cannot declare exchange 'two' in vhost '/': exchange limit of 8 "
+            "is reached`; declaring the first again is allowed, an unknown type is refused for that")
+def _():
+    connection = connect(Uri(started("cluster_exchange_limit=8").uri))
+    connection.channel().exchange_declare("one", "fanout", durable=True)
+    connection.channel().exchange_declare("one", "fanout", durable=True)
+    text = "PRECONDITION_FAILED - cannot declare exchange 'two' in vhost '/': exchange limit of 8 is reached"
+    equal(refusal(lambda: connection.channel().exchange_declare("two", "fanout")), (406, text))
+    equal(refusal(lambda: connection.channel().exchange_declare("two", "nonsense")),
+          (406, "PRECONDITION_FAILED - unknown exchange type 'nonsense'"))
+    connection.close()
+
+
+@suite.case("node.vhosts", "a virtual host more than vhost_max, by the tool",
+            "`cannot create vhost 'two': vhost limit of 2 is reached`; one that is there is no further one")
+def _():
+    admin = Ctl(started("vhost_max=2"))
+    admin.add_vhost("one")
+    admin.add_vhost("one")
+    equal(admin.fails("add_vhost", "two"), "Error:\ncannot create vhost 'two': vhost limit of 2 is reached")
+    admin.delete_vhost("one")
+    admin.add_vhost("two")
+
+
+@suite.case("queue.relaxed", "a quorum queue declared as a classic one where "
+            "quorum_queue.property_equivalence.relaxed_checks_on_redeclaration is true",
+            "declared, whatever its durability; arguments that both types have must be the same: 406 `PRECONDITION_FAILED"
+            " - inequivalent arg 'x-max-length' for queue 'q' in vhost '/': received '6' but current is '5'`; a classic "
+            "queue is not declared as a quorum one")
+def _():
+    uri = Uri(started("quorum_queue.property_equivalence.relaxed_checks_on_redeclaration=true").uri)
+    connection = connect(uri)
+
+    def declare(name, queue_type, length=5, **flags):
+        arguments = {"x-queue-type": queue_type, "x-max-length": length}
+        return refusal(lambda: connection.channel().queue_declare(name, arguments=arguments, **flags))
+
+    equal(declare("q", "quorum", durable=True), None)
+    equal(declare("q", "classic", durable=True), None)
+    equal(declare("q", "classic", auto_delete=True, exclusive=True), None)
+    begin = "PRECONDITION_FAILED - inequivalent arg"
+    equal(declare("q", "classic", 6, durable=True),
+          (406, f"{begin} 'x-max-length' for queue 'q' in vhost '/': received '6' but current is '5'"))
+    equal(declare("c", "classic", durable=True), None)
+    equal(declare("c", "quorum", durable=True),
+          (406, f"{begin} 'x-queue-type' for queue 'c' in vhost '/': received 'quorum' but current is 'classic'"))
+    connection.close()
 
 
 @suite.case("channel.consumers", "a consumer more than consumer_max_per_channel",

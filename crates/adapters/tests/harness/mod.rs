@@ -53,7 +53,15 @@ impl World {
         let settings = Arc::new(settings);
         let shard = |id| {
             let rules = Arc::new(AccessRules::default());
-            Shard::new(ShardSettings { id: ShardId(id), placement, limits, rules, seed: 7 })
+            Shard::new(ShardSettings {
+                id: ShardId(id),
+                placement,
+                limits,
+                rules,
+                node: "rabbit@test".into(),
+                relaxes_types: false,
+                seed: 7,
+            })
         };
         let mut world = World {
             now,

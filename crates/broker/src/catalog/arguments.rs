@@ -339,6 +339,39 @@ pub(super) fn check_same(
     Ok(())
 }
 
+/// Arguments that both types of queue have, in the order they are asked.
+const BOTH_SAME: [&str; 7] = [
+    "x-dead-letter-exchange",
+    "x-dead-letter-routing-key",
+    "x-expires",
+    "x-max-length",
+    "x-max-length-bytes",
+    "x-single-active-consumer",
+    "x-message-ttl",
+];
+
+/// Whether a queue of another type that is there has those of these arguments that both types know.
+pub(super) fn check_same_loosely(received: &Arguments, queue: &QueueDefinition) -> Result<(), Refusal> {
+    let named = queue.named();
+    BOTH_SAME.into_iter().try_for_each(|name| {
+        let (received, current) = (received.get(name.as_bytes()), queue.arguments.get(name.as_bytes()));
+        check_same_argument(name, received, current, &named)
+    })
+}
+
+/// Whether these arguments ask for a type, by name or, naming none, by default.
+pub(super) fn is_type(received: &Arguments, unnamed: QueueType, queue_type: QueueType) -> bool {
+    named_type(received, unnamed) == queue_type.name()
+}
+
+/// The type that is asked for; `unnamed` where none is named.
+fn named_type(received: &Arguments, unnamed: QueueType) -> String {
+    match received.get(TYPE).map(Value::to_string) {
+        Some(received) if !matches!(&*received, "" | "undefined") => received,
+        _ => unnamed.name().to_owned(),
+    }
+}
+
 fn check_same_type(
     received: &Arguments,
     unnamed: QueueType,
@@ -346,10 +379,7 @@ fn check_same_type(
     named: &str,
 ) -> Result<(), Refusal> {
     let current = current.name();
-    let received = match received.get(TYPE).map(Value::to_string) {
-        Some(received) if !matches!(&*received, "" | "undefined") => received,
-        _ => unnamed.name().to_owned(),
-    };
+    let received = named_type(received, unnamed);
     if received == current {
         return Ok(());
     }

@@ -257,6 +257,11 @@ impl Catalog {
         format!("exchange '{name}' in vhost '{}'", self.vhost_name(vhost))
     }
 
+    /// How many exchanges there are in all, predeclared ones included.
+    pub fn exchange_count(&self) -> usize {
+        self.exchanges.len()
+    }
+
     /// All exchanges of a virtual host, by name.
     pub fn exchanges(&self, vhost: VhostId) -> Vec<&Arc<ExchangeDefinition>> {
         let mut all: Vec<_> = self.host(vhost).into_iter().flat_map(|host| &host.exchanges).collect();

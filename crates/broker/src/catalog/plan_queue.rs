@@ -1,6 +1,8 @@
 //! Declaring and deleting queues.
 
-use super::arguments::{check, check_same, check_served, check_server_named, queue_type};
+use super::arguments::{
+    check, check_same, check_same_loosely, check_served, check_server_named, is_type, queue_type,
+};
 use super::plan::{Removal, check_length, check_not_reserved, without_line_ends};
 use super::{Actor, Catalog, Change, Op, Plan, QueueDefinition, QueueType, Refusal};
 use crate::access::{Access, Resource, base64_url};
@@ -110,6 +112,23 @@ impl Catalog {
         }
         changes.push(Change::AddQueue(queue.clone()));
         Ok(Plan { changes, queue: Some(queue) })
+    }
+
+    /// As [`Catalog::plan`], but who declares a quorum queue as a classic one gets it as it is: only arguments that
+    /// both types have must be the same.
+    pub fn plan_relaxed(&self, by: &Actor, op: &Op) -> Result<Plan, Refusal> {
+        if let Op::DeclareQueue { passive: false, name, arguments, .. } = op
+            && let name = without_line_ends(name)
+            && let Some(queue) = self.queue_by_name(by.vhost, name.as_bytes())
+            && queue.is_quorum()
+            && let Some(vhost) = self.vhost_definition(by.vhost)
+            && is_type(arguments, vhost.default_queue_type, QueueType::Classic)
+        {
+            self.check_access(by, Access::Configure, Resource::Queue(&name))?;
+            check_same_loosely(arguments, queue)?;
+            return Ok(Plan { changes: Vec::new(), queue: Some(queue.clone()) });
+        }
+        self.plan(by, op)
     }
 
     pub(super) fn remove_queue(&self, by: &Actor, id: QueueId) -> Result<Plan, Refusal> {

@@ -41,8 +41,15 @@ impl Node {
         let placement = Placement { shards, logs: u32::from(shards) };
         let make = |id| {
             let rules = Arc::new(AccessRules::default());
-            let settings =
-                ShardSettings { id: ShardId(id), placement, limits: Limits::default(), rules, seed: 7 };
+            let settings = ShardSettings {
+                id: ShardId(id),
+                placement,
+                limits: Limits::default(),
+                rules,
+                node: "rabbit@test".into(),
+                relaxes_types: false,
+                seed: 7,
+            };
             Shard::new(settings)
         };
         let mut node = Node {
@@ -128,7 +135,15 @@ impl Node {
         let snapshot = self.shards[0].snapshot(LogId(0), false).unwrap();
         let rules = Arc::new(AccessRules::default());
         let placement = Placement { shards: 1, logs: 1 };
-        let settings = ShardSettings { id: ShardId(0), placement, limits: Limits::default(), rules, seed: 8 };
+        let settings = ShardSettings {
+            id: ShardId(0),
+            placement,
+            limits: Limits::default(),
+            rules,
+            node: "rabbit@test".into(),
+            relaxes_types: false,
+            seed: 8,
+        };
         let mut shard = Shard::new(settings);
         shard.restore(LogId(0), snapshot.covered, &snapshot.bytes).unwrap();
         for (_, sealed, place) in &self.written {

@@ -4,7 +4,7 @@
 //! why it does nothing) or *refused* (ignoring it would be wrong). Nothing is accepted without effect or word.
 
 use super::network::{AlternativeKind, LoginFrom, Speech};
-use super::value::{address, boolean, bytes, count, decimal, integer, one_of, only};
+use super::value::{address, boolean, bytes, count, count_above_zero, decimal, integer, one_of, only};
 use super::{Draft, Level, Limit};
 
 /// Puts a value where it works, or says what would be accepted. The second argument is what `$` stood for.
@@ -182,6 +182,10 @@ pub const KEYS: &[(&str, Standing)] = &[
         Served(|draft, _, value| put(integer(value, 1, 65_535), |it| draft.config.channel_max = it as u16)),
     ),
     (
+        "max_channels_per_connection",
+        Served(|draft, _, value| put(integer(value, 1, 65_535), |it| draft.config.channel_max = it as u16)),
+    ),
+    (
         "session_max_per_connection",
         Served(|draft, _, value| put(integer(value, 1, 65_535), |it| draft.config.session_max = it as u16)),
     ),
@@ -196,9 +200,10 @@ pub const KEYS: &[(&str, Standing)] = &[
         }),
     ),
     ("connection_max", Served(|draft, _, value| put(count(value), |it| draft.config.connection_max = it))),
+    ("max_connections", Served(|draft, _, value| put(count(value), |it| draft.config.connection_max = it))),
     (
         "channel_max_per_node",
-        Served(|_, _, value| only(value, "infinity", "channel_max bounds each connection")),
+        Served(|draft, _, value| put(count_above_zero(value), |it| draft.config.node_channels_max = it)),
     ),
     (
         "consumer_max_per_channel",
@@ -206,7 +211,15 @@ pub const KEYS: &[(&str, Standing)] = &[
     ),
     ("channel_operation_timeout", Inert("no operation waits for another process here")),
     ("consumer_timeout", Inert(LATER)),
-    ("max_connections", Inert(LATER)),
+    ("vhost_max", Served(|draft, _, value| put(count(value), |it| draft.config.vhosts_max = it))),
+    (
+        "cluster_exchange_limit",
+        Served(|draft, _, value| put(count(value), |it| draft.config.exchanges_max = it)),
+    ),
+    (
+        "cluster_queue_limit",
+        Served(|draft, _, value| put(count_above_zero(value), |it| draft.config.queues_max = it)),
+    ),
     // Who may come in.
     ("default_user", Served(|draft, _, value| put(text(value), |it| draft.config.default_user.name = it))),
     (
@@ -332,9 +345,7 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("queue_leader_locator", Inert(LATER)),
     (
         "quorum_queue.property_equivalence.relaxed_checks_on_redeclaration",
-        Served(|_, _, value| {
-            only(value, "false", "a quorum queue cannot be declared again as a classic one here")
-        }),
+        Served(|draft, _, value| put(boolean(value), |it| draft.config.relaxes_types = it)),
     ),
     ("default_queue_type", Served(|draft, _, value| draft.config.vhost_defaults.set_queue_type(value))),
     (

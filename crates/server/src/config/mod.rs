@@ -160,6 +160,16 @@ pub struct Config {
     pub channel_max: u16,
     /// Connections open at once; none: any number.
     pub connection_max: Option<u32>,
+    /// AMQP 0-9-1 channels open at once; none: any number.
+    pub node_channels_max: Option<u32>,
+    /// Virtual hosts; none: any number.
+    pub vhosts_max: Option<u32>,
+    /// Exchanges of all virtual hosts; none: any number.
+    pub exchanges_max: Option<u32>,
+    /// Queues of all virtual hosts; none: any number.
+    pub queues_max: Option<u32>,
+    /// A quorum queue may be declared again as a classic one.
+    pub relaxes_types: bool,
     /// Consumers of one 0-9-1 channel; none: any number.
     pub channel_consumers_max: Option<u32>,
     /// Queues that are neither durable nor exclusive may be declared over 0-9-1.
@@ -234,6 +244,11 @@ impl Config {
             frame_max: 131_072,
             channel_max: 2047,
             connection_max: None,
+            node_channels_max: None,
+            vhosts_max: None,
+            exchanges_max: None,
+            queues_max: None,
+            relaxes_types: false,
             channel_consumers_max: None,
             permits_transient_queues: true,
             permits_address_v1: false,

@@ -52,6 +52,16 @@ fn limits_of_connections_and_consumers() {
     );
     assert_eq!((all.connection_max, all.channel_consumers_max), (Some(10), Some(3)));
     assert!(!all.permits_transient_queues && all.permits_address_v1 && all.warnings.is_empty());
+    let node = config(
+        "max_connections = 9\nmax_channels_per_connection = 8\nchannel_max_per_node = 7\nvhost_max = 6\n\
+         cluster_exchange_limit = 50\ncluster_queue_limit = 4\n\
+         quorum_queue.property_equivalence.relaxed_checks_on_redeclaration = true",
+    );
+    assert_eq!((node.connection_max, node.channel_max, node.node_channels_max), (Some(9), 8, Some(7)));
+    assert_eq!((node.vhosts_max, node.exchanges_max, node.queues_max), (Some(6), Some(50), Some(4)));
+    assert!(node.relaxes_types && node.warnings.is_empty());
+    assert!(error("channel_max_per_node = 0").contains("a number above 0"));
+    assert!(error("cluster_queue_limit = 0").contains("a number above 0"));
     let none = config("connection_max = infinity\nconsumer_max_per_channel = infinity");
     assert_eq!((none.connection_max, none.channel_consumers_max), (None, None));
     assert!(none.permits_transient_queues && !none.permits_address_v1);

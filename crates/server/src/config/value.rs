@@ -112,6 +112,14 @@ pub fn count(value: &str) -> Result<Option<u32>, String> {
     }
 }
 
+/// As [`count`], but at least 1.
+pub fn count_above_zero(value: &str) -> Result<Option<u32>, String> {
+    match count(value) {
+        Ok(Some(0)) | Err(_) => Err("accepted values: infinity, or a number above 0".into()),
+        count => count,
+    }
+}
+
 /// The one value that can be had.
 pub fn only(value: &str, accepted: &str, why: &str) -> Result<(), String> {
     if value == accepted { Ok(()) } else { Err(format!("accepted value: {accepted} ({why})")) }

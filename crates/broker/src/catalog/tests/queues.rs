@@ -7,6 +7,62 @@ const LOCKED: &str = "405 RESOURCE_LOCKED - cannot obtain exclusive access to lo
                       of the original declaration.";
 
 #[test]
+fn a_quorum_queue_may_be_declared_as_a_classic_one_where_that_is_relaxed() {
+    let mut world = World::new();
+    let dead = ("x-dead-letter-exchange", Value::text("amq.fanout"));
+    let (quorum, classic) =
+        (("x-queue-type", Value::text("quorum")), ("x-queue-type", Value::text("classic")));
+    world.must(&queue_with("q", "", &[quorum.clone(), ("x-max-length", int(5)), dead.clone()]));
+    let answer = |op: &Op, is_relaxed: bool| {
+        let by = guest(1);
+        let planned =
+            if is_relaxed { world.catalog.plan_relaxed(&by, op) } else { world.catalog.plan(&by, op) };
+        match planned {
+            Ok(plan) => {
+                assert!(plan.changes.is_empty() && plan.queue.is_some_and(|queue| queue.is_quorum()));
+                "ok".to_owned()
+            }
+            Err(refusal) => refusal.to_string(),
+        }
+    };
+    let same = [classic.clone(), ("x-max-length", int(5)), dead.clone()];
+    let check = |how, with: &[(&str, Value)], expected: &str| {
+        assert_eq!(answer(&queue_with("q", how, with), true), expected, "{how} {with:?}");
+    };
+    check("", &same, "ok");
+    check("", &same[1..], "ok");
+    check("transient", &same, "ok");
+    check("transient exclusive auto-delete", &same, "ok");
+    let more = [("x-max-priority", int(5)), ("x-overflow", Value::text("reject-publish"))];
+    check("", &[&same[..], &more].concat(), "ok");
+    let named = "for queue 'q' in vhost '/'";
+    check(
+        "",
+        &[classic.clone()],
+        &format!(
+            "PRECONDITION_FAILED - inequivalent arg 'x-dead-letter-exchange' {named}: received none but current is the value \
+         'amq.fanout' of type 'longstr'"
+        ),
+    );
+    check(
+        "",
+        &[classic, ("x-max-length", int(6)), dead.clone()],
+        &format!(
+            "PRECONDITION_FAILED - inequivalent arg 'x-max-length' {named}: received '6' but current is '5'"
+        ),
+    );
+    let stream = ("x-queue-type", Value::text("stream"));
+    check(
+        "",
+        &[stream, ("x-max-length", int(5)), dead],
+        &format!(
+            "PRECONDITION_FAILED - inequivalent arg 'x-queue-type' {named}: received 'stream' but current is 'quorum'"
+        ),
+    );
+    assert!(answer(&queue_with("q", "", &same), false).contains("x-queue-type"));
+}
+
+#[test]
 fn declared_again_it_must_be_the_same() {
     let (ttl, quorum) = (("x-message-ttl", int(100)), ("x-queue-type", Value::text("quorum")));
     let classic = ("x-queue-type", Value::text("classic"));

@@ -1,0 +1,111 @@
+//! How many virtual hosts, exchanges and queues a node may have: asked of what was planned, before it is done.
+
+use crate::catalog::{Catalog, Change, Refusal, ReplyCode};
+use crate::limits::Limits;
+
+impl Limits {
+    /// Whether the node may have what these changes add. It is asked last, so that what is wrong for other reasons is
+    /// refused for those; what is there already stays, however much it is.
+    pub(crate) fn check(&self, catalog: &Catalog, changes: &[Change]) -> Result<(), Refusal> {
+        let refused = |text: String| Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+        let is_full = |most: Option<u64>, count: usize| most.filter(|most| count as u64 >= *most);
+        let mut added_exchanges = 0;
+        for change in changes {
+            match change {
+                Change::AddVhost(vhost) => {
+                    if let Some(most) = is_full(self.vhosts_max, catalog.vhosts().count()) {
+                        let name = &vhost.name;
+                        return refused(format!(
+                            "cannot create vhost '{name}': vhost limit of {most} is reached"
+                        ));
+                    }
+                }
+                Change::AddExchange(exchange) => {
+                    let count = catalog.exchange_count() + added_exchanges;
+                    if let Some(most) = is_full(self.exchanges_max, count) {
+                        let named = catalog.exchange_named(exchange.vhost, &exchange.name);
+                        return refused(format!(
+                            "cannot declare {named}: exchange limit of {most} is reached"
+                        ));
+                    }
+                    added_exchanges += 1;
+                }
+                Change::AddQueue(queue) => {
+                    if let Some(most) = is_full(self.queues_max, catalog.queue_count()) {
+                        let name = &queue.name;
+                        return refused(format!(
+                            "cannot declare queue '{name}': queue limit in cluster ({most}) is reached"
+                        ));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Actor, Op, VhostDefaults, VhostId, first_content};
+    use base::id::PortId;
+
+    fn filled() -> Catalog {
+        let mut catalog = Catalog::default();
+        let first = first_content(&crate::catalog::FirstContent::with_salt([0; crate::access::SALT]));
+        first.expect("sound").iter().for_each(|change| drop(catalog.apply(change)));
+        catalog
+    }
+
+    #[test]
+    fn nothing_is_added_beyond_what_a_node_may_have() {
+        let catalog = filled();
+        let by = Actor::internal(VhostId(0), PortId::default());
+        let exchanges = catalog.exchange_count() as u64;
+        let vhost = Op::AddVhost { name: "v".into(), defaults: VhostDefaults::default() };
+        let exchange = Op::DeclareExchange {
+            name: "e".into(),
+            kind: "fanout".into(),
+            passive: false,
+            durable: true,
+            auto_delete: false,
+            internal: false,
+            arguments: Default::default(),
+        };
+        let queue = Op::DeclareQueue {
+            name: "q".into(),
+            passive: false,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            arguments: Default::default(),
+            log: base::id::LogId(1),
+            random: [0; 16],
+        };
+        let check = |op: &Op, limits: Limits, expected: Option<&str>| {
+            let plan = catalog.plan(&by, op).expect("nothing else is wrong");
+            let refused = limits.check(&catalog, &plan.changes).err();
+            assert_eq!(refused.map(|refusal| refusal.reply_text()).as_deref(), expected);
+        };
+        let limits = Limits::default();
+        let vhosts = |most| Limits { vhosts_max: Some(most), ..limits };
+        check(&vhost, vhosts(2), None);
+        let text = "PRECONDITION_FAILED - cannot create vhost 'v': vhost limit of 1 is reached";
+        check(&vhost, vhosts(1), Some(text));
+        let of_exchanges = |most| Limits { exchanges_max: Some(most), ..limits };
+        check(&exchange, of_exchanges(exchanges + 1), None);
+        let text = format!(
+            "PRECONDITION_FAILED - cannot declare exchange 'e' in vhost '/': exchange limit of {exchanges} is reached"
+        );
+        check(&exchange, of_exchanges(exchanges), Some(&text));
+        // A virtual host comes with all its exchanges or not at all.
+        check(&vhost, of_exchanges(2 * exchanges), None);
+        let plan = catalog.plan(&by, &vhost).expect("nothing else is wrong");
+        assert!(of_exchanges(2 * exchanges - 1).check(&catalog, &plan.changes).is_err());
+        let queues = |most| Limits { queues_max: Some(most), ..limits };
+        check(&queue, queues(1), None);
+        let text = "PRECONDITION_FAILED - cannot declare queue 'q': queue limit in cluster (0) is reached";
+        check(&queue, queues(0), Some(text));
+    }
+}
