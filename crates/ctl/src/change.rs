@@ -57,7 +57,37 @@ pub(crate) enum ChangeWord {
         /// The type of queues in it that are declared without one
         #[arg(long = "default-queue-type", value_name = "TYPE", value_parser = ["classic", "quorum"])]
         default_queue_type: Option<String>,
+        /// What it is for, in words
+        #[arg(long, short = 'd', default_value = "")]
+        description: String,
+        /// Words to find it by: one,two
+        #[arg(long, default_value = "")]
+        tags: String,
     },
+    /// Changes what is said of a virtual host; what is not named stays as it is
+    #[command(group = clap::ArgGroup::new("metadata").required(true).multiple(true))]
+    UpdateVhostMetadata {
+        vhost: String,
+        /// What it is for, in words
+        #[arg(long, short = 'd', group = "metadata")]
+        description: Option<String>,
+        /// All words to find it by: one,two
+        #[arg(long, group = "metadata")]
+        tags: Option<String>,
+        /// The type of queues in it that are declared without one
+        #[arg(long = "default-queue-type", value_name = "TYPE", value_parser = ["classic", "quorum"], group = "metadata")]
+        default_queue_type: Option<String>,
+        /// It cannot be deleted
+        #[arg(long = "protected-from-deletion", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+              group = "metadata")]
+        protected_from_deletion: Option<bool>,
+    },
+    /// Sets all words to find a virtual host by
+    SetVhostTags { vhost: String, tags: Vec<String> },
+    /// Lets nobody delete a virtual host
+    EnableVhostDeletionProtection { vhost: String },
+    /// Lets a virtual host be deleted again
+    DisableVhostDeletionProtection { vhost: String },
     /// Removes a virtual host, and all that is in it
     DeleteVhost { vhost: String },
     /// Limits a virtual host: {"max-connections": 64, "max-queues": 10}; what is not named is not limited
@@ -148,6 +178,17 @@ impl PolicyWords {
     }
 }
 
+/// Words between commas, without the space around them.
+fn split(tags: &str) -> Vec<String> {
+    tags.split(',').map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect()
+}
+
+/// A change of a virtual host's tags or protection.
+fn update(vhost: &str, tags: Option<Vec<String>>, protected_from_deletion: Option<bool>) -> Change {
+    let vhost = vhost.to_owned();
+    Change::UpdateVhost { vhost, description: None, tags, default_queue_type: None, protected_from_deletion }
+}
+
 /// What is said to who has made a user.
 pub(crate) const ADVICE: &str = "Done. Don't forget to grant the user permissions to some virtual hosts! See 'rabbitmqctl help \
                       set_permissions' to learn more.\n";
@@ -205,10 +246,46 @@ pub(crate) fn change(word: &ChangeWord) -> (String, Change) {
             let (user, vhost, exchange) = (own(username), own(vhost), exchange.clone());
             (text, Change::ClearTopicPermissions { user, vhost, exchange })
         }
-        ChangeWord::AddVhost { vhost, default_queue_type } => (
-            format!("Adding vhost \"{vhost}\" ..."),
-            Change::AddVhost { vhost: own(vhost), default_queue_type: default_queue_type.clone() },
-        ),
+        ChangeWord::AddVhost { vhost, default_queue_type, description, tags } => {
+            let change = Change::AddVhost {
+                vhost: own(vhost),
+                default_queue_type: default_queue_type.clone(),
+                description: own(description),
+                tags: split(tags),
+            };
+            (format!("Adding vhost \"{vhost}\" ..."), change)
+        }
+        ChangeWord::UpdateVhostMetadata {
+            vhost,
+            description,
+            tags,
+            default_queue_type,
+            protected_from_deletion,
+        } => {
+            let change = Change::UpdateVhost {
+                vhost: own(vhost),
+                description: description.clone(),
+                tags: tags.as_deref().map(split),
+                default_queue_type: default_queue_type.clone(),
+                protected_from_deletion: *protected_from_deletion,
+            };
+            (format!("Updating metadata of vhost \"{vhost}\" ..."), change)
+        }
+        ChangeWord::SetVhostTags { vhost, tags } => {
+            let text = format!("Setting tags for virtual host \"{vhost}\" to [{}] ...", tags.join(", "));
+            (text, update(vhost, Some(tags.clone()), None))
+        }
+        ChangeWord::EnableVhostDeletionProtection { vhost } => {
+            let text =
+                format!("Protecting virtual host \"{vhost}\" from removal by updating its metadata...");
+            (text, update(vhost, None, Some(true)))
+        }
+        ChangeWord::DisableVhostDeletionProtection { vhost } => {
+            let text = format!(
+                "Removing deletion protection from virtual host \"{vhost}\" by updating its metadata..."
+            );
+            (text, update(vhost, None, Some(false)))
+        }
         ChangeWord::DeleteVhost { vhost } => {
             (format!("Deleting vhost \"{vhost}\" ..."), Change::DeleteVhost { vhost: own(vhost) })
         }

@@ -103,7 +103,7 @@ enum Word {
     ListUserPermissions { username: String },
     /// Virtual hosts and their properties
     ListVhosts {
-        /// What to show of each: name, default_queue_type
+        /// What to show of each: name, description, tags, ...
         columns: Vec<String>,
     },
     /// Exchanges of a virtual host and their properties
@@ -188,7 +188,10 @@ const EXCHANGE: Columns = Columns {
     usual: &["name", "type"],
 };
 
-const VHOST: Columns = Columns { known: &["name", "default_queue_type"], usual: &["name"] };
+const VHOST: Columns = Columns {
+    known: &["name", "description", "tags", "default_queue_type", "protected_from_deletion", "metadata"],
+    usual: &["name"],
+};
 
 const POLICY: [&str; 6] = ["vhost", "name", "pattern", "apply-to", "definition", "priority"];
 

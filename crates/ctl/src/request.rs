@@ -155,6 +155,29 @@ pub enum Change {
         /// `classic`, `quorum`: the type of queues that are declared without one.
         #[serde(default)]
         default_queue_type: Option<String>,
+        /// What it is for.
+        #[serde(default)]
+        description: String,
+        /// Words to find it by.
+        #[serde(default)]
+        tags: Vec<String>,
+    },
+    /// Something else is to be said of a virtual host; what is not named stays.
+    UpdateVhost {
+        /// The name.
+        vhost: String,
+        /// What it is for.
+        #[serde(default)]
+        description: Option<String>,
+        /// All words to find it by.
+        #[serde(default)]
+        tags: Option<Vec<String>>,
+        /// `classic`, `quorum`: the type of queues that are declared without one.
+        #[serde(default)]
+        default_queue_type: Option<String>,
+        /// It cannot be deleted.
+        #[serde(default)]
+        protected_from_deletion: Option<bool>,
     },
     /// There is to be no such virtual host.
     DeleteVhost {
@@ -360,8 +383,16 @@ pub struct UserRow {
 pub struct VhostRow {
     /// The name.
     pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Words to find it by.
+    pub tags: Vec<String>,
     /// The type of queues that are declared without one.
     pub default_queue_type: String,
+    /// It cannot be deleted.
+    pub protected_from_deletion: bool,
+    /// What is said of it, once more in one.
+    pub metadata: BTreeMap<String, serde_json::Value>,
 }
 
 /// One exchange.

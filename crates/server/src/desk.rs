@@ -181,6 +181,7 @@ impl Desk<'_> {
             Change::SetPermissions { vhost, .. }
             | Change::ClearPermissions { vhost, .. }
             | Change::SetTopicPermissions { vhost, .. }
+            | Change::UpdateVhost { vhost, .. }
             | Change::DeleteVhost { vhost }
             | Change::SetVhostLimits { vhost, .. }
             | Change::SetPolicy { vhost, .. }
@@ -199,11 +200,17 @@ impl Desk<'_> {
             }
             _ => {}
         }
+        // The code that RabbitMQ's tool ends with when the node refuses it.
+        let refused_code = match change {
+            Change::AddVhost { .. } => ctl::exit::USAGE,
+            Change::DeleteVhost { .. } => ctl::exit::DATA,
+            _ => ctl::exit::UNAVAILABLE,
+        };
         let (sender, receiver) = channel();
         self.doors[0].letters.put(Letter::Wish(Box::new(self.wish(change, &part)?), sender));
         match receiver.recv_timeout(PATIENCE).map_err(|_| busy())? {
             Ok(_) => Ok(serde_json::Value::Null),
-            Err(refused) => Err(refusal(ctl::exit::UNAVAILABLE, format!("Error:\n{}", refused.text))),
+            Err(refused) => Err(refusal(refused_code, format!("Error:\n{}", refused.text))),
         }
     }
 
@@ -223,10 +230,7 @@ impl Desk<'_> {
             Change::ChangePassword { user, password } => {
                 Op::ChangePassword { name: user.into(), password: hash(&password)? }
             }
-            Change::SetUserTags { user, tags } => Op::SetUserTags {
-                name: user.into(),
-                tags: tags.into_iter().map(String::into_boxed_str).collect(),
-            },
+            Change::SetUserTags { user, tags } => Op::SetUserTags { name: user.into(), tags: boxed(tags) },
             Change::SetPermissions { user, vhost, configure, write, read } => Op::SetPermissions {
                 user: user.into(),
                 vhost: vhost.into(),
@@ -249,13 +253,23 @@ impl Desk<'_> {
                 vhost: vhost.into(),
                 exchange: exchange.map(String::into_boxed_str),
             },
-            Change::AddVhost { vhost, default_queue_type } => {
+            Change::AddVhost { vhost, default_queue_type, description, tags } => {
                 let mut defaults = self.config.vhost_defaults.of(&vhost);
                 if let Some(name) = default_queue_type {
-                    let unknown = || unfit(format!("Unsupported default queue type: '{name}'"));
-                    defaults.queue_type = QueueType::from_name(&name).ok_or_else(unknown)?;
+                    defaults.queue_type = queue_type(&name)?;
                 }
+                defaults.about.description = description.into();
+                defaults.about.tags = boxed(tags);
                 Op::AddVhost { name: vhost.into(), defaults }
+            }
+            Change::UpdateVhost { vhost, description, tags, default_queue_type, protected_from_deletion } => {
+                Op::UpdateVhost {
+                    name: vhost.into(),
+                    description: description.map(String::into_boxed_str),
+                    tags: tags.map(boxed),
+                    queue_type: default_queue_type.map(|name| queue_type(&name)).transpose()?,
+                    is_protected: protected_from_deletion,
+                }
             }
             Change::DeleteVhost { vhost } => Op::DeleteVhost { name: vhost.into() },
             Change::SetVhostLimits { vhost, definition } => {
@@ -349,6 +363,14 @@ impl Desk<'_> {
             totals,
         })
     }
+}
+
+fn boxed(texts: Vec<String>) -> Vec<Box<str>> {
+    texts.into_iter().map(String::into_boxed_str).collect()
+}
+
+fn queue_type(name: &str) -> Result<QueueType, ctl::Refusal> {
+    QueueType::from_name(name).ok_or_else(|| unfit(format!("Unsupported default queue type: '{name}'")))
 }
 
 /// Whose policies are meant.

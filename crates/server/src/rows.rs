@@ -10,6 +10,7 @@ use broker::catalog::{
 };
 use routing::{Arguments, Float, Value};
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -89,10 +90,7 @@ pub fn policies(catalog: &Catalog, vhost: &str, kind: PolicyKind) -> Vec<ctl::Po
 pub fn access(catalog: &Catalog) -> (Vec<ctl::UserRow>, Vec<ctl::VhostRow>, Vec<ctl::PermissionRow>) {
     let tags = |user: &UserDefinition| user.tags.iter().map(|tag| tag.to_string()).collect();
     let users = catalog.users().map(|user| ctl::UserRow { user: user.name.to_string(), tags: tags(user) });
-    let vhosts = catalog.vhosts().map(|vhost| ctl::VhostRow {
-        name: vhost.name.to_string(),
-        default_queue_type: vhost.default_queue_type.name().to_owned(),
-    });
+    let vhosts = catalog.vhosts().map(|vhost| vhost_row(vhost));
     let pairs = catalog.vhosts().flat_map(|vhost| catalog.users().map(move |user| (vhost, user)));
     let permissions = pairs.filter_map(|(vhost, user)| {
         let permissions = catalog.permissions(vhost.id, &user.name)?;
@@ -105,6 +103,29 @@ pub fn access(catalog: &Catalog) -> (Vec<ctl::UserRow>, Vec<ctl::VhostRow>, Vec<
         })
     });
     (users.collect(), vhosts.collect(), permissions.collect())
+}
+
+fn vhost_row(vhost: &VhostDefinition) -> ctl::VhostRow {
+    let about = vhost.about();
+    let tags: Vec<String> = about.tags.iter().map(|tag| tag.to_string()).collect();
+    let default_queue_type = vhost.default_queue_type.name().to_owned();
+    let mut metadata: BTreeMap<String, Json> = [
+        ("description".to_owned(), about.description.to_string().into()),
+        ("tags".to_owned(), tags.clone().into()),
+        ("default_queue_type".to_owned(), default_queue_type.clone().into()),
+    ]
+    .into();
+    if about.is_protected {
+        metadata.insert("protected_from_deletion".to_owned(), true.into());
+    }
+    ctl::VhostRow {
+        name: vhost.name.to_string(),
+        description: about.description.into(),
+        tags,
+        default_queue_type,
+        protected_from_deletion: about.is_protected,
+        metadata,
+    }
 }
 
 /// What users may do with topics.

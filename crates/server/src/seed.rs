@@ -48,8 +48,10 @@ pub fn first_user(
     salt.copy_from_slice(&random_bits()?.to_le_bytes()[..SALT]);
     let name: Box<str> = user.name.as_str().into();
     let vhost: Box<str> = user.vhost.as_str().into();
+    let mut defaults = config.vhost_defaults.of(&vhost);
+    defaults.about.description = "Default virtual host".into();
     let wishes = [
-        Op::AddVhost { name: vhost.clone(), defaults: config.vhost_defaults.of(&vhost) },
+        Op::AddVhost { name: vhost.clone(), defaults },
         Op::AddUser {
             name: name.clone(),
             password: Some(PasswordHash::new(&user.password, salt)),

@@ -26,6 +26,13 @@ impl Catalog {
                 }
             }
             Change::AddVhost(vhost) => self.add_vhost(vhost),
+            Change::SetVhost(definition) => {
+                if let Some(vhost) = self.host_mut(definition.id)
+                    && vhost.definition.name == definition.name
+                {
+                    vhost.definition = definition.clone();
+                }
+            }
             Change::DeleteVhost(id) => return self.delete_vhost(*id),
             Change::SetUser(user) => {
                 self.access_changed();

@@ -25,6 +25,8 @@ pub enum Change {
     },
     /// A virtual host is there. Its exchanges follow as changes of their own.
     AddVhost(Arc<VhostDefinition>),
+    /// A virtual host is another than before.
+    SetVhost(Arc<VhostDefinition>),
     /// A virtual host is gone with everything in it.
     DeleteVhost(VhostId),
     /// A user is there, or is another than before.
@@ -110,6 +112,7 @@ impl Change {
             Change::Bind(binding) | Change::Unbind(binding) => binding.durable,
             Change::ReserveQueueIds { .. }
             | Change::AddVhost(_)
+            | Change::SetVhost(_)
             | Change::DeleteVhost(_)
             | Change::SetUser(_)
             | Change::DeleteUser(_)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct VhostId(pub u32);
 
 /// A virtual host.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VhostDefinition {
     /// Its number.
     pub id: VhostId,
@@ -18,6 +18,33 @@ pub struct VhostDefinition {
     pub name: Arc<str>,
     /// The type of queues that are declared without one, where what else they are allows it.
     pub default_queue_type: QueueType,
+    /// For people and their tools; few have any.
+    pub about: Option<Box<VhostAbout>>,
+}
+
+impl VhostDefinition {
+    /// What is said of it.
+    pub fn about(&self) -> VhostAbout {
+        self.about.as_deref().cloned().unwrap_or_default()
+    }
+}
+
+/// What an administrator says of a virtual host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VhostAbout {
+    /// What it is for, in words.
+    pub description: Box<str>,
+    /// Words to find it by.
+    pub tags: Vec<Box<str>>,
+    /// It cannot be deleted.
+    pub is_protected: bool,
+}
+
+impl VhostAbout {
+    /// As a definition holds it.
+    pub(super) fn boxed(self) -> Option<Box<VhostAbout>> {
+        (self != VhostAbout::default()).then(|| Box::new(self))
+    }
 }
 
 /// Which machine a queue is, and which commit rule it has.

@@ -36,7 +36,7 @@ mod tests;
 pub use change::{Applied, Change};
 pub use definition::{
     Binding, Destination, ExchangeDefinition, PermissionDefinition, QueueDefinition, QueueType,
-    TopicPermissionDefinition, UserDefinition, VhostDefinition, VhostId,
+    TopicPermissionDefinition, UserDefinition, VhostAbout, VhostDefinition, VhostId,
 };
 pub use effective::{DELIVERY_LIMIT, DeadLetter, Overflow, QueueRules};
 pub use limits::{UserLimits, VhostLimits};

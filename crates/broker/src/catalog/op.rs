@@ -1,7 +1,7 @@
 //! What somebody wishes of the catalog, and what comes of it.
 
 use super::change::Change;
-use super::definition::{QueueDefinition, QueueType, VhostId};
+use super::definition::{QueueDefinition, QueueType, VhostAbout, VhostId};
 use super::limits::{UserLimits, VhostLimits};
 use super::policy::PolicyKind;
 use crate::access::PasswordHash;
@@ -141,6 +141,19 @@ pub enum Op {
         /// What it begins with, if it is new.
         defaults: VhostDefaults,
     },
+    /// Change what is said of a virtual host; none: as it was.
+    UpdateVhost {
+        /// Its name.
+        name: Box<str>,
+        /// What it is for.
+        description: Option<Box<str>>,
+        /// Words to find it by, all of them.
+        tags: Option<Vec<Box<str>>>,
+        /// The type of queues that are declared without one.
+        queue_type: Option<QueueType>,
+        /// It cannot be deleted.
+        is_protected: Option<bool>,
+    },
     /// Have no such virtual host.
     DeleteVhost {
         /// Its name.
@@ -267,6 +280,8 @@ pub struct VhostDefaults {
     pub limits: VhostLimits,
     /// The operator's policies.
     pub operator_policies: Vec<DefaultPolicy>,
+    /// What is said of it.
+    pub about: VhostAbout,
 }
 
 /// An operator's policy of a new virtual host; its priority is 0.

@@ -46,6 +46,7 @@ impl Catalog {
                 self.unbind_exchange(by, source, destination, key, arguments)
             }
             Op::AddVhost { name, defaults } => self.new_vhost(by, name, defaults),
+            Op::UpdateVhost { .. } => self.update_vhost(by, op),
             Op::DeleteVhost { name } => self.remove_vhost(by, name),
             Op::AddUser { name, password, tags } => self.new_user(by, name, password, tags),
             Op::DeleteUser { name } => self.remove_user(by, name),

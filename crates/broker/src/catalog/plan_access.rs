@@ -3,8 +3,8 @@
 use super::plan::check_length;
 use super::plan_policy::default_policy;
 use super::{
-    Actor, Catalog, Change, PermissionDefinition, Plan, Refusal, UserDefinition, VhostDefaults,
-    VhostDefinition, VhostId, VhostLimits,
+    Actor, Catalog, Change, Op, PermissionDefinition, Plan, Refusal, UserDefinition, VhostAbout,
+    VhostDefaults, VhostDefinition, VhostId, VhostLimits,
 };
 use crate::access::{PasswordHash, Permissions};
 use base::id::PortId;
@@ -43,8 +43,10 @@ impl Catalog {
             return Ok(Plan::nothing());
         }
         let id = VhostId(self.next_vhost);
-        let VhostDefaults { queue_type, limits, operator_policies } = defaults;
-        let definition = VhostDefinition { id, name: name.into(), default_queue_type: *queue_type };
+        let VhostDefaults { queue_type, limits, operator_policies, about } = defaults;
+        check_about(about)?;
+        let about = about.clone().boxed();
+        let definition = VhostDefinition { id, name: name.into(), default_queue_type: *queue_type, about };
         let mut changes = vec![Change::AddVhost(Arc::new(definition))];
         changes.extend(self.predeclared(id));
         if *limits != VhostLimits::default() {
@@ -60,9 +62,36 @@ impl Catalog {
         Ok(Plan { changes, queue: None })
     }
 
+    pub(super) fn update_vhost(&self, by: &Actor, op: &Op) -> Result<Plan, Refusal> {
+        let Op::UpdateVhost { name, description, tags, queue_type, is_protected } = op else {
+            unreachable!("called for updates of virtual hosts alone");
+        };
+        self.check_administrator(by)?;
+        let id = self.known_vhost(name)?;
+        let Some(old) = self.vhost_definition(id) else { return Ok(Plan::nothing()) };
+        let mut about = old.about();
+        if let Some(description) = description {
+            about.description = description.clone();
+        }
+        if let Some(tags) = tags {
+            about.tags = tags.clone();
+        }
+        if let Some(is_protected) = is_protected {
+            about.is_protected = *is_protected;
+        }
+        check_about(&about)?;
+        let default_queue_type = queue_type.unwrap_or(old.default_queue_type);
+        let new = VhostDefinition { id, name: old.name.clone(), default_queue_type, about: about.boxed() };
+        if new == **old { Ok(Plan::nothing()) } else { Ok(Plan::one(Change::SetVhost(Arc::new(new)))) }
+    }
+
     pub(super) fn remove_vhost(&self, by: &Actor, name: &str) -> Result<Plan, Refusal> {
         self.check_administrator(by)?;
-        Ok(Plan::one(Change::DeleteVhost(self.known_vhost(name)?)))
+        let id = self.known_vhost(name)?;
+        if self.vhost_definition(id).is_some_and(|vhost| vhost.about().is_protected) {
+            return Err(Refusal::precondition(PROTECTED.to_owned()));
+        }
+        Ok(Plan::one(Change::DeleteVhost(id)))
     }
 
     pub(super) fn new_user(
@@ -136,7 +165,23 @@ impl Catalog {
     }
 }
 
-/// Tags a user may carry.
+/// What is said to who would delete a protected virtual host.
+const PROTECTED: &str = "Cannot delete this virtual host: it is protected from deletion. To lift the protection, inspect \
+                         and update its metadata";
+
+/// Bytes of a virtual host's description.
+const DESCRIPTION_BYTES_MAX: usize = 4096;
+
+fn check_about(about: &VhostAbout) -> Result<(), Refusal> {
+    if about.description.len() > DESCRIPTION_BYTES_MAX {
+        return Err(Refusal::precondition(format!(
+            "description is longer than {DESCRIPTION_BYTES_MAX} bytes"
+        )));
+    }
+    check_tags(&about.tags)
+}
+
+/// Tags a user or a virtual host may carry.
 const TAGS_MAX: usize = 64;
 
 fn check_tags(tags: &[Box<str>]) -> Result<(), Refusal> {

@@ -6,7 +6,7 @@
 use super::change::Change;
 use super::definition::{
     Binding, ExchangeDefinition, PermissionDefinition, QueueDefinition, QueueType, TopicPermissionDefinition,
-    UserDefinition, VhostDefinition, VhostId,
+    UserDefinition, VhostAbout, VhostDefinition, VhostId,
 };
 use super::limits::{UserLimits, VhostLimits};
 use super::policy::{ApplyTo, PolicyDefinition, PolicyKind};
@@ -172,15 +172,8 @@ impl Change {
                 out.push(1);
                 out.extend(below.to_le_bytes());
             }
-            Change::AddVhost(vhost) => {
-                let VhostDefinition { id, name, default_queue_type } = &**vhost;
-                out.push(if *default_queue_type == QueueType::Classic { 2 } else { 20 });
-                out.extend(id.0.to_le_bytes());
-                put_text(out, name);
-                if *default_queue_type != QueueType::Classic {
-                    out.push(*default_queue_type as u8);
-                }
-            }
+            Change::AddVhost(vhost) => put_new_vhost(out, vhost),
+            Change::SetVhost(vhost) => put_whole_vhost(out, 22, vhost),
             Change::DeleteVhost(id) => {
                 out.push(3);
                 out.extend(id.0.to_le_bytes());
@@ -274,6 +267,31 @@ impl Change {
     }
 }
 
+fn put_new_vhost(out: &mut Vec<u8>, vhost: &VhostDefinition) {
+    let VhostDefinition { id, name, default_queue_type, about } = vhost;
+    if about.is_some() {
+        return put_whole_vhost(out, 21, vhost);
+    }
+    out.push(if *default_queue_type == QueueType::Classic { 2 } else { 20 });
+    out.extend(id.0.to_le_bytes());
+    put_text(out, name);
+    if *default_queue_type != QueueType::Classic {
+        out.push(*default_queue_type as u8);
+    }
+}
+
+fn put_whole_vhost(out: &mut Vec<u8>, tag: u8, vhost: &VhostDefinition) {
+    let VhostAbout { description, tags, is_protected } = vhost.about();
+    out.push(tag);
+    out.extend(vhost.id.0.to_le_bytes());
+    put_text(out, &vhost.name);
+    out.push(vhost.default_queue_type as u8);
+    put_flags(out, [is_protected, false, false]);
+    put_text(out, &description);
+    out.extend((tags.len() as u32).to_le_bytes());
+    tags.iter().for_each(|tag| put_text(out, tag));
+}
+
 fn put_limits(out: &mut Vec<u8>, limits: [Option<u32>; 2]) {
     limits.iter().for_each(|limit| out.extend(limit.map_or(u64::MAX, u64::from).to_le_bytes()));
 }
@@ -344,8 +362,10 @@ impl<'a> Decoder<'a> {
             tag @ (2 | 20) => {
                 let (id, name) = (self.vhost()?, self.text()?.into());
                 let default_queue_type = if tag == 2 { QueueType::Classic } else { self.queue_type()? };
-                Change::AddVhost(Arc::new(VhostDefinition { id, name, default_queue_type }))
+                Change::AddVhost(Arc::new(VhostDefinition { id, name, default_queue_type, about: None }))
             }
+            21 => Change::AddVhost(Arc::new(self.whole_vhost()?)),
+            22 => Change::SetVhost(Arc::new(self.whole_vhost()?)),
             3 => Change::DeleteVhost(self.vhost()?),
             4 => {
                 let name = self.text()?.into();
@@ -353,8 +373,7 @@ impl<'a> Decoder<'a> {
                     [] => None,
                     hash => Some(PasswordHash::from_bytes(hash).ok_or(BadChange::Password)?),
                 };
-                let tags = self.count(4)?;
-                let tags = (0..tags).map(|_| self.text().map(Box::from)).collect::<Result<_, _>>()?;
+                let tags = self.tags()?;
                 Change::SetUser(Arc::new(UserDefinition { name, password, tags }))
             }
             5 => Change::DeleteUser(self.text()?.into()),
@@ -419,6 +438,19 @@ impl<'a> Decoder<'a> {
             13 => Change::Unbind(Arc::new(self.binding()?)),
             tag => return Err(BadChange::Tag { of: "change", tag }),
         })
+    }
+
+    fn whole_vhost(&mut self) -> Result<VhostDefinition, BadChange> {
+        let (id, name, default_queue_type) = (self.vhost()?, self.text()?.into(), self.queue_type()?);
+        let is_protected = self.one_flag()?;
+        let (description, tags) = (self.text()?.into(), self.tags()?);
+        let about = VhostAbout { description, tags, is_protected }.boxed();
+        Ok(VhostDefinition { id, name, default_queue_type, about })
+    }
+
+    fn tags(&mut self) -> Result<Vec<Box<str>>, BadChange> {
+        let tags = self.count(4)?;
+        (0..tags).map(|_| self.text().map(Box::from)).collect()
     }
 
     fn queue(&mut self) -> Result<QueueDefinition, BadChange> {

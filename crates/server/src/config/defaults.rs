@@ -5,7 +5,9 @@
 
 use super::value::{bytes, count, duration_ms, integer, one_of};
 use broker::access::Pattern;
-use broker::catalog::{ApplyTo, DefaultPolicy, QueueType, VhostDefaults, VhostLimits, check_operator_key};
+use broker::catalog::{
+    ApplyTo, DefaultPolicy, QueueType, VhostAbout, VhostDefaults, VhostLimits, check_operator_key,
+};
 use routing::{Arguments, Value};
 
 /// See the module.
@@ -120,6 +122,7 @@ impl Defaults {
             definition: policy.definition.clone(),
         };
         VhostDefaults {
+            about: VhostAbout::default(),
             queue_type: self.queue_type,
             limits: limits.map(|(_, limits)| limits.limits).unwrap_or_default(),
             operator_policies: policies.map(policy).collect(),

@@ -32,6 +32,46 @@ fn refused(access: &str, what: &str) -> String {
 }
 
 #[test]
+fn what_is_said_of_a_virtual_host_changes_and_may_keep_it_from_being_deleted() {
+    let mut world = World::new();
+    let update =
+        |description: Option<&str>, tags: Option<&[&str]>, is_protected: Option<bool>| Op::UpdateVhost {
+            name: "v".into(),
+            description: description.map(Box::from),
+            tags: tags.map(|tags| tags.iter().map(|tag| Box::from(*tag)).collect()),
+            queue_type: None,
+            is_protected,
+        };
+    assert_eq!(world.wish(&update(None, None, None)), "404 NOT_FOUND - no vhost 'v'");
+    world.must(&add_vhost("v"));
+    let rows: [(Op, (&str, &[&str], bool)); 4] = [
+        (update(Some("words"), None, None), ("words", &[], false)),
+        (update(None, Some(&["a", "b"]), Some(true)), ("words", &["a", "b"], true)),
+        (update(Some(""), Some(&["c"]), None), ("", &["c"], true)),
+        (update(None, None, None), ("", &["c"], true)),
+    ];
+    for (op, expected) in rows {
+        world.must(&op);
+        let about = world.catalog.vhost_definition(world.catalog.vhost("v").unwrap()).unwrap().about();
+        let tags: Vec<&str> = about.tags.iter().map(|tag| &**tag).collect();
+        assert_eq!((&*about.description, &*tags, about.is_protected), expected);
+    }
+    let delete = Op::DeleteVhost { name: "v".into() };
+    assert!(world.wish(&delete).contains("it is protected from deletion"));
+    let long = "x".repeat(4097);
+    assert!(world.wish(&update(Some(&long), None, None)).contains("longer than 4096 bytes"));
+    let many = vec!["t"; 65];
+    assert!(world.wish(&update(None, Some(&many), None)).contains("more than 64 tags"));
+    world.must(&update(None, None, Some(false)));
+    world.must(&delete);
+    let user = Actor::new("u".into(), VhostId(0), port(9));
+    assert_eq!(
+        world.wish_of(&user, &update(None, None, None)),
+        "403 ACCESS_REFUSED - user 'u' is not an administrator"
+    );
+}
+
+#[test]
 fn without_permissions_nothing_may_be_done() {
     let queue_of = |name: &str| refused("configure", &format!("queue '{name}'"));
     let exchange_of = |name: &str| refused("configure", &format!("exchange '{name}'"));

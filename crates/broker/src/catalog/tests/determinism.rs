@@ -60,6 +60,7 @@ fn vhost_defaults(number: u8) -> VhostDefaults {
         queue_type: QueueType::Quorum,
         limits: VhostLimits { queues_max: Some(3), connections_max: None },
         operator_policies: vec![DefaultPolicy { name, pattern, apply_to, definition }],
+        about: VhostAbout { description: "d".into(), ..Default::default() },
     }
 }
 
@@ -70,7 +71,7 @@ fn op() -> impl Strategy<Value = Op> {
     let how =
         prop::sample::select(vec!["", "transient", "auto-delete", "exclusive", "transient auto-delete"]);
     let with = prop::sample::select(vec![0, 1, 2]);
-    (0..16u8, 0..5u8, 0..5u8, kinds, how, with).prop_map(|(which, a, b, kind, how, with)| {
+    (0..17u8, 0..5u8, 0..5u8, kinds, how, with).prop_map(|(which, a, b, kind, how, with)| {
         let with: &[(&str, Value)] = match with {
             0 => &[],
             1 => &[("a", Value::Void), ("x-match", Value::text("any"))],
@@ -105,6 +106,13 @@ fn op() -> impl Strategy<Value = Op> {
             },
             10 if a == 0 => Op::DeleteVhost { name: format!("v{b}").into() },
             10 => Op::AddVhost { name: format!("v{b}").into(), defaults: vhost_defaults(b) },
+            15 => Op::UpdateVhost {
+                name: format!("v{b}").into(),
+                description: (a > 1).then(|| format!("d{a}").into()),
+                tags: (a > 2).then(|| vec!["t".into(); a.into()]),
+                queue_type: (a > 3).then_some(QueueType::Classic),
+                is_protected: (a < 2).then_some(a == 0),
+            },
             11 => policies::policy(&format!("p{a}"), [".*", "q", "x1"][usize::from(b % 3)], i64::from(b)),
             12 => policies::clear(&format!("p{a}")),
             _ => Op::DeleteQueue { id: QueueId(u64::from(a) * 5 + u64::from(b)) },
@@ -282,14 +290,24 @@ fn a_binding_never_leaves_its_virtual_host() {
     assert_eq!(before, everything(&world.catalog));
 }
 
+fn about_vhost(is_protected: bool) -> Arc<VhostDefinition> {
+    let about = VhostAbout { description: "hi".into(), tags: vec!["t".into()], is_protected };
+    Arc::new(VhostDefinition {
+        id: VhostId(3),
+        name: "v".into(),
+        default_queue_type: QueueType::Quorum,
+        about: about.boxed(),
+    })
+}
+
 #[test]
 fn old_bytes_are_still_read() {
     // The format as documented in docs/formats/catalog.md, byte by byte: these must be read for ever.
-    let rows: [(&[u8], Change); 6] = [
+    let rows: [(&[u8], Change); 8] = [
         (b"\x01\x00\x04\x00\x00\x00\x00\x00\x00", Change::ReserveQueueIds { below: 1024, may_be_used: true }),
         (
             b"\x02\x03\x00\x00\x00\x01\x00\x00\x00v",
-            Change::AddVhost(Arc::new(VhostDefinition { id: VhostId(3), name: "v".into(), default_queue_type: QueueType::Classic })),
+            Change::AddVhost(Arc::new(VhostDefinition { id: VhostId(3), name: "v".into(), default_queue_type: QueueType::Classic, about: None })),
         ),
         (
             b"\x14\x03\x00\x00\x00\x01\x00\x00\x00v\x01",
@@ -297,7 +315,16 @@ fn old_bytes_are_still_read() {
                 id: VhostId(3),
                 name: "v".into(),
                 default_queue_type: QueueType::Quorum,
+                about: None,
             })),
+        ),
+        (
+            b"\x15\x03\x00\x00\x00\x01\x00\x00\x00v\x01\x00\x02\x00\x00\x00hi\x01\x00\x00\x00\x01\x00\x00\x00t",
+            Change::AddVhost(about_vhost(false)),
+        ),
+        (
+            b"\x16\x03\x00\x00\x00\x01\x00\x00\x00v\x01\x01\x02\x00\x00\x00hi\x01\x00\x00\x00\x01\x00\x00\x00t",
+            Change::SetVhost(about_vhost(true)),
         ),
         (
             b"\x0A\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00q\x02\x00\x00\x00\x01\x01\
