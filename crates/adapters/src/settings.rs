@@ -30,6 +30,8 @@ pub struct Settings {
     pub channel_consumers_max: Option<u32>,
     /// Queues that neither survive a restart nor belong to a connection may be declared over 0-9-1.
     pub permits_transient_queues: bool,
+    /// A prefetch may be shared by the consumers of a 0-9-1 channel.
+    pub permits_global_qos: bool,
     /// Addresses of the first version may be used over AMQP 1.0.
     pub permits_address_v1: bool,
     /// Bytes one transaction may hold back, bookkeeping included.
@@ -58,6 +60,7 @@ impl Settings {
             unconfirmed_max: 65_536,
             channel_consumers_max: None,
             permits_transient_queues: true,
+            permits_global_qos: false,
             permits_address_v1: false,
             transaction_bytes_max: 64 << 20,
             link_credit_min: 170,

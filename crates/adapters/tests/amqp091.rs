@@ -670,6 +670,92 @@ fn a_node_opens_no_more_channels_than_configured() {
     }
 }
 
+/// Consumers of three queues share a prefetch while messages come and are settled in any order: as much is under way as the
+/// prefetch allows, never more, and all arrive.
+#[test]
+fn consumers_of_a_channel_share_a_prefetch() {
+    const MESSAGES: usize = 40;
+    for seed in 0..60 {
+        let mut dice = base::Random::new(seed);
+        let (shards, most, own) = (1 + dice.below(2) as u16, 1 + dice.below(5) as u16, dice.below(3) as u16);
+        let settings = Settings { permits_global_qos: true, ..Settings::new("rabbit@test") };
+        let mut world = World::with(shards, broker::Limits::default(), settings);
+        let mut client = Client::open(&mut world, usize::from(shards) - 1);
+        let mut desk = Client::open(&mut world, 0);
+        let queues = ["a", "b", "c"];
+        queues.iter().for_each(|queue| desk.declare(&mut world, queue));
+        client.send(&BasicQos { prefetch_count: own, ..Default::default() });
+        let share = BasicQos { prefetch_count: most, global: true, ..Default::default() };
+        // Some consumers are there before, some come after.
+        let before = dice.below(4) as usize;
+        queues[..before].iter().for_each(|queue| client.consume(queue, queue, false));
+        client.send(&share);
+        queues[before..].iter().for_each(|queue| client.consume(queue, queue, false));
+        client.talk(&mut world);
+        let (mut published, mut done, mut held) = (0, 0, Vec::<u64>::new());
+        for _ in 0..1000 {
+            for _ in 0..dice.below(6).min((MESSAGES - published) as u64) {
+                published += 1;
+                let queue = if dice.one_in(2) { "a" } else { queues[dice.below(3) as usize] };
+                desk.publish(queue, "m");
+            }
+            desk.talk(&mut world);
+            for heard in client.talk(&mut world) {
+                let tag = heard.split(' ').nth(1).filter(|_| queues.contains(&&heard[..1]));
+                held.extend(tag.and_then(|tag| tag.parse::<u64>().ok()));
+            }
+            assert!(held.len() <= usize::from(most), "seed {seed}: {} of {most}", held.len());
+            if own == 0 {
+                assert_eq!(held.len(), (published - done).min(most.into()), "seed {seed}: all it may have");
+            }
+            if done == MESSAGES {
+                break;
+            }
+            assert!(published == done || !held.is_empty(), "seed {seed}: nothing comes any more");
+            for _ in 0..dice.below(3).min(held.len() as u64) {
+                let delivery_tag = held.swap_remove(dice.below(held.len() as u64) as usize);
+                if dice.one_in(4) {
+                    client.send(&BasicNack { delivery_tag, multiple: false, requeue: true });
+                } else {
+                    client.send(&BasicAck { delivery_tag, multiple: false });
+                    done += 1;
+                }
+            }
+        }
+        assert_eq!(done, MESSAGES, "seed {seed}");
+        // What was shared is nobody's again.
+        client.send(&BasicQos { prefetch_count: 0, ..Default::default() });
+        client.send(&BasicCancel { consumer_tag: b"a", nowait: false });
+        client.hears(&mut world, &["BasicQosOk", "cancelled a"]);
+    }
+}
+
+#[test]
+fn a_prefetch_is_shared_only_where_that_is_permitted_and_by_classic_queues() {
+    let settings = Settings { permits_global_qos: true, ..Settings::new("rabbit@test") };
+    for (settings, delivered) in [(settings, 2), (Settings::new("rabbit@test"), 4)] {
+        let mut world = World::with(1, broker::Limits::default(), settings);
+        let mut client = Client::open(&mut world, 0);
+        for queue in ["a", "b"] {
+            client.declare(&mut world, queue);
+            (0..5).for_each(|_| client.publish(queue, "m"));
+            client.talk(&mut world);
+        }
+        client.send(&BasicQos { prefetch_count: 2, global: true, ..Default::default() });
+        ["a", "b"].iter().for_each(|queue| client.consume(queue, queue, false));
+        let heard = client.talk(&mut world);
+        assert_eq!(heard.iter().filter(|heard| heard.ends_with(" m")).count(), delivered, "{heard:?}");
+        // A cancelled consumer's messages count until they are settled.
+        client.send(&BasicCancel { consumer_tag: b"a", nowait: false });
+        client.hears(&mut world, &["cancelled a"]);
+        let heard = {
+            client.send(&BasicAck { delivery_tag: 1, multiple: false });
+            client.talk(&mut world)
+        };
+        assert_eq!(heard.iter().filter(|heard| heard.ends_with(" m")).count(), usize::from(delivered == 2));
+    }
+}
+
 #[test]
 fn a_virtual_host_takes_no_more_queues_than_the_limit() {
     let mut world = World::new(1);

@@ -288,6 +288,7 @@ fn front_settings(config: &Config) -> Settings {
     let message_bytes = u32::try_from(config.message_bytes_max).unwrap_or(u32::MAX);
     settings.channel_consumers_max = config.channel_consumers_max;
     settings.permits_transient_queues = config.permits_transient_queues;
+    settings.permits_global_qos = config.permits_global_qos;
     settings.permits_address_v1 = config.permits_address_v1;
     settings.amqp091.frame_max = config.frame_max;
     settings.amqp091.channel_max = config.channel_max;

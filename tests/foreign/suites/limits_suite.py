@@ -377,6 +377,97 @@ def _():
     equal((code, text), (541, begin))
 
 
+def sharing(*queues, own=0, most=4, full=None):
+    """A channel whose consumers of these queues share a prefetch, and what they were sent. `full` has ten messages, each
+    queue by default."""
+    connection = connect(Uri(started("deprecated_features.permit.global_qos=true").uri))
+    channel, taken = connection.channel(), []
+    for queue in queues:
+        channel.queue_declare(queue, exclusive=True)
+        for number in range(10 if queue in (full or queues) else 0):
+            channel.basic_publish("", queue, f"{queue}{number}".encode())
+    channel.basic_qos(prefetch_count=own)
+    channel.basic_qos(prefetch_count=most, global_qos=True)
+    for queue in queues:
+        channel.basic_consume(queue, lambda _channel, method, _properties, body: taken.append(
+            (body.decode(), method.delivery_tag)))
+    return connection, channel, taken
+
+
+def sent_now(connection, taken, count):
+    """The bodies of the next deliveries, when no more than so many come."""
+    begin = len(taken)
+    eventually(lambda: connection.process_data_events(0.05) or len(taken) >= begin + count, "delivered")
+    connection.process_data_events(0.3)
+    return [body for body, _tag in taken[begin:]]
+
+
+@suite.case("qos.shared", "basic.qos 4 with global where deprecated_features.permit.global_qos is true: consumers of two "
+            "queues, each with a prefetch of 3 of its own", "3 of the first, 1 of the second; after an ack one more; with 6 "
+            "two more")
+def _():
+    connection, channel, taken = sharing("a", "b", own=3)
+    equal(sent_now(connection, taken, 4), ["a0", "a1", "a2", "b0"])
+    channel.basic_ack(taken[0][1])
+    equal(len(sent_now(connection, taken, 1)), 1)
+    channel.basic_qos(prefetch_count=6, global_qos=True)
+    equal(len(sent_now(connection, taken, 2)), 2)
+    connection.close()
+
+
+@suite.case("qos.shared-idle", "a shared prefetch of 1, one queue empty, the other not", "each message comes when the one "
+            "before is acked, and those of the first queue when they arrive")
+def _():
+    connection, channel, taken = sharing("a", "b", most=1, full="b")
+    bodies = []
+    for number in range(11):
+        if number == 5:
+            channel.basic_publish("", "a", b"late")
+        bodies += sent_now(connection, taken, 1)
+        channel.basic_ack(taken[-1][1])
+    equal(sorted(bodies), sorted([f"b{number}" for number in range(10)] + ["late"]))
+    connection.close()
+
+
+@suite.case("qos.shared-ends", "basic.qos 9 without global after a shared prefetch", "each consumer has its own, as opened")
+def _():
+    connection, channel, taken = sharing("a", most=2)
+    equal(sent_now(connection, taken, 2), ["a0", "a1"])
+    channel.basic_qos(prefetch_count=9)
+    equal(sent_now(connection, taken, 8), [f"a{number}" for number in range(2, 10)])
+    connection.close()
+
+
+@suite.case("qos.shared-gets", "a shared prefetch of 2, and three messages of basic.get not acked", "gets do not count: two "
+            "are delivered")
+def _():
+    connection = connect(Uri(started("deprecated_features.permit.global_qos=true").uri))
+    channel, taken = connection.channel(), []
+    channel.queue_declare("a", exclusive=True)
+    for number in range(9):
+        channel.basic_publish("", "a", f"a{number}".encode())
+    channel.basic_qos(prefetch_count=2, global_qos=True)
+    for _number in range(3):
+        channel.basic_get("a")
+    channel.basic_consume("a", lambda _channel, method, _properties, body: taken.append(
+        (body.decode(), method.delivery_tag)))
+    equal(sent_now(connection, taken, 2), ["a3", "a4"])
+    connection.close()
+
+
+@suite.case("qos.shared-quorum", "a consumer of a quorum queue on a channel that shares a prefetch",
+            "connection closed: 540 `NOT_IMPLEMENTED - queue 'foreign.shared' in vhost '/' does not support global qos`; one "
+            "that was there before goes on")
+def _():
+    connection = connect(Uri(started("deprecated_features.permit.global_qos=true").uri))
+    channel = connection.channel()
+    channel.queue_declare("foreign.shared", durable=True, arguments={"x-queue-type": "quorum"})
+    channel.basic_consume("foreign.shared", lambda *_: None)
+    channel.basic_qos(prefetch_count=2, global_qos=True)
+    equal(refusal(lambda: channel.basic_consume("foreign.shared", lambda *_: None)),
+          (540, "NOT_IMPLEMENTED - queue 'foreign.shared' in vhost '/' does not support global qos"))
+
+
 def offered(uri):
     """The mechanisms in connection.start, read from the bytes: clients do not show them."""
     with socket.create_connection((uri.host, uri.port), timeout=10) as connection:

@@ -2,6 +2,7 @@
 
 use super::confirms::Confirms;
 use super::direct_reply::ReplyConsumer;
+use super::shared_prefetch::SharedPrefetch;
 use super::transaction::ChannelTransaction;
 use super::unacked::Unacked;
 use broker::Publisher;
@@ -25,6 +26,8 @@ pub(super) struct Channel {
     pub(super) unacked: Unacked,
     /// For consumers opened from now on; 0: unlimited.
     pub(super) prefetch: u16,
+    /// Only where its consumers share a prefetch.
+    pub(super) shared: Option<Box<SharedPrefetch>>,
     /// The queue declared last: what an empty queue name means.
     pub(super) last_queue: Box<str>,
     /// It counts towards a limit of its user.
@@ -45,6 +48,7 @@ impl Channel {
             last_tag: 0,
             unacked: Unacked::default(),
             prefetch,
+            shared: None,
             last_queue: "".into(),
             is_counted: false,
             is_due: false,
@@ -62,8 +66,10 @@ impl Channel {
         let confirms = self.confirms.as_ref().map_or(0, |_| size_of::<Confirms>());
         let transaction = self.transaction.as_ref().map_or(0, |transaction| transaction.heap_bytes());
         let reply = self.reply.as_ref().map_or(0, |reply| size_of::<ReplyConsumer>() + reply.name.len());
+        let shared = self.shared.as_ref().map_or(0, |shared| shared.heap_bytes());
         confirms
             + transaction
+            + shared
             + reply
             + self.unacked.heap_bytes()
             + self.last_queue.len()
@@ -85,6 +91,11 @@ impl Channels {
             _ => self.0.binary_search_by_key(&number, |channel| channel.number).ok()?,
         };
         self.0.get_mut(at).map(|channel| &mut **channel)
+    }
+
+    pub(super) fn find(&self, number: u16) -> Option<&Channel> {
+        let at = self.0.binary_search_by_key(&number, |channel| channel.number).ok()?;
+        self.0.get(at).map(|channel| &**channel)
     }
 
     pub(super) fn add(&mut self, channel: Channel) {

@@ -27,10 +27,14 @@ pub(super) struct Consumer {
     /// What begins each of its deliveries; none for gets.
     pub(super) prefix: Option<DeliverPrefix>,
     pub(super) no_ack: bool,
+    /// Its own prefetch; 0: none.
+    pub(super) prefetch: u16,
     /// The client cancelled it; it may still hold something.
     pub(super) is_cancelled: bool,
     /// It takes direct replies: it is of no queue, and `at` means nothing.
     pub(super) is_reply: bool,
+    /// It shares a prefetch with others of its channel, which keeps its prefix.
+    pub(super) is_shared: bool,
 }
 
 /// Positions of one consumer that follow on each other and are to be settled alike.
@@ -44,7 +48,11 @@ pub(super) struct Settling {
 
 /// The stored message as the client gets it, converted if it came over another protocol.
 #[inline]
-fn outgoing<'a>(message: &Enqueue<'a>, memory: &'a Memory, converted: &'a mut Amqp091) -> Outgoing<'a> {
+pub(super) fn outgoing<'a>(
+    message: &Enqueue<'a>,
+    memory: &'a Memory,
+    converted: &'a mut Amqp091,
+) -> Outgoing<'a> {
     let Enqueue { exchange, routing_key, head, body, .. } = *message;
     match message.format {
         Format::Amqp091 => {
@@ -90,7 +98,9 @@ impl Adapter {
         events: &Events,
     ) {
         let Some(consumer) = self.consumers.get(handle) else { return };
-        let Some(prefix) = &consumer.prefix else { return };
+        let Some(prefix) = &consumer.prefix else {
+            return self.deliver_shared(context, handle, memory, items, events);
+        };
         let Some(channel) = self.channels.get(consumer.channel) else { return };
         let bytes = &events.memories[memory as usize];
         for item in &events.items[items.start as usize..items.end as usize] {
@@ -213,7 +223,16 @@ impl Adapter {
     ) -> Result<u32, Refusal> {
         self.add_handle(|handle| {
             let at = ConsumerRef { log: queue.log, queue: queue.id, handle };
-            Consumer { channel, at, prefix, no_ack, is_cancelled: false, is_reply: false }
+            Consumer {
+                channel,
+                at,
+                prefix,
+                no_ack,
+                prefetch: 0,
+                is_cancelled: false,
+                is_reply: false,
+                is_shared: false,
+            }
         })
     }
 
@@ -226,10 +245,10 @@ impl Adapter {
 
     /// The consumer of a channel with this tag.
     pub(super) fn by_tag(&self, channel: u16, tag: &[u8]) -> Option<u32> {
-        let found = self.consumers.iter().find(|(_, consumer)| {
+        let found = self.consumers.iter().find(|(handle, consumer)| {
             consumer.channel == channel
                 && !consumer.is_cancelled
-                && consumer.prefix.as_ref().is_some_and(|prefix| prefix.consumer_tag() == tag)
+                && self.prefix_of(*handle).is_some_and(|prefix| prefix.consumer_tag() == tag)
         });
         found.map(|(handle, _)| handle)
     }
@@ -237,18 +256,23 @@ impl Adapter {
     /// What stands for a channel's gets from a queue.
     pub(super) fn getter(&self, channel: u16, queue: &QueueDefinition) -> Option<u32> {
         let found = self.consumers.iter().find(|(_, consumer)| {
-            consumer.channel == channel && consumer.prefix.is_none() && consumer.at.queue == queue.id
+            consumer.channel == channel
+                && consumer.prefix.is_none()
+                && !consumer.is_shared
+                && consumer.at.queue == queue.id
         });
         found.map(|(handle, _)| handle)
     }
 
     /// A queue is gone, and the consumer with it: the client is told if it wants to hear of that.
     pub(super) fn cancelled(&mut self, context: &mut Context<'_>, handle: u32) {
+        let prefix = self.prefix_of(handle).cloned();
+        self.drop_waiting(context, handle, false);
         let Some(consumer) = self.consumers.get_mut(handle) else { return };
         let is_told = self.hears_cancel && !consumer.is_cancelled;
         consumer.is_cancelled = true;
         let (number, of) = (consumer.channel, consumer.at.queue);
-        if let Some(prefix) = consumer.prefix.clone().filter(|_| is_told) {
+        if let Some(prefix) = prefix.filter(|_| is_told) {
             match self.pending.as_deref_mut() {
                 Some(Pending { channel, wish: Wish::DeleteQueue { queue, cancels }, .. })
                     if (*channel, *queue) == (number, of) =>
@@ -275,7 +299,7 @@ impl Adapter {
         });
         let is_settling = self.settling.as_ref().is_some_and(|settling| settling.consumer == handle);
         if holds || is_settling {
-            self.cancelled += 1;
+            self.chores += 1;
             return;
         }
         self.close_consumer(context, handle);
@@ -292,13 +316,14 @@ impl Adapter {
         context.shard.forget_consumer(context.port, handle);
     }
 
-    /// Forgets the cancelled consumers that hold nothing any more.
+    /// Forgets the cancelled consumers that hold nothing any more, and deals out what is left of shared prefetches.
     #[cold]
-    pub(super) fn remove_cancelled(&mut self, context: &mut Context<'_>) {
-        self.cancelled = 0;
+    pub(super) fn do_chores(&mut self, context: &mut Context<'_>) {
+        self.chores = 0;
         let cancelled = self.consumers.iter().filter(|(_, consumer)| consumer.is_cancelled);
         let cancelled: Vec<u32> = cancelled.map(|(handle, _)| handle).collect();
         cancelled.into_iter().for_each(|handle| self.remove_if_idle(context, handle));
+        self.deal_out(context);
     }
 
     /// A channel is gone: its consumers go, and what they held goes back.
@@ -325,8 +350,10 @@ impl Adapter {
         for (_, consumer) in self.consumers.iter() {
             if consumer.is_reply {
                 context.shard.pause_reply(context.port, consumer.at.handle, paused);
-            } else if consumer.prefix.is_some() {
+            } else if consumer.prefix.is_some() || consumer.is_shared {
                 let ConsumerRef { log, queue, handle } = consumer.at;
+                let shared = self.channels.find(consumer.channel).and_then(|channel| channel.shared.as_ref());
+                let paused = paused || shared.is_some_and(|shared| shared.is_empty_handed(handle));
                 let command = QueueCommand::Pause { handle, paused };
                 context.shard.command(context.now, context.port, log, queue, command);
             }

@@ -40,8 +40,10 @@ impl Adapter {
             at: ConsumerRef { log: Default::default(), queue: Default::default(), handle },
             prefix,
             no_ack: true,
+            prefetch: 0,
             is_cancelled: false,
             is_reply: true,
+            is_shared: false,
         })?;
         let address = context.shard.open_reply(context.port, handle, Credit::Prefetch(0));
         if self.is_paused {

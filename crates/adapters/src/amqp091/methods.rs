@@ -105,7 +105,8 @@ impl Adapter {
     pub(super) fn check_consumers(&self, context: &Context<'_>, number: u16) -> Result<(), Refusal> {
         let Some(most) = context.settings.channel_consumers_max else { return Ok(()) };
         let theirs = self.consumers.iter().filter(|(_, consumer)| {
-            consumer.channel == number && consumer.prefix.is_some() && !consumer.is_cancelled
+            let is_consumer = consumer.prefix.is_some() || consumer.is_shared;
+            consumer.channel == number && is_consumer && !consumer.is_cancelled
         });
         if theirs.count() < most as usize {
             return Ok(());
@@ -302,9 +303,13 @@ impl Adapter {
                     let text = format!("prefetch_size!=0 ({})", qos.prefetch_size);
                     return Err(Refusal::new(ReplyCode::NotImplemented, text));
                 }
-                // `global` is answered like any other and the prefetch stays per consumer, as RabbitMQ 4.3 does.
-                if let Some(channel) = self.channels.get(number) {
+                // Where it is not permitted `global` is answered like any other and the prefetch stays per consumer, as
+                // RabbitMQ 4.3 does.
+                if qos.global && context.settings.permits_global_qos {
+                    self.share(context, number, qos.prefetch_count);
+                } else if let Some(channel) = self.channels.get(number) {
                     channel.prefetch = qos.prefetch_count;
+                    self.unshare(context, number);
                 }
                 self.machine.send(number, &BasicQosOk {});
             }
@@ -434,7 +439,7 @@ impl Adapter {
 
     /// basic.consume-ok.
     pub(super) fn consuming(&mut self, channel: u16, handle: u32) {
-        let prefix = self.consumers.get(handle).and_then(|it| it.prefix.clone());
+        let prefix = self.prefix_of(handle).cloned();
         let tag = prefix.as_ref().map_or(&b""[..], |prefix| prefix.consumer_tag());
         self.machine.send(channel, &BasicConsumeOk { consumer_tag: tag });
     }
@@ -466,8 +471,9 @@ impl Adapter {
         };
         let browses = tables::browses(&consume.arguments, consume.exclusive, &queue)?;
         let prefetch = self.channels.get(number).map_or(0, |channel| channel.prefetch);
+        let first = self.check_shared(number, &queue)?.filter(|_| !consume.no_ack);
         let consumer = NewConsumer {
-            credit: Credit::Prefetch(prefetch.into()),
+            credit: Credit::Prefetch(first.unwrap_or(prefetch.into())),
             settled: consume.no_ack,
             exclusive: consume.exclusive,
             priority: priority.map_or(0, |priority| priority.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
@@ -475,6 +481,12 @@ impl Adapter {
         };
         let prefix = Some(DeliverPrefix::new(number, &tag));
         let handle = self.add_consumer(&queue, number, prefix, consume.no_ack)?;
+        if let Some(consumer) = self.consumers.get_mut(handle) {
+            consumer.prefetch = prefetch;
+        }
+        if let Some(first) = first {
+            self.join(number, handle, first);
+        }
         let token = self.wait(number, method, consume.nowait, Wish::Consume { handle });
         self.command(context, &queue, QueueCommand::Consume { token, handle, consumer });
         if self.is_paused {
@@ -546,6 +558,7 @@ impl Adapter {
             found.last_queue = queue.name.clone();
         }
         if let Wish::Cancel { handle, .. } = wish {
+            self.drop_waiting(context, handle, true);
             if let Some(consumer) = self.consumers.get_mut(handle) {
                 consumer.is_cancelled = true;
             }

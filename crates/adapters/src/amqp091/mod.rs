@@ -12,6 +12,7 @@ mod direct_reply;
 mod login;
 mod methods;
 mod publishing;
+mod shared_prefetch;
 mod tables;
 mod transaction;
 mod unacked;
@@ -60,8 +61,8 @@ pub struct Adapter {
     blocked: Option<&'static str>,
     /// The client was told of it.
     is_told_blocked: bool,
-    /// Cancelled consumers that held something then.
-    cancelled: u32,
+    /// Things to look after when the turn ends: cancelled consumers that held something then, shared prefetches.
+    chores: u32,
     /// Its consumers are to wait: there is much to send.
     is_paused: bool,
     is_over: bool,
@@ -87,7 +88,7 @@ impl Adapter {
             hears_cancel: false,
             blocked: None,
             is_told_blocked: false,
-            cancelled: 0,
+            chores: 0,
             is_paused: false,
             is_over: false,
         }
@@ -191,8 +192,8 @@ impl Adapter {
         if self.is_full {
             self.see_whether_full(context);
         }
-        if self.cancelled > 0 {
-            self.remove_cancelled(context);
+        if self.chores > 0 {
+            self.do_chores(context);
         }
     }
 

@@ -45,6 +45,16 @@ impl Unacked {
         self.ring.capacity() * size_of::<Entry>()
     }
 
+    /// Deliveries that are not settled.
+    pub(super) fn len(&self) -> usize {
+        self.ring.len() - self.gaps
+    }
+
+    /// They, oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Delivery> {
+        self.ring.iter().map(|entry| entry.delivery).filter(|delivery| delivery.consumer != GAP)
+    }
+
     /// A delivery with this tag, higher than all before.
     #[inline]
     pub(super) fn push(&mut self, tag: u64, delivery: Delivery) {

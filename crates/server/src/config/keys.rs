@@ -384,9 +384,7 @@ pub const KEYS: &[(&str, Standing)] = &[
     ),
     (
         "deprecated_features.permit.global_qos",
-        Served(|_, _, value| {
-            only(value, "false", "a prefetch shared by a channel's consumers is not served")
-        }),
+        Served(|draft, _, value| put(boolean(value), |it| draft.config.permits_global_qos = it)),
     ),
     ("deprecated_features.*", Inert("deprecated features are not there to be permitted")),
     ("permit_deprecated_features.*", Inert("deprecated features are not there to be permitted")),

@@ -174,6 +174,8 @@ pub struct Config {
     pub channel_consumers_max: Option<u32>,
     /// Queues that are neither durable nor exclusive may be declared over 0-9-1.
     pub permits_transient_queues: bool,
+    /// A prefetch may be shared by the consumers of a 0-9-1 channel.
+    pub permits_global_qos: bool,
     /// Addresses of the first version may be used over AMQP 1.0.
     pub permits_address_v1: bool,
     /// Sessions of an AMQP 1.0 connection.
@@ -251,6 +253,7 @@ impl Config {
             relaxes_types: false,
             channel_consumers_max: None,
             permits_transient_queues: true,
+            permits_global_qos: false,
             permits_address_v1: false,
             session_max: 64,
             link_max: 256,
