@@ -184,9 +184,11 @@ impl Log {
             let (redelivered, counts) = fifo.past(seq);
             match self.locate(slot, seq) {
                 Site::Here(memory, offset) => {
+                    let here = (memory.clone(), offset);
+                    let (memory, offset) = self.with_annotations(slot, seq, here);
                     let marks = Item::marks_of(redelivered, counts.delivery_count, counts.acquired_count);
                     let Member { port, handle } = browser.member;
-                    post.deliver(port, handle, memory, Item { seq, offset, marks });
+                    post.deliver(port, handle, &memory, Item { seq, offset, marks });
                     browser.saw(seq);
                 }
                 Site::Away(what) => {

@@ -140,6 +140,7 @@ impl Log {
             }
         };
         self.pop_dying(slot);
+        let (memory, offset) = self.with_annotations(slot, seq, (memory, offset));
         let queue = &mut self.queues[slot as usize];
         if let Some(features) = &mut queue.features {
             features.burying += 1;
@@ -175,7 +176,11 @@ impl Log {
 
     /// Positions have been published anew, or nobody takes them: they leave the queue.
     fn bury(&mut self, now: Now, slot: u32, range: SeqRange, limits: &Limits, post: &mut Post) {
-        self.queues[slot as usize].fifo.apply(Command::Buried { range }, &mut self.effects);
+        let queue = &mut self.queues[slot as usize];
+        if let Some(last_words) = queue.features.as_mut().and_then(|features| features.last_words.as_mut()) {
+            last_words.forget(range);
+        }
+        queue.fifo.apply(Command::Buried { range }, &mut self.effects);
         self.carry_out(now, slot, None, limits, post);
     }
 }

@@ -198,10 +198,23 @@ impl Log {
                     if let Some(next) = next {
                         for seq in next.0..=last.0 {
                             let seq = QueueSeq(seq);
-                            let waiting = Waiting { consumer, seq, marks, token, settles: false };
+                            let waiting =
+                                Waiting { consumer, seq, marks, token, settles: false, is_annotated: false };
                             self.deliver(slot, waiting, post);
                         }
                     }
+                }
+                Effect::DeliverAnnotated {
+                    consumer,
+                    first,
+                    count,
+                    redelivered,
+                    delivery_count,
+                    acquired_count,
+                } => {
+                    let marks = Item::marks_of(redelivered, delivery_count, acquired_count);
+                    let last = QueueSeq(first.0 + u64::from(count) - 1);
+                    self.deliver_annotated(slot, consumer, SeqRange { first, last }, marks, token, post);
                 }
                 Effect::Append { kind, range, outcome } => {
                     let queue = &self.queues[slot as usize];
@@ -341,7 +354,7 @@ impl Log {
 
     /// There is nothing to deliver; who asked for one message is told so.
     #[cold]
-    fn in_vain(member: Member, token: Option<u32>, post: &mut Post) -> bool {
+    pub(crate) fn in_vain(member: Member, token: Option<u32>, post: &mut Post) -> bool {
         if let Some(token) = token {
             post.reply(member.port, token, Ok(Reply::Empty));
         }
@@ -377,7 +390,12 @@ impl Log {
             }
             self.list_dying(slot);
             while let Some(first) = self.queues.get(slot as usize).and_then(|queue| queue.first_waiting()) {
-                if !self.try_deliver(slot, first, post) {
+                let is_delivered = if first.is_annotated {
+                    self.try_deliver_annotated(slot, first, post)
+                } else {
+                    self.try_deliver(slot, first, post)
+                };
+                if !is_delivered {
                     break;
                 }
                 let queue = &mut self.queues[slot as usize];

@@ -1,5 +1,6 @@
 //! What connections ask of the queues of a log: consume, get, credit, settle, purge, delete.
 
+use crate::annotated::Modified;
 use crate::catalog::{QueueDefinition, Refusal};
 use crate::event::Event;
 use crate::limits::Limits;
@@ -245,8 +246,33 @@ impl Log {
                     outcome,
                 });
             }
+            QueueCommand::Modify(modified) => self.modify(now, slot, port, &modified, limits, post),
         }
         Done::Nothing
+    }
+
+    /// Positions are settled, as with [`QueueCommand::Settle`], and annotated where they come back.
+    #[cold]
+    #[inline(never)]
+    fn modify(
+        &mut self,
+        now: Now,
+        slot: u32,
+        port: PortId,
+        modified: &Modified,
+        limits: &Limits,
+        post: &mut Post,
+    ) {
+        let Modified { handle, range, outcome, .. } = *modified;
+        let owned = &self.queues[slot as usize];
+        if owned.features.is_some() && owned.definition.is_quorum() {
+            self.used(now, slot);
+        }
+        if let Some(id) = self.queues[slot as usize].find(Member { port, handle }) {
+            self.annotate_held(now, slot, id, modified, limits);
+        }
+        let settle = |consumer| Command::Settle { consumer, range, outcome };
+        self.with(now, slot, port, handle, limits, post, settle);
     }
 
     /// Has the machine carry out a command for one of its consumers; one that browses has its own way, and one

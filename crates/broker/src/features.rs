@@ -2,6 +2,7 @@
 //!
 //! Boxed, and absent where a queue asks for nothing of this.
 
+use crate::annotated::LastWords;
 use crate::browse::Browser;
 use crate::catalog::{DeadLetter, Overflow, QueueDefinition, QueueRules, QueueType};
 use message::record::{Configure, DeathReason, SeqRange};
@@ -17,6 +18,8 @@ pub(crate) struct Features {
     pub(crate) dying: VecDeque<(SeqRange, DeathReason)>,
     /// Published anew and not yet known to be safe.
     pub(crate) burying: usize,
+    /// What consumers wrote on messages that they refused.
+    pub(crate) last_words: Option<Box<LastWords>>,
     /// It is on the log's list of queues with something to bury.
     pub(crate) is_listed: bool,
     /// Could not be published anywhere and may not be lost: they go back to the dying at that time, milliseconds

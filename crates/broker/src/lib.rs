@@ -4,6 +4,7 @@
 
 pub mod access;
 mod admission;
+mod annotated;
 mod batches;
 mod browse;
 pub mod catalog;
@@ -32,6 +33,7 @@ mod shard;
 mod timers;
 mod watch;
 
+pub use annotated::Modified;
 pub use census::Unit;
 pub use commit::CommitRule;
 pub use delivery::{BlockKey, ReadBytes, ReadRequest, ReadWhat};

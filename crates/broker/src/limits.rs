@@ -39,6 +39,10 @@ pub struct Limits {
     pub burials_max: usize,
     /// Milliseconds after which a dead letter is tried again that led nowhere and must not be lost.
     pub burial_retry_ms: u64,
+    /// Bytes of annotations that consumers may add to a message in all; what would be more is not kept.
+    pub annotations_bytes_max: usize,
+    /// Bytes of annotations of all messages of a queue; what would be more is not kept.
+    pub queue_annotations_bytes_max: u64,
     /// Bytes of replies handed to a reply consumer whose connection has much to send already, before further ones are
     /// dropped.
     pub reply_bytes_max: usize,
@@ -67,6 +71,8 @@ impl Default for Limits {
             waiting_for_bytes_max: 256,
             burials_max: 256,
             burial_retry_ms: 1_000,
+            annotations_bytes_max: 64 << 10,
+            queue_annotations_bytes_max: 16 << 20,
             reply_bytes_max: 16 << 20,
             consumer_window_bytes: 1 << 20,
         }

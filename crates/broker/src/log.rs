@@ -22,7 +22,7 @@ use base::id::{LogId, LogIndex, PortId, QueueId, QueueSeq};
 use base::{Buffer, Now};
 use journal::{Batch, Place, Sealed};
 use message::record::{
-    self, Configure, DeathReason, Enqueue, Kind, NewEnqueue, Outcome, Positions, SeqRange, flag,
+    self, Annotate, Configure, DeathReason, Enqueue, Kind, NewEnqueue, Outcome, Positions, SeqRange, flag,
 };
 use queue::{Effect, Effects, Fifo, Priorities, Record, Settings};
 use rustc_hash::FxHashMap;
@@ -212,6 +212,13 @@ impl Log {
         self.touch(now);
         self.open_positions = None;
         configure.write(self.open.records());
+    }
+
+    /// Positions of a queue are to have these annotations.
+    pub(crate) fn append_annotate(&mut self, now: Now, annotate: &Annotate<'_>) {
+        self.touch(now);
+        self.open_positions = None;
+        annotate.write(self.open.records());
     }
 
     /// Positions of a queue died: they are to be published anew.
@@ -644,6 +651,7 @@ impl Log {
                 Kind::Enqueue => live += self.apply_enqueue(at, record),
                 Kind::Catalog => {}
                 Kind::Configure => self.apply_configure(record),
+                Kind::Annotate => self.apply_annotate(record),
                 _ => self.apply_positions(kind, record),
             }
             at.0 += (rest.len() - after.len()) as u64;
@@ -680,6 +688,13 @@ impl Log {
         let Some(slot) = self.slot(configure.queue) else { return };
         let fifo = &mut self.queues[slot as usize].fifo;
         fifo.configure(settings_of(&configure, fifo.settings()));
+    }
+
+    #[cold]
+    fn apply_annotate(&mut self, record: &[u8]) {
+        let annotate = Annotate::read(record).expect("a committed batch holds whole records");
+        let Some(slot) = self.slot(annotate.queue) else { return };
+        self.queues[slot as usize].fifo.annotated(annotate.range, &annotate.annotations.into());
     }
 
     fn apply_positions(&mut self, kind: Kind, record: &[u8]) {

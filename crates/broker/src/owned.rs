@@ -103,6 +103,8 @@ pub(crate) struct Waiting {
     pub(crate) token: Option<u32>,
     /// It is settled once it is delivered, and not before: what is settled is nowhere to be read.
     pub(crate) settles: bool,
+    /// It has annotations.
+    pub(crate) is_annotated: bool,
 }
 
 /// The priority of a message that was given none, where priorities are always told apart.

@@ -1,5 +1,6 @@
 //! What a connection asks of queues, wherever they live, and the answers to everything it asks.
 
+use crate::annotated::Modified;
 use crate::catalog::QueueDefinition;
 use base::id::{LogId, QueueId, ShardId};
 use message::record::{Outcome, SeqRange};
@@ -164,6 +165,8 @@ pub enum QueueCommand {
         /// The positions.
         range: SeqRange,
     },
+    /// These positions, held by this consumer, are done with; where they come back, with annotations.
+    Modify(Box<Modified>),
     /// Remove all ready messages. Answer: [`Reply::Purged`].
     Purge {
         /// For the answer.
@@ -202,6 +205,7 @@ impl QueueCommand {
             | QueueCommand::Pause { .. }
             | QueueCommand::Settle { .. }
             | QueueCommand::Unsent { .. }
+            | QueueCommand::Modify(_)
             | QueueCommand::Leave => None,
         }
     }

@@ -5,10 +5,12 @@
 //! - [`amqp091`]: field tables and basic properties of AMQP 0-9-1.
 //! - [`amqp10`]: the type system and message sections of AMQP 1.0.
 //! - [`convert`]: each into the other.
+//! - [`annotations`]: what consumers add to a message that they give back.
 //! - [`deaths`]: what a message says of where it died.
 
 pub mod amqp091;
 pub mod amqp10;
+pub mod annotations;
 pub mod convert;
 pub mod deaths;
 pub mod record;

@@ -40,13 +40,15 @@ pub enum Kind {
     Configure = 9,
     /// Positions came back from a consumer, with their counts, and are delayed.
     Postpone = 10,
+    /// Positions of a queue are handed out with annotations from here on.
+    Annotate = 11,
 }
 
 impl Kind {
     /// It lists positions of one queue.
     #[inline]
     pub fn is_positions(self) -> bool {
-        !matches!(self, Kind::Enqueue | Kind::Catalog | Kind::Configure)
+        !matches!(self, Kind::Enqueue | Kind::Catalog | Kind::Configure | Kind::Annotate)
     }
 }
 
@@ -69,6 +71,7 @@ pub fn split(bytes: &[u8]) -> Option<(Kind, &[u8], &[u8])> {
         8 => Kind::DeadLetter,
         9 => Kind::Configure,
         10 => Kind::Postpone,
+        11 => Kind::Annotate,
         _ => return None,
     };
     Some((kind, record, rest))
@@ -524,6 +527,57 @@ impl Configure {
     }
 }
 
+/// Positions of a queue have these annotations from now on, and none they had before.
+///
+/// ```text
+///   0        4    5   6   8          16        24      32     40                  44
+///   | length | 11 | 0 | 0 | queue id | at (ms) | first | last | annotations length | annotations | zeros to a multiple of 8
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Annotate<'a> {
+    /// The queue.
+    pub queue: QueueId,
+    /// The positions.
+    pub range: SeqRange,
+    /// When, milliseconds since 1970.
+    pub at_ms: u64,
+    /// The annotations, as [`crate::annotations::merge`] answers them; below 4 GiB.
+    pub annotations: &'a [u8],
+}
+
+/// Bytes of an annotate record in front of its annotations.
+const ANNOTATE: usize = 44;
+
+impl<'a> Annotate<'a> {
+    /// Reads a record of kind [`Kind::Annotate`]. A range that runs backwards makes it `None`.
+    pub fn read(record: &'a [u8]) -> Option<Annotate<'a>> {
+        let mut reader = Reader::new(record);
+        let _length_and_kind = reader.take(HEADER).ok()?;
+        let (queue, at_ms) = (QueueId(reader.u64_le().ok()?), reader.u64_le().ok()?);
+        let (first, last) = (QueueSeq(reader.u64_le().ok()?), QueueSeq(reader.u64_le().ok()?));
+        let len = reader.u32_le().ok()? as usize;
+        let annotations = reader.take(len).ok()?;
+        let range = SeqRange { first, last };
+        (first <= last).then_some(Annotate { queue, range, at_ms, annotations })
+    }
+
+    /// Appends the record.
+    pub fn write(&self, into: &mut Buffer) {
+        let len = (ANNOTATE + self.annotations.len()).next_multiple_of(8);
+        let mut fixed = [0; ANNOTATE];
+        fixed[0..4].copy_from_slice(&(len as u32).to_le_bytes());
+        fixed[4] = Kind::Annotate as u8;
+        fixed[8..16].copy_from_slice(&self.queue.0.to_le_bytes());
+        fixed[16..24].copy_from_slice(&self.at_ms.to_le_bytes());
+        fixed[24..32].copy_from_slice(&self.range.first.0.to_le_bytes());
+        fixed[32..40].copy_from_slice(&self.range.last.0.to_le_bytes());
+        fixed[40..44].copy_from_slice(&(self.annotations.len() as u32).to_le_bytes());
+        into.extend(&fixed);
+        into.extend(self.annotations);
+        into.pad_to(8);
+    }
+}
+
 /// Appends a catalog record around `change`, an encoding that is the catalog's own.
 ///
 /// ```text
@@ -645,6 +699,20 @@ mod tests {
     }
 
     #[test]
+    fn annotate_comes_back() {
+        for annotations in [&b""[..], b"1234", b"12345"] {
+            let range = SeqRange { first: QueueSeq(7), last: QueueSeq(9) };
+            let new = Annotate { queue: QueueId(3), range, at_ms: 5, annotations };
+            let mut buffer = Buffer::default();
+            new.write(&mut buffer);
+            let (kind, record, rest) = split(buffer.bytes()).unwrap();
+            assert_eq!((kind, Annotate::read(record), rest), (Kind::Annotate, Some(new), &[][..]));
+            buffer.bytes_mut()[24] = 10;
+            assert_eq!(Annotate::read(buffer.bytes()), None, "backwards");
+        }
+    }
+
+    #[test]
     fn catalog_comes_back() {
         let mut buffer = Buffer::default();
         write_catalog(b"change", &mut buffer);
@@ -658,7 +726,7 @@ mod tests {
             if let Some((_, record, _)) = split(&bytes) {
                 let _ = (Enqueue::read(record), Positions::read(record), read_catalog(record), Configure::read(record));
             }
-            let _ = (Enqueue::read(&bytes), Positions::read(&bytes), read_catalog(&bytes));
+            let _ = (Enqueue::read(&bytes), Positions::read(&bytes), read_catalog(&bytes), Annotate::read(&bytes));
         }
     }
 }

@@ -3,13 +3,14 @@
 use crate::settings::{Arrival, Settings};
 use base::id::LogIndex;
 use message::record::{Outcome, SeqRange};
+use std::sync::Arc;
 
 /// A consumer of one queue: a slot its owner chose. Slots are dense: memory grows with the highest one in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConsumerId(pub u32);
 
 /// What a log says about a queue. The order of records is the order of the log; nothing else changes what survives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// A message arrived: it takes the next position.
     Enqueue {
@@ -70,6 +71,13 @@ pub enum Record {
     Configure {
         /// All of it; what [`Settings::counts`] says is passed over.
         settings: Settings,
+    },
+    /// Positions have these annotations, in place of those they had; only where queues count.
+    Annotate {
+        /// Which; those already gone are passed over.
+        range: SeqRange,
+        /// All of them, opaque to the machine.
+        annotations: Arc<[u8]>,
     },
 }
 

@@ -93,6 +93,9 @@ impl Fifo {
             return false;
         };
         effects.list.push(deliver(id, ready));
+        if self.features.is_some() {
+            self.mark_annotated(effects);
+        }
         if settled {
             effects.append(Kind::Settle, Outcome::Accepted, ready.range);
         } else if let Some(audience) = &mut self.audience

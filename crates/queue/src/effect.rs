@@ -24,6 +24,21 @@ pub enum Effect {
         /// How often each was handed out and came back, where the queue counts; else 0.
         acquired_count: u32,
     },
+    /// As [`Effect::Deliver`], of messages that have annotations ([`crate::Fifo::annotations`]).
+    DeliverAnnotated {
+        /// To whom.
+        consumer: ConsumerId,
+        /// The first position.
+        first: QueueSeq,
+        /// How many, following on without a gap.
+        count: u32,
+        /// They may have been handed out before.
+        redelivered: bool,
+        /// How many deliveries of each failed.
+        delivery_count: u32,
+        /// How often each was handed out and came back.
+        acquired_count: u32,
+    },
     /// Write a record of this queue to its log; the machine wants to see it come back.
     Append {
         /// Settle, return, purge, expire, drop or dead-letter.

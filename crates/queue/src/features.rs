@@ -1,12 +1,13 @@
-//! What only some queues need: time, priorities, sizes, limits, the dying. A queue without has none of this.
+//! What only some queues need: time, priorities, sizes, annotations, limits, the dying. A queue without has none of this.
 //!
-//! Recorded are the settings, and of live messages the level, the deadline and the size. The rules, and who is dying, are
+//! Recorded are the settings, and of live messages the level, the deadline, the size and the annotations. The rules, and who is dying, are
 //! the owner's.
 //!
 //! The cursor of the queue stays that of the usual level; *elsewhere* are the live positions from the cursor on that are
 //! not ready through it: those of another level, and those on their way out. They count as gone ahead of it.
 //! Invariants: nothing elsewhere is below the cursor or settled; what is dying is ready nowhere and held by nobody.
 
+use crate::annotations::Annotations;
 use crate::command::ConsumerId;
 use crate::deadlines::Deadlines;
 use crate::delays::Delays;
@@ -29,6 +30,7 @@ pub(crate) struct Features {
     pub(crate) levels: Levels,
     pub(crate) deadlines: Deadlines,
     pub(crate) sizes: Sizes,
+    pub(crate) annotations: Annotations,
     // Recorded and volatile.
     pub(crate) delays: Delays,
     // Volatile.
@@ -52,6 +54,7 @@ impl Features {
             && self.levels.is_empty()
             && self.deadlines.is_empty()
             && self.delays.is_empty()
+            && self.annotations.is_empty()
             && self.elsewhere.is_empty()
             && self.dying.is_empty()
     }
@@ -63,6 +66,7 @@ impl Features {
             + self.deadlines.heap_bytes()
             + self.sizes.heap_bytes()
             + self.delays.heap_bytes()
+            + self.annotations.heap_bytes()
     }
 
     /// Ready, but neither through the cursor nor because they came back.
@@ -229,6 +233,7 @@ impl Fifo {
     #[cold]
     #[inline(never)]
     pub(crate) fn after_dispatch(&mut self, now_ms: u64, is_done: bool, effects: &mut Effects) {
+        self.mark_annotated(effects);
         if is_done {
             self.features_mut().offered_below = self.next_seq;
             self.expire(now_ms, self.next_seq, effects);
@@ -452,6 +457,7 @@ impl Fifo {
         features.dying.remove(part, |_| {});
         features.deadlines.leave(part);
         features.levels.leave(part);
+        features.annotations.leave(part);
         self.features = Some(features);
     }
 
@@ -469,6 +475,7 @@ impl Fifo {
         features.dying.clear();
         features.elsewhere.clear();
         features.deadlines.forget();
+        features.annotations.forget();
         let elsewhere = &mut features.elsewhere;
         features.levels.forget(|part| _ = elsewhere.insert(part));
         let levels = &mut features.levels;
@@ -487,7 +494,7 @@ impl Fifo {
     }
 
     /// The rare state goes with its last user.
-    fn tidy_features(&mut self) {
+    pub(crate) fn tidy_features(&mut self) {
         if self.features.as_ref().is_some_and(|features| features.is_plain()) {
             self.features = None;
         }

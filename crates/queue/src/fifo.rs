@@ -140,6 +140,7 @@ impl Fifo {
                 self.postponed(range, outcome, due_at_ms, effects);
             }
             Record::Configure { settings } => self.configure(settings),
+            Record::Annotate { range, annotations } => self.annotated(range, &annotations),
         }
     }
 
@@ -542,6 +543,13 @@ impl Fifo {
     pub fn held(&self, consumer: ConsumerId) -> impl Iterator<Item = SeqRange> + '_ {
         let consumer = self.audience.as_ref().and_then(|audience| audience.get(consumer));
         consumer.into_iter().flat_map(|consumer| consumer.unsettled.iter().map(positions))
+    }
+
+    /// What a consumer holds of `range`, lowest first.
+    pub fn held_within(&self, consumer: ConsumerId, range: SeqRange) -> impl Iterator<Item = SeqRange> + '_ {
+        let consumer = self.audience.as_ref().and_then(|audience| audience.get(consumer));
+        let within = numbers(range).zip(consumer);
+        within.into_iter().flat_map(|(range, consumer)| consumer.unsettled.within(range).map(positions))
     }
 
     /// How many a consumer holds.

@@ -7,6 +7,7 @@
 //! Nothing here holds a body, a connection or a file; nothing reads a clock.
 
 mod active;
+mod annotations;
 mod audience;
 mod browse;
 mod command;

@@ -10,6 +10,7 @@ use crate::snapshot::{SnapshotError, put, put_ranges, put_varint, read_ranges, r
 use base::RangeSet;
 use base::cursor::Reader;
 use base::ranges::Range;
+use std::sync::Arc;
 
 const SETTINGS: u8 = 2;
 const LEVELS: u8 = 4;
@@ -17,9 +18,11 @@ const DEADLINES: u8 = 8;
 const SIZES: u8 = 16;
 /// Needs version 3.
 pub(crate) const DUES: u8 = 32;
+/// Needs version 3.
+pub(crate) const ANNOTATIONS: u8 = 64;
 
 /// All that are known.
-pub(crate) const SECTIONS: u8 = SETTINGS | LEVELS | DEADLINES | SIZES | DUES;
+pub(crate) const SECTIONS: u8 = SETTINGS | LEVELS | DEADLINES | SIZES | DUES | ANNOTATIONS;
 
 impl Fifo {
     /// Those this queue has.
@@ -32,6 +35,7 @@ impl Fifo {
             | flag(features.deadlines.has_any(self.live()), DEADLINES)
             | flag(settings.sizes && self.total() > 0, SIZES)
             | flag(features.delays.dues.has_any(self.live()), DUES)
+            | flag(!features.annotations.has_none(), ANNOTATIONS)
     }
 
     pub(crate) fn write_sections(&self, out: &mut Vec<u8>) {
@@ -59,6 +63,16 @@ impl Fifo {
         }
         if sections & DUES != 0 {
             self.write_times(&features.delays.dues, |due| Some(u8::from(due.is_changed)), out);
+        }
+        if sections & ANNOTATIONS != 0 {
+            let runs = features.annotations.runs();
+            put(out, runs.len() as u64);
+            for (range, annotations) in runs {
+                put_varint(out, range.first - self.head);
+                put_varint(out, range.last - range.first);
+                put_varint(out, annotations.len() as u64);
+                out.extend(&annotations[..]);
+            }
         }
     }
 
@@ -104,6 +118,9 @@ impl Fifo {
                 true => dues.change(due.at_ms, due.range),
                 false => dues.insert(due.at_ms, due.range),
             })?;
+        }
+        if sections & ANNOTATIONS != 0 {
+            self.read_annotations(&mut features, reader)?;
         }
         self.features = Some(Box::new(features));
         Ok(())
@@ -194,6 +211,45 @@ impl Fifo {
             }
         }
         Ok(())
+    }
+}
+
+impl Fifo {
+    fn read_annotations(
+        &self,
+        features: &mut Features,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), SnapshotError> {
+        const PART: &str = "annotations";
+        let broken = Err(SnapshotError::Broken(PART));
+        let Some(counting) = &self.counting else { return broken };
+        let mut before: Option<(u64, Arc<[u8]>)> = None;
+        let runs = reader.u64_le()?;
+        for _ in 0..runs {
+            let first = self.head.checked_add(read_varint(reader, PART)?);
+            let more = read_varint(reader, PART)?;
+            let last = first.and_then(|first| first.checked_add(more));
+            let len = usize::try_from(read_varint(reader, PART)?);
+            let (Some(first), Some(last), Ok(len)) = (first, last, len) else { return broken };
+            let annotations: Arc<[u8]> = reader.take(len)?.into();
+            // In order, and not what would have been one run.
+            let is_next = before
+                .as_ref()
+                .is_none_or(|(before, of)| *before < first && (*before + 1 < first || *of != annotations));
+            if !is_next || last >= self.next_seq {
+                return broken;
+            }
+            // All of it is counted, which bounds what a run costs; and live, since that is.
+            let mut counted = counting.counts.range(first..=last);
+            for seq in first..=last {
+                if counted.next().is_none_or(|(of, _)| *of != seq) {
+                    return broken;
+                }
+                features.annotations.put(seq, annotations.clone());
+            }
+            before = Some((last, annotations));
+        }
+        if runs == 0 { broken } else { Ok(()) }
     }
 }
 

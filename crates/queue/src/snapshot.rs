@@ -5,7 +5,7 @@
 
 use crate::fifo::{Counts, Fifo};
 use crate::places::Run;
-use crate::sections::{DUES, SECTIONS};
+use crate::sections::{ANNOTATIONS, DUES, SECTIONS};
 use crate::settings::Settings;
 use base::cursor::{Reader, Short};
 use base::id::{LogIndex, QueueSeq};
@@ -216,7 +216,7 @@ impl Fifo {
 fn version_of(sections: u8) -> u8 {
     match sections {
         0 => VERSION_PLAIN,
-        sections if sections & DUES == 0 => VERSION_UNDELAYED,
+        sections if sections & (DUES | ANNOTATIONS) == 0 => VERSION_UNDELAYED,
         _ => VERSION,
     }
 }

@@ -9,6 +9,7 @@
 //! settle FIRST LAST · purge FIRST LAST · return FIRST LAST failed|released
 //! postpone FIRST LAST DUE failed|released
 //! expire FIRST LAST · drop FIRST LAST · dead FIRST LAST
+//! annotate FIRST LAST BYTE LENGTH       so many times the byte
 //! configure TTL|- PRIORITY|-|strict SIZES
 //! move FIRST LAST COUNT SEGMENT OFFSET LEN ...      six numbers a run
 //! state CRC
@@ -59,6 +60,11 @@ fn read(line: &str) -> Entry {
             };
             let sizes = words.next() == Some("true");
             Record::Configure { settings: Settings { ttl_ms, priorities, sizes, ..Settings::default() } }
+        }
+        "annotate" => {
+            let range = range();
+            let [byte, len] = [(); 2].map(|()| number(words.next()));
+            Record::Annotate { range, annotations: vec![byte as u8; len as usize].into() }
         }
         "settle" => Record::Settle { range: range() },
         "purge" => Record::Purge { range: range() },
@@ -117,6 +123,10 @@ fn write(entry: &Entry, text: &mut String) {
                 Priorities::Strict => "strict".into(),
             };
             write!(text, "configure {ttl_ms} {priorities} {}", settings.sizes)
+        }
+        Entry::Record(Record::Annotate { range, annotations }) => {
+            let byte = annotations.first().copied().unwrap_or(0);
+            write!(text, "annotate {} {} {byte} {}", range.first, range.last, annotations.len())
         }
         Entry::Record(Record::Return { range, outcome }) => {
             let how = if *outcome == Outcome::Failed { "failed" } else { "released" };

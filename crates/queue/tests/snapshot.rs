@@ -67,6 +67,19 @@ fn delaying() -> Fifo {
     fifo
 }
 
+/// One that counts, with messages that came back with annotations.
+fn annotated() -> Fifo {
+    let mut fifo = rich();
+    let mut effects = Effects::default();
+    for (first, last, annotations) in
+        [(9, 12, "some"), (13, 13, "others"), (14, 24, "some"), (15, 15, "more"), (30, 30, "")]
+    {
+        fifo.annotated(range(first, last), &annotations.as_bytes().into());
+    }
+    fifo.settled(range(11, 11), &mut effects);
+    fifo
+}
+
 fn bytes(fifo: &Fifo) -> Vec<u8> {
     let mut bytes = Vec::new();
     fifo.write_snapshot(&mut bytes);
@@ -83,6 +96,7 @@ fn comes_back_as_written() {
         rich(),
         featured(),
         delaying(),
+        annotated(),
         Fifo::default(),
         Fifo::new(Settings { counts: true, ..Settings::default() }),
     ] {
@@ -108,13 +122,15 @@ fn comes_back_as_written() {
         for seq in (0..45).map(QueueSeq) {
             assert_eq!(read.place(seq), fifo.place(seq));
             assert_eq!(read.counts(seq), fifo.counts(seq));
+            assert_eq!(read.annotations(seq), fifo.annotations(seq));
         }
+        assert_eq!(read.annotations_bytes(), fifo.annotations_bytes());
     }
 }
 
 #[test]
 fn every_truncation_is_short() {
-    for fifo in [rich(), featured(), delaying()] {
+    for fifo in [rich(), featured(), delaying(), annotated()] {
         let written = bytes(&fifo);
         for len in 0..written.len() {
             assert_eq!(refused(&written[..len]), SnapshotError::Short, "{len}");
@@ -135,6 +151,7 @@ fn sections_and_versions_go_together() {
     check(rich(), 1, 0);
     check(featured(), 2, 30);
     check(delaying(), 3, 32);
+    check(annotated(), 3, 64);
     let mut fifo = Fifo::new(Settings { sizes: true, ..Settings::default() });
     fifo.arrive(LogIndex(8), &Arrival { expires_at_ms: 9, ..Arrival::default() });
     check(fifo, 2, 2 + 8 + 16);
@@ -161,6 +178,29 @@ fn contradictions_are_refused_by_name() {
     check(48, 9, SnapshotError::Broken("settled"));
     // A transient position that is settled.
     check(72, 5, SnapshotError::Broken("transient"));
+}
+
+/// Annotations are of counted positions, in order, and never two runs where one would do.
+#[test]
+fn contradictory_annotations_are_refused() {
+    let mut fifo = Fifo::new(Settings { counts: true, ..Settings::default() });
+    let mut effects = Effects::default();
+    (0..4).for_each(|seq| _ = fifo.enqueue(LogIndex(seq * 8), false));
+    fifo.returned(range(0, 2), Outcome::Released, &mut effects);
+    fifo.annotated(range(0, 0), &b"a"[..].into());
+    fifo.annotated(range(1, 1), &b"b"[..].into());
+    let written = bytes(&fifo);
+    let runs = written.len() - 8;
+    assert_eq!(written[runs..], [0, 0, 1, b'a', 1, 0, 1, b'b']);
+    for (at, byte) in [(7, b'a'), (4, 0), (4, 3), (5, 2), (1, 1), (1, 9)] {
+        let mut other = written.clone();
+        other[runs + at] = byte;
+        assert_eq!(refused(&other), SnapshotError::Broken("annotations"), "byte {at}: {byte}");
+    }
+    let mut none = written.clone();
+    none.truncate(runs);
+    none[runs - 8] = 0;
+    assert_eq!(refused(&none), SnapshotError::Broken("annotations"));
 }
 
 /// Positions in front of a run that are in none would have no place.
@@ -200,9 +240,9 @@ proptest! {
     #[test]
     fn nearly_right_bytes_are_read_without_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
-        which in 0..3usize,
+        which in 0..4usize,
     ) {
-        let mut written = bytes(&[rich, featured, delaying][which]());
+        let mut written = bytes(&[rich, featured, delaying, annotated][which]());
         for (at, byte) in changes {
             let at = at.index(written.len());
             written[at] = byte;

@@ -134,6 +134,8 @@ pub struct Oracle {
     pub now_ms: u64,
     /// Dead letters that arrived.
     pub buried: u64,
+    /// Messages came with what somebody had written on them.
+    pub noted: u64,
     /// Messages that were gone at the end, and due.
     pub expired: u64,
 }
@@ -453,11 +455,19 @@ impl Oracle {
         let message = message.ok_or_else(|| format!("message {id} of {len} bytes was never published"))?;
         let stream = (message.publisher, message.priority);
         let is_dead = !message.queues.contains(&number);
+        let is_quorum = self.queues[number].is_quorum;
         let Some(copy) = self.queues[number].copies.get_mut(&id) else {
             return Err(format!("message {id} was never sent to queue {number}"));
         };
         let what = format!("message {id} from queue {number}");
         let is_letter = copy.is_letter;
+        if let Some(note) = delivery.note {
+            // Nobody writes another message's number, and a classic queue keeps nothing of it.
+            if note != id || !is_quorum && !is_letter {
+                return Err(format!("{what} says that it is {note}"));
+            }
+            self.noted += 1;
+        }
         if is_dead {
             self.buried += 1;
         }

@@ -74,6 +74,8 @@ pub struct Tally {
     pub refused: u64,
     /// Dead letters that arrived at a consumer.
     pub buried: u64,
+    /// Messages that came with annotations of a receiver's.
+    pub noted: u64,
     /// Messages gone whose time was over.
     pub expired: u64,
     /// Replies that came straight to who asked.
@@ -104,6 +106,7 @@ impl Tally {
         self.replies += other.replies;
         self.refused += other.refused;
         self.buried += other.buried;
+        self.noted += other.noted;
         self.expired += other.expired;
     }
 }

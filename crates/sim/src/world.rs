@@ -128,6 +128,7 @@ impl World {
         self.tally.rolls += self.node.committer.journal.counters().rolls;
         self.tally.bulk += self.node.committer.journal.counters().bulk_files;
         (self.tally.buried, self.tally.expired) = (self.oracle.buried, self.oracle.expired);
+        self.tally.noted = self.oracle.noted;
         Ok(())
     }
 

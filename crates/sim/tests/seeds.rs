@@ -47,8 +47,8 @@ fn a_thousand_seeds() {
     // Each of these is a way for the simulation to have seen nothing.
     let Tally { published, confirmed, delivered, crashes, stops, full, .. } = tally;
     let Tally { commits, rollbacks, begun, undone, replies, .. } = tally;
-    let Tally { refused, buried, expired, .. } = tally;
-    assert!([refused, buried, expired].iter().all(|count| *count > SEEDS), "{tally:?}");
+    let Tally { refused, buried, expired, noted, .. } = tally;
+    assert!([refused, buried, expired, noted].iter().all(|count| *count > SEEDS), "{tally:?}");
     let done = [published, confirmed, delivered, crashes, stops, full, commits];
     assert!(
         done.iter().all(|count| *count > SEEDS / 2) && rollbacks.min(begun).min(replies) > SEEDS / 10,

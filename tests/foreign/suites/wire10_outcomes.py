@@ -245,29 +245,6 @@ each("dead-undeliverable", "a delivery modified with undeliverable-here, with a 
      dead(MODIFIED, [True, True]))
 
 
-def annotated(bench):
-    queue = bench.declare()
-    bench.publish(queue)
-    receiver = bench.receiver(queue)
-    credit(receiver)
-    settle(receiver, delivery(receiver)[0], MODIFIED, [False, False, {Symbol("x-a"): "one", Symbol("x-b"): 5}])
-    number, sections = delivery(receiver)
-    first = sections[ANNOTATIONS]
-    settle(receiver, number, MODIFIED, [True, False, {Symbol("x-a"): "two"}])
-    number, sections = delivery(receiver)
-    second = sections[ANNOTATIONS]
-    settle(receiver, number, RELEASED)
-    third = delivery(receiver)[1][ANNOTATIONS]
-    return [[annotations.get(name) for name in ("x-a", "x-b")] for annotations in (first, second, third)]
-
-
-each("annotated", "a delivery modified with annotations, twice, then released",
-     "merged into the annotations of every later delivery",
-     lambda bench: equal(annotated(bench), [["one", 5], ["two", 5], ["two", 5]]), ("quorum",), later=True)
-each("annotated", "a delivery modified with annotations, twice, then released", "the annotations are not kept",
-     lambda bench: equal(annotated(bench), [[None, None]] * 3), ("classic",))
-
-
 def late(bench):
     """A receiver with a timeout of one second and two messages, one of which it accepts in time."""
     queue = bench.declare()

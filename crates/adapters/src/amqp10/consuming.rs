@@ -4,15 +4,17 @@ use super::Adapter;
 use super::links::{Activity, ConsumerAt, End};
 use crate::connection::{Context, Scratch};
 use ::amqp10::{
-    Body, Delivery, Disposition, LinkFlow, LinkId, NotSent, Outcome as Told, Role, Run, SessionId,
+    Body, Delivery, Disposition, LinkFlow, LinkId, NotSent, Outcome as Told, Role, Run, SessionId, condition,
 };
 use base::Memory;
 use base::id::QueueSeq;
-use broker::{ConsumerRef, Events, Item, QueueCommand};
+use broker::{ConsumerRef, Events, Item, Modified, QueueCommand};
 use message::amqp10::section::descriptor::MESSAGE_ANNOTATIONS;
 use message::amqp10::{Encoder, Header, Map, Message};
+use message::annotations::may_be_added;
 use message::record::{Enqueue, Format, Outcome, SeqRange, flag};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Annotations we set on every delivery.
 const EXCHANGE: &str = "x-exchange";
@@ -215,6 +217,11 @@ impl Adapter {
             None if settled => Told::Released,
             None => return,
         };
+        if let Told::Modified { annotations, .. } = told
+            && !annotations.is_empty()
+        {
+            return self.modified(context, disposition, &told, annotations);
+        }
         let outcome = outcome_of(&told);
         let Some(session) = self.sessions.iter().find(|session| session.id == id) else { return };
         let consumers = &self.consumers;
@@ -229,6 +236,42 @@ impl Adapter {
         });
         if !settled {
             self.machine.dispose(id, Role::Sender, first, last, true, Some(&told));
+        }
+    }
+
+    /// The peer gave deliveries back with annotations, `added` to what they have.
+    #[cold]
+    #[inline(never)]
+    fn modified(
+        &mut self,
+        context: &mut Context<'_>,
+        disposition: &Disposition<'_>,
+        told: &Told<'_>,
+        added: Map<'_>,
+    ) {
+        let Disposition { session: id, first, last, settled, .. } = *disposition;
+        if !may_be_added(&added) {
+            let text = "annotations of a modified outcome have symbols that begin with x- for keys";
+            return self.end_session(context, id, condition::INVALID_FIELD, text);
+        }
+        let outcome = outcome_of(told);
+        let mut annotations = Vec::with_capacity(added.bytes().len() + 9);
+        Encoder::new(&mut annotations).whole_map(added);
+        let annotations: Arc<[u8]> = annotations.into();
+        let Some(session) = self.sessions.iter().find(|session| session.id == id) else { return };
+        let consumers = &self.consumers;
+        self.machine.settle(id, first, last, |Run { link, token, count, .. }| {
+            let found = session.links.iter().find(|it| it.id.0 == link);
+            let Some(End::Source { consumer, .. }) = found.map(|link| &link.end) else { return };
+            let Some(ConsumerAt { at: Some(at), .. }) = consumers.get(*consumer) else { return };
+            let ConsumerRef { log, queue, handle } = *at;
+            let range = SeqRange { first: QueueSeq(token), last: QueueSeq(token + u64::from(count) - 1) };
+            let modified = Modified { handle, range, outcome, annotations: annotations.clone() };
+            let command = QueueCommand::Modify(Box::new(modified));
+            context.shard.command(context.now, context.port, log, queue, command);
+        });
+        if !settled {
+            self.machine.dispose(id, Role::Sender, first, last, true, Some(told));
         }
     }
 

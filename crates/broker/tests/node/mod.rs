@@ -9,6 +9,7 @@ use broker::{
     Reply, Shard, ShardSettings,
 };
 use journal::{Disk, FaultyDisk, FileId, FileKind, FileName, Place, Sealed};
+use message::amqp091::Properties;
 use message::record::{Format, Outcome, SeqRange};
 use routing::{NoHeaders, Value};
 use std::io::IoSlice;
@@ -269,12 +270,24 @@ impl Node {
     }
 }
 
+/// What the header `x-note` says, of a long one how long it is.
+fn note(head: &[u8]) -> String {
+    let headers = Properties::read(head).ok().and_then(|properties| properties.headers());
+    match headers.and_then(|headers| headers.get(b"x-note")).as_ref().and_then(|note| note.as_bytes()) {
+        Some(note) if note.len() > 100 => format!(" noted {} bytes", note.len()),
+        Some(note) => format!(" noted {}", String::from_utf8_lossy(note)),
+        None => String::new(),
+    }
+}
+
 fn show(events: &Events, seen: &mut Vec<String>) {
     for (port, event) in &events.list {
         let port = port.shard;
         let message = |memory: u32, item: &broker::Item| {
-            let body = String::from_utf8_lossy(events.message(memory, item).body).into_owned();
-            format!("{body}@{}{}", item.seq, if item.is_redelivered() { " again" } else { "" })
+            let message = events.message(memory, item);
+            let body = String::from_utf8_lossy(message.body).into_owned();
+            let again = if item.is_redelivered() { " again" } else { "" };
+            format!("{body}@{}{again}{}", item.seq, note(message.head))
         };
         match event {
             Event::Deliver { consumer, memory, items } => {

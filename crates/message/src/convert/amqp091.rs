@@ -204,6 +204,15 @@ fn write_field(name: &[u8], value: Value<'_>, into: &mut Vec<u8>) {
     }
 }
 
+/// Appends the fields of a map as those of a table, but for what cannot be said there.
+pub(crate) fn write_fields(map: &Map<'_>, into: &mut Vec<u8>) {
+    for (name, value) in map.iter() {
+        if let Some(name) = name.as_str() {
+            write_field(name.as_bytes(), value, into);
+        }
+    }
+}
+
 /// Writes a compound value with its length in front.
 fn nested(letter: u8, into: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     into.push(letter);
@@ -219,13 +228,7 @@ fn write_array<'a>(elements: impl Iterator<Item = Value<'a>>, into: &mut Vec<u8>
 }
 
 fn write_map(map: Map<'_>, into: &mut Vec<u8>) {
-    nested(b'F', into, |into| {
-        for (name, value) in map.iter() {
-            if let Some(name) = name.as_str() {
-                write_field(name.as_bytes(), value, into);
-            }
-        }
-    });
+    nested(b'F', into, |into| write_fields(&map, into));
 }
 
 /// Nested as deep as values may be, which were checked when they came in.

@@ -10,6 +10,7 @@ mod amqp10;
 mod text;
 
 pub use amqp10::Amqp10;
+pub(crate) use amqp091::write_fields;
 pub use amqp091::{Amqp091, Body};
 pub use text::{percent_decode, percent_encode};
 

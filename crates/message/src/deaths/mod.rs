@@ -37,6 +37,11 @@ const FIRST: [&str; 3] = ["x-first-death-queue", "x-first-death-reason", "x-firs
 /// The same of the last.
 const LAST: [&str; 3] = ["x-last-death-queue", "x-last-death-reason", "x-last-death-exchange"];
 
+/// Whether `name` is one under which a head tells of deaths, in either protocol.
+pub(crate) fn is_own(name: &str) -> bool {
+    name == HEADER || name == ANNOTATION || FIRST.contains(&name) || LAST.contains(&name)
+}
+
 /// A death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Death<'a> {

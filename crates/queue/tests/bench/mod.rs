@@ -60,6 +60,7 @@ struct Message {
     is_postponing: bool,
     /// It came of age behind the messages there were, as number so and so.
     behind: Option<(u64, u64)>,
+    annotations: Option<u8>,
 }
 
 /// The order of handing out: by level, what came back before others, and by place in line.
@@ -137,7 +138,7 @@ pub fn replay(fifo: &mut Fifo, entries: &[Entry]) {
     let mut effects = Effects::default();
     for entry in entries {
         match entry {
-            Entry::Record(record) => fifo.record(*record, &mut effects),
+            Entry::Record(record) => fifo.record(record.clone(), &mut effects),
             Entry::MoveOut(runs) => fifo.move_out(runs, &mut effects),
         }
         effects.clear();
@@ -306,7 +307,7 @@ impl Bench {
     fn commit_some(&mut self, count: usize) {
         for _ in 0..count.min(self.log.len()) {
             let record = self.log.pop_front().unwrap();
-            self.see(record);
+            self.see(record.clone());
             // Records may come twice; an enqueue does not, its place in the log tells.
             let is_once =
                 matches!(record, Record::Enqueue { .. } | Record::Arrive { .. } | Record::Return { .. });
@@ -335,9 +336,9 @@ impl Bench {
 
     fn see(&mut self, record: Record) {
         let record = self.plainly(record);
-        self.tail.push(Entry::Record(record));
-        self.history.push(Entry::Record(record));
-        self.fifo.record(record, &mut self.effects);
+        self.tail.push(Entry::Record(record.clone()));
+        self.history.push(Entry::Record(record.clone()));
+        self.fifo.record(record.clone(), &mut self.effects);
         let usual = if self.counts { 4 } else { 0 };
         match record {
             Record::Enqueue { place, transient } => self.model_new(place, transient, usual, None, 0),
@@ -400,6 +401,15 @@ impl Bench {
                 assert_eq!(self.fifo.settings(), self.settings);
                 self.expect_left(&[]);
             }
+            Record::Annotate { range, annotations } => {
+                for seq in range.first.0..=range.last.0 {
+                    let message = &mut self.messages[seq as usize];
+                    if message.state != State::Gone {
+                        message.annotations = Some(annotations[0]);
+                    }
+                }
+                self.expect_left(&[]);
+            }
             Record::Return { range, outcome } => {
                 let mut killed = Vec::new();
                 for seq in range.first.0..=range.last.0 {
@@ -447,6 +457,7 @@ impl Bench {
             is_postponed: false,
             is_postponing: false,
             behind: None,
+            annotations: None,
         });
         self.turn_to(self.messages.len() as u64 - 1, State::Ready);
         self.expect_left(&[]);
@@ -1014,10 +1025,15 @@ impl Bench {
     fn compare_out(&mut self, expected: &[(u32, u64, bool, u32)], drained: &[(u32, u32)]) {
         let mut delivered = Vec::new();
         let mut told = Vec::new();
+        let messages = &self.messages;
         self.effects.list.retain(|effect| {
             match *effect {
-                Effect::Deliver { consumer, first, count, redelivered, delivery_count, .. } => {
+                Effect::Deliver { consumer, first, count, redelivered, delivery_count, .. }
+                | Effect::DeliverAnnotated { consumer, first, count, redelivered, delivery_count, .. } => {
                     let out = (first.0..).take(count as usize);
+                    let is_annotated = matches!(effect, Effect::DeliverAnnotated { .. });
+                    let mut whether = out.clone().map(|seq| messages[seq as usize].annotations.is_some());
+                    assert!(whether.all(|annotated| annotated == is_annotated), "{effect:?}");
                     delivered.extend(out.map(|seq| (consumer.0, seq, redelivered, delivery_count)));
                 }
                 Effect::Drained { consumer, unused } => told.push((consumer.0, unused)),
@@ -1083,10 +1099,23 @@ impl Bench {
         self.settle_range(slot, positions, outcome);
     }
 
+    /// What the consumer holds comes back with annotations.
+    fn annotate(&mut self, consumer: ConsumerId, positions: SeqRange) {
+        let parts: Vec<SeqRange> = self.fifo.held_within(consumer, positions).collect();
+        for range in parts {
+            let annotations = vec![self.dice.below(3) as u8; 1 + self.dice.below(20) as usize];
+            self.fifo.will_annotate(range, annotations.len());
+            self.log.push_back(Record::Annotate { range, annotations: annotations.into() });
+        }
+    }
+
     fn settle_range(&mut self, slot: u32, positions: SeqRange, outcome: Outcome) {
         let mut held = self.held(slot);
         held.retain(|seq| positions.first.0 <= *seq && *seq <= positions.last.0);
         let consumer = ConsumerId(slot);
+        if self.counts && matches!(outcome, Outcome::Released | Outcome::Failed) && self.dice.one_in(3) {
+            self.annotate(consumer, positions);
+        }
         self.fifo.apply(Command::Settle { consumer, range: positions, outcome }, &mut self.effects);
         let ignored = positions.last.0 - positions.first.0 + 1 - held.len() as u64;
         assert_eq!(std::mem::take(&mut self.effects.ignored), ignored);

@@ -128,6 +128,9 @@ impl Owner {
                         if delivery_count > 0 { format!("x{delivery_count}") } else { String::new() };
                     format!("c{}<{first}-{last}{again}{failed}", consumer.0)
                 }
+                Effect::DeliverAnnotated { consumer, first, count, .. } => {
+                    format!("c{}<{first}-{} annotated", consumer.0, first.0 + u64::from(count) - 1)
+                }
                 Effect::Append { kind, range, .. } => {
                     format!("+{} {}-{}", format!("{kind:?}").to_lowercase(), range.first, range.last)
                 }

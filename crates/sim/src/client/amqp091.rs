@@ -1,6 +1,6 @@
 //! A client over AMQP 0-9-1: one channel with confirms, or with transactions.
 
-use super::{Asked, Delivery, Seen, Target, Verdict, exchange_name, queue_name};
+use super::{Asked, Delivery, NOTE, Seen, Target, Verdict, exchange_name, queue_name};
 use crate::rules::{Rules, Wish};
 use amqp091::method::{
     BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicQos, ConfirmSelect, ExchangeDeclare, QueueBind,
@@ -8,7 +8,7 @@ use amqp091::method::{
 };
 use amqp091::{Body, Connection, Event, Input, Limits, Method, MethodId, PublishPrefix, ReplyCode};
 use base::{Now, Output, Random};
-use message::amqp091::{NewProperties, Table, TableWriter, Value};
+use message::amqp091::{NewProperties, Properties, Table, TableWriter, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const CHANNEL: u16 = 1;
@@ -116,6 +116,7 @@ impl Wire {
                     redelivered: deliver.redelivered,
                     settled,
                     reply_to: text(properties.reply_to()),
+                    note: note(&properties),
                     body: body.to_vec(),
                 }));
             }
@@ -127,6 +128,7 @@ impl Wire {
                     redelivered: get_ok.redelivered,
                     settled: false,
                     reply_to: text(properties.reply_to()),
+                    note: note(&properties),
                     body: body.to_vec(),
                 })),
                 other => seen.push(Seen::Failed(format!("get-ok answers {other:?}"))),
@@ -408,4 +410,10 @@ fn mode(is_durable: bool) -> Option<u8> {
 
 fn failed(code: u16, text: &[u8]) -> Seen {
     Seen::Failed(format!("{code} {}", String::from_utf8_lossy(text)))
+}
+
+/// What somebody wrote on the message who gave it back.
+fn note(properties: &Properties<'_>) -> Option<u64> {
+    let note = properties.headers()?.get(NOTE.as_bytes())?;
+    Some(note.as_i64().map_or(u64::MAX, |note| note as u64))
 }

@@ -1,7 +1,7 @@
 //! A client over AMQP 1.0: one session, a sending link for each target, a receiving one for each consumer.
 
 use super::transactions10::{CONTROL, Control};
-use super::{Delivery, Seen, Target, Transaction, Verdict, exchange_name, queue_name};
+use super::{Delivery, NOTE, Seen, Target, Transaction, Verdict, exchange_name, queue_name, read_body};
 use crate::rules::Wish;
 use amqp10::{
     Attach, Body, Config, Connection, Event, Input, Limits, LinkId, Open, Outcome, Role, SaslCode,
@@ -53,7 +53,7 @@ pub(super) struct Wire {
     /// Those of them that a queue may refuse.
     refusable: BTreeSet<u64>,
     /// Deliveries not settled: link by delivery.
-    incoming: BTreeMap<u64, LinkId>,
+    incoming: BTreeMap<u64, (LinkId, u64)>,
     control: Control,
     tag: u32,
 }
@@ -189,7 +189,8 @@ impl Wire {
             }
         };
         if !transfer.settled {
-            self.incoming.insert(transfer.delivery_id.into(), transfer.link);
+            let id = read_body(&body).map_or(0, |(id, _)| id);
+            self.incoming.insert(transfer.delivery_id.into(), (transfer.link, id));
         }
         seen.push(Seen::Delivered(Delivery {
             queue: receiver.queue,
@@ -198,6 +199,7 @@ impl Wire {
             redelivered: !message.header.first_acquirer || message.header.delivery_count > 0,
             settled: transfer.settled,
             reply_to: None,
+            note: message.message_annotations.get(NOTE).map(|note| note.as_u64().unwrap_or(u64::MAX)),
             body,
         }));
         if transfer.credit <= receiver.credit / 2 {
@@ -281,22 +283,29 @@ impl Wire {
         let Some(receiver) = self.receivers.iter_mut().find(|it| it.handle == handle) else { return };
         receiver.is_over = true;
         let link = receiver.link;
-        self.incoming.retain(|_, of| *of != link);
+        self.incoming.retain(|_, (of, _)| *of != link);
         self.connection.detach(self.session, link, None, true);
     }
 
     pub(super) fn settle(&mut self, tag: u64, _through: bool, verdict: Verdict) {
-        if self.incoming.remove(&tag).is_none() {
-            return;
-        }
+        let Some((_, id)) = self.incoming.remove(&tag) else { return };
+        let mut note = Vec::new();
+        let mut encoder = Encoder::new(&mut note);
+        encoder.symbol(NOTE);
+        encoder.ulong(id);
         let outcome = match verdict {
             Verdict::Accept => Outcome::Accepted,
-            Verdict::Reject => Outcome::Rejected(None),
+            Verdict::Reject if id % 2 == 0 => Outcome::Rejected(None),
+            Verdict::Reject => Outcome::Modified {
+                delivery_failed: false,
+                undeliverable_here: true,
+                annotations: Map::new(2, &note),
+            },
             Verdict::Release => Outcome::Released,
             Verdict::Fail => Outcome::Modified {
                 delivery_failed: true,
                 undeliverable_here: false,
-                annotations: Map::default(),
+                annotations: Map::new(2, &note),
             },
         };
         let tag = tag as u32;

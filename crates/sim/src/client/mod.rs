@@ -85,6 +85,8 @@ pub struct Delivery {
     pub settled: bool,
     /// Where a reply is to go, where one is awaited.
     pub reply_to: Option<String>,
+    /// What somebody wrote on it who gave it back.
+    pub note: Option<u64>,
     /// Its body.
     pub body: Vec<u8>,
 }
@@ -441,6 +443,9 @@ pub fn body(id: u64, len: usize) -> Vec<u8> {
 fn filler(id: u64, at: usize) -> u8 {
     (id.wrapping_mul(0x9E37_79B9) >> 8) as u8 ^ at as u8 ^ (at >> 8) as u8
 }
+
+/// Where those who give a message back over AMQP 1.0 write which one it is.
+const NOTE: &str = "x-note";
 
 /// Which message a body is; none: its bytes are not what anybody sent.
 pub fn read_body(body: &[u8]) -> Option<(u64, usize)> {

@@ -1,0 +1,163 @@
+//! Annotations that consumers gave messages which they sent back: opaque bytes, by position.
+//!
+//! Recorded, in queues that count. Messages that came back together share their bytes. A message that has annotations is
+//! handed out apart from others ([`Effect::DeliverAnnotated`]), so that who hands out plain ones need not look.
+//! Invariant: every position here is live and among those that are counted.
+
+use crate::effect::{Effect, Effects};
+use crate::fifo::Fifo;
+use crate::numbers;
+use base::id::QueueSeq;
+use base::ranges::Range;
+use message::record::SeqRange;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Annotations by position.
+#[derive(Debug, Default)]
+pub(crate) struct Annotations {
+    by_seq: BTreeMap<u64, Arc<[u8]>>,
+    /// Of all positions, as if none shared them.
+    bytes: u64,
+    /// Volatile: of records that were asked for and have not come back.
+    coming_bytes: u64,
+}
+
+impl Annotations {
+    /// There are none, and none are coming.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_seq.is_empty() && self.coming_bytes == 0
+    }
+
+    /// None are recorded.
+    pub(crate) fn has_none(&self) -> bool {
+        self.by_seq.is_empty()
+    }
+
+    pub(crate) fn put(&mut self, seq: u64, annotations: Arc<[u8]>) {
+        self.bytes += annotations.len() as u64;
+        if let Some(before) = self.by_seq.insert(seq, annotations) {
+            self.bytes -= before.len() as u64;
+        }
+    }
+
+    pub(crate) fn leave(&mut self, part: Range) {
+        while let Some((&seq, _)) = self.by_seq.range(part.first..=part.last).next() {
+            let annotations = self.by_seq.remove(&seq).unwrap_or_default();
+            self.bytes -= annotations.len() as u64;
+        }
+    }
+
+    /// What was asked for will not come: the owner is another.
+    pub(crate) fn forget(&mut self) {
+        self.coming_bytes = 0;
+    }
+
+    /// Runs of positions that have the same, in order.
+    pub(crate) fn runs(&self) -> Vec<(Range, &Arc<[u8]>)> {
+        let mut runs: Vec<(Range, &Arc<[u8]>)> = Vec::new();
+        for (&seq, annotations) in &self.by_seq {
+            match runs.last_mut() {
+                Some((range, of)) if range.last + 1 == seq && *of == annotations => range.last = seq,
+                _ => runs.push((Range { first: seq, last: seq }, annotations)),
+            }
+        }
+        runs
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.by_seq.len() * 32 + self.bytes as usize
+    }
+}
+
+impl Fifo {
+    /// Positions have these annotations, in place of those they had. Nothing in queues that do not count.
+    #[cold]
+    pub fn annotated(&mut self, range: SeqRange, annotations: &Arc<[u8]>) {
+        let Some(range) = numbers(range).filter(|_| self.counting.is_some()) else { return };
+        let parts: Vec<Range> = self.live().parts(range).collect();
+        for seq in parts.iter().flat_map(|part| part.first..=part.last) {
+            self.features_mut().annotations.put(seq, annotations.clone());
+            if let Some(counting) = &mut self.counting {
+                counting.counts.entry(seq).or_default();
+            }
+        }
+        if let Some(features) = &mut self.features {
+            let came = (annotations.len() as u64).saturating_mul(range.len());
+            features.annotations.coming_bytes = features.annotations.coming_bytes.saturating_sub(came);
+        }
+        self.tidy_features();
+    }
+
+    /// The owner asks for a record that gives these positions annotations of so many bytes.
+    pub fn will_annotate(&mut self, range: SeqRange, bytes: usize) {
+        let Some(range) = numbers(range) else { return };
+        self.features_mut().annotations.coming_bytes += bytes as u64 * range.len();
+    }
+
+    /// The annotations of a message.
+    pub fn annotations(&self, seq: QueueSeq) -> Option<&Arc<[u8]>> {
+        self.features.as_ref()?.annotations.by_seq.get(&seq.0)
+    }
+
+    /// The first of `range` that has annotations.
+    pub fn next_annotated(&self, range: SeqRange) -> Option<QueueSeq> {
+        let range = numbers(range)?;
+        let by_seq = &self.features.as_ref()?.annotations.by_seq;
+        by_seq.range(range.first..=range.last).next().map(|(seq, _)| QueueSeq(*seq))
+    }
+
+    /// Bytes of all annotations, those asked for included, as if no two messages shared any.
+    pub fn annotations_bytes(&self) -> u64 {
+        let annotations = self.features.as_ref().map(|features| &features.annotations);
+        annotations.map_or(0, |annotations| annotations.bytes + annotations.coming_bytes)
+    }
+
+    /// Behind handing out: what is handed out and has annotations is told as such.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn mark_annotated(&self, effects: &mut Effects) {
+        let Some(features) = self.features.as_ref().filter(|features| !features.annotations.has_none())
+        else {
+            return;
+        };
+        let by_seq = &features.annotations.by_seq;
+        let mut told = Vec::with_capacity(effects.list.len());
+        for effect in effects.list.drain(..) {
+            let Effect::Deliver { consumer, first, count, redelivered, delivery_count, acquired_count } =
+                effect
+            else {
+                told.push(effect);
+                continue;
+            };
+            let (mut from, end) = (first.0, first.0 + u64::from(count));
+            while from < end {
+                let first = QueueSeq(from);
+                // Those that follow on and have any; else those up to the next that has.
+                let mut to = from;
+                while to < end && by_seq.contains_key(&to) {
+                    to += 1;
+                }
+                let is_annotated = to > from;
+                if !is_annotated {
+                    to = by_seq.range(from..end).next().map_or(end, |(seq, _)| *seq);
+                }
+                let count = (to - from) as u32;
+                told.push(if is_annotated {
+                    Effect::DeliverAnnotated {
+                        consumer,
+                        first,
+                        count,
+                        redelivered,
+                        delivery_count,
+                        acquired_count,
+                    }
+                } else {
+                    Effect::Deliver { consumer, first, count, redelivered, delivery_count, acquired_count }
+                });
+                from = to;
+            }
+        }
+        effects.list = told;
+    }
+}
