@@ -48,7 +48,7 @@ fn a_thousand_seeds() {
     let Tally { published, confirmed, delivered, crashes, stops, full, .. } = tally;
     let Tally { commits, rollbacks, begun, undone, replies, .. } = tally;
     let Tally { refused, buried, expired, noted, .. } = tally;
-    assert!([refused, buried, expired, noted].iter().all(|count| *count > SEEDS), "{tally:?}");
+    assert!([refused, buried, expired].iter().all(|count| *count > SEEDS) && noted > SEEDS / 10, "{tally:?}");
     let done = [published, confirmed, delivered, crashes, stops, full, commits];
     assert!(
         done.iter().all(|count| *count > SEEDS / 2) && rollbacks.min(begun).min(replies) > SEEDS / 10,

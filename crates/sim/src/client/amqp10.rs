@@ -301,7 +301,12 @@ impl Wire {
                 undeliverable_here: true,
                 annotations: Map::new(2, &note),
             },
-            Verdict::Release => Outcome::Released,
+            Verdict::Release if id % 2 == 0 => Outcome::Released,
+            Verdict::Release => Outcome::Modified {
+                delivery_failed: false,
+                undeliverable_here: false,
+                annotations: Map::new(2, &note),
+            },
             Verdict::Fail => Outcome::Modified {
                 delivery_failed: true,
                 undeliverable_here: false,
