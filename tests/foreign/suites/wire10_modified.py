@@ -166,3 +166,45 @@ def reserved(bench):
 
 each("annotated-reserved", "a delivery modified with annotations whose key does not begin with `x-`, or is no symbol",
      "the session ends (RabbitMQ: `amqp:internal-error` with a stack trace); the message is back", reserved)
+
+
+def counted(bench):
+    queue = bench.declare()
+    bench.publish(queue)
+    receiver = bench.receiver(queue)
+    credit(receiver)
+    seen = []
+    for outcome, fields in ((RELEASED, []), (MODIFIED, [True, False]), (RELEASED, [])):
+        number, sections = delivery(receiver)
+        seen.append([sections[ANNOTATIONS].get(f"x-{which}-count") for which in ("acquired", "delivery")])
+        settle(receiver, number, outcome, fields)
+    return seen
+
+
+each("counted", "a delivery released, then modified with delivery-failed: its annotations",
+     "`x-acquired-count` and, once one failed, `x-delivery-count`",
+     lambda bench: equal(counted(bench), [[None, None], [1, None], [2, 1]]), ("quorum",), later=True)
+each("counted", "a delivery released, then modified with delivery-failed: its annotations", "none tells of counts",
+     lambda bench: equal(counted(bench), [[None, None]] * 3), ("classic",))
+
+
+def large(bench):
+    queue = bench.declare()
+    bench.publish(queue, b"y" * 500)
+    receiver = bench.peer()
+    source, target = Described(0x28, [f"/queues/{queue}"]), Described(0x29, ["local"])
+    asked = performative(ATTACH, "r", Uint(0), True, None, None, source, target, None, None, None, 100)
+    # The number is to be an unsigned one.
+    long = b"\x81" + struct.pack(">Q", 100)
+    receiver.send(asked.replace(long, b"\x80" + long[1:]))
+    equal(receiver.expect10(ATTACH)[1][10], 100, "max-message-size in the answer")
+    credit(receiver)
+    code, condition, text = receiver.end_seen()
+    equal((code, condition), (END, "amqp:link:message-size-exceeded"))
+    equal(text.startswith("message size (") and text.endswith(" bytes) > maximum message size (100 bytes)"), True, text)
+    equal(received(bench, queue)[1], b"y" * 500, "back in the queue")
+
+
+each("large", "a message of 500 bytes for a receiver whose max-message-size is 100",
+     "the attach repeats 100; session ended: `amqp:link:message-size-exceeded` `message size (N bytes) > maximum message "
+     "size (100 bytes)`; the message is back", large, later=True)
