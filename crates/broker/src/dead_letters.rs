@@ -9,7 +9,7 @@
 use crate::catalog::{DeadLetter, QueueDefinition};
 use crate::delivery::{ReadWhat, Site};
 use crate::features::Features;
-use crate::fields::{Fields10, Fields091};
+use crate::fields::Fields;
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::mail::Waiter;
@@ -18,12 +18,10 @@ use crate::publisher::Target;
 use crate::shard::Shard;
 use base::id::{LogId, PortId, QueueId, QueueSeq, ShardId};
 use base::{Memory, Now};
-use message::amqp10::Message;
-use message::amqp091::Properties;
 use message::deaths::{DeadLetter as Letter, Death, History, dead_letter};
-use message::record::{DeathReason, Enqueue, Format, NewEnqueue, SeqRange};
+use message::record::{DeathReason, Enqueue, NewEnqueue, SeqRange};
 use queue::Command;
-use routing::{Envelope, Headers, Matches, NoHeaders};
+use routing::{Envelope, ExchangeId, Matches};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -221,7 +219,23 @@ impl Shard {
         let letter = dead_letter(&message, &death, to.routing_key.as_ref().map(|key| key.as_bytes()));
         let id = self.burials.next;
         self.burials.next += 1;
-        let targets = self.route_dead(queue, to, &message, &letter, *reason, id);
+        let (targets, remembering) = self.route_dead(queue, to, &message, &letter, *reason, id);
+        let new = NewEnqueue {
+            flags: letter.flags,
+            format: message.format,
+            priority: message.priority,
+            received_at_ms: now.wall_ms,
+            expires_at_ms: 0,
+            due_at_ms: 0,
+            ordering_key: message.ordering_key,
+            exchange: to.exchange.as_bytes(),
+            routing_key: letter.keys[0],
+            head: &[&letter.head],
+            body: &[message.body],
+        };
+        if !remembering.is_empty() {
+            self.have_remembered(now, remembering, &new);
+        }
         let mut left = 0;
         let mut is_held = false;
         for target in &targets {
@@ -229,19 +243,6 @@ impl Shard {
                 is_held = true;
                 continue;
             }
-            let new = NewEnqueue {
-                flags: letter.flags,
-                format: message.format,
-                priority: message.priority,
-                received_at_ms: now.wall_ms,
-                expires_at_ms: 0,
-                due_at_ms: 0,
-                ordering_key: message.ordering_key,
-                exchange: to.exchange.as_bytes(),
-                routing_key: letter.keys[0],
-                head: &[&letter.head],
-                body: &[message.body],
-            };
             if new.record_len(target.queues.len()).is_none() {
                 // It has grown beyond what a record holds: there is nothing that can take it.
                 continue;
@@ -266,7 +267,7 @@ impl Shard {
         }
     }
 
-    /// Where a dead letter goes: never round in a circle.
+    /// Where a dead letter goes, never round in a circle; and the exchanges that remember it.
     fn route_dead(
         &self,
         queue: &QueueDefinition,
@@ -275,40 +276,27 @@ impl Shard {
         letter: &Letter<'_>,
         reason: DeathReason,
         id: u64,
-    ) -> Box<[Target]> {
-        let (properties, read, fields091, fields10);
-        let headers: &dyn Headers = match message.format {
-            Format::Amqp091 => match Properties::read(&letter.head) {
-                Ok(found) => {
-                    properties = found;
-                    fields091 = Fields091(&properties);
-                    &fields091
-                }
-                Err(_) => &NoHeaders,
-            },
-            Format::Amqp10 => match Message::read_parts(&letter.head, message.body) {
-                Ok(found) => {
-                    read = found;
-                    fields10 = Fields10::of(&read);
-                    &fields10
-                }
-                Err(_) => &NoHeaders,
-            },
-        };
+    ) -> (Box<[Target]>, Vec<ExchangeId>) {
+        let headers = &Fields::read(message.format, &letter.head, message.body);
         let view = self.view((0, id));
         let envelope = Envelope { keys: &letter.keys, headers, roll: view.roll(own_port(self.settings.id)) };
         let mut matches = Matches::default();
-        if self.catalog.route(queue.vhost, to.exchange.as_bytes(), &envelope, &mut matches).is_err() {
+        let exchange = to.exchange.as_bytes();
+        let Ok(sees_more) = self.catalog.route(queue.vhost, exchange, &envelope, &mut matches) else {
             // The exchange is not there.
-            return Box::default();
-        }
+            return Default::default();
+        };
+        let remembering = match sees_more {
+            true => self.catalog.remembering_exchanges(queue.vhost, exchange, &matches),
+            false => Vec::new(),
+        };
         let history = History::read(message.format, letter.flags, &letter.head);
         let is_cycle = |target: QueueId| {
             self.catalog
                 .queue(target)
                 .is_some_and(|target| target.vhost == queue.vhost && history.is_cycle(&target.name, reason))
         };
-        view.targets_but(&matches, is_cycle)
+        (view.targets_but(&matches, is_cycle), remembering)
     }
 
     /// A log said of a publish of the shard's own that it is safe, or that a queue refused it.

@@ -2,6 +2,7 @@
 
 use message::amqp10::{Map, Message, Properties as Properties10, Value as Amqp10};
 use message::amqp091::{Properties, Table, Value as Wire};
+use message::record::Format;
 use routing::{Arguments, Field, Float, Headers, IntType, Property, Value};
 
 /// The arguments in a field table; of a name that comes twice the last counts.
@@ -43,33 +44,41 @@ pub struct Fields091<'a>(pub &'a Properties<'a>);
 
 impl Headers for Fields091<'_> {
     fn get(&self, name: &[u8]) -> Option<Field<'_>> {
-        let value = self.0.headers()?.get(name)?;
-        Some(match value {
-            Wire::Bool(value) => Field::Bool(value),
-            Wire::U64(value) => Field::Unsigned(value),
-            Wire::F32(value) => Field::Float(value.into()),
-            Wire::F64(value) => Field::Float(value),
-            Wire::Decimal { scale, value } => Field::Decimal { scale, value },
-            Wire::Text(bytes) | Wire::Bytes(bytes) => Field::Bytes(bytes),
-            Wire::Timestamp(seconds) => Field::Timestamp(seconds),
-            Wire::Void => Field::Void,
-            Wire::Array(_) | Wire::Table(_) => Field::Nested(own(&value)),
-            Wire::I8(_)
-            | Wire::U8(_)
-            | Wire::I16(_)
-            | Wire::U16(_)
-            | Wire::I32(_)
-            | Wire::U32(_)
-            | Wire::I64(_) => Field::Int(value.as_i64()?),
-        })
+        header091(self.0, name)
     }
 
     fn property(&self, property: Property) -> Option<Field<'_>> {
-        match property {
-            Property::CorrelationId => self.0.correlation_id().map(Field::Bytes),
-            Property::MessageId => self.0.message_id().map(Field::Bytes),
-            Property::Timestamp => self.0.timestamp().map(Field::Timestamp),
-        }
+        property091(self.0, property)
+    }
+}
+
+fn header091<'a>(properties: &Properties<'a>, name: &[u8]) -> Option<Field<'a>> {
+    let value = properties.headers()?.get(name)?;
+    Some(match value {
+        Wire::Bool(value) => Field::Bool(value),
+        Wire::U64(value) => Field::Unsigned(value),
+        Wire::F32(value) => Field::Float(value.into()),
+        Wire::F64(value) => Field::Float(value),
+        Wire::Decimal { scale, value } => Field::Decimal { scale, value },
+        Wire::Text(bytes) | Wire::Bytes(bytes) => Field::Bytes(bytes),
+        Wire::Timestamp(seconds) => Field::Timestamp(seconds),
+        Wire::Void => Field::Void,
+        Wire::Array(_) | Wire::Table(_) => Field::Nested(own(&value)),
+        Wire::I8(_)
+        | Wire::U8(_)
+        | Wire::I16(_)
+        | Wire::U16(_)
+        | Wire::I32(_)
+        | Wire::U32(_)
+        | Wire::I64(_) => Field::Int(value.as_i64()?),
+    })
+}
+
+fn property091<'a>(properties: &Properties<'a>, property: Property) -> Option<Field<'a>> {
+    match property {
+        Property::CorrelationId => properties.correlation_id().map(Field::Bytes),
+        Property::MessageId => properties.message_id().map(Field::Bytes),
+        Property::Timestamp => properties.timestamp().map(Field::Timestamp),
     }
 }
 
@@ -119,5 +128,41 @@ impl Headers for Fields10<'_> {
             Amqp10::Binary(bytes) => Field::Bytes(bytes),
             id => Field::Bytes(id.as_str()?.as_bytes()),
         })
+    }
+}
+
+/// What routing looks at in a stored message, in whichever encoding; of one that cannot be read, nothing.
+pub(crate) enum Fields<'a> {
+    Amqp091(Properties<'a>),
+    Amqp10(Fields10<'a>),
+    Unread,
+}
+
+impl<'a> Fields<'a> {
+    /// Those of a message with this head and body.
+    pub(crate) fn read(format: Format, head: &'a [u8], body: &'a [u8]) -> Fields<'a> {
+        match format {
+            Format::Amqp091 => Properties::read(head).map_or(Fields::Unread, Fields::Amqp091),
+            Format::Amqp10 => Message::read_parts(head, body)
+                .map_or(Fields::Unread, |message| Fields::Amqp10(Fields10::of(&message))),
+        }
+    }
+}
+
+impl Headers for Fields<'_> {
+    fn get(&self, name: &[u8]) -> Option<Field<'_>> {
+        match self {
+            Fields::Amqp091(properties) => header091(properties, name),
+            Fields::Amqp10(fields) => fields.get(name),
+            Fields::Unread => None,
+        }
+    }
+
+    fn property(&self, property: Property) -> Option<Field<'_>> {
+        match self {
+            Fields::Amqp091(properties) => property091(properties, property),
+            Fields::Amqp10(fields) => fields.property(property),
+            Fields::Unread => None,
+        }
     }
 }

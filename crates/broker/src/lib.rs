@@ -17,6 +17,7 @@ mod desk;
 mod event;
 mod features;
 pub mod fields;
+mod history;
 mod limits;
 mod listing;
 mod log;

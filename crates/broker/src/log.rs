@@ -428,6 +428,13 @@ impl Log {
         self.open_needs_flush = true;
     }
 
+    /// Appends a change of the catalog that nobody waits for.
+    pub(crate) fn append_catalog_lazily(&mut self, now: Now, change: &[u8]) {
+        self.touch(now);
+        record::write_catalog(change, self.open.records());
+        self.open_positions = None;
+    }
+
     /// Appends a record that changes nothing and shows that the log was opened again: a purge of nothing from no queue.
     pub(crate) fn append_begin(&mut self, now: Now) {
         self.touch(now);

@@ -7,6 +7,7 @@ use crate::reply::{Replies, ReplyAddress};
 use crate::request::{QueueCommand, Reply};
 use base::Buffer;
 use base::id::{LogId, PortId, QueueId, ShardId};
+use routing::ExchangeId;
 use std::sync::Arc;
 
 /// Who waits for records of a batch to be committed: publishes `first..=last` of one publisher.
@@ -75,6 +76,15 @@ pub enum Mail {
         waiter: Option<Waiter>,
         /// Somebody waits for the disk.
         needs_flush: bool,
+    },
+    /// A message went through exchanges that remember: for the shard that plans.
+    Remember {
+        /// The sender.
+        from: ShardId,
+        /// The exchanges.
+        exchanges: Vec<ExchangeId>,
+        /// The message, as a record for no queue.
+        record: Buffer,
     },
     /// Messages for reply consumers of the addressee's connections.
     Replies {

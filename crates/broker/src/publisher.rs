@@ -14,7 +14,7 @@ use crate::shard::Shard;
 use base::id::{LogId, PortId, QueueId};
 use base::{Buffer, Now, Random};
 use message::record::{Format, NewEnqueue, flag};
-use routing::{Envelope, Headers, Matches};
+use routing::{Envelope, ExchangeId, Headers, Matches};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 
@@ -103,6 +103,8 @@ struct Route {
     queues_most: usize,
     /// It is of one message alone and goes with it.
     holds_once: bool,
+    /// An exchange on the way remembers the message; only where it holds once.
+    is_remembered: bool,
 }
 
 impl Route {
@@ -349,6 +351,8 @@ impl View<'_> {
         let message = Envelope { keys, headers: publish.headers, roll: self.roll(access.actor().port) };
         let sees_more = self.catalog.route(access.vhost(), exchange, &message, &mut matches)?;
         let mut route = Route { targets: self.targets(&matches), holds_once: true, ..Route::default() };
+        route.is_remembered =
+            sees_more && !self.catalog.remembering_exchanges(access.vhost(), exchange, &matches).is_empty();
         route.queues_most = route.targets.iter().map(|target| target.queues.len()).max().unwrap_or(0);
         if exchange.is_empty() {
             let replies: Vec<_> = keys.iter().filter_map(|key| ReplyAddress::read(key)).collect();
@@ -443,13 +447,16 @@ impl Shard {
         let known = known.get_or_insert_default();
         let at = match known.last_route(self.catalog.version(), publish) {
             Some(at) => at,
-            None => known.route(access, &self.view((*handle, seq)), publish)?,
+            None => {
+                let at = known.route(access, &self.view((*handle, seq)), publish)?;
+                if known.routes[at].holds_once {
+                    return self.publish_once(now, (*port, *handle, seq), access, known, publish);
+                }
+                at
+            }
         };
         let route = &known.routes[at];
         if route.targets.is_empty() && route.replies.is_none() {
-            if route.holds_once {
-                known.routes.pop();
-            }
             return Ok(Published::Unroutable);
         }
         let message = publish.record(now);
@@ -482,9 +489,6 @@ impl Shard {
         if let Some(replies) = &route.replies {
             self.append_replies(&message, replies);
         }
-        if route.holds_once {
-            known.routes.pop();
-        }
         match waits {
             0 => Ok(Published::Done),
             1 => Ok(Published::Waiting),
@@ -492,6 +496,66 @@ impl Shard {
                 known.split.insert(seq, waits);
                 Ok(Published::Waiting)
             }
+        }
+    }
+
+    /// The rest of [`Shard::publish`] where the last route was made for this message alone: it goes with it.
+    #[cold]
+    #[inline(never)]
+    fn publish_once(
+        &mut self,
+        now: Now,
+        waiter: (PortId, u32, u64),
+        access: &AccessCache,
+        known: &mut Known,
+        publish: &Publish<'_>,
+    ) -> Result<Published, Refusal> {
+        let route = known.routes.pop().expect("the route was just made");
+        let message = publish.record(now);
+        if let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log)) {
+            return Err(Refusal::log_stopped(target.log));
+        }
+        if message.record_len(route.queues_most).is_none() {
+            return Err(Refusal::message_too_large());
+        }
+        let (_, handle, seq) = waiter;
+        if route.is_remembered {
+            let exchanges = self.remembering((handle, seq), access, publish);
+            self.have_remembered(now, exchanges, &message);
+        }
+        let mut waits = 0;
+        for target in &route.targets {
+            waits += u32::from(self.append_to(now, &message, target, publish.confirm.then_some(waiter)));
+        }
+        if let Some(replies) = &route.replies {
+            self.append_replies(&message, replies);
+        }
+        match waits {
+            0 if route.targets.is_empty() && route.replies.is_none() => Ok(Published::Unroutable),
+            0 => Ok(Published::Done),
+            1 => Ok(Published::Waiting),
+            _ => {
+                known.split.insert(seq, waits);
+                Ok(Published::Waiting)
+            }
+        }
+    }
+
+    /// The exchanges on a message's way that remember it.
+    fn remembering(
+        &self,
+        message: (u32, u64),
+        access: &AccessCache,
+        publish: &Publish<'_>,
+    ) -> Vec<ExchangeId> {
+        // The same way again, which is the same: nothing has changed since, and the lot falls as it did.
+        let keys: Vec<&[u8]> = [publish.routing_key].iter().chain(publish.more_keys).copied().collect();
+        let roll = self.view(message).roll(access.actor().port);
+        let envelope = Envelope { keys: &keys, headers: publish.headers, roll };
+        let (vhost, exchange, mut matches) = (access.vhost(), publish.exchange, Matches::default());
+        match self.catalog.route(vhost, exchange, &envelope, &mut matches) {
+            Ok(_) => self.catalog.remembering_exchanges(vhost, exchange, &matches),
+            Err(_) => Vec::new(),
         }
     }
 

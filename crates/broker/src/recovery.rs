@@ -180,6 +180,9 @@ impl Shard {
             let catalog_len = reader.u32_le()? as usize;
             let catalog = reader.take(catalog_len)?;
             self.catalog = Catalog::read_snapshot(catalog).map_err(|_| RecoveryError::Snapshot(log))?;
+            if self.planner.is_none() {
+                self.catalog.forget_messages();
+            }
             let queues: Vec<_> = self.catalog.queues().cloned().collect();
             for queue in queues {
                 if self.log_slots.contains_key(&queue.log) {
@@ -243,7 +246,10 @@ impl Shard {
         while let Some((kind, record, after)) = record::split(rest) {
             if kind == Kind::Catalog && at >= covered {
                 let change = record::read_catalog(record).and_then(|bytes| Change::decode(bytes).ok());
-                self.apply_change(None, &change.ok_or(bad.clone())?);
+                let change = change.ok_or(bad.clone())?;
+                if self.planner.is_some() || !matches!(change, Change::Remember { .. }) {
+                    self.apply_change(None, &change);
+                }
             }
             at.0 += (rest.len() - after.len()) as u64;
             rest = after;

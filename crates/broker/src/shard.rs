@@ -419,6 +419,9 @@ impl Shard {
             log.append_catalog(now, &encoded);
         }
         self.apply_change(Some(now), &change);
+        if let Change::Bind(binding) = &change {
+            self.recall(now, binding);
+        }
         self.planner.as_mut().expect("this shard plans").add_change(change);
     }
 
@@ -518,6 +521,10 @@ impl Shard {
             Mail::Ask { from, log, record, waiter, needs_flush } => {
                 self.untold[from.0 as usize] += record.len();
                 self.admit(now, log, record, waiter, needs_flush);
+            }
+            Mail::Remember { from, exchanges, record } => {
+                self.untold[from.0 as usize] += record.len();
+                self.remember(now, &exchanges, record.bytes());
             }
             Mail::Replies { from, replies } => {
                 self.untold[from.0 as usize] += replies.records.len();

@@ -7,7 +7,7 @@ use crate::lots::Lots;
 use crate::matches::{Destination, Matches};
 use crate::ring::{self, Ring, WEIGHT_MAX};
 use crate::topic::{self, Topic, WILDCARDS_MAX};
-use crate::value::{Arguments, Value};
+use crate::value::{Arguments, IntType, Value};
 use serde::{Deserialize, Serialize};
 
 /// How an exchange chooses, AMQP 0-9-1 §3.1.3.
@@ -30,6 +30,8 @@ pub enum Kind {
     Random,
     /// One queue of this node by lot.
     LocalRandom,
+    /// Always; and who is bound gets the last messages that came before.
+    RecentHistory,
 }
 
 /// Of a consistent-hash exchange: the header that decides.
@@ -38,9 +40,12 @@ const HASH_HEADER: &[u8] = b"hash-header";
 /// Of a consistent-hash exchange: the property that decides.
 const HASH_PROPERTY: &[u8] = b"hash-property";
 
+/// Of a recent-history exchange: how many messages it remembers.
+pub const HISTORY_LENGTH: &[u8] = b"x-recent-history-length";
+
 impl Kind {
     /// All there are.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Kind::Direct,
         Kind::Fanout,
         Kind::Topic,
@@ -49,6 +54,7 @@ impl Kind {
         Kind::ModulusHash,
         Kind::Random,
         Kind::LocalRandom,
+        Kind::RecentHistory,
     ];
 
     /// The kind clients call `name`.
@@ -67,16 +73,19 @@ impl Kind {
             Kind::ModulusHash => "x-modulus-hash",
             Kind::Random => "x-random",
             Kind::LocalRandom => "x-local-random",
+            Kind::RecentHistory => "x-recent-history",
         }
     }
 
     /// Whether an exchange of this kind may be declared so; the error is 406 precondition-failed.
     ///
     /// # Errors
-    /// What the arguments ask to hash by cannot be hashed by.
+    /// What the arguments ask to hash by cannot be hashed by; so many messages cannot be remembered.
     pub fn check_declaration(self, arguments: &Arguments) -> Result<(), DeclareError> {
-        if self != Kind::ConsistentHash {
-            return Ok(());
+        match self {
+            Kind::ConsistentHash => {}
+            Kind::RecentHistory => return check_history(arguments),
+            _ => return Ok(()),
         }
         for name in [HASH_HEADER, HASH_PROPERTY] {
             if let Some(value) = arguments.get(name)
@@ -98,7 +107,7 @@ impl Kind {
     /// Whether an exchange of this kind may be bound so; the error is 406 precondition-failed.
     pub fn check(self, key: &[u8], arguments: &Arguments) -> Result<(), BindError> {
         match self {
-            Kind::Direct | Kind::Fanout | Kind::ModulusHash | Kind::Random => Ok(()),
+            Kind::Direct | Kind::Fanout | Kind::ModulusHash | Kind::Random | Kind::RecentHistory => Ok(()),
             Kind::ConsistentHash => match ring::weight(key) {
                 None => Err(BindError::NoWeight(key.into())),
                 Some(..1) => Err(BindError::WeightTooSmall),
@@ -137,6 +146,8 @@ pub enum DeclareError {
     TwoHashes,
     /// No property has this name, or none that can be hashed by.
     UnknownProperty(Box<[u8]>),
+    /// How many messages are to be remembered is no number, or none above 0.
+    HistoryLength(Value),
 }
 
 impl std::fmt::Display for DeclareError {
@@ -149,11 +160,27 @@ impl std::fmt::Display for DeclareError {
             DeclareError::UnknownProperty(name) => {
                 write!(f, "Unsupported property: {}", String::from_utf8_lossy(name))
             }
+            DeclareError::HistoryLength(value) => {
+                let value = match value {
+                    Value::Text(text) => shown(text),
+                    other => other.to_string(),
+                };
+                write!(f, "Invalid argument {value}, 'x-recent-history-length' must be a positive integer")
+            }
         }
     }
 }
 
 impl std::error::Error for DeclareError {}
+
+/// Checks how much a recent-history exchange is to remember.
+fn check_history(arguments: &Arguments) -> Result<(), DeclareError> {
+    match arguments.get(HISTORY_LENGTH) {
+        None => Ok(()),
+        Some(Value::Int(IntType::Byte | IntType::Short | IntType::SignedInt | IntType::Long, 1..)) => Ok(()),
+        Some(other) => Err(DeclareError::HistoryLength(other.clone())),
+    }
+}
 
 /// A binary as RabbitMQ shows it: beyond ASCII it says so.
 fn shown(key: &[u8]) -> String {
@@ -239,6 +266,7 @@ enum Table {
     ModulusHash(Box<Lots>),
     Random(Box<Lots>),
     LocalRandom(Box<Lots>),
+    RecentHistory(Keyed),
 }
 
 /// What an exchange looks at.
@@ -286,6 +314,7 @@ impl Exchange {
             Kind::ModulusHash => Table::ModulusHash(Box::default()),
             Kind::Random => Table::Random(Box::default()),
             Kind::LocalRandom => Table::LocalRandom(Box::default()),
+            Kind::RecentHistory => Table::RecentHistory(Keyed::default()),
         };
         let (durable, auto_delete, internal) = (true, false, false);
         Exchange { durable, auto_delete, internal, arguments: Arguments::new(), table, bindings: 0 }
@@ -302,6 +331,7 @@ impl Exchange {
             Table::ModulusHash(_) => Kind::ModulusHash,
             Table::Random(_) => Kind::Random,
             Table::LocalRandom(_) => Kind::LocalRandom,
+            Table::RecentHistory(_) => Kind::RecentHistory,
         }
     }
 
@@ -314,7 +344,7 @@ impl Exchange {
                     bounds.route(out);
                 }
             }
-            Table::Fanout(keyed) => keyed.route_all(out),
+            Table::Fanout(keyed) | Table::RecentHistory(keyed) => keyed.route_all(out),
             Table::Topic(topic) => message.keys.iter().for_each(|key| topic.route(key, out)),
             Table::Headers(keyed) => {
                 for bound in keyed.iter().flat_map(|(_, bounds)| bounds.list()) {
@@ -345,12 +375,13 @@ impl Exchange {
         message.keys.first().map_or(0, |key| hash::of_bytes(key).into())
     }
 
-    /// Whether where a message goes depends on more than its keys, so that these are no key for a cache.
+    /// Whether where a message goes depends on more than its keys, or it leaves a trace here, so that these are no key
+    /// for a cache.
     #[inline]
     pub fn sees_more_than_keys(&self) -> bool {
         match &self.table {
             Table::Direct(_) | Table::Fanout(_) | Table::Topic(_) | Table::ModulusHash(_) => false,
-            Table::Headers(_) | Table::Random(_) | Table::LocalRandom(_) => true,
+            Table::Headers(_) | Table::Random(_) | Table::LocalRandom(_) | Table::RecentHistory(_) => true,
             Table::ConsistentHash(_) => {
                 self.arguments.get(HASH_HEADER).or(self.arguments.get(HASH_PROPERTY)).is_some()
             }
@@ -360,9 +391,10 @@ impl Exchange {
     /// Binds; whether that is new. Ask [`Kind::check`] first.
     pub fn bind(&mut self, key: &[u8], arguments: Arguments, destination: Destination) -> bool {
         let is_new = match &mut self.table {
-            Table::Direct(keyed) | Table::Fanout(keyed) | Table::Headers(keyed) => {
-                keyed.bind(key, arguments, destination)
-            }
+            Table::Direct(keyed)
+            | Table::Fanout(keyed)
+            | Table::Headers(keyed)
+            | Table::RecentHistory(keyed) => keyed.bind(key, arguments, destination),
             Table::Topic(topic) => topic.bind(key, arguments, destination),
             Table::ConsistentHash(ring) => ring.bind(key, arguments, destination),
             Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {
@@ -376,9 +408,10 @@ impl Exchange {
     /// Takes a binding away; whether it was there.
     pub fn unbind(&mut self, key: &[u8], arguments: &Arguments, destination: Destination) -> bool {
         let existed = match &mut self.table {
-            Table::Direct(keyed) | Table::Fanout(keyed) | Table::Headers(keyed) => {
-                keyed.unbind(key, arguments, destination)
-            }
+            Table::Direct(keyed)
+            | Table::Fanout(keyed)
+            | Table::Headers(keyed)
+            | Table::RecentHistory(keyed) => keyed.unbind(key, arguments, destination),
             Table::Topic(topic) => topic.unbind(key, arguments, destination),
             Table::ConsistentHash(ring) => ring.unbind(key, arguments, destination),
             Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {
@@ -409,7 +442,10 @@ impl Exchange {
             }
         };
         match &self.table {
-            Table::Direct(keyed) | Table::Fanout(keyed) | Table::Headers(keyed) => {
+            Table::Direct(keyed)
+            | Table::Fanout(keyed)
+            | Table::Headers(keyed)
+            | Table::RecentHistory(keyed) => {
                 keyed.iter().for_each(|(key, bounds)| add(key, bounds));
             }
             Table::Topic(topic) => topic.for_each(add),
@@ -443,7 +479,10 @@ impl Exchange {
     /// Bytes of memory, its own included.
     pub fn memory_bytes(&self) -> usize {
         let table = match &self.table {
-            Table::Direct(keyed) | Table::Fanout(keyed) | Table::Headers(keyed) => keyed.heap_bytes(),
+            Table::Direct(keyed)
+            | Table::Fanout(keyed)
+            | Table::Headers(keyed)
+            | Table::RecentHistory(keyed) => keyed.heap_bytes(),
             Table::Topic(topic) => size_of::<Topic>() + topic.heap_bytes(),
             Table::ConsistentHash(ring) => size_of::<Ring>() + ring.heap_bytes(),
             Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {

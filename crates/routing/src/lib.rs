@@ -19,7 +19,7 @@ mod ring;
 mod topic;
 mod value;
 
-pub use exchange::{BindError, Binding, DeclareError, Envelope, Exchange, Kind};
+pub use exchange::{BindError, Binding, DeclareError, Envelope, Exchange, HISTORY_LENGTH, Kind};
 pub use headers::{Field, Headers, NoHeaders, Property};
 pub use matches::{Destination, ExchangeId, Matches};
 pub use ring::WEIGHT_MAX;

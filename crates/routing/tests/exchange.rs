@@ -391,7 +391,7 @@ fn compare(exchange: &Exchange, bound: &[Binding]) {
     let mut expected: Vec<_> = bound
         .iter()
         .filter(|binding| match exchange.kind() {
-            Kind::Fanout => true,
+            Kind::Fanout | Kind::RecentHistory => true,
             Kind::Headers => binding.arguments.is_empty(),
             _ => *binding.key == *b"k",
         })
@@ -432,7 +432,7 @@ fn memory_follows_what_is_bound() {
     for kind in Kind::ALL {
         // Where a change takes time in proportion to what is bound, fewer must do.
         let many = match kind {
-            Kind::Direct | Kind::Fanout | Kind::Topic | Kind::Headers => 50_000,
+            Kind::Direct | Kind::Fanout | Kind::Topic | Kind::Headers | Kind::RecentHistory => 50_000,
             _ => 3_000,
         };
         for same_key in [false, true] {

@@ -2,8 +2,8 @@
 
 use base::id::QueueId;
 use routing::{
-    Arguments, BindError, DeclareError, Destination, Envelope, Exchange, ExchangeId, Field, Headers, Kind,
-    Matches, Property, Value,
+    Arguments, BindError, DeclareError, Destination, Envelope, Exchange, ExchangeId, Field, Headers, IntType,
+    Kind, Matches, Property, Value,
 };
 
 /// One header `h`, and each property the same.
@@ -202,4 +202,26 @@ fn declarations_have_rules() {
     check(&[header, property], "hash-header and hash-property are mutually exclusive");
     check(&[("hash-property", Value::text("foo"))], "Unsupported property: foo");
     check(&[("hash-header", Value::long(5))], "invalid type 'long' for arg 'hash-header'");
+}
+
+#[test]
+fn so_much_may_be_remembered() {
+    let check = |length: Option<Value>, expected: &str| {
+        let arguments: Arguments =
+            length.iter().map(|length| (&b"x-recent-history-length"[..], length.clone())).collect();
+        let answer = Kind::RecentHistory.check_declaration(&arguments);
+        assert_eq!(answer.as_ref().err().map_or("ok".to_owned(), DeclareError::to_string), expected);
+    };
+    let refused = |value: &str| {
+        format!("Invalid argument {value}, 'x-recent-history-length' must be a positive integer")
+    };
+    check(None, "ok");
+    check(Some(Value::long(1)), "ok");
+    check(Some(Value::Int(IntType::Byte, 100)), "ok");
+    check(Some(Value::Int(IntType::UnsignedByte, 100)), &refused("100"));
+    check(Some(Value::long(0)), &refused("0"));
+    check(Some(Value::long(-1)), &refused("-1"));
+    check(Some(Value::text("five")), &refused("<<\"five\">>"));
+    check(Some(Value::Bool(true)), &refused("true"));
+    assert!(Exchange::new(Kind::RecentHistory).sees_more_than_keys());
 }

@@ -5,6 +5,7 @@
 
 use super::definition::{Binding, ExchangeDefinition, QueueDefinition, VhostDefinition, VhostId};
 use super::effective::{alternate, rules};
+use super::history::History;
 use super::policy::Policies;
 use super::{
     Applied, ByName, Catalog, Change, Destination, Ends, ExchangeEntry, QueueEntry, TopicEntry, Vhost,
@@ -97,6 +98,7 @@ impl Catalog {
             Change::DeleteQueue { id, .. } => return self.delete_queue(*id).into_iter().collect(),
             Change::Bind(binding) => self.bind(binding),
             Change::Unbind(binding) => self.unbind(binding),
+            Change::Remember { exchange, number, message, .. } => self.remember(*exchange, *number, message),
         }
         Vec::new()
     }
@@ -163,8 +165,9 @@ impl Catalog {
         exchange.internal = definition.internal;
         exchange.arguments = definition.arguments.clone();
         let alternate = alternate(definition, vhost.policies.for_exchange(definition));
-        let entry =
-            ExchangeEntry { definition: definition.clone(), exchange, ends: Ends::default(), alternate };
+        let history = History::of(definition);
+        let (definition, ends) = (definition.clone(), Ends::default());
+        let entry = ExchangeEntry { definition: definition.clone(), exchange, ends, alternate, history };
         self.exchanges.insert(definition.id, entry);
         self.version += 1;
     }

@@ -100,6 +100,17 @@ pub enum Change {
     Bind(Arc<Binding>),
     /// A binding is gone.
     Unbind(Arc<Binding>),
+    /// A message went through an exchange that remembers. Known to the shard that plans alone.
+    Remember {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The exchange is durable.
+        durable: bool,
+        /// Counts what the exchange remembered, from 1.
+        number: u64,
+        /// A record of the kind enqueue, for no queue.
+        message: Arc<[u8]>,
+    },
 }
 
 impl Change {
@@ -108,7 +119,9 @@ impl Change {
         match self {
             Change::AddExchange(exchange) => exchange.durable,
             Change::AddQueue(queue) => queue.is_recorded(),
-            Change::DeleteExchange { durable, .. } | Change::DeleteQueue { durable, .. } => *durable,
+            Change::DeleteExchange { durable, .. }
+            | Change::DeleteQueue { durable, .. }
+            | Change::Remember { durable, .. } => *durable,
             Change::Bind(binding) | Change::Unbind(binding) => binding.durable,
             Change::ReserveQueueIds { .. }
             | Change::AddVhost(_)

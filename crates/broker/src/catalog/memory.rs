@@ -53,7 +53,8 @@ impl Catalog {
         });
         let exchanges = self.exchanges.values().map(|entry| {
             let definition = COUNTS + size_of_val(&*entry.definition) + entry.definition.name.len();
-            definition + entry.exchange.memory_bytes() + ends_bytes(&entry.ends)
+            let history = entry.history.as_ref().map_or(0, |history| history.memory_bytes());
+            definition + entry.exchange.memory_bytes() + ends_bytes(&entry.ends) + history
         });
         let names = self.vhosts.values().map(|vhost| {
             let permissions: usize = vhost.permissions.values().map(|own| size_of_val(&**own)).sum();

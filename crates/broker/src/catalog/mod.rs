@@ -13,6 +13,7 @@ mod change;
 mod definition;
 mod effective;
 mod ends;
+mod history;
 mod limits;
 mod memory;
 mod op;
@@ -52,6 +53,7 @@ pub use wire::{BadChange, Limits};
 use crate::access::{Access, Permissions, Resource, refused};
 use base::id::{PortId, QueueId};
 use ends::Ends;
+use history::History;
 use plan_topic::TopicEntry;
 use policy::Policies;
 use routing::{Exchange, ExchangeId};
@@ -72,6 +74,8 @@ pub struct ExchangeEntry {
     ends: Ends,
     /// The exchange that takes what this one leads nowhere, by argument or policy.
     alternate: Option<Box<[u8]>>,
+    /// What went through it, if it remembers; on the shard that plans alone there is anything in it.
+    history: Option<Box<History>>,
 }
 
 #[derive(Debug)]

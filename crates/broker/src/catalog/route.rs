@@ -26,8 +26,12 @@ impl Catalog {
         let Some(entry) = self.exchange(vhost, exchange) else {
             return Err(self.no_exchange(vhost, exchange));
         };
+        Ok(self.route_from(entry.definition.id, message, out))
+    }
+
+    /// As [`Catalog::route`], from an exchange that is not the default one.
+    pub(crate) fn route_from(&self, first: ExchangeId, message: &Envelope<'_>, out: &mut Matches) -> bool {
         let mut next = out.destinations().len();
-        let first = entry.definition.id;
         let mut sees_more = self.route_on(first, first, message, out);
         // A destination is in the list once, so exchanges that are bound in a circle end it.
         while let Some(destination) = out.get(next) {
@@ -36,7 +40,7 @@ impl Catalog {
                 sees_more |= self.route_on(id, first, message, out);
             }
         }
-        Ok(sees_more)
+        sees_more
     }
 
     /// The default exchange's part: the queues the keys name.

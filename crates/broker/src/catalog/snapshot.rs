@@ -129,6 +129,7 @@ impl Catalog {
         for entry in &queues {
             each(&Change::AddQueue(entry.definition.clone()));
         }
+        exchanges.iter().for_each(|entry| entry.each_remembered(&mut each));
         for entry in &exchanges {
             self.each_ordered_binding(entry, &mut each);
         }

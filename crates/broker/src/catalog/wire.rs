@@ -13,6 +13,7 @@ use super::policy::{ApplyTo, PolicyDefinition, PolicyKind};
 use crate::access::{PasswordHash, Pattern, Permissions};
 use base::id::{LogId, PortId, QueueId, ShardId};
 use base::{Reader, Short};
+use message::record;
 use routing::{Arguments, Destination, ExchangeId, Float, IntType, Kind, Value};
 use std::sync::Arc;
 
@@ -23,10 +24,12 @@ pub struct Limits {
     pub nesting_max: u32,
     /// Policies of each kind in a virtual host: each is asked about every queue that comes.
     pub policies_max: usize,
+    /// Bytes of messages an exchange remembers: the oldest go first.
+    pub history_bytes_max: usize,
 }
 
 /// The bounds in force.
-pub const LIMITS: Limits = Limits { nesting_max: 32, policies_max: 1000 };
+pub const LIMITS: Limits = Limits { nesting_max: 32, policies_max: 1000, history_bytes_max: 64 << 20 };
 
 /// These bytes are no change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +57,8 @@ pub enum BadChange {
     Password,
     /// A limit over what there can be.
     Limit,
+    /// What is to be remembered is no message.
+    Message,
 }
 
 impl From<Short> for BadChange {
@@ -74,6 +79,7 @@ impl std::fmt::Display for BadChange {
             BadChange::Pattern => f.write_str("a pattern is no regular expression"),
             BadChange::Password => f.write_str("a password hash has a wrong length"),
             BadChange::Limit => f.write_str("a limit is over what there can be"),
+            BadChange::Message => f.write_str("what is to be remembered is no message"),
         }
     }
 }
@@ -238,6 +244,13 @@ impl Change {
             }
             Change::Bind(binding) => put_binding(out, 12, binding),
             Change::Unbind(binding) => put_binding(out, 13, binding),
+            Change::Remember { exchange, durable, number, message } => {
+                out.push(23);
+                out.extend(exchange.0.to_le_bytes());
+                put_flags(out, [*durable, false, false]);
+                out.extend(number.to_le_bytes());
+                put_bytes(out, message);
+            }
             Change::SetVhostLimits { vhost, limits: VhostLimits { connections_max, queues_max } } => {
                 out.push(14);
                 out.extend(vhost.0.to_le_bytes());
@@ -436,6 +449,16 @@ impl<'a> Decoder<'a> {
             }
             12 => Change::Bind(Arc::new(self.binding()?)),
             13 => Change::Unbind(Arc::new(self.binding()?)),
+            23 => {
+                let (exchange, durable) = (ExchangeId(self.reader.u64_le()?), self.one_flag()?);
+                let number = self.reader.u64_le()?;
+                let message = self.bytes()?;
+                let is_message = matches!(record::split(message), Some((record::Kind::Enqueue, _, [])));
+                if !is_message || record::Enqueue::read(message).is_none() {
+                    return Err(BadChange::Message);
+                }
+                Change::Remember { exchange, durable, number, message: message.into() }
+            }
             tag => return Err(BadChange::Tag { of: "change", tag }),
         })
     }

@@ -219,6 +219,7 @@ impl Node {
         shard.command(now, self.ports[port], found.log, found.id, command);
     }
 
+    #[allow(dead_code, reason = "shared; not every test needs it")]
     pub fn consume(&mut self, port: usize, queue: &str, handle: u32, prefetch: u32) {
         let credit = Credit::Prefetch(prefetch);
         let consumer = NewConsumer { credit, settled: false, exclusive: false, priority: 0, browses: false };
@@ -232,6 +233,7 @@ impl Node {
         self.settle();
     }
 
+    #[allow(dead_code, reason = "shared; not every test needs it")]
     pub fn publish(
         &mut self,
         port: usize,
@@ -257,6 +259,7 @@ impl Node {
         self.shards[port].publish(now, publisher, &publish).unwrap()
     }
 
+    #[allow(dead_code, reason = "shared; not every test needs it")]
     pub fn settled(
         &mut self,
         port: usize,

@@ -149,7 +149,7 @@ pub fn dead_letter<'a>(
 
 /// What a stored message was routed by: its own key first, then those its head lists, unless one was put in the
 /// place of all.
-fn routing_keys<'a>(message: &Enqueue<'a>) -> Vec<&'a [u8]> {
+pub fn routing_keys<'a>(message: &Enqueue<'a>) -> Vec<&'a [u8]> {
     let mut keys = vec![message.routing_key];
     if message.flags & flag::ONE_KEY == 0 {
         match message.format {

@@ -66,8 +66,15 @@ fn vhost_defaults(number: u8) -> VhostDefaults {
 
 /// A wish made of a few numbers, so that wishes meet each other.
 fn op() -> impl Strategy<Value = Op> {
-    let kinds =
-        prop::sample::select(vec!["direct", "fanout", "topic", "headers", "x-consistent-hash", "x-random"]);
+    let kinds = prop::sample::select(vec![
+        "direct",
+        "fanout",
+        "topic",
+        "headers",
+        "x-consistent-hash",
+        "x-random",
+        "x-recent-history",
+    ]);
     let how =
         prop::sample::select(vec!["", "transient", "auto-delete", "exclusive", "transient auto-delete"]);
     let with = prop::sample::select(vec![0, 1, 2]);
@@ -120,6 +127,27 @@ fn op() -> impl Strategy<Value = Op> {
     })
 }
 
+/// A message to remember, the first byte of its record's time and of its body being this.
+fn remembered(number: u64) -> Arc<[u8]> {
+    let mut record = base::Buffer::default();
+    let body = [b'm', b'0' + (number % 10) as u8];
+    let message = message::record::NewEnqueue {
+        flags: 0,
+        format: message::record::Format::Amqp091,
+        priority: 0,
+        received_at_ms: number,
+        expires_at_ms: 0,
+        due_at_ms: 0,
+        ordering_key: 0,
+        exchange: b"x",
+        routing_key: b"k",
+        head: &[b"\0\0"],
+        body: &[&body],
+    };
+    message.write(&[], &mut record);
+    record.bytes().into()
+}
+
 proptest! {
     #[test]
     fn copies_replays_and_snapshots_are_equal(
@@ -139,8 +167,12 @@ proptest! {
                 by.vhost = other;
             }
             let version = planned.catalog.version();
-            let Ok(plan) = planned.catalog.plan(&by, op) else { continue };
-            for change in &plan.changes {
+            let Ok(Plan { changes: mut all, .. }) = planned.catalog.plan(&by, op) else { continue };
+            let through = format!("x{slot}");
+            if *in_other && let Some(entry) = planned.catalog.exchange(by.vhost, through.as_bytes()) {
+                all.extend(planned.catalog.remembering(entry.definition.id, &remembered(number as u64)));
+            }
+            for change in &all {
                 planned.catalog.apply(change);
                 copy.apply(change);
                 let bytes = change.encode();
@@ -152,7 +184,11 @@ proptest! {
                     restored.iter_mut().for_each(|restored| drop(restored.apply(&decoded)));
                 }
             }
-            let changes = plan.changes.iter().any(|change| !matches!(change, Change::ReserveQueueIds { .. }));
+            let alters = |change: &Change| {
+                let none = matches!(change, Change::ReserveQueueIds { .. } | Change::Remember { .. });
+                !none && !matches!(change, Change::SetVhost(_))
+            };
+            let changes = all.iter().any(alters);
             prop_assert_eq!(changes, planned.catalog.version() > version);
         }
         check_whole(&planned.catalog);
@@ -196,7 +232,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), tag in 1..21u8) {
+    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), tag in 1..24u8) {
         let _ = Change::decode(&bytes);
         let mut tagged = bytes.clone();
         tagged.insert(0, tag);
@@ -255,6 +291,55 @@ fn bounds_of_reading_hold() {
 }
 
 #[test]
+fn as_much_is_remembered_as_may_be() {
+    let mut world = World::new();
+    world.must(&exchange_with("x", "x-recent-history", "", &[("x-recent-history-length", int(3))]));
+    let id = world.catalog.exchange(VhostId(0), b"x").unwrap().definition.id;
+    let remember = |catalog: &mut Catalog, message: &Arc<[u8]>| {
+        let change = catalog.remembering(id, message).unwrap();
+        catalog.apply(&change);
+        // Again, as where a log is replayed over a snapshot that has it.
+        catalog.apply(&change);
+    };
+    for number in 1..=5 {
+        remember(&mut world.catalog, &remembered(number));
+    }
+    assert_eq!(world.catalog.remembered(id), [3, 4, 5].map(remembered));
+    let restored = Catalog::read_snapshot(&snapshot(&world.catalog)).unwrap();
+    assert_eq!(restored.remembered(id), [3, 4, 5].map(remembered));
+    // Large ones make room for each other; one that is larger than all room is kept alone.
+    let large = |len: usize| -> Arc<[u8]> { vec![0; len].into() };
+    let most = wire::LIMITS.history_bytes_max;
+    remember(&mut world.catalog, &large(most / 2));
+    remember(&mut world.catalog, &large(most / 3));
+    assert_eq!(world.catalog.remembered(id).len(), 3);
+    remember(&mut world.catalog, &large(most / 4));
+    assert_eq!(world.catalog.remembered(id).len(), 2);
+    remember(&mut world.catalog, &large(most + 1));
+    assert_eq!(world.catalog.remembered(id).len(), 1);
+    world.catalog.forget_messages();
+    assert_eq!(world.catalog.remembered(id).len(), 0);
+}
+
+#[test]
+fn what_is_remembered_is_a_message() {
+    let change = |message: &[u8]| Change::Remember {
+        exchange: ExchangeId(1),
+        durable: true,
+        number: 1,
+        message: message.into(),
+    };
+    let message = remembered(1);
+    assert_eq!(Change::decode(&change(&message).encode()), Ok(change(&message)));
+    let mut of_another_kind = message.to_vec();
+    of_another_kind[4] = 2;
+    let twice = [&message[..], &message[..]].concat();
+    for wrong in [&b""[..], &message[..16], &of_another_kind, &twice] {
+        assert_eq!(Change::decode(&change(wrong).encode()), Err(BadChange::Message));
+    }
+}
+
+#[test]
 fn wrong_snapshots_are_refused() {
     let mut world = World::new();
     world.must(&queue("q", "transient"));
@@ -303,7 +388,7 @@ fn about_vhost(is_protected: bool) -> Arc<VhostDefinition> {
 #[test]
 fn old_bytes_are_still_read() {
     // The format as documented in docs/formats/catalog.md, byte by byte: these must be read for ever.
-    let rows: [(&[u8], Change); 8] = [
+    let rows: [(&[u8], Change); 9] = [
         (b"\x01\x00\x04\x00\x00\x00\x00\x00\x00", Change::ReserveQueueIds { below: 1024, may_be_used: true }),
         (
             b"\x02\x03\x00\x00\x00\x01\x00\x00\x00v",
@@ -358,6 +443,13 @@ fn old_bytes_are_still_read() {
         (
             b"\x11\x03\x00\x00\x00\x00\x01\x00\x00\x00p",
             Change::ClearPolicy { vhost: VhostId(3), kind: PolicyKind::User, name: "p".into() },
+        ),
+        (
+            b"\x17\x07\x00\x00\x00\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x00\x00\x00\x40\x00\x00\x00\
+              \x40\x00\x00\x00\x01\x00\x00\x00\x01\x00\x01\x00\x01\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\
+              \x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\
+              \x00\x00\x00\x00\x00\x00\x00\x00xk\x00\x00m5\x00\x00",
+            Change::Remember { exchange: ExchangeId(7), durable: true, number: 2, message: remembered(5) },
         ),
     ];
     for (bytes, change) in rows {

@@ -239,9 +239,13 @@ fn spreading_exchanges_have_rules() {
             "406 PRECONDITION_FAILED - Queue type rabbit_quorum_queue not valid for this exchange type",
         ),
         (link("l", "h", ""), "406 PRECONDITION_FAILED - Destination not found"),
+        (exchange_with("r", "x-recent-history", "", &[("x-recent-history-length", int(3))]), "ok"),
+        // Not compared, as in RabbitMQ.
+        (exchange_with("r", "x-recent-history", "", &[("x-recent-history-length", int(4))]), "ok"),
         (
-            exchange("x-recent", "x-recent-history", ""),
-            "406 PRECONDITION_FAILED - unknown exchange type 'x-recent-history'",
+            exchange_with("s", "x-recent-history", "", &[("x-recent-history-length", int(0))]),
+            "406 PRECONDITION_FAILED - Invalid argument 0, 'x-recent-history-length' must be a positive integer",
         ),
+        (bind("r", "q", "any"), "ok"),
     ]);
 }

@@ -1,0 +1,113 @@
+//! Exchanges that remember: what goes through them is told to the shard that plans, and whoever is bound to one gets what
+//! it remembers.
+//!
+//! Nobody waits for a message to be remembered: a confirm is for the queues alone. What is bound on the same connection
+//! after a publish gets the message, since wishes and messages reach the planning shard in their order.
+
+use crate::catalog::{Binding, Destination};
+use crate::fields::Fields;
+use crate::mail::Mail;
+use crate::shard::{CATALOG_LOG, Shard};
+use base::{Buffer, Now};
+use message::amqp10::{Message, Value};
+use message::deaths::routing_keys;
+use message::record::{Enqueue, Format, NewEnqueue};
+use routing::{Envelope, ExchangeId, Field, Headers, Matches};
+use std::sync::Arc;
+
+/// The header, or message annotation, of a message that is not to be remembered.
+const NO_STORE: &str = "x-recent-history-no-store";
+
+/// Whether a message asks not to be remembered.
+fn asks_not_to_be(message: &Enqueue<'_>) -> bool {
+    match message.format {
+        Format::Amqp091 => {
+            let fields = Fields::read(message.format, message.head, message.body);
+            matches!(fields.get(NO_STORE.as_bytes()), Some(Field::Bool(true)))
+        }
+        Format::Amqp10 => {
+            let annotations = Message::read_head(message.head).map(|(_, _, annotations)| annotations);
+            matches!(annotations.unwrap_or_default().get(NO_STORE), Some(Value::Boolean(true)))
+        }
+    }
+}
+
+impl Shard {
+    /// Tells the planning shard of a message that these exchanges are to remember.
+    #[cold]
+    pub(crate) fn have_remembered(&mut self, now: Now, exchanges: Vec<ExchangeId>, message: &NewEnqueue<'_>) {
+        if message.record_len(0).is_none() {
+            return;
+        }
+        let mut record = Buffer::default();
+        message.write(&[], &mut record);
+        if self.planner.is_some() {
+            return self.remember(now, &exchanges, record.bytes());
+        }
+        self.under_way += record.len();
+        let planner = self.settings.placement.owner(CATALOG_LOG);
+        self.post.send(planner, Mail::Remember { from: self.settings.id, exchanges, record });
+    }
+
+    /// On the planning shard: has exchanges remember a message.
+    pub(crate) fn remember(&mut self, now: Now, exchanges: &[ExchangeId], record: &[u8]) {
+        if Enqueue::read(record).is_none_or(|message| asks_not_to_be(&message)) {
+            return;
+        }
+        let message: Arc<[u8]> = record.into();
+        for exchange in exchanges {
+            let Some(change) = self.catalog.remembering(*exchange, &message) else { continue };
+            if change.is_durable()
+                && let Some(log) = self.log_mut(CATALOG_LOG)
+            {
+                log.append_catalog_lazily(now, &change.encode());
+            }
+            self.catalog.apply(&change);
+        }
+    }
+
+    /// On the planning shard: what is bound now gets what the exchange remembers.
+    pub(crate) fn recall(&mut self, now: Now, binding: &Binding) {
+        for record in self.catalog.remembered(binding.source) {
+            let message = Enqueue::read(&record).expect("messages alone are remembered");
+            self.recall_one(now, binding, &message);
+        }
+    }
+
+    fn recall_one(&mut self, now: Now, binding: &Binding, message: &Enqueue<'_>) {
+        let mut matches = Matches::default();
+        match binding.destination {
+            Destination::Queue(_) => matches.push(binding.destination),
+            Destination::Exchange(id) => {
+                let headers = &Fields::read(message.format, message.head, message.body);
+                let keys = routing_keys(message);
+                let envelope = Envelope { keys: &keys, headers, roll: message.received_at_ms };
+                self.catalog.route_from(id, &envelope, &mut matches);
+            }
+        }
+        let targets = self.view((0, 0)).targets_but(&matches, |_| false);
+        let expires_at_ms = match message.expires_at_ms {
+            0 => 0,
+            // It begins to live when it comes into the queue.
+            at => now.wall_ms.saturating_add(at.saturating_sub(message.received_at_ms)).max(1),
+        };
+        let new = NewEnqueue {
+            flags: message.flags,
+            format: message.format,
+            priority: message.priority,
+            received_at_ms: now.wall_ms,
+            expires_at_ms,
+            due_at_ms: message.due_at_ms,
+            ordering_key: message.ordering_key,
+            exchange: message.exchange,
+            routing_key: message.routing_key,
+            head: &[message.head],
+            body: &[message.body],
+        };
+        for target in &targets {
+            if !self.stopped.contains(&target.log) && new.record_len(target.queues.len()).is_some() {
+                self.append_to(now, &new, target, None);
+            }
+        }
+    }
+}
