@@ -5,6 +5,7 @@
 pub mod access;
 mod admission;
 mod annotated;
+mod announce;
 mod batches;
 mod browse;
 pub mod catalog;
@@ -35,6 +36,7 @@ mod timers;
 mod watch;
 
 pub use annotated::Modified;
+pub use announce::{Announcement, Caller};
 pub use census::Unit;
 pub use commit::CommitRule;
 pub use delivery::{BlockKey, ReadBytes, ReadRequest, ReadWhat};

@@ -1,5 +1,6 @@
 //! What shards send each other: whole turns' worth at once, in order, never a message alone.
 
+use crate::announce::Announcement;
 use crate::catalog::{Actor, Change, Op, Refusal};
 use crate::census::Unit;
 use crate::event::Events;
@@ -86,6 +87,8 @@ pub enum Mail {
         /// The message, as a record for no queue.
         record: Buffer,
     },
+    /// Something happened that is to be announced: for the shard that plans.
+    Announce(Announcement),
     /// Messages for reply consumers of the addressee's connections.
     Replies {
         /// The sender.

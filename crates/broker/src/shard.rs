@@ -66,6 +66,8 @@ struct Port {
     owns_queues: bool,
     /// Its channels that count.
     channels: u32,
+    /// Its name, if its coming was announced: then its going is too.
+    announced: Option<Box<str>>,
 }
 
 /// A shard. See the module's head.
@@ -222,7 +224,13 @@ impl Shard {
     }
 
     fn add_port(&mut self, port: PortId, actor: Actor, asked: Option<(PortId, u32)>) {
-        let state = Port { actor: actor.clone(), consumers: Vec::new(), owns_queues: false, channels: 0 };
+        let state = Port {
+            actor: actor.clone(),
+            consumers: Vec::new(),
+            owns_queues: false,
+            channels: 0,
+            announced: None,
+        };
         self.ports.insert(port, state);
         self.tell_census(Mail::Came { actor, unit: Unit::Connection { channels: 0 }, asked });
     }
@@ -252,9 +260,13 @@ impl Shard {
 
     /// A connection is gone: its consumers go, what they held goes back, its exclusive queues are deleted.
     pub fn close_port(&mut self, now: Now, port: PortId) {
-        let Some(Port { actor, mut consumers, owns_queues, channels }) = self.ports.remove(&port) else {
+        let Some(Port { actor, mut consumers, owns_queues, channels, announced }) = self.ports.remove(&port)
+        else {
             return;
         };
+        if let Some(name) = announced {
+            self.connection_closed(now, port, &name);
+        }
         self.tell_census(Mail::Left { actor: actor.clone(), unit: Unit::Connection { channels } });
         self.replies.close_port(port);
         consumers.sort_unstable_by_key(|consumer| (consumer.log, consumer.queue));
@@ -263,6 +275,7 @@ impl Shard {
             self.send_to_queue(now, consumer.log, consumer.queue, port, QueueCommand::Leave);
         }
         if owns_queues {
+            let actor = Actor::internal(actor.vhost, port);
             self.send_to_planner(now, actor, None, Op::DeleteExclusive { port });
         }
     }
@@ -298,6 +311,13 @@ impl Shard {
             }
         }
         self.send_to_queue(now, log, queue, port, command);
+    }
+
+    /// The going of a connection is to be announced, under this name.
+    pub(crate) fn announce_end(&mut self, port: PortId, name: &str) {
+        if let Some(state) = self.ports.get_mut(&port) {
+            state.announced = Some(name.into());
+        }
     }
 
     /// The connection is done with a consumer for good.
@@ -356,7 +376,10 @@ impl Shard {
         match done {
             Done::Nothing => {}
             Done::Delete { definition, token, messages } => {
-                let actor = Actor::internal(definition.vhost, port);
+                let mut actor = Actor::internal(definition.vhost, port);
+                if let Some(state) = self.ports.get(&port) {
+                    actor.user = state.actor.user.clone();
+                }
                 let instead = Some(Reply::Deleted { messages });
                 let answer = token.map(|token| Answering { port, token, instead });
                 self.send_to_planner(now, actor, answer, Op::DeleteQueue { id: definition.id });
@@ -391,7 +414,9 @@ impl Shard {
             Ok(Plan { changes, queue }) => {
                 let is_new = !changes.is_empty();
                 for change in changes {
+                    let told = self.announcements(&actor, answer.is_some(), &change);
                     self.make_change(now, change);
+                    self.announce(now, told);
                 }
                 if let Some(queue) = queue {
                     if !is_new && let Some(answer) = answer {
@@ -412,7 +437,7 @@ impl Shard {
     }
 
     /// On the planning shard: logs a change, applies it here and has it sent to the others.
-    fn make_change(&mut self, now: Now, change: Change) {
+    pub(crate) fn make_change(&mut self, now: Now, change: Change) {
         if change.is_durable() {
             let encoded = change.encode();
             let log = self.log_mut(CATALOG_LOG).expect("the planner owns the catalog's log");
@@ -526,6 +551,7 @@ impl Shard {
                 self.untold[from.0 as usize] += record.len();
                 self.remember(now, &exchanges, record.bytes());
             }
+            Mail::Announce(announcement) => self.announce(now, vec![announcement]),
             Mail::Replies { from, replies } => {
                 self.untold[from.0 as usize] += replies.records.len();
                 self.replies.deliver(replies, &self.settings.limits, &mut self.post);

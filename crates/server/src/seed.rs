@@ -40,10 +40,11 @@ pub fn first_user(
     journal: &mut Journal,
     disk: &dyn Disk,
 ) -> Result<(), String> {
+    let user = &config.default_user;
     if shards[0].catalog().vhosts().next().is_some() {
+        shards[0].have_event_exchange(clock.now(), &user.vhost);
         return Ok(());
     }
-    let user = &config.default_user;
     let mut salt = [0; SALT];
     salt.copy_from_slice(&random_bits()?.to_le_bytes()[..SALT]);
     let name: Box<str> = user.name.as_str().into();
@@ -73,6 +74,7 @@ pub fn first_user(
         pump.until_answered(token as u32)?;
     }
     shards[0].close_port(clock.now(), PORT);
+    shards[0].have_event_exchange(clock.now(), &user.vhost);
     Ok(())
 }
 

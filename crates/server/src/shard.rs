@@ -48,6 +48,9 @@ const PART_NS: u64 = 5_000_000_000;
 /// Nanoseconds a stopping shard waits for the disk and for its peers.
 const STOP_NS: u64 = 2_000_000_000;
 
+/// On whose behalf the administration socket asks, as RabbitMQ's tools do.
+const TOOL_USER: &str = "rmq-cli";
+
 const WAKE: Token = Token(usize::MAX - 1);
 
 /// What a shard's loop needs from the node around it.
@@ -293,7 +296,8 @@ impl ShardLoop {
     fn wish(&mut self, now: Now, wish: Op, answer: Sender<Result<Reply, Refusal>>) {
         let port = PortId { shard: self.id, slot: NODE_SLOT, generation: 1 };
         if self.wishes.is_empty() {
-            self.shard.open_port(port, Actor::internal(VhostId::default(), port));
+            let internal = Actor::internal(VhostId::default(), port);
+            self.shard.open_port(port, Actor { user: TOOL_USER.into(), ..internal });
         }
         self.next_wish = self.next_wish.wrapping_add(1);
         self.wishes.push((self.next_wish, answer));

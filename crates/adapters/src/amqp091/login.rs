@@ -4,8 +4,9 @@ use super::methods::Wish;
 use super::{Adapter, code};
 use crate::connection::{Context, Gravity};
 use crate::credentials::{self, Unproved};
-use crate::settings::{INFORMATION, PLATFORM, PRODUCT, VERSION};
+use crate::settings::{INFORMATION, PLATFORM, PRODUCT, Peer, VERSION};
 use ::amqp091::method::{ConnectionOpen, ConnectionStartOk, MethodId};
+use broker::Caller;
 use broker::access::open_vhost;
 use broker::catalog::Actor;
 use message::amqp091::{Table, Value};
@@ -73,8 +74,10 @@ impl Adapter {
         let found = credentials::log_in(catalog, rules, &self.peer, &mechanism, start_ok.response);
         let reason = match found {
             Ok(user) => {
+                let name = user.name.clone();
+                context.shard.login_tried(context.now, &caller(&self.peer), &mechanism, Ok(&name));
                 if let Some(login) = &mut self.login {
-                    login.user = Some(user.name.clone());
+                    login.user = Some(name);
                 }
                 return self.machine.tune();
             }
@@ -87,6 +90,7 @@ impl Adapter {
             Err(Unproved::Malformed) => format!("malformed {mechanism} response"),
             Err(Unproved::Denied(reason)) => reason,
         };
+        context.shard.login_tried(context.now, &caller(&self.peer), &mechanism, Err(&reason));
         self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
         let text = format!(
             "Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
@@ -120,10 +124,16 @@ impl Adapter {
         let (user, vhost) = (&actor.user, vhost.unwrap_or_default());
         let text = format!("user '{user}' authenticated and granted access to vhost '{vhost}'");
         self.note(context, Gravity::Info, text);
+        context.shard.connection_opened(context.now, &actor, &caller(&self.peer));
         self.actor = Some(actor);
         self.login = None;
         self.machine.open_ok();
     }
+}
+
+/// A connection of this protocol, as it is announced.
+fn caller(peer: &Peer) -> Caller<'_> {
+    Caller { name: &peer.name, protocol: "{0,9,1}", is_secure: peer.is_secure }
 }
 
 /// Appends a field to the bytes of a table.

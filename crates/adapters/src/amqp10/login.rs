@@ -3,8 +3,9 @@
 use super::Adapter;
 use crate::connection::{Context, Gravity};
 use crate::credentials::{self, Unproved};
-use crate::settings::{INFORMATION, PLATFORM, PRODUCT, VERSION};
+use crate::settings::{INFORMATION, PLATFORM, PRODUCT, Peer, VERSION};
 use ::amqp10::{Open, SaslCode, Symbols};
+use broker::Caller;
 use broker::access::open_vhost;
 use broker::catalog::{Actor, Refusal};
 use message::amqp10::{Encoder, Map};
@@ -21,18 +22,26 @@ pub(super) struct Login {
 /// What we can do that clients ask for.
 const CAPABILITIES: [&str; 2] = ["LINK_PAIR_V1_0", "ANONYMOUS-RELAY"];
 
+/// A connection of this protocol, as it is announced.
+fn caller(peer: &Peer) -> Caller<'_> {
+    Caller { name: &peer.name, protocol: "{1,0}", is_secure: peer.is_secure }
+}
+
 impl Adapter {
     pub(super) fn log_in(&mut self, context: &mut Context<'_>, mechanism: &str, response: Option<&[u8]>) {
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
         let response = response.unwrap_or_default();
         match credentials::log_in(catalog, rules, &self.peer, mechanism, response) {
             Ok(user) => {
+                let name = user.name.clone();
+                context.shard.login_tried(context.now, &caller(&self.peer), mechanism, Ok(&name));
                 if let Some(login) = &mut self.login {
-                    login.user = Some(user.name.clone());
+                    login.user = Some(name);
                 }
                 self.machine.sasl_outcome(SaslCode::Ok);
             }
             Err(Unproved::Denied(reason)) => {
+                context.shard.login_tried(context.now, &caller(&self.peer), mechanism, Err(&reason));
                 self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
                 self.machine.sasl_outcome(SaslCode::Auth);
             }
@@ -94,6 +103,7 @@ impl Adapter {
         let (user, vhost) = (&actor.user, vhost.unwrap_or_default());
         let text = format!("user '{user}' authenticated and granted access to vhost '{vhost}'");
         self.note(context, Gravity::Info, text);
+        context.shard.connection_opened(context.now, &actor, &caller(&self.peer));
         self.actor = Some(actor);
         self.login = None;
         self.answer_open(context);

@@ -6,6 +6,7 @@
 use super::definition::{Binding, ExchangeDefinition, QueueDefinition, VhostDefinition, VhostId};
 use super::effective::{alternate, rules};
 use super::history::History;
+use super::plan_exchange::EVENT_EXCHANGE;
 use super::policy::Policies;
 use super::{
     Applied, ByName, Catalog, Change, Destination, Ends, ExchangeEntry, QueueEntry, TopicEntry, Vhost,
@@ -137,6 +138,7 @@ impl Catalog {
         // Bindings never leave their virtual host: with both ends going, there is nothing to undo.
         for exchange in &vhost.exchanges {
             self.exchanges.remove(&exchange.0.id);
+            self.event_exchange = self.event_exchange.filter(|id| *id != exchange.0.id);
         }
         let mut queues: Vec<_> = vhost.queues.into_iter().map(|by_name| by_name.0).collect();
         queues.sort_unstable_by_key(|queue| queue.id);
@@ -169,11 +171,15 @@ impl Catalog {
         let (definition, ends) = (definition.clone(), Ends::default());
         let entry = ExchangeEntry { definition: definition.clone(), exchange, ends, alternate, history };
         self.exchanges.insert(definition.id, entry);
+        if *definition.name == *EVENT_EXCHANGE {
+            self.event_exchange = Some(definition.id);
+        }
         self.version += 1;
     }
 
     fn delete_exchange(&mut self, id: ExchangeId) {
         let Some(entry) = self.exchanges.remove(&id) else { return };
+        self.event_exchange = self.event_exchange.filter(|own| *own != id);
         let definition = entry.definition;
         if let Some(vhost) = self.host_mut(definition.vhost) {
             vhost.exchanges.remove(definition.name.as_bytes());

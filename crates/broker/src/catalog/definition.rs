@@ -171,7 +171,7 @@ pub struct Binding {
 
 impl Binding {
     /// An exchange's binding as a thing to look for.
-    pub(super) fn of(source: ExchangeId, binding: routing::Binding) -> Arc<Binding> {
+    pub(crate) fn of(source: ExchangeId, binding: routing::Binding) -> Arc<Binding> {
         Arc::new(Binding {
             source,
             destination: binding.destination,

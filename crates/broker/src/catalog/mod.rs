@@ -43,6 +43,7 @@ pub use effective::{DELIVERY_LIMIT, DeadLetter, Overflow, QueueRules};
 pub use limits::{UserLimits, VhostLimits};
 pub use op::{Actor, DefaultPolicy, Op, Plan, VhostDefaults};
 pub use plan_access::{FirstContent, first_content};
+pub(crate) use plan_exchange::EVENT_EXCHANGE;
 pub use plan_policy::check_operator_key;
 pub use plan_queue::{MADE_FOR_LINK, generated_name};
 pub use policy::{ApplyTo, Matched, PolicyDefinition, PolicyKind};
@@ -149,6 +150,8 @@ pub struct Catalog {
     exchanges: FxHashMap<ExchangeId, ExchangeEntry>,
     /// The queues of the connections that have some for themselves.
     exclusive: FxHashMap<PortId, BTreeSet<QueueId>>,
+    /// The exchange at which changes are announced.
+    event_exchange: Option<ExchangeId>,
     next_vhost: u32,
     next_exchange: u64,
     next_queue: u64,
@@ -261,9 +264,15 @@ impl Catalog {
         format!("exchange '{name}' in vhost '{}'", self.vhost_name(vhost))
     }
 
-    /// How many exchanges there are in all, predeclared ones included.
+    /// How many exchanges there are in all, predeclared ones included; the event exchange is not, as in RabbitMQ without its
+    /// plugin.
     pub fn exchange_count(&self) -> usize {
-        self.exchanges.len()
+        self.exchanges.len() - usize::from(self.event_exchange.is_some())
+    }
+
+    /// The exchange at which changes are announced.
+    pub(crate) fn event_exchange(&self) -> Option<ExchangeId> {
+        self.event_exchange
     }
 
     /// All exchanges of a virtual host, by name.

@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// The argument that names the exchange for what this one routes nowhere.
 pub(super) const ALTERNATE: &str = "alternate-exchange";
 
+/// The exchange at which changes are announced, in one virtual host.
+pub(crate) const EVENT_EXCHANGE: &str = "amq.rabbitmq.event";
+
 fn kind(name: &str) -> Result<Kind, Refusal> {
     match Kind::from_name(name.as_bytes()) {
         Some(kind) => Ok(kind),
@@ -105,6 +108,23 @@ impl Catalog {
         let mut removal = Removal::new(self);
         removal.exchange(&entry.definition);
         Ok(removal.finish())
+    }
+
+    /// The change that makes the event exchange, if it is nowhere and there is such a virtual host.
+    pub(crate) fn missing_event_exchange(&self, vhost: &str) -> Option<Change> {
+        if self.event_exchange.is_some() {
+            return None;
+        }
+        Some(Change::AddExchange(Arc::new(ExchangeDefinition {
+            id: ExchangeId(self.next_exchange),
+            vhost: self.vhost(vhost)?,
+            name: EVENT_EXCHANGE.into(),
+            kind: Kind::Topic,
+            durable: true,
+            auto_delete: false,
+            internal: true,
+            arguments: Arguments::default(),
+        })))
     }
 
     /// The exchanges of a new virtual host.

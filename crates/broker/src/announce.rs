@@ -1,0 +1,579 @@
+//! The event exchange: what becomes of the catalog is told to whoever binds to `amq.rabbitmq.event`.
+//!
+//! An announcement is a message without a body: the routing key says what happened (`queue.created`), the headers to what
+//! and by whom, as those of RabbitMQ 4.3.6 do. The shard that plans the catalog's changes announces them, as it makes
+//! them; what nobody is bound to hear is not put into words. Nobody waits for an announcement.
+//!
+//! Connections that log in, open and close are announced too, by the shard they are on; what only their protocol knows of
+//! them (channels, consumers' tags) is not.
+
+use crate::catalog::{
+    Actor, Binding, Catalog, Change, Destination, EVENT_EXCHANGE, PolicyDefinition, PolicyKind, VhostId,
+};
+use crate::mail::Mail;
+use crate::shard::{CATALOG_LOG, Shard};
+use base::Now;
+use base::id::PortId;
+use message::amqp091::{NewProperties, Table, TableWriter, Value as Wire};
+use message::record::{Format, NewEnqueue, flag};
+use routing::{Arguments, Envelope, ExchangeId, Matches, Value};
+
+/// Who does what no user asked for.
+const INTERNAL_USER: &str = "rmq-internal";
+
+/// Delivery mode of a durable message.
+const PERSISTENT: u8 = 2;
+
+/// What happened, and the fields that tell of it.
+#[derive(Debug, PartialEq)]
+pub struct Announcement {
+    key: &'static str,
+    fields: Vec<u8>,
+}
+
+/// Puts changes into words.
+struct Announcer<'a> {
+    catalog: &'a Catalog,
+    /// Who made the change; none: it is not known.
+    by: Option<&'a str>,
+    told: Vec<Announcement>,
+}
+
+fn text(fields: &mut TableWriter<'_>, name: &str, text: &str) {
+    fields.put(name.as_bytes(), Wire::Text(text.as_bytes()));
+}
+
+fn truth(fields: &mut TableWriter<'_>, name: &str, value: bool) {
+    fields.put(name.as_bytes(), Wire::Bool(value));
+}
+
+fn number(fields: &mut TableWriter<'_>, name: &str, number: i64) {
+    fields.put(name.as_bytes(), Wire::I64(number));
+}
+
+fn texts(fields: &mut TableWriter<'_>, name: &str, all: &[impl AsRef<[u8]>]) {
+    fields.array(name.as_bytes(), all.iter().map(|text| Wire::Text(text.as_ref())));
+}
+
+/// Arguments, each as a text.
+fn arguments(fields: &mut TableWriter<'_>, all: &Arguments) {
+    let shown: Vec<String> = all.iter().map(|(name, value)| argument(name, value)).collect();
+    texts(fields, "arguments", &shown);
+}
+
+/// An argument as Erlang writes it.
+fn argument(name: &[u8], value: &Value) -> String {
+    format!("{{{},{},{}}}", quoted(name), value.type_name(), term(value))
+}
+
+fn term(value: &Value) -> String {
+    match value {
+        Value::Text(text) | Value::Bytes(text) => quoted(text),
+        Value::List(all) => {
+            let all: Vec<String> =
+                all.iter().map(|one| format!("{{{},{}}}", one.type_name(), term(one))).collect();
+            format!("[{}]", all.join(","))
+        }
+        Value::Table(all) => {
+            let all: Vec<String> = all.iter().map(|(name, value)| argument(name, value)).collect();
+            format!("[{}]", all.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn quoted(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "<<>>".to_owned();
+    }
+    if bytes.iter().all(|byte| (b' '..=b'~').contains(byte)) {
+        let text = String::from_utf8_lossy(bytes).replace('\\', "\\\\").replace('"', "\\\"");
+        return format!("<<\"{text}\">>");
+    }
+    let numbers: Vec<String> = bytes.iter().map(u8::to_string).collect();
+    format!("<<{}>>", numbers.join(","))
+}
+
+/// A field of a policy's definition.
+fn value(fields: &mut TableWriter<'_>, name: &[u8], value: &Value) {
+    match value {
+        Value::Bool(value) => fields.put(name, Wire::Bool(*value)),
+        Value::Text(text) => fields.put(name, Wire::Text(text)),
+        Value::Int(_, number) => fields.put(name, Wire::I64(*number)),
+        Value::Unsigned(number) => fields.put(name, Wire::I64(i64::try_from(*number).unwrap_or(i64::MAX))),
+        other => fields.put(name, Wire::Text(term(other).as_bytes())),
+    }
+}
+
+fn definition(fields: &mut TableWriter<'_>, policy: &PolicyDefinition) {
+    text(fields, "apply-to", policy.apply_to.name());
+    text(fields, "pattern", policy.pattern.source());
+    number(fields, "priority", policy.priority);
+    fields.table(b"definition", |fields| {
+        policy.definition.iter().for_each(|(name, own)| value(fields, name, own));
+    });
+}
+
+/// The limits that are set.
+fn limits(fields: &mut TableWriter<'_>, all: [(&str, Option<u32>); 2]) {
+    for (name, limit) in all {
+        if let Some(limit) = limit {
+            number(fields, name, limit.into());
+        }
+    }
+}
+
+impl Announcer<'_> {
+    fn tell(&mut self, key: &'static str, fill: impl FnOnce(&mut TableWriter<'_>)) {
+        let fields = TableWriter::fields(|fields| {
+            fill(fields);
+            if let Some(by) = self.by {
+                text(fields, "user_who_performed_action", by);
+            }
+        });
+        self.told.push(Announcement { key, fields });
+    }
+
+    fn vhost_name(&self, id: VhostId) -> String {
+        self.catalog.vhost_definition(id).map_or(String::new(), |vhost| vhost.name.to_string())
+    }
+
+    /// Something of a virtual host that is known by its name.
+    fn tell_of(&mut self, key: &'static str, vhost: VhostId, name: &str, kind: Option<&str>) {
+        let vhost = self.vhost_name(vhost);
+        self.tell(key, |fields| {
+            text(fields, "name", name);
+            text(fields, "vhost", &vhost);
+            if let Some(kind) = kind {
+                text(fields, "type", kind);
+            }
+        });
+    }
+
+    fn change(&mut self, change: &Change) {
+        match change {
+            Change::AddVhost(vhost) => {
+                let about = vhost.about();
+                self.tell("vhost.created", |fields| {
+                    text(fields, "name", &vhost.name);
+                    text(fields, "description", &about.description);
+                    let tags: Vec<&[u8]> = about.tags.iter().map(|tag| tag.as_bytes()).collect();
+                    texts(fields, "tags", &tags);
+                    text(fields, "default_queue_type", vhost.default_queue_type.name());
+                    truth(fields, "protected_from_deletion", about.is_protected);
+                    truth(fields, "tracing", false);
+                });
+            }
+            Change::SetVhost(vhost) => {
+                let tags = vhost.about().tags;
+                let before = self.catalog.vhost_definition(vhost.id).map(|vhost| vhost.about().tags);
+                if before.is_some_and(|before| before != tags) {
+                    self.tell("vhost.tags.set", |fields| {
+                        text(fields, "name", &vhost.name);
+                        let tags: Vec<&[u8]> = tags.iter().map(|tag| tag.as_bytes()).collect();
+                        texts(fields, "tags", &tags);
+                    });
+                }
+            }
+            Change::DeleteVhost(id) => self.vhost_deleted(*id),
+            Change::SetUser(user) => {
+                let before = self.catalog.user(&user.name).cloned();
+                let key = match (&before, &user.password) {
+                    (None, _) => Some("user.created"),
+                    (Some(before), password) if before.password == *password => None,
+                    (Some(_), None) => Some("user.password.cleared"),
+                    (Some(_), Some(_)) => Some("user.password.changed"),
+                };
+                if let Some(key) = key {
+                    self.tell(key, |fields| text(fields, "name", &user.name));
+                }
+                let has_new_tags = match before {
+                    None => !user.tags.is_empty(),
+                    Some(before) => key.is_none() || before.tags != user.tags,
+                };
+                if has_new_tags {
+                    self.tell("user.tags.set", |fields| {
+                        text(fields, "name", &user.name);
+                        let tags: Vec<&[u8]> = user.tags.iter().map(|tag| tag.as_bytes()).collect();
+                        texts(fields, "tags", &tags);
+                    });
+                }
+            }
+            Change::DeleteUser(name) => self.tell("user.deleted", |fields| text(fields, "name", name)),
+            Change::SetPermissions(own) => {
+                let vhost = self.vhost_name(own.vhost);
+                self.tell("permission.created", |fields| {
+                    text(fields, "user", &own.user);
+                    text(fields, "vhost", &vhost);
+                    text(fields, "configure", own.permissions.configure.source());
+                    text(fields, "write", own.permissions.write.source());
+                    text(fields, "read", own.permissions.read.source());
+                });
+            }
+            Change::ClearPermissions { vhost, user } => {
+                self.permission_deleted("permission.deleted", *vhost, user)
+            }
+            Change::SetTopicPermissions(own) => {
+                let vhost = self.vhost_name(own.vhost);
+                self.tell("topic.permission.created", |fields| {
+                    text(fields, "user", &own.user);
+                    text(fields, "vhost", &vhost);
+                    text(fields, "exchange", &own.exchange);
+                    text(fields, "write", &own.write);
+                    text(fields, "read", &own.read);
+                });
+            }
+            Change::ClearTopicPermissions { vhost, user, .. } => {
+                self.permission_deleted("topic.permission.deleted", *vhost, user);
+            }
+            Change::SetVhostLimits { vhost, limits: own } => {
+                let vhost = self.vhost_name(*vhost);
+                let all = [("max-connections", own.connections_max), ("max-queues", own.queues_max)];
+                let is_set = all.iter().any(|(_, limit)| limit.is_some());
+                let keys = match is_set {
+                    true => ("parameter.set", "vhost.limits.set"),
+                    false => ("parameter.cleared", "vhost.limits.cleared"),
+                };
+                self.tell(keys.0, |fields| {
+                    text(fields, "component", "vhost-limits");
+                    text(fields, "name", "limits");
+                    text(fields, "vhost", &vhost);
+                    if is_set {
+                        fields.table(b"value", |fields| limits(fields, all));
+                    }
+                });
+                self.tell(keys.1, |fields| {
+                    text(fields, "name", "limits");
+                    text(fields, "vhost", &vhost);
+                    limits(fields, all);
+                });
+            }
+            Change::SetUserLimits { user, limits: own } => {
+                let all = [("max-connections", own.connections_max), ("max-channels", own.channels_max)];
+                let is_set = all.iter().any(|(_, limit)| limit.is_some());
+                self.tell(if is_set { "user.limits.set" } else { "user.limits.cleared" }, |fields| {
+                    text(fields, "name", "limits");
+                    text(fields, "username", user);
+                    limits(fields, all);
+                });
+            }
+            Change::SetPolicy(policy) => {
+                let vhost = self.vhost_name(policy.vhost);
+                if policy.kind == PolicyKind::Operator {
+                    self.tell("parameter.set", |fields| {
+                        text(fields, "component", "operator_policy");
+                        text(fields, "name", &policy.name);
+                        text(fields, "vhost", &vhost);
+                        fields.table(b"value", |fields| definition(fields, policy));
+                    });
+                }
+                self.tell("policy.set", |fields| {
+                    text(fields, "name", &policy.name);
+                    text(fields, "vhost", &vhost);
+                    definition(fields, policy);
+                });
+            }
+            Change::ClearPolicy { vhost, kind: PolicyKind::User, name } => {
+                self.tell_of("policy.cleared", *vhost, name, None);
+            }
+            Change::ClearPolicy { vhost, kind: PolicyKind::Operator, name } => {
+                let vhost_name = self.vhost_name(*vhost);
+                self.tell("parameter.cleared", |fields| {
+                    text(fields, "component", "operator_policy");
+                    text(fields, "name", name);
+                    text(fields, "vhost", &vhost_name);
+                });
+                self.tell_of("operator.policy.cleared", *vhost, name, None);
+            }
+            Change::AddExchange(exchange) => {
+                let vhost = self.vhost_name(exchange.vhost);
+                let policy =
+                    self.catalog.exchange_policies(exchange).user.map(|policy| policy.name.to_string());
+                self.tell("exchange.created", |fields| {
+                    text(fields, "name", &exchange.name);
+                    text(fields, "vhost", &vhost);
+                    text(fields, "type", exchange.kind.name());
+                    truth(fields, "durable", exchange.durable);
+                    truth(fields, "auto_delete", exchange.auto_delete);
+                    truth(fields, "internal", exchange.internal);
+                    arguments(fields, &exchange.arguments);
+                    text(fields, "policy", policy.as_deref().unwrap_or_default());
+                });
+            }
+            Change::DeleteExchange { id, .. } => self.exchange_deleted(*id),
+            Change::AddQueue(queue) => {
+                let vhost = self.vhost_name(queue.vhost);
+                let mut all = queue.arguments.clone();
+                all.insert(b"x-queue-type", Value::text(queue.queue_type.name()));
+                self.tell("queue.created", |fields| {
+                    text(fields, "name", &queue.name);
+                    text(fields, "vhost", &vhost);
+                    text(fields, "type", queue.queue_type.module());
+                    // Over 0-9-1 and 1.0 alike an exclusive queue is transient.
+                    truth(fields, "durable", queue.durable);
+                    truth(fields, "auto_delete", queue.auto_delete);
+                    truth(fields, "exclusive", queue.exclusive.is_some());
+                    arguments(fields, &all);
+                });
+            }
+            Change::DeleteQueue { id, .. } => {
+                let bindings: Vec<_> = self.catalog.queue_bindings(*id).cloned().collect();
+                self.unbound(bindings.iter().map(|binding| &**binding));
+                if let Some(queue) = self.catalog.queue(*id) {
+                    let kind = queue.queue_type.module();
+                    self.tell_of("queue.deleted", queue.vhost, &queue.name, Some(kind));
+                }
+            }
+            Change::Bind(binding) => self.binding("binding.created", binding),
+            Change::Unbind(binding) => self.binding("binding.deleted", binding),
+            Change::ReserveQueueIds { .. } | Change::Remember { .. } => {}
+        }
+    }
+
+    fn permission_deleted(&mut self, key: &'static str, vhost: VhostId, user: &str) {
+        let vhost = self.vhost_name(vhost);
+        self.tell(key, |fields| {
+            text(fields, "user", user);
+            text(fields, "vhost", &vhost);
+        });
+    }
+
+    /// Bindings that go with one of their ends: nobody asked for that.
+    fn unbound<'b>(&mut self, bindings: impl Iterator<Item = &'b Binding>) {
+        let by = self.by.replace(INTERNAL_USER);
+        bindings.for_each(|binding| self.binding("binding.deleted", binding));
+        self.by = by;
+    }
+
+    fn binding(&mut self, key: &'static str, binding: &Binding) {
+        let Some(source) = self.catalog.exchange_by_id(binding.source) else { return };
+        let (kind, name) = match binding.destination {
+            Destination::Queue(id) => ("queue", self.catalog.queue(id).map(|queue| queue.name.to_string())),
+            Destination::Exchange(id) => {
+                let entry = self.catalog.exchange_by_id(id);
+                ("exchange", entry.map(|entry| entry.definition.name.to_string()))
+            }
+        };
+        let vhost = self.vhost_name(source.definition.vhost);
+        let source_name = source.definition.name.to_string();
+        self.tell(key, |fields| {
+            text(fields, "source_name", &source_name);
+            text(fields, "source_kind", "exchange");
+            text(fields, "destination_name", name.as_deref().unwrap_or_default());
+            text(fields, "destination_kind", kind);
+            text(fields, "routing_key", &binding.key);
+            text(fields, "vhost", &vhost);
+            arguments(fields, &binding.arguments);
+        });
+    }
+
+    fn exchange_deleted(&mut self, id: ExchangeId) {
+        let Some(entry) = self.catalog.exchange_by_id(id) else { return };
+        let ends: Vec<_> = self.catalog.exchange_bindings(id).cloned().collect();
+        self.unbound(ends.iter().map(|binding| &**binding));
+        self.tell_of("exchange.deleted", entry.definition.vhost, &entry.definition.name, None);
+        let from: Vec<_> =
+            entry.exchange.bindings().into_iter().map(|binding| Binding::of(id, binding)).collect();
+        self.unbound(from.iter().map(|binding| &**binding));
+    }
+
+    fn vhost_deleted(&mut self, id: VhostId) {
+        let users: Vec<_> = self.catalog.vhost_permissions(id).map(|own| own.user.clone()).collect();
+        for user in users {
+            self.permission_deleted("permission.deleted", id, &user);
+        }
+        let mut queues: Vec<_> = self.catalog.vhost_queues(id).cloned().collect();
+        queues.sort_unstable_by_key(|queue| queue.id);
+        for queue in queues {
+            let kind = queue.queue_type.module();
+            self.tell_of("queue.deleted", id, &queue.name, Some(kind));
+        }
+        let exchanges: Vec<_> = self.catalog.exchanges(id).into_iter().cloned().collect();
+        for exchange in exchanges {
+            self.tell_of("exchange.deleted", id, &exchange.name, None);
+        }
+        let name = self.vhost_name(id);
+        self.tell("vhost.deleted", |fields| text(fields, "name", &name));
+    }
+}
+
+/// A connection, as it is announced.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller<'a> {
+    /// `ADDRESS:PORT -> ADDRESS:PORT`.
+    pub name: &'a str,
+    /// The protocol's version, as Erlang writes it: `{0,9,1}`.
+    pub protocol: &'a str,
+    /// It came over TLS.
+    pub is_secure: bool,
+}
+
+impl Caller<'_> {
+    fn put(&self, fields: &mut TableWriter<'_>) {
+        let (peer, here) = self.name.split_once(" -> ").unwrap_or_default();
+        for (host, port, end) in [("peer_host", "peer_port", peer), ("host", "port", here)] {
+            let (address, number) = end.rsplit_once(':').unwrap_or((end, ""));
+            text(fields, host, &erlang_address(address));
+            self::number(fields, port, number.parse().unwrap_or(0));
+        }
+        text(fields, "protocol", self.protocol);
+        truth(fields, "ssl", self.is_secure);
+    }
+}
+
+/// An address of four numbers as Erlang writes it; any other as it is.
+fn erlang_address(address: &str) -> String {
+    match address.parse::<std::net::Ipv4Addr>() {
+        Ok(address) => format!("{{{}}}", address.octets().map(|octet| octet.to_string()).join(",")),
+        Err(_) => address.to_owned(),
+    }
+}
+
+/// A connection's number in the shape of a process's.
+fn process(port: PortId) -> String {
+    format!("<{}.{}.{}>", port.shard.0, port.slot, port.generation)
+}
+
+impl Shard {
+    /// Somebody hears what is announced.
+    pub fn is_heard(&self) -> bool {
+        let exchange = self.catalog.event_exchange().and_then(|id| self.catalog.exchange_by_id(id));
+        exchange.is_some_and(|entry| !entry.exchange.is_unused())
+    }
+
+    /// A login was granted to a user, or refused for a reason.
+    pub fn login_tried(
+        &mut self,
+        now: Now,
+        caller: &Caller<'_>,
+        mechanism: &str,
+        result: Result<&str, &str>,
+    ) {
+        if !self.is_heard() {
+            return;
+        }
+        let fields = TableWriter::fields(|fields| {
+            text(fields, "connection_name", caller.name);
+            text(fields, "connection_type", "network");
+            text(fields, "auth_mechanism", mechanism);
+            caller.put(fields);
+            match result {
+                Ok(user) => text(fields, "name", user),
+                Err(reason) => text(fields, "error", reason),
+            }
+        });
+        let key = if result.is_ok() { "user.authentication.success" } else { "user.authentication.failure" };
+        self.announce_from_here(now, Announcement { key, fields });
+    }
+
+    /// A connection is open, on behalf of `actor`.
+    pub fn connection_opened(&mut self, now: Now, actor: &Actor, caller: &Caller<'_>) {
+        if !self.is_heard() {
+            return;
+        }
+        let vhost = self.catalog.vhost_definition(actor.vhost).map_or("", |vhost| &vhost.name);
+        let fields = TableWriter::fields(|fields| {
+            text(fields, "name", caller.name);
+            text(fields, "user", &actor.user);
+            text(fields, "vhost", vhost);
+            text(fields, "type", "network");
+            text(fields, "pid", &process(actor.port));
+            number(fields, "connected_at", i64::try_from(now.wall_ms).unwrap_or(i64::MAX));
+            caller.put(fields);
+            text(fields, "user_who_performed_action", &actor.user);
+        });
+        self.announce_from_here(now, Announcement { key: "connection.created", fields });
+        self.announce_end(actor.port, caller.name);
+    }
+
+    #[cold]
+    pub(crate) fn connection_closed(&mut self, now: Now, port: PortId, name: &str) {
+        let fields = TableWriter::fields(|fields| {
+            text(fields, "name", name);
+            text(fields, "pid", &process(port));
+        });
+        self.announce_from_here(now, Announcement { key: "connection.closed", fields });
+    }
+
+    fn announce_from_here(&mut self, now: Now, announcement: Announcement) {
+        if self.planner.is_some() {
+            return self.announce_one(now, &announcement);
+        }
+        let planner = self.settings.placement.owner(CATALOG_LOG);
+        self.post.send(planner, Mail::Announce(announcement));
+    }
+
+    /// On the planning shard: has the event exchange made in a virtual host, if it is nowhere yet.
+    pub fn have_event_exchange(&mut self, now: Now, vhost: &str) {
+        if self.planner.is_some()
+            && let Some(change) = self.catalog.missing_event_exchange(vhost)
+        {
+            self.make_change(now, change);
+        }
+    }
+
+    /// On the planning shard: what there is to tell of a change that is about to be made, on behalf of `by`, who waits for
+    /// an answer or not; nothing while nobody is bound.
+    pub(crate) fn announcements(&self, by: &Actor, is_asked_for: bool, change: &Change) -> Vec<Announcement> {
+        let is_first_binding =
+            matches!(change, Change::Bind(binding) if Some(binding.source) == self.catalog.event_exchange());
+        if !self.is_heard() && !is_first_binding {
+            return Vec::new();
+        }
+        let by = match &*by.user {
+            // A client's wish that came by way of a queue on another shard.
+            "" if is_asked_for => None,
+            "" => Some(INTERNAL_USER),
+            user => Some(user),
+        };
+        let mut announcer = Announcer { catalog: &self.catalog, by, told: Vec::new() };
+        announcer.change(change);
+        announcer.told
+    }
+
+    /// On the planning shard: publishes what was to be told.
+    pub(crate) fn announce(&mut self, now: Now, all: Vec<Announcement>) {
+        all.iter().for_each(|announcement| self.announce_one(now, announcement));
+    }
+
+    #[cold]
+    fn announce_one(&mut self, now: Now, Announcement { key, fields }: &Announcement) {
+        let Some(exchange) = self.catalog.event_exchange() else { return };
+        let fields = TableWriter::fields(|all| {
+            let told = Table::new(fields).expect("fields that were written as a table's");
+            told.encodings().for_each(|(name, encoding)| all.encoding(name, encoding));
+            number(all, "timestamp_in_ms", i64::try_from(now.wall_ms).unwrap_or(i64::MAX));
+        });
+        let headers = Table::new(&fields).expect("fields that were written as a table's");
+        let mut head = Vec::new();
+        let timestamp = Some(now.wall_ms / 1000);
+        let properties = NewProperties {
+            headers: Some(headers),
+            delivery_mode: Some(PERSISTENT),
+            timestamp,
+            ..Default::default()
+        };
+        properties.write(&mut head);
+        let mut matches = Matches::default();
+        self.catalog.route_from(exchange, &Envelope::keyed(&[key.as_bytes()]), &mut matches);
+        let message = NewEnqueue {
+            flags: flag::DURABLE,
+            format: Format::Amqp091,
+            priority: 0,
+            received_at_ms: now.wall_ms,
+            expires_at_ms: 0,
+            due_at_ms: 0,
+            ordering_key: 0,
+            exchange: EVENT_EXCHANGE.as_bytes(),
+            routing_key: key.as_bytes(),
+            head: &[&head],
+            body: &[],
+        };
+        let targets = self.view((0, 0)).targets_but(&matches, |_| false);
+        for target in &targets {
+            if !self.stopped.contains(&target.log) && message.record_len(target.queues.len()).is_some() {
+                self.append_to(now, &message, target, None);
+            }
+        }
+    }
+}
