@@ -20,6 +20,8 @@ from proton.utils import BlockingConnection
 
 from lab.broker import Broker
 from lab.cases import Skip, Suite, Uri, equal, eventually
+from lab.wire import Closed
+from lab.wire10 import Peer10
 from suites.permission_bench import Api
 
 suite = Suite("limits")
@@ -360,6 +362,47 @@ def _():
     channel.basic_consume(queue, lambda *_: None)
     equal(refusal(lambda: channel.basic_consume(queue, lambda *_: None)),
           (530, "NOT_ALLOWED - reached maximum (1) of consumers per channel"))
+
+
+def is_cut(uri, vhost):
+    """An AMQP 1.0 connection logs in and says open, and gets no open in answer: it is cut."""
+    with Peer10(uri) as peer:
+        try:
+            peer.login10(hostname=f"vhost:{vhost}")
+        except Closed:
+            return True
+    return False
+
+
+SILENT = "cut before its open is answered, without a word"
+
+
+@suite.case("10.vhost", "AMQP 1.0: a connection more than max-connections of a virtual host", SILENT)
+def _():
+    with made("vhost", max_connections=1) as (admin, name):
+        first = connect(admin.uri, vhost=name)
+        equal(is_cut(admin.uri, name), True, "one more")
+        first.close()
+        eventually(lambda: not is_cut(admin.uri, name), "admitted again")
+
+
+@suite.case("10.user", "AMQP 1.0: a connection more than max-connections of a user", SILENT)
+def _():
+    with made("user", max_connections=1) as (admin, name):
+        uri = admin.uri.as_user(name, "secret")
+        first = connect(admin.uri, name, "secret")
+        equal(is_cut(uri, admin.uri.vhost), True, "one more")
+        first.close()
+        eventually(lambda: not is_cut(uri, admin.uri.vhost), "admitted again")
+
+
+@suite.case("10.node", "AMQP 1.0: a connection more than connection_max", SILENT)
+def _():
+    uri = Uri(started("connection_max=1", "session_max_per_connection=9").uri)
+    first = connect(uri)
+    equal(is_cut(uri, "/"), True, "one more")
+    first.close()
+    eventually(lambda: not is_cut(uri, "/"), "admitted again")
 
 
 @suite.case("queue.transient", "a transient shared queue where deprecated_features.permit.transient_nonexcl_queues is "
