@@ -17,10 +17,10 @@ use super::consuming::{Consumer, outgoing};
 use super::unacked::Delivery;
 use crate::connection::Context;
 use ::amqp091::DeliverPrefix;
-use base::Memory;
+use base::{Buffer, Memory};
 use broker::catalog::{QueueDefinition, Refusal, ReplyCode};
 use broker::{Events, Item, QueueCommand};
-use message::record::{Enqueue, Outcome};
+use message::record::{Enqueue, Outcome, split};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -126,6 +126,14 @@ impl SharedPrefetch {
     }
 }
 
+/// A message that may have to wait for long, without all that came with it.
+fn alone(item: Item, memory: &Memory) -> (Item, Memory) {
+    let (_, record, _) = split(&memory[item.offset as usize..]).expect("only records are delivered");
+    let mut copy = Buffer::with_capacity(record.len());
+    copy.extend(record);
+    (Item { offset: 0, ..item }, copy.seal())
+}
+
 impl Adapter {
     /// The channel's consumers share a prefetch from now on; 0: no longer.
     pub(super) fn share(&mut self, context: &mut Context<'_>, number: u16, most: u16) {
@@ -226,7 +234,9 @@ impl Adapter {
         };
         let memory = &events.memories[memory as usize];
         for item in &events.items[items.start as usize..items.end as usize] {
-            shared.waiting.push_back(Waiting { handle, item: *item, memory: memory.clone() });
+            let is_next = shared.sent as usize + shared.waiting.len() < shared.most as usize;
+            let (item, memory) = if is_next { (*item, memory.clone()) } else { alone(*item, memory) };
+            shared.waiting.push_back(Waiting { handle, item, memory });
         }
         shared.seen = None;
         self.send_waiting(context, number, &mut shared);

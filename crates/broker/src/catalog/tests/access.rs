@@ -44,7 +44,8 @@ fn what_is_said_of_a_virtual_host_changes_and_may_keep_it_from_being_deleted() {
         };
     assert_eq!(world.wish(&update(None, None, None)), "404 NOT_FOUND - no vhost 'v'");
     world.must(&add_vhost("v"));
-    let rows: [(Op, (&str, &[&str], bool)); 4] = [
+    type Said<'a> = (&'a str, &'a [&'a str], bool);
+    let rows: [(Op, Said<'_>); 4] = [
         (update(Some("words"), None, None), ("words", &[], false)),
         (update(None, Some(&["a", "b"]), Some(true)), ("words", &["a", "b"], true)),
         (update(Some(""), Some(&["c"]), None), ("", &["c"], true)),

@@ -38,7 +38,7 @@ fn a_quorum_queue_may_be_declared_as_a_classic_one_where_that_is_relaxed() {
     let named = "for queue 'q' in vhost '/'";
     check(
         "",
-        &[classic.clone()],
+        std::slice::from_ref(&classic),
         &format!(
             "PRECONDITION_FAILED - inequivalent arg 'x-dead-letter-exchange' {named}: received none but current is the value \
          'amq.fanout' of type 'longstr'"
