@@ -82,6 +82,8 @@ pub struct Tally {
     pub replies: u64,
     /// Transactions begun over AMQP 1.0.
     pub begun: u64,
+    /// Requests that the management node of AMQP 1.0 granted.
+    pub managed: u64,
 }
 
 impl Tally {
@@ -103,6 +105,7 @@ impl Tally {
         self.rollbacks += other.rollbacks;
         self.undone += other.undone;
         self.begun += other.begun;
+        self.managed += other.managed;
         self.replies += other.replies;
         self.refused += other.refused;
         self.buried += other.buried;

@@ -264,6 +264,8 @@ impl World {
             Seen::Done(asked, count) => {
                 self.note(format!("c{number} hears that {asked:?} is done {count:?}"));
                 self.oracle.done(number, asked, count)?;
+                let is_managed = self.clients[at].as_ref().is_some_and(|client| !client.can_ask());
+                self.tally.managed += u64::from(is_managed);
             }
             Seen::Refused(id) => {
                 self.tally.refused += 1;
@@ -345,6 +347,14 @@ impl World {
     /// An open client, rolled; `can_ask`: one that can ask for queues and the like.
     pub fn any_client(&mut self, can_ask: bool) -> Option<usize> {
         let is_fit = |client: &Client| client.state == State::Open && (!can_ask || client.can_ask());
+        let open: Vec<usize> =
+            (0..CLIENTS_MAX).filter(|at| self.clients[*at].as_ref().is_some_and(is_fit)).collect();
+        self.any_of(&open)
+    }
+
+    /// An open client of AMQP 1.0, rolled.
+    pub fn any_managing(&mut self) -> Option<usize> {
+        let is_fit = |client: &Client| client.state == State::Open && !client.can_ask();
         let open: Vec<usize> =
             (0..CLIENTS_MAX).filter(|at| self.clients[*at].as_ref().is_some_and(is_fit)).collect();
         self.any_of(&open)

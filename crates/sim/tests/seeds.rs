@@ -46,12 +46,13 @@ fn a_thousand_seeds() {
     assert!(complaints.is_empty(), "{}\n{} seeds failed", complaints[0], complaints.len());
     // Each of these is a way for the simulation to have seen nothing.
     let Tally { published, confirmed, delivered, crashes, stops, full, .. } = tally;
-    let Tally { commits, rollbacks, begun, undone, replies, .. } = tally;
+    let Tally { commits, rollbacks, begun, undone, replies, managed, .. } = tally;
     let Tally { refused, buried, expired, noted, .. } = tally;
     assert!([refused, buried, expired].iter().all(|count| *count > SEEDS) && noted > SEEDS / 10, "{tally:?}");
     let done = [published, confirmed, delivered, crashes, stops, full, commits];
     assert!(
-        done.iter().all(|count| *count > SEEDS / 2) && rollbacks.min(begun).min(replies) > SEEDS / 10,
+        done.iter().all(|count| *count > SEEDS / 2)
+            && rollbacks.min(begun).min(replies).min(managed) > SEEDS / 10,
         "{tally:?}"
     );
     assert!(undone > 0, "{tally:?}");

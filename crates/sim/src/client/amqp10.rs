@@ -1,8 +1,11 @@
 //! A client over AMQP 1.0: one session, a sending link for each target, a receiving one for each consumer.
 
+use super::management10::Management;
 use super::transactions10::{CONTROL, Control};
-use super::{Delivery, NOTE, Seen, Target, Transaction, Verdict, exchange_name, queue_name, read_body};
-use crate::rules::Wish;
+use super::{
+    Asked, Delivery, NOTE, Seen, Target, Transaction, Verdict, exchange_name, queue_name, read_body,
+};
+use crate::rules::{Rules, Wish};
 use amqp10::{
     Attach, Body, Config, Connection, Event, Input, Limits, LinkId, Open, Outcome, Role, SaslCode,
     SenderSettleMode, SessionId, Source, Transfer,
@@ -55,6 +58,7 @@ pub(super) struct Wire {
     /// Deliveries not settled: link by delivery.
     incoming: BTreeMap<u64, (LinkId, u64)>,
     control: Control,
+    management: Management,
     tag: u32,
 }
 
@@ -71,6 +75,7 @@ impl Wire {
             refusable: BTreeSet::new(),
             incoming: BTreeMap::new(),
             control: Control::default(),
+            management: Management::default(),
             tag: 0,
         }
     }
@@ -80,7 +85,7 @@ impl Wire {
     }
 
     pub(super) fn is_waiting(&self) -> bool {
-        !self.unconfirmed.is_empty() || self.control.is_waiting()
+        !self.unconfirmed.is_empty() || self.control.is_waiting() || self.management.is_waiting()
     }
 
     pub(super) fn input(&mut self, now: Now, bytes: &[u8], seen: &mut Vec<Seen>) -> usize {
@@ -122,7 +127,9 @@ impl Wire {
                     }
                 });
             }
-            Event::Flow(_) | Event::Window { .. } => {}
+            Event::Flow(_) | Event::Window { .. } => {
+                self.management.flush(&mut self.connection, self.session)
+            }
             Event::SaslMechanisms(_) => {
                 self.connection.sasl_init("PLAIN", Some(b"\0guest\0guest"), Some("sim"));
             }
@@ -167,12 +174,16 @@ impl Wire {
             *is_attached |= *sender == link;
         }
         self.control.attached(link);
+        self.management.attached(&mut self.connection, self.session, link);
         if let Some(receiver) = self.receivers.iter().find(|it| it.link == link && !it.is_over) {
             self.connection.grant(self.session, link, receiver.credit, false);
         }
     }
 
     fn delivered(&mut self, transfer: &Transfer<'_>, seen: &mut Vec<Seen>) {
+        if self.management.is_answers(transfer.link) {
+            return self.management.answered(&mut self.connection, self.session, transfer, seen);
+        }
         let Some(receiver) = self.receivers.iter().find(|it| it.link == transfer.link) else {
             return seen.push(Seen::Failed("a transfer on a link that is none".to_owned()));
         };
@@ -330,6 +341,16 @@ impl Wire {
 
     pub(super) fn end_transaction(&mut self, commits: bool, ended: &Transaction) {
         self.control.end(&mut self.connection, self.session, commits.then_some(ended));
+    }
+
+    /// Declares a durable queue.
+    pub(super) fn declare(&mut self, queue: usize, is_quorum: bool, rules: &Rules) {
+        self.management.declare(&mut self.connection, self.session, queue, is_quorum, rules);
+    }
+
+    /// Asks for an exchange, a binding, or a queue to be emptied or gone.
+    pub(super) fn ask(&mut self, asked: Asked) {
+        self.management.ask_for(&mut self.connection, self.session, asked);
     }
 
     pub(super) fn close(&mut self, _now: Now) {

@@ -5,6 +5,7 @@
 
 mod amqp091;
 mod amqp10;
+mod management10;
 mod transactions10;
 
 use crate::net::Net;
@@ -231,7 +232,7 @@ impl Client {
         }
     }
 
-    /// It can ask for queues, exchanges and single messages.
+    /// It can ask for transient queues and single messages.
     pub fn can_ask(&self) -> bool {
         matches!(self.wire, Wire::Amqp091(_))
     }
@@ -390,17 +391,16 @@ impl Client {
         held
     }
 
-    /// Asks for something; only where [`Client::can_ask`].
+    /// Asks for something; for single messages only where [`Client::can_ask`].
     pub fn ask(&mut self, asked: Asked) {
-        if let Wire::Amqp091(wire) = &mut self.wire {
-            wire.ask(asked);
-        }
+        wire!(self, wire => wire.ask(asked));
     }
 
-    /// Declares a queue; only where [`Client::can_ask`].
+    /// Declares a queue; a transient one only where [`Client::can_ask`].
     pub fn declare(&mut self, queue: usize, is_quorum: bool, is_durable: bool, rules: &Rules) {
-        if let Wire::Amqp091(wire) = &mut self.wire {
-            wire.declare(queue, is_quorum, is_durable, rules);
+        match &mut self.wire {
+            Wire::Amqp091(wire) => wire.declare(queue, is_quorum, is_durable, rules),
+            Wire::Amqp10(wire) => wire.declare(queue, is_quorum, rules),
         }
     }
 

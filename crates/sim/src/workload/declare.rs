@@ -1,12 +1,17 @@
 //! A queue is declared, classic or quorum, durable or not; or an exchange with some of the queues bound to it.
 
-use crate::client::Asked;
+use crate::client::{Asked, Client};
 use crate::oracle::Check;
 use crate::rules::Rules;
 use crate::world::World;
 
 pub fn run(world: &mut World) -> Check {
     let Some(at) = world.any_client(true) else { return Ok(()) };
+    by(world, at)
+}
+
+/// The client at `at` declares.
+pub(super) fn by(world: &mut World, at: usize) -> Check {
     let there = world.oracle.queues_there();
     if there.len() >= 2 && world.oracle.exchanges.len() < world.shape.exchanges_max && world.dice.one_in(3) {
         return exchange(world, at, &there);
@@ -24,7 +29,7 @@ fn queue(world: &mut World, at: usize) {
     let (is_quorum, is_durable) = match world.dice.below(6) {
         0..2 => (true, true),
         2..5 => (false, true),
-        _ => (false, false),
+        _ => (false, !world.clients[at].as_ref().is_some_and(Client::can_ask)),
     };
     let mut rules = Rules::default();
     if world.plan.rich && world.dice.one_in(2) {

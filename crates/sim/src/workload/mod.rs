@@ -12,6 +12,7 @@ mod delete;
 mod fail;
 mod fill;
 mod get;
+mod manage;
 mod publish;
 mod purge;
 mod reply;
@@ -48,7 +49,8 @@ const OPERATIONS: [(u64, Operation); 16] = [
 ];
 
 /// Those of rich runs besides.
-const RICH: [(u64, Operation); 3] = [(50, transact::run), (40, request::run), (60, reply::run)];
+const RICH: [(u64, Operation); 4] =
+    [(50, transact::run), (40, request::run), (60, reply::run), (30, manage::run)];
 
 /// Carries out one operation, rolled.
 pub fn one(world: &mut World) -> Check {

@@ -5,8 +5,14 @@ use crate::oracle::Check;
 use crate::world::World;
 
 pub fn run(world: &mut World) -> Check {
+    let at = world.any_client(true);
+    by(world, at)
+}
+
+/// The client at `at`, if there is one, empties one.
+pub(super) fn by(world: &mut World, at: Option<usize>) -> Check {
     let queues = world.oracle.queues_there();
-    let (Some(at), Some(queue)) = (world.any_client(true), world.any_of(&queues)) else { return Ok(()) };
+    let (Some(at), Some(queue)) = (at, world.any_of(&queues)) else { return Ok(()) };
     let World { clients, oracle, trace, .. } = world;
     if let Some(client) = &mut clients[at] {
         trace.note(format!("c{} purges q{queue}", client.number));

@@ -1,0 +1,258 @@
+//! A client's requests to the management node over AMQP 1.0: a pair of links, requests out over one, answers in over the
+//! other, in the order of the requests.
+
+use super::{Asked, Seen, exchange_name, queue_name};
+use crate::rules::Rules;
+use amqp10::{
+    Attach, Body, Connection, Delivery, LinkId, Role, SenderSettleMode, SessionId, Source, Target, Transfer,
+};
+use message::amqp10::section::BodyKind;
+use message::amqp10::section::descriptor::{PROPERTIES, VALUE};
+use message::amqp10::{Decoder, Encoder, Message, Value};
+use std::collections::VecDeque;
+
+const NODE: &str = "/management";
+
+/// Answers the node may send ahead.
+const CREDIT: u32 = 16;
+
+#[derive(Debug)]
+struct Pair {
+    requests: LinkId,
+    answers: LinkId,
+    /// Ends the broker answered.
+    attached: u32,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Management {
+    pair: Option<Pair>,
+    /// What is not answered, in the order it was asked for.
+    asked: VecDeque<Asked>,
+    /// Those of them that could not be sent yet, as messages.
+    unsent: VecDeque<Vec<u8>>,
+    tag: u32,
+}
+
+impl Management {
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// Whether answers come over this link.
+    pub(super) fn is_answers(&self, link: LinkId) -> bool {
+        self.pair.as_ref().is_some_and(|pair| pair.answers == link)
+    }
+
+    pub(super) fn attached(&mut self, connection: &mut Connection, session: SessionId, link: LinkId) {
+        let Some(pair) = &mut self.pair else { return };
+        if link == pair.answers {
+            connection.grant(session, link, CREDIT, false);
+        }
+        pair.attached += u32::from(link == pair.answers || link == pair.requests);
+        self.flush(connection, session);
+    }
+
+    /// Sends what could not be sent before.
+    pub(super) fn flush(&mut self, connection: &mut Connection, session: SessionId) {
+        let Some(pair) = self.pair.as_ref().filter(|pair| pair.attached == 2) else { return };
+        while let Some(bytes) = self.unsent.front()
+            && connection.credit(session, pair.requests).is_some_and(|(credit, _)| credit > 0)
+            && connection.queued(session) == 0
+        {
+            self.tag = self.tag.wrapping_add(1);
+            let (tag, head) = (self.tag.to_be_bytes(), [&bytes[..]]);
+            let delivery =
+                Delivery { tag: &tag, settled: true, token: 0, head: &head, body: Body::Bytes(&[]) };
+            if connection.transfer(session, pair.requests, &delivery).is_err() {
+                return;
+            }
+            self.unsent.pop_front();
+        }
+    }
+
+    /// Asks for something, and attaches the pair before the first.
+    fn ask(&mut self, connection: &mut Connection, session: SessionId, asked: Asked, request: Vec<u8>) {
+        if self.pair.is_none() {
+            self.pair = attach(connection, session);
+        }
+        self.asked.push_back(asked);
+        self.unsent.push_back(request);
+        self.flush(connection, session);
+    }
+
+    pub(super) fn declare(
+        &mut self,
+        connection: &mut Connection,
+        session: SessionId,
+        queue: usize,
+        is_quorum: bool,
+        rules: &Rules,
+    ) {
+        let request = request("PUT", &format!("/queues/{}", queue_name(queue)), |encoder| {
+            let mut map = encoder.map();
+            encoder.string("durable");
+            map.field(encoder);
+            encoder.boolean(true);
+            map.field(encoder);
+            encoder.string("arguments");
+            map.field(encoder);
+            arguments(encoder, is_quorum, rules);
+            map.field(encoder);
+            encoder.close(map);
+        });
+        self.ask(connection, session, Asked::Declare(queue), request);
+    }
+
+    /// Asks for an exchange, a binding, or a queue to be emptied or gone.
+    pub(super) fn ask_for(&mut self, connection: &mut Connection, session: SessionId, asked: Asked) {
+        let request = match asked {
+            Asked::DeclareExchange(exchange) => {
+                let path = format!("/exchanges/{}", exchange_name(exchange));
+                request("PUT", &path, |encoder| texts(encoder, &[("type", "fanout")]))
+            }
+            Asked::Bind(exchange, queue) => request("POST", "/bindings", |encoder| {
+                let (source, queue) = (exchange_name(exchange), queue_name(queue));
+                let fields = [("source", &*source), ("destination_queue", &*queue), ("binding_key", "")];
+                texts(encoder, &fields);
+            }),
+            Asked::Purge(queue) => {
+                request("DELETE", &format!("/queues/{}/messages", queue_name(queue)), |encoder| {
+                    encoder.null()
+                })
+            }
+            Asked::Delete(queue) => {
+                request("DELETE", &format!("/queues/{}", queue_name(queue)), |encoder| encoder.null())
+            }
+            Asked::Declare(_)
+            | Asked::Consume(_)
+            | Asked::Cancel(_)
+            | Asked::Get(_)
+            | Asked::Commit
+            | Asked::Rollback => panic!("{asked:?} is no matter of the management node"),
+        };
+        self.ask(connection, session, asked, request);
+    }
+
+    /// An answer came.
+    pub(super) fn answered(
+        &mut self,
+        connection: &mut Connection,
+        session: SessionId,
+        transfer: &Transfer<'_>,
+        seen: &mut Vec<Seen>,
+    ) {
+        if transfer.credit <= CREDIT / 2 {
+            connection.grant(session, transfer.link, CREDIT, false);
+        }
+        let (Ok(message), Some(asked)) = (Message::read(transfer.payload), self.asked.pop_front()) else {
+            return seen.push(Seen::Failed("an answer that answers nothing".to_owned()));
+        };
+        let status = message.properties.subject().unwrap_or_default();
+        let value = (message.body.kind == BodyKind::Value).then(|| message.body.sections().next()).flatten();
+        seen.push(match value {
+            Some(Value::Map(map)) if status.starts_with('2') => {
+                let count = map.get("message_count").and_then(|count| match count {
+                    Value::Ulong(count) => Some(count),
+                    Value::Uint(count) => Some(count.into()),
+                    _ => None,
+                });
+                Seen::Done(asked, count)
+            }
+            _ if status.starts_with('2') => Seen::Done(asked, None),
+            Some(Value::String(text)) if text.starts_with("no ") => Seen::Failed(format!("404 {text}")),
+            other => Seen::Failed(format!("{status} {other:?} answers {asked:?}")),
+        });
+        self.flush(connection, session);
+    }
+}
+
+fn attach(connection: &mut Connection, session: SessionId) -> Option<Pair> {
+    let mut paired = Vec::new();
+    let mut encoder = Encoder::new(&mut paired);
+    let mut map = encoder.map();
+    encoder.symbol("paired");
+    map.field(&encoder);
+    encoder.boolean(true);
+    map.field(&encoder);
+    encoder.close(map);
+    let Ok(Value::Map(properties)) = Decoder::new(&paired).value() else { panic!("a map was written") };
+    let mut end = |role| {
+        let attach = Attach {
+            sender_settle_mode: SenderSettleMode::Settled,
+            source: Some(Source { address: Some(NODE), ..Source::default() }),
+            target: Some(Target { address: Some(NODE), ..Target::default() }),
+            properties,
+            ..Attach::new("management", role)
+        };
+        connection.attach(session, &attach)
+    };
+    Some(Pair { requests: end(Role::Sender)?, answers: end(Role::Receiver)?, attached: 0 })
+}
+
+/// A request as a message.
+fn request(method: &str, path: &str, body: impl FnOnce(&mut Encoder<'_>)) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(&mut bytes);
+    encoder.descriptor(PROPERTIES.into());
+    let mut list = encoder.list();
+    encoder.ulong(1);
+    list.field(&encoder);
+    list.skip(&mut encoder);
+    for text in [path, method, "$me"] {
+        encoder.string(text);
+        list.field(&encoder);
+    }
+    encoder.close(list);
+    encoder.descriptor(VALUE.into());
+    body(&mut encoder);
+    bytes
+}
+
+/// A map of texts, with an empty map of arguments.
+fn texts(encoder: &mut Encoder<'_>, fields: &[(&str, &str)]) {
+    let mut map = encoder.map();
+    for (name, value) in fields {
+        encoder.string(name);
+        map.field(encoder);
+        encoder.string(value);
+        map.field(encoder);
+    }
+    encoder.string("arguments");
+    map.field(encoder);
+    let empty = encoder.map();
+    encoder.close(empty);
+    map.field(encoder);
+    encoder.close(map);
+}
+
+fn arguments(encoder: &mut Encoder<'_>, is_quorum: bool, rules: &Rules) {
+    let mut map = encoder.map();
+    let mut put = |name: &str, value: Value<'_>| {
+        encoder.string(name);
+        map.field(encoder);
+        encoder.value(value);
+        map.field(encoder);
+    };
+    put("x-queue-type", Value::String(if is_quorum { "quorum" } else { "classic" }));
+    let numbers = [
+        ("x-message-ttl", rules.ttl_ms),
+        ("x-max-length", rules.length_max),
+        ("x-delivery-limit", rules.delivery_limit.map(u64::from)),
+        ("x-max-priority", rules.priority_max.map(u64::from)),
+    ];
+    for (name, number) in numbers {
+        if let Some(number) = number {
+            put(name, Value::Ulong(number));
+        }
+    }
+    if rules.refuses {
+        put("x-overflow", Value::String("reject-publish"));
+    }
+    if let Some(grave) = rules.grave {
+        put("x-dead-letter-exchange", Value::String(""));
+        put("x-dead-letter-routing-key", Value::String(&queue_name(grave)));
+    }
+    encoder.close(map);
+}
