@@ -193,6 +193,11 @@ fn a_counting_queue_with_delays() {
     check(include_str!("../replays/quorum-3.log"));
 }
 
+#[test]
+fn a_counting_queue_with_annotations() {
+    check(include_str!("../replays/quorum-4.log"));
+}
+
 /// Records new logs; old ones are never written again. To standard output.
 #[test]
 #[ignore = "by hand, when the machine learned something new"]
