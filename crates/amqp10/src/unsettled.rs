@@ -154,6 +154,29 @@ impl Unsettled {
         }
     }
 
+    /// Tells the ids of the link's deliveries with a token of `first..=last`, in order, in ranges.
+    pub fn find(&self, link: u16, first: u64, last: u64, mut each: impl FnMut(u32, u32)) {
+        let base = self.base;
+        let old = self.stragglers.iter().map(|(id, entry)| (*id, *entry));
+        let ring = self.ring.iter().enumerate();
+        let ring = ring.map(|(at, entry)| (base.wrapping_add(at as u32), *entry));
+        let is_meant = |entry: &Entry| entry.link == link && (first..=last).contains(&entry.token);
+        let mut run: Option<(u32, u32)> = None;
+        for (id, _) in old.chain(ring).filter(|(_, entry)| is_meant(entry)) {
+            match &mut run {
+                Some((_, end)) if end.wrapping_add(1) == id => *end = id,
+                _ => {
+                    if let Some((from, to)) = run.replace((id, id)) {
+                        each(from, to);
+                    }
+                }
+            }
+        }
+        if let Some((from, to)) = run {
+            each(from, to);
+        }
+    }
+
     /// Forgets the deliveries of a link.
     pub fn forget_link(&mut self, link: u16) {
         self.stragglers.retain(|(_, entry)| entry.link != link);
@@ -225,6 +248,26 @@ mod tests {
         unsettled.settle(0, 1, |_| panic!("twice"));
         unsettled.settle(2, 2, |run| assert_eq!(run.token, 15));
         assert_eq!((unsettled.len(), unsettled.next_id()), (0, 3));
+    }
+
+    #[test]
+    fn finds_by_link_and_token() {
+        let mut unsettled = Unsettled::new(u32::MAX);
+        unsettled.push(7, 1000);
+        for token in 0..600 {
+            unsettled.push(1 + (token % 100 == 50) as u16, token);
+        }
+        unsettled.settle(1, 590, |_| {});
+        unsettled.push(7, 1001);
+        let found = |link, first, last| {
+            let mut found = Vec::new();
+            unsettled.find(link, first, last, |from, to| found.push((from, to)));
+            found
+        };
+        assert_eq!(found(7, 0, 2000), [(u32::MAX, u32::MAX), (600, 600)]);
+        assert_eq!(found(1, 0, 2000), [(0, 0), (591, 599)]);
+        assert_eq!(found(1, 595, 596), [(595, 596)]);
+        assert_eq!(found(2, 0, 2000), [], "settled");
     }
 
     #[test]

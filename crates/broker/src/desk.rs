@@ -108,7 +108,7 @@ impl Log {
                 post.reply(port, token, Ok(Reply::Consuming));
             }
             QueueCommand::Consume { token, handle, consumer } => {
-                let answer = self.consume(slot, Member { port, handle }, consumer);
+                let answer = self.consume(now, slot, Member { port, handle }, consumer, limits);
                 post.reply(port, token, answer);
                 self.carry_out(now, slot, None, limits, post);
                 self.mark_dirty(slot);
@@ -120,7 +120,7 @@ impl Log {
                 let member = Member { port, handle };
                 let id = match owned.find(member) {
                     Some(id) => id,
-                    None => self.add_getter(slot, member),
+                    None => self.add_getter(now, slot, member, limits),
                 };
                 let owned = &mut self.queues[slot as usize];
                 let taken = owned.fifo.take(id, settled, now.wall_ms, &mut self.effects);
@@ -226,7 +226,12 @@ impl Log {
             }
             QueueCommand::Settle { handle, range, outcome } => {
                 // While something of it is held a quorum queue is in use.
-                if owned.features.is_some() && owned.definition.is_quorum() {
+                if let Some(features) = &owned.features
+                    && owned.definition.is_quorum()
+                {
+                    if features.has_late {
+                        self.settle_late(slot, Member { port, handle }, range);
+                    }
                     self.used(now, slot);
                 }
                 self.with(now, slot, port, handle, limits, post, |consumer| Command::Settle {
@@ -265,7 +270,12 @@ impl Log {
     ) {
         let Modified { handle, range, outcome, .. } = *modified;
         let owned = &self.queues[slot as usize];
-        if owned.features.is_some() && owned.definition.is_quorum() {
+        if let Some(features) = &owned.features
+            && owned.definition.is_quorum()
+        {
+            if features.has_late {
+                self.settle_late(slot, Member { port, handle }, range);
+            }
             self.used(now, slot);
         }
         if let Some(id) = self.queues[slot as usize].find(Member { port, handle }) {
@@ -298,9 +308,16 @@ impl Log {
         self.mark_dirty(slot);
     }
 
-    fn consume(&mut self, slot: u32, member: Member, consumer: NewConsumer) -> Result<Reply, Refusal> {
+    fn consume(
+        &mut self,
+        now: Now,
+        slot: u32,
+        member: Member,
+        consumer: NewConsumer,
+        limits: &Limits,
+    ) -> Result<Reply, Refusal> {
         let owned = &mut self.queues[slot as usize];
-        let NewConsumer { credit, settled, exclusive, priority, .. } = consumer;
+        let NewConsumer { credit, settled, exclusive, priority, timeout_ms, .. } = consumer;
         let credit = credit.at_first();
         // One at a time is active, or one has it for itself: not both.
         if exclusive && owned.has_single_active() {
@@ -311,6 +328,9 @@ impl Log {
         match owned.fifo.consume(new) {
             Ok(()) => {
                 owned.had_consumer = true;
+                if !settled {
+                    self.watch(now, slot, id, timeout_ms, limits);
+                }
                 Ok(Reply::Consuming)
             }
             Err(_) => {
@@ -321,11 +341,25 @@ impl Log {
     }
 
     /// The consumer that stands for a channel's gets: it has no credit of its own.
-    fn add_getter(&mut self, slot: u32, member: Member) -> ConsumerId {
+    fn add_getter(&mut self, now: Now, slot: u32, member: Member, limits: &Limits) -> ConsumerId {
         let owned = &mut self.queues[slot as usize];
         let id = owned.add_member(member);
         owned.fifo.add_getter(id);
+        self.watch(now, slot, id, None, limits);
         id
+    }
+
+    /// A consumer of a quorum queue may hold a message for so long: as it says, or the queue, or the node. As RabbitMQ has
+    /// it, a policy that changes later means nothing to it.
+    fn watch(&mut self, now: Now, slot: u32, id: ConsumerId, timeout_ms: Option<u64>, limits: &Limits) {
+        let owned = &mut self.queues[slot as usize];
+        if !owned.definition.is_quorum() {
+            return;
+        }
+        let of_queue = || owned.features.as_ref()?.rules.consumer_timeout_ms;
+        let timeout_ms = timeout_ms.or_else(of_queue).unwrap_or(limits.consumer_timeout_ms);
+        owned.fifo.watch(id, timeout_ms);
+        self.arm_look(now, slot);
     }
 
     fn leave(

@@ -8,7 +8,7 @@ use crate::catalog::Refusal;
 use crate::request::Reply;
 use base::Memory;
 use base::id::{PortId, QueueId, QueueSeq};
-use message::record::Enqueue;
+use message::record::{Enqueue, SeqRange};
 use std::ops::Range;
 
 /// What happened, for one connection. Handles are those the connection chose.
@@ -85,6 +85,16 @@ pub enum Event {
         consumer: u32,
         /// Ready messages in its queue.
         ready: u64,
+    },
+    /// The consumer held these for too long: they are the queue's again, though not settled by the consumer. It is given
+    /// nothing more until it has settled them all.
+    TimedOut {
+        /// The consumer's handle, or that under which a `basic.get` is unsettled.
+        consumer: u32,
+        /// Their positions.
+        range: SeqRange,
+        /// There are others, told of next.
+        has_more: bool,
     },
     /// The consumer is gone because its queue is.
     Cancelled {

@@ -35,6 +35,8 @@ pub(crate) struct Features {
     pub(crate) used_at_ms: u64,
     /// The log's timer for it, monotonic nanoseconds.
     pub(crate) timer: Option<u64>,
+    /// A consumer has not settled what was taken back from it.
+    pub(crate) has_late: bool,
 }
 
 impl Features {

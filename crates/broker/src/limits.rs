@@ -46,6 +46,8 @@ pub struct Limits {
     /// Bytes of replies handed to a reply consumer whose connection has much to send already, before further ones are
     /// dropped.
     pub reply_bytes_max: usize,
+    /// Milliseconds a consumer of a quorum queue may hold a message, where neither it nor the queue says how long.
+    pub consumer_timeout_ms: u64,
     /// Bytes delivered to one consumer's connection and not yet sent, beyond which the consumer pauses.
     pub consumer_window_bytes: usize,
 }
@@ -74,6 +76,7 @@ impl Default for Limits {
             annotations_bytes_max: 64 << 10,
             queue_annotations_bytes_max: 16 << 20,
             reply_bytes_max: 16 << 20,
+            consumer_timeout_ms: 1_800_000,
             consumer_window_bytes: 1 << 20,
         }
     }

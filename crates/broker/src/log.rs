@@ -263,6 +263,7 @@ impl Log {
         self.dirty.retain(|dirty| *dirty != slot);
         self.dying.retain(|dying| *dying != slot);
         self.timers.forget(slot, queue.features.as_ref().and_then(|features| features.timer));
+        self.timers.forget_look(slot, queue.looks_at());
         self.reading.forget(slot);
         self.effects.runs_left.extend(queue.fifo.runs());
         // While the journal is replayed nothing is counted yet: what is left is counted at the end.

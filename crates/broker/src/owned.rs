@@ -32,6 +32,8 @@ struct Seat {
 pub(crate) struct Members {
     slots: slab::Slab<Seat>,
     by_member: FxHashMap<Member, u32>,
+    /// When it is looked next at what they hold, monotonic nanoseconds.
+    looks_at: Option<u64>,
 }
 
 impl Members {
@@ -205,6 +207,18 @@ impl OwnedQueue {
         self.members.get_or_insert_default().add(member)
     }
 
+    /// When it is looked next at what consumers hold, monotonic nanoseconds.
+    pub(crate) fn looks_at(&self) -> Option<u64> {
+        self.members.as_ref()?.looks_at
+    }
+
+    /// It is looked next then.
+    pub(crate) fn set_looks_at(&mut self, at: Option<u64>) {
+        if let Some(members) = &mut self.members {
+            members.looks_at = at;
+        }
+    }
+
     /// Forgets a consumer and its waiting deliveries.
     pub(crate) fn remove_member(&mut self, id: ConsumerId) {
         if let Some(members) = &mut self.members {
@@ -309,10 +323,15 @@ impl OwnedQueue {
 
     /// Drops what waits for this consumer and says what that was.
     pub(crate) fn forget_waiting(&mut self, id: ConsumerId) -> Vec<Waiting> {
+        self.forget_waiting_of(id, SeqRange { first: QueueSeq(0), last: QueueSeq(u64::MAX) })
+    }
+
+    /// Drops what of `range` waits for this consumer and says what that was.
+    pub(crate) fn forget_waiting_of(&mut self, id: ConsumerId, range: SeqRange) -> Vec<Waiting> {
         let Some(waiting) = &mut self.waiting else { return Vec::new() };
         let mut dropped = Vec::new();
         waiting.retain(|delivery| {
-            let is_theirs = delivery.consumer == id;
+            let is_theirs = delivery.consumer == id && (range.first..=range.last).contains(&delivery.seq);
             if is_theirs {
                 dropped.push(*delivery);
             }

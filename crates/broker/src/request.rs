@@ -79,6 +79,8 @@ pub struct NewConsumer {
     pub priority: i32,
     /// It is shown what is in the queue and takes nothing: it counts as no consumer, and minds none.
     pub browses: bool,
+    /// How long it may hold a message of a quorum queue, milliseconds; without, as the queue or the node says.
+    pub timeout_ms: Option<u64>,
 }
 
 /// What becomes of the messages a consumer holds when it ends.

@@ -610,6 +610,8 @@ impl Shard {
     #[cold]
     fn ring(&mut self, now: Now, slot: usize) {
         let mut ended = Vec::new();
+        let limits = self.settings.limits;
+        self.logs[slot].look(now, &limits, &mut self.post);
         self.logs[slot].ring(now, &mut ended);
         for definition in ended {
             let port = own_port(self.settings.id);

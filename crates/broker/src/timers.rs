@@ -1,11 +1,22 @@
 //! When something is due in a queue though nothing happens: a message whose time is over, a queue unused for too long,
-//! dead letters to be tried again.
+//! dead letters to be tried again, a look at what consumers hold.
 //!
-//! A queue has at most one timer, in its log's list. It may ring early, and is then set anew; never late.
+//! A queue has at most one timer, and one for looking, in its log's list. It may ring early, and is then set anew; never
+//! late.
 
 use crate::catalog::QueueDefinition;
+use crate::event::Event;
+use crate::limits::Limits;
 use crate::log::Log;
-use base::Now;
+use crate::owned::{Member, Waiting};
+use crate::post::Post;
+use crate::request::Reply;
+use base::id::QueueSeq;
+use base::ranges::Range;
+use base::time::NS_PER_MS;
+use base::{Now, RangeSet};
+use message::record::SeqRange;
+use queue::Late;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -13,19 +24,62 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     set: BTreeSet<(u64, u32)>,
+    /// When it is to be looked at what consumers of a queue hold.
+    looks: BTreeSet<(u64, u32)>,
+    /// When the first of all rings.
+    first: Option<u64>,
 }
 
 impl Timers {
     /// When the first one rings.
+    #[inline]
     pub(crate) fn first(&self) -> Option<u64> {
-        self.set.first().map(|(at, _)| *at)
+        self.first
     }
 
     /// A queue is gone.
     pub(crate) fn forget(&mut self, slot: u32, timer: Option<u64>) {
         if let Some(at) = timer {
             self.set.remove(&(at, slot));
+            self.find_first();
         }
+    }
+
+    /// It is to be looked at a queue no more.
+    pub(crate) fn forget_look(&mut self, slot: u32, look: Option<u64>) {
+        if let Some(at) = look {
+            self.looks.remove(&(at, slot));
+            self.find_first();
+        }
+    }
+
+    fn set(&mut self, at: u64, slot: u32) {
+        self.set.insert((at, slot));
+        self.find_first();
+    }
+
+    fn set_look(&mut self, at: u64, slot: u32) {
+        self.looks.insert((at, slot));
+        self.find_first();
+    }
+
+    /// Takes out the first timer that is due.
+    fn take_due(&mut self, now_ns: u64) -> Option<u32> {
+        let (at, slot) = self.set.first().copied().filter(|(at, _)| *at <= now_ns)?;
+        self.forget(slot, Some(at));
+        Some(slot)
+    }
+
+    /// Takes out the first look that is due.
+    fn take_look(&mut self, now_ns: u64) -> Option<(u64, u32)> {
+        let (at, slot) = self.looks.first().copied().filter(|(at, _)| *at <= now_ns)?;
+        self.forget_look(slot, Some(at));
+        Some((at, slot))
+    }
+
+    fn find_first(&mut self) {
+        let firsts = [&self.set, &self.looks].map(|all| all.first().map(|(at, _)| *at));
+        self.first = firsts.into_iter().flatten().min();
     }
 }
 
@@ -49,14 +103,13 @@ impl Log {
         if features.timer.is_none_or(|timer| at < timer) {
             self.timers.forget(slot, features.timer);
             features.timer = Some(at);
-            self.timers.set.insert((at, slot));
+            self.timers.set(at, slot);
         }
     }
 
     /// Does what is due. Queues that were unused for too long are added to `ended`: they are to be deleted.
     pub(crate) fn ring(&mut self, now: Now, ended: &mut Vec<Arc<QueueDefinition>>) {
-        while let Some((at, slot)) = self.timers.set.first().copied().filter(|(at, _)| *at <= now.mono_ns) {
-            self.timers.set.remove(&(at, slot));
+        while let Some(slot) = self.timers.take_due(now.mono_ns) {
             let queue = &mut self.queues[slot as usize];
             let Some(features) = &mut queue.features else { continue };
             features.timer = None;
@@ -72,6 +125,75 @@ impl Log {
             // Handing out is also when messages expire, and the timer is set anew after it.
             self.mark_dirty(slot);
         }
+    }
+
+    /// Sets when to look at what consumers of the queue hold, if anybody is watched. Queues with the same timeout are looked
+    /// at in the same moments: one waking for all.
+    pub(crate) fn arm_look(&mut self, now: Now, slot: u32) {
+        let queue = &mut self.queues[slot as usize];
+        let Some(every_ms) = queue.fifo.look_every_ms() else { return };
+        let every = every_ms.saturating_mul(NS_PER_MS);
+        let at = (now.mono_ns / every).saturating_add(1).saturating_mul(every);
+        let before = queue.looks_at();
+        if before.is_none_or(|before| at < before || before <= now.mono_ns) {
+            queue.set_looks_at(Some(at));
+            self.timers.forget_look(slot, before);
+            self.timers.set_look(at, slot);
+        }
+    }
+
+    /// Looks at what consumers hold, where that is due, and takes back what they hold for too long.
+    pub(crate) fn look(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+        while let Some((at, slot)) = self.timers.take_look(now.mono_ns) {
+            // The queue, or all its consumers, may have gone, and others come.
+            let queue = self.queues.get_mut(slot as usize);
+            let Some(queue) = queue.filter(|queue| queue.looks_at() == Some(at)) else { continue };
+            let late = queue.fifo.look(now.mono_ns / NS_PER_MS, &mut self.effects);
+            if !late.is_empty() {
+                queue.features_mut(now).has_late = true;
+                late.iter().for_each(|late| self.tell_late(slot, late, post));
+                self.carry_out(now, slot, None, limits, post);
+                self.mark_dirty(slot);
+            }
+            self.arm_look(now, slot);
+        }
+    }
+
+    /// Tells a consumer what was taken back from it. What it was never sent goes back without a word: it could not
+    /// settle that.
+    fn tell_late(&mut self, slot: u32, late: &Late, post: &mut Post) {
+        let queue = &mut self.queues[slot as usize];
+        let Some(Member { port, handle }) = queue.member(late.consumer) else { return };
+        let mut told = RangeSet::new();
+        for range in &late.ranges {
+            told.insert(Range::new(range.first.0, range.last.0));
+            for Waiting { seq, token, .. } in queue.forget_waiting_of(late.consumer, *range) {
+                told.remove(Range::new(seq.0, seq.0), |_| {});
+                queue.fifo.settle_late(late.consumer, SeqRange { first: seq, last: seq });
+                if let Some(token) = token {
+                    post.reply(port, token, Ok(Reply::Empty));
+                }
+            }
+        }
+        let mut ranges = told.iter().peekable();
+        while let Some(Range { first, last }) = ranges.next() {
+            let range = SeqRange { first: QueueSeq(first), last: QueueSeq(last) };
+            let has_more = ranges.peek().is_some();
+            post.event(port, Event::TimedOut { consumer: handle, range, has_more });
+        }
+    }
+
+    /// A consumer settles what perhaps was taken back from it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn settle_late(&mut self, slot: u32, member: Member, range: SeqRange) {
+        let queue = &mut self.queues[slot as usize];
+        let Some(id) = queue.find(member) else { return };
+        queue.fifo.settle_late(id, range);
+        if let Some(features) = &mut queue.features {
+            features.has_late = queue.fifo.has_late();
+        }
+        self.mark_dirty(slot);
     }
 
     /// The queue was used: it lives for its time from here on.

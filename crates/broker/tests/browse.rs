@@ -16,7 +16,8 @@ fn seen(node: &mut Node) -> String {
 }
 
 fn browse(node: &mut Node, port: usize, handle: u32, credit: Credit, settled: bool) {
-    let consumer = NewConsumer { credit, settled, exclusive: false, priority: 0, browses: true };
+    let consumer =
+        NewConsumer { credit, settled, exclusive: false, priority: 0, browses: true, timeout_ms: None };
     node.command(port, "q", QueueCommand::Consume { token: 2, handle, consumer });
 }
 
@@ -119,6 +120,7 @@ fn it_comes_and_goes_unnoticed() {
             exclusive: true,
             priority: 0,
             browses: false,
+            timeout_ms: None,
         };
         browse(&mut node, far, 6, Credit::Link, true);
         node.command(0, "q", QueueCommand::Consume { token: 2, handle: 9, consumer: exclusive });

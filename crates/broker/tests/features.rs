@@ -469,3 +469,66 @@ fn what_fails_too_often_dies_in_its_own_queue() {
         assert_eq!(counts(&mut node, 0, other), format!("0: declared {other} 5 0"));
     }
 }
+
+/// What a consumer holds for too long is given to others: as the queue says, or the node. One waking looks at all.
+#[test]
+fn what_is_held_for_too_long_is_taken_back() {
+    let of_queue = [("x-queue-type", Value::text("quorum")), ("x-consumer-timeout", Value::long(6400))];
+    for (arguments, timeout_ms, late_ms) in
+        [(&of_queue[..1], 1_800_000, 2 * 28_125), (&of_queue[..], 6400, 200)]
+    {
+        for (mut node, far) in nodes() {
+            node.declare_with(0, "q", true, arguments);
+            let mut publisher = node.publisher(0);
+            node.consume(far, "q", 9, 1);
+            node.publish(0, &mut publisher, "q", "a", true);
+            node.settle();
+            node.consume(0, "q", 8, 2);
+            node.settle();
+            seen(&mut node);
+            // As time passes: the node wakes when a shard wants to.
+            let begin = node.now.mono_ns;
+            let mut told = Vec::new();
+            let mut wakings = 0;
+            while told.is_empty() {
+                let wake = node.shards.iter().filter_map(broker::Shard::deadline).min().unwrap();
+                node.pass((wake.saturating_sub(node.now.mono_ns)).div_ceil(1_000_000));
+                told = seen(&mut node);
+                wakings += 1;
+            }
+            let held_ms = (node.now.mono_ns - begin) / 1_000_000;
+            assert!((timeout_ms..=timeout_ms + late_ms).contains(&held_ms), "{held_ms} ms");
+            assert!(wakings < 80, "{wakings} wakings");
+            let late = "TimedOut { consumer: 9, range: SeqRange { first: QueueSeq(0), last: QueueSeq(0) }, has_more: false }";
+            assert_eq!(told[0], format!("{far}: {late}"));
+            node.settle();
+            told.extend(seen(&mut node));
+            assert_eq!(told[1..], ["0: 8 gets a@0 again"]);
+            node.publish(0, &mut publisher, "q", "b", true);
+            node.publish(0, &mut publisher, "q", "c", true);
+            node.settle();
+            assert_eq!(seen(&mut node), ["0: 8 gets b@1"], "9 has not settled");
+            node.settled(far, "q", 9, (0, 0), Outcome::Accepted);
+            node.settle();
+            assert_eq!(seen(&mut node), [format!("{far}: 9 gets c@2")]);
+            node.settled(0, "q", 8, (0, 1), Outcome::Accepted);
+            node.settle();
+            assert_eq!(counts(&mut node, 0, "q"), "0: declared q 0 2");
+        }
+    }
+}
+
+#[test]
+fn in_a_classic_queue_a_consumer_holds_what_it_has() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    let mut publisher = node.publisher(0);
+    node.consume(0, "q", 9, 1);
+    node.publish(0, &mut publisher, "q", "a", true);
+    node.settle();
+    seen(&mut node);
+    assert_eq!(node.shards[0].deadline(), None);
+    node.pass(10_000_000);
+    node.pass(10_000_000);
+    assert_eq!(seen(&mut node), [""; 0]);
+}

@@ -1,7 +1,8 @@
 //! The single active consumer: who of all is given messages, where only one is.
 //!
 //! The highest priority is next, and of these who came first. Who is active stays so until it goes; in queues that count it
-//! makes room for a higher priority: it is given nothing more, and is relieved once it holds nothing.
+//! makes room for a higher priority: it is given nothing more, and is relieved once it holds nothing. Who has not settled
+//! what was taken back from it is none.
 //!
 //! Invariant: once elected, nobody else receives.
 
@@ -37,18 +38,20 @@ impl Audience {
             return;
         }
         let rank = |consumer: &Consumer| (consumer.priority, Reverse(consumer.joined));
-        let consumers = self.iter().filter(|(_, consumer)| consumer.is_consumer());
+        let may_be = |consumer: &Consumer| consumer.is_consumer() && !consumer.is_late();
+        let consumers = self.iter().filter(|(_, consumer)| may_be(consumer));
         let best = consumers.max_by_key(|(_, consumer)| rank(consumer));
         let best = best.map(|(id, consumer)| (id, consumer.priority));
         let before = self.active.consumer;
-        let mut next = before.or(best.map(|(id, _)| id));
+        let stays = before.filter(|id| self.get(*id).is_some_and(may_be));
+        let mut next = stays.or(best.map(|(id, _)| id));
         let mut is_leaving = false;
         if let (true, Some(active), Some((best, priority))) =
-            (makes_room, before.and_then(|id| self.get(id)), best)
+            (makes_room, stays.and_then(|id| self.get(id)), best)
             && priority > active.priority
         {
             is_leaving = !active.unsettled.is_empty();
-            next = if is_leaving { before } else { Some(best) };
+            next = if is_leaving { stays } else { Some(best) };
         }
         self.active.is_open = is_leaving;
         let receives = next.filter(|_| !is_leaving);

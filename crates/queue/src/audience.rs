@@ -9,6 +9,7 @@
 
 use crate::active::Active;
 use crate::command::{Consume, ConsumerId, Credit, Refused};
+use crate::late::Watch;
 use base::RangeSet;
 
 /// A consumer, or what is left of it while it holds something.
@@ -24,12 +25,21 @@ pub(crate) struct Consumer {
     role: Role,
     /// What it is given is settled at once.
     pub(crate) settled: bool,
-    pub(crate) paused: bool,
+    /// Why it is given nothing though it has room: [`PAUSED`], [`LATE`].
+    pub(crate) held_up: u8,
     pub(crate) drain: bool,
     /// It is a consumer, and not one that waits to become the active one.
     pub(crate) receives: bool,
     in_ring: bool,
+    /// Since when it holds what, where that has an end.
+    pub(crate) watch: Option<Box<Watch>>,
 }
+
+/// Its connection cannot take more for now.
+pub(crate) const PAUSED: u8 = 1;
+
+/// It has not settled what was taken back from it.
+pub(crate) const LATE: u8 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
@@ -62,9 +72,13 @@ impl Consumer {
         self.is_consumer() && !self.receives
     }
 
+    pub(crate) fn is_late(&self) -> bool {
+        self.held_up & LATE != 0
+    }
+
     #[inline]
     fn can_take(&self) -> bool {
-        !self.paused && self.receives && self.room() > 0
+        self.held_up == 0 && self.receives && self.room() > 0
     }
 }
 
@@ -108,7 +122,11 @@ impl Audience {
 
     /// Heap bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let held: usize = self.iter().map(|(_, consumer)| consumer.unsettled.heap_bytes()).sum();
+        let of_each = |consumer: &Consumer| {
+            let watch = consumer.watch.as_ref().map_or(0, |watch| size_of::<Watch>() + watch.heap_bytes());
+            consumer.unsettled.heap_bytes() + watch
+        };
+        let held: usize = self.iter().map(|(_, consumer)| of_each(consumer)).sum();
         held + self.slots.capacity() * size_of::<Option<Consumer>>()
             + self.rings.capacity() * size_of::<Ring>()
             + self.draining.capacity() * size_of::<ConsumerId>()
@@ -163,7 +181,7 @@ impl Audience {
         assert!(self.slots[slot].is_none(), "slot {slot} is taken");
         let unsettled = RangeSet::new();
         let (next, previous) = (id.0, id.0);
-        let (paused, drain, in_ring) = (false, false, false);
+        let (drain, in_ring) = (false, false);
         let receives = role != Role::Holder;
         let joined = self.joined;
         self.joined = joined.wrapping_add(1);
@@ -176,10 +194,11 @@ impl Audience {
             previous,
             role,
             settled,
-            paused,
+            held_up: 0,
             drain,
             receives,
             in_ring,
+            watch: None,
         });
     }
 

@@ -178,6 +178,9 @@ impl Fifo {
             && let Some(holder) = audience.get_mut(consumer)
         {
             count = holder.unsettled.remove(range, |part| _ = parts.insert(part));
+            if let Some(watch) = &mut holder.watch {
+                watch.forget(range);
+            }
             audience.refresh(consumer);
         }
         self.unsettled -= count;

@@ -197,8 +197,8 @@ impl Fifo {
         draining.retain(|id| {
             let Some(consumer) = audience.get_mut(*id) else { return false };
             let Credit::Link(unused) = consumer.credit else { return false };
-            // Who waits to become the active one has nothing coming.
-            if !is_empty && unused > 0 && !consumer.waits() {
+            // Who waits to become the active one, or is late, has nothing coming.
+            if !is_empty && unused > 0 && !consumer.waits() && !consumer.is_late() {
                 return true;
             }
             consumer.credit = Credit::Link(0);

@@ -11,7 +11,7 @@
 //! - positions below the head are gone; `settled` holds positions above the head alone, and neither the head nor
 //!   the next position.
 
-use crate::audience::Audience;
+use crate::audience::{Audience, PAUSED};
 use crate::command::{Command, Consume, ConsumerId, Credit, Record, Refused};
 use crate::effect::Effects;
 use crate::failures::Failures;
@@ -386,7 +386,7 @@ impl Fifo {
     fn pause(&mut self, id: ConsumerId, paused: bool) {
         let Some(audience) = &mut self.audience else { return };
         if let Some(consumer) = audience.get_mut(id) {
-            consumer.paused = paused;
+            consumer.held_up = (consumer.held_up & !PAUSED) | if paused { PAUSED } else { 0 };
             audience.refresh(id);
         }
     }
@@ -423,6 +423,9 @@ impl Fifo {
                 let count = consumer.unsettled.remove(range, |part| {
                     parts.insert(part);
                 });
+                if let Some(watch) = &mut consumer.watch {
+                    watch.forget(range);
+                }
                 audience.refresh(id);
                 self.unsettled -= count;
                 parts.iter().for_each(|part| self.give_back(part, outcome, effects));
@@ -433,7 +436,7 @@ impl Fifo {
     }
 
     /// Positions nobody holds any more are ready again, or will be when their record comes back.
-    fn give_back(&mut self, range: Range, outcome: Outcome, effects: &mut Effects) {
+    pub(crate) fn give_back(&mut self, range: Range, outcome: Outcome, effects: &mut Effects) {
         let Some(live) = self.clip(positions(range)) else { return };
         let parts: Vec<Range> = self.settled.gaps(live).collect();
         for part in parts {

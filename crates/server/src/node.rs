@@ -258,6 +258,7 @@ fn broker_limits(config: &Config) -> Limits {
         vhosts_max: config.vhosts_max.map(u64::from),
         exchanges_max: config.exchanges_max.map(u64::from),
         queues_max: config.queues_max.map(u64::from),
+        consumer_timeout_ms: config.consumer_timeout_ms,
         ..Limits::default()
     }
 }

@@ -399,6 +399,24 @@ def _():
         eventually(is_gone, "the queue gone", WAIT_SECONDS_MAX)
 
 
+@suite.case("live.consumer-timeout", "a policy with `consumer-timeout` comes over a quorum queue with `x-consumer-timeout`",
+            "the lower counts, for consumers that come from then on")
+def _():
+    with Room() as room:
+        queue = room.queue("q", "quorum", x_consumer_timeout=60_000)
+        room.fill(queue, 2)
+        told = []
+        room.channel.add_on_cancel_callback(lambda frame: told.append(frame.method.consumer_tag))
+        room.channel.basic_qos(prefetch_count=1)
+        room.channel.basic_consume(queue, lambda *_delivery: None, consumer_tag="before")
+        room.policy({"consumer-timeout": 400}, apply_to="quorum_queues")
+        room.connection.process_data_events(0.5)
+        room.channel.basic_consume(queue, lambda *_delivery: None, consumer_tag="after")
+        for _number in range(15):
+            room.connection.process_data_events(0.1)
+        equal(told, ["after"])
+
+
 @suite.case("live.dead-letter", "a policy with `dead-letter-exchange` and `dead-letter-routing-key`",
             "what is rejected goes there from then on; a queue's own arguments count more")
 def _():

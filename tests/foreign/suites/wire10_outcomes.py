@@ -285,6 +285,6 @@ def kept(bench):
 
 each("late", "a receiver with `rabbitmq:consumer-timeout` 1000 holds a delivery for longer",
      "a disposition that releases it and does not settle it; another receiver gets it, delivery-count 0", released_late,
-     ("quorum",), later=True)
+     ("quorum",))
 each("late", "a receiver with `rabbitmq:consumer-timeout` 1000 holds a delivery for longer", "it keeps it", kept,
      ("classic",))

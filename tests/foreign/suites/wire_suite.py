@@ -1,6 +1,8 @@
 """All raw-socket cases of both protocols; `python -m suites.wire_suite --uri URI`."""
 
-from suites import wire10, wire10_attach, wire10_gone, wire10_modified, wire10_outcomes  # noqa: F401 - importing registers the cases
+from suites import (  # noqa: F401 - importing registers the cases
+    wire10, wire10_attach, wire10_gone, wire10_modified, wire10_outcomes, wire_timeouts,
+)
 from suites.wire091 import suite
 
 if __name__ == "__main__":

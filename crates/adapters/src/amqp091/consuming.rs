@@ -285,6 +285,29 @@ impl Adapter {
         self.remove_if_idle(context, handle);
     }
 
+    /// A consumer held something for too long. As in RabbitMQ it is told so by a basic.cancel, though it gets more once it
+    /// has settled that; who would not hear of that, gets, and who cancelled it, lose the channel.
+    #[cold]
+    pub(super) fn timed_out(&mut self, context: &mut Context<'_>, handle: u32) {
+        let Some(consumer) = self.consumers.get(handle) else { return };
+        let number = consumer.channel;
+        match &consumer.prefix {
+            Some(prefix) if self.hears_cancel && !consumer.is_cancelled => {
+                let prefix = prefix.clone();
+                self.tell_cancelled(number, &prefix);
+            }
+            _ => {
+                // RabbitMQ does not know the timeout any more, and says -1.
+                let text = format!(
+                    "delivery acknowledgement on channel {number} timed out. Timeout value used: -1 ms. This timeout \
+                     value can be configured, see consumers doc guide to learn more"
+                );
+                let refusal = Refusal::new(ReplyCode::PreconditionFailed, text);
+                self.refuse(context, number, &refusal, MethodId::NONE);
+            }
+        }
+    }
+
     pub(super) fn tell_cancelled(&mut self, channel: u16, prefix: &DeliverPrefix) {
         self.machine.send(channel, &BasicCancel { consumer_tag: prefix.consumer_tag(), nowait: true });
     }

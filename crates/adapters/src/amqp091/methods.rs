@@ -457,18 +457,8 @@ impl Adapter {
         self.check_no_reply(context, number, consume.queue, Use::Consume)?;
         let queue = self.queue(context, number, Access::Read, consume.queue)?;
         let tag = self.tag_for(context, number, consume.consumer_tag)?;
-        let priority = match consume.arguments.get(b"x-priority") {
-            None => None,
-            Some(value) => match value.as_i64() {
-                Some(priority) => Some(priority),
-                None => {
-                    let (named, kind) = (queue.named(), tables::type_name(&value));
-                    let text =
-                        format!("invalid arg 'x-priority' for {named}: \"expected integer, got {kind}\"");
-                    return Err(Refusal::new(ReplyCode::PreconditionFailed, text));
-                }
-            },
-        };
+        let priority = integer(consume, &queue, "x-priority")?;
+        let timeout_ms = timeout(consume, &queue)?;
         let browses = tables::browses(&consume.arguments, consume.exclusive, &queue)?;
         let prefetch = self.channels.get(number).map_or(0, |channel| channel.prefetch);
         let first = self.check_shared(number, &queue)?.filter(|_| !consume.no_ack);
@@ -478,6 +468,7 @@ impl Adapter {
             exclusive: consume.exclusive,
             priority: priority.map_or(0, |priority| priority.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
             browses,
+            timeout_ms,
         };
         let prefix = Some(DeliverPrefix::new(number, &tag));
         let handle = self.add_consumer(&queue, number, prefix, consume.no_ack)?;
@@ -616,5 +607,35 @@ impl Adapter {
         let no_ack = matches!(pending.wish, Wish::Get { no_ack: true });
         let item = &events.items[item as usize];
         self.send_got(context, pending.channel, handle, no_ack, (memory, item), ready, events);
+    }
+}
+
+/// An argument of basic.consume that is a whole number of whatever width.
+fn integer(consume: &BasicConsume<'_>, queue: &QueueDefinition, name: &str) -> Result<Option<i64>, Refusal> {
+    let Some(value) = consume.arguments.get(name.as_bytes()) else { return Ok(None) };
+    value.as_i64().map(Some).ok_or_else(|| {
+        let (named, kind) = (queue.named(), tables::type_name(&value));
+        let text = format!("invalid arg '{name}' for {named}: \"expected integer, got {kind}\"");
+        Refusal::new(ReplyCode::PreconditionFailed, text)
+    })
+}
+
+/// How long a consumer may hold a message, milliseconds, if it says so: of quorum queues alone.
+fn timeout(consume: &BasicConsume<'_>, queue: &QueueDefinition) -> Result<Option<u64>, Refusal> {
+    let name = "x-consumer-timeout";
+    let refuse = |what: &str| {
+        let text = format!("invalid arg '{name}' for {}{what}", queue.named());
+        Err(Refusal::new(ReplyCode::PreconditionFailed, text))
+    };
+    if !queue.is_quorum() {
+        return match consume.arguments.get(name.as_bytes()) {
+            Some(_) => refuse(" of queue type rabbit_classic_queue"),
+            None => Ok(None),
+        };
+    }
+    let Some(timeout_ms) = integer(consume, queue, name)? else { return Ok(None) };
+    match u64::try_from(timeout_ms) {
+        Ok(timeout_ms) => Ok(Some(timeout_ms)),
+        Err(_) => refuse(&format!(": {{value_negative,{timeout_ms}}}")),
     }
 }

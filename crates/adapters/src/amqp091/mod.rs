@@ -177,6 +177,8 @@ impl Adapter {
             | Event::Available { .. }
             | Event::Active { .. }
             | Event::QueueDeleted { .. } => {}
+            Event::TimedOut { consumer, has_more: false, .. } => self.timed_out(context, *consumer),
+            Event::TimedOut { .. } => {}
             Event::Cancelled { consumer } => self.cancelled(context, *consumer),
             Event::Close { refusal } => self.close(context, refusal, MethodId::NONE),
         }

@@ -322,6 +322,13 @@ impl Adapter {
         self.machine.report(session, link, Some(0), properties);
     }
 
+    /// A receiver held deliveries for too long: they are released, and it is to settle them before it gets more (§2.6.12).
+    pub(super) fn timed_out(&mut self, consumer: u32, range: SeqRange) {
+        if let Some(ConsumerAt { session, link, .. }) = self.consumers.get(consumer).copied() {
+            self.machine.tell_state(session, link, range.first.0, range.last.0, &Told::Released);
+        }
+    }
+
     /// The properties of a flow that tells a receiver whether it is active, if it has not heard so yet; none else.
     pub(super) fn activity<'b>(
         &mut self,

@@ -120,6 +120,7 @@ pub(super) struct Receiving {
     receiver_settle_mode: ReceiverSettleMode,
     priority: i32,
     browses: bool,
+    timeout_ms: Option<u64>,
     activity: Activity,
 }
 
@@ -130,6 +131,10 @@ impl Receiving {
             // Of another type it is passed over, as in RabbitMQ.
             _ => 0,
         };
+        let timeout_ms = match attach.properties.get("rabbitmq:consumer-timeout") {
+            Some(Value::Uint(timeout_ms)) => Some(u64::from(timeout_ms)),
+            _ => None,
+        };
         Receiving {
             consumer: 0,
             source: termini::answered(source),
@@ -137,6 +142,7 @@ impl Receiving {
             receiver_settle_mode: attach.receiver_settle_mode,
             priority,
             browses: termini::copies(source),
+            timeout_ms,
             activity: Activity::Never,
         }
     }
@@ -345,6 +351,7 @@ impl Adapter {
             exclusive: false,
             priority: receiving.priority,
             browses: receiving.browses,
+            timeout_ms: receiving.timeout_ms,
         };
         let waiting = Waiting::Consume(receiving);
         self.pending = Some(Box::new(Pending { token, session: id, link, waiting }));

@@ -191,6 +191,7 @@ impl Adapter {
                     self.machine.report(session, link, Some(ready), properties);
                 }
             }
+            Event::TimedOut { consumer, range, .. } => self.timed_out(*consumer, *range),
             // Nothing here asks for single messages.
             Event::Got { .. } => {}
             Event::Cancelled { consumer } => self.cancelled(context, *consumer),

@@ -213,6 +213,27 @@ impl Connection {
         }
     }
 
+    /// As sender: tells the state of the deliveries of a link that have a token of `first..=last` and that the peer has not
+    /// settled, without settling them (§2.6.12).
+    pub fn tell_state(
+        &mut self,
+        session: SessionId,
+        link: LinkId,
+        first: u64,
+        last: u64,
+        state: &Outcome<'_>,
+    ) {
+        if let Some((session, output)) = self.session_mut(session) {
+            session.write_settled(output);
+            let channel = session.id.0;
+            session.unsettled.find(link.0, first, last, |first, last| {
+                let disposition =
+                    hot::Disposition { role: Role::Sender, first, last, settled: false, state: Some(*state) };
+                disposition.write(channel, output.own());
+            });
+        }
+    }
+
     /// Deliveries of a session that the peer has not settled.
     pub fn unsettled(&self, session: SessionId) -> usize {
         self.session(session).map_or(0, |session| session.unsettled.len())

@@ -116,7 +116,7 @@ const ROWS: [Row; 28] = [
     row("x-queue-mode", Check::Any, "c", Served::Always),
     row("x-queue-version", Check::Version, "c", Served::Always),
     row("x-single-active-consumer", Check::Bool, "cq", Served::Always),
-    row("x-consumer-timeout", Check::Timeout, "q", Served::Never),
+    row("x-consumer-timeout", Check::Timeout, "q", Served::Always),
     row("x-consumer-disconnected-timeout", Check::Timeout, "q", Served::Always),
     row("x-quorum-initial-group-size", Check::Size, "q", Served::Always),
     row(

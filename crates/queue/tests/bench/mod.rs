@@ -77,6 +77,15 @@ struct Consumer {
     is_consumer: bool,
     receives: bool,
     joined: u64,
+    watch: Watch,
+}
+
+/// How long it may hold what, and what it has not settled that was taken back.
+#[derive(Clone, Debug, Default)]
+struct Watch {
+    timeout_ms: Option<u64>,
+    since: BTreeMap<u64, u64>,
+    late: BTreeSet<u64>,
 }
 
 pub struct Bench {
@@ -122,6 +131,8 @@ pub struct Bench {
     pub history: Vec<Entry>,
     pub delivered: u64,
     pub died: u64,
+    /// Held for too long.
+    pub taken_back: u64,
 }
 
 fn range(first: u64, last: u64) -> SeqRange {
@@ -186,6 +197,7 @@ impl Bench {
             history: Vec::new(),
             delivered: 0,
             died: 0,
+            taken_back: 0,
         }
     }
 
@@ -194,7 +206,7 @@ impl Bench {
     }
 
     pub fn step(&mut self) {
-        match self.dice.below(if self.is_featured { 117 } else { 100 }) {
+        match self.dice.below(if self.is_featured { 121 } else { 104 }) {
             0..18 => self.publish(),
             18..38 => self.commit(),
             38..58 => self.dispatch(),
@@ -209,11 +221,13 @@ impl Bench {
             97 => self.move_out(),
             98 => self.restart_sometimes(),
             99 => self.check_places(),
-            100..102 => self.configure(),
-            102..104 => self.set_rules(),
-            104..109 => self.bury_some(),
-            109..112 => self.postpone(),
-            112 => self.cancel_delayed(),
+            100..102 => self.look(),
+            102..104 => self.settle_late(),
+            104..106 => self.configure(),
+            106..108 => self.set_rules(),
+            108..113 => self.bury_some(),
+            113..116 => self.postpone(),
+            116 => self.cancel_delayed(),
             _ => self.now_ms += self.dice.below(200),
         }
         self.steps += 1;
@@ -522,6 +536,7 @@ impl Bench {
         self.fifo.postpone(ConsumerId(slot), range(*first, *last), outcome, due_ms, &mut self.effects);
         assert_eq!(std::mem::take(&mut self.effects.ignored), last - first + 1 - held.len() as u64);
         for seq in held {
+            self.consumers.get_mut(&slot).unwrap().watch.since.remove(&seq);
             if self.messages[seq as usize].state != State::Gone {
                 self.turn_to(seq, State::Away);
                 let message = &mut self.messages[seq as usize];
@@ -746,12 +761,14 @@ impl Bench {
         if !self.rules.single_active {
             return;
         }
-        let consumers = self.consumers.iter().filter(|(_, consumer)| consumer.is_consumer);
+        let may_be = |consumer: &Consumer| consumer.is_consumer && consumer.watch.late.is_empty();
+        let consumers = self.consumers.iter().filter(|(_, consumer)| may_be(consumer));
         let best = consumers.max_by_key(|(_, consumer)| (consumer.priority, Reverse(consumer.joined)));
         let best = best.map(|(slot, _)| *slot);
-        let mut next = self.active.or(best);
+        let stays = self.active.filter(|slot| may_be(&self.consumers[slot]));
+        let mut next = stays.or(best);
         let mut is_leaving = false;
-        if let (true, Some(active), Some(best)) = (self.counts, self.active, best)
+        if let (true, Some(active), Some(best)) = (self.counts, stays, best)
             && self.consumers[&best].priority > self.consumers[&active].priority
         {
             is_leaving = !self.held(active).is_empty();
@@ -778,7 +795,7 @@ impl Bench {
     fn room(&self, slot: u32) -> u64 {
         let consumer = &self.consumers[&slot];
         match consumer.credit {
-            _ if consumer.paused || !consumer.receives => 0,
+            _ if consumer.paused || !consumer.receives || !consumer.watch.late.is_empty() => 0,
             Credit::Prefetch(0) => u64::MAX,
             Credit::Prefetch(_) if consumer.settled => u64::MAX,
             Credit::Prefetch(prefetch) => u64::from(prefetch).saturating_sub(self.held(slot).len() as u64),
@@ -821,8 +838,10 @@ impl Bench {
                 is_consumer: false,
                 receives: false,
                 joined: 0,
+                watch: Watch::default(),
             };
             self.consumers.insert(slot, consumer);
+            self.watch(slot);
             return;
         }
         let credit = match self.dice.below(3) {
@@ -852,10 +871,82 @@ impl Bench {
         let (paused, drain, is_consumer, receives) = (false, false, true, true);
         self.joined += 1;
         let joined = self.joined;
-        let model =
-            Consumer { credit, settled, exclusive, priority, paused, drain, is_consumer, receives, joined };
+        let watch = Watch::default();
+        let model = Consumer {
+            credit,
+            settled,
+            exclusive,
+            priority,
+            paused,
+            drain,
+            is_consumer,
+            receives,
+            joined,
+            watch,
+        };
         self.consumers.insert(consumer.0, model);
         self.line_up(consumer.0);
+        self.watch(consumer.0);
+    }
+
+    /// Some may hold what they are given for so long.
+    fn watch(&mut self, slot: u32) {
+        if self.dice.one_in(2) {
+            let timeout_ms = self.dice.below(5) * 50;
+            self.fifo.watch(ConsumerId(slot), timeout_ms);
+            self.consumers.get_mut(&slot).unwrap().watch.timeout_ms = Some(timeout_ms);
+        }
+    }
+
+    /// What was held for too long is taken back.
+    fn look(&mut self) {
+        self.now_ms += self.dice.below(100);
+        let late = self.fifo.look(self.now_ms, &mut self.effects);
+        let mut expected = Vec::new();
+        for slot in self.consumers.keys().copied().collect::<Vec<_>>() {
+            let held = self.held_by(slot);
+            let now_ms = self.now_ms;
+            let watch = &mut self.consumers.get_mut(&slot).unwrap().watch;
+            let Some(timeout_ms) = watch.timeout_ms else { continue };
+            watch.since.retain(|seq, _| held.contains(seq));
+            held.iter().for_each(|seq| _ = watch.since.entry(*seq).or_insert(now_ms));
+            let over = watch.since.iter().filter(|(_, since)| **since + timeout_ms <= now_ms);
+            let over: Vec<u64> = over.map(|(seq, _)| *seq).collect();
+            over.iter().for_each(|seq| _ = watch.since.remove(seq));
+            watch.late.extend(&over);
+            self.taken_back += over.len() as u64;
+            self.line_up(slot);
+            expected.extend(over.into_iter().map(|seq| (slot, seq)));
+        }
+        let told = late.iter().flat_map(|late| {
+            let all = late.ranges.iter().flat_map(|range| range.first.0..=range.last.0);
+            all.map(|seq| (late.consumer.0, seq))
+        });
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        let back: Vec<u64> = expected.iter().map(|(_, seq)| *seq).collect();
+        self.model_back(&back, Outcome::Released);
+    }
+
+    /// What a consumer holds as the model has it.
+    fn held_by(&self, slot: u32) -> BTreeSet<u64> {
+        let all = self.messages.iter().enumerate();
+        let held = all.filter(|(_, message)| message.state == State::Held(slot));
+        held.map(|(seq, _)| seq as u64).collect()
+    }
+
+    fn settle_late(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        let all: Vec<u64> = self.consumers[&slot].watch.late.iter().copied().collect();
+        let first = match all.is_empty() {
+            true => self.dice.below(self.messages.len() as u64 + 3),
+            false => all[self.dice.below(all.len() as u64) as usize],
+        };
+        let positions = range(first, first + self.dice.below(60));
+        self.fifo.settle_late(ConsumerId(slot), positions);
+        let late = &mut self.consumers.get_mut(&slot).unwrap().watch.late;
+        late.retain(|seq| !(positions.first.0..=positions.last.0).contains(seq));
+        self.line_up(slot);
+        assert_eq!(self.fifo.has_late(), self.consumers.values().any(|it| !it.watch.late.is_empty()));
     }
 
     fn any_slot(&mut self) -> Option<u32> {
@@ -1001,7 +1092,11 @@ impl Bench {
         for slot in std::mem::take(&mut self.draining) {
             let consumer = self.consumers.get_mut(&slot).unwrap();
             let Credit::Link(unused) = consumer.credit else { panic!("prefetch does not drain") };
-            if is_empty || unused == 0 || consumer.is_consumer && !consumer.receives {
+            if is_empty
+                || unused == 0
+                || consumer.is_consumer && !consumer.receives
+                || !consumer.watch.late.is_empty()
+            {
                 consumer.credit = Credit::Link(0);
                 consumer.drain = false;
                 drained.push((slot, unused));
@@ -1121,6 +1216,7 @@ impl Bench {
         assert_eq!(std::mem::take(&mut self.effects.ignored), ignored);
         for &seq in &held {
             assert!(matches!(self.messages[seq as usize].state, State::Held(by) if by == slot));
+            self.consumers.get_mut(&slot).unwrap().watch.since.remove(&seq);
         }
         match outcome {
             Outcome::Rejected if self.rules.takes_dead => {

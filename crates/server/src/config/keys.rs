@@ -210,7 +210,12 @@ pub const KEYS: &[(&str, Standing)] = &[
         Served(|draft, _, value| put(count(value), |it| draft.config.channel_consumers_max = it)),
     ),
     ("channel_operation_timeout", Inert("no operation waits for another process here")),
-    ("consumer_timeout", Inert(LATER)),
+    (
+        "consumer_timeout",
+        Served(|draft, _, value| {
+            put(integer(value, 1, i64::MAX as u64), |it| draft.config.consumer_timeout_ms = it)
+        }),
+    ),
     ("vhost_max", Served(|draft, _, value| put(count(value), |it| draft.config.vhosts_max = it))),
     (
         "cluster_exchange_limit",

@@ -172,6 +172,8 @@ pub struct Config {
     pub relaxes_types: bool,
     /// Consumers of one 0-9-1 channel; none: any number.
     pub channel_consumers_max: Option<u32>,
+    /// How long a consumer of a quorum queue may hold a message, milliseconds, where nothing else says so.
+    pub consumer_timeout_ms: u64,
     /// Queues that are neither durable nor exclusive may be declared over 0-9-1.
     pub permits_transient_queues: bool,
     /// A prefetch may be shared by the consumers of a 0-9-1 channel.
@@ -252,6 +254,7 @@ impl Config {
             queues_max: None,
             relaxes_types: false,
             channel_consumers_max: None,
+            consumer_timeout_ms: 1_800_000,
             permits_transient_queues: true,
             permits_global_qos: false,
             permits_address_v1: false,

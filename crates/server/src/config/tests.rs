@@ -46,11 +46,12 @@ fn an_empty_file_gives_the_defaults() {
 #[test]
 fn limits_of_connections_and_consumers() {
     let all = config(
-        "connection_max = 10\nconsumer_max_per_channel = 3\n\
+        "connection_max = 10\nconsumer_max_per_channel = 3\nconsumer_timeout = 5000\n\
          deprecated_features.permit.transient_nonexcl_queues = false\ndeprecated_features.permit.global_qos = false\n\
          deprecated_features.permit.amqp_address_v1 = true",
     );
     assert_eq!((all.connection_max, all.channel_consumers_max), (Some(10), Some(3)));
+    assert_eq!(all.consumer_timeout_ms, 5000);
     assert!(!all.permits_transient_queues && all.permits_address_v1 && all.warnings.is_empty());
     let node = config(
         "max_connections = 9\nmax_channels_per_connection = 8\nchannel_max_per_node = 7\nvhost_max = 6\n\
@@ -64,6 +65,8 @@ fn limits_of_connections_and_consumers() {
     assert!(error("cluster_queue_limit = 0").contains("a number above 0"));
     let none = config("connection_max = infinity\nconsumer_max_per_channel = infinity");
     assert_eq!((none.connection_max, none.channel_consumers_max), (None, None));
+    assert_eq!(none.consumer_timeout_ms, 1_800_000);
+    assert!(error("consumer_timeout = 0").contains("a whole number from 1"));
     assert!(none.permits_transient_queues && !none.permits_address_v1);
     assert!(error("connection_max = many").contains("infinity, or a number"));
     assert!(
