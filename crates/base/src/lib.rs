@@ -6,6 +6,7 @@
 pub mod copy;
 pub mod crc;
 pub mod cursor;
+pub mod digest;
 pub mod id;
 pub mod memory;
 pub mod output;

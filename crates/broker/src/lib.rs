@@ -19,6 +19,7 @@ mod event;
 mod features;
 pub mod fields;
 mod history;
+mod keys;
 mod limits;
 mod listing;
 mod log;

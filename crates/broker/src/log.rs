@@ -22,9 +22,10 @@ use base::id::{LogId, LogIndex, PortId, QueueId, QueueSeq};
 use base::{Buffer, Now};
 use journal::{Batch, Place, Sealed};
 use message::record::{
-    self, Annotate, Configure, DeathReason, Enqueue, Kind, NewEnqueue, Outcome, Positions, SeqRange, flag,
+    self, Annotate, Configure, DeathReason, Deduplicate, Enqueue, Kind, NewEnqueue, Outcome, Positions,
+    SeqRange, flag,
 };
-use queue::{Effect, Effects, Fifo, Priorities, Record, Settings};
+use queue::{Effect, Effects, Fifo, Priorities, Record, Settings, WindowSettings};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -180,6 +181,11 @@ impl Log {
         if settings != queue.fifo.settings() {
             self.append_settings(now, id, settings);
         }
+        if let Some(window) = rules.window
+            && self.queues[slot as usize].fifo.window() != Some(window)
+        {
+            self.append_window(now, id, window);
+        }
         let queue = &mut self.queues[slot as usize];
         if rules == QueueRules::default() && queue.features.is_none() {
             if queue.has_clock() {
@@ -219,6 +225,14 @@ impl Log {
         self.touch(now);
         self.open_positions = None;
         annotate.write(self.open.records());
+    }
+
+    #[cold]
+    fn append_window(&mut self, now: Now, queue: QueueId, window: WindowSettings) {
+        let WindowSettings { keys_max, ttl_ms } = window;
+        self.touch(now);
+        self.open_positions = None;
+        Deduplicate { queue, keys_max, ttl_ms, at_ms: now.wall_ms }.write(self.open.records());
     }
 
     /// Positions of a queue died: they are to be published anew.
@@ -680,7 +694,9 @@ impl Log {
             let is_transient = !message.is_durable() && !queue.definition.is_quorum();
             if asks || queue.has_features() {
                 // The record, not what was read of it, which would have to be kept for this.
-                queue.arrive(at, record, is_transient);
+                if !queue.arrive(at, record, is_transient) {
+                    continue;
+                }
             } else {
                 queue.fifo.enqueue(at, is_transient);
             }
@@ -692,6 +708,13 @@ impl Log {
 
     #[cold]
     fn apply_configure(&mut self, record: &[u8]) {
+        if let Some(Deduplicate { queue, keys_max, ttl_ms, .. }) = Deduplicate::read(record) {
+            let keys_max = keys_max.min(WindowSettings::KEYS_MAX);
+            if let Some((_, queue)) = self.queue_mut(queue) {
+                queue.fifo.deduplicate(WindowSettings { keys_max, ttl_ms });
+            }
+            return;
+        }
         let configure = Configure::read(record).expect("a committed batch holds whole records");
         let Some(slot) = self.slot(configure.queue) else { return };
         let fifo = &mut self.queues[slot as usize].fifo;

@@ -149,10 +149,16 @@ impl OwnedQueue {
     }
 
     /// A message came that may have a time or a priority of its own, or of which the queue keeps more than its place.
+    /// False: it is a duplicate, and is not in the queue.
     #[cold]
     #[inline(never)]
-    pub(crate) fn arrive(&mut self, at: LogIndex, record: &[u8], transient: bool) {
+    pub(crate) fn arrive(&mut self, at: LogIndex, record: &[u8], transient: bool) -> bool {
         let message = Enqueue::read(record).expect("it was read before");
+        if self.is_duplicate(&message) {
+            let bytes = self.size_of(&message);
+            self.features.iter_mut().for_each(|features| features.arrived(bytes));
+            return false;
+        }
         let priority = (message.flags & flag::PRIORITY != 0).then_some(message.priority);
         let bytes = self.size_of(&message);
         // Of all priorities one stands for none where all count.
@@ -174,6 +180,7 @@ impl OwnedQueue {
         if let Some(features) = &mut self.features {
             features.arrived(bytes);
         }
+        true
     }
 
     pub(crate) fn features_mut(&mut self, now: Now) -> &mut Features {

@@ -9,6 +9,10 @@
 //!   | length | kind | flags | count |  kind's own part ...
 //! ```
 
+mod deduplicate;
+
+pub use deduplicate::Deduplicate;
+
 use base::cursor::Reader;
 use base::id::{QueueId, QueueSeq};
 use base::memory::Buffer;

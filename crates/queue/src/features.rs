@@ -17,6 +17,7 @@ use crate::fifo::Fifo;
 use crate::levels::Levels;
 use crate::settings::{Arrival, Priorities, Rules, Settings};
 use crate::sizes::Sizes;
+use crate::window::Window;
 use base::RangeSet;
 use base::id::{LogIndex, QueueSeq};
 use base::ranges::Range;
@@ -31,6 +32,8 @@ pub(crate) struct Features {
     pub(crate) deadlines: Deadlines,
     pub(crate) sizes: Sizes,
     pub(crate) annotations: Annotations,
+    /// Where duplicates are passed over.
+    pub(crate) window: Option<Box<Window>>,
     // Recorded and volatile.
     pub(crate) delays: Delays,
     // Volatile.
@@ -51,6 +54,7 @@ impl Features {
     fn is_plain(&self) -> bool {
         self.settings == Settings::plain(self.settings.counts)
             && Rules { delivery_limit: None, drops_head: false, ..self.rules } == Rules::default()
+            && self.window.is_none()
             && self.levels.is_empty()
             && self.deadlines.is_empty()
             && self.delays.is_empty()
@@ -62,7 +66,10 @@ impl Features {
     /// Heap bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let sets = self.elsewhere.heap_bytes() + self.dying.heap_bytes();
-        sets + self.levels.heap_bytes()
+        let window = self.window.as_ref().map_or(0, |window| size_of::<Window>() + window.heap_bytes());
+        window
+            + sets
+            + self.levels.heap_bytes()
             + self.deadlines.heap_bytes()
             + self.sizes.heap_bytes()
             + self.delays.heap_bytes()

@@ -26,6 +26,7 @@ mod settings;
 mod sizes;
 mod snapshot;
 mod spans;
+mod window;
 
 pub use command::{Command, Consume, ConsumerId, Credit, Record, Refused};
 pub use effect::{Effect, Effects};
@@ -34,6 +35,7 @@ pub use late::Late;
 pub use places::{LogStretch, Place, Places, Run, Stretch};
 pub use settings::{Arrival, Priorities, Rules, Settings};
 pub use snapshot::{SnapshotError, VERSION as SNAPSHOT_VERSION};
+pub use window::{MessageKey, WindowSettings};
 
 use base::id::QueueSeq;
 use base::ranges::Range;

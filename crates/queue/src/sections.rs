@@ -7,6 +7,7 @@ use crate::features::Features;
 use crate::fifo::Fifo;
 use crate::settings::{Priorities, STRICT_MAX, Settings};
 use crate::snapshot::{SnapshotError, put, put_ranges, put_varint, read_ranges, read_varint};
+use crate::window::Window;
 use base::RangeSet;
 use base::cursor::Reader;
 use base::ranges::Range;
@@ -20,9 +21,11 @@ const SIZES: u8 = 16;
 pub(crate) const DUES: u8 = 32;
 /// Needs version 3.
 pub(crate) const ANNOTATIONS: u8 = 64;
+/// Needs version 4.
+pub(crate) const WINDOW: u8 = 128;
 
 /// All that are known.
-pub(crate) const SECTIONS: u8 = SETTINGS | LEVELS | DEADLINES | SIZES | DUES | ANNOTATIONS;
+pub(crate) const SECTIONS: u8 = SETTINGS | LEVELS | DEADLINES | SIZES | DUES | ANNOTATIONS | WINDOW;
 
 impl Fifo {
     /// Those this queue has.
@@ -36,6 +39,7 @@ impl Fifo {
             | flag(settings.sizes && self.total() > 0, SIZES)
             | flag(features.delays.dues.has_any(self.live()), DUES)
             | flag(!features.annotations.has_none(), ANNOTATIONS)
+            | flag(features.window.is_some(), WINDOW)
     }
 
     pub(crate) fn write_sections(&self, out: &mut Vec<u8>) {
@@ -73,6 +77,9 @@ impl Fifo {
                 put_varint(out, annotations.len() as u64);
                 out.extend(&annotations[..]);
             }
+        }
+        if let Some(window) = &features.window {
+            window.write(out);
         }
     }
 
@@ -121,6 +128,9 @@ impl Fifo {
         }
         if sections & ANNOTATIONS != 0 {
             self.read_annotations(&mut features, reader)?;
+        }
+        if sections & WINDOW != 0 {
+            features.window = Some(Box::new(Window::read(reader)?));
         }
         self.features = Some(Box::new(features));
         Ok(())

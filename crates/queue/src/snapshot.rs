@@ -5,7 +5,7 @@
 
 use crate::fifo::{Counts, Fifo};
 use crate::places::Run;
-use crate::sections::{ANNOTATIONS, DUES, SECTIONS};
+use crate::sections::{ANNOTATIONS, DUES, SECTIONS, WINDOW};
 use crate::settings::Settings;
 use base::cursor::{Reader, Short};
 use base::id::{LogIndex, QueueSeq};
@@ -15,10 +15,13 @@ use base::ranges::{Range, RangeSet};
 const MAGIC: [u8; 4] = *b"LvQs";
 
 /// The highest version this knows. What needs less is written as less, so that it reads as it always did.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
 /// The version of queues without features.
 const VERSION_PLAIN: u8 = 1;
+
+/// The version of queues with delayed or annotated messages and without a window.
+const VERSION_DELAYED: u8 = 3;
 
 /// The version of queues with features that were there before messages could be delayed.
 const VERSION_UNDELAYED: u8 = 2;
@@ -216,7 +219,8 @@ impl Fifo {
 fn version_of(sections: u8) -> u8 {
     match sections {
         0 => VERSION_PLAIN,
-        sections if sections & (DUES | ANNOTATIONS) == 0 => VERSION_UNDELAYED,
+        sections if sections & (DUES | ANNOTATIONS | WINDOW) == 0 => VERSION_UNDELAYED,
+        sections if sections & WINDOW == 0 => VERSION_DELAYED,
         _ => VERSION,
     }
 }

@@ -3,7 +3,7 @@
 use base::id::{LogIndex, QueueSeq};
 use message::record::{Outcome, SeqRange};
 use proptest::prelude::*;
-use queue::{Arrival, Effects, Fifo, Priorities, Record, Run, Settings, SnapshotError};
+use queue::{Arrival, Effects, Fifo, Priorities, Record, Run, Settings, SnapshotError, WindowSettings};
 
 fn range(first: u64, last: u64) -> SeqRange {
     SeqRange { first: QueueSeq(first), last: QueueSeq(last) }
@@ -152,6 +152,9 @@ fn sections_and_versions_go_together() {
     check(featured(), 2, 30);
     check(delaying(), 3, 32);
     check(annotated(), 3, 64);
+    let mut fifo = delaying();
+    fifo.deduplicate(WindowSettings { keys_max: 1, ttl_ms: None });
+    check(fifo, 4, 32 + 128);
     let mut fifo = Fifo::new(Settings { sizes: true, ..Settings::default() });
     fifo.arrive(LogIndex(8), &Arrival { expires_at_ms: 9, ..Arrival::default() });
     check(fifo, 2, 2 + 8 + 16);
@@ -165,7 +168,7 @@ fn contradictions_are_refused_by_name() {
         assert_eq!(refused(&written), error, "byte {at}");
     };
     check(0, b'l', SnapshotError::Magic);
-    check(4, 4, SnapshotError::Version(4));
+    check(4, 5, SnapshotError::Version(5));
     check(5, 3, SnapshotError::Broken("flags"));
     check(5, 0, SnapshotError::Broken("counts"));
     check(6, 1, SnapshotError::Broken("flags"));

@@ -189,6 +189,11 @@ impl Oracle {
         self.targets(target).iter().any(|queue| self.queues[*queue].rules.refuses)
     }
 
+    /// Whether all queues a message goes to pass over one they have seen.
+    pub fn deduplicates(&self, target: Target) -> bool {
+        self.targets(target).iter().all(|queue| self.queues[*queue].rules.deduplicates)
+    }
+
     fn targets(&self, target: Target) -> Vec<usize> {
         match target {
             Target::Queue(queue) => vec![queue],

@@ -17,6 +17,8 @@ pub struct Rules {
     pub priority_max: Option<u8>,
     /// The queue its dead go to.
     pub grave: Option<usize>,
+    /// It passes over a message it has seen.
+    pub deduplicates: bool,
 }
 
 impl Rules {
@@ -32,7 +34,8 @@ impl Rules {
         let refuses = length_max.is_some() && dice.one_in(3);
         let has_grave = !graves.is_empty() && !dice.one_in(3);
         let grave = has_grave.then(|| graves[dice.below(graves.len() as u64) as usize]);
-        Rules { ttl_ms, length_max, refuses, delivery_limit, priority_max, grave }
+        let deduplicates = dice.one_in(3);
+        Rules { ttl_ms, length_max, refuses, delivery_limit, priority_max, grave, deduplicates }
     }
 
     /// It asks for nothing.
@@ -56,6 +59,8 @@ pub struct Wish {
     pub ttl_ms: Option<u64>,
     /// A queue it goes to may refuse it.
     pub may_be_refused: bool,
+    /// It is sent twice, to a queue that passes over the second.
+    pub twice: bool,
 }
 
 impl Wish {
@@ -63,13 +68,14 @@ impl Wish {
     pub fn roll(dice: &mut Random) -> Wish {
         let priority = dice.one_in(5).then(|| dice.below(10) as u8);
         let ttl_ms = dice.one_in(8).then(|| [10, 150, 1500][dice.below(3) as usize]);
-        Wish { priority, ttl_ms, may_be_refused: false }
+        Wish { priority, ttl_ms, ..Wish::default() }
     }
 
     /// What it says, for the trace.
     pub fn words(&self) -> String {
         let priority = self.priority.map(|priority| format!(", priority {priority}"));
         let ttl = self.ttl_ms.map(|ms| format!(", to live {ms} ms"));
-        format!("{}{}", priority.unwrap_or_default(), ttl.unwrap_or_default())
+        let twice = if self.twice { ", twice" } else { "" };
+        format!("{}{}{twice}", priority.unwrap_or_default(), ttl.unwrap_or_default())
     }
 }

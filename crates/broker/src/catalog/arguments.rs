@@ -5,6 +5,7 @@
 //! them wrong. What this broker does not serve yet is refused by name, never passed over. Unknown arguments are kept.
 
 use super::{QueueDefinition, QueueType, Refusal, ReplyCode};
+use queue::WindowSettings;
 use routing::{Arguments, Value, describe, equivalent};
 
 /// Largest time in arguments, milliseconds: ten years.
@@ -28,6 +29,8 @@ enum Check {
     Expiry,
     /// An integer up to the largest priority.
     Priority,
+    /// The number of keys in a window.
+    Window,
     /// A string.
     Text,
     /// One of these strings, or this complaint.
@@ -89,7 +92,7 @@ fn is_disabled(value: &Value) -> bool {
 }
 
 /// In the order in which values are checked.
-const ROWS: [Row; 28] = [
+const ROWS: [Row; 32] = [
     row("x-expires", Check::Expiry, "cq", Served::Always),
     row("x-message-ttl", Check::Time, "cq", Served::Always),
     row("x-dead-letter-exchange", Check::Text, "cq", Served::Always),
@@ -136,10 +139,19 @@ const ROWS: [Row; 28] = [
     row("x-initial-cluster-size", Check::Any, "", Served::Always),
     row("x-queue-master-locator", Check::Any, "c", Served::Never),
     row("x-queue-type", Check::Any, "cq", Served::Always),
+    // Not RabbitMQ's own: those of its community plugin and of LavinMQ.
+    row("x-message-deduplication", Check::Bool, "cq", Served::Always),
+    row("x-cache-size", Check::Window, "cq", Served::Always),
+    row("x-cache-ttl", Check::Expiry, "cq", Served::Always),
+    row("x-deduplication-header", Check::Text, "cq", Served::Always),
 ];
 
 /// What must be the same on declaring again, in the order in which it is compared.
-const CLASSIC_SAME: [&str; 13] = [
+const CLASSIC_SAME: [&str; 17] = [
+    "x-message-deduplication",
+    "x-cache-size",
+    "x-cache-ttl",
+    "x-deduplication-header",
     "x-expires",
     "x-message-ttl",
     "x-dead-letter-exchange",
@@ -155,7 +167,11 @@ const CLASSIC_SAME: [&str; 13] = [
     "x-queue-leader-locator",
 ];
 
-const QUORUM_SAME: [&str; 20] = [
+const QUORUM_SAME: [&str; 24] = [
+    "x-message-deduplication",
+    "x-cache-size",
+    "x-cache-ttl",
+    "x-deduplication-header",
     "x-dead-letter-exchange",
     "x-dead-letter-routing-key",
     "x-dead-letter-strategy",
@@ -292,6 +308,7 @@ fn check_value(check: Check, value: &Value, arguments: &Arguments) -> Result<(),
         Check::Size => not_zero().map(drop),
         Check::Time => at_most(not_negative()?, TIME_MS_MAX, "value_too_large"),
         Check::Expiry => at_most(not_zero()?, TIME_MS_MAX, "value_too_large"),
+        Check::Window => at_most(not_zero()?, WindowSettings::KEYS_MAX.into(), "value_too_large"),
         Check::Priority => at_most(not_negative()?, PRIORITY_MAX, "max_value_exceeded"),
         Check::Text => text().map(drop),
         Check::OneOf(all, complaint) => {

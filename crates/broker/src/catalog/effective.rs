@@ -10,6 +10,7 @@ use super::arguments::integer;
 use super::plan_exchange::ALTERNATE;
 use super::policy::Matched;
 use super::{Catalog, ExchangeDefinition, QueueDefinition, QueueType};
+use queue::WindowSettings;
 use routing::{Arguments, Value};
 use std::sync::Arc;
 
@@ -60,6 +61,8 @@ pub struct QueueRules {
     pub single_active: bool,
     /// The highest priority it tells apart, 1 to 255: classic queues alone. Quorum queues always tell 32.
     pub priority_max: Option<u8>,
+    /// Which keys it remembers to tell duplicates.
+    pub window: Option<WindowSettings>,
     /// How long a consumer may hold a message, milliseconds: quorum queues alone; without, the node's default counts.
     pub consumer_timeout_ms: Option<u64>,
 }
@@ -108,8 +111,24 @@ pub(super) fn rules(queue: &QueueDefinition, policies: Matched<'_>) -> QueueRule
         dead_letter: given.dead_letter(is_quorum && overflow == Overflow::RejectPublish),
         single_active: single_active == Some(true),
         priority_max: if is_quorum { None } else { given.priority_max() },
+        window: window(&queue.arguments),
         consumer_timeout_ms: if is_quorum { given.lowest("consumer-timeout") } else { None },
     }
+}
+
+/// Keys a window has where nothing is said of it, as LavinMQ has it.
+const WINDOW_KEYS: u32 = 128;
+
+/// The window these arguments ask for. One by time alone has as much room as there may be.
+fn window(arguments: &Arguments) -> Option<WindowSettings> {
+    if arguments.get(b"x-message-deduplication").and_then(Value::as_bool) != Some(true) {
+        return None;
+    }
+    let ttl_ms = arguments.get(b"x-cache-ttl").and_then(count);
+    let unsaid = if ttl_ms.is_some() { WindowSettings::KEYS_MAX } else { WINDOW_KEYS };
+    let keys_max = arguments.get(b"x-cache-size").and_then(count);
+    let keys_max = keys_max.map_or(unsaid, |keys| u32::try_from(keys).unwrap_or(u32::MAX));
+    Some(WindowSettings { keys_max: keys_max.clamp(1, WindowSettings::KEYS_MAX), ttl_ms })
 }
 
 /// The exchange that takes what this one leads nowhere, under these policies.

@@ -20,8 +20,13 @@ pub fn run(world: &mut World) -> Check {
         // What becomes of the whole then is not what is looked at here.
         return Ok(());
     }
+    // What a queue refused once it may take the second time.
+    let may_be_twice =
+        oracle.deduplicates(target) && !may_be_refused && client.can_ask() && client.transaction.is_none();
     for _ in 0..dice.between(1, 12) {
-        let wish = if plan.rich { Wish { may_be_refused, ..Wish::roll(dice) } } else { Wish::default() };
+        let twice = may_be_twice && dice.one_in(2);
+        let wish =
+            if plan.rich { Wish { may_be_refused, twice, ..Wish::roll(dice) } } else { Wish::default() };
         let len = match dice.below(20) {
             0 => dice.between(8_000, shape.body_bytes_max),
             1..4 => dice.between(500, 4_000),

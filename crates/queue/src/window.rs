@@ -1,0 +1,155 @@
+//! Which keys came lately: a message that brings one of them again is a duplicate and takes no position.
+//!
+//! Recorded: it changes by records alone, and goes by the times messages carry, so that every replay sees the same
+//! duplicates. A key stays for the time it was given, and until as many others came after it as the window holds; a duplicate
+//! does not prolong it.
+//!
+//! Invariants: `known` has the keys of `arrived` and no others; of a key that is there twice it has the time of the last,
+//! which is the highest.
+
+use crate::fifo::Fifo;
+use crate::snapshot::{SnapshotError, put};
+use base::cursor::Reader;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What stands for a value that messages are told apart by: a digest of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageKey(pub [u64; 2]);
+
+/// What a window is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowSettings {
+    /// Keys at most, 1 to [`WindowSettings::KEYS_MAX`].
+    pub keys_max: u32,
+    /// How long a key stays, milliseconds; none: until others take its room.
+    pub ttl_ms: Option<u64>,
+}
+
+impl WindowSettings {
+    /// Keys of the largest window: some 90 bytes of memory each.
+    pub const KEYS_MAX: u32 = 1 << 20;
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct Window {
+    settings: WindowSettings,
+    /// Keys in the order in which they came, and until when each counts, milliseconds since 1970.
+    arrived: VecDeque<(MessageKey, u64)>,
+    known: BTreeMap<MessageKey, u64>,
+}
+
+impl Window {
+    fn new(settings: WindowSettings) -> Window {
+        Window { settings, arrived: VecDeque::new(), known: BTreeMap::new() }
+    }
+
+    /// A message with this key came; false: it is a duplicate. `ttl_ms`: how long its key stays, where the message says so.
+    fn admit(&mut self, key: MessageKey, at_ms: u64, ttl_ms: Option<u64>) -> bool {
+        while self.arrived.front().is_some_and(|(_, until_ms)| *until_ms <= at_ms) {
+            self.forget_first();
+        }
+        if self.known.get(&key).is_some_and(|until_ms| *until_ms > at_ms) {
+            return false;
+        }
+        let ttl_ms = ttl_ms.or(self.settings.ttl_ms);
+        let until_ms = ttl_ms.map_or(u64::MAX, |ttl_ms| at_ms.saturating_add(ttl_ms));
+        if until_ms > at_ms {
+            self.add(key, until_ms);
+            self.shrink();
+        }
+        true
+    }
+
+    fn add(&mut self, key: MessageKey, until_ms: u64) {
+        self.arrived.push_back((key, until_ms));
+        self.known.insert(key, until_ms);
+    }
+
+    fn shrink(&mut self) {
+        while self.arrived.len() > self.settings.keys_max as usize {
+            self.forget_first();
+        }
+    }
+
+    fn forget_first(&mut self) {
+        if let Some((key, until_ms)) = self.arrived.pop_front()
+            && self.known.get(&key) == Some(&until_ms)
+        {
+            self.known.remove(&key);
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.arrived.capacity() * size_of::<(MessageKey, u64)>() + self.known.len() * 48
+    }
+
+    /// ```text
+    ///   0          4         5   8          16      24
+    ///   | keys max | has ttl | 0 | ttl (ms) | count | key (16), until (8) ...
+    /// ```
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let WindowSettings { keys_max, ttl_ms } = self.settings;
+        out.extend(keys_max.to_le_bytes());
+        out.extend([u8::from(ttl_ms.is_some()), 0, 0, 0]);
+        put(out, ttl_ms.unwrap_or(0));
+        put(out, self.arrived.len() as u64);
+        for (MessageKey(words), until_ms) in &self.arrived {
+            words.iter().for_each(|word| put(out, *word));
+            put(out, *until_ms);
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Window, SnapshotError> {
+        let broken = Err(SnapshotError::Broken("window"));
+        let keys_max = reader.u32_le()?;
+        let ttl_ms = match (reader.u32_le()?, reader.u64_le()?) {
+            (0, 0) => None,
+            (1, ttl_ms) => Some(ttl_ms),
+            _ => return broken,
+        };
+        let count = reader.u64_le()?;
+        if !(1..=WindowSettings::KEYS_MAX).contains(&keys_max) || count > keys_max.into() {
+            return broken;
+        }
+        let mut window = Window::new(WindowSettings { keys_max, ttl_ms });
+        for _ in 0..count {
+            let key = MessageKey([reader.u64_le()?, reader.u64_le()?]);
+            let until_ms = reader.u64_le()?;
+            if window.known.get(&key).is_some_and(|before_ms| *before_ms >= until_ms) {
+                return broken;
+            }
+            window.add(key, until_ms);
+        }
+        Ok(window)
+    }
+}
+
+impl Fifo {
+    /// From here on messages with a key go through [`Fifo::admit`]. A record: keys that are there stay, as many as there is
+    /// room for. Panics where the window has no size, or more than the largest.
+    pub fn deduplicate(&mut self, settings: WindowSettings) {
+        assert!((1..=WindowSettings::KEYS_MAX).contains(&settings.keys_max), "{settings:?}");
+        match &mut self.features_mut().window {
+            Some(window) => {
+                window.settings = settings;
+                window.shrink();
+            }
+            window => *window = Some(Box::new(Window::new(settings))),
+        }
+    }
+
+    /// What its window is like, if it has one.
+    pub fn window(&self) -> Option<WindowSettings> {
+        Some(self.features.as_ref()?.window.as_ref()?.settings)
+    }
+
+    /// A message with a key arrives that was received at that time, milliseconds since 1970. False: it is a duplicate and
+    /// is to be passed over; else it is to arrive next. `ttl_ms`: how long its key stays, where the message says so itself.
+    /// Part of the record of its arrival.
+    #[cold]
+    pub fn admit(&mut self, key: MessageKey, received_at_ms: u64, ttl_ms: Option<u64>) -> bool {
+        let window = self.features.as_mut().and_then(|features| features.window.as_mut());
+        window.is_none_or(|window| window.admit(key, received_at_ms, ttl_ms))
+    }
+}
