@@ -6,6 +6,7 @@
 //! Invariant: the bytes held are at most the bound given with each addition.
 
 use crate::settings::Settings;
+use broker::More;
 use message::record::Format;
 
 /// A publish that is held back.
@@ -13,8 +14,7 @@ use message::record::Format;
 pub(crate) struct HeldPublish<'a> {
     pub(crate) exchange: &'a [u8],
     pub(crate) routing_key: &'a [u8],
-    /// Further keys it is routed by.
-    pub(crate) more_keys: Vec<&'a [u8]>,
+    pub(crate) more: More<'a>,
     pub(crate) format: Format,
     pub(crate) durable: bool,
     pub(crate) priority: Option<u8>,
@@ -28,7 +28,7 @@ pub(crate) struct HeldPublish<'a> {
 impl<'a> HeldPublish<'a> {
     /// All keys it is routed by.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &'a [u8]> {
-        std::iter::once(self.routing_key).chain(self.more_keys.iter().copied())
+        std::iter::once(self.routing_key).chain(self.more.keys.iter().copied())
     }
 }
 
@@ -45,6 +45,7 @@ struct Entry {
     durable: bool,
     priority: Option<u8>,
     ttl_ms: Option<u64>,
+    due_at_ms: u64,
     mark: u64,
 }
 
@@ -78,8 +79,8 @@ impl<S> Transaction<S> {
 
     /// Holds a publish back.
     pub(crate) fn publish(&mut self, settings: &Settings, publish: &HeldPublish<'_>) -> Result<(), Full> {
-        let HeldPublish { exchange, routing_key, more_keys, format, head, body, .. } = publish;
-        let more_keys_len: usize = more_keys.iter().map(|key| 4 + key.len()).sum();
+        let HeldPublish { exchange, routing_key, more, format, head, body, .. } = publish;
+        let more_keys_len: usize = more.keys.iter().map(|key| 4 + key.len()).sum();
         let len = exchange.len() + routing_key.len() + more_keys_len + head.len() + body.len();
         self.check_room(settings, len + size_of::<Entry>())?;
         let number = |len: usize| u32::try_from(len).map_err(|_| Full);
@@ -93,11 +94,12 @@ impl<S> Transaction<S> {
             durable: publish.durable,
             priority: publish.priority,
             ttl_ms: publish.ttl_ms,
+            due_at_ms: more.due_at_ms,
             mark: publish.mark,
         };
         self.bytes.extend_from_slice(exchange);
         self.bytes.extend_from_slice(routing_key);
-        for key in more_keys {
+        for key in &more.keys {
             self.bytes.extend_from_slice(&(key.len() as u32).to_le_bytes());
             self.bytes.extend_from_slice(key);
         }
@@ -138,7 +140,7 @@ impl<S> Transaction<S> {
             HeldPublish {
                 exchange,
                 routing_key,
-                more_keys: split_keys(more_keys),
+                more: More { keys: split_keys(more_keys), due_at_ms: entry.due_at_ms },
                 format: entry.format,
                 durable: entry.durable,
                 priority: entry.priority,
@@ -169,7 +171,7 @@ mod tests {
         HeldPublish {
             exchange: b"amq.topic",
             routing_key: b"key",
-            more_keys: more_keys.to_vec(),
+            more: More { keys: more_keys.to_vec(), due_at_ms: mark * 7 },
             format: Format::Amqp091,
             durable: mark.is_multiple_of(2),
             priority: (mark > 1).then_some(7),

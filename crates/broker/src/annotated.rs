@@ -34,6 +34,8 @@ pub struct Modified {
     pub outcome: Outcome,
     /// The encoding of the annotations to be added, one AMQP 1.0 map.
     pub annotations: Arc<[u8]>,
+    /// Where they come back they are delayed until then, milliseconds since 1970.
+    pub due_at_ms: Option<u64>,
 }
 
 /// Annotations of messages that die, until they are where the dead go.

@@ -569,7 +569,7 @@ impl Shard {
             head: &[&head],
             body: &[],
         };
-        let targets = self.view((0, 0)).targets_but(&matches, |_| false);
+        let targets = self.view((0, 0)).targets_now(&matches);
         for target in &targets {
             if !self.stopped.contains(&target.log) && message.record_len(target.queues.len()).is_some() {
                 self.append_to(now, &message, target, None);

@@ -21,7 +21,7 @@ use base::{Memory, Now};
 use message::deaths::{DeadLetter as Letter, Death, History, dead_letter};
 use message::record::{DeathReason, Enqueue, NewEnqueue, SeqRange};
 use queue::Command;
-use routing::{Envelope, ExchangeId, Matches};
+use routing::{Envelope, ExchangeId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -280,9 +280,15 @@ impl Shard {
         let headers = &Fields::read(message.format, &letter.head, message.body);
         let view = self.view((0, id));
         let envelope = Envelope { keys: &letter.keys, headers, roll: view.roll(own_port(self.settings.id)) };
-        let mut matches = Matches::default();
+        let history = History::read(message.format, letter.flags, &letter.head);
+        let is_cycle = |target: QueueId| {
+            self.catalog
+                .queue(target)
+                .is_some_and(|target| target.vhost == queue.vhost && history.is_cycle(&target.name, reason))
+        };
         let exchange = to.exchange.as_bytes();
-        let Ok(sees_more) = self.catalog.route(queue.vhost, exchange, &envelope, &mut matches) else {
+        let Ok((targets, sees_more, matches)) = view.find_own(queue.vhost, exchange, &envelope, is_cycle)
+        else {
             // The exchange is not there.
             return Default::default();
         };
@@ -290,13 +296,7 @@ impl Shard {
             true => self.catalog.remembering_exchanges(queue.vhost, exchange, &matches),
             false => Vec::new(),
         };
-        let history = History::read(message.format, letter.flags, &letter.head);
-        let is_cycle = |target: QueueId| {
-            self.catalog
-                .queue(target)
-                .is_some_and(|target| target.vhost == queue.vhost && history.is_cycle(&target.name, reason))
-        };
-        (view.targets_but(&matches, is_cycle), remembering)
+        (targets, remembering)
     }
 
     /// A log said of a publish of the shard's own that it is safe, or that a queue refused it.

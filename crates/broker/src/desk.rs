@@ -146,14 +146,14 @@ impl Log {
                 post.reply(port, token, Ok(reply));
             }
             QueueCommand::Purge { token } => {
-                let messages = owned.fifo.ready();
+                let messages = owned.fifo.ready() + owned.fifo.delayed();
                 post.reply(port, token, Ok(Reply::Purged { messages }));
                 self.queues[slot as usize].fifo.apply(Command::Purge, &mut self.effects);
                 self.carry_out(now, slot, None, limits, post);
             }
             QueueCommand::Delete { token, if_unused, if_empty } => {
                 let definition = owned.definition.clone();
-                let messages = owned.fifo.ready();
+                let messages = owned.fifo.ready() + owned.fifo.delayed();
                 if if_unused && owned.fifo.consumers() > 0 {
                     post.reply(port, token, Err(Refusal::queue_in_use(&definition)));
                 } else if if_empty && messages > 0 {
@@ -256,7 +256,7 @@ impl Log {
         Done::Nothing
     }
 
-    /// Positions are settled, as with [`QueueCommand::Settle`], and annotated where they come back.
+    /// Positions are settled, as with [`QueueCommand::Settle`], and annotated where they come back, at once or delayed.
     #[cold]
     #[inline(never)]
     fn modify(
@@ -280,6 +280,16 @@ impl Log {
         }
         if let Some(id) = self.queues[slot as usize].find(Member { port, handle }) {
             self.annotate_held(now, slot, id, modified, limits);
+        }
+        // What is rejected does not come back.
+        let is_back = outcome != Outcome::Rejected;
+        let due_at_ms = modified.due_at_ms.filter(|due_at_ms| is_back && *due_at_ms > now.wall_ms);
+        let queue = &mut self.queues[slot as usize];
+        if let (Some(due_at_ms), Some(id)) = (due_at_ms, queue.find(Member { port, handle })) {
+            queue.fifo.postpone(id, range, outcome, due_at_ms, &mut self.effects);
+            self.carry_out(now, slot, None, limits, post);
+            self.mark_dirty(slot);
+            return;
         }
         let settle = |consumer| Command::Settle { consumer, range, outcome };
         self.with(now, slot, port, handle, limits, post, settle);
@@ -402,7 +412,7 @@ impl Log {
         self.used(now, slot);
         let owned = &self.queues[slot as usize];
         if owned.definition.auto_delete && owned.had_consumer && owned.fifo.consumers() == 0 {
-            let messages = owned.fifo.ready();
+            let messages = owned.fifo.ready() + owned.fifo.delayed();
             return Done::Delete { definition: owned.definition.clone(), token: None, messages };
         }
         Done::Nothing

@@ -3,7 +3,7 @@
 use message::amqp10::{Map, Message, Properties as Properties10, Value as Amqp10};
 use message::amqp091::{Properties, Table, Value as Wire};
 use message::record::Format;
-use routing::{Arguments, Field, Float, Headers, IntType, Property, Value};
+use routing::{Arguments, DELAY, Field, Float, Headers, IntType, Property, Value};
 
 /// The arguments in a field table; of a name that comes twice the last counts.
 pub fn arguments(table: &Table<'_>) -> Arguments {
@@ -86,31 +86,45 @@ fn property091<'a>(properties: &Properties<'a>, property: Property) -> Option<Fi
 pub struct Fields10<'a> {
     headers: Map<'a>,
     properties: Properties10<'a>,
+    annotations: Map<'a>,
 }
 
 impl<'a> Fields10<'a> {
     /// Those of `message`.
     pub fn of(message: &Message<'a>) -> Fields10<'a> {
-        Fields10 { headers: message.application_properties, properties: message.properties }
+        Fields10 {
+            headers: message.application_properties,
+            properties: message.properties,
+            annotations: message.message_annotations,
+        }
     }
+}
+
+/// A simple value as exchanges see it.
+fn field(value: Amqp10<'_>) -> Option<Field<'_>> {
+    Some(match value {
+        Amqp10::Null => Field::Void,
+        Amqp10::Boolean(value) => Field::Bool(value),
+        Amqp10::Ulong(value) => Field::Unsigned(value),
+        Amqp10::Float(value) => Field::Float(value.into()),
+        Amqp10::Double(value) => Field::Float(value),
+        Amqp10::Timestamp(ms) => Field::Timestamp(u64::try_from(ms / 1000).unwrap_or(0)),
+        Amqp10::Binary(bytes) => Field::Bytes(bytes),
+        value => match value.as_i64() {
+            Some(number) => Field::Int(number),
+            None => Field::Bytes(value.as_str()?.as_bytes()),
+        },
+    })
 }
 
 impl Headers for Fields10<'_> {
     fn get(&self, name: &[u8]) -> Option<Field<'_>> {
-        let value = self.headers.get(str::from_utf8(name).ok()?)?;
-        Some(match value {
-            Amqp10::Null => Field::Void,
-            Amqp10::Boolean(value) => Field::Bool(value),
-            Amqp10::Ulong(value) => Field::Unsigned(value),
-            Amqp10::Float(value) => Field::Float(value.into()),
-            Amqp10::Double(value) => Field::Float(value),
-            Amqp10::Timestamp(ms) => Field::Timestamp(u64::try_from(ms / 1000).unwrap_or(0)),
-            Amqp10::Binary(bytes) => Field::Bytes(bytes),
-            value => match value.as_i64() {
-                Some(number) => Field::Int(number),
-                None => Field::Bytes(value.as_str()?.as_bytes()),
-            },
-        })
+        field(self.headers.get(str::from_utf8(name).ok()?)?)
+    }
+
+    /// An annotation: what begins with `x-` is no header of an application's.
+    fn delay(&self) -> Option<Field<'_>> {
+        field(self.annotations.get(str::from_utf8(DELAY).ok()?)?)
     }
 
     fn property(&self, property: Property) -> Option<Field<'_>> {
@@ -154,6 +168,14 @@ impl Headers for Fields<'_> {
         match self {
             Fields::Amqp091(properties) => header091(properties, name),
             Fields::Amqp10(fields) => fields.get(name),
+            Fields::Unread => None,
+        }
+    }
+
+    fn delay(&self) -> Option<Field<'_>> {
+        match self {
+            Fields::Amqp091(properties) => header091(properties, DELAY),
+            Fields::Amqp10(fields) => fields.delay(),
             Fields::Unread => None,
         }
     }

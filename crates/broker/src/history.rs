@@ -85,7 +85,7 @@ impl Shard {
                 self.catalog.route_from(id, &envelope, &mut matches);
             }
         }
-        let targets = self.view((0, 0)).targets_but(&matches, |_| false);
+        let targets = self.view((0, 0)).targets_now(&matches);
         let expires_at_ms = match message.expires_at_ms {
             0 => 0,
             // It begins to live when it comes into the queue.

@@ -46,7 +46,7 @@ pub use limits::Limits;
 pub use listing::QueueRow;
 pub use mail::{Answering, Mail, Waiter};
 pub use moving::{MoveJob, Moved};
-pub use publisher::{Publish, Published, Publisher};
+pub use publisher::{More, Publish, Published, Publisher};
 pub use recovery::{LogSnapshot, RecoveryError, SECTION};
 pub use reply::{REPLY_TO, Replies, ReplyAddress};
 pub use request::{ConsumerRef, Credit, Held, NewConsumer, Placement, QueueCommand, Reply};

@@ -1,8 +1,14 @@
 //! A shard as it is listed: its queues, and the memory they take.
 
 use crate::catalog::QueueDefinition;
+use crate::limits::Limits;
 use crate::log::Log;
+use crate::post::Post;
 use crate::shard::Shard;
+use base::Now;
+use base::id::QueueSeq;
+use message::record::SeqRange;
+use queue::Command;
 use std::sync::Arc;
 
 /// A queue as it is listed.
@@ -14,10 +20,28 @@ pub struct QueueRow {
     pub ready: u64,
     /// Messages that consumers hold.
     pub unsettled: u64,
+    /// Messages that wait for their time.
+    pub delayed: u64,
     /// Consumers.
     pub consumers: u32,
     /// Bytes of memory it takes, messages apart.
     pub memory_bytes: usize,
+}
+
+impl Log {
+    fn cancel_delayed(&mut self, now: Now, slot: u32, ids: &[u64], limits: &Limits, post: &mut Post) -> u64 {
+        let mut cancelled = 0;
+        for id in ids.iter().map(|id| QueueSeq(*id)) {
+            let range = SeqRange { first: id, last: id };
+            let fifo = &mut self.queues[slot as usize].fifo;
+            cancelled += fifo.delayed_within(range);
+            fifo.apply(Command::CancelDelayed { range }, &mut self.effects);
+        }
+        self.carry_out(now, slot, None, limits, post);
+        self.flush_soon();
+        self.mark_dirty(slot);
+        cancelled
+    }
 }
 
 impl Shard {
@@ -28,8 +52,32 @@ impl Shard {
             definition: queue.definition.clone(),
             ready: queue.fifo.ready(),
             unsettled: queue.fifo.unsettled(),
+            delayed: queue.fifo.delayed(),
             consumers: queue.fifo.consumers(),
             memory_bytes: queue.fifo.memory_bytes() + size_of_val(queue),
+        })
+    }
+
+    /// Delayed messages of a queue that lives here, at most `count_max`: when each is due, milliseconds since 1970, and
+    /// its position; in that order. `None` where it does not.
+    pub fn delayed(&self, vhost: &str, queue: &str, count_max: usize) -> Option<Vec<(u64, QueueSeq)>> {
+        let (log, slot) = self.find_queue(vhost, queue)?;
+        Some(self.logs[log].queues[slot].fifo.delayed_list(count_max))
+    }
+
+    /// Throws delayed messages of a queue that lives here away; how many of `ids` were there. `None` where it does not.
+    pub fn cancel_delayed(&mut self, now: Now, vhost: &str, queue: &str, ids: &[u64]) -> Option<u64> {
+        let (log, slot) = self.find_queue(vhost, queue)?;
+        Some(self.logs[log].cancel_delayed(now, slot as u32, ids, &self.settings.limits, &mut self.post))
+    }
+
+    /// The log, and the slot in it.
+    fn find_queue(&self, vhost: &str, name: &str) -> Option<(usize, usize)> {
+        self.logs.iter().enumerate().find_map(|(at, log)| {
+            let is_it =
+                |definition: &QueueDefinition| *definition.vhost_name == *vhost && *definition.name == *name;
+            let found = log.queues.iter().find(|(_, queue)| is_it(&queue.definition));
+            found.map(|(slot, _)| (at, slot))
         })
     }
 

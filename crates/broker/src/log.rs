@@ -494,6 +494,11 @@ impl Log {
         Positions::write(kind, queue, outcome, now.wall_ms, due_at_ms, &[range], self.open.records());
     }
 
+    /// What was appended goes to disk at the end of the turn, though nobody waits for it.
+    pub(crate) fn flush_soon(&mut self) {
+        self.open_needs_flush |= !self.open.is_empty();
+    }
+
     // ---- committing
 
     /// Ends the turn: applies what nobody waits for, and seals the open batch if it is to be written. Sealed batches go

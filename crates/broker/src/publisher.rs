@@ -5,7 +5,7 @@
 //! publish costs one comparison of names.
 
 use crate::access::AccessCache;
-use crate::catalog::{Catalog, Refusal};
+use crate::catalog::{Catalog, Refusal, VhostId};
 use crate::limits::Limits;
 use crate::mail::{Mail, Waiter, wait};
 use crate::reply::ReplyAddress;
@@ -14,7 +14,7 @@ use crate::shard::Shard;
 use base::id::{LogId, PortId, QueueId};
 use base::{Buffer, Now, Random};
 use message::record::{Format, NewEnqueue, flag};
-use routing::{Envelope, ExchangeId, Headers, Matches};
+use routing::{Envelope, ExchangeId, Headers, Matches, delay_ms};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 
@@ -25,8 +25,8 @@ pub struct Publish<'a> {
     pub exchange: &'a [u8],
     /// The routing key.
     pub routing_key: &'a [u8],
-    /// Further keys it is routed by as well.
-    pub more_keys: &'a [&'a [u8]],
+    /// What few messages ask for.
+    pub more: Option<&'a More<'a>>,
     /// The fields a headers exchange looks at.
     pub headers: &'a dyn Headers,
     /// Whose encoding head and body are in.
@@ -43,6 +43,22 @@ pub struct Publish<'a> {
     pub body: &'a [&'a [u8]],
     /// The publisher wants to know when it is safe.
     pub confirm: bool,
+}
+
+/// What few messages ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct More<'a> {
+    /// Further keys it is routed by as well.
+    pub keys: Vec<&'a [u8]>,
+    /// It is delayed until then, milliseconds since 1970; 0, or a time that has come: not at all.
+    pub due_at_ms: u64,
+}
+
+impl<'a> More<'a> {
+    /// It, where anything is asked for.
+    pub fn some(&self) -> Option<&More<'a>> {
+        (*self != More::default()).then_some(self)
+    }
 }
 
 impl<'a> Publish<'a> {
@@ -88,8 +104,21 @@ pub(crate) struct Target {
     is_memory: bool,
     /// One of the queues treats every message as durable.
     has_quorum: bool,
+    /// It goes the long way: a queue is to be asked, or the message is delayed.
+    is_special: bool,
     /// One of the queues refuses messages when it is full.
     asks: bool,
+    due: Due,
+}
+
+/// When a message becomes ready in the queues of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    Now,
+    /// Milliseconds since 1970.
+    At(u64),
+    /// Milliseconds, as its header says.
+    After(u64),
 }
 
 #[derive(Debug, Default)]
@@ -241,7 +270,7 @@ impl Known {
             self.forget();
             self.version = version;
         }
-        if !publish.more_keys.is_empty() {
+        if publish.more.is_some() {
             return self.look_up_once(access, view, publish);
         }
         self.look_up(access, view, publish)
@@ -251,7 +280,7 @@ impl Known {
     #[inline]
     fn last_route(&self, version: u64, publish: &Publish<'_>) -> Option<usize> {
         let is_same = self.version == version
-            && publish.more_keys.is_empty()
+            && publish.more.is_none()
             && self.routes.get(self.last)?.is_for(publish.exchange, publish.routing_key);
         is_same.then_some(self.last)
     }
@@ -336,21 +365,24 @@ impl View<'_> {
     /// Where a message goes, as the route of this message alone; true: more than its keys had a
     /// part in that.
     fn route(&self, access: &mut AccessCache, publish: &Publish<'_>) -> Result<(Route, bool), Refusal> {
-        let Publish { exchange, routing_key, more_keys, .. } = *publish;
+        let Publish { exchange, routing_key, more, .. } = *publish;
         let only = [routing_key];
         let all: Vec<&[u8]>;
-        let keys: &[&[u8]] = match more_keys {
-            [] => &only,
-            more => {
-                all = only.iter().chain(more).copied().collect();
+        let keys: &[&[u8]] = match more {
+            None => &only,
+            Some(more) => {
+                all = only.iter().chain(&more.keys).copied().collect();
                 &all
             }
         };
         access.check_publish(self.catalog, exchange, keys.iter().copied())?;
-        let mut matches = Matches::default();
         let message = Envelope { keys, headers: publish.headers, roll: self.roll(access.actor().port) };
-        let sees_more = self.catalog.route(access.vhost(), exchange, &message, &mut matches)?;
-        let mut route = Route { targets: self.targets(&matches), holds_once: true, ..Route::default() };
+        let due = match more {
+            Some(More { due_at_ms, .. }) if *due_at_ms > 0 => Due::At(*due_at_ms),
+            _ => Due::Now,
+        };
+        let (targets, sees_more, matches) = self.find(access.vhost(), exchange, &message, due, |_| false)?;
+        let mut route = Route { targets, holds_once: true, ..Route::default() };
         route.is_remembered =
             sees_more && !self.catalog.remembering_exchanges(access.vhost(), exchange, &matches).is_empty();
         route.queues_most = route.targets.iter().map(|target| target.queues.len()).max().unwrap_or(0);
@@ -361,24 +393,63 @@ impl View<'_> {
         Ok((route, sees_more))
     }
 
-    /// Groups the queues found by their log.
-    fn targets(&self, matches: &Matches) -> Box<[Target]> {
-        self.targets_but(matches, |_| false)
+    /// Where a message of the broker's own goes, without those `left_out` says.
+    pub(crate) fn find_own(
+        &self,
+        vhost: VhostId,
+        exchange: &[u8],
+        message: &Envelope<'_>,
+        left_out: impl Fn(QueueId) -> bool,
+    ) -> Result<(Box<[Target]>, bool, Matches), Refusal> {
+        self.find(vhost, exchange, message, Due::Now, left_out)
+    }
+
+    /// The queues a message goes to: now, and when its time has come; true: more than its keys had a part in that; and what
+    /// it came through without being kept for later.
+    fn find(
+        &self,
+        vhost: VhostId,
+        exchange: &[u8],
+        message: &Envelope<'_>,
+        due: Due,
+        left_out: impl Fn(QueueId) -> bool,
+    ) -> Result<(Box<[Target]>, bool, Matches), Refusal> {
+        let mut matches = Matches::default();
+        let sees_more = self.catalog.route(vhost, exchange, message, &mut matches)?;
+        let mut targets = self.targets(&matches, due, &left_out);
+        if let Some(delay_ms) = delay_ms(message.headers).filter(|_| !matches.held().is_empty()) {
+            for exchange in matches.held() {
+                let mut later = Matches::default();
+                self.catalog.route_from(*exchange, message, &mut later);
+                targets.extend(self.targets(&later, Due::After(delay_ms), &left_out));
+            }
+        }
+        Ok((targets.into(), sees_more, matches))
+    }
+
+    /// The queues found, for a message that is not delayed.
+    pub(crate) fn targets_now(&self, matches: &Matches) -> Box<[Target]> {
+        self.targets(matches, Due::Now, |_| false).into()
     }
 
     /// Groups the queues found by their log, without those `left_out` says.
-    pub(crate) fn targets_but(&self, matches: &Matches, left_out: impl Fn(QueueId) -> bool) -> Box<[Target]> {
+    fn targets(&self, matches: &Matches, due: Due, left_out: impl Fn(QueueId) -> bool) -> Vec<Target> {
         let queues = matches.queues().filter(|id| !left_out(*id));
         let mut found: Vec<_> = queues.filter_map(|id| self.catalog.queue(id)).collect();
         found.sort_by_key(|queue| queue.log);
         let groups = found.chunk_by(|a, b| a.log == b.log);
-        let target = |group: &[&std::sync::Arc<crate::catalog::QueueDefinition>]| Target {
-            log: group[0].log,
-            slot: self.log_slots.get(&group[0].log).copied(),
-            queues: group.iter().map(|queue| queue.id).collect(),
-            is_memory: group[0].log.0 >= self.placement.logs,
-            has_quorum: group.iter().any(|queue| queue.is_quorum()),
-            asks: group.iter().any(|queue| self.catalog.rules(queue).refuses()),
+        let target = |group: &[&std::sync::Arc<crate::catalog::QueueDefinition>]| {
+            let asks = group.iter().any(|queue| self.catalog.rules(queue).refuses());
+            Target {
+                log: group[0].log,
+                slot: self.log_slots.get(&group[0].log).copied(),
+                queues: group.iter().map(|queue| queue.id).collect(),
+                is_memory: group[0].log.0 >= self.placement.logs,
+                has_quorum: group.iter().any(|queue| queue.is_quorum()),
+                is_special: asks || due != Due::Now,
+                asks,
+                due,
+            }
         };
         groups.map(target).collect()
     }
@@ -471,11 +542,11 @@ impl Shard {
         let mut waits = 0;
         for target in &route.targets {
             let needs_flush = !target.is_memory && (publish.durable || target.has_quorum);
-            let is_waited_for = publish.confirm && (needs_flush || target.asks);
+            let is_waited_for = publish.confirm && (needs_flush || target.is_special);
             waits += u32::from(is_waited_for);
             let waiter = is_waited_for.then_some((*port, *handle, seq));
-            if target.asks {
-                self.append_asking(now, &message, target, waiter, needs_flush);
+            if target.is_special {
+                self.append_special(now, &message, target, waiter, needs_flush);
                 continue;
             }
             match target.slot {
@@ -549,7 +620,10 @@ impl Shard {
         publish: &Publish<'_>,
     ) -> Vec<ExchangeId> {
         // The same way again, which is the same: nothing has changed since, and the lot falls as it did.
-        let keys: Vec<&[u8]> = [publish.routing_key].iter().chain(publish.more_keys).copied().collect();
+        let keys: Vec<&[u8]> = [publish.routing_key]
+            .into_iter()
+            .chain(publish.more.iter().flat_map(|more| more.keys.iter().copied()))
+            .collect();
         let roll = self.view(message).roll(access.actor().port);
         let envelope = Envelope { keys: &keys, headers: publish.headers, roll };
         let (vhost, exchange, mut matches) = (access.vhost(), publish.exchange, Matches::default());
@@ -570,9 +644,9 @@ impl Shard {
     ) -> bool {
         let is_durable = message.flags & flag::DURABLE != 0;
         let needs_flush = !target.is_memory && (is_durable || target.has_quorum);
-        let waiter = waiter.filter(|_| needs_flush || target.asks);
+        let waiter = waiter.filter(|_| needs_flush || target.is_special);
         match target.slot {
-            _ if target.asks => self.append_asking(now, message, target, waiter, needs_flush),
+            _ if target.is_special => self.append_special(now, message, target, waiter, needs_flush),
             Some(slot) => {
                 let log = &mut self.logs[slot as usize];
                 log.append_message_rare(now, message, &target.queues, waiter, needs_flush);
@@ -582,9 +656,65 @@ impl Shard {
         waiter.is_some()
     }
 
-    /// Appends a message to a log of whose queues some may refuse it.
+    /// Appends a message that is delayed, or to a log of whose queues some may refuse it.
     #[cold]
     #[inline(never)]
+    fn append_special(
+        &mut self,
+        now: Now,
+        message: &NewEnqueue<'_>,
+        target: &Target,
+        waiter: Option<(PortId, u32, u64)>,
+        needs_flush: bool,
+    ) {
+        let due_at_ms = match target.due {
+            Due::Now => 0,
+            Due::At(at_ms) => at_ms,
+            Due::After(delay_ms) => now.wall_ms.saturating_add(delay_ms),
+        };
+        // The clock says what is to come, in the log for ever: what was received and is due.
+        if due_at_ms <= message.received_at_ms {
+            return self.append_ordinary(now, message, target, waiter, needs_flush);
+        }
+        let head = match target.due {
+            Due::After(delay_ms) => message::delay::taken(message.format, message.head, delay_ms),
+            _ => None,
+        };
+        let pieces = [head.as_deref().unwrap_or_default()];
+        let later_ms = due_at_ms - message.received_at_ms;
+        let delayed = NewEnqueue {
+            flags: message.flags | flag::DELAYED,
+            due_at_ms,
+            expires_at_ms: match message.expires_at_ms {
+                0 => 0,
+                expires_at_ms => expires_at_ms.saturating_add(later_ms),
+            },
+            head: if head.is_some() { &pieces } else { message.head },
+            ..*message
+        };
+        self.append_ordinary(now, &delayed, target, waiter, needs_flush);
+    }
+
+    /// Appends a message as it is; queues that may refuse it are asked.
+    fn append_ordinary(
+        &mut self,
+        now: Now,
+        message: &NewEnqueue<'_>,
+        target: &Target,
+        waiter: Option<(PortId, u32, u64)>,
+        needs_flush: bool,
+    ) {
+        match target.slot {
+            _ if target.asks => self.append_asking(now, message, target, waiter, needs_flush),
+            Some(slot) => {
+                let log = &mut self.logs[slot as usize];
+                log.append_message_rare(now, message, &target.queues, waiter, needs_flush);
+            }
+            None => self.append_remote(message, target, waiter, needs_flush),
+        }
+    }
+
+    /// Appends a message to a log of whose queues some may refuse it.
     fn append_asking(
         &mut self,
         now: Now,

@@ -169,7 +169,7 @@ pub enum QueueCommand {
     },
     /// These positions, held by this consumer, are done with; where they come back, with annotations.
     Modify(Box<Modified>),
-    /// Remove all ready messages. Answer: [`Reply::Purged`].
+    /// Remove all ready and all delayed messages. Answer: [`Reply::Purged`].
     Purge {
         /// For the answer.
         token: u32,
@@ -180,7 +180,7 @@ pub enum QueueCommand {
         token: u32,
         /// Only when it has no consumers.
         if_unused: bool,
-        /// Only when it has no ready messages.
+        /// Only when it has neither ready nor delayed messages.
         if_empty: bool,
     },
     /// Answer: [`Reply::Declared`].
@@ -229,14 +229,14 @@ pub enum Reply {
         /// Consumers.
         consumers: u32,
     },
-    /// Ready messages are gone.
+    /// Ready and delayed messages are gone.
     Purged {
         /// How many.
         messages: u64,
     },
     /// The queue is gone.
     Deleted {
-        /// How many ready messages went with it.
+        /// How many ready and delayed messages went with it.
         messages: u64,
     },
     /// The consumer is open.

@@ -38,7 +38,7 @@ fn modify(
 ) {
     let range = SeqRange { first: QueueSeq(first), last: QueueSeq(last) };
     let annotations = annotations(&[("x-note", note)]).into();
-    let modified = Modified { handle: 9, range, outcome, annotations };
+    let modified = Modified { handle: 9, range, outcome, annotations, due_at_ms: None };
     node.command(port, queue, QueueCommand::Modify(Box::new(modified)));
     node.settle();
 }

@@ -71,7 +71,7 @@ fn publish(node: &mut Node, publisher: &mut Publisher, headers: &[(&str, Header)
     let publish = Publish {
         exchange: b"",
         routing_key: b"q",
-        more_keys: &[],
+        more: None,
         headers: &NoHeaders,
         format,
         durable: true,

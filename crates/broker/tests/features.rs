@@ -38,7 +38,7 @@ fn publish_for(node: &mut Node, publisher: &mut Publisher, key: &str, body: &str
     let publish = Publish {
         exchange: b"",
         routing_key: key.as_bytes(),
-        more_keys: &[],
+        more: None,
         headers: &NoHeaders,
         format: Format::Amqp091,
         durable: true,
@@ -189,7 +189,7 @@ fn a_full_queue_refuses_and_the_others_of_a_route_do_not() {
         let publish = Publish {
             exchange: b"amq.fanout",
             routing_key: b"",
-            more_keys: &[],
+            more: None,
             headers: &NoHeaders,
             format: Format::Amqp091,
             durable: true,

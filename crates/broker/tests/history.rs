@@ -13,7 +13,7 @@ fn send(node: &mut Node, port: usize, publisher: &mut Publisher, body: &str) -> 
     let publish = Publish {
         exchange: b"h",
         routing_key: b"k",
-        more_keys: &[],
+        more: None,
         headers: &NoHeaders,
         format: Format::Amqp091,
         durable: true,

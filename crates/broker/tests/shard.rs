@@ -5,7 +5,7 @@ mod node;
 use base::Now;
 use base::id::{LogId, LogIndex};
 use broker::catalog::{Op, Refusal, VhostId};
-use broker::{CommitRule, Credit, Events, Publish, Published, QueueCommand};
+use broker::{CommitRule, Credit, Events, More, Publish, Published, QueueCommand};
 use journal::{FileId, FileKind, FileName, Place};
 use message::record::{Format, Outcome};
 use node::{NOW, Node};
@@ -195,7 +195,7 @@ fn a_fan_out_is_confirmed_when_all_logs_have_it() {
     let publish = Publish {
         exchange: b"amq.fanout",
         routing_key: b"",
-        more_keys: &[],
+        more: None,
         headers: &NoHeaders,
         format: Format::Amqp091,
         durable: true,
@@ -305,7 +305,7 @@ fn a_log_with_records_missing_is_stopped_and_the_others_go_on() {
     let publish = |key: &'static [u8]| Publish {
         exchange: b"",
         routing_key: key,
-        more_keys: &[],
+        more: None,
         headers: &NoHeaders,
         format: Format::Amqp091,
         durable: true,
@@ -543,10 +543,11 @@ fn a_message_with_several_keys_goes_to_each_queue_once() {
     node.take_seen();
     let mut publisher = node.publisher(0);
     for keys in [&[b"b".as_slice(), b"a", b"b", b"none", reply.as_bytes()][..], &[]] {
+        let more = More { keys: keys.to_vec(), due_at_ms: 0 };
         let publish = Publish {
             exchange: b"",
             routing_key: b"a",
-            more_keys: keys,
+            more: Some(&more),
             headers: &NoHeaders,
             format: Format::Amqp091,
             durable: true,

@@ -76,6 +76,26 @@ enum Word {
         /// What to show of each: name, messages, consumers, ...
         columns: Vec<String>,
     },
+    /// Messages of a queue that wait for their time
+    ListDelayedMessages {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        queue: String,
+        /// At most so many, those that are due first
+        #[arg(long, default_value_t = 1000)]
+        limit: u32,
+    },
+    /// Throws delayed messages of a queue away
+    CancelDelayedMessage {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        queue: String,
+        /// The ids of the messages, as they are listed
+        #[arg(required = true)]
+        ids: Vec<u64>,
+    },
     /// Connections to the node and their properties
     ListConnections {
         /// What to show of each: user, peer_host, state, ...
@@ -177,6 +197,7 @@ const QUEUE: Columns = Columns {
         "messages",
         "messages_ready",
         "messages_unacknowledged",
+        "messages_delayed",
         "consumers",
         "memory",
     ],
@@ -309,6 +330,21 @@ fn execute(ctl: &Ctl, socket: &Path) -> Result<String, Refusal> {
             let rows = ask(&Request::ListQueues { vhost: vhost.clone() })?;
             show.banner = banner(format!("Listing queues for vhost {vhost} ..."));
             Ok(show.rows(&columns, &rows))
+        }
+        Word::ListDelayedMessages { vhost, queue, limit } => {
+            let (vhost, queue, limit) = (vhost.clone(), queue.clone(), *limit);
+            show.banner =
+                banner(format!("Listing delayed messages of queue '{queue}' in vhost '{vhost}' ..."));
+            let rows = ask(&Request::ListDelayedMessages { vhost, queue, limit })?;
+            Ok(show.rows(&words(&["id", "due_at"]), &rows))
+        }
+        Word::CancelDelayedMessage { vhost, queue, ids } => {
+            let (vhost, queue, ids) = (vhost.clone(), queue.clone(), ids.clone());
+            show.banner =
+                banner(format!("Cancelling delayed messages of queue '{queue}' in vhost '{vhost}' ..."));
+            show.formatter = formatter(Formatter::String);
+            let cancelled = ask(&Request::CancelDelayedMessages { vhost, queue, ids })?;
+            Ok(show.message(&format!("Cancelled {cancelled}")))
         }
         Word::ListConnections { columns } => {
             let columns = CONNECTION.choose(columns)?;

@@ -13,8 +13,8 @@ pub mod server;
 pub mod show;
 
 pub use request::{
-    Answer, Change, ConnectionRow, ExchangeRow, LimitsRow, Listener, Memory, PermissionRow, PolicyRow,
-    QueueRow, Refusal, Request, Status, TopicPermissionRow, Totals, UserRow, VhostRow,
+    Answer, Change, ConnectionRow, DelayedRow, ExchangeRow, LimitsRow, Listener, Memory, PermissionRow,
+    PolicyRow, QueueRow, Refusal, Request, Status, TopicPermissionRow, Totals, UserRow, VhostRow,
 };
 
 /// Bounds of the conversation.

@@ -19,6 +19,24 @@ pub enum Request {
         /// The virtual host.
         vhost: String,
     },
+    /// A list of [`DelayedRow`]; those that are due first come first.
+    ListDelayedMessages {
+        /// The virtual host.
+        vhost: String,
+        /// The queue.
+        queue: String,
+        /// At most so many.
+        limit: u32,
+    },
+    /// How many messages were there to be thrown away.
+    CancelDelayedMessages {
+        /// The virtual host.
+        vhost: String,
+        /// The queue.
+        queue: String,
+        /// The numbers of the messages ([`DelayedRow::id`]).
+        ids: Vec<u64>,
+    },
     /// A list of [`ConnectionRow`].
     ListConnections,
     /// A [`Memory`].
@@ -363,10 +381,21 @@ pub struct QueueRow {
     pub messages_ready: u64,
     /// Those that consumers hold.
     pub messages_unacknowledged: u64,
+    /// Those that wait for their time; they are not among `messages`.
+    pub messages_delayed: u64,
     /// Consumers.
     pub consumers: u64,
     /// Bytes of memory it takes.
     pub memory: u64,
+}
+
+/// One delayed message.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct DelayedRow {
+    /// Its number in its queue.
+    pub id: u64,
+    /// When it is due, milliseconds since 1970.
+    pub due_at: u64,
 }
 
 /// One user.

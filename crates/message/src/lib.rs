@@ -7,10 +7,12 @@
 //! - [`convert`]: each into the other.
 //! - [`annotations`]: what consumers add to a message that they give back.
 //! - [`deaths`]: what a message says of where it died.
+//! - [`delay`]: what it says of a delay that was taken.
 
 pub mod amqp091;
 pub mod amqp10;
 pub mod annotations;
 pub mod convert;
 pub mod deaths;
+pub mod delay;
 pub mod record;

@@ -32,7 +32,12 @@ pub enum Kind {
     LocalRandom,
     /// Always; and who is bound gets the last messages that came before.
     RecentHistory,
+    /// As the kind its arguments name, when the time has come that a message asks for.
+    Delayed,
 }
+
+/// Of a delayed-message exchange: the kind it chooses as.
+const DELAYED_TYPE: &[u8] = b"x-delayed-type";
 
 /// Of a consistent-hash exchange: the header that decides.
 const HASH_HEADER: &[u8] = b"hash-header";
@@ -45,7 +50,7 @@ pub const HISTORY_LENGTH: &[u8] = b"x-recent-history-length";
 
 impl Kind {
     /// All there are.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Direct,
         Kind::Fanout,
         Kind::Topic,
@@ -55,6 +60,7 @@ impl Kind {
         Kind::Random,
         Kind::LocalRandom,
         Kind::RecentHistory,
+        Kind::Delayed,
     ];
 
     /// The kind clients call `name`.
@@ -74,6 +80,7 @@ impl Kind {
             Kind::Random => "x-random",
             Kind::LocalRandom => "x-local-random",
             Kind::RecentHistory => "x-recent-history",
+            Kind::Delayed => "x-delayed-message",
         }
     }
 
@@ -82,7 +89,17 @@ impl Kind {
     /// # Errors
     /// What the arguments ask to hash by cannot be hashed by; so many messages cannot be remembered.
     pub fn check_declaration(self, arguments: &Arguments) -> Result<(), DeclareError> {
-        match self {
+        let kind = match (self, arguments.get(DELAYED_TYPE)) {
+            (Kind::Delayed, Some(Value::Text(name))) => match Kind::from_name(name) {
+                Some(Kind::Delayed) => return Err(DeclareError::DelayedTwice),
+                // It would have to remember what has not come yet.
+                Some(Kind::RecentHistory) | None => return Err(DeclareError::UnknownType(name.clone())),
+                Some(kind) => kind,
+            },
+            (Kind::Delayed, _) => return Err(DeclareError::NoDelayedType),
+            (kind, _) => kind,
+        };
+        match kind {
             Kind::ConsistentHash => {}
             Kind::RecentHistory => return check_history(arguments),
             _ => return Ok(()),
@@ -104,10 +121,29 @@ impl Kind {
         }
     }
 
-    /// Whether an exchange of this kind may be bound so; the error is 406 precondition-failed.
+    /// How an exchange declared so chooses: never [`Kind::Delayed`].
+    pub fn chooses_as(self, arguments: &Arguments) -> Kind {
+        let named = match arguments.get(DELAYED_TYPE) {
+            Some(Value::Text(name)) if self == Kind::Delayed => Kind::from_name(name),
+            _ => None,
+        };
+        match named.unwrap_or(self) {
+            // Nobody could declare it so.
+            Kind::Delayed => Kind::Direct,
+            kind => kind,
+        }
+    }
+
+    /// Whether an exchange that [chooses as](Kind::chooses_as) this kind may be bound so; the error is 406
+    /// precondition-failed.
     pub fn check(self, key: &[u8], arguments: &Arguments) -> Result<(), BindError> {
         match self {
-            Kind::Direct | Kind::Fanout | Kind::ModulusHash | Kind::Random | Kind::RecentHistory => Ok(()),
+            Kind::Direct
+            | Kind::Fanout
+            | Kind::ModulusHash
+            | Kind::Random
+            | Kind::RecentHistory
+            | Kind::Delayed => Ok(()),
             Kind::ConsistentHash => match ring::weight(key) {
                 None => Err(BindError::NoWeight(key.into())),
                 Some(..1) => Err(BindError::WeightTooSmall),
@@ -148,6 +184,12 @@ pub enum DeclareError {
     UnknownProperty(Box<[u8]>),
     /// How many messages are to be remembered is no number, or none above 0.
     HistoryLength(Value),
+    /// A delayed-message exchange is to choose as one.
+    DelayedTwice,
+    /// A delayed-message exchange is not told as what it is to choose.
+    NoDelayedType,
+    /// It is to choose as what there is not.
+    UnknownType(Box<[u8]>),
 }
 
 impl std::fmt::Display for DeclareError {
@@ -166,6 +208,15 @@ impl std::fmt::Display for DeclareError {
                     other => other.to_string(),
                 };
                 write!(f, "Invalid argument {value}, 'x-recent-history-length' must be a positive integer")
+            }
+            DeclareError::DelayedTwice => {
+                f.write_str("Invalid argument, 'x-delayed-message' can't be used for 'x-delayed-type'")
+            }
+            DeclareError::NoDelayedType => {
+                f.write_str("Invalid argument, 'x-delayed-type' must be an existing exchange type")
+            }
+            DeclareError::UnknownType(name) => {
+                write!(f, "unknown exchange type '{}'", String::from_utf8_lossy(name))
             }
         }
     }
@@ -303,10 +354,11 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// A durable exchange without bindings or arguments; set the fields for any other.
+    /// A durable exchange without bindings or arguments; set the fields for any other. One that delays
+    /// [chooses as](Kind::chooses_as) another kind, and is made as that.
     pub fn new(kind: Kind) -> Exchange {
         let table = match kind {
-            Kind::Direct => Table::Direct(Keyed::default()),
+            Kind::Direct | Kind::Delayed => Table::Direct(Keyed::default()),
             Kind::Fanout => Table::Fanout(Keyed::default()),
             Kind::Topic => Table::Topic(Box::default()),
             Kind::Headers => Table::Headers(Keyed::default()),

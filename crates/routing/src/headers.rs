@@ -7,12 +7,18 @@
 //! the header holds. Arguments that begin with `x-` take no part unless the mode says `-with-x`, and `x-match` itself
 //! never does.
 
+use crate::delay::DELAY;
 use crate::value::{Arguments, Value};
 
 /// The headers of a message, in whatever encoding it came.
 pub trait Headers {
     /// The value of `name`; of a name that comes more than once, the last one's.
     fn get(&self, name: &[u8]) -> Option<Field<'_>>;
+
+    /// How long the message asks to be delayed.
+    fn delay(&self) -> Option<Field<'_>> {
+        self.get(DELAY)
+    }
 
     /// The value of a property; a point in time is a [`Field::Timestamp`].
     fn property(&self, property: Property) -> Option<Field<'_>>;

@@ -9,6 +9,7 @@
 //! see [`Matches`].
 
 mod bounds;
+mod delay;
 mod exchange;
 mod hash;
 mod headers;
@@ -19,6 +20,7 @@ mod ring;
 mod topic;
 mod value;
 
+pub use delay::{DELAY, DELAY_MS_MAX, delay_ms};
 pub use exchange::{BindError, Binding, DeclareError, Envelope, Exchange, HISTORY_LENGTH, Kind};
 pub use headers::{Field, Headers, NoHeaders, Property};
 pub use matches::{Destination, ExchangeId, Matches};

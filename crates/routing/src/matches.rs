@@ -49,6 +49,7 @@ pub struct Matches {
     /// The first `seen_len` of `list`; filled only where there are many.
     seen: FxHashSet<Destination>,
     seen_len: usize,
+    held: Vec<ExchangeId>,
     pub(crate) walk: crate::topic::Walk,
 }
 
@@ -57,6 +58,7 @@ impl Matches {
     #[inline]
     pub fn start(&mut self) {
         self.list.clear();
+        self.held.clear();
         if self.seen_len > 0 {
             self.seen.clear();
             self.seen_len = 0;
@@ -88,6 +90,18 @@ impl Matches {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// An exchange keeps the message for later: what it leads to is not among the destinations.
+    pub fn hold(&mut self, exchange: ExchangeId) {
+        if !self.held.contains(&exchange) {
+            self.held.push(exchange);
+        }
+    }
+
+    /// The exchanges that keep the message for later.
+    pub fn held(&self) -> &[ExchangeId] {
+        &self.held
     }
 
     /// Adds a destination unless it is there.

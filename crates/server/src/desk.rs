@@ -3,7 +3,7 @@
 use crate::alarm::{self, Meter, Raised};
 use crate::clock::Clock;
 use crate::config::{Config, Limit};
-use crate::door::{Door, Letter, Part, Question};
+use crate::door::{CancelDelayed, Door, Letter, Part, Question};
 use crate::rows::value;
 use crate::seed;
 use broker::access::{PasswordHash, SALT};
@@ -37,6 +37,16 @@ impl Desk<'_> {
             ctl::Request::Ping => Ok(serde_json::Value::Null),
             ctl::Request::Status => json(&self.status()?),
             ctl::Request::MemoryBreakdown => json(&self.memory()?),
+            ctl::Request::ListDelayedMessages { vhost, queue, limit } => {
+                let parts = self.ask(&Question::Delayed(vhost.clone(), queue.clone(), limit as usize))?;
+                match parts.into_iter().find_map(|part| part.delayed) {
+                    Some(rows) => json(&rows),
+                    None => Err(self.no_queue(&vhost, &queue)),
+                }
+            }
+            ctl::Request::CancelDelayedMessages { vhost, queue, ids } => {
+                self.cancel_delayed(CancelDelayed { vhost, queue, ids })
+            }
             ctl::Request::ListConnections => {
                 let parts = self.ask(&Question::Connections)?;
                 json(&parts.into_iter().flat_map(|part| part.connections).collect::<Vec<_>>())
@@ -93,6 +103,26 @@ impl Desk<'_> {
                 json(&rows)
             }
         }
+    }
+
+    fn cancel_delayed(&self, asked: CancelDelayed) -> ctl::Answer {
+        let (sender, receiver) = channel();
+        for door in self.doors.iter() {
+            door.letters.put(Letter::CancelDelayed(Box::new(asked.clone()), sender.clone()));
+        }
+        drop(sender);
+        let answers = self.doors.iter().map(|_| receiver.recv_timeout(PATIENCE));
+        let answers: Vec<Option<u64>> = answers.collect::<Result<_, _>>().map_err(|_| busy())?;
+        match answers.into_iter().flatten().next() {
+            Some(cancelled) => json(&cancelled),
+            None => Err(self.no_queue(&asked.vhost, &asked.queue)),
+        }
+    }
+
+    /// Why there is nothing to say of a queue: it is its virtual host that is not there, or itself.
+    fn no_queue(&self, vhost: &str, queue: &str) -> ctl::Refusal {
+        let missing = format!("Queue '{queue}' in virtual host '{vhost}' does not exist");
+        self.check_vhost(vhost).err().unwrap_or_else(|| refusal(ctl::exit::DATA, missing))
     }
 
     /// Every shard's answer, in no order.

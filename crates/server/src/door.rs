@@ -24,10 +24,23 @@ pub enum Letter {
     Errand(Errand),
     /// The node wants something of the catalog; what came of it.
     Wish(Box<Op>, Sender<Result<Reply, Refusal>>),
+    /// Delayed messages of a queue are to be thrown away; how many there were, where the queue lives here.
+    CancelDelayed(Box<CancelDelayed>, Sender<Option<u64>>),
     /// Somebody wants to know something.
     Ask(Question, Sender<Part>),
     /// Finish what was begun, and end.
     Stop,
+}
+
+/// Delayed messages of a queue that are to be thrown away.
+#[derive(Clone, Debug)]
+pub struct CancelDelayed {
+    /// The virtual host.
+    pub vhost: String,
+    /// The queue.
+    pub queue: String,
+    /// The positions of the messages.
+    pub ids: Vec<u64>,
 }
 
 /// What is asked of every shard.
@@ -45,6 +58,8 @@ pub enum Question {
     Exchanges(String),
     /// The policies of a kind in this virtual host, which every shard knows.
     Policies(String, PolicyKind),
+    /// At most so many delayed messages of a queue, by virtual host and name.
+    Delayed(String, String, usize),
     /// Bytes of memory.
     Memory,
 }
@@ -74,6 +89,8 @@ pub struct Part {
     pub exchanges: Vec<ctl::ExchangeRow>,
     /// Policies; those that count less come first.
     pub policies: Vec<ctl::PolicyRow>,
+    /// Delayed messages, where the queue lives here.
+    pub delayed: Option<Vec<ctl::DelayedRow>>,
     /// Bytes by what they are for.
     pub memory: Vec<(&'static str, u64)>,
 }

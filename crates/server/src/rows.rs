@@ -48,6 +48,7 @@ pub fn queues(shard: &Shard, vhost: &str, node: &str) -> Vec<ctl::QueueRow> {
             messages: row.ready + row.unsettled,
             messages_ready: row.ready,
             messages_unacknowledged: row.unsettled,
+            messages_delayed: row.delayed,
             consumers: u64::from(row.consumers),
             memory: row.memory_bytes as u64,
         }

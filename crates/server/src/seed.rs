@@ -203,7 +203,7 @@ mod tests {
         let publish = Publish {
             exchange: b"",
             routing_key: b"q",
-            more_keys: &[],
+            more: None,
             headers: &NoHeaders,
             format: Format::Amqp091,
             durable: true,

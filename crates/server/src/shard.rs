@@ -10,7 +10,7 @@ use crate::alarm::Raised;
 use crate::clock::Clock;
 use crate::committer::{Committer, Handed, Written};
 use crate::config::Level;
-use crate::door::{Door, Letter, Part, Question};
+use crate::door::{CancelDelayed, Door, Letter, Part, Question};
 use crate::keeper::Errand;
 use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
@@ -21,7 +21,7 @@ use crate::socket::{Arrival, Brought, Socket};
 use crate::timers::Timers;
 use adapters::{Frontend, Gravity, NODE_SLOT, Note};
 use base::Now;
-use base::id::{PortId, ShardId};
+use base::id::{PortId, QueueSeq, ShardId};
 use broker::catalog::{Actor, Op, Refusal, VhostId};
 use broker::{Mail, ReadRequest, Reply, Shard};
 use journal::{Place, Sealed};
@@ -282,6 +282,11 @@ impl ShardLoop {
                 Letter::Alarm(raised) => self.front.set_alarm(now, &mut self.shard, reason(raised)),
                 Letter::Errand(errand) => self.run_errand(errand),
                 Letter::Wish(wish, answer) => self.wish(now, *wish, answer),
+                Letter::CancelDelayed(asked, answer) => {
+                    let CancelDelayed { vhost, queue, ids } = *asked;
+                    // Who asked may have given up.
+                    let _ = answer.send(self.shard.cancel_delayed(now, &vhost, &queue, &ids));
+                }
                 Letter::Ask(question, answer) => {
                     // Who asked may have given up.
                     let _ = answer.send(self.answer(&question));
@@ -675,6 +680,11 @@ impl ShardLoop {
             Question::Exchanges(vhost) => part.exchanges = rows::exchanges(self.shard.catalog(), vhost),
             Question::Policies(vhost, kind) => {
                 part.policies = rows::policies(self.shard.catalog(), vhost, *kind);
+            }
+            Question::Delayed(vhost, queue, count_max) => {
+                let row = |(due_at, id): (u64, QueueSeq)| ctl::DelayedRow { id: id.0, due_at };
+                let listed = self.shard.delayed(vhost, queue, *count_max);
+                part.delayed = listed.map(|list| list.into_iter().map(row).collect());
             }
             Question::Memory => {
                 let sockets = self.sockets.capacity() * size_of::<Option<Socket>>();

@@ -37,7 +37,7 @@ impl Adapter {
         let message = Publish {
             exchange: publish.exchange,
             routing_key: publish.routing_key,
-            more_keys: &[],
+            more: None,
             headers: &Fields091(properties),
             format: Format::Amqp091,
             durable: properties.is_persistent(),
@@ -84,7 +84,7 @@ impl Adapter {
             let held = HeldPublish {
                 exchange: publish.exchange,
                 routing_key: publish.routing_key,
-                more_keys: wishes.more_keys,
+                more: wishes.more,
                 format: Format::Amqp091,
                 durable: properties.is_persistent(),
                 priority: properties.priority(),
@@ -101,7 +101,7 @@ impl Adapter {
         let message = Publish {
             exchange: publish.exchange,
             routing_key: publish.routing_key,
-            more_keys: &wishes.more_keys,
+            more: wishes.more.some(),
             headers: &Fields091(properties),
             format: Format::Amqp091,
             durable: properties.is_persistent(),
@@ -169,7 +169,7 @@ impl Adapter {
         let message = Publish {
             exchange: held.exchange,
             routing_key: held.routing_key,
-            more_keys: &held.more_keys,
+            more: held.more.some(),
             headers: &Fields091(&properties),
             format: held.format,
             durable: held.durable,

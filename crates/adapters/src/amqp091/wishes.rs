@@ -1,16 +1,15 @@
 //! What the properties of a message ask of the broker: a time to live, further keys (CC, BCC), a user that is to be
 //! vouched for, a reply-to that stands for the requester's own name.
 
-use broker::REPLY_TO;
 use broker::catalog::{Actor, Catalog, Refusal, ReplyCode};
+use broker::{More, REPLY_TO};
 use message::amqp091::{Properties, Table, Value};
 
 /// The wishes of one message.
 #[derive(Debug, Default)]
 pub(super) struct Wishes<'a> {
     pub(super) ttl_ms: Option<u64>,
-    /// Keys it is routed by besides its own.
-    pub(super) more_keys: Vec<&'a [u8]>,
+    pub(super) more: More<'a>,
     /// The properties as they are kept, where they are others than the publisher's.
     pub(super) head: Option<Vec<u8>>,
 }
@@ -71,7 +70,7 @@ impl<'a> Wishes<'a> {
                 )));
             };
             // What is no text names nothing.
-            self.more_keys.extend(keys.iter().filter_map(|key| match key {
+            self.more.keys.extend(keys.iter().filter_map(|key| match key {
                 Value::Text(key) => Some(key),
                 _ => None,
             }));

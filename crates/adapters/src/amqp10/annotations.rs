@@ -1,13 +1,18 @@
 //! What a sender may write into the annotations of its messages (§3.2.3), and what the broker reads there.
 //!
-//! Keys are symbols that begin with `x-`: all others are reserved. `x-cc` holds further keys a message is routed by.
+//! Keys are symbols that begin with `x-`: all others are reserved. `x-cc` holds further keys a message is routed by,
+//! `x-opt-delivery-time` when it is to be delivered, milliseconds since 1970.
 
 use super::links::Refused;
 use ::amqp10::condition;
+use broker::More;
 use message::amqp10::{Map, Value};
 
 /// Routing keys besides the address's own.
 const CC: &str = "x-cc";
+
+/// When a message is to be delivered, not before.
+const DELIVERY_TIME: &str = "x-opt-delivery-time";
 
 /// What is wrong with annotations.
 #[derive(Debug)]
@@ -25,12 +30,19 @@ impl Wrong {
     }
 }
 
-/// Checks the annotations and answers the keys in `x-cc`, none without.
-pub(super) fn more_keys<'a>(annotations: &Map<'a>) -> Result<Vec<&'a [u8]>, Wrong> {
-    let mut keys = Ok(Vec::new());
+/// Checks the annotations and answers what they ask for, if anything.
+pub(super) fn more<'a>(annotations: &Map<'a>) -> Result<Option<More<'a>>, Wrong> {
+    let mut asked = Ok(None::<More<'a>>);
     for (name, value) in annotations.iter() {
         match name {
-            Value::Symbol(CC) => keys = cc(value).ok_or_else(|| Wrong::Address(bad_cc(value))),
+            Value::Symbol(CC) => match cc(value) {
+                Some(keys) => _ = asked.as_mut().map(|more| more.get_or_insert_default().keys = keys),
+                None => asked = Err(Wrong::Address(bad_cc(value))),
+            },
+            Value::Symbol(DELIVERY_TIME) => match delivery_time_ms(value) {
+                Some(at_ms) => _ = asked.as_mut().map(|more| more.get_or_insert_default().due_at_ms = at_ms),
+                None => return Err(Wrong::Message(bad_time(value))),
+            },
             Value::Symbol(name) if name.starts_with("x-") => {}
             other => {
                 let text = format!("failed to parse message: {{reserved_annotation_key,{}}}", term(other));
@@ -38,7 +50,27 @@ pub(super) fn more_keys<'a>(annotations: &Map<'a>) -> Result<Vec<&'a [u8]>, Wron
             }
         }
     }
-    keys
+    asked
+}
+
+/// When the annotations of an outcome want a message delivered again, milliseconds since 1970; `None`: not said, or not
+/// as a time.
+pub(super) fn delivery_time(annotations: &Map<'_>) -> Option<u64> {
+    annotations.get(DELIVERY_TIME).and_then(delivery_time_ms)
+}
+
+/// A moment, or a number of milliseconds since 1970; one before then is 0.
+fn delivery_time_ms(value: Value<'_>) -> Option<u64> {
+    match value {
+        Value::Timestamp(ms) => Some(u64::try_from(ms).unwrap_or(0)),
+        Value::Ulong(ms) => Some(ms),
+        value => value.as_i64().map(|ms| u64::try_from(ms).unwrap_or(0)),
+    }
+}
+
+fn bad_time(value: Value<'_>) -> Refused {
+    let text = format!("bad value for '{DELIVERY_TIME}' message-annotation: {}", term(value));
+    Refused::new(condition::INVALID_FIELD, text)
 }
 
 /// A simple value as RabbitMQ writes it in its texts.
@@ -74,7 +106,8 @@ mod tests {
     fn check(write: impl FnOnce(&mut Encoder<'_>), expected: Result<&[&str], &str>) {
         let mut bytes = Vec::new();
         write(&mut Encoder::new(&mut bytes));
-        let keys = more_keys(&Map::new(2, &bytes)).map_err(|wrong| wrong.refused().condition);
+        let more = more(&Map::new(2, &bytes)).map_err(|wrong| wrong.refused().condition);
+        let keys = more.map(|more| more.unwrap_or_default().keys);
         let expected: Result<Vec<&[u8]>, &str> =
             expected.map(|keys| keys.iter().map(|key| key.as_bytes()).collect());
         assert_eq!(keys, expected, "{bytes:x?}");
@@ -113,5 +146,25 @@ mod tests {
         check(list(&[Value::String("a"), Value::Long(5)]), Err(condition::INVALID_FIELD));
         check(list(&[Value::Symbol("a")]), Err(condition::INVALID_FIELD));
         check(keyed(Value::Symbol(CC), Value::String("a")), Err(condition::INVALID_FIELD));
+    }
+
+    #[test]
+    fn a_time_of_delivery_is_a_moment_or_a_number() {
+        let check = |value, expected| {
+            let mut bytes = Vec::new();
+            let mut encoder = Encoder::new(&mut bytes);
+            encoder.symbol(DELIVERY_TIME);
+            encoder.value(value);
+            let asked = more(&Map::new(2, &bytes)).map_err(|wrong| wrong.refused().condition);
+            assert_eq!(asked.map(|more| more.unwrap_or_default().due_at_ms), expected);
+            assert_eq!(delivery_time(&Map::new(2, &bytes)), expected.ok());
+        };
+        check(Value::Timestamp(1_700_000_000_000), Ok(1_700_000_000_000));
+        check(Value::Timestamp(-5), Ok(0));
+        check(Value::Ulong(u64::MAX), Ok(u64::MAX));
+        check(Value::Long(7), Ok(7));
+        check(Value::Uint(7), Ok(7));
+        check(Value::Null, Err(condition::INVALID_FIELD));
+        check(Value::String("7"), Err(condition::INVALID_FIELD));
     }
 }

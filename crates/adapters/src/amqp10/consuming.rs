@@ -1,6 +1,7 @@
 //! Messages out, outcomes in.
 
 use super::Adapter;
+use super::annotations::delivery_time;
 use super::links::{Activity, ConsumerAt, End};
 use crate::connection::{Context, Scratch};
 use ::amqp10::{
@@ -239,7 +240,8 @@ impl Adapter {
         }
     }
 
-    /// The peer gave deliveries back with annotations, `added` to what they have.
+    /// The peer gave deliveries back with annotations, `added` to what they have, perhaps to be delivered again at a time
+    /// of its choice.
     #[cold]
     #[inline(never)]
     fn modified(
@@ -258,6 +260,7 @@ impl Adapter {
         let mut annotations = Vec::with_capacity(added.bytes().len() + 9);
         Encoder::new(&mut annotations).whole_map(added);
         let annotations: Arc<[u8]> = annotations.into();
+        let due_at_ms = delivery_time(&added);
         let Some(session) = self.sessions.iter().find(|session| session.id == id) else { return };
         let consumers = &self.consumers;
         self.machine.settle(id, first, last, |Run { link, token, count, .. }| {
@@ -266,7 +269,7 @@ impl Adapter {
             let Some(ConsumerAt { at: Some(at), .. }) = consumers.get(*consumer) else { return };
             let ConsumerRef { log, queue, handle } = *at;
             let range = SeqRange { first: QueueSeq(token), last: QueueSeq(token + u64::from(count) - 1) };
-            let modified = Modified { handle, range, outcome, annotations: annotations.clone() };
+            let modified = Modified { handle, range, outcome, annotations: annotations.clone(), due_at_ms };
             let command = QueueCommand::Modify(Box::new(modified));
             context.shard.command(context.now, context.port, log, queue, command);
         });

@@ -150,7 +150,7 @@ impl Adapter {
             let publish = Publish {
                 exchange: destination.exchange.as_bytes(),
                 routing_key: destination.key.as_bytes(),
-                more_keys: &[],
+                more: None,
                 headers: &NoHeaders,
                 format: Format::Amqp10,
                 durable: plain.durable,
@@ -177,8 +177,8 @@ impl Adapter {
                 return self.end_link(context, transfer, &refused);
             }
         };
-        let more_keys = match annotations::more_keys(&message.message_annotations) {
-            Ok(keys) => keys,
+        let more = match annotations::more(&message.message_annotations) {
+            Ok(more) => more,
             Err(Wrong::Address(refused)) => {
                 publisher.skip();
                 let is_anonymous = matches!(aim, Aim::Each);
@@ -208,7 +208,7 @@ impl Adapter {
         let publish = Publish {
             exchange: destination.exchange.as_bytes(),
             routing_key: destination.key.as_bytes(),
-            more_keys: &more_keys,
+            more: more.as_ref(),
             headers: &Fields10::of(&message),
             format: Format::Amqp10,
             durable: message.header.durable,

@@ -384,8 +384,8 @@ impl Adapter {
             Err(refused) => return self.end_link(context, transfer, &refused),
         };
         let Addressed { message, destination } = addressed;
-        let more_keys = match annotations::more_keys(&message.message_annotations) {
-            Ok(keys) => keys,
+        let more = match annotations::more(&message.message_annotations) {
+            Ok(more) => more.unwrap_or_default(),
             Err(wrong) => return self.end_link(context, transfer, &wrong.refused()),
         };
         let destination = match destination {
@@ -398,7 +398,7 @@ impl Adapter {
         let Some(transactions) = &mut self.transactions else { return };
         let access = transactions.publisher.access();
         let (exchange, key) = (destination.exchange.as_bytes(), destination.key.as_bytes());
-        let keys = std::iter::once(key).chain(more_keys.iter().copied());
+        let keys = std::iter::once(key).chain(more.keys.iter().copied());
         if let Err(refusal) = access.check_publish(context.shard.catalog(), exchange, keys) {
             let error = Error::new(refusal.code.condition(), &refusal.text);
             return self.tell_posted(transfer, id, &Told::Rejected(Some(error)));
@@ -406,7 +406,7 @@ impl Adapter {
         let publish = HeldPublish {
             exchange,
             routing_key: key,
-            more_keys,
+            more,
             format: Format::Amqp10,
             durable: message.header.durable,
             priority: message.header.priority,
@@ -559,7 +559,7 @@ fn with_publish<T>(held: &HeldPublish<'_>, work: impl FnOnce(&Publish<'_>) -> T)
     work(&Publish {
         exchange: held.exchange,
         routing_key: held.routing_key,
-        more_keys: &held.more_keys,
+        more: held.more.some(),
         headers: &broker::fields::Fields10::of(&message),
         format: Format::Amqp10,
         durable: held.durable,

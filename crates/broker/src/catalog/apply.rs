@@ -161,7 +161,7 @@ impl Catalog {
         if !vhost.exchanges.insert(ByName(definition.clone())) {
             return;
         }
-        let mut exchange = Exchange::new(definition.kind);
+        let mut exchange = Exchange::new(definition.kind.chooses_as(&definition.arguments));
         exchange.durable = definition.durable;
         exchange.auto_delete = definition.auto_delete;
         exchange.internal = definition.internal;

@@ -76,7 +76,7 @@ impl Catalog {
             return Err(Refusal::missing(wish.destination.kind(), name, self.vhost_name(by.vhost)));
         };
         self.check_open(by, &end)?;
-        let kind = source.definition.kind;
+        let kind = source.definition.kind.chooses_as(&source.definition.arguments);
         kind.check(wish.key.as_bytes(), wish.arguments)
             .map_err(|error| Refusal::precondition(error.to_string()))?;
         if kind == Kind::LocalRandom {

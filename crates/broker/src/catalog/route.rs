@@ -1,14 +1,15 @@
 //! From an exchange to queues, through exchanges bound to exchanges and alternate exchanges.
 
 use super::{Catalog, Destination, Refusal, VhostId};
-use routing::{Envelope, ExchangeId, Matches};
+use routing::{Envelope, ExchangeId, Kind, Matches, delay_ms};
 
 impl Catalog {
     /// Adds the destinations of a message to `out`: the queues among them are where it goes, each once; the exchanges
     /// are those it came through. True: more than its keys had a part in it, so that the next message with the same may
     /// go elsewhere. An exchange sees all keys before its alternate is asked. Call `out.start()` before a message.
     ///
-    /// The default exchange leads to the queue that has the key as its name.
+    /// The default exchange leads to the queue that has the key as its name. What a delayed-message exchange keeps for
+    /// later goes on by [`Catalog::route_from`].
     pub fn route(
         &self,
         vhost: VhostId,
@@ -26,18 +27,23 @@ impl Catalog {
         let Some(entry) = self.exchange(vhost, exchange) else {
             return Err(self.no_exchange(vhost, exchange));
         };
-        Ok(self.route_from(entry.definition.id, message, out))
+        Ok(self.spread(entry.definition.id, message, true, out))
     }
 
-    /// As [`Catalog::route`], from an exchange that is not the default one.
+    /// As [`Catalog::route`], from an exchange that is not the default one; none keeps the message for later: where it goes
+    /// on from one that did ([`Matches::held`]).
     pub(crate) fn route_from(&self, first: ExchangeId, message: &Envelope<'_>, out: &mut Matches) -> bool {
+        self.spread(first, message, false, out)
+    }
+
+    fn spread(&self, first: ExchangeId, message: &Envelope<'_>, may_hold: bool, out: &mut Matches) -> bool {
         let mut next = out.destinations().len();
-        let mut sees_more = self.route_on(first, first, message, out);
+        let mut sees_more = self.route_on(first, first, message, may_hold, out);
         // A destination is in the list once, so exchanges that are bound in a circle end it.
         while let Some(destination) = out.get(next) {
             next += 1;
             if let Destination::Exchange(id) = destination {
-                sees_more |= self.route_on(id, first, message, out);
+                sees_more |= self.route_on(id, first, message, may_hold, out);
             }
         }
         sees_more
@@ -58,10 +64,16 @@ impl Catalog {
         exchange: ExchangeId,
         first: ExchangeId,
         message: &Envelope<'_>,
+        may_hold: bool,
         out: &mut Matches,
     ) -> bool {
         let Some(entry) = self.exchanges.get(&exchange) else { return false };
-        let sees_more = entry.exchange.sees_more_than_keys();
+        let is_delayed = entry.definition.kind == Kind::Delayed;
+        if is_delayed && may_hold && delay_ms(message.headers).is_some() {
+            out.hold(exchange);
+            return true;
+        }
+        let sees_more = is_delayed || entry.exchange.sees_more_than_keys();
         // Exchanges that follow each other must not draw the same lot.
         let message = &Envelope { roll: mixed(message.roll, exchange), ..*message };
         let Some(alternate) = &entry.alternate else {

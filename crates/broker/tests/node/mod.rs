@@ -246,7 +246,7 @@ impl Node {
         let publish = Publish {
             exchange: b"",
             routing_key: key.as_bytes(),
-            more_keys: &[],
+            more: None,
             headers: &NoHeaders,
             format: Format::Amqp091,
             durable,
