@@ -54,6 +54,8 @@ impl Features {
             && self.unplaced.is_empty()
             && self.burying == 0
             && !self.is_listed
+            && !self.has_late
+            && self.last_words.is_none()
     }
 
     /// When the queue has been unused for too long, if nobody consumes from it, milliseconds since 1970.
