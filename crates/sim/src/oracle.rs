@@ -91,7 +91,7 @@ pub struct Queue {
     /// There once was one such: anything may have gone to it and been lost on the way.
     was_auto_settled: bool,
     /// Somebody asked for it to be emptied, and has no answer yet: nobody knows what that will take.
-    purged_by: BTreeSet<u64>,
+    purged_by: Vec<u64>,
     /// It was once emptied, or consumed from without settling: what is missing may have gone so.
     lost_silently: bool,
     log: Option<LogId>,
@@ -158,7 +158,7 @@ impl Oracle {
             copies: BTreeMap::new(),
             auto_settled_by: BTreeSet::new(),
             was_auto_settled: false,
-            purged_by: BTreeSet::new(),
+            purged_by: Vec::new(),
             lost_silently: false,
             log: None,
         });
@@ -225,7 +225,11 @@ impl Oracle {
             Asked::Purge(queue) => {
                 // What was published before it was done, and is confirmed only later, may have been taken too.
                 self.may_all(queue);
-                self.queues[queue].purged_by.remove(&client);
+                // One of its purges; another may be under way.
+                let purged_by = &mut self.queues[queue].purged_by;
+                if let Some(at) = purged_by.iter().position(|by| *by == client) {
+                    purged_by.swap_remove(at);
+                }
             }
             Asked::Delete(queue) => self.queues[queue].stage = Stage::Gone,
             _ => {}
@@ -241,7 +245,7 @@ impl Oracle {
 
     /// A queue is to be emptied.
     pub fn purging(&mut self, client: u64, queue: usize) {
-        self.queues[queue].purged_by.insert(client);
+        self.queues[queue].purged_by.push(client);
         self.may_all(queue);
     }
 
