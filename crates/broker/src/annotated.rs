@@ -191,7 +191,7 @@ impl Log {
                     items.push(Item { seq, offset: at, marks });
                 }
                 Site::Away(what) => {
-                    self.reading.wait(what, slot);
+                    self.reading.wait(what, slot, Some(seq));
                     self.queues[slot as usize].wait(waiting);
                 }
                 Site::Gone => {
@@ -223,7 +223,7 @@ impl Log {
         let memory = match self.locate(slot, seq) {
             Site::Here(memory, offset) => rewritten(memory, offset, annotations.as_deref()),
             Site::Away(what) => {
-                self.reading.wait(what, slot);
+                self.reading.wait(what, slot, Some(seq));
                 return false;
             }
             Site::Gone => return Log::in_vain(member, token, post),

@@ -8,12 +8,13 @@
 //!
 //! Only a queue somebody browses pays: its browsers are in the box of its owner's features, which goes with the last.
 
-use crate::delivery::{ReadWhat, Site};
+use crate::delivery::Site;
 use crate::event::{Event, Item};
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::{Member, OwnedQueue};
 use crate::post::Post;
+use crate::reading::ReadWhat;
 use crate::request::NewConsumer;
 use base::Now;
 use base::id::QueueSeq;
@@ -192,7 +193,7 @@ impl Log {
                     browser.saw(seq);
                 }
                 Site::Away(what) => {
-                    self.reading.wait(what, slot);
+                    self.reading.wait(what, slot, None);
                     return false;
                 }
                 Site::Gone => browser.next = QueueSeq(seq.0 + 1),

@@ -7,7 +7,7 @@
 //! that leads nowhere is done with, unless its queue asks for each to arrive: then it is tried again later.
 
 use crate::catalog::{DeadLetter, QueueDefinition};
-use crate::delivery::{ReadWhat, Site};
+use crate::delivery::Site;
 use crate::features::Features;
 use crate::fields::Fields;
 use crate::limits::Limits;
@@ -15,6 +15,7 @@ use crate::log::Log;
 use crate::mail::Waiter;
 use crate::post::Post;
 use crate::publisher::Target;
+use crate::reading::ReadWhat;
 use crate::shard::Shard;
 use base::id::{LogId, PortId, QueueId, QueueSeq, ShardId};
 use base::{Memory, Now};
@@ -129,7 +130,7 @@ impl Log {
         let (memory, offset) = match self.locate(slot, seq) {
             Site::Here(memory, offset) => (memory.clone(), offset),
             Site::Away(what) => {
-                self.reading.wait(what, slot);
+                self.reading.wait(what, slot, None);
                 return Found::Later;
             }
             Site::Gone => {

@@ -17,6 +17,8 @@ pub struct Limits {
     pub loaded_bytes_max: usize,
     /// Reads of a log under way at once.
     pub reads_max: usize,
+    /// Bytes of one read, where a single batch or block is no larger: how far a queue that is read on from grows its window.
+    pub read_bytes_max: usize,
     /// Deliveries one queue makes before the shard turns to the next.
     pub dispatch_messages_max: u32,
     /// Bytes of buffers of finished batches a log keeps to fill again.
@@ -62,6 +64,7 @@ impl Default for Limits {
             resident_bytes_max: 8 << 20,
             loaded_bytes_max: 4 << 20,
             reads_max: 4,
+            read_bytes_max: 512 << 10,
             dispatch_messages_max: 4096,
             spare_buffers_max: 2 << 20,
             routes_max: 16_384,

@@ -87,7 +87,12 @@ impl Shard {
         let queues: usize = self.queue_rows().map(|row| row.memory_bytes).sum();
         [
             ("queue_procs", queues as u64),
-            ("binary", sum(&|log| log.batches.resident_bytes() + log.loaded.block_bytes())),
+            (
+                "binary",
+                sum(&|log| {
+                    log.batches.resident_bytes() + log.loaded.block_bytes() + log.reading.bytes() as usize
+                }),
+            ),
             ("msg_index", sum(&|log| log.batches.overhead_bytes())),
         ]
     }

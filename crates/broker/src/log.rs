@@ -10,13 +10,13 @@
 use crate::batches::Batches;
 use crate::catalog::{QueueDefinition, QueueRules};
 use crate::commit::CommitRule;
-use crate::delivery::{Loaded, Reading};
 use crate::desk::Parked;
 use crate::features::settings_of;
 use crate::limits::Limits;
 use crate::mail::{Waiter, wait};
 use crate::owned::OwnedQueue;
 use crate::post::Post;
+use crate::reading::{Loaded, Reading};
 use crate::timers::Timers;
 use base::id::{LogId, LogIndex, PortId, QueueId, QueueSeq};
 use base::{Buffer, Now};

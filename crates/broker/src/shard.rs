@@ -15,7 +15,6 @@ use crate::catalog::{
 use crate::census::Unit;
 use crate::commit::CommitRule;
 use crate::dead_letters::{Burials, Corpse, Heard, own_port};
-use crate::delivery::{ReadBytes, ReadRequest};
 use crate::desk::{Done, Parked};
 use crate::event::{Event, Events};
 use crate::limits::Limits;
@@ -24,6 +23,7 @@ use crate::mail::Answering;
 use crate::mail::Mail;
 use crate::planner::{Answer, Planner};
 use crate::post::Post;
+use crate::reading::{ReadBytes, ReadRequest};
 use crate::reply::ReplyConsumers;
 use crate::request::{ConsumerRef, Placement, QueueCommand, Reply};
 use crate::watch::Watches;
@@ -698,12 +698,15 @@ impl Shard {
         into.append(&mut self.reads);
     }
 
-    /// What a read brought; `None`: the bytes there are not what was written.
-    pub fn read_done(&mut self, now: Now, request: ReadRequest, brought: Option<ReadBytes>) {
+    /// What a read brought of each of its parts; `None`: the bytes there are not what was written, or cannot be read.
+    ///
+    /// # Panics
+    /// When it brought more or fewer parts than were asked for.
+    pub fn read_done(&mut self, now: Now, request: ReadRequest, brought: Vec<Option<ReadBytes>>) {
         let limits = self.settings.limits;
         if let Some(slot) = self.log_slots.get(&request.log) {
             let log = &mut self.logs[*slot as usize];
-            log.read_done(now, request.what, brought, &limits, &mut self.post);
+            log.read_done(now, request, brought, &limits, &mut self.post);
             log.take_reads(&limits, &mut self.reads);
         }
     }

@@ -6,6 +6,7 @@
 
 use crate::disk::{Disk, DiskError, FileName, read_exact};
 use crate::file::FileId;
+use crate::span::Span;
 use base::crc::crc32c;
 use base::id::{LogId, LogIndex};
 use base::memory::BLOCK;
@@ -134,6 +135,16 @@ impl Place {
         let Ok(len) = usize::try_from(self.len) else { return Ok(None) };
         let mut buffer = Buffer::default();
         read_exact(disk, self.name, self.offset, buffer.stretch(len))?;
-        Ok((crc32c(buffer.bytes()) == self.crc).then(|| buffer.seal()))
+        Ok(self.check(buffer))
+    }
+
+    /// Which bytes it is.
+    pub fn span(&self) -> Span {
+        Span { file: self.name, offset: self.offset, len: self.len }
+    }
+
+    /// What was read of [`Place::span`], if it is what was written.
+    pub fn check(&self, read: Buffer) -> Option<Memory> {
+        (read.len() as u64 == self.len && crc32c(read.bytes()) == self.crc).then(|| read.seal())
     }
 }

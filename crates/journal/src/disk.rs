@@ -6,7 +6,7 @@
 
 use base::id::LogId;
 use std::fmt;
-use std::io::IoSlice;
+use std::io::{IoSlice, IoSliceMut};
 
 /// What a file is for; also its folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -164,6 +164,24 @@ pub trait Disk: Send + Sync {
 
     /// Reads from `offset` until `into` is full or the file ends; the number of bytes read.
     fn read_at(&self, file: FileName, offset: u64, into: &mut [u8]) -> Result<usize, DiskError>;
+
+    /// Reads from `offset` until all of `into`, one behind the other, are full or the file ends; the number of bytes read.
+    fn read_pieces_at(
+        &self,
+        file: FileName,
+        offset: u64,
+        into: &mut [IoSliceMut<'_>],
+    ) -> Result<usize, DiskError> {
+        let mut done = 0;
+        for piece in into {
+            let read = self.read_at(file, offset + done as u64, piece)?;
+            done += read;
+            if read < piece.len() {
+                break;
+            }
+        }
+        Ok(done)
+    }
 
     /// Writes all of `pieces`, one behind the other, from `offset` on. Fast where `offset` and every piece's address and
     /// length are multiples of [`base::memory::BLOCK`]. What was written may be lost until [`Disk::sync`].

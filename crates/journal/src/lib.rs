@@ -24,6 +24,7 @@ mod journal;
 mod recovery;
 pub mod segment;
 pub mod snapshot;
+pub mod span;
 mod spare;
 mod survey;
 mod window;
@@ -38,6 +39,7 @@ pub use journal::{Counters, Journal, WriteError};
 pub use recovery::{Damage, DamageCause, OpenError, Recovered, RecoveredBatch, Start};
 pub use segment::{BlockPlace, SegmentBlock, SegmentDone, SegmentWriter};
 pub use snapshot::{BadSnapshot, Cover, Snapshot, SnapshotError, Snapshots};
+pub use span::{Span, read_spans};
 pub use spare::{Spare, SpareMaker};
 
 /// The bounds of a journal.

@@ -17,6 +17,7 @@
 
 use crate::disk::{Disk, DiskError, FileKind, FileName, read_exact};
 use crate::file::{VERSION, check_header, header_crc};
+use crate::span::Span;
 use base::crc::crc32c;
 use base::{Buffer, Memory, Reader, Short};
 use std::io::IoSlice;
@@ -192,7 +193,17 @@ impl SegmentBlock {
         let Ok(len) = usize::try_from(place.len) else { return Ok(None) };
         let mut buffer = Buffer::default();
         read_exact(disk, name(segment), place.offset, buffer.stretch(len))?;
-        Ok(SegmentBlock::read(buffer.seal(), segment, place.offset).filter(|block| block.place == *place))
+        Ok(SegmentBlock::check(buffer, segment, place))
+    }
+
+    /// Which bytes the block at `place` of segment `segment` is.
+    pub fn span(segment: u64, place: &BlockPlace) -> Span {
+        Span { file: name(segment), offset: place.offset, len: place.len }
+    }
+
+    /// What was read of [`SegmentBlock::span`], if it is what was written.
+    pub fn check(read: Buffer, segment: u64, place: &BlockPlace) -> Option<SegmentBlock> {
+        SegmentBlock::read(read.seal(), segment, place.offset).filter(|block| block.place == *place)
     }
 
     /// Reads a whole block that is at `offset` of segment `segment`. Any bytes may come.

@@ -115,6 +115,19 @@ impl Audience {
         !self.rings.is_empty()
     }
 
+    /// Messages its consumers could take now, counted until there are `most`.
+    pub(crate) fn room(&self, most: u64) -> u64 {
+        let mut sum = 0;
+        let takers = self.slots.iter().flatten().filter(|consumer| consumer.can_take());
+        for consumer in takers {
+            sum += u64::from(consumer.room());
+            if sum >= most {
+                return most;
+            }
+        }
+        sum
+    }
+
     /// Nobody is left, not even to hold something.
     pub(crate) fn is_empty(&self) -> bool {
         self.slots.is_empty()

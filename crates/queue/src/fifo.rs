@@ -517,6 +517,11 @@ impl Fifo {
         self.audience.as_ref().is_some_and(|audience| audience.has_taker())
     }
 
+    /// Messages that consumers could be given now, counted until there are `most`.
+    pub fn room(&self, most: u64) -> u64 {
+        self.audience.as_ref().map_or(0, |audience| audience.room(most))
+    }
+
     /// The position the next message gets.
     #[inline]
     pub fn next_seq(&self) -> QueueSeq {

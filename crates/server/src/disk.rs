@@ -14,7 +14,7 @@ use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::IoSlice;
+use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -286,6 +286,28 @@ impl Disk for RealDisk {
             match retry(|| rustix::io::pread(&descriptor, &mut into[done..], offset + done as u64))? {
                 0 => break,
                 read => done += read,
+            }
+        }
+        Ok(done)
+    }
+
+    fn read_pieces_at(
+        &self,
+        file: FileName,
+        offset: u64,
+        into: &mut [IoSliceMut<'_>],
+    ) -> Result<usize, DiskError> {
+        let descriptor = self.descriptor(file, Access::Cached)?;
+        let mut offset = offset;
+        let mut done = 0;
+        for pieces in into.chunks_mut(PIECES_MAX) {
+            let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
+            let read = retry(|| rustix::io::preadv(&descriptor, pieces, offset))?;
+            done += read;
+            offset += read as u64;
+            if read < wanted {
+                // The file ends, or the system takes less at once: whoever asked reads piece by piece then.
+                break;
             }
         }
         Ok(done)

@@ -17,7 +17,7 @@ pub enum Letter {
     /// Batches are on disk.
     Written(Vec<Written>),
     /// A read that deliveries waited for.
-    Loaded(ReadRequest, Option<ReadBytes>),
+    Loaded(ReadRequest, Vec<Option<ReadBytes>>),
     /// The alarms that hold now.
     Alarm(Raised),
     /// The housekeeper wants something done.

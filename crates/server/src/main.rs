@@ -20,6 +20,7 @@ mod log;
 mod mailbox;
 mod node;
 mod ports;
+mod reader;
 mod rows;
 mod seed;
 mod shard;

@@ -16,6 +16,7 @@ use crate::keeper::Keeper;
 use crate::layer::Layer;
 use crate::log::Logger;
 use crate::ports::{self, Ports};
+use crate::reader::{READERS, Reader};
 use crate::seed;
 use crate::shard::{ShardLoop, Surroundings, poll};
 use crate::socket::Arrival;
@@ -23,12 +24,12 @@ use adapters::{Frontend, Settings};
 use base::Random;
 use base::id::{LogId, ShardId};
 use broker::access::{AccessRules, Mechanisms};
-use broker::{CATALOG_LOG, Limits, Placement, ReadRequest, RecoveryError, SECTION, Shard, ShardSettings};
+use broker::{CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings};
 use ctl::client::SOCKET_NAME;
 use journal::{Disk, FileKind, Identity, Journal, Snapshots};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -350,7 +351,8 @@ impl Node {
             clock,
             raised: Arc::new(AtomicU8::new(0)),
         };
-        let (reader, reads) = channel::<(ShardId, ReadRequest)>();
+        let delay = Duration::from_micros(config.test_read_delay_us);
+        let (reader, asks) = Reader::new(disk, doors.clone(), delay);
         let settings = Arc::new(front_settings(config));
         for (number, (shard, poll)) in shards.into_iter().zip(polls).enumerate() {
             let id = ShardId(number as u16);
@@ -358,7 +360,7 @@ impl Node {
             let around = Surroundings {
                 doors: doors.clone(),
                 committer: committer.clone(),
-                reader: reader.clone(),
+                reader: asks.clone(),
                 clock,
                 logger: logger.of(number as u32 + 1),
                 fail: Box::new(move |why| end.send(End::Failed(why)).unwrap_or_default()),
@@ -384,15 +386,10 @@ impl Node {
             });
         })
         .map_err(failed)?;
-        node.spawn("reader", move || {
-            for (shard, request) in reads {
-                // A sector that cannot be read is lost like one that reads wrong.
-                let bytes = request.carry_out(&*disk).ok().flatten();
-                doors[shard.0 as usize].letters.put(Letter::Loaded(request, bytes));
-            }
-        })
-        .map_err(failed)?;
-        drop(reader);
+        for _ in 0..READERS {
+            let reader = reader.clone();
+            node.spawn("reader", move || reader.run()).map_err(failed)?;
+        }
         Ok(node)
     }
 

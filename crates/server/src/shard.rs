@@ -16,6 +16,7 @@ use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
 use crate::log::Logger;
 use crate::mailbox::Sleeper;
+use crate::reader::Asks;
 use crate::rows;
 use crate::socket::{Arrival, Brought, Socket};
 use crate::timers::Timers;
@@ -60,7 +61,7 @@ pub struct Surroundings {
     /// Where batches are committed.
     pub committer: Arc<Committer>,
     /// Where reads are asked for.
-    pub reader: Sender<(ShardId, ReadRequest)>,
+    pub reader: Asks,
     /// What time it is.
     pub clock: Clock,
     /// The log.

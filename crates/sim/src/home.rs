@@ -27,7 +27,7 @@ pub enum Letter {
     /// Batches are on disk.
     Written(Vec<Written>),
     /// A read ended.
-    Loaded(ReadRequest, Option<ReadBytes>),
+    Loaded(ReadRequest, Vec<Option<ReadBytes>>),
     /// The alarm that holds now.
     Alarm(Option<&'static str>),
 }

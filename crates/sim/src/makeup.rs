@@ -21,6 +21,7 @@ pub fn roll(dice: &mut Random, whole_turns: bool) -> Makeup {
         resident_bytes_max: one_of(dice, &[0, 8192, 65_536, 1 << 22]) as usize,
         loaded_bytes_max: one_of(dice, &[0, 8192, 65_536]) as usize,
         reads_max: one_of(dice, &[1, 4]) as usize,
+        read_bytes_max: one_of(dice, &[0, 8192, 512 << 10]) as usize,
         dispatch_messages_max: one_of(dice, &[1, 3, 64, 4096]) as u32,
         spare_buffers_max: one_of(dice, &[0, 1, 4]) as usize,
         routes_max: one_of(dice, &[1, 4, 256]) as usize,

@@ -208,10 +208,10 @@ impl Node {
         let (shard, request) = self.reads.remove(at);
         let brought = request.carry_out(&self.disk);
         tally.reads += 1;
-        if matches!(brought, Ok(None)) {
+        if brought.iter().any(|part| matches!(part, Ok(None))) {
             self.damages.push(Some(request.log));
         }
-        let brought = brought.ok().flatten();
+        let brought = brought.into_iter().map(|part| part.ok().flatten()).collect();
         self.homes[shard].letters.push_back(Letter::Loaded(request, brought));
     }
 

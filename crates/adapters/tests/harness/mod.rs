@@ -167,9 +167,12 @@ impl World {
         for request in reads {
             moved = true;
             self.reads += 1;
-            let ReadWhat::Batch { base, .. } = request.what else { panic!("no segments here") };
-            let memory = self.disk.get(&(request.log, base.0)).cloned();
-            shard.read_done(now, request, memory.map(ReadBytes::Batch));
+            let parts = request.parts.iter().map(|part| {
+                let ReadWhat::Batch { base, .. } = part else { panic!("no segments here") };
+                self.disk.get(&(request.log, base.0)).cloned().map(ReadBytes::Batch)
+            });
+            let brought = parts.collect();
+            shard.read_done(now, request, brought);
         }
         front.handle_events(now, shard);
         if !shard.is_congested() {

@@ -169,7 +169,7 @@ impl Node {
             let mut reads = Vec::new();
             shard.take_reads(&mut reads);
             for read in reads {
-                let brought = read.carry_out(&self.disk).unwrap();
+                let brought = read.carry_out(&self.disk).into_iter().map(Result::unwrap).collect();
                 shard.read_done(self.now, read, brought);
             }
         }

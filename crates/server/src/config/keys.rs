@@ -445,6 +445,12 @@ pub const KEYS: &[(&str, Standing)] = &[
         Served(|draft, _, value| put(integer(value, 0, 1_000_000), |it| draft.config.inline_flush_us = it)),
     ),
     (
+        "leveret.test_read_delay_us",
+        Served(|draft, _, value| {
+            put(integer(value, 0, 60_000_000), |it| draft.config.test_read_delay_us = it)
+        }),
+    ),
+    (
         "leveret.test_sync_delay_us",
         Served(|draft, _, value| {
             put(integer(value, 0, 60_000_000), |it| draft.config.test_sync_delay_us = it)

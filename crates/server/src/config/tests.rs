@@ -241,7 +241,7 @@ fn keys_reach_their_place() {
          default_user_tags.administrator = false\ndefault_user_tags.monitoring = true\n\
          tcp_listen_options.sndbuf = 2048\ntcp_listen_options.recbuf = 4096\ntcp_listen_options.backlog = 4\n\
          handshake_timeout = 5000\nlog.console.level = warning\nleveret.shards = 3\nleveret.logs = 9\n\
-         leveret.test_sync_delay_us = 6000\nmax_message_size = 1000\nleveret.journal_file_bytes = 1MiB",
+         leveret.test_sync_delay_us = 6000\nleveret.test_read_delay_us = 2000\nmax_message_size = 1000\nleveret.journal_file_bytes = 1MiB",
     );
     assert_eq!(all.memory_limit, Limit::Bytes(1_000_000_000));
     assert_eq!(all.disk_limit, Limit::Share(1.5));
@@ -255,7 +255,8 @@ fn keys_reach_their_place() {
     );
     assert_eq!((all.handshake_timeout_ms, all.log_level), (5000, Level::Warning));
     assert_eq!((all.shards, all.logs, all.journal_file_bytes), (Some(3), Some(9), Some(1 << 20)));
-    assert_eq!((all.test_sync_delay_us, all.message_bytes_max), (6000, 1000));
+    assert_eq!((all.test_sync_delay_us, all.test_read_delay_us), (6000, 2000));
+    assert_eq!(all.message_bytes_max, 1000);
     assert_eq!(Limit::Share(0.5).of(1000), 500);
 }
 

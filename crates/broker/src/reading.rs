@@ -1,0 +1,484 @@
+//! Reading messages back that are on disk alone: what to read, how far ahead, and what is kept of it.
+//!
+//! A queue whose next delivery is away is *hungry* until a read is given out for it. A read takes neighbours along: those of
+//! the queue's next batches or blocks that lie behind each other in one file, that its consumers have room for, and that
+//! its window holds. The window begins small and doubles with every read from which the queue goes on; where it goes
+//! back it begins anew. A queue has at most [`READS_OF_QUEUE_MAX`] reads given out ahead, a log at most
+//! [`Limits::reads_max`], and hungry queues take turns: no queue's reads starve another's.
+//!
+//! What was read is kept for a while (bounded by [`Limits::loaded_bytes_max`]), oldest first out: the next deliveries mostly
+//! lie beside it. What was read ahead and went before it was needed is read again.
+//! Not here: threads and files. Reads go out as data ([`ReadRequest`]) and come back with what they brought.
+//! Invariant: what is asked for is in a hungry queue's demand or in a read given out, and in one of them only.
+
+use crate::batches::Found;
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::post::Post;
+use base::id::{LogId, LogIndex, QueueId, QueueSeq};
+use base::{Buffer, Memory, Now};
+use journal::span::SPANS_MAX;
+use journal::{BlockPlace, Disk, DiskError, SegmentBlock, Span, read_spans};
+use message::record::Kind;
+use message::record::{Outcome, SeqRange};
+use queue::{Run, Stretch};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// Reads given out for one queue at a time: while one is delivered from, the next is under way.
+pub(crate) const READS_OF_QUEUE_MAX: u32 = 2;
+
+/// Bytes of a queue's first read with what it takes along.
+const WINDOW_BYTES_MIN: u64 = 128 << 10;
+
+/// Bytes to be read back before deliveries can go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadRequest {
+    /// The log whose deliveries wait.
+    pub log: LogId,
+    /// What to read: one behind the other in one file.
+    pub parts: Vec<ReadWhat>,
+    /// The queue it was given out for.
+    slot: u32,
+}
+
+/// Where the bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadWhat {
+    /// The batch with this base, at this place of the journal.
+    Batch {
+        /// Its first record's index.
+        base: LogIndex,
+        /// Its place.
+        place: journal::Place,
+    },
+    /// A block of a segment.
+    Block(BlockKey),
+}
+
+/// What a read brought.
+#[derive(Clone, Debug)]
+pub enum ReadBytes {
+    /// A whole batch.
+    Batch(Memory),
+    /// A block.
+    Block(SegmentBlock),
+}
+
+/// Of each part of a request what came: `Ok(None)`: the bytes there are not what was written.
+pub type Brought = Vec<Result<Option<ReadBytes>, DiskError>>;
+
+impl ReadRequest {
+    /// Reads, on whatever thread has the disk.
+    pub fn carry_out(&self, disk: &dyn Disk) -> Brought {
+        if self.parts.len() > 1 {
+            let spans: Vec<Span> = self.parts.iter().map(ReadWhat::span).collect();
+            if let Ok(buffers) = read_spans(disk, &spans) {
+                return self.parts.iter().zip(buffers).map(|(part, read)| Ok(part.check(read))).collect();
+            }
+        }
+        // Where all together cannot be read, it may be because of one of them.
+        self.parts.iter().map(|part| part.read(disk)).collect()
+    }
+
+    /// Bytes it brings.
+    fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.span().len).sum()
+    }
+}
+
+impl ReadWhat {
+    fn read(&self, disk: &dyn Disk) -> Result<Option<ReadBytes>, DiskError> {
+        Ok(match self {
+            ReadWhat::Batch { place, .. } => place.read(disk)?.map(ReadBytes::Batch),
+            ReadWhat::Block(key) => SegmentBlock::load(disk, key.segment, &key.place)?.map(ReadBytes::Block),
+        })
+    }
+
+    /// What was read of [`ReadWhat::span`], if it is what was written.
+    fn check(&self, read: Buffer) -> Option<ReadBytes> {
+        match self {
+            ReadWhat::Batch { place, .. } => place.check(read).map(ReadBytes::Batch),
+            ReadWhat::Block(key) => SegmentBlock::check(read, key.segment, &key.place).map(ReadBytes::Block),
+        }
+    }
+
+    fn span(&self) -> Span {
+        match self {
+            ReadWhat::Batch { place, .. } => place.span(),
+            ReadWhat::Block(key) => SegmentBlock::span(key.segment, &key.place),
+        }
+    }
+
+    /// What tells it from all others of its log: segments are numbered from 0 on, and batches are of none.
+    fn name(&self) -> (u64, u64) {
+        match self {
+            ReadWhat::Batch { base, .. } => (u64::MAX, base.0),
+            ReadWhat::Block(key) => key.name(),
+        }
+    }
+}
+
+/// Names a block of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockKey {
+    /// The segment.
+    pub segment: u64,
+    /// The block in it.
+    pub place: BlockPlace,
+}
+
+impl BlockKey {
+    pub(crate) fn new(queue: QueueId, run: &Run) -> BlockKey {
+        let Run { first, last, count, segment, offset, len } = *run;
+        let len = u64::from(len);
+        let place = BlockPlace { key: queue.0, first: first.0, last: last.0, count, offset, len };
+        BlockKey { segment, place }
+    }
+
+    fn name(&self) -> (u64, u64) {
+        (self.segment, self.place.offset)
+    }
+}
+
+/// What is to be read next.
+#[derive(Debug)]
+enum Hunger {
+    /// A delivery of the queue in `slot`, at `seq`, waits for this.
+    Miss { slot: u32, seq: QueueSeq, what: ReadWhat },
+    /// The queue reads on: what follows may be read ahead.
+    On { slot: u32 },
+    /// This and nothing besides.
+    Only(ReadWhat),
+}
+
+/// How far a queue reads ahead.
+#[derive(Debug)]
+struct Ahead {
+    /// Everything before was asked for.
+    next: QueueSeq,
+    /// Bytes of its next read.
+    window: u64,
+    /// Reads given out.
+    under_way: u32,
+    /// It is among the hungry as one that reads on.
+    is_listed: bool,
+}
+
+/// The reads of a log. See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Reading {
+    /// What is asked for, and the queues that wait for it.
+    asked: FxHashMap<(u64, u64), Vec<u32>>,
+    /// In the order they get their turn.
+    hungry: VecDeque<Hunger>,
+    /// Of queues that have read and are not empty.
+    ahead: FxHashMap<u32, Ahead>,
+    under_way: usize,
+    bytes: u64,
+}
+
+impl Reading {
+    /// The queue in `slot` waits for `what`, for a delivery at `seq` if it may go on from there.
+    #[cold]
+    pub(crate) fn wait(&mut self, what: ReadWhat, slot: u32, seq: Option<QueueSeq>) {
+        let hungry = &mut self.hungry;
+        let slots = self.asked.entry(what.name()).or_insert_with(|| {
+            hungry.push_back(match seq {
+                Some(seq) => Hunger::Miss { slot, seq, what },
+                None => Hunger::Only(what),
+            });
+            Vec::new()
+        });
+        if !slots.contains(&slot) {
+            slots.push(slot);
+        }
+    }
+
+    /// Bytes that reads given out will bring.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The queue in `slot` is gone. What others may wait for is still read.
+    pub(crate) fn forget(&mut self, slot: u32) {
+        self.asked.values_mut().for_each(|slots| slots.retain(|waiting| *waiting != slot));
+        self.ahead.remove(&slot);
+        self.hungry.retain_mut(|hunger| match hunger {
+            Hunger::Miss { slot: of, what, .. } if *of == slot => {
+                *hunger = Hunger::Only(*what);
+                true
+            }
+            Hunger::On { slot: of } => *of != slot,
+            _ => true,
+        });
+    }
+
+    /// A read for the queue in `slot` came back: if it goes on, the next may bring more.
+    fn came_back(&mut self, slot: u32, bytes: u64, limits: &Limits) {
+        self.under_way -= 1;
+        self.bytes -= bytes;
+        // The queue may be gone, and another in its slot.
+        if let Some(ahead) = self.ahead.get_mut(&slot) {
+            ahead.under_way = ahead.under_way.saturating_sub(1);
+            ahead.window = (ahead.window * 2).min(limits.read_bytes_max as u64);
+        }
+        self.list(slot);
+    }
+
+    /// The queue in `slot` may read on.
+    fn list(&mut self, slot: u32) {
+        if let Some(ahead) = self.ahead.get_mut(&slot)
+            && ahead.under_way < READS_OF_QUEUE_MAX
+            && !std::mem::replace(&mut ahead.is_listed, true)
+        {
+            self.hungry.push_back(Hunger::On { slot });
+        }
+    }
+}
+
+/// What of a log was read back.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    blocks: FxHashMap<(u64, u64), SegmentBlock>,
+    /// Names of blocks, oldest first.
+    order: VecDeque<(u64, u64)>,
+    /// Oldest first.
+    batches: VecDeque<(LogIndex, usize)>,
+    bytes: usize,
+}
+
+impl Loaded {
+    /// Bytes of blocks held; batches are counted where they are.
+    pub(crate) fn block_bytes(&self) -> usize {
+        self.blocks.values().map(|block| block.memory().capacity()).sum()
+    }
+
+    #[inline]
+    pub(crate) fn block(&self, key: BlockKey) -> Option<&SegmentBlock> {
+        self.blocks.get(&key.name()).filter(|block| *block.place() == key.place)
+    }
+
+    fn drop_oldest_block(&mut self) {
+        let oldest = self.order.pop_front().and_then(|name| self.blocks.remove(&name));
+        self.bytes -= oldest.map_or(0, |block| block.memory().capacity());
+    }
+}
+
+impl Log {
+    /// Moves the reads that deliveries wait for into `into`, as many as may be under way at once.
+    #[inline]
+    pub(crate) fn take_reads(&mut self, limits: &Limits, into: &mut Vec<ReadRequest>) {
+        if !self.reading.hungry.is_empty() {
+            self.give_out_reads(limits, into);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn give_out_reads(&mut self, limits: &Limits, into: &mut Vec<ReadRequest>) {
+        while self.reading.under_way < limits.reads_max
+            && let Some(hunger) = self.reading.hungry.pop_front()
+        {
+            let Some((slot, parts)) = self.feed(hunger, limits) else { continue };
+            let request = ReadRequest { log: self.id, parts, slot };
+            self.reading.under_way += 1;
+            self.reading.bytes += request.bytes();
+            into.push(request);
+        }
+    }
+
+    /// What to read for this, and for which queue; none where nothing more is needed.
+    fn feed(&mut self, hunger: Hunger, limits: &Limits) -> Option<(u32, Vec<ReadWhat>)> {
+        let window_min = WINDOW_BYTES_MIN.min(limits.read_bytes_max as u64);
+        let new = |next| Ahead { next, window: window_min, under_way: 0, is_listed: false };
+        let (slot, mut parts) = match hunger {
+            Hunger::Only(what) => return Some((u32::MAX, vec![what])),
+            Hunger::Miss { slot, seq, what } => {
+                let ahead = self.reading.ahead.entry(slot).or_insert_with(|| new(seq));
+                if seq < ahead.next {
+                    ahead.window = window_min;
+                }
+                ahead.next = seq;
+                (slot, vec![what])
+            }
+            Hunger::On { slot } => {
+                self.reading.ahead.get_mut(&slot)?.is_listed = false;
+                (slot, Vec::new())
+            }
+        };
+        let has_more = self.take_along(slot, &mut parts);
+        if parts.is_empty() {
+            return None;
+        }
+        let ahead = self.reading.ahead.get_mut(&slot)?;
+        ahead.under_way += 1;
+        if has_more {
+            self.reading.list(slot);
+        }
+        Some((slot, parts))
+    }
+
+    /// Adds to `parts` what the queue in `slot` needs next. True: there is more, for another read.
+    fn take_along(&mut self, slot: u32, parts: &mut Vec<ReadWhat>) -> bool {
+        let Log { queues, batches, loaded, reading, .. } = self;
+        let Reading { asked, ahead, .. } = reading;
+        let (Some(queue), Some(ahead)) = (queues.get(slot as usize), ahead.get_mut(&slot)) else {
+            return false;
+        };
+        let fifo = &queue.fifo;
+        // What consumers wait for, and then what they have room for.
+        let waiting = queue.first_waiting().map(|first| first.seq);
+        let Some(first) = waiting.or_else(|| fifo.next_ready_at(QueueSeq(0))) else { return false };
+        let room = queue.waiting_len() as u64 + fifo.room(fifo.ready());
+        let end = first.0.saturating_add(room).min(fifo.next_seq().0);
+        if ahead.next.0 >= end {
+            return false;
+        }
+        let window = ahead.window;
+        let mut bytes: u64 = parts.iter().map(|part| part.span().len).sum();
+        let mut take = |what: ReadWhat| {
+            if asked.contains_key(&what.name()) {
+                return true;
+            }
+            let span = what.span();
+            let fits = |last: &ReadWhat, parts: usize| {
+                bytes + span.len <= window && last.span().is_followed_by(&span) && parts < SPANS_MAX
+            };
+            if !parts.last().is_none_or(|last| fits(last, parts.len())) {
+                return false;
+            }
+            asked.insert(what.name(), Vec::new());
+            bytes += span.len;
+            parts.push(what);
+            true
+        };
+        for stretch in fifo.stretches(SeqRange { first: ahead.next, last: QueueSeq(end - 1) }) {
+            let mut rest = match stretch {
+                Stretch::Log(stretch) => stretch,
+                Stretch::Segment { first, run, .. } => {
+                    let key = BlockKey::new(queue.definition.id, run);
+                    if loaded.block(key).is_none() && !take(ReadWhat::Block(key)) {
+                        ahead.next = first;
+                        return true;
+                    }
+                    continue;
+                }
+            };
+            while let Some((seq, index)) = rest.first() {
+                let behind = match batches.find(index) {
+                    Found::Resident(_, offset, len) => index.0 - u64::from(offset) + u64::from(len),
+                    Found::Away(base, place) => {
+                        if !take(ReadWhat::Batch { base, place }) {
+                            ahead.next = seq;
+                            return true;
+                        }
+                        base.0 + place.len
+                    }
+                };
+                rest = rest.split_at(LogIndex(behind)).1;
+            }
+        }
+        ahead.next = QueueSeq(end);
+        false
+    }
+
+    /// A read ended. What of it is not what was written, or could not be read, cannot be delivered.
+    pub(crate) fn read_done(
+        &mut self,
+        now: Now,
+        request: ReadRequest,
+        brought: Vec<Option<ReadBytes>>,
+        limits: &Limits,
+        post: &mut Post,
+    ) {
+        assert!(brought.len() == request.parts.len(), "a read answers for each of its parts");
+        let bytes = request.bytes();
+        for (what, brought) in request.parts.into_iter().zip(brought) {
+            self.part_done(now, what, brought, limits, post);
+        }
+        self.reading.came_back(request.slot, bytes, limits);
+        let queue = self.queues.get(request.slot as usize);
+        if queue.is_none_or(|queue| queue.fifo.ready() == 0 && !queue.is_waiting())
+            && self.reading.ahead.get(&request.slot).is_some_and(|ahead| ahead.under_way == 0)
+        {
+            self.reading.ahead.remove(&request.slot);
+        }
+    }
+
+    fn part_done(
+        &mut self,
+        now: Now,
+        what: ReadWhat,
+        brought: Option<ReadBytes>,
+        limits: &Limits,
+        post: &mut Post,
+    ) {
+        let slots = self.reading.asked.remove(&what.name()).unwrap_or_default();
+        let is_damaged = brought.is_none();
+        if let Some(bytes) = brought {
+            self.keep_loaded(what, bytes, limits);
+        }
+        if slots.is_empty() {
+            return;
+        }
+        for slot in slots {
+            if is_damaged {
+                self.pass_over_damage(slot, what, post);
+                self.pass_over_dying(slot, what);
+                self.pass_over_shown(slot, what);
+            }
+            self.list_dying(slot);
+            while let Some(first) = self.queues.get(slot as usize).and_then(|queue| queue.first_waiting()) {
+                let is_delivered = if first.is_annotated {
+                    self.try_deliver_annotated(slot, first, post)
+                } else {
+                    self.try_deliver(slot, first, post)
+                };
+                if !is_delivered {
+                    break;
+                }
+                let queue = &mut self.queues[slot as usize];
+                queue.pop_waiting();
+                if first.settles {
+                    let (id, range) = (queue.definition.id, SeqRange { first: first.seq, last: first.seq });
+                    self.append_positions(now, Kind::Settle, id, Outcome::Accepted, range);
+                }
+            }
+            self.mark_dirty(slot);
+        }
+        self.dispatch(now, limits, post);
+    }
+
+    fn keep_loaded(&mut self, what: ReadWhat, brought: ReadBytes, limits: &Limits) {
+        match (what, brought) {
+            (ReadWhat::Batch { base, .. }, ReadBytes::Batch(memory)) => {
+                let bytes = memory.capacity();
+                self.loaded.bytes += bytes;
+                self.batches.loaded(base, memory);
+                self.loaded.batches.push_back((base, bytes));
+            }
+            (ReadWhat::Block(key), ReadBytes::Block(block)) => {
+                self.loaded.bytes += block.memory().capacity();
+                if let Some(before) = self.loaded.blocks.insert(key.name(), block) {
+                    self.loaded.bytes -= before.memory().capacity();
+                } else {
+                    self.loaded.order.push_back(key.name());
+                }
+            }
+            _ => panic!("a read brings what was asked for"),
+        }
+        // Never the one just read: somebody waits for it.
+        while self.loaded.bytes > limits.loaded_bytes_max
+            && self.loaded.batches.len() + self.loaded.blocks.len() > 1
+        {
+            if self.loaded.batches.len() > usize::from(matches!(what, ReadWhat::Batch { .. })) {
+                let Some((base, bytes)) = self.loaded.batches.pop_front() else { break };
+                self.batches.unload(base);
+                self.loaded.bytes -= bytes;
+            } else {
+                self.loaded.drop_oldest_block();
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Reading back what is on disk alone: neighbours at once, ahead of who reads on, and no queue in another's way.
+
+#[allow(dead_code, reason = "shared; nothing is settled here")]
+mod node;
+
+use broker::{Limits, QueueCommand, ReadRequest, ReadWhat};
+use journal::Disk;
+use node::Node;
+use std::io::IoSlice;
+
+/// Bytes of a body.
+const BODY: usize = 16 << 10;
+
+/// A node that has come up again with `count` messages, each in a batch of its own, in each of `queues`, in turn.
+fn restarted(queues: &[&str], count: usize) -> Node {
+    let mut node = Node::new(1);
+    for queue in queues {
+        node.declare(0, queue, true);
+    }
+    let mut publisher = node.publisher(0);
+    for number in 0..count {
+        for queue in queues {
+            node.publish(0, &mut publisher, queue, &format!("{number}:{}", "x".repeat(BODY)), true);
+            node.settle();
+        }
+    }
+    let mut shard = node.restarted();
+    assert!(shard.finish_recovery(node.now).is_empty());
+    shard.open_port(node.ports[0], Node::actor(node.ports[0]));
+    node.shards[0] = shard;
+    node.take_seen();
+    node
+}
+
+fn reads(node: &mut Node) -> Vec<ReadRequest> {
+    let mut reads = Vec::new();
+    node.shards[0].take_reads(&mut reads);
+    reads
+}
+
+fn answer(node: &mut Node, read: ReadRequest) {
+    let brought = read.carry_out(&node.disk).into_iter().map(|part| part.ok().flatten()).collect();
+    node.shards[0].read_done(node.now, read, brought);
+    node.turn();
+}
+
+/// The numbers of the messages that consumer `handle` was given since the last time.
+fn given(node: &mut Node, handle: u32) -> Vec<usize> {
+    let start = format!("0: {handle} gets ");
+    let seen = node.take_seen();
+    let bodies = seen.iter().filter_map(|line| line.strip_prefix(&start)?.split_once(':'));
+    bodies.map(|(number, _)| number.parse().unwrap()).collect()
+}
+
+fn bytes(read: &ReadRequest) -> u64 {
+    let len = |what: &ReadWhat| match what {
+        ReadWhat::Batch { place, .. } => place.len,
+        ReadWhat::Block(key) => key.place.len,
+    };
+    read.parts.iter().map(len).sum()
+}
+
+#[test]
+fn reads_grow_while_a_consumer_reads_on() {
+    for in_order in [true, false] {
+        let mut node = restarted(&["q"], 150);
+        node.consume(0, "q", 7, 0);
+        node.turn();
+        let (mut sizes, mut got) = (Vec::new(), Vec::new());
+        let mut pending = reads(&mut node);
+        while !pending.is_empty() {
+            assert!(pending.len() <= 2, "{} reads at once", pending.len());
+            let read = if in_order { pending.remove(0) } else { pending.pop().unwrap() };
+            sizes.push(bytes(&read));
+            answer(&mut node, read);
+            got.extend(given(&mut node, 7));
+            pending.extend(reads(&mut node));
+        }
+        assert_eq!(got, (0..150).collect::<Vec<_>>(), "in order {in_order}");
+        assert!(sizes[0] <= 128 << 10, "{sizes:?}");
+        let most = Limits::default().read_bytes_max as u64;
+        assert!(sizes.iter().all(|size| *size <= most), "{sizes:?}");
+        assert!(sizes.iter().any(|size| *size > most / 2), "{sizes:?}");
+        assert!(sizes.iter().sum::<u64>() < 151 * (BODY as u64 + 200), "nothing is read twice: {sizes:?}");
+    }
+}
+
+#[test]
+fn no_more_is_read_than_consumers_have_room_for() {
+    let mut node = restarted(&["q"], 20);
+    node.consume(0, "q", 7, 3);
+    node.turn();
+    let first = reads(&mut node);
+    assert_eq!(first.iter().map(|read| read.parts.len()).collect::<Vec<_>>(), [3]);
+    first.into_iter().for_each(|read| answer(&mut node, read));
+    assert_eq!(given(&mut node, 7), [0, 1, 2]);
+    assert_eq!(reads(&mut node), []);
+}
+
+#[test]
+fn queues_take_turns() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let mut node = restarted(&names, 20);
+    for (handle, name) in names.iter().enumerate() {
+        node.consume(0, name, handle as u32, 0);
+    }
+    node.turn();
+    let mut pending = reads(&mut node);
+    assert_eq!(pending.len(), Limits::default().reads_max);
+    let mut order = Vec::new();
+    while !pending.is_empty() {
+        answer(&mut node, pending.remove(0));
+        let gets = |line: &String| line.contains(" gets ").then(|| line.chars().nth(3)).flatten();
+        order.extend(node.take_seen().iter().filter_map(gets));
+        pending.extend(reads(&mut node));
+        assert!(pending.len() <= Limits::default().reads_max);
+    }
+    assert_eq!(order.len(), names.len() * 20);
+    // All of them have begun before any is done.
+    let first = |handle: char| order.iter().position(|of| *of == handle).unwrap();
+    let last = |handle: char| order.iter().rposition(|of| *of == handle).unwrap();
+    assert!(('0'..='5').map(first).max() < ('0'..='5').map(last).min(), "{order:?}");
+}
+
+#[test]
+fn one_damaged_batch_costs_its_neighbours_nothing() {
+    let mut node = restarted(&["q"], 6);
+    let place = node.written[node.written.len() - 3].2;
+    node.disk.write_at(place.name, place.offset + 100, &[IoSlice::new(b"rot")]).unwrap();
+    node.consume(0, "q", 7, 0);
+    node.turn();
+    let mut got = Vec::new();
+    loop {
+        let pending = reads(&mut node);
+        if pending.is_empty() {
+            break;
+        }
+        for read in pending {
+            answer(&mut node, read);
+            got.extend(given(&mut node, 7));
+        }
+    }
+    assert_eq!(got, [0, 1, 2, 4, 5]);
+}
+
+#[test]
+fn a_queue_that_goes_leaves_what_others_wait_for() {
+    let mut node = restarted(&["a", "b"], 4);
+    node.consume(0, "a", 1, 0);
+    node.consume(0, "b", 2, 0);
+    node.turn();
+    let mut pending = reads(&mut node);
+    node.command(0, "a", QueueCommand::Delete { token: 9, if_unused: false, if_empty: false });
+    node.settle();
+    let mut got = Vec::new();
+    while !pending.is_empty() {
+        answer(&mut node, pending.remove(0));
+        got.extend(given(&mut node, 2));
+        pending.extend(reads(&mut node));
+    }
+    assert_eq!(got, [0, 1, 2, 3]);
+}

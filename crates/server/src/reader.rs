@@ -1,0 +1,56 @@
+//! The threads that read back what deliveries wait for, so that no shard ever waits for the disk.
+//!
+//! A few threads take from one line, in the order the shards asked; a log has only so many reads in it at once
+//! ([`broker::Limits::reads_max`]), so a busy one does not keep the others waiting for long. They end when every shard is
+//! gone.
+
+use crate::door::{Door, Letter};
+use base::id::ShardId;
+use broker::ReadRequest;
+use journal::Disk;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How many: so many reads a device has at once.
+pub const READERS: usize = 4;
+
+/// Where shards ask.
+pub type Asks = Sender<(ShardId, ReadRequest)>;
+
+/// What each of the threads has.
+#[derive(Clone)]
+pub struct Reader {
+    line: Arc<Mutex<Receiver<(ShardId, ReadRequest)>>>,
+    disk: Arc<dyn Disk>,
+    doors: Arc<[Door]>,
+    /// For measurements: every read takes this much longer.
+    delay: Duration,
+}
+
+impl Reader {
+    /// What the threads share, and where to ask them.
+    pub fn new(disk: Arc<dyn Disk>, doors: Arc<[Door]>, delay: Duration) -> (Reader, Asks) {
+        let (asks, line) = channel();
+        (Reader { line: Arc::new(Mutex::new(line)), disk, doors, delay }, asks)
+    }
+
+    /// Reads until nobody can ask any more. To be run by several threads.
+    pub fn run(&self) {
+        while let Some((shard, request)) = self.next() {
+            if !self.delay.is_zero() {
+                std::thread::sleep(self.delay);
+            }
+            // A sector that cannot be read is lost like one that reads wrong.
+            let brought =
+                request.carry_out(&*self.disk).into_iter().map(|part| part.ok().flatten()).collect();
+            self.doors[usize::from(shard.0)].letters.put(Letter::Loaded(request, brought));
+        }
+    }
+
+    /// One thread at a time waits for the next, the others for it.
+    fn next(&self) -> Option<(ShardId, ReadRequest)> {
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        line.recv().ok()
+    }
+}
