@@ -3,7 +3,8 @@
 //! A queue whose next delivery is away is *hungry* until a read is given out for it. A read takes neighbours along: those of
 //! the queue's next batches or blocks that lie behind each other in one file, that its consumers have room for, and that
 //! its window holds. The window begins small and doubles with every read from which the queue goes on; where it goes
-//! back it begins anew. A queue has at most [`READS_OF_QUEUE_MAX`] reads given out ahead, a log at most
+//! back it begins anew. Where so many queues read that what is read ahead could not be kept until it is needed, a read takes less
+//! along, and none is made ahead. A queue has at most [`READS_OF_QUEUE_MAX`] reads given out ahead, a log at most
 //! [`Limits::reads_max`], and hungry queues take turns: no queue's reads starve another's.
 //!
 //! What was read is kept for a while (bounded by [`Limits::loaded_bytes_max`]), oldest first out: the next deliveries mostly
@@ -307,7 +308,12 @@ impl Log {
                 (slot, Vec::new())
             }
         };
-        let has_more = self.take_along(slot, &mut parts);
+        // What all queues read ahead stays until it is needed: they share what is kept.
+        let share = limits.loaded_bytes_max as u64 / 2 / self.reading.ahead.len().max(1) as u64;
+        if parts.is_empty() && share < window_min {
+            return None;
+        }
+        let has_more = self.take_along(slot, share, &mut parts);
         if parts.is_empty() {
             return None;
         }
@@ -319,8 +325,9 @@ impl Log {
         Some((slot, parts))
     }
 
-    /// Adds to `parts` what the queue in `slot` needs next. True: there is more, for another read.
-    fn take_along(&mut self, slot: u32, parts: &mut Vec<ReadWhat>) -> bool {
+    /// Adds to `parts` what the queue in `slot` needs next, as far as its window holds and at most `share` bytes in all.
+    /// True: there is more, for another read.
+    fn take_along(&mut self, slot: u32, share: u64, parts: &mut Vec<ReadWhat>) -> bool {
         let Log { queues, batches, loaded, reading, .. } = self;
         let Reading { asked, ahead, .. } = reading;
         let (Some(queue), Some(ahead)) = (queues.get(slot as usize), ahead.get_mut(&slot)) else {
@@ -335,7 +342,7 @@ impl Log {
         if ahead.next.0 >= end {
             return false;
         }
-        let window = ahead.window;
+        let window = ahead.window.min(share);
         let mut bytes: u64 = parts.iter().map(|part| part.span().len).sum();
         let mut take = |what: ReadWhat| {
             if asked.contains_key(&what.name()) {

@@ -13,16 +13,20 @@ const BODY: usize = 16 << 10;
 
 /// A node that has come up again with `count` messages, each in a batch of its own, in each of `queues`, in turn.
 fn restarted(queues: &[&str], count: usize) -> Node {
+    let turns = (0..count).flat_map(|number| queues.iter().map(move |queue| (number, *queue)));
+    restarted_with(queues, turns)
+}
+
+/// A node that has come up again with these messages in `queues`, each in a batch of its own.
+fn restarted_with<'a>(queues: &[&'a str], messages: impl Iterator<Item = (usize, &'a str)>) -> Node {
     let mut node = Node::new(1);
     for queue in queues {
         node.declare(0, queue, true);
     }
     let mut publisher = node.publisher(0);
-    for number in 0..count {
-        for queue in queues {
-            node.publish(0, &mut publisher, queue, &format!("{number}:{}", "x".repeat(BODY)), true);
-            node.settle();
-        }
+    for (number, queue) in messages {
+        node.publish(0, &mut publisher, queue, &format!("{number}:{}", "x".repeat(BODY)), true);
+        node.settle();
     }
     let mut shard = node.restarted();
     assert!(shard.finish_recovery(node.now).is_empty());
@@ -120,6 +124,34 @@ fn queues_take_turns() {
     let first = |handle: char| order.iter().position(|of| *of == handle).unwrap();
     let last = |handle: char| order.iter().rposition(|of| *of == handle).unwrap();
     assert!(('0'..='5').map(first).max() < ('0'..='5').map(last).min(), "{order:?}");
+}
+
+#[test]
+fn many_queues_read_no_further_ahead_than_what_is_kept() {
+    let names: Vec<String> = (0..100).map(|number| format!("q{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let count = 20;
+    // One queue's behind each other, so that they could be read at once.
+    let messages = names.iter().flat_map(|name| (0..count).map(move |number| (number, *name)));
+    let mut node = restarted_with(&names, messages);
+    for (handle, name) in names.iter().enumerate() {
+        node.consume(0, name, handle as u32, 0);
+    }
+    node.turn();
+    let (mut pending, mut done, mut got) = (reads(&mut node), 0, 0);
+    while !pending.is_empty() {
+        let read = pending.remove(0);
+        // Once all have begun, and while most of them read.
+        let share = (Limits::default().loaded_bytes_max / 2 / (names.len() / 2)) as u64;
+        let is_crowd = (names.len()..names.len() * 3).contains(&done);
+        assert!(!is_crowd || bytes(&read) <= share, "{} bytes are read, {share} could be kept", bytes(&read));
+        done += 1;
+        answer(&mut node, read);
+        got += node.take_seen().iter().filter(|line| line.contains(" gets ")).count();
+        pending.extend(reads(&mut node));
+    }
+    assert_eq!(got, names.len() * count);
+    assert!(done > names.len() * 3, "{done} reads");
 }
 
 #[test]
