@@ -250,6 +250,9 @@ fn arguments(encoder: &mut Encoder<'_>, is_quorum: bool, rules: &Rules) {
     if rules.refuses {
         put("x-overflow", Value::String("reject-publish"));
     }
+    if rules.deduplicates {
+        put("x-message-deduplication", Value::Boolean(true));
+    }
     if let Some(grave) = rules.grave {
         put("x-dead-letter-exchange", Value::String(""));
         put("x-dead-letter-routing-key", Value::String(&queue_name(grave)));
