@@ -48,7 +48,7 @@ fn types_and_names_have_rules() {
         (exchange("", "nope", ""), "406 PRECONDITION_FAILED - unknown exchange type 'nope'"),
         (
             exchange("x", "x-delayed-message", ""),
-            "406 PRECONDITION_FAILED - unknown exchange type 'x-delayed-message'",
+            "406 PRECONDITION_FAILED - Invalid argument, 'x-delayed-type' must be an existing exchange type",
         ),
         (
             exchange("amq.x", "direct", ""),
