@@ -491,7 +491,7 @@ fn matches<'a>(pattern: &str, key: &'a str) -> Option<&'a str> {
     key.strip_prefix(family).filter(|name| !name.is_empty())
 }
 
-/// The known key that looks most like `key`.
+/// The known key that looks most like `key`: one that goes on behind it, else the one of which the fewest letters differ.
 pub fn nearest(key: &str) -> String {
     let candidates = KEYS.iter().map(|(pattern, _)| {
         let Some(family) = pattern.strip_suffix(['$', '*']) else { return (*pattern).to_owned() };
@@ -501,10 +501,11 @@ pub fn nearest(key: &str) -> String {
     });
     // A served key is likelier meant than one that does nothing.
     let served = |index: usize| !matches!(KEYS[index].1, Served(_));
-    let ranked = candidates
-        .enumerate()
-        .map(|(index, candidate)| (distance(key, &candidate), served(index), candidate));
-    ranked.min().map(|(_, _, candidate)| candidate).unwrap_or_default()
+    let goes_on = |candidate: &str| candidate.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
+    let ranked = candidates.enumerate().map(|(index, candidate)| {
+        (!goes_on(&candidate), distance(key, &candidate), served(index), candidate)
+    });
+    ranked.min().map(|(.., candidate)| candidate).unwrap_or_default()
 }
 
 /// The key that a variable `LEVERET_<NAME>` means: words joined by `_`, in capitals; ours without their `leveret.`.
