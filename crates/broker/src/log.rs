@@ -154,7 +154,12 @@ impl Log {
         let id = definition.id;
         let settings = declared.settings(&definition);
         let restored = self.recovering.as_mut().and_then(|recovering| recovering.restored.remove(&id));
-        let (fifo, cursor) = restored.unwrap_or_else(|| (Fifo::new(settings), Some(QueueSeq(0))));
+        let (fifo, cursor) = restored.unwrap_or_else(|| {
+            let mut fifo = Fifo::new(settings);
+            // Another shard may have sent messages for it already: no record would come before them.
+            declared.window.into_iter().for_each(|window| fifo.deduplicate(window));
+            (fifo, Some(QueueSeq(0)))
+        });
         let slot = self.queues.insert(OwnedQueue::new(definition, fifo)) as u32;
         self.by_id.insert(id, slot);
         if let Some(recovering) = &mut self.recovering {
