@@ -59,6 +59,8 @@ struct Message {
     is_durable: bool,
     queues: Vec<usize>,
     is_confirmed: bool,
+    /// It was sent twice: of what comes back nobody knows which it is.
+    is_twice: bool,
 }
 
 /// How far a queue is.
@@ -305,7 +307,8 @@ impl Oracle {
         }
         let publisher = (client, by_link.then_some(key));
         let priority = wish.priority;
-        self.messages.push(Message { publisher, priority, len, is_durable, queues, is_confirmed: false });
+        let (is_confirmed, is_twice) = (false, wish.twice);
+        self.messages.push(Message { publisher, priority, len, is_durable, queues, is_confirmed, is_twice });
         id
     }
 
@@ -348,6 +351,7 @@ impl Oracle {
             is_durable: false,
             queues: Vec::new(),
             is_confirmed: false,
+            is_twice: false,
         });
         if let Some(requester) = self.requests.get(&request) {
             self.replies.insert(id, (*requester, false));
@@ -433,7 +437,9 @@ impl Oracle {
                 return Err(format!("message {id} is returned though queue {queue} is there"));
             }
         }
-        self.set_presence(id, Presence::Gone);
+        if !self.messages[id as usize].is_twice {
+            self.set_presence(id, Presence::Gone);
+        }
         Ok(())
     }
 
