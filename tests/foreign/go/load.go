@@ -24,6 +24,7 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"os"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"sync"
@@ -267,6 +268,7 @@ func (l *load) finish(cut bool) any {
 	select {
 	case <-done:
 	case <-time.After(20 * time.Second):
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2) // who did not end, and where
 		return map[string]any{"error": "the load did not end with its connections"}
 	}
 	for _, c := range l.clients {

@@ -58,6 +58,8 @@ func (c *client10) publish(queue string, next func() (uint64, []byte, bool), con
 	if err != nil {
 		return err
 	}
+	// A send whose time ends when the link has gone already waits for a link that is being closed (go-amqp 1.7).
+	defer context.AfterFunc(c.ended, func() { _ = sender.Close(c.ended) })()
 	receipts := make(chan pending, windowMax)
 	settled := make(chan error, 1)
 	go func() {
