@@ -1,0 +1,251 @@
+//! Who takes messages: opened, watched for what they hold too long, paused, cancelled and closed.
+
+use super::*;
+
+impl Bench {
+    pub(super) fn room(&self, slot: u32) -> u64 {
+        let consumer = &self.consumers[&slot];
+        match consumer.credit {
+            _ if consumer.paused || !consumer.receives || !consumer.watch.late.is_empty() => 0,
+            Credit::Prefetch(0) => u64::MAX,
+            Credit::Prefetch(_) if consumer.settled => u64::MAX,
+            Credit::Prefetch(prefetch) => u64::from(prefetch).saturating_sub(self.held(slot).len() as u64),
+            Credit::Link(credit) => u64::from(credit),
+        }
+    }
+
+    pub(super) fn held(&self, slot: u32) -> Vec<u64> {
+        let ranges = self.fifo.held(ConsumerId(slot));
+        ranges.flat_map(|range| range.first.0..=range.last.0).collect()
+    }
+
+    /// As the machine should: in line exactly while there is room.
+    pub(super) fn line_up(&mut self, slot: u32) {
+        let priority = self.consumers[&slot].priority;
+        let can_take = self.room(slot) > 0;
+        let line = self.turns.entry(priority).or_default();
+        let at = line.iter().position(|have| *have == slot);
+        match (at, can_take) {
+            (None, true) => line.push_back(slot),
+            (Some(at), false) => drop(line.remove(at)),
+            _ => {}
+        }
+    }
+
+    pub(super) fn consume(&mut self) {
+        let slot = self.dice.below(u64::from(SLOTS)) as u32;
+        if self.consumers.contains_key(&slot) {
+            return;
+        }
+        if self.dice.one_in(5) {
+            self.fifo.add_getter(ConsumerId(slot));
+            let consumer = Consumer {
+                credit: Credit::Link(0),
+                settled: false,
+                exclusive: false,
+                priority: 0,
+                paused: false,
+                drain: false,
+                is_consumer: false,
+                receives: false,
+                joined: 0,
+                watch: Watch::default(),
+            };
+            self.consumers.insert(slot, consumer);
+            self.watch(slot);
+            return;
+        }
+        let credit = match self.dice.below(3) {
+            0 => Credit::Prefetch(0),
+            1 => Credit::Prefetch(self.dice.between(1, 30) as u32),
+            _ => Credit::Link(self.dice.below(30) as u32),
+        };
+        let new = Consume {
+            consumer: ConsumerId(slot),
+            credit,
+            settled: self.dice.one_in(4),
+            exclusive: self.dice.one_in(12),
+            priority: self.dice.below(3) as i32 - 1,
+        };
+        self.open(new);
+    }
+
+    pub(super) fn open(&mut self, new: Consume) {
+        let mut others = self.consumers.values().filter(|consumer| consumer.is_consumer);
+        let is_refused =
+            if new.exclusive { others.next().is_some() } else { others.any(|other| other.exclusive) };
+        assert_eq!(self.fifo.consume(new).is_err(), is_refused);
+        if is_refused {
+            return;
+        }
+        let Consume { consumer, credit, settled, exclusive, priority } = new;
+        let (paused, drain, is_consumer, receives) = (false, false, true, true);
+        self.joined += 1;
+        let joined = self.joined;
+        let watch = Watch::default();
+        let model = Consumer {
+            credit,
+            settled,
+            exclusive,
+            priority,
+            paused,
+            drain,
+            is_consumer,
+            receives,
+            joined,
+            watch,
+        };
+        self.consumers.insert(consumer.0, model);
+        self.line_up(consumer.0);
+        self.watch(consumer.0);
+    }
+
+    /// Some may hold what they are given for so long.
+    fn watch(&mut self, slot: u32) {
+        if self.dice.one_in(2) {
+            let timeout_ms = self.dice.below(5) * 50;
+            self.fifo.watch(ConsumerId(slot), timeout_ms);
+            self.consumers.get_mut(&slot).unwrap().watch.timeout_ms = Some(timeout_ms);
+        }
+    }
+
+    /// What was held for too long is taken back.
+    pub(super) fn look(&mut self) {
+        self.now_ms += self.dice.below(100);
+        let late = self.fifo.look(self.now_ms, &mut self.effects);
+        let mut expected = Vec::new();
+        for slot in self.consumers.keys().copied().collect::<Vec<_>>() {
+            let held = self.held_by(slot);
+            let now_ms = self.now_ms;
+            let watch = &mut self.consumers.get_mut(&slot).unwrap().watch;
+            let Some(timeout_ms) = watch.timeout_ms else { continue };
+            watch.since.retain(|seq, _| held.contains(seq));
+            held.iter().for_each(|seq| _ = watch.since.entry(*seq).or_insert(now_ms));
+            let over = watch.since.iter().filter(|(_, since)| **since + timeout_ms <= now_ms);
+            let over: Vec<u64> = over.map(|(seq, _)| *seq).collect();
+            over.iter().for_each(|seq| _ = watch.since.remove(seq));
+            watch.late.extend(&over);
+            self.taken_back += over.len() as u64;
+            self.line_up(slot);
+            expected.extend(over.into_iter().map(|seq| (slot, seq)));
+        }
+        let told = late.iter().flat_map(|late| {
+            let all = late.ranges.iter().flat_map(|range| range.first.0..=range.last.0);
+            all.map(|seq| (late.consumer.0, seq))
+        });
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        let back: Vec<u64> = expected.iter().map(|(_, seq)| *seq).collect();
+        self.model_back(&back, Outcome::Released);
+    }
+
+    /// What a consumer holds as the model has it.
+    fn held_by(&self, slot: u32) -> BTreeSet<u64> {
+        let all = self.messages.iter().enumerate();
+        let held = all.filter(|(_, message)| message.state == State::Held(slot));
+        held.map(|(seq, _)| seq as u64).collect()
+    }
+
+    pub(super) fn settle_late(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        let all: Vec<u64> = self.consumers[&slot].watch.late.iter().copied().collect();
+        let first = match all.is_empty() {
+            true => self.dice.below(self.messages.len() as u64 + 3),
+            false => all[self.dice.below(all.len() as u64) as usize],
+        };
+        let positions = range(first, first + self.dice.below(60));
+        self.fifo.settle_late(ConsumerId(slot), positions);
+        let late = &mut self.consumers.get_mut(&slot).unwrap().watch.late;
+        late.retain(|seq| !(positions.first.0..=positions.last.0).contains(seq));
+        self.line_up(slot);
+        assert_eq!(self.fifo.has_late(), self.consumers.values().any(|it| !it.watch.late.is_empty()));
+    }
+
+    pub(super) fn any_slot(&mut self) -> Option<u32> {
+        let at = self.dice.below(self.consumers.len().max(1) as u64) as usize;
+        self.consumers.keys().nth(at).copied()
+    }
+
+    pub(super) fn cancel_or_close(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        if self.dice.one_in(3) {
+            self.fifo.apply(Command::Cancel { consumer: ConsumerId(slot) }, &mut self.effects);
+            let consumer = self.consumers.get_mut(&slot).unwrap();
+            consumer.is_consumer = false;
+            consumer.receives = false;
+            self.active = self.active.filter(|active| *active != slot);
+            consumer.exclusive = false;
+            consumer.drain = false;
+            self.draining.retain(|draining| *draining != slot);
+            self.line_up(slot);
+            self.write(&[]);
+        } else {
+            self.close(slot);
+        }
+    }
+
+    pub(super) fn close(&mut self, slot: u32) {
+        let held = self.held(slot);
+        self.fifo.apply(Command::Close { consumer: ConsumerId(slot) }, &mut self.effects);
+        let consumer = self.consumers.remove(&slot).unwrap();
+        self.active = self.active.filter(|active| *active != slot);
+        self.turns.entry(consumer.priority).or_default().retain(|have| *have != slot);
+        self.draining.retain(|draining| *draining != slot);
+        self.model_back(&held, Outcome::Failed);
+    }
+
+    /// Held positions come back: ready at once, or when the record about it does.
+    pub(super) fn model_back(&mut self, held: &[u64], outcome: Outcome) {
+        let mut expected = Vec::new();
+        for &seq in held {
+            if self.messages[seq as usize].state == State::Gone {
+                continue;
+            }
+            if self.counts {
+                self.turn_to(seq, State::Away);
+                self.messages[seq as usize].is_returning = true;
+                expected.push((Kind::Return, outcome, seq));
+            } else {
+                let message = &mut self.messages[seq as usize];
+                // Counted while this owner lasts; what failed a hundred times has failed a hundred times.
+                message.failed = (message.failed + u32::from(outcome == Outcome::Failed)).min(100);
+                self.model_ready_again(seq);
+            }
+        }
+        self.write(&expected);
+    }
+
+    pub(super) fn credit(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        let consumer = self.consumers.get_mut(&slot).unwrap();
+        let id = ConsumerId(slot);
+        if self.dice.one_in(3) {
+            let prefetch = self.dice.below(20) as u32;
+            consumer.credit = Credit::Prefetch(prefetch);
+            consumer.drain = false;
+            self.draining.retain(|draining| *draining != slot);
+            self.fifo.apply(Command::Prefetch { consumer: id, prefetch }, &mut self.effects);
+        } else {
+            let credit = self.dice.below(40) as u32;
+            let drain = self.dice.one_in(3);
+            consumer.credit = Credit::Link(credit);
+            let was_draining = std::mem::replace(&mut consumer.drain, drain);
+            if was_draining && !drain {
+                self.draining.retain(|draining| *draining != slot);
+            } else if drain && !was_draining {
+                self.draining.push(slot);
+            }
+            self.fifo.apply(Command::Credit { consumer: id, credit, drain }, &mut self.effects);
+        }
+        self.line_up(slot);
+        self.write(&[]);
+    }
+
+    pub(super) fn pause(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        let paused = self.dice.one_in(3);
+        self.consumers.get_mut(&slot).unwrap().paused = paused;
+        self.fifo.apply(Command::Pause { consumer: ConsumerId(slot), paused }, &mut self.effects);
+        self.line_up(slot);
+        self.write(&[]);
+    }
+}

@@ -1,0 +1,348 @@
+//! The plain model: one thing known per message, found by searching, and what the machine should ask for because of it.
+
+use super::*;
+
+impl Bench {
+    pub(super) fn model_new(
+        &mut self,
+        place: LogIndex,
+        transient: bool,
+        level: u8,
+        deadline_ms: Option<u64>,
+        bytes: u32,
+    ) {
+        self.messages.push(Message {
+            state: State::Away,
+            place: Where::Log(place),
+            transient,
+            was_delivered: false,
+            is_returning: false,
+            came_back: false,
+            failed: 0,
+            acquired: 0,
+            level,
+            deadline_ms,
+            bytes,
+            due_ms: None,
+            is_postponed: false,
+            is_postponing: false,
+            behind: None,
+            annotations: None,
+        });
+        self.turn_to(self.messages.len() as u64 - 1, State::Ready);
+        self.expect_left(&[]);
+    }
+
+    /// Where it stands in line, by level: who came back before all others where priorities are strict, else before those of
+    /// its level.
+    fn rank(&self, seq: u64) -> (Rank, u64) {
+        let message = &self.messages[seq as usize];
+        let rank = match (self.counts, message.came_back, message.behind) {
+            (true, true, _) => (255 - u16::from(message.level), false, (seq, true, 0)),
+            (false, true, _) => (256 + 255 - u16::from(message.level), false, (seq, true, 0)),
+            (_, _, Some((behind, order))) => {
+                (256 + 255 - u16::from(message.level), true, (behind, false, order))
+            }
+            _ => (256 + 255 - u16::from(message.level), true, (seq, true, 0)),
+        };
+        (rank, seq)
+    }
+
+    /// Delayed messages whose time has come are ready.
+    pub(super) fn model_come_of_age(&mut self) {
+        let began_ms = *self.began_ms.get_or_insert(self.now_ms);
+        for (due_ms, seq) in self.model_delayed() {
+            if due_ms > self.now_ms {
+                return;
+            }
+            let behind = (self.messages.len() as u64, self.grown);
+            let usual = if self.counts { 4 } else { 0 };
+            let message = &mut self.messages[seq as usize];
+            if message.is_postponed {
+                self.model_ready_again(seq);
+                continue;
+            }
+            if message.level == usual {
+                self.grown += 1;
+                message.behind = Some(behind);
+                message.was_delivered &= due_ms <= began_ms;
+            }
+            self.turn_to(seq, State::Ready);
+        }
+    }
+
+    /// What waits for its time: when it is due, and which it is.
+    pub(super) fn model_delayed(&self) -> Vec<(u64, u64)> {
+        let delayed = self.messages.iter().enumerate().filter(|(_, message)| message.state == State::Delayed);
+        let mut delayed: Vec<_> =
+            delayed.map(|(seq, message)| (message.due_ms.unwrap(), seq as u64)).collect();
+        delayed.sort_unstable();
+        delayed
+    }
+
+    pub(super) fn postpone(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        let mut held = self.held(slot);
+        let first = self.dice.below(held.len() as u64 + 1) as usize;
+        held.drain(..first);
+        held.truncate(self.dice.between(1, 12) as usize);
+        let Some((first, last)) = held.first().zip(held.last()) else { return };
+        let outcome = if self.dice.one_in(2) { Outcome::Failed } else { Outcome::Released };
+        let due_ms = self.now_ms + self.dice.below(600);
+        self.fifo.postpone(ConsumerId(slot), range(*first, *last), outcome, due_ms, &mut self.effects);
+        assert_eq!(std::mem::take(&mut self.effects.ignored), last - first + 1 - held.len() as u64);
+        for seq in held {
+            self.consumers.get_mut(&slot).unwrap().watch.since.remove(&seq);
+            if self.messages[seq as usize].state != State::Gone {
+                self.turn_to(seq, State::Away);
+                let message = &mut self.messages[seq as usize];
+                message.is_postponing = true;
+                if !self.counts && outcome == Outcome::Failed {
+                    message.failed = (message.failed + 1).min(100);
+                }
+                self.postpones.push((outcome, due_ms, seq));
+            }
+        }
+        self.line_up(slot);
+        self.write(&[]);
+    }
+
+    pub(super) fn cancel_delayed(&mut self) {
+        let first = self.dice.below(self.messages.len() as u64 + 1);
+        let range = range(first, first + self.dice.below(100));
+        let mut delayed: Vec<u64> = self.model_delayed().into_iter().map(|(_, seq)| seq).collect();
+        delayed.retain(|seq| (range.first.0..=range.last.0).contains(seq));
+        delayed.sort_unstable();
+        assert_eq!(self.fifo.delayed_within(range), delayed.len() as u64);
+        self.fifo.apply(Command::CancelDelayed { range }, &mut self.effects);
+        for seq in delayed {
+            self.turn_to(seq, State::Away);
+            self.appends.push((Kind::Purge, Outcome::Released, seq));
+        }
+        self.write(&[]);
+    }
+
+    pub(super) fn turn_to(&mut self, seq: u64, state: State) {
+        if self.messages[seq as usize].state == State::Ready {
+            assert!(self.ready.remove(&self.rank(seq)));
+        }
+        self.messages[seq as usize].state = state;
+        if state == State::Ready {
+            self.ready.insert(self.rank(seq));
+        }
+    }
+
+    pub(super) fn model_ready_again(&mut self, seq: u64) {
+        self.messages[seq as usize].came_back = true;
+        self.turn_to(seq, State::Ready);
+    }
+
+    pub(super) fn model_die(&mut self, seq: u64, reason: DeathReason) {
+        if self.rules.takes_dead {
+            self.turn_to(seq, State::Dying);
+            self.deaths.push((reason, seq));
+            self.died += 1;
+            return;
+        }
+        self.turn_to(seq, State::Away);
+        self.appends.push(match reason {
+            DeathReason::Rejected => (Kind::Settle, Outcome::Rejected, seq),
+            DeathReason::Expired => (Kind::Expire, Outcome::Released, seq),
+            DeathReason::MaxLength => (Kind::Drop, Outcome::Released, seq),
+            DeathReason::DeliveryLimit => (Kind::Drop, Outcome::Failed, seq),
+        });
+    }
+
+    /// What is ready, below `below`, and past its time.
+    pub(super) fn model_expire(&mut self, below: usize) {
+        let mut due: Vec<u64> = self.ready.iter().map(|(_, seq)| *seq).collect();
+        due.retain(|seq| {
+            let deadline_ms = self.messages[*seq as usize].deadline_ms;
+            *seq < below as u64 && deadline_ms.is_some_and(|deadline_ms| deadline_ms <= self.now_ms)
+        });
+        due.sort_unstable();
+        due.into_iter().for_each(|seq| self.model_die(seq, DeathReason::Expired));
+    }
+
+    pub(super) fn model_ready_bytes(&self) -> u64 {
+        self.ready.iter().map(|(_, seq)| u64::from(self.messages[*seq as usize].bytes)).sum()
+    }
+
+    pub(super) fn model_drop_over(&mut self) {
+        let Rules { length_max, bytes_max, drops_head, .. } = self.rules;
+        let is_over = |bench: &Bench| {
+            length_max.is_some_and(|max| bench.ready.len() as u64 > max)
+                || bytes_max.is_some_and(|max| bench.model_ready_bytes() > max)
+        };
+        while drops_head && is_over(self) {
+            let (_, seq) = *self.ready.first().unwrap();
+            self.model_die(seq, DeathReason::MaxLength);
+        }
+    }
+
+    pub(super) fn set_rules(&mut self) {
+        let dice = &mut self.dice;
+        let rules = Rules {
+            length_max: dice.one_in(3).then(|| dice.below(150)),
+            bytes_max: dice.one_in(4).then(|| dice.below(60_000)),
+            drops_head: dice.one_in(2),
+            delivery_limit: dice.one_in(2).then(|| dice.below(5) as u32).filter(|_| self.counts),
+            takes_dead: dice.one_in(2),
+            single_active: dice.one_in(3),
+        };
+        self.go_by(rules);
+    }
+
+    pub(super) fn go_by(&mut self, rules: Rules) {
+        self.fifo.set_rules(rules, &mut self.effects);
+        let before = std::mem::replace(&mut self.rules, rules);
+        assert_eq!(self.fifo.rules(), Rules { drops_head: self.fifo.rules().drops_head, ..rules });
+        if before.single_active && !rules.single_active {
+            self.active = None;
+            self.let_receive(|_| true);
+        }
+        if let Some(limit) = rules.delivery_limit {
+            let mut failed: Vec<u64> = self.ready.iter().map(|(_, seq)| *seq).collect();
+            failed.retain(|seq| self.messages[*seq as usize].failed > limit);
+            failed.sort_unstable();
+            failed.into_iter().for_each(|seq| self.model_die(seq, DeathReason::DeliveryLimit));
+        }
+        self.model_drop_over();
+        self.write(&[]);
+    }
+
+    pub(super) fn bury_some(&mut self) {
+        let first = self.dice.below(self.messages.len() as u64 + 1);
+        let count = self.dice.below(200);
+        self.bury(range(first, first + count));
+    }
+
+    pub(super) fn bury(&mut self, positions: SeqRange) {
+        self.fifo.apply(Command::Buried { range: positions }, &mut self.effects);
+        for seq in positions.first.0..=positions.last.0.min(self.messages.len() as u64) {
+            if self.messages.get(seq as usize).is_some_and(|message| message.state == State::Dying) {
+                self.turn_to(seq, State::Away);
+                self.appends.push((Kind::DeadLetter, Outcome::Rejected, seq));
+            }
+        }
+        self.write(&[]);
+    }
+
+    pub(super) fn model_gone(&mut self, how: &'static str, range: SeqRange) {
+        let mut gone = Vec::new();
+        for seq in range.first.0..=range.last.0 {
+            if self.messages[seq as usize].state != State::Gone {
+                self.turn_to(seq, State::Gone);
+                let message = &mut self.messages[seq as usize];
+                message.is_returning = false;
+                message.is_postponing = false;
+                *self.ended.entry(how).or_default() += 1;
+                gone.push(message.place);
+            }
+        }
+        self.expect_left(&gone);
+    }
+
+    /// The machine told just these as left.
+    pub(super) fn expect_left(&mut self, gone: &[Where]) {
+        let mut left = Vec::new();
+        let mut runs_left = Vec::new();
+        for place in gone {
+            match *place {
+                Where::Log(place) => left.push(place),
+                Where::Run(at) => {
+                    self.runs[at].1 -= 1;
+                    if self.runs[at].1 == 0 {
+                        runs_left.push(self.runs[at].0);
+                    }
+                }
+            }
+        }
+        assert_eq!(self.effects.left, left);
+        assert_eq!(self.effects.runs_left, runs_left);
+        self.effects.left.clear();
+        self.effects.runs_left.clear();
+    }
+
+    /// Writes what the machine asked for, and nothing else was asked or told.
+    pub(super) fn write(&mut self, expected: &[(Kind, Outcome, u64)]) {
+        let mut wanted = std::mem::take(&mut self.appends);
+        wanted.extend(expected);
+        let mut asked = Vec::new();
+        let mut deaths = Vec::new();
+        let mut turns = Vec::new();
+        let mut postpones = Vec::new();
+        for effect in std::mem::take(&mut self.effects.list) {
+            let (kind, range, outcome) = match effect {
+                Effect::Append { kind, range, outcome } => (kind, range, outcome),
+                Effect::DeadLetter { range, reason } => {
+                    deaths.extend((range.first.0..=range.last.0).map(|seq| (reason, seq)));
+                    continue;
+                }
+                Effect::Postpone { range, outcome, due_at_ms } => {
+                    postpones.extend((range.first.0..=range.last.0).map(|seq| (outcome, due_at_ms, seq)));
+                    self.log.push_back(Record::Postpone { range, outcome, due_at_ms });
+                    continue;
+                }
+                Effect::Active { consumer, active } => {
+                    turns.push((consumer.0, active));
+                    continue;
+                }
+                other => panic!("{other:?}"),
+            };
+            asked.extend((range.first.0..=range.last.0).map(|seq| (kind, outcome, seq)));
+            self.log.push_back(match kind {
+                Kind::Settle => Record::Settle { range },
+                Kind::Return => Record::Return { range, outcome },
+                Kind::Purge => Record::Purge { range },
+                Kind::Expire => Record::Expire { range },
+                Kind::Drop => Record::Drop { range },
+                Kind::DeadLetter => Record::DeadLetter { range },
+                other => panic!("a queue writes no {other:?}"),
+            });
+        }
+        if wanted.first().is_some_and(|(kind, _, _)| *kind == Kind::Purge) {
+            // Purged in whatever order.
+            wanted.sort_unstable_by_key(|(_, _, seq)| *seq);
+            asked.sort_unstable_by_key(|(_, _, seq)| *seq);
+        }
+        assert_eq!(asked, wanted);
+        assert_eq!(deaths, std::mem::take(&mut self.deaths));
+        assert_eq!(turns, std::mem::take(&mut self.turns_of_active));
+        assert_eq!(postpones, std::mem::take(&mut self.postpones));
+    }
+
+    /// One consumer at a time: who it is now.
+    pub(super) fn elect(&mut self) {
+        if !self.rules.single_active {
+            return;
+        }
+        let may_be = |consumer: &Consumer| consumer.is_consumer && consumer.watch.late.is_empty();
+        let consumers = self.consumers.iter().filter(|(_, consumer)| may_be(consumer));
+        let best = consumers.max_by_key(|(_, consumer)| (consumer.priority, Reverse(consumer.joined)));
+        let best = best.map(|(slot, _)| *slot);
+        let stays = self.active.filter(|slot| may_be(&self.consumers[slot]));
+        let mut next = stays.or(best);
+        let mut is_leaving = false;
+        if let (true, Some(active), Some(best)) = (self.counts, stays, best)
+            && self.consumers[&best].priority > self.consumers[&active].priority
+        {
+            is_leaving = !self.held(active).is_empty();
+            next = if is_leaving { Some(active) } else { Some(best) };
+        }
+        self.let_receive(|slot| !is_leaving && next == Some(slot));
+        if next != self.active {
+            self.turns_of_active.extend(self.active.map(|slot| (slot, false)));
+            self.turns_of_active.extend(next.map(|slot| (slot, true)));
+            self.active = next;
+        }
+    }
+
+    fn let_receive(&mut self, receives: impl Fn(u32) -> bool) {
+        for slot in self.consumers.keys().copied().collect::<Vec<_>>() {
+            let consumer = self.consumers.get_mut(&slot).unwrap();
+            consumer.receives = consumer.is_consumer && receives(slot);
+            self.line_up(slot);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Messages handed out, taken one by one, settled and purged.
+
+use super::*;
+
+impl Bench {
+    /// What the next message is handed out as.
+    fn model_hand_out(&mut self, slot: u32, settled: bool) -> Option<(u32, u64, bool, u32)> {
+        let (_, seq) = *self.ready.first()?;
+        self.turn_to(seq, if settled { State::Away } else { State::Held(slot) });
+        let message = &mut self.messages[seq as usize];
+        let redelivered = std::mem::replace(&mut message.was_delivered, true);
+        message.came_back = false;
+        Some((slot, seq, redelivered, message.failed))
+    }
+
+    pub(super) fn dispatch(&mut self) {
+        let budget = if self.dice.one_in(4) { 1000 } else { self.dice.below(30) as u32 };
+        self.dispatch_up_to(budget);
+    }
+
+    pub(super) fn dispatch_up_to(&mut self, budget: u32) {
+        self.now_ms += if self.is_featured { self.dice.below(30) } else { 0 };
+        self.elect();
+        self.model_expire(self.offered_below);
+        self.model_come_of_age();
+        let rooms: BTreeMap<u32, u64> = self.consumers.keys().map(|slot| (*slot, self.room(*slot))).collect();
+        let given = self.fifo.dispatch(self.now_ms, budget, &mut self.effects);
+        // The model hands out one by one.
+        let mut rooms = rooms;
+        let mut expected = Vec::new();
+        let mut settled = Vec::new();
+        while expected.len() < budget as usize {
+            let Some(line) = self.turns.values_mut().rev().find(|line| !line.is_empty()) else { break };
+            let slot = line[0];
+            let consumer = self.consumers[&slot].clone();
+            let Some(out) = self.model_hand_out(slot, consumer.settled) else { break };
+            expected.push(out);
+            if consumer.settled {
+                settled.push((Kind::Settle, Outcome::Accepted, out.1));
+            }
+            let room = rooms.get_mut(&slot).unwrap();
+            *room = room.saturating_sub(u64::from(*room != u64::MAX));
+            if let Credit::Link(credit) = &mut self.consumers.get_mut(&slot).unwrap().credit {
+                *credit -= 1;
+            }
+            let line = self.turns.get_mut(&consumer.priority).unwrap();
+            line.pop_front();
+            if *room > 0 {
+                line.push_back(slot);
+            }
+        }
+        assert_eq!(given as usize, expected.len());
+        let mut drained = Vec::new();
+        let is_empty = self.ready.is_empty();
+        for slot in std::mem::take(&mut self.draining) {
+            let consumer = self.consumers.get_mut(&slot).unwrap();
+            let Credit::Link(unused) = consumer.credit else { panic!("prefetch does not drain") };
+            if is_empty
+                || unused == 0
+                || consumer.is_consumer && !consumer.receives
+                || !consumer.watch.late.is_empty()
+            {
+                consumer.credit = Credit::Link(0);
+                consumer.drain = false;
+                drained.push((slot, unused));
+                self.line_up(slot);
+            } else {
+                self.draining.push(slot);
+            }
+        }
+        self.appends.extend(settled);
+        if given < budget || budget == 0 {
+            self.offered_below = self.messages.len();
+            self.model_expire(self.offered_below);
+            self.model_drop_over();
+            let next_ms = self.fifo.next_deadline_ms();
+            assert!(next_ms.is_none_or(|next_ms| next_ms > self.now_ms), "due and not done");
+        }
+        self.compare_out(&expected, &drained);
+        assert_eq!(self.fifo.active().map(|id| id.0), self.active.filter(|_| self.rules.single_active));
+    }
+
+    fn compare_out(&mut self, expected: &[(u32, u64, bool, u32)], drained: &[(u32, u32)]) {
+        let mut delivered = Vec::new();
+        let mut told = Vec::new();
+        let messages = &self.messages;
+        self.effects.list.retain(|effect| {
+            match *effect {
+                Effect::Deliver { consumer, first, count, redelivered, delivery_count, .. }
+                | Effect::DeliverAnnotated { consumer, first, count, redelivered, delivery_count, .. } => {
+                    let out = (first.0..).take(count as usize);
+                    let is_annotated = matches!(effect, Effect::DeliverAnnotated { .. });
+                    let mut whether = out.clone().map(|seq| messages[seq as usize].annotations.is_some());
+                    assert!(whether.all(|annotated| annotated == is_annotated), "{effect:?}");
+                    delivered.extend(out.map(|seq| (consumer.0, seq, redelivered, delivery_count)));
+                }
+                Effect::Drained { consumer, unused } => told.push((consumer.0, unused)),
+                _ => return true,
+            }
+            false
+        });
+        self.delivered += delivered.len() as u64;
+        assert_eq!(delivered, expected);
+        assert_eq!(told, drained);
+        self.write(&[]);
+    }
+
+    pub(super) fn take(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        let settled = self.dice.one_in(2);
+        self.elect();
+        self.model_expire(self.offered_below);
+        self.model_come_of_age();
+        let taken = self.fifo.take(ConsumerId(slot), settled, self.now_ms, &mut self.effects);
+        let expected = self.model_hand_out(slot, settled);
+        assert_eq!(taken, expected.is_some());
+        match expected {
+            Some(out) => {
+                if settled {
+                    self.appends.push((Kind::Settle, Outcome::Accepted, out.1));
+                }
+                self.compare_out(&[out], &[]);
+                self.line_up(slot);
+            }
+            None => {
+                let last = self.effects.list.pop();
+                assert_eq!(last, Some(Effect::Empty { consumer: ConsumerId(slot) }));
+                self.write(&[]);
+            }
+        }
+    }
+
+    pub(super) fn settle(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        let outcome = match self.dice.below(10) {
+            0..6 => Outcome::Accepted,
+            6 => Outcome::Rejected,
+            7..9 => Outcome::Released,
+            _ => Outcome::Failed,
+        };
+        let held = self.held(slot);
+        let positions = match self.dice.below(4) {
+            _ if held.is_empty() => {
+                let first = self.dice.below(self.messages.len() as u64 + 3);
+                range(first, first + self.dice.below(5))
+            }
+            0 => range(held[0], held[held.len() - 1]),
+            1 => {
+                let seq = held[self.dice.below(held.len() as u64) as usize];
+                range(seq, seq)
+            }
+            _ => {
+                let first = held[self.dice.below(held.len() as u64) as usize];
+                range(first.saturating_sub(self.dice.below(4)), first + self.dice.below(12))
+            }
+        };
+        self.settle_range(slot, positions, outcome);
+    }
+
+    /// What the consumer holds comes back with annotations.
+    fn annotate(&mut self, consumer: ConsumerId, positions: SeqRange) {
+        let parts: Vec<SeqRange> = self.fifo.held_within(consumer, positions).collect();
+        for range in parts {
+            let annotations = vec![self.dice.below(3) as u8; 1 + self.dice.below(20) as usize];
+            self.fifo.will_annotate(range, annotations.len());
+            self.log.push_back(Record::Annotate { range, annotations: annotations.into() });
+        }
+    }
+
+    pub(super) fn settle_range(&mut self, slot: u32, positions: SeqRange, outcome: Outcome) {
+        let mut held = self.held(slot);
+        held.retain(|seq| positions.first.0 <= *seq && *seq <= positions.last.0);
+        let consumer = ConsumerId(slot);
+        if self.counts && matches!(outcome, Outcome::Released | Outcome::Failed) && self.dice.one_in(3) {
+            self.annotate(consumer, positions);
+        }
+        self.fifo.apply(Command::Settle { consumer, range: positions, outcome }, &mut self.effects);
+        let ignored = positions.last.0 - positions.first.0 + 1 - held.len() as u64;
+        assert_eq!(std::mem::take(&mut self.effects.ignored), ignored);
+        for &seq in &held {
+            assert!(matches!(self.messages[seq as usize].state, State::Held(by) if by == slot));
+            self.consumers.get_mut(&slot).unwrap().watch.since.remove(&seq);
+        }
+        match outcome {
+            Outcome::Rejected if self.rules.takes_dead => {
+                held.iter().for_each(|seq| self.model_die(*seq, DeathReason::Rejected));
+                self.write(&[]);
+            }
+            Outcome::Accepted | Outcome::Rejected => {
+                held.iter().for_each(|seq| self.turn_to(*seq, State::Away));
+                let records: Vec<_> = held.iter().map(|seq| (Kind::Settle, outcome, *seq)).collect();
+                self.write(&records);
+            }
+            Outcome::Released | Outcome::Failed => self.model_back(&held, outcome),
+        }
+        self.line_up(slot);
+    }
+
+    pub(super) fn purge_sometimes(&mut self) {
+        if !self.dice.one_in(5) {
+            return;
+        }
+        self.fifo.apply(Command::Purge, &mut self.effects);
+        for (_, seq) in self.ready.clone() {
+            self.turn_to(seq, State::Away);
+            self.messages[seq as usize].came_back = false;
+            self.appends.push((Kind::Purge, Outcome::Released, seq));
+        }
+        for (_, seq) in self.model_delayed() {
+            self.turn_to(seq, State::Away);
+            self.appends.push((Kind::Purge, Outcome::Released, seq));
+        }
+        self.write(&[]);
+        assert_eq!((self.fifo.ready(), self.fifo.delayed()), (0, 0));
+    }
+}
