@@ -5,12 +5,17 @@
 //! *gone* once the node has come to rest after its end. Invariant: whoever calls tells of everything a client sends
 //! before it sends it, and of everything it hears when it hears it.
 
+mod browsers;
+mod delays;
+mod late;
 mod whole;
 
 use crate::client::{Asked, Delivery, Held, Target, Transaction, Verdict, read_body};
 use crate::rules::{Rules, Wish};
 use base::id::LogId;
 use broker::QueueRow;
+use browsers::Browser;
+use delays::{Due, Postponed};
 use std::collections::{BTreeMap, BTreeSet};
 use whole::LATE_MS_MAX;
 
@@ -43,6 +48,14 @@ struct Copy {
     overdue_at_ms: Option<u64>,
     /// It may come as a dead letter, which may come twice and in any order.
     is_letter: bool,
+    /// Nobody was given it, this time, before that. Milliseconds since 1970.
+    available_ms: u64,
+    /// Somebody got it last. Milliseconds since 1970.
+    heard_ms: u64,
+    /// Somebody gave it back to come later, at the latest then.
+    postponed_ms: Option<u64>,
+    /// It certainly does not come before, unless as a letter.
+    certain_ms: Option<u64>,
 }
 
 /// What a publisher is, where order counts.
@@ -61,6 +74,8 @@ struct Message {
     is_confirmed: bool,
     /// It was sent twice: of what comes back nobody knows which it is.
     is_twice: bool,
+    /// When it may come, where it is delayed.
+    due: Option<Due>,
 }
 
 /// How far a queue is.
@@ -90,6 +105,8 @@ pub struct Queue {
     copies: BTreeMap<u64, Copy>,
     /// Somebody consumes without settling: what is under way to them may be lost with them.
     auto_settled_by: BTreeSet<u64>,
+    /// Connections that consumed from it, or got, and may hold or have lost something of it.
+    takers: BTreeSet<u64>,
     /// There once was one such: anything may have gone to it and been lost on the way.
     was_auto_settled: bool,
     /// Somebody asked for it to be emptied, and has no answer yet: nobody knows what that will take.
@@ -104,6 +121,7 @@ pub struct Queue {
 pub struct Exchange {
     queues: Vec<usize>,
     missing: usize,
+    delays: bool,
 }
 
 /// The oracle.
@@ -122,6 +140,10 @@ pub struct Oracle {
     replies: BTreeMap<u64, (u64, bool)>,
     /// Copies whose end a connection has told, until the node rests.
     ended: BTreeMap<u64, Vec<(usize, u64)>>,
+    /// Copies that a connection gave back to come later, until the node rests.
+    postponed: BTreeMap<u64, Vec<Postponed>>,
+    /// Those who are shown what is in queues: connection and consumer.
+    browsers: BTreeMap<(u64, u32), Browser>,
     /// Connections to both of which a message came: a mistake, unless one of them is about to hear that it is closed.
     suspects: BTreeMap<(u64, u64), String>,
     /// Connections that are over, of which the node may not know yet.
@@ -140,6 +162,10 @@ pub struct Oracle {
     pub noted: u64,
     /// Messages that were gone at the end, and due.
     pub expired: u64,
+    /// Delayed messages that arrived.
+    pub delayed: u64,
+    /// Messages that came though another held them, for too long.
+    pub taken_back: u64,
 }
 
 impl Oracle {
@@ -159,6 +185,7 @@ impl Oracle {
             rules,
             copies: BTreeMap::new(),
             auto_settled_by: BTreeSet::new(),
+            takers: BTreeSet::new(),
             was_auto_settled: false,
             purged_by: Vec::new(),
             lost_silently: false,
@@ -167,9 +194,9 @@ impl Oracle {
         self.queues.len() - 1
     }
 
-    /// An exchange bound to these queues is asked for.
-    pub fn new_exchange(&mut self, queues: Vec<usize>) -> usize {
-        self.exchanges.push(Exchange { missing: queues.len(), queues });
+    /// An exchange bound to these queues is asked for; `delays`: what goes through it may be delayed.
+    pub fn new_exchange(&mut self, queues: Vec<usize>, delays: bool) -> usize {
+        self.exchanges.push(Exchange { missing: queues.len(), queues, delays });
         self.exchanges.len() - 1
     }
 
@@ -279,6 +306,8 @@ impl Oracle {
             Target::Exchange(exchange) => (true, exchange),
         };
         let id = self.messages.len() as u64;
+        let due = wish.delay.map(|delay| Due::new(delay, self.now_ms));
+        let from_ms = due.map_or(self.now_ms, |due| due.not_before_ms.max(self.now_ms));
         let new_copy = || Copy {
             presence: Presence::May,
             was_delivered: false,
@@ -289,11 +318,15 @@ impl Oracle {
             due_at_ms: None,
             overdue_at_ms: None,
             is_letter: false,
+            available_ms: from_ms,
+            heard_ms: 0,
+            postponed_ms: None,
+            certain_ms: None,
         };
         for queue in &queues {
             let rules = self.queues[*queue].rules;
             let ttl_ms = rules.ttl_ms.into_iter().chain(wish.ttl_ms).min();
-            let due_at_ms = ttl_ms.map(|ms| self.now_ms + ms);
+            let due_at_ms = ttl_ms.map(|ms| from_ms + ms);
             let copy = Copy { ttl_ms, due_at_ms, is_ended: rules.drops(), ..new_copy() };
             if self.queues[*queue].stage != Stage::Gone {
                 self.queues[*queue].copies.insert(id, copy);
@@ -308,7 +341,16 @@ impl Oracle {
         let publisher = (client, by_link.then_some(key));
         let priority = wish.priority;
         let (is_confirmed, is_twice) = (false, wish.twice);
-        self.messages.push(Message { publisher, priority, len, is_durable, queues, is_confirmed, is_twice });
+        self.messages.push(Message {
+            publisher,
+            priority,
+            len,
+            is_durable,
+            queues,
+            is_confirmed,
+            is_twice,
+            due,
+        });
         id
     }
 
@@ -352,6 +394,7 @@ impl Oracle {
             queues: Vec::new(),
             is_confirmed: false,
             is_twice: false,
+            due: None,
         });
         if let Some(requester) = self.requests.get(&request) {
             self.replies.insert(id, (*requester, false));
@@ -410,11 +453,12 @@ impl Oracle {
         if std::mem::replace(&mut message.is_confirmed, true) {
             return Err(format!("message {id} is confirmed twice"));
         }
+        // It came before its confirm did.
+        let ready_by_ms = message.due.as_mut().map_or(self.now_ms, |due| due.taken(self.now_ms));
         for queue in &message.queues {
             let queue = &mut self.queues[*queue];
             if let Some(copy) = queue.copies.get_mut(&id) {
-                // It came before its confirm did.
-                copy.overdue_at_ms = copy.ttl_ms.map(|ms| self.now_ms + ms + LATE_MS_MAX);
+                copy.overdue_at_ms = copy.ttl_ms.map(|ms| ready_by_ms + ms + LATE_MS_MAX);
             }
             let is_certain = queue.auto_settled_by.is_empty() && queue.purged_by.is_empty();
             if queue.stage != Stage::There || !is_certain {
@@ -447,6 +491,7 @@ impl Oracle {
 
     /// A consumer is about to be opened.
     pub fn consuming(&mut self, client: u64, queue: usize, settled: bool) {
+        self.taking(client, queue);
         if settled {
             self.auto_settling(client, queue);
         }
@@ -470,7 +515,8 @@ impl Oracle {
         let message = message.ok_or_else(|| format!("message {id} of {len} bytes was never published"))?;
         let stream = (message.publisher, message.priority);
         let is_dead = !message.queues.contains(&number);
-        let is_quorum = self.queues[number].is_quorum;
+        let due = message.due;
+        let Queue { is_quorum, rules, .. } = self.queues[number];
         let Some(copy) = self.queues[number].copies.get_mut(&id) else {
             return Err(format!("message {id} was never sent to queue {number}"));
         };
@@ -486,11 +532,21 @@ impl Oracle {
         if is_dead {
             self.buried += 1;
         }
+        if let Some(before_ms) = copy.is_early(due, self.now_ms)
+            && !is_damaged
+        {
+            return Err(format!("{what} came {before_ms} ms too early"));
+        }
+        let is_delayed = due.is_some() || copy.postponed_ms.is_some();
+        self.delayed += u64::from(is_delayed);
+        let may_be_late = copy.may_be_late(&rules, self.now_ms);
+        copy.heard_ms = self.now_ms;
         if !is_damaged && !is_letter {
             if copy.presence == Presence::Gone {
                 return Err(format!("{what} came back after its end"));
             }
-            for holder in &copy.holders {
+            self.taken_back += u64::from(may_be_late && !copy.holders.is_empty());
+            for holder in copy.holders.iter().filter(|_| !may_be_late) {
                 let text = format!("{what} is held by connection {holder} and came to {client} too");
                 self.suspects.entry((*holder, client)).or_insert(text);
             }
@@ -508,7 +564,7 @@ impl Oracle {
         } else {
             copy.holders.push(client);
         }
-        if !redelivered && !is_letter {
+        if !redelivered && !is_letter && !is_delayed {
             let key = (client, consumer, number, stream);
             let before = self.heard.insert(key, id);
             if before.is_some_and(|before| before > id) && !is_damaged {
@@ -517,7 +573,7 @@ impl Oracle {
         }
         if let Some(last) = &mut self.draining {
             copy.was_drained = true;
-            if is_letter {
+            if is_letter || is_delayed || may_be_late {
                 return Ok(id);
             }
             let before = last.insert((number, stream), id);
@@ -531,14 +587,22 @@ impl Oracle {
     /// A connection settles what it held, or gives it back.
     pub fn settling(&mut self, client: u64, held: &[Held], verdict: Verdict) {
         for held in held {
-            let Some(copy) = self.queues[held.queue].copies.get_mut(&held.message) else { continue };
-            copy.holders.retain(|holder| *holder != client);
-            let dies = verdict == Verdict::Reject && self.queues[held.queue].rules.grave.is_some();
-            let Some(copy) = self.queues[held.queue].copies.get_mut(&held.message) else { continue };
+            let Queue { copies, rules, .. } = &mut self.queues[held.queue];
+            let Some(copy) = copies.get_mut(&held.message) else { continue };
+            // Another consumer of the same connection may hold it too, where this one did for too long.
+            if let Some(at) = copy.holders.iter().position(|holder| *holder == client) {
+                copy.holders.swap_remove(at);
+            }
+            let dies = verdict == Verdict::Reject && rules.grave.is_some();
             if matches!(verdict, Verdict::Accept | Verdict::Reject) && !dies {
                 copy.presence = if copy.presence == Presence::Gone { Presence::Gone } else { Presence::May };
                 copy.is_ended = true;
                 self.ended.entry(client).or_default().push((held.queue, held.message));
+            } else {
+                copy.given_back(rules, self.now_ms);
+            }
+            if let Verdict::Postpone(until_ms) = verdict {
+                self.postponing(client, held, until_ms);
             }
         }
     }
@@ -546,13 +610,17 @@ impl Oracle {
     /// A connection is over. In order: the broker has done all it was told.
     pub fn client_gone(&mut self, client: u64, held: &[Held], in_order: bool) {
         for held in held {
+            let rules = self.queues[held.queue].rules;
             if let Some(copy) = self.queues[held.queue].copies.get_mut(&held.message) {
                 copy.holders.retain(|holder| *holder != client);
+                copy.given_back(&rules, self.now_ms);
             }
         }
         if !in_order {
             self.ended.remove(&client);
+            self.postponed.remove(&client);
         }
+        self.browsers.retain(|(of, _), _| *of != client);
         self.suspects.retain(|(one, other), _| *one != client && *other != client);
         self.requests.retain(|_, requester| *requester != client);
         self.replies.retain(|_, (requester, _)| *requester != client);
@@ -592,6 +660,8 @@ impl Oracle {
     /// The node is down; `in_order`: after a clean end.
     pub fn went_down(&mut self) {
         self.ended.clear();
+        self.postponed.clear();
+        self.browsers.clear();
         self.heard.clear();
         self.departed.clear();
         self.suspects.clear();
@@ -605,6 +675,7 @@ impl Oracle {
         }
         for queue in &mut self.queues {
             queue.auto_settled_by.clear();
+            queue.takers.clear();
             queue.purged_by.clear();
             for (id, copy) in &mut queue.copies {
                 copy.holders.clear();
@@ -654,11 +725,9 @@ impl Oracle {
             let Some(number) = number_of(&row.definition.name) else { continue };
             let is_quorum = self.queues[number].is_quorum;
             let (must, may) = self.bounds(number, |id| is_quorum || self.messages[*id as usize].is_durable);
-            if !self.is_damaged(number) && (row.ready < must || row.ready > may) {
-                return Err(format!(
-                    "queue {number} says {} ready; {must} must be there and {may} may",
-                    row.ready
-                ));
+            let has = row.ready + row.delayed;
+            if !self.is_damaged(number) && (has < must || has > may) {
+                return Err(format!("queue {number} says {has} are there; {must} must and {may} may"));
             }
         }
         Ok(())
@@ -672,11 +741,11 @@ impl Oracle {
                 continue;
             }
             let (must, may) = self.bounds(number, |_| true);
-            let has = row.ready + row.unsettled;
+            let has = row.ready + row.unsettled + row.delayed;
             if has < must || has > may {
                 return Err(format!(
-                    "queue {number} says {} ready and {} unsettled; {must} must be there and {may} may",
-                    row.ready, row.unsettled
+                    "queue {number} says {} ready, {} unsettled and {} delayed; {must} must be there and {may} may",
+                    row.ready, row.unsettled, row.delayed
                 ));
             }
         }
@@ -703,8 +772,11 @@ impl Oracle {
         if let Some(text) = self.suspects.values().next() {
             return Err(text.clone());
         }
+        self.postpones_are_done()?;
         for (number, id) in std::mem::take(&mut self.ended).into_values().flatten() {
-            if let Some(copy) = self.queues[number].copies.get_mut(&id) {
+            let Queue { copies, rules, .. } = &mut self.queues[number];
+            // Of what was settled too late nobody knows whether somebody else has it.
+            if let Some(copy) = copies.get_mut(&id).filter(|copy| !copy.may_be_late(rules, self.now_ms)) {
                 copy.presence = Presence::Gone;
             }
         }
@@ -717,8 +789,11 @@ impl Oracle {
         for queue in &mut self.queues {
             queue.auto_settled_by.retain(|client| !departed.contains(client));
             queue.purged_by.retain(|client| !departed.contains(client));
+            queue.takers.retain(|client| !departed.contains(client));
         }
         self.check_counts(rows)?;
+        self.check_delayed(rows)?;
+        self.check_late(rows)?;
         self.check_rules(rows)
     }
 

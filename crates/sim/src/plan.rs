@@ -84,6 +84,16 @@ pub struct Tally {
     pub begun: u64,
     /// Requests that the management node of AMQP 1.0 granted.
     pub managed: u64,
+    /// Delayed messages that arrived at a consumer.
+    pub delayed: u64,
+    /// Messages given back to come later.
+    pub postponed: u64,
+    /// Delayed messages thrown away.
+    pub cancelled: u64,
+    /// Messages that browsers were shown.
+    pub shown: u64,
+    /// Messages that came to another because who held them did so for too long.
+    pub taken_back: u64,
 }
 
 impl Tally {
@@ -106,6 +116,11 @@ impl Tally {
         self.undone += other.undone;
         self.begun += other.begun;
         self.managed += other.managed;
+        self.delayed += other.delayed;
+        self.postponed += other.postponed;
+        self.cancelled += other.cancelled;
+        self.shown += other.shown;
+        self.taken_back += other.taken_back;
         self.replies += other.replies;
         self.refused += other.refused;
         self.buried += other.buried;

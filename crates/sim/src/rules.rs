@@ -19,6 +19,8 @@ pub struct Rules {
     pub grave: Option<usize>,
     /// It passes over a message it has seen.
     pub deduplicates: bool,
+    /// Milliseconds a consumer may hold a message.
+    pub timeout_ms: Option<u64>,
 }
 
 impl Rules {
@@ -30,12 +32,13 @@ impl Rules {
         let ttl_ms = some(3, &[20, 200, 2000]);
         let length_max = some(3, &[1, 3, 20]);
         let delivery_limit = some(2, &[0, 1, 3]).filter(|_| is_quorum).map(|limit| limit as u32);
+        let timeout_ms = some(2, &[400, 1500, 6000]).filter(|_| is_quorum);
         let priority_max = some(4, &[1, 5, 255]).filter(|_| !is_quorum).map(|most| most as u8);
         let refuses = length_max.is_some() && dice.one_in(3);
         let has_grave = !graves.is_empty() && !dice.one_in(3);
         let grave = has_grave.then(|| graves[dice.below(graves.len() as u64) as usize]);
         let deduplicates = dice.one_in(3);
-        Rules { ttl_ms, length_max, refuses, delivery_limit, priority_max, grave, deduplicates }
+        Rules { ttl_ms, length_max, refuses, delivery_limit, priority_max, grave, deduplicates, timeout_ms }
     }
 
     /// It asks for nothing.
@@ -50,6 +53,18 @@ impl Rules {
     }
 }
 
+/// Milliseconds a message may be delayed.
+pub const DELAYS_MS: [u64; 4] = [5, 60, 400, 1500];
+
+/// When a message is to be delivered, not before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delay {
+    /// So many milliseconds after the node took it.
+    For(u64),
+    /// At this time, milliseconds since 1970.
+    Until(u64),
+}
+
 /// What a message asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
@@ -61,6 +76,8 @@ pub struct Wish {
     pub may_be_refused: bool,
     /// It is sent twice, to a queue that passes over the second.
     pub twice: bool,
+    /// It is to wait.
+    pub delay: Option<Delay>,
 }
 
 impl Wish {
@@ -76,6 +93,12 @@ impl Wish {
         let priority = self.priority.map(|priority| format!(", priority {priority}"));
         let ttl = self.ttl_ms.map(|ms| format!(", to live {ms} ms"));
         let twice = if self.twice { ", twice" } else { "" };
-        format!("{}{}{twice}", priority.unwrap_or_default(), ttl.unwrap_or_default())
+        let delay = self.delay.map(|delay| format!(", delayed {delay:?}"));
+        format!(
+            "{}{}{twice}{}",
+            priority.unwrap_or_default(),
+            ttl.unwrap_or_default(),
+            delay.unwrap_or_default()
+        )
     }
 }

@@ -1,11 +1,12 @@
 //! Everything of one run: the node, its disk, the clients, the clock, and the dice that decide what happens next.
 
-use crate::client::{Client, Held, Kind, Seen, State, Verdict};
+use crate::client::{Client, Delivery, Held, Kind, Seen, State, Verdict};
 use crate::makeup;
 use crate::net::Net;
 use crate::node::{CATALOG_LOST, Makeup, Node, Stop};
 use crate::oracle::{Check, Oracle};
 use crate::plan::{Plan, Tally};
+use crate::rules::DELAYS_MS;
 use crate::shape::Shape;
 use crate::trace::Trace;
 use crate::workload;
@@ -19,6 +20,9 @@ pub const CLIENTS_MAX: usize = 4;
 
 /// Rounds after which a node that still is not at rest never will be.
 const ROUNDS_MAX: usize = 4000;
+
+/// Milliseconds of a round of a world that rests.
+const ROUND_MS: u64 = 30;
 
 /// Milliseconds a stopping node waits for its peers.
 const STOP_MS: u64 = 2000;
@@ -61,6 +65,8 @@ pub struct World {
     makeup: Makeup,
     connections: u64,
     is_stopping: bool,
+    /// What clients get they accept at once.
+    is_draining: bool,
     /// The catalog is damaged, the node says so and does not start: there is nothing more to see.
     is_lost: bool,
 }
@@ -103,6 +109,7 @@ impl World {
             makeup,
             connections: 0,
             is_stopping: false,
+            is_draining: false,
             is_lost: false,
         };
         world.settle_in().map_err(|stop| stop.0)?;
@@ -129,6 +136,7 @@ impl World {
         self.tally.bulk += self.node.committer.journal.counters().bulk_files;
         (self.tally.buried, self.tally.expired) = (self.oracle.buried, self.oracle.expired);
         self.tally.noted = self.oracle.noted;
+        (self.tally.delayed, self.tally.taken_back) = (self.oracle.delayed, self.oracle.taken_back);
         Ok(())
     }
 
@@ -238,6 +246,7 @@ impl World {
                 self.note(format!("c{number} hears that m{id} goes nowhere"));
                 self.oracle.returned(id)?;
             }
+            Seen::Delivered(delivery) if client.browses(delivery.consumer) => self.shown(at, &delivery)?,
             Seen::Delivered(delivery) => {
                 self.tally.delivered += 1;
                 let id = self.oracle.delivered(number, &delivery);
@@ -288,7 +297,10 @@ impl World {
                 self.oracle.undone(number, &transaction);
             }
             Seen::Empty(queue) => self.note(format!("c{number} hears that q{queue} is empty")),
-            Seen::Cancelled(handle) => self.note(format!("c{number} loses consumer {handle}")),
+            Seen::Cancelled(handle) => {
+                self.oracle.browsing_ended(number, handle);
+                self.note(format!("c{number} loses consumer {handle}"));
+            }
             Seen::Closed => {
                 self.note(format!("c{number} is closed"));
                 self.forget_client(at, true);
@@ -297,7 +309,10 @@ impl World {
                 self.note(format!("c{number} fails: {why}"));
                 let is_gone = ["404", "amqp:not-found", "amqp:resource-deleted"];
                 let is_forced = ["320", "amqp:connection:forced"];
+                let is_late =
+                    why.starts_with("406") && why.contains("timed out") && self.oracle.has_timeouts();
                 let is_expected = self.oracle.has_damage()
+                    || is_late
                     || is_gone.iter().any(|text| why.starts_with(text))
                     || self.is_stopping && is_forced.iter().any(|text| why.starts_with(text))
                     || why == "the connection was cut" && self.is_stopping;
@@ -306,6 +321,21 @@ impl World {
                 }
                 self.forget_client(at, false);
             }
+        }
+        Ok(())
+    }
+
+    /// A browser was shown a message, and settles it at once in whatever way, if at all.
+    fn shown(&mut self, at: usize, delivery: &Delivery) -> Check {
+        let World { clients, oracle, dice, trace, tally, .. } = self;
+        let Some(client) = &mut clients[at] else { return Ok(()) };
+        tally.shown += 1;
+        let (number, queue) = (client.number, delivery.queue);
+        let id = oracle.shown(number, delivery)?;
+        trace.note(format!("c{number} is shown m{id} from q{queue} for {:?}", delivery.consumer));
+        if !delivery.settled && client.state == State::Open && client.transaction.is_none() {
+            let verdicts = [Verdict::Accept, Verdict::Reject, Verdict::Release, Verdict::Fail];
+            client.settle_shown(delivery.tag, verdicts[dice.below(4) as usize]);
         }
         Ok(())
     }
@@ -549,6 +579,10 @@ impl World {
         if self.rest_while(|_| false)? {
             let rows = self.node.queues();
             self.oracle.rests(&rows)?;
+            if !self.has_faults {
+                // A browser goes on behind what cannot be read.
+                self.oracle.check_browsers()?;
+            }
             if !self.rots {
                 self.look_ahead()?;
             }
@@ -573,8 +607,13 @@ impl World {
         let mut quiet = 0;
         let crashes = self.tally.crashes;
         for _ in 0..ROUNDS_MAX {
+            // Before anything else: what is to be done at times of its own is done when it is looked whether all is quiet.
+            self.pass(ROUND_MS);
             for at in 0..CLIENTS_MAX {
                 self.exchange(at, true)?;
+                if self.is_draining {
+                    self.accept_all(at);
+                }
             }
             for at in 0..self.node.homes.len() {
                 let World { node, now, dice, net, .. } = self;
@@ -599,7 +638,6 @@ impl World {
             }
             self.learn_of_damage();
             self.node.prepare();
-            self.pass(30);
             let is_quiet = !goes_on(self)
                 && self.node.is_idle(self.now)
                 && self.net.under_way() == 0
@@ -616,6 +654,16 @@ impl World {
             self.net.under_way(),
             self.node.is_idle(self.now)
         ))
+    }
+
+    /// The client at `at` accepts what it holds.
+    fn accept_all(&mut self, at: usize) {
+        let World { clients, oracle, .. } = self;
+        let Some(client) = &mut clients[at] else { return };
+        while let Some(tag) = client.held.first().map(|held| held.tag) {
+            let held = client.settle(tag, false, Verdict::Accept);
+            oracle.settling(client.number, &held, Verdict::Accept);
+        }
     }
 
     /// Everything is taken out of every queue, and it is what must be there.
@@ -658,19 +706,13 @@ impl World {
                 client.consume(queue, 0, false);
             }
         }
-        loop {
-            self.rest_while(|_| false)?;
-            let Some(client) = &mut self.clients[at] else {
-                return Err("the draining connection is lost".to_owned());
-            };
-            let tags: Vec<u64> = client.held.iter().map(|held| held.tag).collect();
-            if tags.is_empty() {
-                break;
-            }
-            for tag in tags {
-                let held = client.settle(tag, false, Verdict::Accept);
-                self.oracle.settling(number, &held, Verdict::Accept);
-            }
+        self.is_draining = true;
+        self.rest_while(|_| false)?;
+        // What is delayed comes when it is due, and is late by less than a round.
+        let end_ms = self.now.wall_ms + DELAYS_MS[DELAYS_MS.len() - 1] + ROUND_MS;
+        self.rest_while(|world| world.now.wall_ms <= end_ms)?;
+        if self.clients[at].is_none() {
+            return Err("the draining connection is lost".to_owned());
         }
         self.oracle.end_drain()?;
         self.rest()?;

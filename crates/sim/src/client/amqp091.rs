@@ -1,7 +1,7 @@
 //! A client over AMQP 0-9-1: one channel with confirms, or with transactions.
 
-use super::{Asked, Delivery, NOTE, Seen, Target, Verdict, exchange_name, queue_name};
-use crate::rules::{Rules, Wish};
+use super::{Asked, Consumer, Delivery, NOTE, Seen, Target, Verdict, exchange_name, queue_name};
+use crate::rules::{Delay, Rules, Wish};
 use amqp091::method::{
     BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicQos, ConfirmSelect, ExchangeDeclare, QueueBind,
     QueueDeclare, QueueDelete, QueuePurge, TxCommit, TxRollback, TxSelect,
@@ -192,7 +192,7 @@ impl Wire {
                     (Method::QueueDeclareOk(ok), Some(Asked::Declare(_))) => Some(ok.message_count),
                     (Method::QueuePurgeOk(ok), Some(Asked::Purge(_))) => Some(ok.message_count),
                     (Method::QueueDeleteOk(ok), Some(Asked::Delete(_))) => Some(ok.message_count),
-                    (Method::ExchangeDeclareOk(_), Some(Asked::DeclareExchange(_)))
+                    (Method::ExchangeDeclareOk(_), Some(Asked::DeclareExchange(..)))
                     | (Method::QueueBindOk(_), Some(Asked::Bind(..)))
                     | (Method::BasicConsumeOk(_), Some(Asked::Consume(_)))
                     | (Method::BasicCancelOk(BasicCancelOk { .. }), Some(Asked::Cancel(_)))
@@ -229,8 +229,12 @@ impl Wire {
             self.refusable.insert(id);
         }
         let expiration = wish.ttl_ms.map(|ms| ms.to_string());
-        let headers =
-            TableWriter::fields(|table| table.put(b"x-deduplication-header", Value::I64(id as i64)));
+        let headers = TableWriter::fields(|table| {
+            table.put(b"x-deduplication-header", Value::I64(id as i64));
+            if let Some(Delay::For(ms)) = wish.delay {
+                table.put(b"x-delay", Value::I64(ms as i64));
+            }
+        });
         let properties = NewProperties {
             headers: Table::new(&headers).ok(),
             delivery_mode: mode(is_durable),
@@ -293,7 +297,8 @@ impl Wire {
         self.publish_to("", address, id, &NewProperties::default(), body);
     }
 
-    pub(super) fn consume(&mut self, handle: u32, queue: usize, credit: u32, settled: bool) {
+    pub(super) fn consume(&mut self, consumer: &Consumer, credit: u32) {
+        let Consumer { handle, queue, settled, browses, .. } = *consumer;
         if self.prefetch != credit {
             self.prefetch = credit;
             let prefetch_count = credit as u16;
@@ -302,12 +307,18 @@ impl Wire {
         self.consumers.insert(handle, (queue, settled));
         self.asked.push_back(Asked::Consume(handle));
         let (queue, tag) = (queue_name(queue), handle.to_string());
+        let arguments = TableWriter::fields(|table| {
+            if browses {
+                table.put(b"x-browse", Value::Bool(true));
+            }
+        });
         self.connection.send(
             CHANNEL,
             &BasicConsume {
                 queue: queue.as_bytes(),
                 consumer_tag: tag.as_bytes(),
                 no_ack: settled,
+                arguments: Table::new(&arguments).unwrap_or_default(),
                 ..BasicConsume::default()
             },
         );
@@ -326,6 +337,7 @@ impl Wire {
             Verdict::Reject => self.connection.nack(CHANNEL, tag, through, false),
             Verdict::Release => self.connection.nack(CHANNEL, tag, through, true),
             Verdict::Fail => self.connection.reject(CHANNEL, tag, true),
+            Verdict::Postpone(_) => panic!("0-9-1 has no word for later"),
         }
     }
 
@@ -354,6 +366,7 @@ impl Wire {
             number(b"x-message-ttl", rules.ttl_ms);
             number(b"x-max-length", rules.length_max);
             number(b"x-delivery-limit", rules.delivery_limit.map(u64::from));
+            number(b"x-consumer-timeout", rules.timeout_ms);
             number(b"x-max-priority", rules.priority_max.map(u64::from));
             if rules.deduplicates {
                 table.put(b"x-message-deduplication", Value::Bool(true));
@@ -375,10 +388,23 @@ impl Wire {
     pub(super) fn ask(&mut self, asked: Asked) {
         self.asked.push_back(asked);
         match asked {
-            Asked::DeclareExchange(exchange) => {
+            Asked::DeclareExchange(exchange, delays) => {
                 let name = exchange_name(exchange);
                 let (exchange, kind) = (name.as_bytes(), &b"fanout"[..]);
-                let declare = ExchangeDeclare { exchange, kind, durable: true, ..ExchangeDeclare::default() };
+                let arguments = TableWriter::fields(|table| {
+                    if delays {
+                        table.put(b"x-delayed-type", Value::Text(kind));
+                    }
+                });
+                let kind = if delays { b"x-delayed-message" } else { kind };
+                let arguments = Table::new(&arguments).unwrap_or_default();
+                let declare = ExchangeDeclare {
+                    exchange,
+                    kind,
+                    durable: true,
+                    arguments,
+                    ..ExchangeDeclare::default()
+                };
                 self.connection.send(CHANNEL, &declare);
             }
             Asked::Bind(exchange, queue) => {

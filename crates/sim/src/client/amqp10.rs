@@ -3,17 +3,20 @@
 use super::management10::Management;
 use super::transactions10::{CONTROL, Control};
 use super::{
-    Asked, Delivery, NOTE, Seen, Target, Transaction, Verdict, exchange_name, queue_name, read_body,
+    Asked, Consumer, Delivery, NOTE, Seen, Target, Transaction, Verdict, exchange_name, queue_name, read_body,
 };
-use crate::rules::{Rules, Wish};
+use crate::rules::{Delay, Rules, Wish};
 use amqp10::{
     Attach, Body, Config, Connection, Event, Input, Limits, LinkId, Open, Outcome, Role, SaslCode,
     SenderSettleMode, SessionId, Source, Transfer,
 };
 use base::{Now, Output, Random};
-use message::amqp10::section::data_prefix;
+use message::amqp10::section::{data_prefix, descriptor::MESSAGE_ANNOTATIONS};
 use message::amqp10::{Decoder, Encoder, Header, Map, Message, Value};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// When a message is to come, not before.
+const DELIVERY_TIME: &str = "x-opt-delivery-time";
 
 /// Peers with different windows and frames.
 static LIMITS: [Limits; 3] = [limits(512, 8), limits(8192, 64), limits(131_072, 2048)];
@@ -238,6 +241,16 @@ impl Wire {
         let mut head = Vec::new();
         let ttl_ms = wish.ttl_ms.map(|ms| ms as u32);
         Header { durable: is_durable, priority: wish.priority, ttl_ms, ..Header::default() }.write(&mut head);
+        if let Some(Delay::Until(at_ms)) = wish.delay {
+            let mut encoder = Encoder::new(&mut head);
+            encoder.descriptor(MESSAGE_ANNOTATIONS.into());
+            let mut map = encoder.map();
+            encoder.symbol(DELIVERY_TIME);
+            map.field(&encoder);
+            encoder.timestamp(at_ms as i64);
+            map.field(&encoder);
+            encoder.close(map);
+        }
         let (prefix, len) = data_prefix(body.len());
         head.extend_from_slice(&prefix[..len]);
         self.tag = self.tag.wrapping_add(1);
@@ -275,12 +288,17 @@ impl Wire {
         }
     }
 
-    pub(super) fn consume(&mut self, handle: u32, queue: usize, credit: u32, settled: bool) {
+    pub(super) fn consume(&mut self, consumer: &Consumer, credit: u32) {
+        let Consumer { handle, queue, settled, browses, .. } = *consumer;
         let (address, name) = (format!("/queues/{}", queue_name(queue)), format!("consumer {handle}"));
         let mode = if settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled };
         let attach = Attach {
             sender_settle_mode: mode,
-            source: Some(Source { address: Some(&address), ..Source::default() }),
+            source: Some(Source {
+                address: Some(&address),
+                distribution_mode: browses.then_some("copy"),
+                ..Source::default()
+            }),
             target: Some(amqp10::Target::default()),
             ..Attach::new(&name, Role::Receiver)
         };
@@ -304,6 +322,10 @@ impl Wire {
         let mut encoder = Encoder::new(&mut note);
         encoder.symbol(NOTE);
         encoder.ulong(id);
+        if let Verdict::Postpone(at_ms) = verdict {
+            encoder.symbol(DELIVERY_TIME);
+            encoder.timestamp(at_ms as i64);
+        }
         let outcome = match verdict {
             Verdict::Accept => Outcome::Accepted,
             Verdict::Reject if id % 2 == 0 => Outcome::Rejected(None),
@@ -322,6 +344,11 @@ impl Wire {
                 delivery_failed: true,
                 undeliverable_here: false,
                 annotations: Map::new(2, &note),
+            },
+            Verdict::Postpone(_) => Outcome::Modified {
+                delivery_failed: id % 2 == 0,
+                undeliverable_here: false,
+                annotations: Map::new(4, &note),
             },
         };
         let tag = tag as u32;

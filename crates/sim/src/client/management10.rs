@@ -8,7 +8,7 @@ use amqp10::{
 };
 use message::amqp10::section::BodyKind;
 use message::amqp10::section::descriptor::{PROPERTIES, VALUE};
-use message::amqp10::{Decoder, Encoder, Message, Value};
+use message::amqp10::{Decoder, Encoder, Message, Scope, Value};
 use std::collections::VecDeque;
 
 const NODE: &str = "/management";
@@ -110,14 +110,17 @@ impl Management {
     /// Asks for an exchange, a binding, or a queue to be emptied or gone.
     pub(super) fn ask_for(&mut self, connection: &mut Connection, session: SessionId, asked: Asked) {
         let request = match asked {
-            Asked::DeclareExchange(exchange) => {
+            Asked::DeclareExchange(exchange, delays) => {
                 let path = format!("/exchanges/{}", exchange_name(exchange));
-                request("PUT", &path, |encoder| texts(encoder, &[("type", "fanout")]))
+                request("PUT", &path, |encoder| match delays {
+                    true => texts(encoder, &[("type", "x-delayed-message")], &[("x-delayed-type", "fanout")]),
+                    false => texts(encoder, &[("type", "fanout")], &[]),
+                })
             }
             Asked::Bind(exchange, queue) => request("POST", "/bindings", |encoder| {
                 let (source, queue) = (exchange_name(exchange), queue_name(queue));
                 let fields = [("source", &*source), ("destination_queue", &*queue), ("binding_key", "")];
-                texts(encoder, &fields);
+                texts(encoder, &fields, &[]);
             }),
             Asked::Purge(queue) => {
                 request("DELETE", &format!("/queues/{}/messages", queue_name(queue)), |encoder| {
@@ -212,21 +215,26 @@ fn request(method: &str, path: &str, body: impl FnOnce(&mut Encoder<'_>)) -> Vec
     bytes
 }
 
-/// A map of texts, with an empty map of arguments.
-fn texts(encoder: &mut Encoder<'_>, fields: &[(&str, &str)]) {
+/// A map of texts, and in it a map of arguments.
+fn texts(encoder: &mut Encoder<'_>, fields: &[(&str, &str)], arguments: &[(&str, &str)]) {
     let mut map = encoder.map();
+    pairs(encoder, &mut map, fields);
+    encoder.string("arguments");
+    map.field(encoder);
+    let mut inner = encoder.map();
+    pairs(encoder, &mut inner, arguments);
+    encoder.close(inner);
+    map.field(encoder);
+    encoder.close(map);
+}
+
+fn pairs(encoder: &mut Encoder<'_>, map: &mut Scope, fields: &[(&str, &str)]) {
     for (name, value) in fields {
         encoder.string(name);
         map.field(encoder);
         encoder.string(value);
         map.field(encoder);
     }
-    encoder.string("arguments");
-    map.field(encoder);
-    let empty = encoder.map();
-    encoder.close(empty);
-    map.field(encoder);
-    encoder.close(map);
 }
 
 fn arguments(encoder: &mut Encoder<'_>, is_quorum: bool, rules: &Rules) {
@@ -242,6 +250,7 @@ fn arguments(encoder: &mut Encoder<'_>, is_quorum: bool, rules: &Rules) {
         ("x-message-ttl", rules.ttl_ms),
         ("x-max-length", rules.length_max),
         ("x-delivery-limit", rules.delivery_limit.map(u64::from)),
+        ("x-consumer-timeout", rules.timeout_ms),
         ("x-max-priority", rules.priority_max.map(u64::from)),
     ];
     for (name, number) in numbers {

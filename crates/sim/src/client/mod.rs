@@ -20,8 +20,8 @@ pub const ID_BYTES: usize = 8;
 pub enum Asked {
     /// A queue, by number.
     Declare(usize),
-    /// An exchange, by number.
-    DeclareExchange(usize),
+    /// An exchange, by number, and whether it delays.
+    DeclareExchange(usize, bool),
     /// A queue at an exchange.
     Bind(usize, usize),
     /// A queue to be emptied.
@@ -112,6 +112,8 @@ pub enum Verdict {
     Release,
     /// Back to the queue, as failed.
     Fail,
+    /// Back to the queue, to come at this time, milliseconds since 1970, and not before. Only in 1.0.
+    Postpone(u64),
 }
 
 /// A consumer of a client's.
@@ -123,6 +125,8 @@ pub struct Consumer {
     pub queue: usize,
     /// What it is sent needs no settling.
     pub settled: bool,
+    /// It is shown messages and takes none.
+    pub browses: bool,
     /// It was cancelled, by either end.
     pub is_over: bool,
 }
@@ -319,11 +323,31 @@ impl Client {
 
     /// Opens a consumer. `credit`: how many it may hold, 0: any number.
     pub fn consume(&mut self, queue: usize, credit: u32, settled: bool) -> u32 {
+        self.open(queue, credit, settled, false)
+    }
+
+    /// Opens a browser. `credit`: how many it may be shown before it settles one, 0: any number.
+    pub fn browse(&mut self, queue: usize, credit: u32, settled: bool) -> u32 {
+        self.open(queue, credit, settled, true)
+    }
+
+    fn open(&mut self, queue: usize, credit: u32, settled: bool, browses: bool) -> u32 {
         let handle = self.next_handle;
         self.next_handle += 1;
-        self.consumers.push(Consumer { handle, queue, settled, is_over: false });
-        wire!(self, wire => wire.consume(handle, queue, credit, settled));
+        let consumer = Consumer { handle, queue, settled, browses, is_over: false };
+        self.consumers.push(consumer);
+        wire!(self, wire => wire.consume(&consumer, credit));
         handle
+    }
+
+    /// Whether that consumer browses.
+    pub fn browses(&self, consumer: Option<u32>) -> bool {
+        self.consumers.iter().any(|it| Some(it.handle) == consumer && it.browses)
+    }
+
+    /// Settles what a browser was shown.
+    pub fn settle_shown(&mut self, tag: u64, verdict: Verdict) {
+        wire!(self, wire => wire.settle(tag, false, verdict));
     }
 
     /// Ends a consumer. What it held stays held in 0-9-1, and goes back in 1.0, which is what is returned.
@@ -424,7 +448,7 @@ fn push(output: &mut Output, into: &mut Vec<u8>) {
 }
 
 /// The name of a queue.
-fn queue_name(queue: usize) -> String {
+pub fn queue_name(queue: usize) -> String {
     format!("q{queue:04}")
 }
 

@@ -76,7 +76,7 @@ impl Oracle {
                     copy.presence == Presence::Must && !is_due(copy) && self.is_to_be_buried(grave, **id)
                 };
                 let sum = held.entry(grave).or_default();
-                sum.0 += row.ready + row.unsettled;
+                sum.0 += row.ready + row.unsettled + row.delayed;
                 sum.1 += copies.iter().filter(must).count() as u64;
             }
         }

@@ -16,6 +16,7 @@ pub fn run(world: &mut World) -> Check {
     let number = client.number;
     trace.note(format!("c{number} cancels consumer {handle}"));
     let gone = client.cancel(handle);
+    oracle.browsing_ended(number, handle);
     oracle.settling(number, &gone, Verdict::Release);
     Ok(())
 }

@@ -47,15 +47,16 @@ fn queue(world: &mut World, at: usize) {
 }
 
 fn exchange(world: &mut World, at: usize, there: &[usize]) -> Check {
-    let World { clients, dice, oracle, trace, .. } = world;
+    let World { clients, dice, oracle, trace, plan, .. } = world;
     let mut queues: Vec<usize> = there.iter().copied().filter(|_| dice.one_in(2)).collect();
     if queues.is_empty() {
         queues.push(there[0]);
     }
-    let exchange = oracle.new_exchange(queues.clone());
+    let delays = plan.rich && dice.one_in(2);
+    let exchange = oracle.new_exchange(queues.clone(), delays);
     if let Some(client) = &mut clients[at] {
-        trace.note(format!("c{} declares x{exchange} and binds {queues:?}", client.number));
-        client.ask(Asked::DeclareExchange(exchange));
+        trace.note(format!("c{} declares x{exchange}, delays {delays}, and binds {queues:?}", client.number));
+        client.ask(Asked::DeclareExchange(exchange, delays));
         queues.iter().for_each(|queue| client.ask(Asked::Bind(exchange, *queue)));
     }
     Ok(())

@@ -2,7 +2,9 @@
 //!
 //! An operation tells the oracle first and acts then. One that finds nothing to do does nothing.
 
+mod browse;
 mod cancel;
+mod cancel_delayed;
 mod close;
 mod connect;
 mod consume;
@@ -49,8 +51,14 @@ const OPERATIONS: [(u64, Operation); 16] = [
 ];
 
 /// Those of rich runs besides.
-const RICH: [(u64, Operation); 4] =
-    [(50, transact::run), (40, request::run), (60, reply::run), (30, manage::run)];
+const RICH: [(u64, Operation); 6] = [
+    (50, transact::run),
+    (40, request::run),
+    (60, reply::run),
+    (30, manage::run),
+    (25, browse::run),
+    (8, cancel_delayed::run),
+];
 
 /// Carries out one operation, rolled.
 pub fn one(world: &mut World) -> Check {

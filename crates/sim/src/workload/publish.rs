@@ -2,7 +2,7 @@
 
 use crate::client::{ID_BYTES, Target};
 use crate::oracle::Check;
-use crate::rules::Wish;
+use crate::rules::{DELAYS_MS, Delay, Wish};
 use crate::world::World;
 
 pub fn run(world: &mut World) -> Check {
@@ -11,7 +11,7 @@ pub fn run(world: &mut World) -> Check {
     let exchange = world.any_of(&exchanges).filter(|_| to_exchange).map(Target::Exchange);
     let target = exchange.or_else(|| world.any_of(&queues).map(Target::Queue));
     let (Some(at), Some(target)) = (world.any_client(false), target) else { return Ok(()) };
-    let World { clients, dice, oracle, trace, tally, shape, plan, .. } = world;
+    let World { clients, dice, oracle, trace, tally, shape, plan, now, .. } = world;
     let Some(client) = &mut clients[at] else { return Ok(()) };
     let is_durable = !dice.one_in(5);
     let is_settled = !client.can_ask() && dice.one_in(10);
@@ -23,10 +23,18 @@ pub fn run(world: &mut World) -> Check {
     // What a queue refused once it may take the second time.
     let may_be_twice =
         oracle.deduplicates(target) && !may_be_refused && client.can_ask() && client.transaction.is_none();
+    let delays = oracle.delays(target);
+    let may_be_delayed = plan.rich && (delays || !client.can_ask());
     for _ in 0..dice.between(1, 12) {
         let twice = may_be_twice && dice.one_in(2);
         let wish =
             if plan.rich { Wish { may_be_refused, twice, ..Wish::roll(dice) } } else { Wish::default() };
+        let is_delayed = may_be_delayed && dice.one_in(if delays { 2 } else { 6 });
+        let delay = is_delayed.then(|| {
+            let ms = DELAYS_MS[dice.below(DELAYS_MS.len() as u64) as usize];
+            if client.can_ask() { Delay::For(ms) } else { Delay::Until(now.wall_ms + ms) }
+        });
+        let wish = Wish { delay, ..wish };
         let len = match dice.below(20) {
             0 => dice.between(8_000, shape.body_bytes_max),
             1..4 => dice.between(500, 4_000),

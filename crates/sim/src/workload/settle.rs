@@ -2,11 +2,12 @@
 
 use crate::client::Verdict;
 use crate::oracle::Check;
+use crate::rules::DELAYS_MS;
 use crate::world::World;
 
 pub fn run(world: &mut World) -> Check {
     let Some(at) = world.any_client(false) else { return Ok(()) };
-    let World { clients, dice, oracle, trace, .. } = world;
+    let World { clients, dice, oracle, trace, tally, plan, now, .. } = world;
     let Some(client) = &mut clients[at] else { return Ok(()) };
     for _ in 0..dice.between(1, 6) {
         if client.held.is_empty() {
@@ -16,6 +17,10 @@ pub fn run(world: &mut World) -> Check {
         let verdict = match dice.below(100) {
             0..70 => Verdict::Accept,
             70..76 => Verdict::Reject,
+            76..82 if plan.rich && !client.can_ask() && client.transaction.is_none() => {
+                tally.postponed += 1;
+                Verdict::Postpone(now.wall_ms + DELAYS_MS[dice.below(DELAYS_MS.len() as u64) as usize])
+            }
             76..90 => Verdict::Release,
             _ => Verdict::Fail,
         };

@@ -1,0 +1,53 @@
+//! What must be so where consumers may hold messages for some time only: what one holds for longer goes to others, and
+//! never earlier.
+
+use super::{Check, Copy, Oracle, number_of, whole::LATE_MS_MAX};
+use crate::rules::Rules;
+use broker::QueueRow;
+
+impl Copy {
+    /// Whoever holds it may do so for too long by now: it may be with another as well.
+    pub(super) fn may_be_late(&self, rules: &Rules, now_ms: u64) -> bool {
+        rules.timeout_ms.is_some_and(|timeout_ms| self.available_ms + timeout_ms <= now_ms)
+    }
+
+    /// Who held it gives it back: nobody has it before now, unless that comes too late.
+    pub(super) fn given_back(&mut self, rules: &Rules, now_ms: u64) {
+        if !self.may_be_late(rules, now_ms) {
+            self.available_ms = now_ms;
+        }
+    }
+}
+
+impl Oracle {
+    /// Whether anybody may lose what it holds because it took too long.
+    pub fn has_timeouts(&self) -> bool {
+        self.queues.iter().any(|queue| queue.rules.timeout_ms.is_some())
+    }
+
+    /// At rest nobody holds anything for too long, as far as queues know.
+    pub(super) fn check_late(&self, rows: &[QueueRow]) -> Check {
+        for row in rows {
+            let Some(number) = number_of(&row.definition.name).filter(|number| !self.is_damaged(*number))
+            else {
+                continue;
+            };
+            let queue = &self.queues[number];
+            let Some(timeout_ms) = queue.rules.timeout_ms else { continue };
+            if queue.copies.values().any(|copy| copy.is_letter) {
+                continue;
+            }
+            let is_held = |copy: &&Copy| {
+                !copy.holders.is_empty() && copy.heard_ms + timeout_ms + LATE_MS_MAX > self.now_ms
+            };
+            let held = queue.copies.values().filter(is_held).count() as u64;
+            if row.unsettled > held {
+                return Err(format!(
+                    "queue {number} says {} unsettled; {held} are held, and not for too long",
+                    row.unsettled
+                ));
+            }
+        }
+        Ok(())
+    }
+}
