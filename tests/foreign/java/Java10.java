@@ -307,7 +307,7 @@ final class Java10 {
     BENCH.add("publish.quorum", "1,000 messages to a quorum queue, counted, purged", "each accepted", with(QUORUM, Java10::publishing));
     BENCH.add("publish.unroutable", "an unbound key; a publisher without an address", "released; accepted", with(QUORUM, Java10::unroutable));
     BENCH.add("consume.outcomes", "accept, discard, requeue", "what was requeued comes again", with(QUORUM, Java10::outcomes));
-    BENCH.addLater("consume.annotated", "requeue with an annotation", "the message comes again with it", with(QUORUM, Java10::annotated));
+    BENCH.add("consume.annotated", "requeue with an annotation", "the message comes again with it", with(QUORUM, Java10::annotated));
     BENCH.add("consume.batch", "100 messages settled as one batch", "all settled", with(QUORUM, Java10::batch));
     BENCH.add("consume.pause", "a consumer paused and resumed", "nothing comes in between", with(CLASSIC, Java10::pause));
     BENCH.add("consume.deleted", "the queue of a consumer is deleted", "closed with `amqp:resource-deleted`", with(CLASSIC, Java10::deleted));

@@ -232,7 +232,7 @@ async def _(connection):
 
 
 @case("rpc.pattern", "the RPC pattern (its queue has dead letters): 50 calls at once, one that raises",
-      "each its answer; the error comes back", later=True)
+      "each its answer; the error comes back")
 async def _(connection):
     channel = await connection.channel()
     name = fresh("method")

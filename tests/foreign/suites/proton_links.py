@@ -322,7 +322,7 @@ def _():
         equal(session.remote_condition.name, "amqp:link:message-size-exceeded")
 
 
-@suite.case("queue.deleted", "deleting the queue of a receiver", "detach closed: `amqp:resource-deleted`", later=True)
+@suite.case("queue.deleted", "deleting the queue of a receiver", "detach closed: `amqp:resource-deleted`")
 def _():
     with Bench() as bench:
         queue = bench.queue()

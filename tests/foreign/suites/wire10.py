@@ -90,7 +90,7 @@ def _():
         equal(p.login10(channel_max=65535)[3], 63)
 
 
-@suite.case("open.link-pair", "the capability LINK_PAIR_V1_0 (management over AMQP 1.0)", "offered", later=True)
+@suite.case("open.link-pair", "the capability LINK_PAIR_V1_0 (management over AMQP 1.0)", "offered")
 def _():
     with peer() as p:
         equal("LINK_PAIR_V1_0" in p.login10()[7], True)
