@@ -245,6 +245,32 @@ each("dead-undeliverable", "a delivery modified with undeliverable-here, with a 
      dead(MODIFIED, [True, True]))
 
 
+def dead_counts(bench):
+    """The delivery-count of the dead: rejected, undeliverable with and without having failed, rejected after one failure."""
+    grave = bench.declare(plain=True)
+    queue = bench.declare(dead_letter_exchange="", dead_letter_routing_key=grave)
+    mourner = bench.receiver(grave)
+    credit(mourner)
+    counts = []
+    for outcome, fields, again in ((REJECTED, [], 0), (MODIFIED, [True, True], 0), (MODIFIED, [False, True], 0),
+                                   (REJECTED, [], 1)):
+        bench.publish(queue)
+        receiver = bench.receiver(queue)
+        credit(receiver)
+        for _ in range(again):
+            settle(receiver, delivery(receiver)[0], MODIFIED, [True, False])
+        settle(receiver, delivery(receiver)[0], outcome, fields)
+        number, sections = delivery(mourner)
+        settle(mourner, number, ACCEPTED)
+        receiver.send(performative(DETACH, Uint(0), True))
+        counts.append((sections[HEADER] + [None] * 5)[4] or 0)
+    return counts
+
+
+each("dead-counts", "the dead, rejected; undeliverable here, failed and not; rejected after it failed once: delivery-count",
+     "1, 1, 0, 2", lambda bench: equal(dead_counts(bench), [1, 1, 0, 2]), later=True)
+
+
 def late(bench):
     """A receiver with a timeout of one second and two messages, one of which it accepts in time."""
     queue = bench.declare()

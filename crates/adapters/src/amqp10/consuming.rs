@@ -2,136 +2,20 @@
 
 use super::Adapter;
 use super::annotations::delivery_time;
+use super::head::head;
 use super::links::{Activity, ConsumerAt, End};
-use crate::connection::{Context, Scratch};
+use crate::connection::Context;
 use ::amqp10::{
     Body, Delivery, Disposition, LinkFlow, LinkId, NotSent, Outcome as Told, Role, Run, SessionId, condition,
 };
 use base::Memory;
 use base::id::QueueSeq;
-use broker::{ConsumerRef, Events, Item, Modified, QueueCommand};
-use message::amqp10::section::descriptor::MESSAGE_ANNOTATIONS;
-use message::amqp10::{Encoder, Header, Map, Message};
+use broker::{ConsumerRef, Events, Modified, QueueCommand};
+use message::amqp10::{Encoder, Map};
 use message::annotations::may_be_added;
-use message::record::{Enqueue, Format, Outcome, SeqRange, flag};
+use message::record::{Enqueue, Outcome, SeqRange};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Annotations we set on every delivery.
-const EXCHANGE: &str = "x-exchange";
-const ROUTING_KEY: &str = "x-routing-key";
-
-/// The sections in front of the stored body, in the scratch memory.
-#[inline]
-fn head<'s>(message: &Enqueue<'_>, item: &Item, scratch: &'s mut Scratch) -> &'s [u8] {
-    let mut header = Header {
-        durable: message.is_durable(),
-        priority: (message.flags & flag::PRIORITY != 0).then_some(message.priority),
-        ttl_ms: (message.expires_at_ms != 0).then(|| {
-            u32::try_from(message.expires_at_ms.saturating_sub(message.received_at_ms)).unwrap_or(u32::MAX)
-        }),
-        first_acquirer: !item.is_redelivered() && message.flags & flag::DEATHS == 0,
-        delivery_count: item.delivery_count(),
-    };
-    match message.format {
-        Format::Amqp10 => {
-            // A head that is a header alone, or nothing, has no annotations: ours stand alone, and are mostly those of
-            // the message before.
-            let has_annotations = match message.head {
-                [] => false,
-                [0, 0x53, 0x70, 0xC0, size, ..] => message.head.len() > 5 + usize::from(*size),
-                [0, 0x53, 0x70, 0x45] => false,
-                _ => true,
-            };
-            if !has_annotations {
-                return scratch.plain.sections(message, header);
-            }
-            let bytes = &mut scratch.bytes;
-            bytes.clear();
-            header.write(bytes);
-            let theirs = Message::read_head(message.head).expect("it was read when it came").2;
-            let own = theirs
-                .iter()
-                .zip(theirs.encodings())
-                .filter(|((name, _), _)| !matches!(name.as_str(), Some(EXCHANGE | ROUTING_KEY)));
-            annotate(message, own.map(|(_, encodings)| encodings), bytes);
-        }
-        Format::Amqp091 => {
-            let properties =
-                message::amqp091::Properties::read(message.head).expect("it was read when it came");
-            let converted = &mut scratch.amqp10;
-            converted.convert(&properties, message.body, message.flags);
-            header.durable = converted.header.durable;
-            let bytes = &mut scratch.bytes;
-            bytes.clear();
-            header.write(bytes);
-            let theirs = message::amqp10::Map::new(converted.annotations_count, &converted.annotations);
-            annotate(message, theirs.encodings(), bytes);
-            bytes.extend_from_slice(&converted.bare);
-        }
-    }
-    &scratch.bytes
-}
-
-/// Header and annotations of a message that has no annotations but ours, as they were last made: the next message mostly
-/// has the same.
-#[derive(Debug, Default)]
-pub(crate) struct PlainHead {
-    header: Header,
-    exchange: Vec<u8>,
-    routing_key: Vec<u8>,
-    sections: Vec<u8>,
-}
-
-impl PlainHead {
-    #[inline]
-    fn sections(&mut self, message: &Enqueue<'_>, header: Header) -> &[u8] {
-        let is_same = self.header == header
-            && base::copy::equal(&self.routing_key, message.routing_key)
-            && base::copy::equal(&self.exchange, message.exchange);
-        if !is_same || self.sections.is_empty() {
-            self.make(message, header);
-        }
-        &self.sections
-    }
-
-    #[cold]
-    fn make(&mut self, message: &Enqueue<'_>, header: Header) {
-        self.header = header;
-        self.exchange.clear();
-        self.exchange.extend_from_slice(message.exchange);
-        self.routing_key.clear();
-        self.routing_key.extend_from_slice(message.routing_key);
-        self.sections.clear();
-        header.write(&mut self.sections);
-        annotate(message, std::iter::empty(), &mut self.sections);
-    }
-}
-
-/// Writes the message-annotations: the publisher's and ours.
-fn annotate<'a>(
-    message: &Enqueue<'_>,
-    theirs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    bytes: &mut Vec<u8>,
-) {
-    let mut encoder = Encoder::new(bytes);
-    encoder.descriptor(MESSAGE_ANNOTATIONS.into());
-    let mut map = encoder.map();
-    for (name, value) in theirs {
-        encoder.encoding(name);
-        map.field(&encoder);
-        encoder.encoding(value);
-        map.field(&encoder);
-    }
-    for (name, value) in [(ROUTING_KEY, message.routing_key), (EXCHANGE, message.exchange)] {
-        encoder.symbol(name);
-        map.field(&encoder);
-        // Names came as text in every protocol.
-        encoder.string(str::from_utf8(value).unwrap_or_default());
-        map.field(&encoder);
-    }
-    encoder.close(map);
-}
 
 /// The stored body as a range of the memory it lies in: so it can go out by reference.
 #[inline]

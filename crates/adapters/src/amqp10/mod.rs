@@ -1,11 +1,9 @@
 //! AMQP 1.0 and the broker.
 //!
 //! [`Adapter`] is a connection; the work is in rooms of its own: login and open in `login`, attaching in `links` and
-//! `termini`, messages in and their outcomes in `publishing`, messages out and theirs in `consuming`, senders whose queue is
-//! deleted in `gone`, requests to the management
-//! node in `management`, queues made for a link in `nodes` and,
-//! for addresses of the first version, `old_nodes`, transactions in
-//! `transactions`.
+//! `termini`, messages in and their outcomes in `publishing`, messages out and theirs in `consuming` and `head`, senders
+//! whose queue is deleted in `gone`, requests to the management node in `management`, queues made for a link in `nodes`
+//! and, for addresses of the first version, `old_nodes`, transactions in `transactions`.
 //! While the broker's answer to an attach or a request is awaited nothing further is read, so that everything a peer says takes effect
 //! in the order it was said.
 //! A delivery's number in its session is the lower half of its publish number: see [`broker::Publisher::align`].
@@ -15,6 +13,7 @@ mod address_v1;
 mod annotations;
 mod consuming;
 mod gone;
+mod head;
 mod links;
 mod login;
 mod management;
@@ -24,7 +23,7 @@ mod publishing;
 mod termini;
 mod transactions;
 
-pub(crate) use consuming::PlainHead;
+pub(crate) use head::PlainHead;
 
 use crate::connection::{Context, Gravity, Note};
 use crate::frontend::ConnectionRow;
