@@ -309,7 +309,7 @@ impl Connection {
             && link.credit > 0
             && link.partial.is_none()
             && plain.tag.len() <= crate::limits::TAG_BYTES_MAX
-            && plain.payload.len() as u64 <= link.message_bytes_max;
+            && plain.payload.len() <= link.message_bytes_max as usize;
         if !is_allowed {
             return None;
         }

@@ -21,7 +21,6 @@ pub mod condition {
     pub const CONNECTION_FORCED: &str = "amqp:connection:forced";
     pub const FRAMING_ERROR: &str = "amqp:connection:framing-error";
     pub const WINDOW_VIOLATION: &str = "amqp:session:window-violation";
-    pub const ERRANT_LINK: &str = "amqp:session:errant-link";
     pub const HANDLE_IN_USE: &str = "amqp:session:handle-in-use";
     pub const UNATTACHED_HANDLE: &str = "amqp:session:unattached-handle";
     pub const DETACH_FORCED: &str = "amqp:link:detach-forced";

@@ -502,7 +502,7 @@ pub struct Attach<'a> {
     pub incomplete_unsettled: bool,
     /// From a sender: its delivery-count.
     pub initial_delivery_count: Option<u32>,
-    /// Bytes of a message it takes; `None`: any.
+    /// Bytes of a message it takes; `None` and 0: any (§2.7.3).
     pub max_message_size: Option<u64>,
     /// What it can do.
     pub offered_capabilities: Symbols<'a>,
@@ -563,7 +563,7 @@ impl<'a> Attach<'a> {
             incomplete_unsettled,
             initial_delivery_count: fields.uint()?,
             // Zero means the same as nothing.
-            max_message_size: fields.ulong()?.filter(|bytes| *bytes != 0),
+            max_message_size: fields.ulong()?,
             offered_capabilities: Symbols::Read(fields.value()?),
             desired_capabilities: Symbols::Read(fields.value()?),
             properties: fields.map()?.unwrap_or_default(),

@@ -67,12 +67,26 @@ pub(crate) struct Link {
     pub delivery_count: u32,
     /// Deliveries the sender may send.
     pub credit: u32,
-    pub message_bytes_max: u64,
+    /// Bytes of a message: as receiver what we take, as sender what the peer does. 4 GiB - 1: of any size, no message of
+    /// ours is larger.
+    pub message_bytes_max: u32,
+    /// As sender: up to this size a frame goes out as it is, be it for the peer's frames or for its messages.
+    pub frame_bytes_max: u32,
     pub name: Box<str>,
     pub partial: Option<Box<Partial>>,
 }
 
 pub(crate) const NO_HANDLE: u16 = u16::MAX;
+
+impl Link {
+    /// As sender: the peer takes frames of `frame_bytes` and messages of `message_bytes`; 0 or none: of any size
+    /// (§2.7.3).
+    pub fn limit(&mut self, message_bytes: Option<u64>, frame_bytes: u32) {
+        let message_bytes = message_bytes.filter(|bytes| *bytes > 0).unwrap_or(u64::MAX);
+        self.message_bytes_max = u32::try_from(message_bytes).unwrap_or(u32::MAX);
+        self.frame_bytes_max = frame_bytes.min(self.message_bytes_max);
+    }
+}
 
 /// A delivery waiting for the peer's window, or the rest of one.
 #[derive(Debug)]
@@ -130,6 +144,14 @@ pub struct Delivery<'a> {
     pub body: Body<'a>,
 }
 
+impl Delivery<'_> {
+    /// Bytes of the message, all sections.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.head.iter().map(|piece| piece.len()).sum::<usize>() + self.body.len()
+    }
+}
+
 /// Why a delivery was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotSent {
@@ -139,6 +161,9 @@ pub enum NotSent {
     NoCredit,
     /// The peer leaves too many deliveries unsettled (`Limits::unsettled_max`).
     TooManyUnsettled,
+    /// The message is larger than the link's receiver takes. What the delivery used up is used up: the session is to be
+    /// ended, as RabbitMQ does.
+    TooLarge,
 }
 
 #[derive(Debug)]
@@ -224,6 +249,7 @@ impl Session {
                 delivery_count: 0,
                 credit: 0,
                 message_bytes_max: 0,
+                frame_bytes_max: 0,
                 name: Box::default(),
                 partial: None,
             });
@@ -442,9 +468,8 @@ impl Session {
             let (channel, handle) = (self.id.0, link.0 as u8);
             let len =
                 hot::transfer_header(&mut header, channel, handle, id, delivery.tag, delivery.settled, false);
-            let size =
-                len + delivery.head.iter().map(|piece| piece.len()).sum::<usize>() + delivery.body.len();
-            if size <= frame_bytes_max {
+            let size = len + delivery.bytes();
+            if size <= slot.frame_bytes_max as usize {
                 header[..4].copy_from_slice(&(size as u32).to_be_bytes());
                 let own = output.own();
                 own.reserve(size.min(base::output::REFERENCE_MIN));
@@ -459,7 +484,7 @@ impl Session {
                 return Ok(id);
             }
         }
-        self.queue(link, id, delivery);
+        self.queue(link, id, delivery)?;
         self.send_queued(output, frame_bytes_max);
         Ok(id)
     }
@@ -504,7 +529,10 @@ impl Session {
         };
         // As long as it can get.
         write(u32::MAX, &mut frame);
-        let payload = delivery.head.iter().map(|piece| piece.len()).sum::<usize>() + delivery.body.len();
+        let payload = delivery.bytes();
+        if payload > slot.message_bytes_max as usize {
+            return Err(NotSent::TooLarge);
+        }
         let is_open = self.remote_incoming_window > 0 && self.queued.is_none();
         if slot.credit == 0 || !is_open || frame.len() + payload > frame_bytes_max {
             return Err(NotSent::NoCredit);
@@ -531,7 +559,10 @@ impl Session {
     }
 
     #[cold]
-    fn queue(&mut self, link: LinkId, delivery_id: u32, delivery: &Delivery<'_>) {
+    fn queue(&mut self, link: LinkId, delivery_id: u32, delivery: &Delivery<'_>) -> Result<(), NotSent> {
+        if delivery.bytes() > self.links[usize::from(link.0)].message_bytes_max as usize {
+            return Err(NotSent::TooLarge);
+        }
         let mut own = delivery.head.concat();
         let body = match &delivery.body {
             Body::Bytes(bytes) => {
@@ -554,6 +585,7 @@ impl Session {
             own_sent: 0,
             body,
         });
+        Ok(())
     }
 
     /// Sends what is queued as far as the peer's window allows.

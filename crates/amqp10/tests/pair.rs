@@ -462,6 +462,38 @@ fn unsettled_deliveries_are_bounded() {
 }
 
 #[test]
+fn a_receiver_is_sent_nothing_larger_than_it_takes() {
+    for (most, bytes, sent) in [
+        (None, 50_000, Ok(0)),
+        (Some(0), 50_000, Ok(0)),
+        (Some(1 << 40), 50_000, Ok(0)),
+        (Some(100), 100, Ok(0)),
+        (Some(100), 101, Err(NotSent::TooLarge)),
+        // It goes out in several frames, and would as one.
+        (Some(20_000), 20_000, Ok(0)),
+        (Some(20_000), 20_001, Err(NotSent::TooLarge)),
+        (Some(1010), 1010, Ok(0)),
+        (Some(1010), 1011, Err(NotSent::TooLarge)),
+    ] {
+        let mut pair = Pair::open(usize::MAX, 0);
+        let session = pair.begin();
+        let attach = Attach { max_message_size: most, ..Attach::new("in", Role::Receiver) };
+        let link = pair.client.connection.attach(session, &attach).unwrap();
+        pair.pump();
+        pair.client.connection.grant(session, link, 3, false);
+        pair.pump();
+        pair.told();
+        let body = vec![7; bytes];
+        // Head and body count together.
+        let delivery = Delivery { head: &[&body[..60]], ..delivery(b"t", 0, &body[60..]) };
+        assert_eq!(pair.server.connection.transfer(SessionId(0), link, &delivery), sent, "{most:?} {bytes}");
+        pair.pump();
+        let came = pair.told().0.iter().filter(|told| told.starts_with("transfer")).count();
+        assert_eq!(came, usize::from(sent.is_ok()), "{most:?} {bytes}");
+    }
+}
+
+#[test]
 fn an_idle_connection_is_small() {
     let mut pair = Pair::open(usize::MAX, 0);
     pair.begin();

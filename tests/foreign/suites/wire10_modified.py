@@ -186,25 +186,3 @@ each("counted", "a delivery released, then modified with delivery-failed: its an
      lambda bench: equal(counted(bench), [[None, None], [1, None], [2, 1]]), ("quorum",))
 each("counted", "a delivery released, then modified with delivery-failed: its annotations", "none tells of counts",
      lambda bench: equal(counted(bench), [[None, None]] * 3), ("classic",))
-
-
-def large(bench):
-    queue = bench.declare()
-    bench.publish(queue, b"y" * 500)
-    receiver = bench.peer()
-    source, target = Described(0x28, [f"/queues/{queue}"]), Described(0x29, ["local"])
-    asked = performative(ATTACH, "r", Uint(0), True, None, None, source, target, None, None, None, 100)
-    # The number is to be an unsigned one.
-    long = b"\x81" + struct.pack(">Q", 100)
-    receiver.send(asked.replace(long, b"\x80" + long[1:]))
-    equal(receiver.expect10(ATTACH)[1][10], 100, "max-message-size in the answer")
-    credit(receiver)
-    code, condition, text = receiver.end_seen()
-    equal((code, condition), (END, "amqp:link:message-size-exceeded"))
-    equal(text.startswith("message size (") and text.endswith(" bytes) > maximum message size (100 bytes)"), True, text)
-    equal(received(bench, queue)[1], b"y" * 500, "back in the queue")
-
-
-each("large", "a message of 500 bytes for a receiver whose max-message-size is 100",
-     "the attach repeats 100; session ended: `amqp:link:message-size-exceeded` `message size (N bytes) > maximum message "
-     "size (100 bytes)`; the message is back", large, later=True)

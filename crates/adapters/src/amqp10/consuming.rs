@@ -68,6 +68,10 @@ impl Adapter {
             };
             match self.machine.transfer(id, link, &delivery) {
                 Ok(_) => {}
+                Err(NotSent::TooLarge) => {
+                    let size = delivery.bytes();
+                    return self.too_large(context, id, link, size);
+                }
                 // The peer took credit back meanwhile, or leaves too much unsettled: it goes back untouched.
                 Err(NotSent::NoCredit | NotSent::TooManyUnsettled | NotSent::Detached) => {
                     // A reply goes nowhere.
@@ -82,6 +86,15 @@ impl Adapter {
             session.is_shut = true;
             self.pause(context, Some(id), true);
         }
+    }
+
+    /// A message is larger than the link's receiver takes: the session ends, as in RabbitMQ.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn too_large(&mut self, context: &mut Context<'_>, id: SessionId, link: LinkId, size: usize) {
+        let most = self.machine.message_bytes_max(id, link).unwrap_or_default();
+        let text = format!("message size ({size} bytes) > maximum message size ({most} bytes)");
+        self.end_session(context, id, condition::MESSAGE_SIZE_EXCEEDED, &text);
     }
 
     /// The peer told what became of deliveries.

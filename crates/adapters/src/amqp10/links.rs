@@ -122,6 +122,8 @@ pub(super) struct Receiving {
     browses: bool,
     timeout_ms: Option<u64>,
     activity: Activity,
+    /// As it was asked: it is told that this is respected.
+    max_message_size: Option<u64>,
 }
 
 impl Receiving {
@@ -144,6 +146,7 @@ impl Receiving {
             browses: termini::copies(source),
             timeout_ms,
             activity: Activity::Never,
+            max_message_size: attach.max_message_size,
         }
     }
 }
@@ -407,7 +410,7 @@ impl Adapter {
             receiver_settle_mode: pending.receiver_settle_mode,
             source: Source::from_bytes(&pending.source),
             target: Some(Target::default()),
-            max_message_size: Some(context.limits10.message_bytes_max),
+            max_message_size: pending.max_message_size,
             ..Attach::new("", Role::Sender)
         };
         self.machine.answer_attach(id, link, &answer);

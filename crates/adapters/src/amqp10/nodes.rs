@@ -125,7 +125,7 @@ impl Adapter {
             receiver_settle_mode: attach.receiver_settle_mode,
             source: Some(dynamic_source(&address, Symbols::default(), &mut bytes)),
             target: Some(Target::default()),
-            max_message_size: Some(context.limits10.message_bytes_max),
+            max_message_size: attach.max_message_size,
             ..Attach::new("", Role::Sender)
         };
         self.machine.answer_attach(id, link, &answer);

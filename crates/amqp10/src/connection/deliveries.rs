@@ -20,18 +20,19 @@ impl Connection {
         if session.incoming_window > flows {
             self.frames_out = self.frames_out.wrapping_add(1);
         }
-        let Some(id) = session.by_remote_handle(transfer.handle) else {
+        let unattached = || {
+            // RabbitMQ looks for the handle among the links it receives on, and so says the same of all others.
             let text = format!("Unknown link handle: {}", transfer.handle);
-            return Err(Broken::Session(Fault::new(condition::UNATTACHED_HANDLE, text)));
+            Err(Broken::Session(Fault::new(condition::UNATTACHED_HANDLE, text)))
         };
+        let Some(id) = session.by_remote_handle(transfer.handle) else { return unattached() };
         let session_id = session.id;
         let link = &mut session.links[usize::from(id.0)];
         if matches!(link.state, LinkState::DetachSent { .. }) {
             return Ok(Step::Next);
         }
         if link.role != Role::Receiver || link.state != LinkState::Attached {
-            let text = format!("transfer on a link that is not open to it (handle {})", transfer.handle);
-            return Err(Broken::Session(Fault::new(condition::ERRANT_LINK, text)));
+            return unattached();
         }
         // Other states on a transfer are for links that resume, which none of ours does (§2.6.13).
         let transaction = match Outcome::read(transfer.state)? {
@@ -104,7 +105,7 @@ impl Connection {
             return Err(Broken::Session(Fault::new(condition::NOT_ALLOWED, text)));
         }
         partial.settled |= transfer.settled.unwrap_or(false);
-        if (partial.bytes.len() + payload.len()) as u64 > bytes_max {
+        if partial.bytes.len() + payload.len() > bytes_max as usize {
             return Err(Broken::Session(too_large(partial.bytes.len() + payload.len(), bytes_max)));
         }
         if partial.bytes.capacity() - partial.bytes.len() < payload.len()
@@ -284,7 +285,7 @@ fn begin_delivery<'i>(
         let text = "insufficient link credit for a delivery";
         return Err(Broken::Link(id, Fault::new(condition::TRANSFER_LIMIT_EXCEEDED, text)));
     }
-    if payload as u64 > link.message_bytes_max {
+    if payload > link.message_bytes_max as usize {
         return Err(Broken::Session(too_large(payload, link.message_bytes_max)));
     }
     link.credit -= 1;
@@ -294,7 +295,7 @@ fn begin_delivery<'i>(
 
 /// Ends the session, as RabbitMQ does, though the condition is a link's (§2.8.19).
 #[cold]
-fn too_large(size: usize, most: u64) -> Fault {
+fn too_large(size: usize, most: u32) -> Fault {
     let text = format!("message size ({size} bytes) > maximum message size ({most} bytes)");
     Fault::new(condition::MESSAGE_SIZE_EXCEEDED, text)
 }

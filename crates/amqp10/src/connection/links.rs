@@ -11,6 +11,7 @@ impl Connection {
     ) -> Result<Step<'i>, Broken> {
         let most = self.limits.links_max.clamp(1, 256);
         let message_bytes_max = self.limits.message_bytes_max;
+        let frame_bytes = self.remote_frame_bytes;
         let Some(session) = self.sessions[usize::from(id.0)].as_deref_mut() else { return Ok(Step::Next) };
         if handle >= most.into() {
             let most = most - 1;
@@ -37,8 +38,10 @@ impl Connection {
                 return Ok(Step::Next);
             }
             slot.state = LinkState::Attached;
-            if role == Role::Receiver {
-                slot.delivery_count = attach.initial_delivery_count.unwrap_or(0);
+            match role {
+                Role::Receiver => slot.delivery_count = attach.initial_delivery_count.unwrap_or(0),
+                // What the answer says of sizes its owner is told, who may find out what becomes of more.
+                Role::Sender => slot.limit(None, frame_bytes),
             }
             return Ok(Step::Tell(Event::Attach {
                 session: id,
@@ -61,7 +64,10 @@ impl Connection {
             Role::Receiver => attach.initial_delivery_count.unwrap_or(0),
             Role::Sender => 0,
         };
-        slot.message_bytes_max = message_bytes_max;
+        match role {
+            Role::Receiver => slot.message_bytes_max = saturated(message_bytes_max),
+            Role::Sender => slot.limit(attach.max_message_size, frame_bytes),
+        }
         slot.name = attach.name.into();
         Ok(Step::Tell(Event::Attach { session: id, link, is_answer: false, attach: Box::new(attach) }))
     }
@@ -93,7 +99,8 @@ impl Connection {
 
     /// Attaches a link; `None` where the session is gone or takes no more. [`Event::Attach`] comes when the peer has answered.
     pub fn attach(&mut self, session: SessionId, attach: &Attach<'_>) -> Option<LinkId> {
-        let message_bytes_max = attach.max_message_size.unwrap_or(self.limits.message_bytes_max);
+        let message_bytes_max = attach.max_message_size.filter(|bytes| *bytes > 0);
+        let message_bytes_max = message_bytes_max.unwrap_or(self.limits.message_bytes_max);
         let most = self.limits.links_max.clamp(1, 256);
         let (session, output) = self.session_mut(session)?;
         let link = session.free_link(None, most.min(session.remote_handle_max.saturating_add(1)))?;
@@ -103,7 +110,7 @@ impl Connection {
         slot.drain = false;
         slot.credit = 0;
         slot.delivery_count = attach.initial_delivery_count.unwrap_or(0);
-        slot.message_bytes_max = message_bytes_max;
+        slot.message_bytes_max = saturated(message_bytes_max);
         slot.name = attach.name.into();
         let initial_delivery_count = (attach.role == Role::Sender).then_some(slot.delivery_count);
         let attach = Attach { initial_delivery_count, ..*attach };
@@ -119,8 +126,8 @@ impl Connection {
             return;
         };
         slot.state = LinkState::Attached;
-        if let (Role::Receiver, Some(bytes)) = (slot.role, attach.max_message_size) {
-            slot.message_bytes_max = bytes;
+        if let (Role::Receiver, Some(bytes @ 1..)) = (slot.role, attach.max_message_size) {
+            slot.message_bytes_max = saturated(bytes);
         }
         let initial_delivery_count = (slot.role == Role::Sender).then_some(slot.delivery_count);
         let attach = Attach { name: &slot.name, role: slot.role, initial_delivery_count, ..*attach };
@@ -161,6 +168,11 @@ impl Connection {
         write_frame(output, session.id.0, |encoder| {
             performative::write_detach(link.0.into(), closed, error, encoder);
         });
+    }
+
+    /// As sender: bytes of a message that the peer takes on the link.
+    pub fn message_bytes_max(&self, session: SessionId, link: LinkId) -> Option<u32> {
+        self.session(session)?.link(link).map(|link| link.message_bytes_max)
     }
 
     /// What the sender of a link may still send, and its delivery-count.
@@ -208,4 +220,9 @@ impl Connection {
             slot.drain = false;
         }
     }
+}
+
+/// Messages are below 4 GiB.
+fn saturated(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }

@@ -16,8 +16,8 @@ use super::links::{End, Link, Pending, Refused, Waiting};
 use super::{Adapter, Session};
 use crate::connection::{Context, Gravity};
 use ::amqp10::{
-    Attach, Body, Delivery, LinkId, Outcome, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source,
-    Symbols, Target, Transfer, condition,
+    Attach, Body, Delivery, LinkId, NotSent, Outcome, ReceiverSettleMode, Role, SenderSettleMode, SessionId,
+    Source, Symbols, Target, Transfer, condition,
 };
 use broker::access::{Access, Resource};
 use broker::catalog::{Actor, Binding, Catalog, Destination, Op, QueueDefinition, Refusal, ReplyCode};
@@ -168,7 +168,7 @@ impl Adapter {
         answer.target = Some(Target { address: terminus.1, ..Target::default() });
         answer.properties = attach.properties;
         answer.offered_capabilities = Symbols::default();
-        answer.max_message_size = is_request.then_some(bytes_max);
+        answer.max_message_size = if is_request { Some(bytes_max) } else { attach.max_message_size };
         self.machine.answer_attach(id, link, &answer);
         if is_request {
             self.machine.grant(id, link, CREDIT, false);
@@ -238,15 +238,17 @@ impl Adapter {
             }
             Went::Wrong(Wrong { status, text }) => {
                 self.note(context, Gravity::Warning, format!("management request refused: {status}: {text}"));
-                self.answer(id, link, status, &correlation, |encoder| encoder.string(&text));
+                self.answer(context, id, link, status, &correlation, |encoder| encoder.string(&text));
             }
-            Went::Nothing => self.answer(id, link, "204", &correlation, |encoder| encoder.null()),
+            Went::Nothing => self.answer(context, id, link, "204", &correlation, |encoder| encoder.null()),
             Went::Count(messages) => {
-                self.answer(id, link, "200", &correlation, |encoder| answer::count(messages, encoder));
+                self.answer(context, id, link, "200", &correlation, |encoder| {
+                    answer::count(messages, encoder)
+                });
             }
             Went::Bindings { source, end, found } => {
                 let found: Vec<&Binding> = found.iter().map(|binding| &**binding).collect();
-                self.answer(id, link, "200", &correlation, |encoder| {
+                self.answer(context, id, link, "200", &correlation, |encoder| {
                     answer::bindings(&source, &end, &found, encoder);
                 });
             }
@@ -255,6 +257,7 @@ impl Adapter {
 
     fn answer(
         &mut self,
+        context: &mut Context<'_>,
         id: SessionId,
         link: LinkId,
         status: &str,
@@ -272,7 +275,10 @@ impl Adapter {
             let delivery =
                 Delivery { tag: &tag, settled: true, token: 0, head: &[&bytes], body: Body::Bytes(&[]) };
             // There was credit when the request came, and nothing but answers uses it.
-            let _ = self.machine.transfer_rare(id, answers, &delivery);
+            if self.machine.transfer_rare(id, answers, &delivery) == Err(NotSent::TooLarge) {
+                let size = delivery.bytes();
+                return self.too_large(context, id, answers, size);
+            }
         }
         bytes.clear();
         bytes.shrink_to(1024);
@@ -431,17 +437,19 @@ impl Adapter {
         match (asked.what, reply) {
             (_, Ok(Reply::Declared { queue, is_new, ready, consumers })) => {
                 let status = if is_new { "201" } else { "200" };
-                self.answer(id, link, status, correlation, |encoder| {
+                self.answer(context, id, link, status, correlation, |encoder| {
                     answer::queue(&queue, ready, consumers, &node, encoder);
                 });
             }
             (_, Ok(Reply::Purged { messages } | Reply::Deleted { messages })) => {
-                self.answer(id, link, "200", correlation, |encoder| answer::count(messages, encoder));
+                self.answer(context, id, link, "200", correlation, |encoder| {
+                    answer::count(messages, encoder)
+                });
             }
-            (_, Ok(_)) => self.answer(id, link, "204", correlation, |encoder| encoder.null()),
+            (_, Ok(_)) => self.answer(context, id, link, "204", correlation, |encoder| encoder.null()),
             // Somebody else was quicker.
             (Asking::DeleteQueue, Err(refusal)) if refusal.code == ReplyCode::NotFound => {
-                self.answer(id, link, "200", correlation, |encoder| answer::count(0, encoder));
+                self.answer(context, id, link, "200", correlation, |encoder| answer::count(0, encoder));
             }
             // Rules were asked before: what is left are permissions on what arguments name.
             (_, Err(refusal)) if refusal.code == ReplyCode::AccessRefused => {
@@ -455,7 +463,7 @@ impl Adapter {
                 };
                 let text = refusal.text;
                 self.note(context, Gravity::Warning, format!("management request refused: {status}: {text}"));
-                self.answer(id, link, status, correlation, |encoder| encoder.string(&text));
+                self.answer(context, id, link, status, correlation, |encoder| encoder.string(&text));
             }
         }
     }
