@@ -59,18 +59,23 @@ pub(crate) struct Transaction<S> {
     bytes: Vec<u8>,
     publishes: Vec<Entry>,
     settles: Vec<S>,
+    /// What settles hold beside themselves.
+    settles_bytes: usize,
 }
 
 impl<S> Default for Transaction<S> {
     fn default() -> Transaction<S> {
-        Transaction { bytes: Vec::new(), publishes: Vec::new(), settles: Vec::new() }
+        Transaction { bytes: Vec::new(), publishes: Vec::new(), settles: Vec::new(), settles_bytes: 0 }
     }
 }
 
 impl<S> Transaction<S> {
     /// Bytes it holds: what [`Settings::transaction_bytes_max`] bounds.
     pub(crate) fn len_bytes(&self) -> usize {
-        self.bytes.len() + self.publishes.len() * size_of::<Entry>() + self.settles.len() * size_of::<S>()
+        self.bytes.len()
+            + self.publishes.len() * size_of::<Entry>()
+            + self.settles.len() * size_of::<S>()
+            + self.settles_bytes
     }
 
     fn check_room(&self, settings: &Settings, more: usize) -> Result<(), Full> {
@@ -109,9 +114,10 @@ impl<S> Transaction<S> {
         Ok(())
     }
 
-    /// Holds a settle back.
-    pub(crate) fn settle(&mut self, settings: &Settings, settle: S) -> Result<(), Full> {
-        self.check_room(settings, size_of::<S>())?;
+    /// Holds a settle back, which has `more` bytes beside itself.
+    pub(crate) fn settle(&mut self, settings: &Settings, settle: S, more: usize) -> Result<(), Full> {
+        self.check_room(settings, size_of::<S>() + more)?;
+        self.settles_bytes += more;
         self.settles.push(settle);
         Ok(())
     }
@@ -194,7 +200,7 @@ mod tests {
         ];
         for (at, publish) in all.iter().enumerate() {
             transaction.publish(&settings, publish).unwrap();
-            transaction.settle(&settings, at as u32).unwrap();
+            transaction.settle(&settings, at as u32, 0).unwrap();
         }
         assert_eq!(transaction.publishes().collect::<Vec<_>>(), all);
         assert_eq!(transaction.settles(), [0, 1, 2, 3]);
@@ -209,7 +215,11 @@ mod tests {
         assert_eq!(transaction.len_bytes(), 0);
         transaction.publish(&settings, &publish(&[0; 500], &[], 0)).unwrap();
         assert_eq!(transaction.publish(&settings, &publish(&[0; 400], &[], 0)), Err(Full));
-        while transaction.settle(&settings, 1).is_ok() {}
+        assert_eq!(transaction.settle(&settings, 1, 500), Err(Full));
+        let before = transaction.len_bytes();
+        transaction.settle(&settings, 1, 50).unwrap();
+        assert_eq!(transaction.len_bytes(), before + 58);
+        while transaction.settle(&settings, 1, 0).is_ok() {}
         assert!((993..=1000).contains(&transaction.len_bytes()), "{}", transaction.len_bytes());
         assert_eq!(transaction.publishes().count(), 1);
     }

@@ -3,7 +3,7 @@
 A case that RabbitMQ cannot pass is skipped where no coordinator is to be had.
 """
 
-from proton import Link, Message, Terminus
+from proton import Delivery, Described, Link, Message, Terminus, symbol, ulong
 from proton.handlers import TransactionHandler
 from proton.reactor import LinkOption, Transaction
 
@@ -329,3 +329,30 @@ def _():
         delivery.settle()
         equal(work.discharge(transaction), "committed")
         eventually(lambda: work.count(queue) == 1, "stored")
+
+
+def modified(work, fail):
+    """What is told of a message that was modified with annotations in a transaction, once that is over."""
+    queue = work.bench.queue(durable=True, exclusive=False, arguments={"x-queue-type": "quorum"})
+    work.bench.send(queue, 1)
+    receiver = work.bench.receiver(queue, 1)
+    receiver.receive()
+    transaction = work.declare()
+    delivery = receiver.unsettled.popleft()
+    outcome = Described(ulong(Delivery.MODIFIED), [True, False, {symbol("x-why"): "again"}])
+    delivery.local.data = [transaction.id, outcome]
+    delivery.update(TRANSACTIONAL)
+    delivery.settle()
+    work.settled()
+    equal(work.count(queue), 0)
+    equal(work.discharge(transaction, fail=fail), "aborted" if fail else "committed")
+    again = work.bench.receiver(queue, 1).receive()
+    return again.body, again.delivery_count, (again.annotations or {}).get("x-why")
+
+
+@suite.case("transaction.modified", "a delivery of a quorum queue modified in a transaction, with annotations",
+            "committed: it comes again with them; rolled back: without, as a failed delivery")
+def _():
+    with Work() as work:
+        equal(modified(work, fail=False), (1, 1, "again"))
+        equal(modified(work, fail=True), (1, 1, None))

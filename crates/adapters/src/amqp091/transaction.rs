@@ -89,7 +89,7 @@ impl Adapter {
         let mut held = Ok(());
         let mut hold = |tag, delivery| {
             let settle = HeldSettle { tag, delivery, outcome };
-            if transaction.held.settle(context.settings, settle).is_err() {
+            if transaction.held.settle(context.settings, settle, 0).is_err() {
                 held = Err(too_large(context));
             }
         };

@@ -36,6 +36,50 @@ pub(super) fn outcome_of(told: &Told<'_>) -> Outcome {
     }
 }
 
+/// What a receiver adds to the annotations of deliveries that it gives back.
+#[derive(Clone, Debug)]
+pub(super) struct Added {
+    /// The encoding of one map.
+    annotations: Arc<[u8]>,
+    due_at_ms: Option<u64>,
+}
+
+impl Added {
+    /// None where a name is one that a receiver may not use.
+    fn new(annotations: &Map<'_>) -> Option<Added> {
+        if !may_be_added(annotations) {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(annotations.bytes().len() + 9);
+        Encoder::new(&mut bytes).whole_map(*annotations);
+        Some(Added { annotations: bytes.into(), due_at_ms: delivery_time(annotations) })
+    }
+
+    /// What an outcome adds: nothing, mostly.
+    pub(super) fn of(told: &Told<'_>) -> Result<Option<Added>, &'static str> {
+        match told {
+            Told::Modified { annotations, .. } if !annotations.is_empty() => {
+                Added::new(annotations).map(Some).ok_or(NOT_TO_BE_ADDED)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Bytes it holds, as if it shared none.
+    pub(super) fn len_bytes(&self) -> usize {
+        self.annotations.len()
+    }
+
+    /// What the queue is told of deliveries to which this is added.
+    pub(super) fn command(&self, handle: u32, range: SeqRange, outcome: Outcome) -> QueueCommand {
+        let Added { annotations, due_at_ms } = self.clone();
+        QueueCommand::Modify(Box::new(Modified { handle, range, outcome, annotations, due_at_ms }))
+    }
+}
+
+/// Why the session of a receiver ends that adds what it may not.
+const NOT_TO_BE_ADDED: &str = "annotations of a modified outcome have symbols that begin with x- for keys";
+
 impl Adapter {
     #[inline]
     pub(super) fn deliver(
@@ -115,7 +159,7 @@ impl Adapter {
             None if settled => Told::Released,
             None => return,
         };
-        if let Told::Modified { annotations, .. } = told
+        if let Told::Modified { annotations, .. } = &told
             && !annotations.is_empty()
         {
             return self.modified(context, disposition, &told, annotations);
@@ -146,18 +190,13 @@ impl Adapter {
         context: &mut Context<'_>,
         disposition: &Disposition<'_>,
         told: &Told<'_>,
-        added: Map<'_>,
+        annotations: &Map<'_>,
     ) {
         let Disposition { session: id, first, last, settled, .. } = *disposition;
-        if !may_be_added(&added) {
-            let text = "annotations of a modified outcome have symbols that begin with x- for keys";
-            return self.end_session(context, id, condition::INVALID_FIELD, text);
-        }
+        let Some(added) = Added::new(annotations) else {
+            return self.end_session(context, id, condition::INVALID_FIELD, NOT_TO_BE_ADDED);
+        };
         let outcome = outcome_of(told);
-        let mut annotations = Vec::with_capacity(added.bytes().len() + 9);
-        Encoder::new(&mut annotations).whole_map(added);
-        let annotations: Arc<[u8]> = annotations.into();
-        let due_at_ms = delivery_time(&added);
         let Some(session) = self.sessions.iter().find(|session| session.id == id) else { return };
         let consumers = &self.consumers;
         self.machine.settle(id, first, last, |Run { link, token, count, .. }| {
@@ -166,8 +205,7 @@ impl Adapter {
             let Some(ConsumerAt { at: Some(at), .. }) = consumers.get(*consumer) else { return };
             let ConsumerRef { log, queue, handle } = *at;
             let range = SeqRange { first: QueueSeq(token), last: QueueSeq(token + u64::from(count) - 1) };
-            let modified = Modified { handle, range, outcome, annotations: annotations.clone(), due_at_ms };
-            let command = QueueCommand::Modify(Box::new(modified));
+            let command = added.command(handle, range, outcome);
             context.shard.command(context.now, context.port, log, queue, command);
         });
         if !settled {

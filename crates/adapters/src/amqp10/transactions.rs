@@ -7,6 +7,7 @@
 //! A transaction ends with the link of its coordinator. Ids are valid on their connection, in any session.
 //! RabbitMQ has none of this.
 
+use super::consuming::{Added, outcome_of};
 use super::links::{ConsumerAt, End, Link, Refused};
 use super::publishing::Addressed;
 use super::{Adapter, annotations};
@@ -40,7 +41,7 @@ const CAPABILITIES: [&str; 3] =
     ["amqp:local-transactions", "amqp:multi-txns-per-ssn", "amqp:multi-ssns-per-txn"];
 
 /// Deliveries whose outcome is held back.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Retired {
     session: SessionId,
     consumer: u32,
@@ -48,6 +49,8 @@ struct Retired {
     delivery_id: u32,
     range: SeqRange,
     outcome: Outcome,
+    /// What the outcome adds to their annotations.
+    added: Option<Added>,
     /// The receiver has settled them.
     settled: bool,
 }
@@ -300,7 +303,7 @@ impl Adapter {
         }
         let end = publisher.next_seq();
         for retired in held.into_settles() {
-            self.settle_retired(context, &retired, retired.outcome);
+            self.settle_retired(context, &retired, retired.outcome, retired.added.as_ref());
             if !retired.settled {
                 self.tell_retired(&retired, &told(retired.outcome));
             }
@@ -453,11 +456,15 @@ impl Adapter {
     ) {
         let Disposition { session, first, last, settled, .. } = *disposition;
         let at = self.transactions.as_mut().and_then(|transactions| transactions.find(id));
-        let outcome = match Told::read(outcome) {
-            Ok(Some(outcome)) if outcome.is_terminal() => super::consuming::outcome_of(&outcome),
+        let (outcome, added) = match Told::read(outcome) {
+            Ok(Some(outcome)) if outcome.is_terminal() => (outcome_of(&outcome), Added::of(&outcome)),
             // No outcome yet: nothing to hold.
             _ if !settled => return,
-            _ => Outcome::Released,
+            _ => (Outcome::Released, Ok(None)),
+        };
+        let added = match added {
+            Ok(added) => added,
+            Err(text) => return self.end_session(context, session, condition::INVALID_FIELD, text),
         };
         let mut retired = Vec::new();
         let Some(found) = self.sessions.iter().find(|it| it.id == session) else { return };
@@ -469,7 +476,8 @@ impl Adapter {
                 links.push(LinkId(link));
             }
             let range = SeqRange { first: QueueSeq(token), last: QueueSeq(token + u64::from(count) - 1) };
-            retired.push(Retired { session, consumer: *consumer, delivery_id, range, outcome, settled });
+            let (consumer, added) = (*consumer, added.clone());
+            retired.push(Retired { session, consumer, delivery_id, range, outcome, added, settled });
         });
         let Some(at) = at else {
             // They go back with their link.
@@ -485,7 +493,11 @@ impl Adapter {
             let Some(transactions) = &mut self.transactions else { return };
             let is_full = transactions.held_bytes() > context.settings.transaction_bytes_max;
             let open = &mut transactions.open[at];
-            if open.doomed.is_none() && !is_full && open.held.settle(context.settings, retired).is_ok() {
+            let bytes = retired.added.as_ref().map_or(0, Added::len_bytes);
+            if open.doomed.is_none()
+                && !is_full
+                && open.held.settle(context.settings, retired.clone(), bytes).is_ok()
+            {
                 continue;
             }
             open.doomed.get_or_insert(TOO_LARGE);
@@ -501,16 +513,26 @@ impl Adapter {
     }
 
     fn undo_retired(&mut self, context: &mut Context<'_>, retired: &Retired) {
-        self.settle_retired(context, retired, Outcome::Failed);
+        self.settle_retired(context, retired, Outcome::Failed, None);
         if !retired.settled {
             self.tell_retired(retired, &told(Outcome::Failed));
         }
     }
 
-    fn settle_retired(&mut self, context: &mut Context<'_>, retired: &Retired, outcome: Outcome) {
+    fn settle_retired(
+        &mut self,
+        context: &mut Context<'_>,
+        retired: &Retired,
+        outcome: Outcome,
+        added: Option<&Added>,
+    ) {
         // Without its consumer it is back in the queue already.
         let Some(ConsumerAt { at: Some(at), .. }) = self.consumers.get(retired.consumer) else { return };
-        let command = QueueCommand::Settle { handle: at.handle, range: retired.range, outcome };
+        let (handle, range) = (at.handle, retired.range);
+        let command = match added {
+            Some(added) => added.command(handle, range, outcome),
+            None => QueueCommand::Settle { handle, range, outcome },
+        };
         context.shard.command(context.now, context.port, at.log, at.queue, command);
     }
 
