@@ -11,9 +11,11 @@ package main
 // What is checked: every confirmed message was delivered or is still there, whole; nothing
 // came that was not sent; each publisher's order is kept; a second copy says redelivered.
 //
-// With --mortal the queues are such that messages die in them (of time, of a length limit, by being rejected): every
+// With --queues mortal the queues are such that messages die in them (of time, of a length limit, by being rejected): every
 // confirmed message is in its queue or in the dead-letter queue. A copy may be there twice; order is due in the queue
 // alone.
+//
+// With --queues late many messages are delayed: see load_delays.go.
 
 import (
 	"bufio"
@@ -57,10 +59,21 @@ const (
 // client is one connection of one protocol. Both loops end when the connection does.
 type client interface {
 	// publish sends what next hands out; confirm is told each sequence number's fate, in any order.
-	publish(queue string, next func() (uint64, []byte, bool), confirm func(sequence uint64, accepted bool)) error
+	publish(to target, next func() (message, bool), confirm func(sequence uint64, accepted bool)) error
 	// consume takes messages; take says what becomes of all up to this one.
 	consume(queue string, take func(body []byte, redelivered bool) verdict) error
 	cut()
+}
+
+// target is where a publisher publishes to; without an exchange straight into the queue.
+type target struct {
+	exchange, queue string
+}
+
+type message struct {
+	sequence uint64
+	body     []byte
+	due      time.Time // nobody may get it before; zero: at once
 }
 
 type opener func(uri string) (client, error)
@@ -72,14 +85,17 @@ type lane struct {
 	delivered map[uint64]bool
 	last      uint64 // the highest delivered for the first time, live
 	drained   uint64 // the highest drained
+	due       map[uint64]time.Time
 }
 
 type ledger struct {
 	mutex     sync.Mutex
 	queue     string
 	arguments amqp.Table
-	dead      string // where what dies in the queue must be; empty where nothing dies
-	consumed  bool   // by somebody who accepts, or rejects where there is a dead-letter queue
+	late      string        // the exchange that delays what goes to it; empty where nothing is delayed
+	early     time.Duration // by how much a delayed message may come early
+	dead      string        // where what dies in the queue must be; empty where nothing dies
+	consumed  bool          // by somebody who accepts, or rejects where there is a dead-letter queue
 	round     string
 	lanes     []*lane
 	faults    []string
@@ -92,7 +108,7 @@ type ledger struct {
 func ledgerOf(round, name, kind string, publishers int) *ledger {
 	one := &ledger{queue: "foreign.crash." + round + "." + name, arguments: amqp.Table{"x-queue-type": kind}, round: round}
 	for range publishers {
-		one.lanes = append(one.lanes, &lane{confirmed: map[uint64]bool{}, delivered: map[uint64]bool{}})
+		one.lanes = append(one.lanes, &lane{confirmed: map[uint64]bool{}, delivered: map[uint64]bool{}, due: map[uint64]time.Time{}})
 	}
 	return one
 }
@@ -155,18 +171,21 @@ type load struct {
 	ended   chan struct{} // closed when the clients are to stop
 }
 
-func runLoad(arguments []string, open opener) {
+func runLoad(arguments []string, open opener, early time.Duration) {
 	flags := flag.NewFlagSet("load", flag.ExitOnError)
 	uri := flags.String("uri", "", "broker")
 	round := flags.String("round", "r", "name of this round, part of every queue and body")
 	publishers := flags.Int("publishers", 2, "publishers of each queue")
-	mortal := flags.Bool("mortal", false, "queues in which messages die")
+	queues := flags.String("queues", "plain", "plain; mortal: messages die in them; late: they are delayed")
 	seed := flags.Uint64("seed", 0, "of the sizes")
 	_ = flags.Parse(arguments)
 	l := &load{open: open, uri: *uri, ended: make(chan struct{})}
-	if *mortal {
+	switch *queues {
+	case "mortal":
 		l.ledgers = mortalLedgers(*round, *publishers)
-	} else {
+	case "late":
+		l.ledgers = lateLedgers(*round, *publishers, early)
+	default:
 		l.ledgers = plainLedgers(*round, *publishers)
 	}
 	if err := l.start(*seed); err != nil {
@@ -210,6 +229,9 @@ func (l *load) start(seed uint64) error {
 	err := onChannel(l.uri, func(channel *amqp.Channel) error {
 		for _, one := range l.ledgers {
 			if _, err := channel.QueueDeclare(one.queue, true, false, false, false, one.arguments); err != nil {
+				return err
+			}
+			if err := one.declareLate(channel); err != nil {
 				return err
 			}
 			if one.dead == "" {
@@ -324,21 +346,25 @@ func (l *ledger) parse(body []byte) (*lane, uint64, bool) {
 func (l *ledger) publishLane(c client, number int, dice *rand.Rand, ended chan struct{}) error {
 	lane := l.lanes[number]
 	window := make(chan struct{}, windowMax)
-	next := func() (uint64, []byte, bool) {
+	next := func() (message, bool) {
 		select {
 		case window <- struct{}{}:
 		case <-ended:
-			return 0, nil, false
+			return message{}, false
 		}
 		l.mutex.Lock()
 		defer l.mutex.Unlock()
 		if lane.sent == messagesPerLane {
-			return 0, nil, false
+			return message{}, false
 		}
 		lane.sent++
-		return lane.sent, l.body(number, lane.sent, dice), true
+		one := message{sequence: lane.sent, body: l.body(number, lane.sent, dice)}
+		if l.late != "" {
+			one.due = lane.delay(lane.sent, dice)
+		}
+		return one, true
 	}
-	return c.publish(l.queue, next, func(sequence uint64, accepted bool) {
+	return c.publish(target{l.late, l.queue}, next, func(sequence uint64, accepted bool) {
 		l.mutex.Lock()
 		if accepted {
 			lane.confirmed[sequence] = true
@@ -364,6 +390,8 @@ func (l *ledger) consumeLive(c client) error {
 		case l.dead != "": // to be seen again, dead
 		case redelivered:
 			l.fault("redelivered without a reason: %d", sequence)
+		case l.late != "":
+			l.takeLate(lane, sequence, redelivered)
 		case sequence <= lane.last:
 			l.fault("order: %d after %d", sequence, lane.last)
 		default:
@@ -403,6 +431,11 @@ func (l *load) drain(uri string) any {
 					continue
 				}
 				if _, err := channel.QueueDelete(queue, false, false, false); err != nil {
+					return err
+				}
+			}
+			if one.late != "" {
+				if err := channel.ExchangeDelete(one.late, false, false); err != nil {
 					return err
 				}
 			}
@@ -458,10 +491,14 @@ func (l *ledger) drainQueue(open opener, uri, queue string, taken func(body []by
 		})
 	}()
 	deadline := time.After(drainMax)
+	quiet := drainQuiet
+	if l.late != "" {
+		quiet += lateMax
+	}
 	for {
 		select {
 		case <-came:
-		case <-time.After(drainQuiet):
+		case <-time.After(quiet):
 			c.cut()
 			<-ended
 			return nil
@@ -479,6 +516,9 @@ func (l *ledger) takeDrained(body []byte, redelivered bool) {
 	switch {
 	case !known:
 		l.fault("a message that nobody sent: %.60q", body)
+		return
+	case l.late != "":
+		l.takeLate(lane, sequence, redelivered)
 		return
 	case sequence <= lane.drained:
 		l.fault("order after the restart: %d after %d", sequence, lane.drained)

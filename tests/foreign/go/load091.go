@@ -30,7 +30,7 @@ func (c *client091) cut() {
 	_ = c.socket.Close()
 }
 
-func (c *client091) publish(queue string, next func() (uint64, []byte, bool), confirm func(uint64, bool)) error {
+func (c *client091) publish(to target, next func() (message, bool), confirm func(uint64, bool)) error {
 	channel, err := c.connection.Channel()
 	if err != nil {
 		return err
@@ -47,12 +47,12 @@ func (c *client091) publish(queue string, next func() (uint64, []byte, bool), co
 		}
 	}()
 	for {
-		_, body, more := next()
+		one, more := next()
 		if !more {
 			break
 		}
-		message := amqp.Publishing{DeliveryMode: amqp.Persistent, Body: body}
-		if err := channel.Publish("", queue, true, false, message); err != nil {
+		publishing := amqp.Publishing{DeliveryMode: amqp.Persistent, Body: one.body, Headers: one.delay091()}
+		if err := channel.Publish(to.exchange, to.queue, true, false, publishing); err != nil {
 			return err
 		}
 	}

@@ -53,8 +53,8 @@ type pending struct {
 	receipt  amqp10.SendReceipt
 }
 
-func (c *client10) publish(queue string, next func() (uint64, []byte, bool), confirm func(uint64, bool)) error {
-	sender, err := c.session.NewSender(c.ended, "/queues/"+queue, nil)
+func (c *client10) publish(to target, next func() (message, bool), confirm func(uint64, bool)) error {
+	sender, err := c.session.NewSender(c.ended, "/queues/"+to.queue, nil)
 	if err != nil {
 		return err
 	}
@@ -76,17 +76,18 @@ func (c *client10) publish(queue string, next func() (uint64, []byte, bool), con
 		settled <- failure
 	}()
 	for {
-		sequence, body, more := next()
+		one, more := next()
 		if !more {
 			break
 		}
-		message := amqp10.NewMessage(body)
-		message.Header = &amqp10.MessageHeader{Durable: true, Priority: 4}
-		receipt, err := sender.SendWithReceipt(c.ended, message, nil)
+		sent := amqp10.NewMessage(one.body)
+		sent.Header = &amqp10.MessageHeader{Durable: true, Priority: 4}
+		sent.Annotations = one.delay10()
+		receipt, err := sender.SendWithReceipt(c.ended, sent, nil)
 		if err != nil {
 			break
 		}
-		receipts <- pending{sequence, receipt}
+		receipts <- pending{one.sequence, receipt}
 	}
 	close(receipts)
 	return <-settled

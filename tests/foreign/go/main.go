@@ -21,9 +21,9 @@ func main() {
 	case "go-amqp":
 		runSuite("go-amqp", cases10(), arguments)
 	case "load091":
-		runLoad(arguments, open091)
+		runLoad(arguments, open091, turnMax)
 	case "load10":
-		runLoad(arguments, open10)
+		runLoad(arguments, open10, 0)
 	default:
 		usage()
 	}

@@ -18,20 +18,22 @@ from lab.wire import Peer, method, short
 
 suite = Suite("crash")
 PROTOCOLS = ("load091", "load10")
+PLAIN, MORTAL, LATE = "plain", "mortal", "late"  # what the load does in its queues
 RESTART_SECONDS_MAX = 2.0
 LOAD_SECONDS = (0.6, 2.5)
 ROUND_SECONDS_MAX = 60
 SETTLE_SECONDS = 1.0
+ROUNDS, DELAYED_ROUNDS = 5, 3
 
 
 class Load:
     """One load process; commands go in, one JSON line comes back for each."""
 
-    def __init__(self, protocol, uri, name, seed, mortal=False):
+    def __init__(self, protocol, uri, name, seed, queues=PLAIN):
         self.protocol = protocol
-        self.mortal = mortal
+        self.queues = queues
         self.process = subprocess.Popen(
-            [suite.options.load, protocol, "--uri", uri, "--round", name, "--seed", str(seed), f"--mortal={mortal}"],
+            [suite.options.load, protocol, "--uri", uri, "--round", name, "--seed", str(seed), "--queues", queues],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
 
@@ -66,15 +68,15 @@ def checked(load, uri, before):
     if after["faults"]:
         raise AssertionError(f"{load.protocol}: {'; '.join(after['faults'][:3])}")
     equal(before["confirmed"] > 0, True, f"{load.protocol} got confirms")
-    equal(after["buried" if load.mortal else "drained"] > 0, True, f"{load.protocol} drained")
+    equal(after["buried" if load.queues == MORTAL else "drained"] > 0, True, f"{load.protocol} drained")
     print(load.protocol, json.dumps({**after, "confirmed": before["confirmed"]}), flush=True)
 
 
-def cut(protocol, mortal=False, rounds=2):
+def cut(protocol, queues=PLAIN, rounds=2):
     dice = random.Random(f"{suite.options.seed} {protocol}")
     for number in range(rounds):
         name = f"cut{os.getpid():x}.{number}"
-        load = Load(protocol, suite.uri.text, name, dice.randrange(1 << 32), mortal)
+        load = Load(protocol, suite.uri.text, name, dice.randrange(1 << 32), queues)
         try:
             load.started()
             sleep(dice)
@@ -98,7 +100,7 @@ for protocol, words in zip(PROTOCOLS, ("0-9-1", "1.0")):
     suite.add(f"cut-dead-{protocol[4:]}",
               f"the same over AMQP {words}, in queues where messages expire, are too many or are rejected",
               "what is confirmed is in its queue or in the dead-letter queue",
-              lambda protocol=protocol: cut(protocol, mortal=True, rounds=1), seconds_max=ROUND_SECONDS_MAX)
+              lambda protocol=protocol: cut(protocol, queues=MORTAL, rounds=1), seconds_max=ROUND_SECONDS_MAX)
 
 
 def own_broker():
@@ -107,14 +109,14 @@ def own_broker():
     return Broker(suite.options.broker)
 
 
-def kill_rounds(mortal=False):
-    dice = random.Random(f"{suite.options.seed} {mortal}")
+def kill_rounds(queues=PLAIN, rounds=None):
+    dice = random.Random(f"{suite.options.seed} {queues}")
     broker = own_broker()
     keep = True
     try:
         broker.start()
-        for number in range(suite.options.rounds):
-            kill_once(broker, f"kill.{number}", dice, mortal)
+        for number in range(rounds or suite.options.rounds):
+            kill_once(broker, f"kill.{number}", dice, queues)
         keep = False
     finally:
         if keep:
@@ -122,11 +124,11 @@ def kill_rounds(mortal=False):
         broker.close(keep=keep)
 
 
-def kill_once(broker, name, dice, mortal):
+def kill_once(broker, name, dice, queues):
     loads = []
     try:
         for protocol in PROTOCOLS:
-            loads.append(Load(protocol, broker.uri, f"{name}.{protocol}", dice.randrange(1 << 32), mortal))
+            loads.append(Load(protocol, broker.uri, f"{name}.{protocol}", dice.randrange(1 << 32), queues))
         for load in loads:
             load.started()
         sleep(dice)
@@ -154,7 +156,19 @@ suite.add("kill", "`kill -9` at random moments under full load over both protoco
 
 suite.add("kill-dead", "`kill -9` under the same load in queues where messages expire, are too many or are rejected",
           "what is confirmed is in its queue or in the dead-letter queue; up again within 2 s",
-          lambda: kill_rounds(mortal=True), seconds_max=lambda options: ROUND_SECONDS_MAX * options.rounds)
+          lambda: kill_rounds(MORTAL), seconds_max=lambda options: ROUND_SECONDS_MAX * options.rounds)
+
+
+def delayed_rounds(options):
+    """Rounds of delayed messages, which take longer: fewer of them, unless more are asked for."""
+    return DELAYED_ROUNDS if options.rounds == ROUNDS else options.rounds
+
+
+suite.add("kill-delayed", "`kill -9` under the same load of messages of which three in four are delayed for up to 3 s, by "
+          "`x-delay` and by `x-opt-delivery-time`",
+          "nothing confirmed lost, nothing early; second copies redelivered; up again within 2 s",
+          lambda: kill_rounds(LATE, delayed_rounds(suite.options)),
+          seconds_max=lambda options: ROUND_SECONDS_MAX * delayed_rounds(options))
 
 
 DURABLE, TRANSIENT = 2, 1
@@ -208,7 +222,7 @@ def _():
 def options(parser):
     parser.add_argument("--load", required=True, help="the program built from go/")
     parser.add_argument("--broker", default="", help="a leveret to start and kill")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
 
 
 if __name__ == "__main__":
