@@ -27,6 +27,9 @@ pub fn roll(dice: &mut Random, whole_turns: bool) -> Makeup {
         routes_max: one_of(dice, &[1, 4, 256]) as usize,
         waiting_for_bytes_max: one_of(dice, &[1, 4, 64, 16_384]) as usize,
         consumer_window_bytes: 1 << 20,
+        // Letters to a damaged log are read again for each try, one a round of a world that rests: with one try a second it
+        // would never rest.
+        burial_retry_ms: 20_000,
         ..Limits::default()
     };
     let block = BLOCK as u64;

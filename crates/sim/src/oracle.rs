@@ -87,8 +87,16 @@ pub enum Stage {
     There,
     /// Somebody wants it deleted.
     Leaving,
-    /// It is gone.
+    /// It is gone: somebody heard so.
     Gone,
+    /// It was not there when the node came up.
+    Missing,
+}
+
+impl Stage {
+    fn is_over(self) -> bool {
+        matches!(self, Stage::Gone | Stage::Missing)
+    }
 }
 
 /// A queue.
@@ -328,13 +336,13 @@ impl Oracle {
             let ttl_ms = rules.ttl_ms.into_iter().chain(wish.ttl_ms).min();
             let due_at_ms = ttl_ms.map(|ms| from_ms + ms);
             let copy = Copy { ttl_ms, due_at_ms, is_ended: rules.drops(), ..new_copy() };
-            if self.queues[*queue].stage != Stage::Gone {
+            if !self.queues[*queue].stage.is_over() {
                 self.queues[*queue].copies.insert(id, copy);
             }
         }
         let graves = queues.iter().filter_map(|queue| self.queues[*queue].rules.grave);
         for grave in graves.collect::<Vec<_>>() {
-            if self.queues[grave].stage != Stage::Gone {
+            if !self.queues[grave].stage.is_over() {
                 self.queues[grave].copies.entry(id).or_insert_with(new_copy).is_letter = true;
             }
         }
@@ -696,13 +704,18 @@ impl Oracle {
             let what = match (queue.stage, is_there) {
                 (Stage::There, false) if queue.is_durable => Some("is lost"),
                 (Stage::Gone, true) => Some("is back though it was deleted"),
+                (Stage::Missing, true) => Some("is back though it was not there after a start before"),
                 (Stage::Asked | Stage::Leaving, true) if !queue.is_durable => Some("outlived the node"),
                 _ => None,
             };
             if let Some(what) = what.filter(|_| !self.all_damaged) {
                 return Err(format!("queue {number} {what}"));
             }
-            queue.stage = if is_there { Stage::There } else { Stage::Gone };
+            queue.stage = match queue.stage {
+                _ if is_there => Stage::There,
+                Stage::Gone => Stage::Gone,
+                _ => Stage::Missing,
+            };
         }
         self.check_counts(rows)
     }
@@ -715,7 +728,7 @@ impl Oracle {
                 (Stage::There, false) if queue.is_durable => {
                     return Err(format!("queue {number} is not on disk"));
                 }
-                (Stage::Gone, true) => {
+                (Stage::Gone | Stage::Missing, true) => {
                     return Err(format!("queue {number} is on disk though it was deleted"));
                 }
                 _ => {}

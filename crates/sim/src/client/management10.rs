@@ -28,8 +28,9 @@ struct Pair {
 #[derive(Debug, Default)]
 pub(super) struct Management {
     pair: Option<Pair>,
-    /// What is not answered, in the order it was asked for.
-    asked: VecDeque<Asked>,
+    /// What is not answered, in the order it was asked for, and the number of each request.
+    asked: VecDeque<(u64, Asked)>,
+    requests: u64,
     /// Those of them that could not be sent yet, as messages.
     unsent: VecDeque<Vec<u8>>,
     tag: u32,
@@ -75,12 +76,20 @@ impl Management {
     }
 
     /// Asks for something, and attaches the pair before the first.
-    fn ask(&mut self, connection: &mut Connection, session: SessionId, asked: Asked, request: Vec<u8>) {
+    fn ask(
+        &mut self,
+        connection: &mut Connection,
+        session: SessionId,
+        asked: Asked,
+        (method, path): (&str, &str),
+        body: impl FnOnce(&mut Encoder<'_>),
+    ) {
         if self.pair.is_none() {
             self.pair = attach(connection, session);
         }
-        self.asked.push_back(asked);
-        self.unsent.push_back(request);
+        self.requests += 1;
+        self.asked.push_back((self.requests, asked));
+        self.unsent.push_back(request(self.requests, method, path, body));
         self.flush(connection, session);
     }
 
@@ -92,7 +101,8 @@ impl Management {
         is_quorum: bool,
         rules: &Rules,
     ) {
-        let request = request("PUT", &format!("/queues/{}", queue_name(queue)), |encoder| {
+        let path = format!("/queues/{}", queue_name(queue));
+        self.ask(connection, session, Asked::Declare(queue), ("PUT", &path), |encoder| {
             let mut map = encoder.map();
             encoder.string("durable");
             map.field(encoder);
@@ -104,31 +114,32 @@ impl Management {
             map.field(encoder);
             encoder.close(map);
         });
-        self.ask(connection, session, Asked::Declare(queue), request);
     }
 
     /// Asks for an exchange, a binding, or a queue to be emptied or gone.
     pub(super) fn ask_for(&mut self, connection: &mut Connection, session: SessionId, asked: Asked) {
-        let request = match asked {
+        match asked {
             Asked::DeclareExchange(exchange, delays) => {
                 let path = format!("/exchanges/{}", exchange_name(exchange));
-                request("PUT", &path, |encoder| match delays {
+                self.ask(connection, session, asked, ("PUT", &path), |encoder| match delays {
                     true => texts(encoder, &[("type", "x-delayed-message")], &[("x-delayed-type", "fanout")]),
                     false => texts(encoder, &[("type", "fanout")], &[]),
-                })
+                });
             }
-            Asked::Bind(exchange, queue) => request("POST", "/bindings", |encoder| {
-                let (source, queue) = (exchange_name(exchange), queue_name(queue));
-                let fields = [("source", &*source), ("destination_queue", &*queue), ("binding_key", "")];
-                texts(encoder, &fields, &[]);
-            }),
+            Asked::Bind(exchange, queue) => {
+                self.ask(connection, session, asked, ("POST", "/bindings"), |encoder| {
+                    let (source, queue) = (exchange_name(exchange), queue_name(queue));
+                    let fields = [("source", &*source), ("destination_queue", &*queue), ("binding_key", "")];
+                    texts(encoder, &fields, &[]);
+                });
+            }
             Asked::Purge(queue) => {
-                request("DELETE", &format!("/queues/{}/messages", queue_name(queue)), |encoder| {
-                    encoder.null()
-                })
+                let path = format!("/queues/{}/messages", queue_name(queue));
+                self.ask(connection, session, asked, ("DELETE", &path), |encoder| encoder.null());
             }
             Asked::Delete(queue) => {
-                request("DELETE", &format!("/queues/{}", queue_name(queue)), |encoder| encoder.null())
+                let path = format!("/queues/{}", queue_name(queue));
+                self.ask(connection, session, asked, ("DELETE", &path), |encoder| encoder.null());
             }
             Asked::Declare(_)
             | Asked::Consume(_)
@@ -136,8 +147,7 @@ impl Management {
             | Asked::Get(_)
             | Asked::Commit
             | Asked::Rollback => panic!("{asked:?} is no matter of the management node"),
-        };
-        self.ask(connection, session, asked, request);
+        }
     }
 
     /// An answer came.
@@ -151,9 +161,15 @@ impl Management {
         if transfer.credit <= CREDIT / 2 {
             connection.grant(session, transfer.link, CREDIT, false);
         }
-        let (Ok(message), Some(asked)) = (Message::read(transfer.payload), self.asked.pop_front()) else {
+        let (Ok(message), Some((number, asked))) = (Message::read(transfer.payload), self.asked.pop_front())
+        else {
             return seen.push(Seen::Failed("an answer that answers nothing".to_owned()));
         };
+        let answered = message.properties.correlation_id().as_u64();
+        if answered != Some(number) {
+            let text = format!("request {number}, {asked:?}, is answered by what answers {answered:?}");
+            return seen.push(Seen::Failed(text));
+        }
         let status = message.properties.subject().unwrap_or_default();
         let value = (message.body.kind == BodyKind::Value).then(|| message.body.sections().next()).flatten();
         seen.push(match value {
@@ -197,12 +213,12 @@ fn attach(connection: &mut Connection, session: SessionId) -> Option<Pair> {
 }
 
 /// A request as a message.
-fn request(method: &str, path: &str, body: impl FnOnce(&mut Encoder<'_>)) -> Vec<u8> {
+fn request(number: u64, method: &str, path: &str, body: impl FnOnce(&mut Encoder<'_>)) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(&mut bytes);
     encoder.descriptor(PROPERTIES.into());
     let mut list = encoder.list();
-    encoder.ulong(1);
+    encoder.ulong(number);
     list.field(&encoder);
     list.skip(&mut encoder);
     for text in [path, method, "$me"] {

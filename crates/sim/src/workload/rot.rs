@@ -10,8 +10,11 @@ pub fn run(world: &mut World) -> Check {
         return Ok(());
     }
     world.heal();
-    let sealed = world.node.committer.seal_end();
-    world.unless_stopped(sealed.map(|_| ()))?;
+    match world.node.committer.seal_end() {
+        Ok(true) => {}
+        Ok(false) => return Ok(()),
+        Err(stop) => return world.unless_stopped(Err(stop)),
+    }
     let kinds = [FileKind::Journal, FileKind::Journal, FileKind::Segment, FileKind::Snapshot, FileKind::Bulk];
     let kind = kinds[world.dice.below(kinds.len() as u64) as usize];
     let files = world.disk.list(kind).map_err(|error| error.to_string())?;
