@@ -5,7 +5,7 @@
 use base::id::{LogId, LogIndex};
 use base::{Buffer, Random};
 use journal::*;
-use std::io::IoSlice;
+use std::io::{IoSlice, IoSliceMut};
 
 /// A journal small enough to roll often.
 pub fn small() -> Limits {
@@ -63,6 +63,7 @@ pub fn reopen(disk: &dyn Disk, limits: Limits, start: Start) -> (Journal, Recove
 /// Everything below, on an empty disk each.
 pub fn all(mut disk: impl FnMut() -> Box<dyn Disk>) {
     files_are_what_was_written(&*disk());
+    pieces_are_read_one_behind_the_other(&*disk());
     names_move(&*disk());
     batches_come_back(&*disk());
     files_roll_and_are_used_again(&*disk());
@@ -97,6 +98,45 @@ fn files_are_what_was_written(disk: &dyn Disk) {
     disk.sync(name).unwrap();
     disk.sync_folder(FileKind::Journal).unwrap();
     assert!(disk.free_bytes().unwrap() > 0);
+}
+
+/// More pieces than any one system call takes, empty ones among them; and the end of the file at every place in a piece.
+fn pieces_are_read_one_behind_the_other(disk: &dyn Disk) {
+    let name = FileName::new(FileKind::Segment, 7);
+    let bytes: Vec<u8> = (0..30_000u32).map(|at| (at % 251) as u8).collect();
+    disk.create(name, 0).unwrap();
+    disk.write_at(name, 0, &[IoSlice::new(&bytes)]).unwrap();
+    let check = |offset: usize, lens: &[usize]| {
+        let mut memory = vec![0xEE; lens.iter().sum()];
+        let mut rest = &mut memory[..];
+        let mut pieces = Vec::new();
+        for len in lens {
+            let (piece, others) = std::mem::take(&mut rest).split_at_mut(*len);
+            pieces.push(IoSliceMut::new(piece));
+            rest = others;
+        }
+        let read = disk.read_pieces_at(name, offset as u64, &mut pieces).unwrap();
+        let there = &bytes[offset.min(bytes.len())..];
+        let expected = there.len().min(memory.len());
+        assert_eq!(read, expected, "{} pieces at {offset}", lens.len());
+        assert_eq!(memory[..read], there[..expected]);
+        assert!(memory[read..].iter().all(|byte| *byte == 0xEE), "bytes behind the end");
+    };
+    let many: Vec<usize> = (0..2500).map(|at| at % 11).collect();
+    for offset in [0, 1, 4096, 20_000] {
+        check(offset, &[]);
+        check(offset, &[0]);
+        check(offset, &[5000]);
+        check(offset, &[1, 0, 4096, 4096]);
+        check(offset, &many);
+    }
+    let absent = FileName::new(FileKind::Segment, 8);
+    let mut byte = [0];
+    assert!(disk.read_pieces_at(absent, 0, &mut [IoSliceMut::new(&mut byte)]).is_err());
+    for end in 29_980..30_010 {
+        check(end - 20, &[7, 0, 7, 20]);
+        check(end, &[1]);
+    }
 }
 
 fn names_move(disk: &dyn Disk) {
