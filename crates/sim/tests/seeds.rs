@@ -158,3 +158,8 @@ fn what_is_due_after_a_start_ends_though_nobody_comes() {
 fn a_segment_that_died_while_the_node_came_up_goes_once() {
     check_rich(&[22501]);
 }
+
+#[test]
+fn large_bodies_come_before_they_are_to_be_settled() {
+    check_plan(Plan { rich: true, wide: true, ..Plan::default() }, &[31_047]);
+}

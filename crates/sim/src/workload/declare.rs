@@ -3,7 +3,11 @@
 use crate::client::{Asked, Client};
 use crate::oracle::Check;
 use crate::rules::Rules;
+use crate::shape::Shape;
 use crate::world::World;
+
+/// Milliseconds a consumer may hold a message where bodies are large.
+const LARGE_TIMEOUT_MS: u64 = 6000;
 
 pub fn run(world: &mut World) -> Check {
     let Some(at) = world.any_client(true) else { return Ok(()) };
@@ -35,6 +39,10 @@ fn queue(world: &mut World, at: usize) {
     if world.plan.rich && world.dice.one_in(2) {
         let graves = world.oracle.graves();
         rules = Rules::roll(&mut world.dice, is_quorum, &graves);
+        if world.shape.body_bytes_max > Shape::PLAIN.body_bytes_max {
+            // A large body is long on its way: whoever had to settle it before it has come would be given it for ever.
+            rules.timeout_ms = rules.timeout_ms.map(|_| LARGE_TIMEOUT_MS);
+        }
     }
     let queue = world.oracle.new_queue(is_quorum, is_durable, rules);
     let World { clients, trace, .. } = world;
