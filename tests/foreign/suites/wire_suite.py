@@ -1,7 +1,8 @@
 """All raw-socket cases of both protocols; `python -m suites.wire_suite --uri URI`."""
 
 from suites import (  # noqa: F401 - importing registers the cases
-    wire10, wire10_attach, wire10_gone, wire10_links, wire10_modified, wire10_sizes, wire10_outcomes, wire_timeouts,
+    wire10, wire10_attach, wire10_gone, wire10_links, wire10_modified, wire10_outcomes, wire10_settling, wire10_sizes,
+    wire_timeouts,
 )
 from suites.wire091 import suite
 
