@@ -1,5 +1,6 @@
 //! One connection: its protocol once it is known, and what every adapter offers.
 
+use crate::scattered::Scattered;
 use crate::settings::{Peer, Settings};
 use crate::{amqp10, amqp091};
 use base::id::PortId;
@@ -37,6 +38,8 @@ pub struct Scratch {
     pub(crate) amqp10: message::convert::Amqp10,
     /// A message being made one of AMQP 0-9-1.
     pub(crate) amqp091: message::convert::Amqp091,
+    /// Positions being settled.
+    pub(crate) scattered: Scattered,
 }
 
 /// How grave a [`Note`] is.

@@ -10,6 +10,7 @@ mod connection;
 mod credentials;
 mod frontend;
 mod handles;
+mod scattered;
 pub mod settings;
 mod transaction;
 

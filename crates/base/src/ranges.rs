@@ -75,10 +75,13 @@ struct Rest {
     chunks: VecDeque<VecDeque<Range>>,
     /// The memory of the chunk that emptied last: a set swinging around one chunk's bound allocates once.
     spare: VecDeque<Range>,
+    /// Where the last change was, if there still is something: who goes through a set in several strides (messages of
+    /// several priorities, each in order) is near by.
+    near: Spot,
 }
 
 /// Where a range of `Rest` is.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Spot {
     chunk: usize,
     at: usize,
@@ -374,6 +377,24 @@ impl Rest {
         Spot { chunk, at }
     }
 
+    /// As [`Rest::find`], looking first where the last change was and at the range behind it.
+    fn find_near(&self, number: u64) -> Spot {
+        let Spot { chunk, at } = self.near;
+        if let Some(ranges) = self.chunks.get(chunk)
+            && let Some(range) = ranges.get(at)
+        {
+            let is_below = |at: usize| ranges.get(at).is_some_and(|range| range.last < number);
+            if range.last < number {
+                if ranges.get(at + 1).is_some_and(|next| next.last >= number) {
+                    return Spot { chunk, at: at + 1 };
+                }
+            } else if at > 0 && is_below(at - 1) {
+                return Spot { chunk, at };
+            }
+        }
+        self.find(number)
+    }
+
     /// Adds a range behind all others; it may touch the last.
     #[inline]
     fn push_back(&mut self, range: Range) {
@@ -436,9 +457,14 @@ impl Rest {
     /// Puts `range` anywhere; it may overlap and touch others.
     fn insert(&mut self, range: Range) {
         let mut merged = range;
+        // The first that ends right before it or later.
+        let spot = self.find_near(merged.first.saturating_sub(1));
+        self.near = spot;
+        if self.extend_at(spot, range) {
+            return;
+        }
         loop {
-            // The first that ends right before it or later.
-            let spot = self.find(merged.first.saturating_sub(1));
+            let spot = self.find_near(merged.first.saturating_sub(1));
             match self.get(spot).filter(|next| next.first <= merged.last + 1) {
                 Some(next) => {
                     merged = Range { first: merged.first.min(next.first), last: merged.last.max(next.last) };
@@ -447,6 +473,31 @@ impl Rest {
                 None => return self.put_at(spot, merged),
             }
         }
+    }
+
+    /// Makes the range at `spot` longer by `range`, and one with the next where that closes the gap between them. False,
+    /// and nothing is done: there is nothing to make longer, or more than these two become one.
+    fn extend_at(&mut self, spot: Spot, range: Range) -> bool {
+        let Some(ranges) = self.chunks.get_mut(spot.chunk) else { return false };
+        // The one behind may be in the next chunk: left to who merges several.
+        let Some(behind) = ranges.get(spot.at + 1).copied() else { return false };
+        let Some(found) = ranges.get_mut(spot.at).filter(|found| found.first <= range.last + 1) else {
+            return false;
+        };
+        if behind.first <= range.last {
+            return false;
+        }
+        let before = found.len();
+        let is_closed = behind.first == range.last + 1;
+        let last = if is_closed { behind.last } else { found.last.max(range.last) };
+        *found = Range { first: found.first.min(range.first), last };
+        self.numbers += found.len() - before;
+        if is_closed {
+            ranges.remove(spot.at + 1);
+            self.numbers -= behind.len();
+            self.ranges -= 1;
+        }
+        true
     }
 
     /// A chunk of one range.
@@ -493,9 +544,10 @@ impl Rest {
     fn remove(&mut self, range: Range, taken: &mut impl FnMut(Range)) -> u64 {
         let before = self.numbers;
         loop {
-            let spot = self.find(range.first);
+            let spot = self.find_near(range.first);
             let Some(found) = self.get(spot) else { break };
             let Some(part) = found.overlap(range) else { break };
+            self.near = spot;
             taken(part);
             let front =
                 (found.first < part.first).then(|| Range { first: found.first, last: part.first - 1 });
@@ -642,6 +694,30 @@ mod tests {
                 pair.remove(Range::new(0, top * 2));
             }
             pair.check(9);
+        }
+    }
+
+    /// What several priorities do: each goes through the set in order, in steps of its own, on top of the others.
+    #[test]
+    fn behaves_as_a_plain_set_in_strides() {
+        let mut dice = Random::new(11);
+        for _ in 0..20 {
+            let mut pair = Pair::default();
+            let stride = 2 + dice.below(7);
+            let top = stride * 2 * CHUNK as u64;
+            for insert in [true, false] {
+                for phase in (0..stride).rev() {
+                    for first in (phase..top).step_by(stride as usize) {
+                        let one = Range::new(first, first);
+                        match insert || dice.below(50) == 0 {
+                            true => pair.insert(one),
+                            false => pair.remove(one),
+                        }
+                    }
+                    pair.check(top + 3);
+                }
+                assert!(!insert || pair.set.ranges_count() == 1);
+            }
         }
     }
 

@@ -69,7 +69,11 @@ impl Log {
                     let last = QueueSeq(first.0 + u64::from(count) - 1);
                     let mut next = Some(first);
                     if token.is_none() {
-                        next = self.deliver_run(slot, consumer, SeqRange { first, last }, marks, post);
+                        next = if count > 1 {
+                            self.deliver_run(slot, consumer, SeqRange { first, last }, marks, post)
+                        } else {
+                            (!self.deliver_one(slot, consumer, first, marks, post)).then_some(first)
+                        };
                     }
                     if let Some(next) = next {
                         for seq in next.0..=last.0 {
@@ -125,6 +129,28 @@ impl Log {
         debug_assert!(self.effects.is_empty());
         self.effects = effects;
         self.let_go(limits);
+    }
+
+    /// Delivers one message that was just handed out if it lies in memory in the log; false: it does not.
+    #[inline]
+    fn deliver_one(
+        &mut self,
+        slot: u32,
+        consumer: ConsumerId,
+        seq: QueueSeq,
+        marks: u32,
+        post: &mut Post,
+    ) -> bool {
+        let Log { queues, batches, .. } = self;
+        let queue = &queues[slot as usize];
+        if queue.is_waiting() {
+            return false;
+        }
+        let Some(Member { port, handle }) = queue.member(consumer) else { return false };
+        let Some(Place::Log(index)) = queue.fifo.place_of_live(seq) else { return false };
+        let Found::Resident(memory, offset, _) = batches.find(index) else { return false };
+        post.deliver(port, handle, memory, Item { seq, offset, marks });
+        true
     }
 
     /// Delivers as many of `range` as lie in memory in the log, and says where it stopped.
@@ -209,7 +235,7 @@ impl Log {
     pub(crate) fn try_deliver(&mut self, slot: u32, delivery: Waiting, post: &mut Post) -> bool {
         let Some(member) = self.queues[slot as usize].member(delivery.consumer) else { return true };
         let Waiting { seq, marks, token, .. } = delivery;
-        let ready = self.queues[slot as usize].fifo.ready();
+        let ready = token.map_or(0, |_| self.queues[slot as usize].fifo.ready());
         let (memory, offset) = match self.locate(slot, seq) {
             Site::Here(memory, offset) => (memory, offset),
             Site::Away(what) => {

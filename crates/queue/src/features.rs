@@ -14,7 +14,7 @@ use crate::delays::Delays;
 use crate::dispatch::Ready;
 use crate::effect::Effects;
 use crate::fifo::Fifo;
-use crate::levels::Levels;
+use crate::levels::{Levels, Next};
 use crate::settings::{Arrival, Priorities, Rules, Settings};
 use crate::sizes::Sizes;
 use crate::window::Window;
@@ -405,11 +405,11 @@ impl Fifo {
         Some(self.next_of_level(features, next, count_max))
     }
 
-    fn next_of_level(&self, features: &mut Features, next: (Range, bool), count_max: u64) -> Ready {
-        let (Range { first, last }, is_returned) = next;
+    fn next_of_level(&self, features: &mut Features, next: Next, count_max: u64) -> Ready {
+        let Range { first, last } = next.range;
         let range = Range { first, last: last.min(first.saturating_add(count_max - 1)) };
-        let ready = if is_returned { self.again(range) } else { self.fresh(range) };
-        features.levels.withdraw(ready.range);
+        let ready = if next.is_returned { self.again(range) } else { self.fresh(range) };
+        features.levels.take(next, ready.range);
         features.handed_below = features.handed_below.max(ready.range.last + 1);
         ready
     }

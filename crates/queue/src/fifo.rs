@@ -579,6 +579,13 @@ impl Fifo {
         if self.is_live(seq) { self.places.get(seq.0) } else { None }
     }
 
+    /// Where a message is that is known to be live, as one that is being handed out; of another nothing is said.
+    #[inline]
+    pub fn place_of_live(&self, seq: QueueSeq) -> Option<Place<'_>> {
+        debug_assert!(self.is_live(seq), "{seq:?} is gone");
+        self.places.get(seq.0)
+    }
+
     /// Where the live messages of `range` are, in order: cheaper than asking one by one.
     pub fn stretches(&self, range: SeqRange) -> impl Iterator<Item = Stretch<'_>> + '_ {
         let clipped = self.clip(range);

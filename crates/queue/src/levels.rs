@@ -1,7 +1,9 @@
 //! Messages of another priority than the usual one, by level.
 //!
 //! Recorded is the level of each live message. The usual level is not in here: its messages are what is in no other.
-//! Invariants: levels are sorted, and none is without members; what is ready is a member.
+//! Where levels take turns, each has a range for every message. Each is then asked for its front first: what is handed
+//! out is the front of one level, and what is settled is mostly that too.
+//! Invariants: levels are sorted, and none is without members; what is ready is a member; `ready` counts it.
 
 use base::RangeSet;
 use base::ranges::Range;
@@ -18,10 +20,37 @@ pub(crate) struct Level {
     pub(crate) fresh: RangeSet,
 }
 
+impl Level {
+    /// Its first live message is this one.
+    #[inline]
+    fn begins_with(&self, seq: u64) -> bool {
+        self.members.first().is_some_and(|first| first.first == seq)
+    }
+
+    /// Positions are gone: how many of them were ready.
+    #[inline]
+    fn leave(&mut self, range: Range) -> u64 {
+        if self.members.remove(range, |_| {}) == 0 {
+            return 0;
+        }
+        self.returned.remove(range, |_| {}) + self.fresh.remove(range, |_| {})
+    }
+}
+
 /// All levels but the usual one.
 #[derive(Debug, Default)]
 pub(crate) struct Levels {
     list: Vec<Level>,
+    ready: u64,
+}
+
+/// What could be handed out next of the levels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Next {
+    at: usize,
+    pub(crate) range: Range,
+    /// It was out before.
+    pub(crate) is_returned: bool,
 }
 
 impl Levels {
@@ -41,26 +70,36 @@ impl Levels {
             at
         });
         self.list[at].members.insert(range);
-        self.list[at].fresh.insert(range);
+        self.ready += self.list[at].fresh.insert(range);
     }
 
     /// Messages that could be handed out.
     pub(crate) fn ready(&self) -> u64 {
-        self.list.iter().map(|level| level.returned.count() + level.fresh.count()).sum()
+        self.ready
     }
 
-    /// The first that is ready of the highest level that `is_asked` for, and whether it was out.
-    pub(crate) fn first(&self, is_asked: impl Fn(u8) -> bool) -> Option<(Range, bool)> {
-        let mut asked = self.list.iter().rev().filter(|level| is_asked(level.level));
-        asked.find_map(|level| match level.returned.first() {
-            Some(range) => Some((range, true)),
-            None => Some((level.fresh.first()?, false)),
+    /// The first that is ready of the highest level that `is_asked` for.
+    pub(crate) fn first(&self, is_asked: impl Fn(u8) -> bool) -> Option<Next> {
+        if self.ready == 0 {
+            return None;
+        }
+        let mut asked = self.list.iter().enumerate().rev().filter(|(_, level)| is_asked(level.level));
+        asked.find_map(|(at, level)| match level.returned.first() {
+            Some(range) => Some(Next { at, range, is_returned: true }),
+            None => Some(Next { at, range: level.fresh.first()?, is_returned: false }),
         })
+    }
+
+    /// What begins with what is `next`, all of which is ready in the same way, is handed out.
+    pub(crate) fn take(&mut self, next: Next, range: Range) {
+        let level = &mut self.list[next.at];
+        let set = if next.is_returned { &mut level.returned } else { &mut level.fresh };
+        self.ready -= set.remove(range, |_| {});
     }
 
     /// The first of `set`, some of all live positions, that are of the highest level any of it is of.
     pub(crate) fn highest_of(&self, set: &RangeSet, usual: u8) -> Option<Range> {
-        if self.list.is_empty() {
+        if self.list.is_empty() || set.is_empty() {
             return set.first();
         }
         let of_level = |level: &Level| set.iter().find_map(|range| level.members.within(range).next());
@@ -104,7 +143,7 @@ impl Levels {
         let mut others = RangeSet::new();
         for level in &mut self.list {
             for part in level.members.within(range) {
-                level.returned.insert(part);
+                self.ready += level.returned.insert(part);
                 others.insert(part);
             }
         }
@@ -116,7 +155,7 @@ impl Levels {
         let mut others = RangeSet::new();
         for level in &mut self.list {
             for part in level.members.within(range) {
-                level.fresh.insert(part);
+                self.ready += level.fresh.insert(part);
                 others.insert(part);
             }
         }
@@ -134,20 +173,30 @@ impl Levels {
     /// What is ready of `range` is so no more.
     pub(crate) fn withdraw(&mut self, range: Range) {
         for level in &mut self.list {
-            level.returned.remove(range, |_| {});
-            level.fresh.remove(range, |_| {});
+            self.ready -= level.returned.remove(range, |_| {}) + level.fresh.remove(range, |_| {});
         }
     }
 
     /// Positions are gone.
     pub(crate) fn leave(&mut self, range: Range) {
+        let mut rest = range;
+        // Nearly always one message that is the front of its level, or all that lies in front of several.
+        while let Some(front) = self.list.iter_mut().find(|level| level.begins_with(rest.first)) {
+            let Range { first, last } = rest;
+            let until = front.members.next_absent(first) - 1;
+            self.ready -= front.leave(Range { first, last: last.min(until) });
+            if front.members.is_empty() {
+                self.list.retain(|level| !level.members.is_empty());
+            }
+            if last <= until {
+                return;
+            }
+            rest.first = until + 1;
+        }
         let mut is_any_over = false;
         for level in &mut self.list {
-            if level.members.remove(range, |_| {}) > 0 {
-                level.returned.remove(range, |_| {});
-                level.fresh.remove(range, |_| {});
-                is_any_over |= level.members.is_empty();
-            }
+            self.ready -= level.leave(rest);
+            is_any_over |= level.members.is_empty();
         }
         if is_any_over {
             self.list.retain(|level| !level.members.is_empty());
@@ -156,9 +205,11 @@ impl Levels {
 
     /// Everything is ready, as if it never was out; tells of it.
     pub(crate) fn forget(&mut self, mut members: impl FnMut(Range)) {
+        self.ready = 0;
         for level in &mut self.list {
             level.returned.clear();
             level.fresh = level.members.clone();
+            self.ready += level.fresh.count();
             level.members.iter().for_each(&mut members);
         }
     }

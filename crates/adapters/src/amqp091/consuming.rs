@@ -198,18 +198,38 @@ impl Adapter {
                 settling.last = seq;
                 return;
             }
-            self.pass_on_settled(context);
+            self.set_aside_settled(context, delivery, outcome);
         }
         self.settling = Some(Settling { consumer, outcome, first: seq, last: seq });
+    }
+
+    /// What was settled last makes room for what follows, with which it is passed on if that may be.
+    #[cold]
+    #[inline(never)]
+    fn set_aside_settled(&mut self, context: &mut Context<'_>, next: Delivery, outcome: Outcome) {
+        let Some(settling) = &self.settling else { return };
+        let Settling { consumer, first, last, .. } = *settling;
+        let is_alike = settling.outcome == outcome && consumer == next.consumer;
+        // How the others end has to do with their order.
+        if outcome != Outcome::Accepted
+            || !is_alike
+            || !context.scratch.scattered.add(SeqRange { first, last })
+        {
+            self.pass_on_settled(context);
+        }
     }
 
     /// Passes on what was settled last.
     #[inline]
     pub(super) fn pass_on_settled(&mut self, context: &mut Context<'_>) {
         let Some(Settling { consumer, outcome, first, last }) = self.settling.take() else { return };
-        let Some(found) = self.consumers.get(consumer) else { return };
+        let Some(found) = self.consumers.get(consumer) else { return context.scratch.scattered.clear() };
         let ConsumerRef { log, queue, handle } = found.at;
         let range = SeqRange { first, last };
+        if !context.scratch.scattered.is_empty() {
+            let Context { now, port, shard, scratch, .. } = context;
+            return scratch.scattered.pass_on(*now, shard, *port, found.at, range);
+        }
         let command = QueueCommand::Settle { handle, range, outcome };
         context.shard.command(context.now, context.port, log, queue, command);
     }

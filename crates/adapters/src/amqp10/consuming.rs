@@ -167,15 +167,24 @@ impl Adapter {
         let outcome = outcome_of(&told);
         let Some(session) = self.sessions.iter().find(|session| session.id == id) else { return };
         let consumers = &self.consumers;
+        // What was kept back because more of the same may follow.
+        let mut kept: Option<(ConsumerRef, SeqRange)> = None;
+        let may_scatter = first != last && outcome == Outcome::Accepted;
         self.machine.settle(id, first, last, |Run { link, token, count, .. }| {
             let found = session.links.iter().find(|it| it.id.0 == link);
             let Some(End::Source { consumer, .. }) = found.map(|link| &link.end) else { return };
             let Some(ConsumerAt { at: Some(at), .. }) = consumers.get(*consumer) else { return };
             let ConsumerRef { log, queue, handle } = *at;
             let range = SeqRange { first: QueueSeq(token), last: QueueSeq(token + u64::from(count) - 1) };
+            if may_scatter {
+                return keep(context, &mut kept, (*at, range));
+            }
             let command = QueueCommand::Settle { handle, range, outcome };
             context.shard.command(context.now, context.port, log, queue, command);
         });
+        if let Some((at, range)) = kept {
+            pass_on(context, at, range);
+        }
         if !settled {
             self.machine.dispose(id, Role::Sender, first, last, true, Some(&told));
         }
@@ -324,4 +333,28 @@ impl Adapter {
             self.sessions.iter().filter(|session| !session.is_shut).map(|session| session.id).collect();
         open.into_iter().for_each(|session| self.pause(context, Some(session), false));
     }
+}
+
+/// Keeps positions that were accepted back until it is known what follows, and passes on what nothing of the same
+/// consumer follows.
+#[cold]
+#[inline(never)]
+fn keep(
+    context: &mut Context<'_>,
+    kept: &mut Option<(ConsumerRef, SeqRange)>,
+    (at, range): (ConsumerRef, SeqRange),
+) {
+    if let Some((before, kept)) = kept.replace((at, range))
+        && (before != at || !context.scratch.scattered.add(kept))
+    {
+        pass_on(context, before, kept);
+    }
+}
+
+/// Settles what was kept back of this consumer, `last` being the last of it.
+#[cold]
+#[inline(never)]
+fn pass_on(context: &mut Context<'_>, at: ConsumerRef, last: SeqRange) {
+    let Context { now, port, shard, scratch, .. } = context;
+    scratch.scattered.pass_on(*now, shard, *port, at, last);
 }
