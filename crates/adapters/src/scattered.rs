@@ -7,7 +7,7 @@
 use base::Now;
 use base::id::PortId;
 use broker::{ConsumerRef, QueueCommand, Shard};
-use message::record::{Outcome, SeqRange};
+use message::record::SeqRange;
 
 /// Ranges gathered at most, 64 KiB: more are passed on in several lots.
 const RANGES_MAX: usize = 4096;
@@ -53,26 +53,24 @@ impl Scattered {
     ) {
         self.ranges.push(last);
         let ConsumerRef { log, queue, handle } = at;
-        self.merge(|range| {
-            let command = QueueCommand::Settle { handle, range, outcome: Outcome::Accepted };
-            shard.command(now, port, log, queue, command);
-        });
+        let command = QueueCommand::Accept { handle, ranges: self.merge() };
+        shard.command(now, port, log, queue, command);
     }
 
     /// Takes them out in order, as few ranges as may be.
-    fn merge(&mut self, mut each: impl FnMut(SeqRange)) {
+    fn merge(&mut self) -> Box<[SeqRange]> {
         // Mostly a few runs that ascend, one for each priority, which a stable sort finds and merges.
         self.ranges.sort_by_key(|range| range.first);
-        let mut ranges = self.ranges.drain(..);
-        let Some(mut merged) = ranges.next() else { return };
-        for range in ranges {
-            if range.first.0 == merged.last.0 + 1 {
-                merged.last = range.last;
-            } else {
-                each(std::mem::replace(&mut merged, range));
+        self.ranges.dedup_by(|next, before| {
+            let follows = next.first.0 == before.last.0 + 1;
+            if follows {
+                before.last = next.last;
             }
-        }
-        each(merged);
+            follows
+        });
+        let merged = self.ranges.as_slice().into();
+        self.ranges.clear();
+        merged
     }
 }
 
@@ -86,8 +84,8 @@ mod tests {
         for (first, last) in ranges {
             assert!(scattered.add(SeqRange { first: QueueSeq(*first), last: QueueSeq(*last) }));
         }
-        let mut merged = Vec::new();
-        scattered.merge(|range| merged.push((range.first.0, range.last.0)));
+        let merged = scattered.merge();
+        let merged: Vec<_> = merged.iter().map(|range| (range.first.0, range.last.0)).collect();
         assert_eq!(merged, expected, "{ranges:?}");
         assert!(scattered.is_empty());
     }
@@ -106,9 +104,7 @@ mod tests {
         let range = |at: usize| SeqRange { first: QueueSeq(2 * at as u64), last: QueueSeq(2 * at as u64) };
         assert!((0..RANGES_MAX).all(|at| scattered.add(range(at))));
         assert!(!scattered.add(range(RANGES_MAX)));
-        let mut count = 0;
-        scattered.merge(|_| count += 1);
-        assert_eq!(count, RANGES_MAX);
+        assert_eq!(scattered.merge().len(), RANGES_MAX);
         assert!(scattered.add(range(RANGES_MAX)));
     }
 }

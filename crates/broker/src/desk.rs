@@ -35,7 +35,7 @@ pub(crate) enum Done {
 }
 
 /// Whom a command names that is for nobody of the machine's.
-const NO_CONSUMER: ConsumerId = ConsumerId(u32::MAX);
+pub(crate) const NO_CONSUMER: ConsumerId = ConsumerId(u32::MAX);
 
 impl Log {
     /// Carries out a connection's command, or parks it behind the messages under way. A queue that is gone answers
@@ -239,6 +239,9 @@ impl Log {
                     range,
                     outcome,
                 });
+            }
+            QueueCommand::Accept { handle, ranges } => {
+                self.accept_all(now, slot, Member { port, handle }, &ranges, limits, post);
             }
             QueueCommand::Unsent { handle, range } => {
                 if owned.find(Member { port, handle }).is_none() {

@@ -33,6 +33,7 @@ mod reading;
 mod recovery;
 mod reply;
 mod request;
+mod settling;
 mod shard;
 mod timers;
 mod watch;

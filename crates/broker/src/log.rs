@@ -475,7 +475,13 @@ impl Log {
         self.touch(now);
         if let Some(at) = self.open_positions
             && at >= self.open_applied
-            && Positions::extend_last(&mut self.open.records().bytes_mut()[at..], kind, queue, outcome, range)
+            && (Positions::extend_last(
+                &mut self.open.records().bytes_mut()[at..],
+                kind,
+                queue,
+                outcome,
+                range,
+            ) || Positions::add_range(self.open.records(), at, kind, queue, outcome, range))
         {
             return;
         }

@@ -159,6 +159,13 @@ pub enum QueueCommand {
         /// How they ended.
         outcome: Outcome,
     },
+    /// These positions, held by this consumer, are accepted: as [`QueueCommand::Settle`] for each, at the price of one.
+    Accept {
+        /// The consumer's handle.
+        handle: u32,
+        /// The positions, lowest first.
+        ranges: Box<[SeqRange]>,
+    },
     /// These positions were delivered to this consumer and not sent on: they go back untouched, and who browses is shown
     /// them again.
     Unsent {
@@ -206,6 +213,7 @@ impl QueueCommand {
             | QueueCommand::Prefetch { .. }
             | QueueCommand::Pause { .. }
             | QueueCommand::Settle { .. }
+            | QueueCommand::Accept { .. }
             | QueueCommand::Unsent { .. }
             | QueueCommand::Modify(_)
             | QueueCommand::Leave => None,

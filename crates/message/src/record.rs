@@ -469,6 +469,32 @@ impl<'a> Positions<'a> {
         }
         follows
     }
+
+    /// Adds a range to the positions record at `at`, which is the last one in `buffer`. False, and nothing is done: it is
+    /// of another kind, queue or outcome, or holds [`RANGES_MAX`] ranges.
+    pub fn add_range(
+        buffer: &mut Buffer,
+        at: usize,
+        kind: Kind,
+        queue: QueueId,
+        outcome: Outcome,
+        range: SeqRange,
+    ) -> bool {
+        let record = &buffer.bytes()[at..];
+        let is_same = record.len() >= POSITIONS
+            && record[4] == kind as u8
+            && record[5] == outcome as u8
+            && record[8..16] == queue.0.to_le_bytes();
+        let count = record.len().saturating_sub(POSITIONS) / 16 + 1;
+        let (Ok(count), true) = (u16::try_from(count), is_same) else { return false };
+        let len = record.len() as u32 + 16;
+        buffer.extend(&range.first.0.to_le_bytes());
+        buffer.extend(&range.last.0.to_le_bytes());
+        let record = &mut buffer.bytes_mut()[at..];
+        record[0..4].copy_from_slice(&len.to_le_bytes());
+        record[6..8].copy_from_slice(&count.to_le_bytes());
+        true
+    }
 }
 
 /// What a queue keeps of its messages, from this record on.
@@ -680,6 +706,27 @@ mod tests {
         let read = Positions::read(record).unwrap();
         assert_eq!((kind, read.queue, read.at_ms), (Kind::Settle, QueueId(3), 10));
         assert_eq!(read.ranges().collect::<Vec<_>>(), [range(1, 1), range(5, 12)]);
+    }
+
+    #[test]
+    fn ranges_are_added_up_to_their_bound() {
+        let range = |seq: u64| SeqRange { first: QueueSeq(2 * seq), last: QueueSeq(2 * seq) };
+        let mut buffer = Buffer::default();
+        buffer.extend(&[7; 8]);
+        let (kind, queue, outcome) = (Kind::Settle, QueueId(3), Outcome::Accepted);
+        Positions::write(kind, queue, outcome, 10, 0, &[range(0)], &mut buffer);
+        let mut add = |kind, queue: u64, outcome, seq| {
+            Positions::add_range(&mut buffer, 8, kind, QueueId(queue), outcome, range(seq))
+        };
+        assert!(!add(Kind::Purge, 3, outcome, 1));
+        assert!(!add(kind, 4, outcome, 1));
+        assert!(!add(kind, 3, Outcome::Rejected, 1));
+        assert!((1..RANGES_MAX as u64).all(|seq| add(kind, 3, outcome, seq)));
+        assert!(!add(kind, 3, outcome, RANGES_MAX as u64));
+        let (kind, record, rest) = split(&buffer.bytes()[8..]).unwrap();
+        let read = Positions::read(record).unwrap();
+        assert_eq!((kind, read.queue, read.outcome, rest), (Kind::Settle, queue, outcome, &[][..]));
+        assert!(read.ranges().eq((0..RANGES_MAX as u64).map(range)));
     }
 
     #[test]

@@ -90,6 +90,9 @@ impl Delays {
 
     /// Positions are gone; `bytes` tells the size of those that were waiting.
     pub(crate) fn leave(&mut self, range: Range, bytes: impl Fn(Range) -> u64) {
+        if self.is_empty() {
+            return;
+        }
         let mut gone = 0;
         self.waiting.remove(range, |part| gone += bytes(part));
         self.bytes -= gone;

@@ -24,7 +24,14 @@ impl Spans {
     }
 
     /// Takes `range` out, and tells of what of it was there, in no order.
-    pub(crate) fn cut(&mut self, range: Range, mut cut: impl FnMut(u64, Range)) {
+    #[inline]
+    pub(crate) fn cut(&mut self, range: Range, cut: impl FnMut(u64, Range)) {
+        if !self.by_first.is_empty() {
+            self.cut_some(range, cut);
+        }
+    }
+
+    fn cut_some(&mut self, range: Range, mut cut: impl FnMut(u64, Range)) {
         while let Some((&first, &(at_ms, count))) = self.by_first.range(..=range.last).next_back() {
             let span = span(first, count);
             let Some(part) = span.overlap(range) else { break };

@@ -1,0 +1,46 @@
+//! Many positions settled at once that do not follow on each other: one look-up of the consumer, one record.
+
+use crate::desk::NO_CONSUMER;
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::owned::Member;
+use crate::post::Post;
+use base::Now;
+use message::record::{Outcome, SeqRange};
+use queue::Command;
+
+impl Log {
+    /// `member` accepts all of `ranges`, in the order of a queue's positions.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn accept_all(
+        &mut self,
+        now: Now,
+        slot: u32,
+        member: Member,
+        ranges: &[SeqRange],
+        limits: &Limits,
+        post: &mut Post,
+    ) {
+        let owned = &self.queues[slot as usize];
+        if let Some(features) = &owned.features
+            && owned.definition.is_quorum()
+        {
+            if features.has_late {
+                ranges.iter().for_each(|range| self.settle_late(slot, member, *range));
+            }
+            self.used(now, slot);
+        }
+        let outcome = Outcome::Accepted;
+        let owned = &mut self.queues[slot as usize];
+        let Some(consumer) = owned.find(member) else {
+            let settle = |range: &SeqRange| Command::Settle { consumer: NO_CONSUMER, range: *range, outcome };
+            return ranges.iter().for_each(|range| self.tell_browser(slot, member, settle(range)));
+        };
+        for range in ranges {
+            owned.fifo.apply(Command::Settle { consumer, range: *range, outcome }, &mut self.effects);
+        }
+        self.carry_out(now, slot, None, limits, post);
+        self.mark_dirty(slot);
+    }
+}
