@@ -109,6 +109,11 @@ impl Log {
                     let id = self.queues[slot as usize].definition.id;
                     self.append_postponed(now, id, outcome, range, due_at_ms);
                 }
+                Effect::Retry { range, outcome, after_ms } => {
+                    let id = self.queues[slot as usize].definition.id;
+                    let due_at_ms = now.wall_ms.saturating_add(after_ms);
+                    self.append_postponed(now, id, outcome, range, due_at_ms);
+                }
                 Effect::Drained { consumer, unused } => {
                     if let Some(member) = self.queues[slot as usize].member(consumer) {
                         let event = Event::Drained { consumer: member.handle, unused };

@@ -104,6 +104,7 @@ impl QueueRules {
             delivery_limit: self.delivery_limit,
             takes_dead: self.dead_letter.is_some(),
             single_active: self.single_active,
+            retry: self.retry,
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::command::ConsumerId;
 use crate::deadlines::{Deadlines, Due};
 use crate::dispatch::Ready;
 use crate::effect::{Effect, Effects};
+use crate::features::Features;
 use crate::fifo::Fifo;
 use crate::sizes::Sizes;
 use crate::{numbers, positions};
@@ -39,8 +40,12 @@ pub(crate) struct Delays {
     pub(crate) dues: Deadlines,
     // Volatile.
     waiting: RangeSet,
+    /// Those of them that came back: a limit counts them as if they were ready.
+    back: RangeSet,
+    /// Of what came back and is waiting.
+    back_bytes: u64,
     /// Their record was asked for and has not come back.
-    postponing: RangeSet,
+    pub(crate) postponing: RangeSet,
     pub(crate) lined: RangeSet,
     line: VecDeque<Turn>,
     /// Of what is waiting.
@@ -59,9 +64,26 @@ impl Delays {
         self.waiting.count()
     }
 
-    /// The size of what is waiting.
-    pub(crate) fn waiting_bytes(&self, sizes: &Sizes) -> u64 {
-        self.waiting.iter().map(|part| sizes.sum(part)).sum()
+    /// A record is to come back that delays messages.
+    pub(crate) fn is_postponing(&self) -> bool {
+        !self.postponing.is_empty()
+    }
+
+    /// Messages that came back and wait for their time, and their size.
+    pub(crate) fn back(&self) -> (u64, u64) {
+        (self.back.count(), self.back_bytes)
+    }
+
+    /// Sizes are known now, of which there may have been none before.
+    pub(crate) fn weigh(&mut self, sizes: &Sizes) {
+        let weigh = |set: &RangeSet| set.iter().map(|part| sizes.sum(part)).sum();
+        (self.bytes, self.back_bytes) = (weigh(&self.waiting), weigh(&self.back));
+    }
+
+    /// What came back of `range` waits no more; `bytes` tells sizes.
+    fn leave_back(&mut self, range: Range, bytes: impl Fn(Range) -> u64) {
+        let gone = &mut self.back_bytes;
+        self.back.remove(range, |part| *gone -= bytes(part));
     }
 
     /// What is next in line, and whether it cannot have been out; the cursor is there.
@@ -96,6 +118,7 @@ impl Delays {
         let mut gone = 0;
         self.waiting.remove(range, |part| gone += bytes(part));
         self.bytes -= gone;
+        self.leave_back(range, bytes);
         self.lined.remove(range, |_| {});
         self.postponing.remove(range, |_| {});
         self.dues.leave(range);
@@ -112,7 +135,7 @@ impl Delays {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        let sets = [&self.waiting, &self.postponing, &self.lined];
+        let sets = [&self.waiting, &self.back, &self.postponing, &self.lined];
         sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
             + self.dues.heap_bytes()
             + self.line.capacity() * size_of::<Turn>()
@@ -153,8 +176,11 @@ impl Fifo {
         }
         let features = self.features_mut();
         for part in asked.iter().flat_map(|part| failed.gaps(part)) {
-            features.delays.bytes += features.sizes.sum(part);
+            let bytes = features.sizes.sum(part);
+            features.delays.bytes += bytes;
+            features.delays.back_bytes += bytes;
             features.delays.waiting.insert(part);
+            features.delays.back.insert(part);
         }
         for part in failed.iter() {
             self.die(part, DeathReason::DeliveryLimit, effects);
@@ -245,40 +271,48 @@ impl Fifo {
             effects.append(Kind::Purge, Outcome::Released, part);
         });
         features.delays.bytes -= gone;
+        let Features { delays, sizes, .. } = &mut **features;
+        delays.leave_back(range, |part| sizes.sum(part));
     }
 
-    /// Those whose time has come are ready.
-    pub(crate) fn come_of_age(&mut self, now_ms: u64) {
-        let Some(features) = &mut self.features else { return };
-        let began_ms = *features.delays.began_ms.get_or_insert(now_ms);
+    /// Of those whose time has come what came back is ready, and is as what came back. The others are told, which wait no
+    /// more: they are for [`Fifo::line_up`].
+    pub(crate) fn come_back_of_age(&mut self, now_ms: u64) -> Vec<Due> {
+        let Some(features) = &mut self.features else { return Vec::new() };
+        features.delays.began_ms.get_or_insert(now_ms);
         if features.delays.dues.next_ms().is_none_or(|next_ms| next_ms > now_ms) {
-            return;
+            return Vec::new();
         }
-        let Some(mut features) = self.features.take() else { return };
+        let Some(mut features) = self.features.take() else { return Vec::new() };
         let mut due = Vec::new();
         features.delays.dues.take_due(now_ms, u64::MAX, self.live(), |part| due.push(part));
-        let (behind, delays) = (self.next_seq, &mut features.delays);
-        let mut back = Vec::new();
+        let Features { delays, sizes, .. } = &mut *features;
+        let (mut back, mut new) = (Vec::new(), Vec::new());
         for Due { at_ms, range, is_changed } in due {
-            let mut parts = Vec::new();
-            delays.waiting.remove(range, |part| parts.push(part));
-            for part in parts {
-                let bytes = features.sizes.sum(part);
-                delays.bytes -= bytes;
-                if is_changed {
-                    back.push(part);
-                    continue;
-                }
-                features.ready_bytes += bytes;
-                features.deadlines.come_back(part);
-                features.levels.come_of_age(part, |range| {
-                    delays.lined.insert(range);
-                    delays.line.push_back(Turn { behind, range, is_new: at_ms > began_ms });
-                });
-            }
+            delays.waiting.remove(range, |range| {
+                delays.bytes -= sizes.sum(range);
+                if is_changed { back.push(range) } else { new.push(Due { at_ms, range, is_changed }) }
+            });
         }
+        back.iter().for_each(|part| delays.leave_back(*part, |part| sizes.sum(part)));
         self.features = Some(features);
         back.into_iter().for_each(|part| self.put_back(part));
+        new
+    }
+
+    /// What was delayed when it came, and waits no more, is ready.
+    pub(crate) fn line_up(&mut self, new: Vec<Due>) {
+        let Some(features) = self.features.as_deref_mut().filter(|_| !new.is_empty()) else { return };
+        let Features { delays, sizes, ready_bytes, deadlines, levels, .. } = features;
+        let (behind, began_ms) = (self.next_seq, delays.began_ms.unwrap_or(0));
+        for Due { at_ms, range, .. } in new {
+            *ready_bytes += sizes.sum(range);
+            deadlines.come_back(range);
+            levels.come_of_age(range, |range| {
+                delays.lined.insert(range);
+                delays.line.push_back(Turn { behind, range, is_new: at_ms > began_ms });
+            });
+        }
     }
 
     /// Who is next in line is handed out.
@@ -293,12 +327,15 @@ impl Fifo {
     /// Everything that ever was delayed waits, for an owner that begins; tells of it.
     pub(crate) fn forget_delays(&self, delays: &mut Delays, mut waits: impl FnMut(Range)) {
         delays.dues.forget();
-        let Delays { waiting, postponing, lined, line, .. } = delays;
-        [&mut *waiting, postponing, lined].into_iter().for_each(RangeSet::clear);
+        let Delays { waiting, back, postponing, lined, line, .. } = delays;
+        [&mut *waiting, &mut *back, postponing, lined].into_iter().for_each(RangeSet::clear);
         line.clear();
         delays.began_ms = None;
         for due in delays.dues.list(self.live()) {
             delays.waiting.insert(due.range);
+            if due.is_changed {
+                delays.back.insert(due.range);
+            }
             waits(due.range);
         }
     }

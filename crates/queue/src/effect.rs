@@ -57,6 +57,15 @@ pub enum Effect {
         /// Until when, milliseconds since 1970.
         due_at_ms: u64,
     },
+    /// As [`Effect::Postpone`], until so long after now.
+    Retry {
+        /// The positions.
+        range: SeqRange,
+        /// As of [`crate::Record::Postpone`].
+        outcome: Outcome,
+        /// How long from now, milliseconds.
+        after_ms: u64,
+    },
     /// A draining consumer got all there was: its credit is 0 now.
     Drained {
         /// Who.

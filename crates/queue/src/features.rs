@@ -155,7 +155,7 @@ impl Fifo {
         if !settings.sizes {
             features.sizes.clear();
             features.ready_bytes = 0;
-            features.delays.bytes = 0;
+            features.delays.weigh(&features.sizes);
         }
         self.tidy_features();
     }
@@ -184,18 +184,6 @@ impl Fifo {
         let rules = self.features.as_ref().map_or_else(Rules::default, |features| features.rules);
         let delivery_limit = self.counting.as_ref().and_then(|counting| counting.delivery_limit);
         Rules { delivery_limit, ..rules }
-    }
-
-    /// Whether a limit is reached, counting `coming` messages of `coming_bytes` that are under way and have not arrived:
-    /// with one message more there would be too many. What is delayed is promised a place and counts. False where the queue makes room by itself
-    /// ([`Rules::drops_head`]).
-    pub fn is_full(&self, coming: u64, coming_bytes: u64) -> bool {
-        let Some(features) = &self.features else { return false };
-        let Rules { length_max, bytes_max, drops_head, .. } = features.rules;
-        let is_reached = |max: Option<u64>, now: u64, coming| max.is_some_and(|max| now + coming >= max);
-        !drops_head
-            && (is_reached(length_max, self.ready() + features.delays.count(), coming)
-                || is_reached(bytes_max, features.ready_bytes + features.delays.bytes, coming_bytes))
     }
 
     /// Bytes of ready messages, where sizes are kept; else 0.
@@ -231,9 +219,10 @@ impl Fifo {
             audience.elect(self.counting.is_some(), effects);
         }
         let offered_below = features.offered_below;
+        // What came back had its chance already; what was delayed when it came has it after the others' are over.
+        let new = self.come_back_of_age(now_ms);
         self.expire(now_ms, offered_below, effects);
-        // Behind it: what was delayed has its chance too.
-        self.come_of_age(now_ms);
+        self.line_up(new);
     }
 
     /// Behind handing out. Where it `is_done`, everything was offered to whoever would have it.
@@ -258,27 +247,6 @@ impl Fifo {
         self.features = Some(features);
         for part in due.iter() {
             self.kill(part, DeathReason::Expired, effects);
-        }
-    }
-
-    /// While a limit is passed, what would be handed out next goes.
-    fn drop_over(&mut self, effects: &mut Effects) {
-        let Some(Rules { length_max, bytes_max, drops_head: true, .. }) =
-            self.features.as_ref().map(|features| features.rules)
-        else {
-            return;
-        };
-        let mut over = length_max.map_or(0, |length_max| self.ready().saturating_sub(length_max));
-        loop {
-            let is_large = bytes_max.is_some_and(|bytes_max| self.ready_bytes() > bytes_max);
-            if over == 0 && !is_large {
-                return;
-            }
-            let handed_below = self.features.as_ref().map_or(0, |features| features.handed_below);
-            let Some(ready) = self.next_featured(over.max(1)) else { return };
-            self.features_mut().handed_below = handed_below;
-            over = over.saturating_sub(ready.range.len());
-            self.die(ready.range, DeathReason::MaxLength, effects);
         }
     }
 
@@ -495,7 +463,7 @@ impl Fifo {
         features.handed_below = 0;
         let live = Range { first: 0, last: u64::MAX - 1 };
         let bytes: u64 = self.live().parts(live).map(|part| features.sizes.sum(part)).sum();
-        features.delays.bytes = features.delays.waiting_bytes(&features.sizes);
+        features.delays.weigh(&features.sizes);
         features.ready_bytes = bytes - features.delays.bytes;
         self.features = Some(features);
     }

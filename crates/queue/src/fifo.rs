@@ -440,6 +440,9 @@ impl Fifo {
         let Some(live) = self.clip(positions(range)) else { return };
         let parts: Vec<Range> = self.settled.gaps(live).collect();
         for part in parts {
+            if self.features.is_some() && self.retry_later(part, outcome, effects) {
+                continue;
+            }
             match &mut self.counting {
                 Some(counting) => {
                     effects.append(Kind::Return, outcome, part);
@@ -507,9 +510,10 @@ impl Fifo {
         self.audience.as_ref().map_or(0, |audience| audience.consumers())
     }
 
-    /// Messages came back and are ready when that is recorded.
+    /// Messages came back and are ready, or delayed, when that is recorded.
     pub fn is_returning(&self) -> bool {
         self.counting.as_ref().is_some_and(|counting| !counting.returning.is_empty())
+            || self.features.as_ref().is_some_and(|features| features.delays.is_postponing())
     }
 
     /// Somebody could be given a message now.

@@ -1,5 +1,7 @@
 //! What a queue is told to be like: settings that are recorded, rules that are the owner's, and what comes with a message.
 
+use crate::retry::Retry;
+
 /// What a queue keeps of its messages. Recorded: a change comes by a record ([`crate::Record::Configure`]) and is about
 /// messages that come after it. The default keeps nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,6 +86,8 @@ pub struct Rules {
     pub takes_dead: bool,
     /// One consumer at a time is given messages; gets are no consumers.
     pub single_active: bool,
+    /// What comes back waits; only in queues that count.
+    pub retry: Option<Retry>,
 }
 
 /// A message that arrives, as far as its queue is concerned.

@@ -14,6 +14,7 @@ const TAKEN: Rules = Rules {
     delivery_limit: None,
     takes_dead: true,
     single_active: false,
+    retry: None,
 };
 
 #[test]

@@ -14,6 +14,7 @@ const SINGLE: Rules = Rules {
     delivery_limit: None,
     takes_dead: false,
     single_active: true,
+    retry: None,
 };
 
 fn single(counts: bool) -> Owner {

@@ -45,17 +45,6 @@ enum Check {
     DeadLetterKey,
 }
 
-/// Whether the broker does what a value asks.
-#[derive(Clone, Copy)]
-enum Served {
-    /// It does, or there is nothing to do for one node.
-    Always,
-    /// Not yet.
-    Never,
-    /// Only when the value is this: it asks for nothing.
-    If(fn(&Value) -> bool),
-}
-
 const TYPE: &[u8] = b"x-queue-type";
 
 struct Row {
@@ -63,20 +52,11 @@ struct Row {
     check: Check,
     classic: bool,
     quorum: bool,
-    served: Served,
+    /// The broker does what it asks, or there is nothing to do for one node.
+    served: bool,
 }
 
-impl Row {
-    fn is_served(&self, value: &Value) -> bool {
-        match self.served {
-            Served::Always => true,
-            Served::Never => false,
-            Served::If(asks_nothing) => asks_nothing(value),
-        }
-    }
-}
-
-const fn row(name: &'static str, check: Check, types: &str, served: Served) -> Row {
+const fn row(name: &'static str, check: Check, types: &str, served: bool) -> Row {
     let types = types.as_bytes();
     let (classic, quorum) = match types {
         b"cq" => (true, true),
@@ -87,63 +67,58 @@ const fn row(name: &'static str, check: Check, types: &str, served: Served) -> R
     Row { name, check, classic, quorum, served }
 }
 
-fn is_disabled(value: &Value) -> bool {
-    value.as_str() == Some("disabled")
-}
-
 /// In the order in which values are checked.
 const ROWS: [Row; 32] = [
-    row("x-expires", Check::Expiry, "cq", Served::Always),
-    row("x-message-ttl", Check::Time, "cq", Served::Always),
-    row("x-dead-letter-exchange", Check::Text, "cq", Served::Always),
-    row("x-dead-letter-routing-key", Check::DeadLetterKey, "cq", Served::Always),
+    row("x-expires", Check::Expiry, "cq", true),
+    row("x-message-ttl", Check::Time, "cq", true),
+    row("x-dead-letter-exchange", Check::Text, "cq", true),
+    row("x-dead-letter-routing-key", Check::DeadLetterKey, "cq", true),
     row(
         "x-dead-letter-strategy",
         Check::OneOf(&["at-most-once", "at-least-once"], "invalid_dlx_strategy"),
         "q",
-        Served::Always,
+        true,
     ),
-    row("x-max-length", Check::Count, "cq", Served::Always),
-    row("x-max-length-bytes", Check::Count, "cq", Served::Always),
+    row("x-max-length", Check::Count, "cq", true),
+    row("x-max-length-bytes", Check::Count, "cq", true),
     // Of no effect since RabbitMQ 4.0.
-    row("x-max-in-memory-length", Check::Count, "q", Served::Always),
-    row("x-max-in-memory-bytes", Check::Count, "q", Served::Always),
-    row("x-max-priority", Check::Priority, "c", Served::Always),
+    row("x-max-in-memory-length", Check::Count, "q", true),
+    row("x-max-in-memory-bytes", Check::Count, "q", true),
+    row("x-max-priority", Check::Priority, "c", true),
     row(
         "x-overflow",
         Check::OneOf(&["drop-head", "reject-publish", "reject-publish-dlx"], "invalid_overflow"),
         "cq",
-        Served::Always,
+        true,
     ),
     // Of no effect since RabbitMQ 4.0.
-    row("x-queue-mode", Check::Any, "c", Served::Always),
-    row("x-queue-version", Check::Version, "c", Served::Always),
-    row("x-single-active-consumer", Check::Bool, "cq", Served::Always),
-    row("x-consumer-timeout", Check::Timeout, "q", Served::Always),
-    row("x-consumer-disconnected-timeout", Check::Timeout, "q", Served::Always),
-    row("x-quorum-initial-group-size", Check::Size, "q", Served::Always),
+    row("x-queue-mode", Check::Any, "c", true),
+    row("x-queue-version", Check::Version, "c", true),
+    row("x-single-active-consumer", Check::Bool, "cq", true),
+    row("x-consumer-timeout", Check::Timeout, "q", true),
+    row("x-consumer-disconnected-timeout", Check::Timeout, "q", true),
+    row("x-quorum-initial-group-size", Check::Size, "q", true),
     row(
         "x-queue-leader-locator",
         Check::OneOf(&["client-local", "balanced", "random", "least-leaders"], "invalid_queue_locator_arg"),
         "cq",
-        Served::Always,
+        true,
     ),
-    row("x-delivery-limit", Check::Any, "q", Served::Always),
-    row("x-delayed-retry-type", Check::Any, "q", Served::If(is_disabled)),
-    // Without a type they do nothing.
-    row("x-delayed-retry-min", Check::Any, "q", Served::Always),
-    row("x-delayed-retry-max", Check::Any, "q", Served::Always),
-    row("x-max-age", Check::Any, "", Served::Always),
-    row("x-stream-max-segment-size-bytes", Check::Any, "", Served::Always),
-    row("x-stream-filter-size-bytes", Check::Any, "", Served::Always),
-    row("x-initial-cluster-size", Check::Any, "", Served::Always),
-    row("x-queue-master-locator", Check::Any, "c", Served::Never),
-    row("x-queue-type", Check::Any, "cq", Served::Always),
+    row("x-delivery-limit", Check::Any, "q", true),
+    row("x-delayed-retry-type", Check::Any, "q", true),
+    row("x-delayed-retry-min", Check::Any, "q", true),
+    row("x-delayed-retry-max", Check::Any, "q", true),
+    row("x-max-age", Check::Any, "", true),
+    row("x-stream-max-segment-size-bytes", Check::Any, "", true),
+    row("x-stream-filter-size-bytes", Check::Any, "", true),
+    row("x-initial-cluster-size", Check::Any, "", true),
+    row("x-queue-master-locator", Check::Any, "c", false),
+    row("x-queue-type", Check::Any, "cq", true),
     // Not RabbitMQ's own: those of its community plugin and of LavinMQ.
-    row("x-message-deduplication", Check::Bool, "cq", Served::Always),
-    row("x-cache-size", Check::Window, "cq", Served::Always),
-    row("x-cache-ttl", Check::Expiry, "cq", Served::Always),
-    row("x-deduplication-header", Check::Text, "cq", Served::Always),
+    row("x-message-deduplication", Check::Bool, "cq", true),
+    row("x-cache-size", Check::Window, "cq", true),
+    row("x-cache-ttl", Check::Expiry, "cq", true),
+    row("x-deduplication-header", Check::Text, "cq", true),
 ];
 
 /// What must be the same on declaring again, in the order in which it is compared.
@@ -262,17 +237,12 @@ pub(super) fn check(arguments: &Arguments, queue_type: QueueType, named: &str) -
 pub(super) fn check_served(arguments: &Arguments, named: &str) -> Result<(), Refusal> {
     for (name, value) in arguments.iter() {
         if let Some(row) = ROWS.iter().find(|row| row.name.as_bytes() == name)
-            && !row.is_served(value)
+            && !row.served
         {
             return Err(not_served(row.name, value, named));
         }
     }
     Ok(())
-}
-
-/// Whether the broker does what the argument asks, however it was asked for; there is nothing to do for unknown ones.
-pub(super) fn is_served_argument(name: &str, value: &Value) -> bool {
-    ROWS.iter().find(|row| row.name == name).is_none_or(|row| row.is_served(value))
 }
 
 fn invalid(name: &str, named: &str, why: &str) -> Refusal {

@@ -9,8 +9,9 @@
 use super::arguments::integer;
 use super::plan_exchange::ALTERNATE;
 use super::policy::Matched;
+use super::retry::retry;
 use super::{Catalog, ExchangeDefinition, QueueDefinition, QueueType};
-use queue::WindowSettings;
+use queue::{Retry, WindowSettings};
 use routing::{Arguments, Value};
 use std::sync::Arc;
 
@@ -65,6 +66,8 @@ pub struct QueueRules {
     pub window: Option<WindowSettings>,
     /// How long a consumer may hold a message, milliseconds: quorum queues alone; without, the node's default counts.
     pub consumer_timeout_ms: Option<u64>,
+    /// What waits when it comes back, and how long: quorum queues alone.
+    pub retry: Option<Retry>,
 }
 
 impl Catalog {
@@ -113,6 +116,7 @@ pub(super) fn rules(queue: &QueueDefinition, policies: Matched<'_>) -> QueueRule
         priority_max: if is_quorum { None } else { given.priority_max() },
         window: window(&queue.arguments),
         consumer_timeout_ms: if is_quorum { given.lowest("consumer-timeout") } else { None },
+        retry: if is_quorum { given.retry() } else { None },
     }
 }
 
@@ -152,7 +156,8 @@ impl Matched<'_> {
         keys.filter_map(|key| Some((key, self.value(str::from_utf8(key).ok()?)?.clone()))).collect()
     }
 
-    /// The value of a key: of the users' policy and the operator's the lower number, of other values the operator's.
+    /// The value of a key: of the users' policy and the operator's the lower number (of a least delay the higher one), of
+    /// other values the operator's.
     fn value(&self, key: &str) -> Option<&Value> {
         let user = self.user.and_then(|policy| policy.definition.get(key.as_bytes()));
         let operator = self.operator.and_then(|policy| policy.definition.get(key.as_bytes()));
@@ -162,6 +167,7 @@ impl Matched<'_> {
         };
         let is_user = match key {
             "queue-version" => false,
+            "delayed-retry-min" => of_user > of_operator,
             "delivery-limit" => stricter_limit(of_user, of_operator) == of_user,
             _ => of_user < of_operator,
         };
@@ -206,6 +212,16 @@ impl<'a> Given<'a> {
     /// The text the argument gives, or else the policies.
     fn text(&self, key: &str) -> Option<&str> {
         self.argument(key).or_else(|| self.policies.value(key)).and_then(Value::as_str)
+    }
+
+    fn retry(&self) -> Option<Retry> {
+        let of_type =
+            self.policies.value("delayed-retry-type").or_else(|| self.argument("delayed-retry-type"))?;
+        let delay = |key| {
+            let given = [self.argument(key), self.policies.value(key)];
+            given.into_iter().flatten().filter_map(integer).min()
+        };
+        retry(of_type, delay("delayed-retry-min"), delay("delayed-retry-max"))
     }
 
     fn overflow(&self, queue_type: QueueType) -> Overflow {
@@ -424,6 +440,28 @@ mod tests {
         check(None, Some(-1), Some(4), Some(4));
         check(None, Some(3), Some(-1), Some(3));
         check(None, Some(3), Some(2), Some(2));
+    }
+
+    #[test]
+    fn least_delays_are_raised_and_most_delays_lowered() {
+        let check = |own: Keys<'_>, user: Keys<'_>, operator: Keys<'_>, expected: Option<(u64, u64)>| {
+            let found = under(QueueType::Quorum, [own, user, operator]).retry;
+            assert_eq!(
+                found.map(|retry| (retry.min_ms, retry.max_ms)),
+                expected,
+                "{own:?} {user:?} {operator:?}"
+            );
+            assert_eq!(under(QueueType::Classic, [own, user, operator]).retry, None);
+        };
+        let of_type = |text| ("delayed-retry-type", Value::text(text));
+        let (min, max) =
+            (|ms| ("delayed-retry-min", Value::long(ms)), |ms| ("delayed-retry-max", Value::long(ms)));
+        let own = [("x-delayed-retry-type", Value::text("all")), ("x-delayed-retry-min", Value::long(7))];
+        check(&own, &[], &[], Some((7, 7)));
+        check(&own, &[min(5), max(9)], &[min(6), max(8)], Some((6, 8)));
+        check(&own, &[of_type("disabled")], &[], None);
+        check(&own, &[of_type("all")], &[of_type("disabled")], None);
+        check(&[], &[of_type("all"), min(5)], &[], Some((5, 5)));
     }
 
     #[test]

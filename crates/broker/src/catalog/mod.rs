@@ -27,6 +27,7 @@ mod plan_topic;
 mod policy;
 mod policy_keys;
 mod refusal;
+mod retry;
 mod route;
 mod snapshot;
 mod wire;

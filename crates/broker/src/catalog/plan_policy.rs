@@ -1,6 +1,6 @@
 //! Setting and clearing policies.
 
-use super::policy_keys::{check_definition, check_served};
+use super::policy_keys::check_definition;
 use super::wire::LIMITS;
 use super::{
     Actor, ApplyTo, Catalog, Change, DefaultPolicy, Op, Plan, PolicyDefinition, PolicyKind, Refusal, VhostId,
@@ -91,7 +91,6 @@ impl Wish<'_> {
                 return Err(Refusal::precondition(format!("Validation failed\n\n{lines}")));
             }
         };
-        check_served(definition)?;
         let (name, definition) = (name.into(), definition.clone());
         let policy = PolicyDefinition { vhost, kind, name, pattern, apply_to, priority, definition };
         Ok(Change::SetPolicy(Arc::new(policy)))
@@ -111,6 +110,5 @@ pub(super) fn default_policy(vhost: VhostId, policy: &DefaultPolicy) -> Result<C
 /// Why not, for people.
 pub fn check_operator_key(key: &str, value: &Value) -> Result<(), String> {
     let definition = [(key.as_bytes(), value.clone())].into_iter().collect();
-    check_definition(&definition, PolicyKind::Operator)?;
-    check_served(&definition).map_err(|refusal| refusal.text)
+    check_definition(&definition, PolicyKind::Operator)
 }

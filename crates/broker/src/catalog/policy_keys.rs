@@ -1,12 +1,10 @@
 //! What a policy may say: which keys there are, what they may hold, which an operator may use.
 //!
 //! Rules, their order and their texts are RabbitMQ 4.3.6's, seen by setting each key to values of every type over its
-//! HTTP API. A key whose feature this broker does not serve yet is refused by name, never passed over: it is the
-//! argument of the same name that says whether it is.
+//! HTTP API.
 
-use super::arguments::{integer, is_served_argument};
+use super::arguments::integer;
 use super::policy::PolicyKind;
-use super::{Refusal, ReplyCode};
 use routing::{Arguments, Value};
 
 /// Largest `stream-max-segment-size-bytes`.
@@ -118,18 +116,6 @@ pub(super) fn check_definition(definition: &Arguments, kind: PolicyKind) -> Resu
         return Ok(());
     }
     Err(format!("[{}] are not recognised policy settings", unknown.join(",")))
-}
-
-/// Refuses what the broker does not do yet. Call it for a definition that is right.
-pub(super) fn check_served(definition: &Arguments) -> Result<(), Refusal> {
-    for (key, value) in definition.iter() {
-        let key = String::from_utf8_lossy(key);
-        if !is_served_argument(&format!("x-{key}"), value) {
-            let text = format!("policy key '{key}' with value '{value}' is not served");
-            return Err(Refusal::new(ReplyCode::NotImplemented, text));
-        }
-    }
-    Ok(())
 }
 
 fn check_value(row: &Row, value: &Value) -> Result<(), String> {

@@ -201,6 +201,9 @@ impl Bench {
                 continue;
             }
             if self.counts {
+                if self.model_wait(seq, outcome) {
+                    continue;
+                }
                 self.turn_to(seq, State::Away);
                 self.messages[seq as usize].is_returning = true;
                 expected.push((Kind::Return, outcome, seq));

@@ -8,6 +8,7 @@
 
 mod checks;
 mod consumers;
+mod delays;
 mod log;
 mod model;
 mod out;

@@ -48,80 +48,6 @@ impl Bench {
         (rank, seq)
     }
 
-    /// Delayed messages whose time has come are ready.
-    pub(super) fn model_come_of_age(&mut self) {
-        let began_ms = *self.began_ms.get_or_insert(self.now_ms);
-        for (due_ms, seq) in self.model_delayed() {
-            if due_ms > self.now_ms {
-                return;
-            }
-            let behind = (self.messages.len() as u64, self.grown);
-            let usual = if self.counts { 4 } else { 0 };
-            let message = &mut self.messages[seq as usize];
-            if message.is_postponed {
-                self.model_ready_again(seq);
-                continue;
-            }
-            if message.level == usual {
-                self.grown += 1;
-                message.behind = Some(behind);
-                message.was_delivered &= due_ms <= began_ms;
-            }
-            self.turn_to(seq, State::Ready);
-        }
-    }
-
-    /// What waits for its time: when it is due, and which it is.
-    pub(super) fn model_delayed(&self) -> Vec<(u64, u64)> {
-        let delayed = self.messages.iter().enumerate().filter(|(_, message)| message.state == State::Delayed);
-        let mut delayed: Vec<_> =
-            delayed.map(|(seq, message)| (message.due_ms.unwrap(), seq as u64)).collect();
-        delayed.sort_unstable();
-        delayed
-    }
-
-    pub(super) fn postpone(&mut self) {
-        let Some(slot) = self.any_slot() else { return };
-        let mut held = self.held(slot);
-        let first = self.dice.below(held.len() as u64 + 1) as usize;
-        held.drain(..first);
-        held.truncate(self.dice.between(1, 12) as usize);
-        let Some((first, last)) = held.first().zip(held.last()) else { return };
-        let outcome = if self.dice.one_in(2) { Outcome::Failed } else { Outcome::Released };
-        let due_ms = self.now_ms + self.dice.below(600);
-        self.fifo.postpone(ConsumerId(slot), range(*first, *last), outcome, due_ms, &mut self.effects);
-        assert_eq!(std::mem::take(&mut self.effects.ignored), last - first + 1 - held.len() as u64);
-        for seq in held {
-            self.consumers.get_mut(&slot).unwrap().watch.since.remove(&seq);
-            if self.messages[seq as usize].state != State::Gone {
-                self.turn_to(seq, State::Away);
-                let message = &mut self.messages[seq as usize];
-                message.is_postponing = true;
-                if !self.counts && outcome == Outcome::Failed {
-                    message.failed = (message.failed + 1).min(100);
-                }
-                self.postpones.push((outcome, due_ms, seq));
-            }
-        }
-        self.line_up(slot);
-        self.write(&[]);
-    }
-
-    pub(super) fn cancel_delayed(&mut self) {
-        let first = self.dice.below(self.messages.len() as u64 + 1);
-        let range = range(first, first + self.dice.below(100));
-        let mut delayed: Vec<u64> = self.model_delayed().into_iter().map(|(_, seq)| seq).collect();
-        delayed.retain(|seq| (range.first.0..=range.last.0).contains(seq));
-        delayed.sort_unstable();
-        assert_eq!(self.fifo.delayed_within(range), delayed.len() as u64);
-        self.fifo.apply(Command::CancelDelayed { range }, &mut self.effects);
-        for seq in delayed {
-            self.turn_to(seq, State::Away);
-            self.appends.push((Kind::Purge, Outcome::Released, seq));
-        }
-        self.write(&[]);
-    }
-
     pub(super) fn turn_to(&mut self, seq: u64, state: State) {
         if self.messages[seq as usize].state == State::Ready {
             assert!(self.ready.remove(&self.rank(seq)));
@@ -168,18 +94,6 @@ impl Bench {
         self.ready.iter().map(|(_, seq)| u64::from(self.messages[*seq as usize].bytes)).sum()
     }
 
-    pub(super) fn model_drop_over(&mut self) {
-        let Rules { length_max, bytes_max, drops_head, .. } = self.rules;
-        let is_over = |bench: &Bench| {
-            length_max.is_some_and(|max| bench.ready.len() as u64 > max)
-                || bytes_max.is_some_and(|max| bench.model_ready_bytes() > max)
-        };
-        while drops_head && is_over(self) {
-            let (_, seq) = *self.ready.first().unwrap();
-            self.model_die(seq, DeathReason::MaxLength);
-        }
-    }
-
     pub(super) fn set_rules(&mut self) {
         let dice = &mut self.dice;
         let rules = Rules {
@@ -189,7 +103,9 @@ impl Bench {
             delivery_limit: dice.one_in(2).then(|| dice.below(5) as u32).filter(|_| self.counts),
             takes_dead: dice.one_in(2),
             single_active: dice.one_in(3),
+            retry: None,
         };
+        let rules = Rules { retry: self.any_retry(), ..rules };
         self.go_by(rules);
     }
 
@@ -280,6 +196,12 @@ impl Bench {
                     continue;
                 }
                 Effect::Postpone { range, outcome, due_at_ms } => {
+                    postpones.extend((range.first.0..=range.last.0).map(|seq| (outcome, due_at_ms, seq)));
+                    self.log.push_back(Record::Postpone { range, outcome, due_at_ms });
+                    continue;
+                }
+                Effect::Retry { range, outcome, after_ms } => {
+                    let due_at_ms = self.now_ms + after_ms;
                     postpones.extend((range.first.0..=range.last.0).map(|seq| (outcome, due_at_ms, seq)));
                     self.log.push_back(Record::Postpone { range, outcome, due_at_ms });
                     continue;

@@ -21,8 +21,7 @@ impl Bench {
     pub(super) fn dispatch_up_to(&mut self, budget: u32) {
         self.now_ms += if self.is_featured { self.dice.below(30) } else { 0 };
         self.elect();
-        self.model_expire(self.offered_below);
-        self.model_come_of_age();
+        self.model_due();
         let rooms: BTreeMap<u32, u64> = self.consumers.keys().map(|slot| (*slot, self.room(*slot))).collect();
         let given = self.fifo.dispatch(self.now_ms, budget, &mut self.effects);
         // The model hands out one by one.
@@ -109,8 +108,7 @@ impl Bench {
         let Some(slot) = self.any_slot() else { return };
         let settled = self.dice.one_in(2);
         self.elect();
-        self.model_expire(self.offered_below);
-        self.model_come_of_age();
+        self.model_due();
         let taken = self.fifo.take(ConsumerId(slot), settled, self.now_ms, &mut self.effects);
         let expected = self.model_hand_out(slot, settled);
         assert_eq!(taken, expected.is_some());

@@ -137,6 +137,9 @@ impl Owner {
                 Effect::Postpone { range, due_at_ms, .. } => {
                     format!("+postpone {}-{} to {due_at_ms}", range.first, range.last)
                 }
+                Effect::Retry { range, after_ms, .. } => {
+                    format!("+retry {}-{} after {after_ms}", range.first, range.last)
+                }
                 Effect::Drained { consumer, unused } => format!("c{} drained {unused}", consumer.0),
                 Effect::Empty { .. } => "empty".into(),
                 Effect::DeadLetter { range, reason } => {
@@ -152,8 +155,14 @@ impl Owner {
                     format!("c{} {}", consumer.0, if active { "active" } else { "relieved" })
                 }
             });
-            let is_asked = matches!(effect, Effect::Append { .. } | Effect::Postpone { .. });
-            self.appended.extend(is_asked.then_some(effect));
+            match effect {
+                Effect::Append { .. } | Effect::Postpone { .. } => self.appended.push(effect),
+                Effect::Retry { range, outcome, after_ms } => {
+                    let due_at_ms = self.now_ms.saturating_add(after_ms);
+                    self.appended.push(Effect::Postpone { range, outcome, due_at_ms });
+                }
+                _ => {}
+            }
         }
         told.join(" ")
     }

@@ -59,17 +59,6 @@ fn what_is_no_policy_is_refused_in_rabbitmqs_words() {
             set(PolicyKind::Operator, "p", "^a", "all", 0, &[("alternate-exchange", Value::text("x"))]),
             &units("[{<<\"alternate-exchange\">>,<<\"x\">>}] are not recognised policy settings"),
         ),
-        (
-            set(
-                PolicyKind::User,
-                "p",
-                "^a",
-                "all",
-                0,
-                &[("delayed-retry-type", Value::text("all")), ("delayed-retry-min", Value::long(1))],
-            ),
-            "540 NOT_IMPLEMENTED - policy key 'delayed-retry-type' with value 'all' is not served",
-        ),
         (clear("p"), "404 NOT_FOUND - Parameter does not exist"),
         (overflow("p", "^a", "all", "drop-head"), "ok"),
         (overflow("p", "^b", "streams", "drop-head"), "ok"),

@@ -238,8 +238,9 @@ fn arguments_are_checked_one_by_one() {
         ("q", "x-consumer-timeout", int(-1), "{value_negative,-1}"),
         ("q", "x-consumer-timeout", int(1000), "ok"),
         ("c", "x-consumer-timeout", int(1000), "of queue type"),
-        ("q", "x-delayed-retry-type", text("disabled"), "ok"),
-        ("q", "x-delayed-retry-type", text("all"), "not served"),
+        ("c", "x-delayed-retry-type", text("all"), "of queue type"),
+        ("q", "x-delayed-retry-type", text("all"), "ok"),
+        ("q", "x-delayed-retry-type", int(5), "ok"),
         ("cq", "x-foo", text("bar"), "ok"),
         ("cq", "x-quorum-target-group-size", text("a"), "ok"),
     ];
