@@ -581,7 +581,8 @@ impl Oracle {
         }
         if let Some(last) = &mut self.draining {
             copy.was_drained = true;
-            if is_letter || is_delayed || may_be_late {
+            let may_have_waited = redelivered && rules.retry.is_some();
+            if is_letter || is_delayed || may_be_late || may_have_waited {
                 return Ok(id);
             }
             let before = last.insert((number, stream), id);

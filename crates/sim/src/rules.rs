@@ -2,6 +2,9 @@
 
 use base::Random;
 
+/// Milliseconds a message waits at most when it comes back.
+pub const RETRY_MS_MAX: u64 = 600;
+
 /// A queue's rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
@@ -21,6 +24,8 @@ pub struct Rules {
     pub deduplicates: bool,
     /// Milliseconds a consumer may hold a message.
     pub timeout_ms: Option<u64>,
+    /// Which messages wait when they come back, and how many milliseconds for each time they failed.
+    pub retry: Option<(&'static str, u64)>,
 }
 
 impl Rules {
@@ -38,7 +43,13 @@ impl Rules {
         let has_grave = !graves.is_empty() && !dice.one_in(3);
         let grave = has_grave.then(|| graves[dice.below(graves.len() as u64) as usize]);
         let deduplicates = dice.one_in(3);
-        Rules { ttl_ms, length_max, refuses, delivery_limit, priority_max, grave, deduplicates, timeout_ms }
+        let retry = dice.one_in(3).then(|| {
+            let of_type = ["all", "failed", "returned"][dice.below(3) as usize];
+            (of_type, [1, 40, 400][dice.below(3) as usize])
+        });
+        let retry = retry.filter(|_| is_quorum);
+        let limits = Rules { ttl_ms, length_max, refuses, delivery_limit, ..Rules::default() };
+        Rules { priority_max, grave, deduplicates, timeout_ms, retry, ..limits }
     }
 
     /// It asks for nothing.

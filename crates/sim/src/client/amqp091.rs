@@ -1,7 +1,7 @@
 //! A client over AMQP 0-9-1: one channel with confirms, or with transactions.
 
 use super::{Asked, Consumer, Delivery, NOTE, Seen, Target, Verdict, exchange_name, queue_name};
-use crate::rules::{Delay, Rules, Wish};
+use crate::rules::{Delay, RETRY_MS_MAX, Rules, Wish};
 use amqp091::method::{
     BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicQos, ConfirmSelect, ExchangeDeclare, QueueBind,
     QueueDeclare, QueueDelete, QueuePurge, TxCommit, TxRollback, TxSelect,
@@ -368,6 +368,11 @@ impl Wire {
             number(b"x-delivery-limit", rules.delivery_limit.map(u64::from));
             number(b"x-consumer-timeout", rules.timeout_ms);
             number(b"x-max-priority", rules.priority_max.map(u64::from));
+            number(b"x-delayed-retry-min", rules.retry.map(|(_, min_ms)| min_ms));
+            number(b"x-delayed-retry-max", rules.retry.map(|_| RETRY_MS_MAX));
+            if let Some((of_type, _)) = rules.retry {
+                table.put(b"x-delayed-retry-type", Value::Text(of_type.as_bytes()));
+            }
             if rules.deduplicates {
                 table.put(b"x-message-deduplication", Value::Bool(true));
                 table.put(b"x-cache-size", Value::I64(10_000));

@@ -2,7 +2,7 @@
 //! other, in the order of the requests.
 
 use super::{Asked, Seen, exchange_name, queue_name};
-use crate::rules::Rules;
+use crate::rules::{RETRY_MS_MAX, Rules};
 use amqp10::{
     Attach, Body, Connection, Delivery, LinkId, Role, SenderSettleMode, SessionId, Source, Target, Transfer,
 };
@@ -268,11 +268,16 @@ fn arguments(encoder: &mut Encoder<'_>, is_quorum: bool, rules: &Rules) {
         ("x-delivery-limit", rules.delivery_limit.map(u64::from)),
         ("x-consumer-timeout", rules.timeout_ms),
         ("x-max-priority", rules.priority_max.map(u64::from)),
+        ("x-delayed-retry-min", rules.retry.map(|(_, min_ms)| min_ms)),
+        ("x-delayed-retry-max", rules.retry.map(|_| RETRY_MS_MAX)),
     ];
     for (name, number) in numbers {
         if let Some(number) = number {
             put(name, Value::Ulong(number));
         }
+    }
+    if let Some((of_type, _)) = rules.retry {
+        put("x-delayed-retry-type", Value::String(of_type));
     }
     if rules.refuses {
         put("x-overflow", Value::String("reject-publish"));

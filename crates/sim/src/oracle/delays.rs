@@ -2,7 +2,7 @@
 
 use super::{Check, Copy, Oracle, Presence, Queue, Target, number_of, whole::LATE_MS_MAX};
 use crate::client::Held;
-use crate::rules::Delay;
+use crate::rules::{Delay, Rules};
 use broker::QueueRow;
 
 /// When a delayed message may come.
@@ -54,9 +54,11 @@ impl Copy {
         not_before_ms.checked_sub(now_ms).filter(|early| *early > 0)
     }
 
-    fn may_wait(&self, due: Option<Due>, now_ms: u64) -> bool {
+    /// In a queue that delays what comes back anything may have come back unseen.
+    fn may_wait(&self, rules: &Rules, due: Option<Due>, now_ms: u64) -> bool {
         self.presence != Presence::Gone
-            && (due.is_some_and(|due| due.may_wait(now_ms))
+            && (rules.retry.is_some()
+                || due.is_some_and(|due| due.may_wait(now_ms))
                 || self.postponed_ms.is_some_and(|at| at + LATE_MS_MAX > now_ms))
     }
 }
@@ -105,10 +107,11 @@ impl Oracle {
             ));
         }
         let now_ms = self.now_ms;
-        let Queue { copies, .. } = &mut self.queues[number];
+        let Queue { copies, rules, .. } = &mut self.queues[number];
         let messages = &self.messages;
         let waiting = || {
-            let waits = |(id, copy): &(&u64, &Copy)| copy.may_wait(messages[**id as usize].due, now_ms);
+            let waits =
+                |(id, copy): &(&u64, &Copy)| copy.may_wait(rules, messages[**id as usize].due, now_ms);
             copies.iter().filter(waits)
         };
         let all: Vec<u64> = waiting().map(|(id, _)| *id).collect();
@@ -150,7 +153,7 @@ impl Oracle {
                     && copy.due_at_ms.is_none_or(|at| at > self.now_ms)
                     && until_ms.is_some_and(|at| at > self.now_ms)
             });
-            let may = copies.iter().filter(|(id, copy)| copy.may_wait(due(id), self.now_ms));
+            let may = copies.iter().filter(|(id, copy)| copy.may_wait(rules, due(id), self.now_ms));
             let (must, may) = (must.count() as u64, may.count() as u64);
             if row.delayed < must || row.delayed > may {
                 return Err(format!(
