@@ -57,10 +57,7 @@ fn a_thousand_seeds() {
     );
     assert!(undone > 0, "{tally:?}");
     let Tally { delayed, shown, postponed, cancelled, taken_back, .. } = tally;
-    assert!(
-        delayed.min(shown) > SEEDS && postponed.min(cancelled).min(taken_back) > SEEDS / 50,
-        "{tally:?}"
-    );
+    assert!(delayed.min(shown) > SEEDS && postponed.min(cancelled).min(taken_back) > SEEDS / 50, "{tally:?}");
     let Tally { rotten, rolls, moves, reads, bulk, .. } = tally;
     assert!([rolls, moves, reads, bulk].iter().all(|count| *count > SEEDS) && rotten > 0, "{tally:?}");
 }
