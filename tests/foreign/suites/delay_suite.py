@@ -1,6 +1,6 @@
 """Delayed messages: through exchanges of type x-delayed-message, as RabbitMQ's archived plugin had them, and by the
-annotation x-opt-delivery-time of AMQP 1.0. RabbitMQ 4.3 has neither: against a broker without the exchange type the cases
-are skipped.
+annotation x-opt-delivery-time of AMQP 1.0. RabbitMQ 4.3 has neither, but for the annotation on what comes back
+to a quorum queue (`delayed-retry.explicit`): against a broker without the exchange type the cases are skipped.
 """
 
 import json
