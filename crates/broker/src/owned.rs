@@ -205,6 +205,16 @@ impl OwnedQueue {
         }
     }
 
+    /// So many of what was handed to a consumer were never sent, and have gone back: its link's credit is as before.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn take_back(&mut self, id: ConsumerId, count: u32) {
+        if let Some(seat) = self.members.as_mut().and_then(|members| members.slots.get_mut(id.0 as usize)) {
+            seat.delivered = seat.delivered.wrapping_sub(count);
+        }
+        self.fifo.restore_credit(id, count);
+    }
+
     /// See [`Members::credit`].
     pub(crate) fn credit(&self, id: ConsumerId, limit: u32) -> u32 {
         self.members.as_ref().map_or(0, |members| members.credit(id, limit))

@@ -167,7 +167,9 @@ impl Log {
         let mut told = RangeSet::new();
         for range in &late.ranges {
             told.insert(Range::new(range.first.0, range.last.0));
-            for Waiting { seq, token, .. } in queue.forget_waiting_of(late.consumer, *range) {
+            let unsent = queue.forget_waiting_of(late.consumer, *range);
+            queue.take_back(late.consumer, unsent.len() as u32);
+            for Waiting { seq, token, .. } in unsent {
                 told.remove(Range::new(seq.0, seq.0), |_| {});
                 queue.fifo.settle_late(late.consumer, SeqRange { first: seq, last: seq });
                 if let Some(token) = token {

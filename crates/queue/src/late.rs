@@ -8,7 +8,7 @@
 //! Invariant: what is noted as held is held, since then, by that consumer; what is late is not held by it.
 
 use crate::audience::LATE;
-use crate::command::ConsumerId;
+use crate::command::{ConsumerId, Credit};
 use crate::effect::Effects;
 use crate::fifo::Fifo;
 use crate::{numbers, positions};
@@ -138,6 +138,19 @@ impl Fifo {
             && watch.late.is_empty()
         {
             found.held_up &= !LATE;
+            self.may_take(consumer);
+        }
+    }
+
+    /// What was taken back from a consumer had never been sent to it: its link's credit was not used for so many.
+    #[cold]
+    #[inline(never)]
+    pub fn restore_credit(&mut self, consumer: ConsumerId, count: u32) {
+        let found = self.audience.as_mut().and_then(|audience| audience.get_mut(consumer));
+        if let Some(found) = found
+            && let Credit::Link(credit) = &mut found.credit
+        {
+            *credit = credit.saturating_add(count);
             self.may_take(consumer);
         }
     }

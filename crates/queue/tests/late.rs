@@ -153,6 +153,17 @@ fn the_active_consumer_makes_room_while_it_is_late() {
 }
 
 #[test]
+fn what_was_never_sent_uses_no_credit() {
+    let mut owner = bench(2, &[Credit::Link(1)]);
+    assert_eq!(owner.dispatch(), "c0<0-0");
+    look(&mut owner, 0);
+    assert_eq!(look(&mut owner, 1000), "c0 0-0; +return 0-0");
+    assert_eq!(settle_late(&mut owner, 0, 0, 0), "", "its credit was used");
+    owner.fifo.restore_credit(ConsumerId(0), 1);
+    assert_eq!(owner.dispatch(), "c0<0-0!");
+}
+
+#[test]
 fn who_is_late_has_drained() {
     let mut owner = bench(2, &[Credit::Link(1)]);
     owner.dispatch();
