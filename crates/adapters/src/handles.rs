@@ -11,6 +11,14 @@ pub(crate) const HANDLES_MAX: usize = 0xFFFF;
 
 const SLOT: u32 = 0xFFFF;
 
+/// The count of tenants goes round beyond this: the highest bit of a handle is the broker's ([`broker::TRACED`]).
+const TENANTS: u16 = 0x7FFF;
+
+/// The handle, if it says that what comes under it is told of.
+pub(crate) fn untraced(handle: u32) -> Option<u32> {
+    (handle & broker::TRACED != 0).then_some(handle & !broker::TRACED)
+}
+
 /// Things by handle. Empty, it holds no memory.
 #[derive(Debug)]
 pub(crate) struct Handles<T> {
@@ -30,7 +38,7 @@ impl<T> Handles<T> {
         if self.slots.len() >= HANDLES_MAX {
             return None;
         }
-        self.tenants = self.tenants.wrapping_add(1);
+        self.tenants = self.tenants.wrapping_add(1) & TENANTS;
         let entry = self.slots.vacant_entry();
         let handle = u32::from(self.tenants) << 16 | entry.key() as u32;
         entry.insert((handle, make(handle)));
@@ -92,6 +100,16 @@ mod tests {
         let mut handles = Handles::default();
         (0..HANDLES_MAX).for_each(|_| assert!(handles.add(|_| ()).is_some_and(|handle| handle != u32::MAX)));
         assert_eq!(handles.add(|_| ()), None);
+    }
+
+    #[test]
+    fn no_handle_says_that_it_is_told_of() {
+        let mut handles = Handles::default();
+        for _ in 0..0x1_0001 {
+            let handle = handles.add(|_| ()).unwrap();
+            assert_eq!(handle & broker::TRACED, 0);
+            handles.remove(handle);
+        }
     }
 
     #[test]

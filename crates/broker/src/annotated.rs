@@ -201,7 +201,7 @@ impl Log {
                 }
             }
         }
-        let Some(Member { port, handle }) = self.queues[slot as usize].member(consumer) else { return };
+        let Some(Member { port, handle }) = self.queues[slot as usize].recipient(consumer) else { return };
         let Some(first) = items.first().copied() else { return };
         let memory = buffer.seal();
         match token {
@@ -217,7 +217,7 @@ impl Log {
     #[cold]
     pub(crate) fn try_deliver_annotated(&mut self, slot: u32, delivery: Waiting, post: &mut Post) -> bool {
         let Waiting { consumer, seq, marks, token, .. } = delivery;
-        let Some(member) = self.queues[slot as usize].member(consumer) else { return true };
+        let Some(member) = self.queues[slot as usize].recipient(consumer) else { return true };
         let ready = self.queues[slot as usize].fifo.ready();
         let annotations = self.queues[slot as usize].fifo.annotations(seq).cloned();
         let memory = match self.locate(slot, seq) {

@@ -326,7 +326,7 @@ impl Announcer<'_> {
             }
             Change::Bind(binding) => self.binding("binding.created", binding),
             Change::Unbind(binding) => self.binding("binding.deleted", binding),
-            Change::ReserveQueueIds { .. } | Change::Remember { .. } => {}
+            Change::ReserveQueueIds { .. } | Change::Remember { .. } | Change::Trace { .. } => {}
         }
     }
 
@@ -468,6 +468,9 @@ impl Shard {
 
     /// A connection is open, on behalf of `actor`.
     pub fn connection_opened(&mut self, now: Now, actor: &Actor, caller: &Caller<'_>) {
+        if self.catalog.is_traced(actor.vhost) {
+            self.introduce(actor.port, caller.name);
+        }
         if !self.is_heard() {
             return;
         }

@@ -188,7 +188,8 @@ impl Log {
                     let here = (memory.clone(), offset);
                     let (memory, offset) = self.with_annotations(slot, seq, here);
                     let marks = Item::marks_of(redelivered, counts.delivery_count, counts.acquired_count);
-                    let Member { port, handle } = browser.member;
+                    let is_traced = self.queues[slot as usize].is_traced();
+                    let Member { port, handle } = browser.member.shown(is_traced);
                     post.deliver(port, handle, &memory, Item { seq, offset, marks });
                     browser.saw(seq);
                 }

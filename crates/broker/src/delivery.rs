@@ -151,7 +151,7 @@ impl Log {
         if queue.is_waiting() {
             return false;
         }
-        let Some(Member { port, handle }) = queue.member(consumer) else { return false };
+        let Some(Member { port, handle }) = queue.recipient(consumer) else { return false };
         let Some(Place::Log(index)) = queue.fifo.place_of_live(seq) else { return false };
         let Found::Resident(memory, offset, _) = batches.find(index) else { return false };
         post.deliver(port, handle, memory, Item { seq, offset, marks });
@@ -172,7 +172,7 @@ impl Log {
         if queue.is_waiting() {
             return Some(range.first);
         }
-        let Member { port, handle } = queue.member(consumer)?;
+        let Member { port, handle } = queue.recipient(consumer)?;
         for stretch in queue.fifo.stretches(range) {
             let mut rest = match stretch {
                 Stretch::Log(stretch) => stretch,
@@ -238,7 +238,7 @@ impl Log {
     /// Delivers if the bytes are in memory; else asks for them.
     #[inline]
     pub(crate) fn try_deliver(&mut self, slot: u32, delivery: Waiting, post: &mut Post) -> bool {
-        let Some(member) = self.queues[slot as usize].member(delivery.consumer) else { return true };
+        let Some(member) = self.queues[slot as usize].recipient(delivery.consumer) else { return true };
         let Waiting { seq, marks, token, .. } = delivery;
         let ready = token.map_or(0, |_| self.queues[slot as usize].fifo.ready());
         let (memory, offset) = match self.locate(slot, seq) {

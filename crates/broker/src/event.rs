@@ -50,9 +50,11 @@ pub enum Event {
         /// It is.
         active: bool,
     },
+    /// What happens to the messages of the connection's virtual host is told: it is to [`crate::Shard::introduce`] itself.
+    Introduce,
     /// Messages for a consumer.
     Deliver {
-        /// The consumer's handle.
+        /// The consumer's handle, with [`TRACED`] where each is to be told of with [`crate::Shard::trace_delivery`].
         consumer: u32,
         /// Which of [`Events::memories`] holds them.
         memory: u32,
@@ -63,7 +65,7 @@ pub enum Event {
     Got {
         /// The token given with the request.
         token: u32,
-        /// The handle given with the request.
+        /// The handle given with the request, with [`TRACED`] as in [`Event::Deliver`].
         consumer: u32,
         /// Which of [`Events::memories`] holds it.
         memory: u32,
@@ -125,6 +127,10 @@ pub struct Item {
     /// See [`Item::delivery_count`], [`Item::acquired_count`] and [`Item::is_redelivered`], lowest first.
     pub marks: u32,
 }
+
+/// The bit of a consumer's handle that says that what is delivered to it is told of. It is part of no handle, so that who looks
+/// for the consumer as ever finds nobody.
+pub const TRACED: u32 = 1 << 31;
 
 /// The bit of [`Item::marks`] that says the message was delivered before.
 pub const REDELIVERED: u32 = 1 << 31;

@@ -4,6 +4,7 @@
 
 use crate::browse::Browser;
 use crate::catalog::QueueDefinition;
+use crate::event::TRACED;
 use crate::features::Features;
 use base::Now;
 use base::id::{LogIndex, PortId, QueueSeq};
@@ -20,10 +21,20 @@ pub(crate) struct Member {
     pub(crate) handle: u32,
 }
 
+impl Member {
+    /// As deliveries call it.
+    pub(crate) fn shown(self, is_traced: bool) -> Member {
+        let handle = if is_traced { self.handle | TRACED } else { self.handle };
+        Member { handle, ..self }
+    }
+}
+
 /// A consumer, and how many messages were handed to it since it came, wrapping.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     member: Member,
+    /// What deliveries call it: its handle, with [`TRACED`] while they are told of.
+    shown: u32,
     delivered: u32,
 }
 
@@ -48,8 +59,9 @@ impl Members {
     }
 
     /// Adds a member; it must not be one yet.
-    pub(crate) fn add(&mut self, member: Member) -> ConsumerId {
-        let slot = self.slots.insert(Seat { member, delivered: 0 }) as u32;
+    pub(crate) fn add(&mut self, member: Member, is_traced: bool) -> ConsumerId {
+        let shown = member.shown(is_traced).handle;
+        let slot = self.slots.insert(Seat { member, shown, delivered: 0 }) as u32;
         let was = self.by_member.insert(member, slot);
         assert!(was.is_none(), "a handle names one consumer");
         ConsumerId(slot)
@@ -63,6 +75,20 @@ impl Members {
     #[inline]
     pub(crate) fn get(&self, id: ConsumerId) -> Option<Member> {
         self.slots.get(id.0 as usize).map(|seat| seat.member)
+    }
+
+    /// A consumer, by the handle that deliveries to it have.
+    #[inline]
+    pub(crate) fn recipient(&self, id: ConsumerId) -> Option<Member> {
+        let Seat { member, shown, .. } = self.slots.get(id.0 as usize)?;
+        Some(Member { port: member.port, handle: *shown })
+    }
+
+    /// From now on deliveries to all of them are told of, or no longer.
+    fn trace(&mut self, on: bool) {
+        for (_, seat) in &mut self.slots {
+            seat.shown = seat.member.shown(on).handle;
+        }
     }
 
     /// So many more were handed to it.
@@ -127,6 +153,8 @@ pub(crate) struct OwnedQueue {
     pub(crate) is_dirty: bool,
     /// It has had a consumer: the last one's leaving deletes an auto-delete queue.
     pub(crate) had_consumer: bool,
+    /// What is delivered from it is told of.
+    is_traced: bool,
 }
 
 impl OwnedQueue {
@@ -139,6 +167,7 @@ impl OwnedQueue {
             features: None,
             is_dirty: false,
             had_consumer: false,
+            is_traced: false,
         }
     }
 
@@ -197,6 +226,25 @@ impl OwnedQueue {
         self.members.as_ref()?.get(id)
     }
 
+    /// See [`Members::recipient`].
+    #[inline]
+    pub(crate) fn recipient(&self, id: ConsumerId) -> Option<Member> {
+        self.members.as_ref()?.recipient(id)
+    }
+
+    /// What is delivered from it is told of.
+    pub(crate) fn is_traced(&self) -> bool {
+        self.is_traced
+    }
+
+    /// From now on what is delivered from it is told of, or no longer.
+    pub(crate) fn trace(&mut self, on: bool) {
+        self.is_traced = on;
+        if let Some(members) = &mut self.members {
+            members.trace(on);
+        }
+    }
+
     /// See [`Members::hand`].
     #[inline]
     pub(crate) fn hand(&mut self, id: ConsumerId, count: u32) {
@@ -221,7 +269,7 @@ impl OwnedQueue {
     }
 
     pub(crate) fn add_member(&mut self, member: Member) -> ConsumerId {
-        self.members.get_or_insert_default().add(member)
+        self.members.get_or_insert_default().add(member, self.is_traced)
     }
 
     /// When it is looked next at what consumers hold, monotonic nanoseconds.

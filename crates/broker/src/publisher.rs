@@ -134,6 +134,8 @@ struct Route {
     holds_once: bool,
     /// An exchange on the way remembers the message; only where it holds once.
     is_remembered: bool,
+    /// The message is told of; only where it holds once.
+    is_traced: bool,
 }
 
 impl Route {
@@ -390,6 +392,9 @@ impl View<'_> {
             let replies: Vec<_> = keys.iter().filter_map(|key| ReplyAddress::read(key)).collect();
             route.replies = (!replies.is_empty()).then(|| replies.into());
         }
+        route.is_traced = self.catalog.is_traced(access.vhost());
+        // So that none of what is told of goes by a route that is kept.
+        let sees_more = sees_more || route.is_traced;
         Ok((route, sees_more))
     }
 
@@ -593,6 +598,10 @@ impl Shard {
         if route.is_remembered {
             let exchanges = self.remembering((handle, seq), access, publish);
             self.have_remembered(now, exchanges, &message);
+        }
+        if route.is_traced {
+            let queues = route.targets.iter().flat_map(|target| &*target.queues);
+            self.trace_publish(now, waiter, publish, queues);
         }
         let mut waits = 0;
         for target in &route.targets {

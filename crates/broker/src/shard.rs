@@ -58,16 +58,18 @@ pub struct ShardSettings {
 
 /// A connection that is at home here.
 #[derive(Debug)]
-struct Port {
-    actor: Actor,
+pub(crate) struct Port {
+    pub(crate) actor: Actor,
     /// Queues where it has consumers, to be told when it goes.
     consumers: Vec<ConsumerRef>,
     /// It declared an exclusive queue.
     owns_queues: bool,
     /// Its channels that count.
     channels: u32,
-    /// Its name, if its coming was announced: then its going is too.
-    announced: Option<Box<str>>,
+    /// Its name, if its coming was announced, or what it does is told of.
+    pub(crate) name: Option<Box<str>>,
+    /// Its coming was announced: then its going is too.
+    is_announced: bool,
 }
 
 /// A shard. See the module's head.
@@ -79,7 +81,7 @@ pub struct Shard {
     pub(crate) logs: Vec<Log>,
     /// Which of `logs` a log is, by its number.
     pub(crate) log_slots: FxHashMap<LogId, u32>,
-    ports: FxHashMap<PortId, Port>,
+    pub(crate) ports: FxHashMap<PortId, Port>,
     pub(crate) post: Post,
     pub(crate) replies: ReplyConsumers,
     watches: Watches,
@@ -229,7 +231,8 @@ impl Shard {
             consumers: Vec::new(),
             owns_queues: false,
             channels: 0,
-            announced: None,
+            name: None,
+            is_announced: false,
         };
         self.ports.insert(port, state);
         self.tell_census(Mail::Came { actor, unit: Unit::Connection { channels: 0 }, asked });
@@ -260,11 +263,12 @@ impl Shard {
 
     /// A connection is gone: its consumers go, what they held goes back, its exclusive queues are deleted.
     pub fn close_port(&mut self, now: Now, port: PortId) {
-        let Some(Port { actor, mut consumers, owns_queues, channels, announced }) = self.ports.remove(&port)
+        let Some(Port { actor, mut consumers, owns_queues, channels, name, is_announced }) =
+            self.ports.remove(&port)
         else {
             return;
         };
-        if let Some(name) = announced {
+        if let Some(name) = name.filter(|_| is_announced) {
             self.connection_closed(now, port, &name);
         }
         self.tell_census(Mail::Left { actor: actor.clone(), unit: Unit::Connection { channels } });
@@ -316,7 +320,8 @@ impl Shard {
     /// The going of a connection is to be announced, under this name.
     pub(crate) fn announce_end(&mut self, port: PortId, name: &str) {
         if let Some(state) = self.ports.get_mut(&port) {
-            state.announced = Some(name.into());
+            state.name = Some(name.into());
+            state.is_announced = true;
         }
     }
 
@@ -461,6 +466,9 @@ impl Shard {
                         if let Some(now) = now {
                             self.go_by(now, &definition);
                         }
+                        if self.catalog.is_traced(definition.vhost) {
+                            self.trace_queue(&definition);
+                        }
                     }
                 }
                 // No queue does yet what a rule could change: policies that ask for it are refused.
@@ -469,6 +477,7 @@ impl Shard {
                         self.go_by(now, &definition);
                     }
                 }
+                Applied::Traced(vhost) => self.trace(vhost),
                 Applied::VhostDeleted(vhost) => {
                     let text = format!("vhost '{}' is deleted", vhost.name);
                     self.close_ports(&text, |actor| actor.vhost == vhost.id);

@@ -103,6 +103,18 @@ pub(crate) enum ChangeWord {
         #[arg(short = 'p', long, default_value = "/")]
         vhost: String,
     },
+    /// Tells what is published to and delivered from a virtual host at its exchange amq.rabbitmq.trace, until the node stops
+    TraceOn {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+    },
+    /// Ends what trace_on began
+    TraceOff {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+    },
     /// Limits a user: {"max-connections": 8, "max-channels": 100}; what is not named stays as it is
     SetUserLimits { username: String, definition: String },
     /// Takes a limit of a user away, or all
@@ -189,8 +201,18 @@ fn update(vhost: &str, tags: Option<Vec<String>>, protected_from_deletion: Optio
     Change::UpdateVhost { vhost, description: None, tags, default_queue_type: None, protected_from_deletion }
 }
 
+/// What is said when a change is made, besides what was said before.
+pub(crate) fn said(word: &ChangeWord, is_quiet: bool) -> String {
+    match word {
+        ChangeWord::AddUser { .. } if !is_quiet => ADVICE.to_owned(),
+        ChangeWord::TraceOn { vhost } => format!("Trace enabled for vhost {vhost}\n"),
+        ChangeWord::TraceOff { vhost } => format!("Trace disabled for vhost {vhost}\n"),
+        _ => String::new(),
+    }
+}
+
 /// What is said to who has made a user.
-pub(crate) const ADVICE: &str = "Done. Don't forget to grant the user permissions to some virtual hosts! See 'rabbitmqctl help \
+const ADVICE: &str = "Done. Don't forget to grant the user permissions to some virtual hosts! See 'rabbitmqctl help \
                       set_permissions' to learn more.\n";
 
 /// What a word is to change, and what is said meanwhile.
@@ -296,6 +318,14 @@ pub(crate) fn change(word: &ChangeWord) -> (String, Change) {
         ChangeWord::ClearVhostLimits { vhost } => (
             format!("Clearing vhost \"{vhost}\" limits ..."),
             Change::SetVhostLimits { vhost: own(vhost), definition: "{}".to_owned() },
+        ),
+        ChangeWord::TraceOn { vhost } => (
+            format!("Starting tracing for vhost \"{vhost}\" ..."),
+            Change::Trace { vhost: own(vhost), on: true },
+        ),
+        ChangeWord::TraceOff { vhost } => (
+            format!("Stopping tracing for vhost \"{vhost}\" ..."),
+            Change::Trace { vhost: own(vhost), on: false },
         ),
         ChangeWord::SetUserLimits { username, definition } => (
             format!("Setting user limits to \"{definition}\" for user \"{username}\" ..."),

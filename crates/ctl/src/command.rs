@@ -1,6 +1,6 @@
 //! The words of the command line, as `rabbitmqctl` and `rabbitmq-diagnostics` have them.
 
-use crate::change::{ADVICE, ChangeWord, change};
+use crate::change::{ChangeWord, change, said};
 use crate::client::{SOCKET_NAME, ask};
 use crate::request::{Answer, Refusal, Request};
 use crate::show::{self, Formatter, Show};
@@ -210,7 +210,15 @@ const EXCHANGE: Columns = Columns {
 };
 
 const VHOST: Columns = Columns {
-    known: &["name", "description", "tags", "default_queue_type", "protected_from_deletion", "metadata"],
+    known: &[
+        "name",
+        "description",
+        "tags",
+        "default_queue_type",
+        "protected_from_deletion",
+        "tracing",
+        "metadata",
+    ],
     usual: &["name"],
 };
 
@@ -359,8 +367,8 @@ fn execute(ctl: &Ctl, socket: &Path) -> Result<String, Refusal> {
             let text = show.begin();
             // As with RabbitMQ's tools, what is tried is said also when it fails.
             ask(&Request::Change { change }).inspect_err(|_| print!("{text}"))?;
-            let advises = matches!(word, ChangeWord::AddUser { .. }) && !text.is_empty();
-            Ok(text + if advises { ADVICE } else { "" })
+            let said = said(word, text.is_empty());
+            Ok(text + &said)
         }
         Word::ListUsers => {
             let rows = ask(&Request::ListUsers)?;

@@ -223,6 +223,13 @@ pub enum Change {
         /// Of what: `max-connections`, `max-channels`; `all`.
         limit: String,
     },
+    /// What is published to and delivered from a virtual host is told at its exchange for that, or no longer.
+    Trace {
+        /// The virtual host.
+        vhost: String,
+        /// It is told.
+        on: bool,
+    },
     /// There is to be a policy.
     SetPolicy {
         /// The operator's instead of the users'.
@@ -420,6 +427,8 @@ pub struct VhostRow {
     pub default_queue_type: String,
     /// It cannot be deleted.
     pub protected_from_deletion: bool,
+    /// What happens to its messages is told at its exchange for that.
+    pub tracing: bool,
     /// What is said of it, once more in one.
     pub metadata: BTreeMap<String, serde_json::Value>,
 }

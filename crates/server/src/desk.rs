@@ -214,6 +214,7 @@ impl Desk<'_> {
             | Change::UpdateVhost { vhost, .. }
             | Change::DeleteVhost { vhost }
             | Change::SetVhostLimits { vhost, .. }
+            | Change::Trace { vhost, .. }
             | Change::SetPolicy { vhost, .. }
                 if !has_vhost(vhost) =>
             {
@@ -308,6 +309,7 @@ impl Desk<'_> {
                     VhostLimits { connections_max: connections.over(None), queues_max: queues.over(None) };
                 Op::SetVhostLimits { vhost: vhost.into(), limits }
             }
+            Change::Trace { vhost, on } => Op::Trace { vhost: vhost.into(), on },
             Change::SetUserLimits { user, definition } => {
                 let [connections, channels] = definition::user(&definition).map_err(unfit)?;
                 let UserLimits { connections_max, channels_max } = limits_of(part, &user);

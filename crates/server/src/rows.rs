@@ -91,7 +91,7 @@ pub fn policies(catalog: &Catalog, vhost: &str, kind: PolicyKind) -> Vec<ctl::Po
 pub fn access(catalog: &Catalog) -> (Vec<ctl::UserRow>, Vec<ctl::VhostRow>, Vec<ctl::PermissionRow>) {
     let tags = |user: &UserDefinition| user.tags.iter().map(|tag| tag.to_string()).collect();
     let users = catalog.users().map(|user| ctl::UserRow { user: user.name.to_string(), tags: tags(user) });
-    let vhosts = catalog.vhosts().map(|vhost| vhost_row(vhost));
+    let vhosts = catalog.vhosts().map(|vhost| vhost_row(vhost, catalog.is_traced(vhost.id)));
     let pairs = catalog.vhosts().flat_map(|vhost| catalog.users().map(move |user| (vhost, user)));
     let permissions = pairs.filter_map(|(vhost, user)| {
         let permissions = catalog.permissions(vhost.id, &user.name)?;
@@ -106,7 +106,7 @@ pub fn access(catalog: &Catalog) -> (Vec<ctl::UserRow>, Vec<ctl::VhostRow>, Vec<
     (users.collect(), vhosts.collect(), permissions.collect())
 }
 
-fn vhost_row(vhost: &VhostDefinition) -> ctl::VhostRow {
+fn vhost_row(vhost: &VhostDefinition, tracing: bool) -> ctl::VhostRow {
     let about = vhost.about();
     let tags: Vec<String> = about.tags.iter().map(|tag| tag.to_string()).collect();
     let default_queue_type = vhost.default_queue_type.name().to_owned();
@@ -125,6 +125,7 @@ fn vhost_row(vhost: &VhostDefinition) -> ctl::VhostRow {
         tags,
         default_queue_type,
         protected_from_deletion: about.is_protected,
+        tracing,
         metadata,
     }
 }

@@ -97,7 +97,16 @@ impl Adapter {
         items: Range<u32>,
         events: &Events,
     ) {
-        let Some(consumer) = self.consumers.get(handle) else { return };
+        let (handle, consumer) = match self.consumers.get(handle) {
+            Some(consumer) => (handle, consumer),
+            // Gone, or what it gets is told of.
+            None => {
+                let told = self.tell_delivered(context, handle, memory, items.clone(), events);
+                let Some(handle) = told else { return };
+                let Some(consumer) = self.consumers.get(handle) else { return };
+                (handle, consumer)
+            }
+        };
         let Some(prefix) = &consumer.prefix else {
             return self.deliver_shared(context, handle, memory, items, events);
         };

@@ -606,6 +606,7 @@ impl Adapter {
         let Some(pending) = self.pending.take_if(|pending| pending.token == token) else { return };
         let no_ack = matches!(pending.wish, Wish::Get { no_ack: true });
         let item = &events.items[item as usize];
+        let handle = self.got_traced(context, handle, (memory, item), events);
         self.send_got(context, pending.channel, handle, no_ack, (memory, item), ready, events);
     }
 }

@@ -9,6 +9,7 @@ mod channel;
 mod confirms;
 mod consuming;
 mod direct_reply;
+mod firehose;
 mod login;
 mod methods;
 mod publishing;
@@ -180,6 +181,7 @@ impl Adapter {
             Event::TimedOut { consumer, has_more: false, .. } => self.timed_out(context, *consumer),
             Event::TimedOut { .. } => {}
             Event::Cancelled { consumer } => self.cancelled(context, *consumer),
+            Event::Introduce => context.shard.introduce(context.port, &self.peer.name),
             Event::Close { refusal } => self.close(context, refusal, MethodId::NONE),
         }
     }

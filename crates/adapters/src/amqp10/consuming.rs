@@ -90,9 +90,15 @@ impl Adapter {
         items: Range<u32>,
         events: &Events,
     ) {
-        let Some(ConsumerAt { session: id, link, at }) = self.consumers.get(consumer).copied() else {
-            return;
+        let found = match self.consumers.get(consumer) {
+            Some(found) => *found,
+            // Gone, or what it gets is told of.
+            None => match self.tell_delivered(context, consumer, memory, items.clone(), events) {
+                Some(found) => found,
+                None => return,
+            },
         };
+        let ConsumerAt { session: id, link, at } = found;
         let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else { return };
         let Some(End::Source { settled, tag, .. }) = session.link(link).map(|link| &mut link.end) else {
             return;

@@ -12,6 +12,7 @@ mod address;
 mod address_v1;
 mod annotations;
 mod consuming;
+mod firehose;
 mod gone;
 mod head;
 mod links;
@@ -80,7 +81,7 @@ pub struct Adapter {
     /// Only where a coordinator is.
     transactions: Option<Box<Transactions>>,
     next_token: u32,
-    next_session: u32,
+    next_session: u16,
     has_published: bool,
     is_paused: bool,
     is_blocked: bool,
@@ -195,6 +196,7 @@ impl Adapter {
             Event::Got { .. } => {}
             Event::Cancelled { consumer } => self.cancelled(context, *consumer),
             Event::QueueDeleted { watcher, queue } => self.queue_deleted(context, *watcher, *queue),
+            Event::Introduce => context.shard.introduce(context.port, &self.peer.name),
             Event::Close { refusal } => {
                 self.note(context, Gravity::Error, format!("error: {refusal}"));
                 self.machine.close(Some(Error::new(refusal.code.condition(), &refusal.text)));
@@ -292,8 +294,7 @@ impl Adapter {
 
     fn begin(&mut self, context: &mut Context<'_>, id: SessionId) {
         let Some(actor) = &self.actor else { return };
-        let handle = self.next_session;
-        self.next_session = self.next_session.wrapping_add(1);
+        let handle = numbered(&mut self.next_session, id);
         let publisher = Publisher::new(context.port, handle, AccessCache::new(actor.clone()));
         let session = Session {
             id,
@@ -325,6 +326,13 @@ impl Adapter {
         links.into_iter().for_each(|link| self.drop_link(context, id, link));
         self.sessions.remove(at);
     }
+}
+
+/// The next number a publisher is called by: the channel of its session in the lower half, and in the upper a count, so that
+/// what comes late for an earlier session finds nobody.
+fn numbered(next: &mut u16, session: SessionId) -> u32 {
+    *next = next.wrapping_add(1);
+    u32::from(*next) << 16 | u32::from(session.0)
 }
 
 /// Whole seconds are enough to tell a burst from a habit.

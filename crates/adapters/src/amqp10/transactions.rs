@@ -152,8 +152,7 @@ impl Adapter {
         session.links.push(Link { id: link, end: End::Coordinator });
         let next = &mut self.next_session;
         let transactions = self.transactions.get_or_insert_with(|| {
-            let handle = *next;
-            *next = next.wrapping_add(1);
+            let handle = super::numbered(next, id);
             Box::new(Transactions {
                 publisher: Publisher::new(context.port, handle, AccessCache::new(actor)),
                 handle,

@@ -99,6 +99,7 @@ impl Catalog {
             Change::DeleteQueue { id, .. } => return self.delete_queue(*id).into_iter().collect(),
             Change::Bind(binding) => self.bind(binding),
             Change::Unbind(binding) => self.unbind(binding),
+            Change::Trace { vhost, on } => return self.apply_trace(*vhost, *on),
             Change::Remember { exchange, number, message, .. } => self.remember(*exchange, *number, message),
         }
         Vec::new()
@@ -135,6 +136,7 @@ impl Catalog {
         let Some(vhost) = self.vhosts.remove(&id) else { return Vec::new() };
         self.vhost_names.remove(&vhost.definition.name);
         self.vhost_limits.remove(&id);
+        self.traced.remove(&id);
         // Bindings never leave their virtual host: with both ends going, there is nothing to undo.
         for exchange in &vhost.exchanges {
             self.exchanges.remove(&exchange.0.id);

@@ -100,6 +100,14 @@ pub enum Change {
     Bind(Arc<Binding>),
     /// A binding is gone.
     Unbind(Arc<Binding>),
+    /// What happens to the messages of a virtual host is told at its exchange for that, or no longer. Not logged: a restart
+    /// ends it.
+    Trace {
+        /// The virtual host.
+        vhost: VhostId,
+        /// It is told.
+        on: bool,
+    },
     /// A message went through an exchange that remembers. Known to the shard that plans alone.
     Remember {
         /// The exchange.
@@ -123,6 +131,7 @@ impl Change {
             | Change::DeleteQueue { durable, .. }
             | Change::Remember { durable, .. } => *durable,
             Change::Bind(binding) | Change::Unbind(binding) => binding.durable,
+            Change::Trace { .. } => false,
             Change::ReserveQueueIds { .. }
             | Change::AddVhost(_)
             | Change::SetVhost(_)
@@ -150,6 +159,8 @@ pub enum Applied {
     QueueDeleted(Arc<QueueDefinition>),
     /// A queue goes by other rules than before: see [`super::Catalog::rules`].
     RulesChanged(Arc<QueueDefinition>),
+    /// What happens to the messages of a virtual host is told, or no longer: see [`super::Catalog::is_traced`].
+    Traced(VhostId),
     /// A virtual host is gone; its queues were told of before.
     VhostDeleted(Arc<VhostDefinition>),
     /// A user is gone.

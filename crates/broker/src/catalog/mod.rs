@@ -30,6 +30,7 @@ mod refusal;
 mod retry;
 mod route;
 mod snapshot;
+mod trace;
 mod wire;
 
 #[cfg(test)]
@@ -153,6 +154,8 @@ pub struct Catalog {
     exclusive: FxHashMap<PortId, BTreeSet<QueueId>>,
     /// The exchange at which changes are announced.
     event_exchange: Option<ExchangeId>,
+    /// Virtual hosts of which is told what happens to their messages.
+    traced: FxHashSet<VhostId>,
     next_vhost: u32,
     next_exchange: u64,
     next_queue: u64,

@@ -262,6 +262,13 @@ pub enum Op {
         /// All its limits from now on.
         limits: VhostLimits,
     },
+    /// Tell what happens to the messages of a virtual host, or stop to.
+    Trace {
+        /// The virtual host.
+        vhost: Box<str>,
+        /// Tell it.
+        on: bool,
+    },
     /// Change what a user may have at most.
     SetUserLimits {
         /// The user.

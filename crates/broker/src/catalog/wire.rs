@@ -244,6 +244,11 @@ impl Change {
             }
             Change::Bind(binding) => put_binding(out, 12, binding),
             Change::Unbind(binding) => put_binding(out, 13, binding),
+            Change::Trace { vhost, on } => {
+                out.push(24);
+                out.extend(vhost.0.to_le_bytes());
+                put_flags(out, [*on, false, false]);
+            }
             Change::Remember { exchange, durable, number, message } => {
                 out.push(23);
                 out.extend(exchange.0.to_le_bytes());
@@ -459,6 +464,7 @@ impl<'a> Decoder<'a> {
                 }
                 Change::Remember { exchange, durable, number, message: message.into() }
             }
+            24 => Change::Trace { vhost: self.vhost()?, on: self.one_flag()? },
             tag => return Err(BadChange::Tag { of: "change", tag }),
         })
     }

@@ -1,0 +1,33 @@
+//! Deliveries that are told of at the firehose.
+
+use super::Adapter;
+use super::links::ConsumerAt;
+use crate::connection::Context;
+use crate::handles::untraced;
+use broker::Events;
+use std::ops::Range;
+
+impl Adapter {
+    /// Tells of deliveries whose consumer is not found under its handle, and finds it; none: it is gone.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn tell_delivered(
+        &self,
+        context: &mut Context<'_>,
+        consumer: u32,
+        memory: u32,
+        items: Range<u32>,
+        events: &Events,
+    ) -> Option<ConsumerAt> {
+        let handle = untraced(consumer)?;
+        let found = *self.consumers.get(handle)?;
+        let ConsumerAt { session, at, .. } = found;
+        let at = at?;
+        for item in &events.items[items.start as usize..items.end as usize] {
+            let message = events.message(memory, item);
+            let by = (context.port, session.0);
+            context.shard.trace_delivery(context.now, by, at.queue, &message, item.is_redelivered());
+        }
+        Some(found)
+    }
+}
