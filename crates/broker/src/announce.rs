@@ -4,11 +4,12 @@
 //! and by whom, as those of RabbitMQ 4.3.6 do. The shard that plans the catalog's changes announces them, as it makes
 //! them; what nobody is bound to hear is not put into words. Nobody waits for an announcement.
 //!
-//! Connections that log in, open and close are announced too, by the shard they are on; what only their protocol knows of
-//! them (channels, consumers' tags) is not.
+//! Connections that log in, open and close are announced too, by the shard they are on; what is on them, in
+//! [`crate::presence`].
 
 use crate::catalog::{
-    Actor, Binding, Catalog, Change, Destination, EVENT_EXCHANGE, PolicyDefinition, PolicyKind, VhostId,
+    Actor, Binding, Catalog, Change, Destination, EVENT_EXCHANGE, PolicyDefinition, PolicyKind,
+    QueueDefinition, VhostId,
 };
 use crate::mail::Mail;
 use crate::shard::{CATALOG_LOG, Shard};
@@ -19,7 +20,7 @@ use message::record::{Format, NewEnqueue, flag};
 use routing::{Arguments, Envelope, ExchangeId, Matches, Value};
 
 /// Who does what no user asked for.
-const INTERNAL_USER: &str = "rmq-internal";
+pub(crate) const INTERNAL_USER: &str = "rmq-internal";
 
 /// Delivery mode of a durable message.
 const PERSISTENT: u8 = 2;
@@ -31,6 +32,12 @@ pub struct Announcement {
     fields: Vec<u8>,
 }
 
+impl Announcement {
+    pub(crate) fn new(key: &'static str, fill: impl FnOnce(&mut TableWriter<'_>)) -> Announcement {
+        Announcement { key, fields: TableWriter::fields(fill) }
+    }
+}
+
 /// Puts changes into words.
 struct Announcer<'a> {
     catalog: &'a Catalog,
@@ -39,15 +46,15 @@ struct Announcer<'a> {
     told: Vec<Announcement>,
 }
 
-fn text(fields: &mut TableWriter<'_>, name: &str, text: &str) {
+pub(crate) fn text(fields: &mut TableWriter<'_>, name: &str, text: &str) {
     fields.put(name.as_bytes(), Wire::Text(text.as_bytes()));
 }
 
-fn truth(fields: &mut TableWriter<'_>, name: &str, value: bool) {
+pub(crate) fn truth(fields: &mut TableWriter<'_>, name: &str, value: bool) {
     fields.put(name.as_bytes(), Wire::Bool(value));
 }
 
-fn number(fields: &mut TableWriter<'_>, name: &str, number: i64) {
+pub(crate) fn number(fields: &mut TableWriter<'_>, name: &str, number: i64) {
     fields.put(name.as_bytes(), Wire::I64(number));
 }
 
@@ -56,7 +63,7 @@ fn texts(fields: &mut TableWriter<'_>, name: &str, all: &[impl AsRef<[u8]>]) {
 }
 
 /// Arguments, each as a text.
-fn arguments(fields: &mut TableWriter<'_>, all: &Arguments) {
+pub(crate) fn arguments(fields: &mut TableWriter<'_>, all: &Arguments) {
     let shown: Vec<String> = all.iter().map(|(name, value)| argument(name, value)).collect();
     texts(fields, "arguments", &shown);
 }
@@ -112,6 +119,13 @@ fn definition(fields: &mut TableWriter<'_>, policy: &PolicyDefinition) {
     fields.table(b"definition", |fields| {
         policy.definition.iter().for_each(|(name, own)| value(fields, name, own));
     });
+}
+
+/// A queue of which other policies count.
+fn put_governed(fields: &mut TableWriter<'_>, queue: &QueueDefinition) {
+    text(fields, "name", &queue.name);
+    text(fields, "vhost", &queue.vhost_name);
+    text(fields, "type", queue.queue_type.module());
 }
 
 /// The limits that are set.
@@ -259,6 +273,12 @@ impl Announcer<'_> {
             }
             Change::SetPolicy(policy) => {
                 let vhost = self.vhost_name(policy.vhost);
+                for queue in self.catalog.queues_governed_by(policy.vhost, change) {
+                    self.tell("queue.policy.updated", |fields| {
+                        put_governed(fields, queue);
+                        definition(fields, policy);
+                    });
+                }
                 if policy.kind == PolicyKind::Operator {
                     self.tell("parameter.set", |fields| {
                         text(fields, "component", "operator_policy");
@@ -274,9 +294,11 @@ impl Announcer<'_> {
                 });
             }
             Change::ClearPolicy { vhost, kind: PolicyKind::User, name } => {
+                self.policy_cleared(*vhost, change);
                 self.tell_of("policy.cleared", *vhost, name, None);
             }
             Change::ClearPolicy { vhost, kind: PolicyKind::Operator, name } => {
+                self.policy_cleared(*vhost, change);
                 let vhost_name = self.vhost_name(*vhost);
                 self.tell("parameter.cleared", |fields| {
                     text(fields, "component", "operator_policy");
@@ -327,6 +349,13 @@ impl Announcer<'_> {
             Change::Bind(binding) => self.binding("binding.created", binding),
             Change::Unbind(binding) => self.binding("binding.deleted", binding),
             Change::ReserveQueueIds { .. } | Change::Remember { .. } | Change::Trace { .. } => {}
+        }
+    }
+
+    /// A policy goes: queues have other policies, or none.
+    fn policy_cleared(&mut self, vhost: VhostId, change: &Change) {
+        for queue in self.catalog.queues_governed_by(vhost, change) {
+            self.tell("queue.policy.cleared", |fields| put_governed(fields, queue));
         }
     }
 
@@ -430,7 +459,7 @@ fn erlang_address(address: &str) -> String {
 }
 
 /// A connection's number in the shape of a process's.
-fn process(port: PortId) -> String {
+pub(crate) fn process(port: PortId) -> String {
     format!("<{}.{}.{}>", port.shard.0, port.slot, port.generation)
 }
 
@@ -483,6 +512,7 @@ impl Shard {
             text(fields, "pid", &process(actor.port));
             number(fields, "connected_at", i64::try_from(now.wall_ms).unwrap_or(i64::MAX));
             caller.put(fields);
+            text(fields, "node", &self.settings.node);
             text(fields, "user_who_performed_action", &actor.user);
         });
         self.announce_from_here(now, Announcement { key: "connection.created", fields });
@@ -494,11 +524,12 @@ impl Shard {
         let fields = TableWriter::fields(|fields| {
             text(fields, "name", name);
             text(fields, "pid", &process(port));
+            text(fields, "node", &self.settings.node);
         });
         self.announce_from_here(now, Announcement { key: "connection.closed", fields });
     }
 
-    fn announce_from_here(&mut self, now: Now, announcement: Announcement) {
+    pub(crate) fn announce_from_here(&mut self, now: Now, announcement: Announcement) {
         if self.planner.is_some() {
             return self.announce_one(now, &announcement);
         }

@@ -427,7 +427,8 @@ impl Log {
             post.reply(port, token, Err(Refusal::queue_gone()));
         }
         for Member { port, handle } in queue.all_members() {
-            post.event(port, Event::Cancelled { consumer: handle });
+            let queue = queue.definition.clone();
+            post.event(port, Event::Cancelled { consumer: handle, queue });
         }
     }
 }

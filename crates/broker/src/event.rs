@@ -4,12 +4,13 @@
 //! things happened, with the deliveries' particulars in flat side vectors, so that a delivery costs sixteen bytes and no
 //! allocation, and the memory it is sent from is referenced once per run of messages.
 
-use crate::catalog::Refusal;
+use crate::catalog::{QueueDefinition, Refusal};
 use crate::request::Reply;
 use base::Memory;
 use base::id::{PortId, QueueId, QueueSeq};
 use message::record::{Enqueue, SeqRange};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What happened, for one connection. Handles are those the connection chose.
 #[derive(Debug)]
@@ -102,6 +103,8 @@ pub enum Event {
     Cancelled {
         /// The consumer's handle.
         consumer: u32,
+        /// What the queue was.
+        queue: Arc<QueueDefinition>,
     },
     /// A queue is deleted that [`crate::Shard::watch_queue`] was called for; nothing more is told of it.
     QueueDeleted {

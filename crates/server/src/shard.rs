@@ -97,6 +97,8 @@ pub struct ShardLoop {
     /// Batches at the writer.
     outstanding: usize,
     was_congested: bool,
+    /// The alarms it was told of last.
+    raised: Raised,
     stop_at: Option<u64>,
     scratch: Scratch,
 }
@@ -148,6 +150,7 @@ impl ShardLoop {
             next_wish: 0,
             outstanding: 0,
             was_congested: false,
+            raised: Raised::default(),
             stop_at: None,
             scratch: Scratch::default(),
         }
@@ -280,7 +283,18 @@ impl ShardLoop {
                     self.report(now, &written);
                 }
                 Letter::Loaded(request, memory) => self.shard.read_done(now, request, memory),
-                Letter::Alarm(raised) => self.front.set_alarm(now, &mut self.shard, reason(raised)),
+                Letter::Alarm(raised) => {
+                    for (source, was, is) in [
+                        ("memory", self.raised.memory, raised.memory),
+                        ("disk", self.raised.disk, raised.disk),
+                    ] {
+                        if was != is {
+                            self.shard.alarm_changed(now, source, is);
+                        }
+                    }
+                    self.raised = raised;
+                    self.front.set_alarm(now, &mut self.shard, reason(raised));
+                }
                 Letter::Errand(errand) => self.run_errand(errand),
                 Letter::Wish(wish, answer) => self.wish(now, *wish, answer),
                 Letter::CancelDelayed(asked, answer) => {

@@ -294,7 +294,8 @@ impl Adapter {
     }
 
     /// A queue is gone, and the consumer with it: the client is told if it wants to hear of that.
-    pub(super) fn cancelled(&mut self, context: &mut Context<'_>, handle: u32) {
+    pub(super) fn cancelled(&mut self, context: &mut Context<'_>, handle: u32, queue: &QueueDefinition) {
+        self.announce_end(context, handle, Some(queue));
         let prefix = self.prefix_of(handle).cloned();
         self.drop_waiting(context, handle, false);
         let Some(consumer) = self.consumers.get_mut(handle) else { return };
@@ -381,6 +382,7 @@ impl Adapter {
     /// A channel is gone: its consumers go, and what they held goes back.
     pub(super) fn drop_channel(&mut self, context: &mut Context<'_>, number: u16) {
         self.pass_on_settled(context);
+        self.announce_channel_end(context, number);
         let handles: Vec<u32> = self
             .consumers
             .iter()

@@ -5,6 +5,7 @@
 use super::channel::Channel;
 use super::confirms::Confirms;
 use super::direct_reply::Use;
+use super::news::News;
 use super::{Adapter, tables};
 use crate::connection::{Context, Gravity};
 use ::amqp091::DeliverPrefix;
@@ -56,6 +57,8 @@ pub(super) enum Wish {
     },
     Consume {
         handle: u32,
+        /// What is announced of it, if somebody hears.
+        news: Option<Box<News>>,
     },
     Cancel {
         handle: u32,
@@ -99,6 +102,7 @@ impl Adapter {
         let channel = Channel::new(number, publisher, context.settings.default_prefetch);
         self.channels.add(Channel { is_counted, ..channel });
         self.machine.channel_open_ok(number);
+        context.shard.channel_opened(context.now, context.port, &self.peer.name, number);
     }
 
     /// A channel may have one consumer more.
@@ -478,7 +482,11 @@ impl Adapter {
         if let Some(first) = first {
             self.join(number, handle, first);
         }
-        let token = self.wait(number, method, consume.nowait, Wish::Consume { handle });
+        let news = context.shard.is_heard().then(|| {
+            let arguments = tables::arguments(&consume.arguments);
+            Box::new(News { exclusive: consume.exclusive, arguments })
+        });
+        let token = self.wait(number, method, consume.nowait, Wish::Consume { handle, news });
         self.command(context, &queue, QueueCommand::Consume { token, handle, consumer });
         if self.is_paused {
             self.command(context, &queue, QueueCommand::Pause { handle, paused: true });
@@ -524,7 +532,7 @@ impl Adapter {
             Ok(reply) => reply,
             Err(refusal) => {
                 match wish {
-                    Wish::Consume { handle } => {
+                    Wish::Consume { handle, .. } => {
                         self.consumers.remove(handle);
                         context.shard.forget_consumer(context.port, handle);
                     }
@@ -548,7 +556,11 @@ impl Adapter {
         {
             found.last_queue = queue.name.clone();
         }
+        if let Wish::Consume { handle, news: Some(news) } = &wish {
+            self.announce_consumer(context, *handle, news);
+        }
         if let Wish::Cancel { handle, .. } = wish {
+            self.announce_end(context, handle, None);
             self.drop_waiting(context, handle, true);
             if let Some(consumer) = self.consumers.get_mut(handle) {
                 consumer.is_cancelled = true;
@@ -583,7 +595,7 @@ impl Adapter {
                 self.machine.send(channel, &QueueDeleteOk { message_count: count(messages) });
                 cancels.iter().for_each(|prefix| self.tell_cancelled(channel, prefix));
             }
-            (Wish::Consume { handle }, _) => self.consuming(channel, handle),
+            (Wish::Consume { handle, .. }, _) => self.consuming(channel, handle),
             (Wish::FindReply { name }, _) => self.say_declared_reply(channel, &name),
             (Wish::Cancel { tag, .. }, _) => {
                 self.machine.send(channel, &BasicCancelOk { consumer_tag: &tag });

@@ -12,6 +12,7 @@ mod direct_reply;
 mod firehose;
 mod login;
 mod methods;
+mod news;
 mod publishing;
 mod shared_prefetch;
 mod tables;
@@ -180,7 +181,7 @@ impl Adapter {
             | Event::QueueDeleted { .. } => {}
             Event::TimedOut { consumer, has_more: false, .. } => self.timed_out(context, *consumer),
             Event::TimedOut { .. } => {}
-            Event::Cancelled { consumer } => self.cancelled(context, *consumer),
+            Event::Cancelled { consumer, queue } => self.cancelled(context, *consumer, queue),
             Event::Introduce => context.shard.introduce(context.port, &self.peer.name),
             Event::Close { refusal } => self.close(context, refusal, MethodId::NONE),
         }
@@ -243,6 +244,7 @@ impl Adapter {
             let text = "client unexpectedly closed TCP connection".to_owned();
             self.note(context, Gravity::Warning, text);
         }
+        self.announce_ends(context);
     }
 
     /// An alarm was raised, changed or cleared. Only who publishes hears of it, and not before it does.

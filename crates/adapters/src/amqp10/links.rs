@@ -414,6 +414,7 @@ impl Adapter {
             ..Attach::new("", Role::Sender)
         };
         self.machine.answer_attach(id, link, &answer);
+        self.announce_consumer(context, pending.consumer, settled);
     }
 
     /// A link is gone, and its consumer with it: what it held goes back to the queue.
@@ -432,7 +433,10 @@ impl Adapter {
                 self.unwatch(context, id, &to.key);
             }
             End::Target { .. } => {}
-            End::Source { consumer, .. } => self.drop_consumer(context, consumer),
+            End::Source { consumer, .. } => {
+                self.announce_end(context, consumer, None);
+                self.drop_consumer(context, consumer);
+            }
             End::Management => self.drop_management(id, link),
             End::Coordinator => self.drop_coordinator(context, id, link),
         }
@@ -448,10 +452,11 @@ impl Adapter {
     }
 
     /// A queue is gone: its consumers' links are detached.
-    pub(super) fn cancelled(&mut self, context: &mut Context<'_>, consumer: u32) {
+    pub(super) fn cancelled(&mut self, context: &mut Context<'_>, consumer: u32, queue: &QueueDefinition) {
         let Some(ConsumerAt { session, link, .. }) = self.consumers.get(consumer).copied() else {
             return;
         };
+        self.announce_end(context, consumer, Some(queue));
         // Without a description, as RabbitMQ.
         let error = Error { description: None, ..Error::new(condition::RESOURCE_DELETED, "") };
         self.machine.detach(session, link, Some(error), true);

@@ -18,6 +18,7 @@ mod head;
 mod links;
 mod login;
 mod management;
+mod news;
 mod nodes;
 mod old_nodes;
 mod publishing;
@@ -194,7 +195,7 @@ impl Adapter {
             Event::TimedOut { consumer, range, .. } => self.timed_out(*consumer, *range),
             // Nothing here asks for single messages.
             Event::Got { .. } => {}
-            Event::Cancelled { consumer } => self.cancelled(context, *consumer),
+            Event::Cancelled { consumer, queue } => self.cancelled(context, *consumer, queue),
             Event::QueueDeleted { watcher, queue } => self.queue_deleted(context, *watcher, *queue),
             Event::Introduce => context.shard.introduce(context.port, &self.peer.name),
             Event::Close { refusal } => {
@@ -253,6 +254,7 @@ impl Adapter {
             let text = "client unexpectedly closed TCP connection".to_owned();
             self.note(context, Gravity::Warning, text);
         }
+        self.announce_ends(context);
     }
 
     /// An alarm shuts the windows of sessions that publish; consuming and settling go on.

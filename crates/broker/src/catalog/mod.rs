@@ -207,6 +207,18 @@ impl Catalog {
         self.host(vhost).into_iter().flat_map(move |host| host.policies.of(kind)).rev()
     }
 
+    /// The queues, by number, of which other policies count when a change of policies is made.
+    pub(crate) fn queues_governed_by(&self, vhost: VhostId, change: &Change) -> Vec<&Arc<QueueDefinition>> {
+        let Some(host) = self.host(vhost) else { return Vec::new() };
+        let policies = host.policies.with(change);
+        let queues = host.queues.iter().map(|by_name| &by_name.0);
+        let mut governed: Vec<_> = queues
+            .filter(|queue| !host.policies.for_queue(queue).is_same(&policies.for_queue(queue)))
+            .collect();
+        governed.sort_unstable_by_key(|queue| queue.id);
+        governed
+    }
+
     // ---- users and permissions
 
     /// The user of this name.

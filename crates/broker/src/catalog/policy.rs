@@ -7,7 +7,7 @@
 //! A policy applies to a thing of its kind whose name its pattern matches anywhere. To a queue of a type that one of
 //! its keys is not for it does not apply at all, so that a policy of lower priority may.
 
-use super::{ExchangeDefinition, QueueDefinition, QueueType, VhostId};
+use super::{Change, ExchangeDefinition, QueueDefinition, QueueType, VhostId};
 use crate::access::Pattern;
 use routing::Arguments;
 use std::sync::Arc;
@@ -193,6 +193,17 @@ impl Policies {
 
     pub(super) fn clear(&mut self, kind: PolicyKind, name: &str) {
         self.of_mut(kind).retain(|policy| *policy.name != *name);
+    }
+
+    /// With a change of them made.
+    pub(super) fn with(&self, change: &Change) -> Policies {
+        let mut policies = self.clone();
+        match change {
+            Change::SetPolicy(policy) => policies.set(policy),
+            Change::ClearPolicy { kind, name, .. } => policies.clear(*kind, name),
+            _ => {}
+        }
+        policies
     }
 
     /// The policies that count for a queue.

@@ -294,6 +294,9 @@ fn show(events: &Events, seen: &mut Vec<String>) {
             format!("{body}@{}{again}{}", item.seq, note(message.head))
         };
         match event {
+            Event::Cancelled { consumer, .. } => {
+                seen.push(format!("{port}: Cancelled {{ consumer: {consumer} }}"))
+            }
             Event::Deliver { consumer, memory, items } => {
                 for item in &events.items[items.start as usize..items.end as usize] {
                     seen.push(format!("{port}: {consumer} gets {}", message(*memory, item)));

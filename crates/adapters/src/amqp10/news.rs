@@ -1,0 +1,52 @@
+//! What is announced of the consumers of a connection's links, while somebody hears.
+
+use super::Adapter;
+use super::links::ConsumerAt;
+use crate::connection::Context;
+use broker::Arrived;
+use broker::catalog::QueueDefinition;
+use routing::Arguments;
+
+impl Adapter {
+    pub(super) fn announce_consumer(&self, context: &mut Context<'_>, consumer: u32, settled: bool) {
+        let Some(ConsumerAt { session, link, at: Some(at) }) = self.consumers.get(consumer).copied() else {
+            return;
+        };
+        let arrived = Arrived {
+            channel: session.0,
+            tag: &link.0.to_string(),
+            queue: at.queue,
+            exclusive: false,
+            settles: !settled,
+            prefetch: 0,
+            arguments: &Arguments::default(),
+        };
+        context.shard.consumer_came(context.now, context.port, &arrived);
+    }
+
+    /// A consumer goes with its link; `queue`: its queue, if that is gone already.
+    pub(super) fn announce_end(
+        &self,
+        context: &mut Context<'_>,
+        consumer: u32,
+        queue: Option<&QueueDefinition>,
+    ) {
+        let Some(ConsumerAt { session, link, at: Some(at) }) = self.consumers.get(consumer).copied() else {
+            return;
+        };
+        if !context.shard.is_heard() {
+            return;
+        }
+        let found = context.shard.catalog().queue(at.queue).cloned();
+        if let Some(queue) = queue.or(found.as_deref()) {
+            let by = (context.port, session.0);
+            context.shard.consumer_went(context.now, by, &link.0.to_string(), queue);
+        }
+    }
+
+    /// All consumers go with the socket.
+    pub(super) fn announce_ends(&self, context: &mut Context<'_>) {
+        let consumers: Vec<u32> = self.consumers.iter().map(|(consumer, _)| consumer).collect();
+        consumers.into_iter().for_each(|consumer| self.announce_end(context, consumer, None));
+    }
+}
