@@ -35,6 +35,8 @@ struct Copy {
     presence: Presence,
     /// It arrived at some client.
     was_delivered: bool,
+    /// It arrived first as redelivered: who had it before was too slow, and may see that delivery later still.
+    is_first_awaited: bool,
     /// The connections that hold it: more than one where some are closed and have not heard of it.
     holders: Vec<u64>,
     /// Its end was said by somebody; it does not become a must again.
@@ -319,6 +321,7 @@ impl Oracle {
         let new_copy = || Copy {
             presence: Presence::May,
             was_delivered: false,
+            is_first_awaited: false,
             holders: Vec::new(),
             is_ended: false,
             was_drained: false,
@@ -558,12 +561,14 @@ impl Oracle {
                 let text = format!("{what} is held by connection {holder} and came to {client} too");
                 self.suspects.entry((*holder, client)).or_insert(text);
             }
-            if copy.was_delivered && !redelivered {
+            if copy.was_delivered && !redelivered && !copy.is_first_awaited {
                 // Unless it was sent before the other, and its channel was closed behind it.
                 let text = format!("{what} came twice and is not marked as redelivered");
                 self.suspects.entry((client, client)).or_insert(text);
             }
         }
+        let is_first_late = redelivered && !copy.was_delivered && rules.timeout_ms.is_some();
+        copy.is_first_awaited = is_first_late || copy.is_first_awaited && redelivered;
         copy.was_delivered = true;
         if settled {
             copy.presence = Presence::May;

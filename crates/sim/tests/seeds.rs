@@ -163,3 +163,8 @@ fn a_segment_that_died_while_the_node_came_up_goes_once() {
 fn large_bodies_come_before_they_are_to_be_settled() {
     check_plan(Plan { rich: true, wide: true, ..Plan::default() }, &[31_047]);
 }
+
+#[test]
+fn who_was_too_slow_may_see_a_delivery_after_the_one_that_followed_it() {
+    check_plan(Plan { rich: true, ..Plan::default() }, &[109_546]);
+}
