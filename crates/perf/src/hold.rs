@@ -14,7 +14,7 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use socket2::{Domain, Protocol as Transport, SockAddr, Socket, Type};
 use std::io::{self, Read};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -26,6 +26,10 @@ const OPENING_MAX: usize = 64;
 
 /// Kernel buffer asked for in each direction, bytes; the kernel doubles it.
 const SOCKET_BUFFER: usize = 2048;
+
+/// Connections of one thread that come from one address of this machine: the more there are, the longer the kernel looks
+/// for a free port for the next.
+const SOURCE_SHARE: usize = 2048;
 
 /// Bytes read at a time.
 const READ: usize = 256 << 10;
@@ -223,7 +227,7 @@ impl<W: Wire> Holder<W> {
 
     fn open(&mut self, poll: &Poll) -> io::Result<()> {
         let index = self.links.len();
-        let socket = connect(self.address);
+        let socket = connect(self.address, source(self.address, index));
         let wire = W::new(self.shared.now(), &self.uri, Purpose::Idle { heartbeat: self.heartbeat });
         let stream = socket
             .map_err(|error| error.to_string())
@@ -326,13 +330,27 @@ fn is_not_yet(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected)
 }
 
+/// Where the connection `index` of a thread comes from, if it matters: this machine has a whole network of addresses to
+/// itself, of which each process takes its own.
+fn source(address: SocketAddr, index: usize) -> Option<SocketAddr> {
+    if !matches!(address.ip(), IpAddr::V4(ip) if ip.is_loopback()) {
+        return None;
+    }
+    let process = 1 + (std::process::id() % 250) as u8;
+    let share = 1 + (index / SOURCE_SHARE % 250) as u8;
+    Some((Ipv4Addr::new(127, process, share, 1), 0).into())
+}
+
 /// A socket with small buffers on its way to `address`.
-fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+fn connect(address: SocketAddr, source: Option<SocketAddr>) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Transport::TCP))?;
     socket.set_recv_buffer_size(SOCKET_BUFFER)?;
     socket.set_send_buffer_size(SOCKET_BUFFER)?;
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
+    if let Some(source) = source {
+        socket.bind(&source.into())?;
+    }
     match socket.connect(&SockAddr::from(address)) {
         Ok(()) => {}
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {}
@@ -343,7 +361,7 @@ fn connect(address: SocketAddr) -> io::Result<TcpStream> {
 
 #[cfg(test)]
 mod tests {
-    use super::shares;
+    use super::{SOURCE_SHARE, shares, source};
 
     #[test]
     fn shares_add_up() {
@@ -351,6 +369,18 @@ mod tests {
             [(10, 3, vec![4, 3, 3]), (2, 2, vec![1, 1]), (1, 2, vec![1, 0]), (0, 1, vec![0])]
         {
             assert_eq!(shares(all, count).collect::<Vec<_>>(), expected, "{all} over {count}");
+        }
+    }
+
+    #[test]
+    fn many_connections_come_from_several_addresses_of_this_machine() {
+        let local = "127.0.0.1:5672".parse().expect("an address");
+        let first = source(local, 0).expect("matters");
+        assert!(first.ip().is_loopback() && first.port() == 0);
+        assert_eq!(source(local, SOURCE_SHARE - 1), Some(first));
+        assert_ne!(source(local, SOURCE_SHARE), Some(first));
+        for elsewhere in ["192.0.2.1:5672", "[::1]:5672"] {
+            assert_eq!(source(elsewhere.parse().expect("an address"), 0), None, "{elsewhere}");
         }
     }
 }
