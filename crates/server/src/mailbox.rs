@@ -37,19 +37,25 @@ impl Sleeper {
 
 /// A box of `T` for one addressee.
 pub struct Mailbox<T> {
-    mail: Mutex<Vec<T>>,
+    inside: Mutex<Inside<T>>,
     addressee: Arc<Sleeper>,
+}
+
+struct Inside<T> {
+    mail: Vec<T>,
+    /// Nobody empties it any more: what is put in is dropped, so that who waits for an answer learns that none comes.
+    is_closed: bool,
 }
 
 impl<T> Mailbox<T> {
     /// An empty box.
     pub fn new(addressee: Arc<Sleeper>) -> Mailbox<T> {
-        Mailbox { mail: Mutex::new(Vec::new()), addressee }
+        Mailbox { inside: Mutex::new(Inside { mail: Vec::new(), is_closed: false }), addressee }
     }
 
     /// No state here is broken by a thread that panicked.
-    fn lock(&self) -> MutexGuard<'_, Vec<T>> {
-        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Inside<T>> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts everything of `mail` into the box, leaving it empty.
@@ -58,10 +64,13 @@ impl<T> Mailbox<T> {
             return;
         }
         let mut inside = self.lock();
-        if inside.is_empty() {
-            std::mem::swap(&mut *inside, mail);
+        if inside.is_closed {
+            return mail.clear();
+        }
+        if inside.mail.is_empty() {
+            std::mem::swap(&mut inside.mail, mail);
         } else {
-            inside.append(mail);
+            inside.mail.append(mail);
         }
         drop(inside);
         self.addressee.wake();
@@ -69,19 +78,33 @@ impl<T> Mailbox<T> {
 
     /// Puts one thing into the box.
     pub fn put(&self, mail: T) {
-        self.lock().push(mail);
+        let mut inside = self.lock();
+        if inside.is_closed {
+            return;
+        }
+        inside.mail.push(mail);
+        drop(inside);
         self.addressee.wake();
+    }
+
+    /// Said by the addressee when it looks no more: drops what is inside and what is put in from now on.
+    pub fn close(&self) {
+        let mut inside = self.lock();
+        inside.is_closed = true;
+        let left = std::mem::take(&mut inside.mail);
+        drop(inside);
+        drop(left);
     }
 
     /// Swaps what is in the box for `empty`, which must be empty and keeps its memory in use.
     pub fn take(&self, empty: &mut Vec<T>) {
         debug_assert!(empty.is_empty());
-        std::mem::swap(&mut *self.lock(), empty);
+        std::mem::swap(&mut self.lock().mail, empty);
     }
 
     /// Nothing is in the box.
     pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.lock().mail.is_empty()
     }
 }
 
@@ -115,6 +138,22 @@ mod tests {
         mailbox.put(5);
         check(1);
         assert!(!mailbox.is_empty());
+    }
+
+    #[test]
+    fn who_writes_to_one_that_is_gone_learns_it_at_once() {
+        let mailbox = Mailbox::new(Sleeper::new(|| {}));
+        let (before, answer_before) = std::sync::mpsc::channel::<()>();
+        let (after, answer_after) = std::sync::mpsc::channel::<()>();
+        let (among, answer_among) = std::sync::mpsc::channel::<()>();
+        mailbox.put(before);
+        mailbox.close();
+        mailbox.put(after);
+        mailbox.put_all(&mut vec![among]);
+        for answer in [answer_before, answer_after, answer_among] {
+            assert_eq!(answer.try_recv(), Err(std::sync::mpsc::TryRecvError::Disconnected));
+        }
+        assert!(mailbox.is_empty());
     }
 
     #[test]

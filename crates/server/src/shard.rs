@@ -156,21 +156,27 @@ impl ShardLoop {
         }
     }
 
-    /// Runs until the node stops; the shard as it is then.
+    /// Runs until the node stops; the shard as it is then. Who asks it something afterwards hears at once that nobody
+    /// answers.
     pub fn run(mut self) -> Shard {
+        self.turns();
+        self.around.doors[self.id.0 as usize].letters.close();
+        self.shard
+    }
+
+    fn turns(&mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
         loop {
             let timeout = self.timeout();
             if let Err(error) = self.wait(&mut events, timeout) {
-                (self.around.fail)(format!("waiting for sockets failed: {error}"));
-                return self.shard;
+                return (self.around.fail)(format!("waiting for sockets failed: {error}"));
             }
             let now = self.around.clock.now();
             for event in &events {
                 self.note_readiness(now, event);
             }
             if !self.turn(now) || self.is_finished(now) {
-                return self.shard;
+                return;
             }
         }
     }
