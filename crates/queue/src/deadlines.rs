@@ -4,53 +4,17 @@
 //! Recorded are the times of live messages; how they are spread over the parts below is not, nor what is kept of
 //! messages that left (cleaned lazily: when due, or when there are more runs than messages).
 //! A million messages with one time to live that came a thousand a millisecond are a thousand runs; a million with a
-//! time each are twenty bytes each.
+//! time each are a few bytes each ([`Schedule`]).
 //!
 //! A position's time is the last it was given: by [`Deadlines::change`], or else when it came.
 
 use crate::fifo::Live;
+use crate::schedule::{Run, Schedule};
 use crate::spans::{Spans, pieces};
 use base::ranges::Range;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// Runs looked at in one go: what is due beyond them is due in the next.
 pub(crate) const DUE_MAX: usize = 4096;
-
-/// Positions that have the same time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Run {
-    at_ms: u64,
-    first: u64,
-    /// 0: no run at all.
-    count: u32,
-}
-
-impl Run {
-    fn range(self) -> Range {
-        Range { first: self.first, last: self.first + u64::from(self.count) - 1 }
-    }
-}
-
-/// A run in twenty bytes, in the order of time and first position: numbers by halves, the higher first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Packed {
-    at_ms: [u32; 2],
-    first: [u32; 2],
-    count: u32,
-}
-
-impl Packed {
-    fn of(run: Run) -> Packed {
-        let halves = |number: u64| [(number >> 32) as u32, number as u32];
-        Packed { at_ms: halves(run.at_ms), first: halves(run.first), count: run.count }
-    }
-
-    fn run(self) -> Run {
-        let whole = |[high, low]: [u32; 2]| u64::from(high) << 32 | u64::from(low);
-        Run { at_ms: whole(self.at_ms), first: whole(self.first), count: self.count }
-    }
-}
 
 /// What is due: positions of one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,7 +31,7 @@ pub(crate) struct Deadlines {
     /// The one that grows.
     open: Run,
     /// The next one first. May name a position with a time that is not its own any more.
-    pending: BinaryHeap<Reverse<Packed>>,
+    pending: Schedule,
     /// Those that were due and are not to be looked for again unless they come back: on their way, or held.
     overdue: Spans,
     /// The times of those to whom they were given later.
@@ -106,7 +70,7 @@ impl Deadlines {
     }
 
     fn add(&mut self, run: Run) {
-        self.pending.push(Reverse(Packed::of(run)));
+        self.pending.push(run);
     }
 
     fn close(&mut self) {
@@ -119,7 +83,7 @@ impl Deadlines {
     /// When something may be due; never late.
     pub(crate) fn next_ms(&self) -> Option<u64> {
         let open = (self.open.count > 0).then_some(self.open.at_ms);
-        let pending = self.pending.peek().map(|first| first.0.run().at_ms);
+        let pending = self.pending.first().map(|first| first.at_ms);
         open.into_iter().chain(pending).min()
     }
 
@@ -158,10 +122,7 @@ impl Deadlines {
         self.close();
         let (mut spared, mut parts) = (Vec::new(), Vec::new());
         for _ in 0..DUE_MAX {
-            let Some(run) = self.pending.peek().map(|first| first.0.run()).filter(|run| run.at_ms <= now_ms)
-            else {
-                break;
-            };
+            let Some(run) = self.pending.first().filter(|run| run.at_ms <= now_ms) else { break };
             self.pending.pop();
             let Range { first, last } = run.range();
             if last >= below {
@@ -177,7 +138,7 @@ impl Deadlines {
             }
         }
         spared.into_iter().for_each(|(at_ms, range)| self.insert(at_ms, range));
-        self.shrink();
+        self.pending.shrink();
     }
 
     /// Positions are ready again: what of them is overdue is due.
@@ -205,56 +166,65 @@ impl Deadlines {
     pub(crate) fn tidy(&mut self, total: u64, live: Live<'_>) {
         if self.pending.len() as u64 > total.saturating_mul(2) {
             let mut pending = std::mem::take(&mut self.pending);
-            pending.retain(|run| self.has_part(run.0.run(), live));
+            pending.retain(|run| self.has_part(run, live));
             self.pending = pending;
-            self.shrink();
+            self.pending.shrink();
         }
         if self.open.count > 0 && live.parts(self.open.range()).next().is_none() {
             self.open = Run::default();
         }
     }
 
-    /// Memory of what was many goes.
-    fn shrink(&mut self) {
-        if self.pending.capacity() > 64 && self.pending.len() * 4 < self.pending.capacity() {
-            self.pending.shrink_to(self.pending.len() * 2);
-        }
-    }
-
-    fn runs(&self) -> impl Iterator<Item = Run> + '_ {
-        let pending = self.pending.iter().map(|run| run.0.run());
+    /// Runs that nobody waits for, but the one that grows.
+    fn others(&self) -> impl Iterator<Item = Run> + '_ {
         let overdue = self.overdue.iter().map(|(at_ms, range)| Run {
             at_ms,
             first: range.first,
             count: range.len() as u32,
         });
-        let open = (self.open.count > 0).then_some(self.open);
-        pending.chain(overdue).chain(open)
+        overdue.chain((self.open.count > 0).then_some(self.open))
     }
 
     /// A live message has a time.
     pub(crate) fn has_any(&self, live: Live<'_>) -> bool {
-        self.runs().any(|run| self.has_part(run, live))
+        self.pending.iter().chain(self.others()).any(|run| self.has_part(run, live))
     }
 
-    /// Times of live messages: by time, then position, those alike that follow on as one.
-    pub(crate) fn list(&self, live: Live<'_>) -> Vec<Due> {
-        let mut list = Vec::new();
-        self.runs().for_each(|run| self.parts(run, live, |part| list.push(part)));
-        list.sort_unstable();
-        list.dedup_by(|next, before| {
-            let is_alike = next.at_ms == before.at_ms && next.is_changed == before.is_changed;
-            let follows = is_alike && next.range.first <= before.range.last + 1;
-            if follows {
-                before.range.last = before.range.last.max(next.range.last);
+    /// Times of live messages: by time, then position, those alike that follow on as one. What has one time is gathered
+    /// before it is told; beyond that it takes no memory to speak of.
+    pub(crate) fn in_order<'a>(&'a self, live: Live<'a>) -> impl Iterator<Item = Due> + 'a {
+        let mut runs = self.pending.in_order(self.others()).peekable();
+        let mut alike = Vec::new().into_iter();
+        std::iter::from_fn(move || {
+            loop {
+                if let Some(due) = alike.next() {
+                    return Some(due);
+                }
+                let at_ms = runs.peek()?.at_ms;
+                let mut list = Vec::new();
+                while let Some(run) = runs.next_if(|run| run.at_ms == at_ms) {
+                    self.parts(run, live, |part| list.push(part));
+                }
+                join(&mut list);
+                alike = list.into_iter();
             }
-            follows
-        });
-        list
+        })
     }
 
     /// Heap bytes, as far as they can be known.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.pending.capacity() * size_of::<Packed>() + self.overdue.heap_bytes() + self.changed.heap_bytes()
+        self.pending.heap_bytes() + self.overdue.heap_bytes() + self.changed.heap_bytes()
     }
+}
+
+/// Puts parts of one time in order, and those alike that overlap or follow on together.
+fn join(list: &mut Vec<Due>) {
+    list.sort_unstable();
+    list.dedup_by(|next, before| {
+        let follows = next.is_changed == before.is_changed && next.range.first <= before.range.last + 1;
+        if follows {
+            before.range.last = before.range.last.max(next.range.last);
+        }
+        follows
+    });
 }

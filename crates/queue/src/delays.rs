@@ -244,10 +244,10 @@ impl Fifo {
     }
 
     /// The first `count_max` of those that wait for their time: when each is due, milliseconds since 1970, and its
-    /// position; in that order. Costs time and memory by how many wait.
+    /// position; in that order.
     pub fn delayed_list(&self, count_max: usize) -> Vec<(u64, QueueSeq)> {
         let Some(features) = &self.features else { return Vec::new() };
-        let dues = features.delays.dues.list(self.live()).into_iter();
+        let dues = features.delays.dues.in_order(self.live());
         let waiting = dues.flat_map(|Due { at_ms, range, .. }| {
             let parts = features.delays.waiting.within(range);
             parts.flat_map(move |part| (part.first..=part.last).map(move |seq| (at_ms, QueueSeq(seq))))
@@ -331,7 +331,7 @@ impl Fifo {
         [&mut *waiting, &mut *back, postponing, lined].into_iter().for_each(RangeSet::clear);
         line.clear();
         delays.began_ms = None;
-        for due in delays.dues.list(self.live()) {
+        for due in delays.dues.in_order(self.live()) {
             delays.waiting.insert(due.range);
             if due.is_changed {
                 delays.back.insert(due.range);

@@ -23,6 +23,7 @@ mod levels;
 mod overflow;
 mod places;
 mod retry;
+mod schedule;
 mod sections;
 mod settings;
 mod sizes;

@@ -84,16 +84,19 @@ impl Fifo {
     }
 
     fn write_times(&self, times: &Deadlines, more: impl Fn(&Due) -> Option<u8>, out: &mut Vec<u8>) {
-        let list = times.list(self.live());
-        put(out, list.len() as u64);
-        let mut before_ms = 0;
-        for due in list {
+        let at = out.len();
+        put(out, 0);
+        let (mut runs, mut before_ms) = (0u64, 0);
+        for due in times.in_order(self.live()) {
             put_varint(out, due.at_ms - before_ms);
             put_varint(out, due.range.first - self.head);
             put_varint(out, due.range.last - due.range.first);
             out.extend(more(&due));
             before_ms = due.at_ms;
+            runs += 1;
         }
+        // How many there are is known only now: they are not all in memory at once.
+        out[at..at + 8].copy_from_slice(&runs.to_le_bytes());
     }
 
     pub(crate) fn read_sections(
