@@ -1,4 +1,5 @@
-//! CRC32C (Castagnoli), the checksum of every byte on disk and between nodes. In hardware where there is any.
+//! CRC32C (Castagnoli), the checksum of every byte on disk and between nodes, and CRC-32 (ISO-HDLC), which streams have in
+//! their chunks. In hardware where there is any.
 
 /// The CRC32C of `bytes`.
 pub fn crc32c(bytes: &[u8]) -> u32 {
@@ -10,6 +11,11 @@ pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, bytes)
 }
 
+/// The CRC-32 of `bytes`.
+pub fn crc32(bytes: &[u8]) -> u32 {
+    crc32fast::hash(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
@@ -18,5 +24,6 @@ mod tests {
         assert_eq!(super::crc32c(b"123456789"), 0xE306_9283);
         assert_eq!(super::crc32c(&[0; 32]), 0x8A91_36AA);
         assert_eq!(super::crc32c_append(super::crc32c(b"1234"), b"56789"), 0xE306_9283);
+        assert_eq!(super::crc32(b"123456789"), 0xCBF4_3926);
     }
 }
