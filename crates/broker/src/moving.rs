@@ -9,7 +9,7 @@ use crate::log::Log;
 use crate::shard::Shard;
 use base::Memory;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
-use journal::{BlockPlace, Disk, DiskError, Place, SegmentWriter};
+use journal::{BlockPlace, Disk, DiskError, FileKind, FileName, Place, SegmentWriter};
 use message::record;
 use queue::Run;
 use rustc_hash::FxHashMap;
@@ -85,12 +85,40 @@ impl Source<'_> {
 }
 
 impl MoveJob {
-    /// Copies what is to be moved to new segments, whose numbers `next_segment` gives, and makes them durable.
+    /// Copies what is to be moved to new segments, whose numbers `next_segment` gives, and makes them durable. They take
+    /// about `room` bytes at the most.
+    ///
+    /// # Errors
+    /// What the device said, or [`DiskError::NoSpace`] for want of `room`. What was begun is removed again, so that trying
+    /// once more on a full disk takes no more of it.
     pub fn carry_out(
         &self,
         disk: &dyn Disk,
+        room: u64,
         mut next_segment: impl FnMut() -> u64,
     ) -> Result<Moved, DiskError> {
+        let mut begun = Vec::new();
+        let outcome = self.copy(disk, room, || {
+            let number = next_segment();
+            begun.push(number);
+            number
+        });
+        if outcome.is_err() {
+            for number in begun {
+                let _not_there_or_found_on_the_next_start =
+                    disk.remove(FileName::new(FileKind::Segment, number));
+            }
+        }
+        outcome
+    }
+
+    fn copy(
+        &self,
+        disk: &dyn Disk,
+        room: u64,
+        mut next_segment: impl FnMut() -> u64,
+    ) -> Result<Moved, DiskError> {
+        let mut taken = 0;
         let mut source = Source { disk, batches: &self.batches, kept: Vec::new(), damaged: Vec::new() };
         let mut runs: FxHashMap<QueueId, Vec<Run>> = FxHashMap::default();
         let mut shared: Option<SegmentWriter> = None;
@@ -110,6 +138,10 @@ impl MoveJob {
                 }
                 if let Some(writer) = writer {
                     writer.push(disk, queue.0, seq.0, record)?;
+                }
+                taken += record.len() as u64;
+                if taken > room {
+                    return Err(DiskError::NoSpace);
                 }
             }
             if let Some(own) = own {

@@ -6,7 +6,7 @@ use base::Now;
 use base::id::{LogId, LogIndex};
 use broker::catalog::{Op, Refusal, VhostId};
 use broker::{CommitRule, Credit, Events, More, Publish, Published, QueueCommand};
-use journal::{FileId, FileKind, FileName, Place};
+use journal::{Disk, FileId, FileKind, FileName, Place};
 use message::record::{Format, Outcome};
 use node::{NOW, Node};
 use routing::NoHeaders;
@@ -466,7 +466,7 @@ fn a_deleted_queue_lets_its_segments_go() {
     }
     node.settle();
     let job = node.shards[0].begin_move(log, LogIndex(u64::MAX)).unwrap();
-    let moved = job.carry_out(&node.disk, || 77).unwrap();
+    let moved = job.carry_out(&node.disk, u64::MAX, || 77).unwrap();
     node.shards[0].finish_move(&moved);
     assert_eq!(node.shards[0].segments_in_use().collect::<Vec<_>>(), [77]);
     assert_eq!(node.shards[0].take_dead_segments(), []);
@@ -474,6 +474,26 @@ fn a_deleted_queue_lets_its_segments_go() {
     node.settle();
     assert_eq!(node.shards[0].take_dead_segments(), [77]);
     assert_eq!(node.shards[0].segments_in_use().count(), 0);
+}
+
+#[test]
+fn what_is_not_moved_for_want_of_space_leaves_nothing_behind() {
+    let mut node = Node::new(1);
+    let log = node.declare(0, "q", true);
+    let mut publisher = node.publisher(0);
+    for _ in 0..3 {
+        node.publish(0, &mut publisher, "q", "moved", true);
+    }
+    node.settle();
+    let job = node.shards[0].begin_move(log, LogIndex(u64::MAX)).unwrap();
+    let check = |room: u64, fits: bool| {
+        assert_eq!(job.carry_out(&node.disk, room, || 77).is_ok(), fits, "{room} bytes");
+        let left = node.disk.list(FileKind::Segment).unwrap().len();
+        assert_eq!(left, usize::from(fits), "{room} bytes");
+    };
+    check(0, false);
+    check(16, false);
+    check(4096, true);
 }
 
 #[test]

@@ -299,6 +299,10 @@ impl Journal {
     fn make_unprepared(&mut self, disk: &dyn Disk) -> Result<Spare, WriteError> {
         let spare = Spare { slot: self.take_slot(), len: self.limits.file_bytes };
         let name = FileName::new(FileKind::Journal, spare.slot);
+        // Without room for snapshots no file can ever be released again.
+        if disk.free_bytes().is_ok_and(|free| free < spare.len + self.limits.reserve_bytes()) {
+            return Err(WriteError::NoSpace);
+        }
         let made = disk.create(name, spare.len).and_then(|()| disk.sync_folder(FileKind::Journal));
         match made {
             Ok(()) => Ok(spare),
@@ -489,6 +493,27 @@ impl Journal {
     /// A maker failed. No harm is done: without a spare the next roll makes its file itself.
     pub fn spare_failed(&mut self) {
         self.spares_promised -= 1;
+    }
+
+    /// Prepared files at hand.
+    pub fn spares(&self) -> usize {
+        self.spares.len()
+    }
+
+    /// The bounds it was opened with.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// A prepared file to be removed, because its room is needed more for what must be moved or written before files can
+    /// be released. The last one is given only while a quarter of the current file is free: there must be somewhere to
+    /// write that messages were settled.
+    pub fn give_up_spare(&mut self) -> Option<FileName> {
+        let room = self.live.back().map_or(0, |file| file.len.saturating_sub(file.end));
+        if self.spares.len() < 2 && room < self.limits.file_bytes / 4 {
+            return None;
+        }
+        self.spares.pop_back().map(|spare| FileName::new(FileKind::Journal, spare.slot))
     }
 
     /// Files that nobody needs any more, to be removed whenever it suits (it may take milliseconds each), from any

@@ -68,6 +68,14 @@ pub struct Limits {
     pub window_bytes: usize,
 }
 
+impl Limits {
+    /// Bytes of the device that are left to snapshots when there is little space: neither journal files nor segments take
+    /// them, because without a snapshot no file can be released.
+    pub fn reserve_bytes(&self) -> u64 {
+        self.file_bytes / 8
+    }
+}
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits {

@@ -58,7 +58,8 @@ impl Alarms {
     pub fn judge(&mut self, sample: Sample, lines: &mut Vec<(Level, String)>) -> bool {
         let before = self.raised;
         let Sample { memory_used, disk_free } = sample;
-        self.raised = Raised { memory: memory_used > self.memory_limit, disk: disk_free < self.disk_limit };
+        self.raised =
+            Raised { memory: memory_used > self.memory_limit, disk: disk_free < self.disk_limit.max(1) };
         if self.raised.memory != before.memory {
             let state = if self.raised.memory { "set" } else { "clear" };
             let limit = self.memory_limit;

@@ -8,7 +8,7 @@
 use base::id::{LogId, LogIndex, ShardId};
 use journal::{Counters, Disk, Journal, Place, Sealed, WriteError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Nanoseconds without another shard's commit after which a shard counts as alone.
@@ -58,12 +58,15 @@ pub struct Committer {
     has_rolled: Mutex<()>,
     roll_signal: Condvar,
     is_out_of_space: AtomicBool,
+    /// There is no space for what lies ahead: the next file, or what must be moved before files can be used again.
+    is_short: AtomicBool,
     /// Nanoseconds a flush takes, smoothed.
     flush_ns: AtomicU64,
     flush_inline_max_ns: u64,
     last_shard: AtomicU64,
     last_change_ns: AtomicU64,
     started: Instant,
+    look: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 #[derive(Default)]
@@ -89,11 +92,13 @@ impl Committer {
             has_rolled: Mutex::new(()),
             roll_signal: Condvar::new(),
             is_out_of_space: AtomicBool::new(false),
+            is_short: AtomicBool::new(false),
             flush_ns: AtomicU64::new(0),
             flush_inline_max_ns,
             last_shard: AtomicU64::new(u64::MAX),
             last_change_ns: AtomicU64::new(0),
             started: Instant::now(),
+            look: OnceLock::new(),
         }
     }
 
@@ -169,6 +174,11 @@ impl Committer {
         if journal.counters().rolls != rolls {
             self.rolls.fetch_add(1, Ordering::Relaxed);
             self.roll_signal.notify_all();
+            // What is on its way needs the room of the file just begun: publishers must hear now that it is the last.
+            if self.is_last_file(journal) {
+                self.is_short.store(true, Ordering::Relaxed);
+                self.look();
+            }
         }
         result
     }
@@ -273,6 +283,12 @@ impl Committer {
         self.is_out_of_space.load(Ordering::Relaxed)
     }
 
+    /// The last write found no space, or what lies ahead will not find any: publishers must wait, so that there is room to
+    /// settle messages, which is what makes room.
+    pub fn lacks_space(&self) -> bool {
+        self.is_out_of_space() || self.is_short.load(Ordering::Relaxed)
+    }
+
     /// Calls `work` with the journal, which is locked meanwhile: for what is quick and does not flush.
     pub fn with_journal<T>(&self, work: impl FnOnce(&mut Journal) -> T) -> T {
         work(&mut lock(&self.journal))
@@ -303,17 +319,24 @@ impl Committer {
         result.map_err(|error| error.to_string())
     }
 
-    /// The housekeeping thread: prepares files ahead and removes those nobody needs, at once and after every roll, and
-    /// calls `after` each time. Returns when the committer stops.
-    pub fn run_housekeeping(&self, interval: Duration, mut after: impl FnMut()) {
+    /// The housekeeping thread: removes files nobody needs and prepares files ahead, at once and after every roll, and
+    /// calls `after` each time, which tells whether it found all the space it needed; while something does not, it tries
+    /// again each `interval`. Returns when the committer stops.
+    pub fn run_housekeeping(&self, interval: Duration, mut after: impl FnMut() -> bool) {
         let mut seen = u64::MAX;
         while !self.is_stopping() {
             let rolls = self.rolls.load(Ordering::Relaxed);
-            if rolls != seen {
+            let was_short = self.is_short.load(Ordering::Relaxed);
+            let has_rolled = rolls != seen;
+            if has_rolled || was_short {
                 seen = rolls;
                 self.prepare();
             }
-            after();
+            let is_short = !after() || self.with_journal(|journal| self.is_last_file(journal));
+            self.is_short.store(is_short, Ordering::Relaxed);
+            if has_rolled || is_short != was_short {
+                self.look();
+            }
             let guard = lock(&self.has_rolled);
             if self.rolls.load(Ordering::Relaxed) == seen && !self.is_stopping() {
                 drop(self.roll_signal.wait_timeout(guard, interval));
@@ -322,7 +345,15 @@ impl Committer {
     }
 
     fn prepare(&self) {
-        while let Some(maker) = self.with_journal(|journal| journal.wanted_spare()) {
+        for file in self.with_journal(|journal| journal.take_unneeded()) {
+            // What is not removed is found again by the next start.
+            let _ = self.disk.remove(file);
+        }
+        while let Some(maker) = self.with_journal(|journal| {
+            // The second one must leave room to move what is left in a file, without which none can be used again.
+            let files = if journal.spares() == 0 { 1 } else { 2 };
+            if self.has_room(journal, files) { journal.wanted_spare() } else { None }
+        }) {
             match maker.finish(&*self.disk) {
                 Ok(spare) => self.with_journal(|journal| journal.add_spare(spare)),
                 // Without a spare the next roll makes its file itself.
@@ -332,9 +363,29 @@ impl Committer {
                 return;
             }
         }
-        for file in self.with_journal(|journal| journal.take_unneeded()) {
-            // What is not removed is found again by the next start.
-            let _ = self.disk.remove(file);
+    }
+
+    /// The device has room for so many more files, and for snapshots.
+    fn has_room(&self, journal: &Journal, files: u64) -> bool {
+        let wanted = files * journal.limits().file_bytes + journal.limits().reserve_bytes();
+        self.disk.free_bytes().is_ok_and(|free| free >= wanted)
+    }
+
+    /// There may be no file after this one.
+    fn is_last_file(&self, journal: &Journal) -> bool {
+        journal.spares() == 0 && !self.has_room(journal, 1)
+    }
+
+    /// Sets what is called when it is time to look how much space there is: after every roll, and when that changes which
+    /// [`Committer::lacks_space`] tells. Before that, nobody is told.
+    pub fn call_to_look(&self, look: impl Fn() + Send + Sync + 'static) {
+        // Who comes second is not needed: there is one node.
+        let _ = self.look.set(Box::new(look));
+    }
+
+    fn look(&self) {
+        if let Some(look) = self.look.get() {
+            look();
         }
     }
 }
@@ -496,9 +547,18 @@ mod tests {
         let disk = FaultyDisk::new(9);
         let (committer, ..) = committer(&disk, u64::MAX);
         let mut rounds = 0;
+        let looks = Arc::new(AtomicU64::new(0));
+        let counter = looks.clone();
+        committer.call_to_look(move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+        });
         std::thread::scope(|threads| {
             threads.spawn(|| {
-                committer.run_housekeeping(Duration::from_millis(1), || rounds += 1);
+                let after = || {
+                    rounds += 1;
+                    true
+                };
+                committer.run_housekeeping(Duration::from_millis(1), after);
             });
             for base in 0..20u64 {
                 commit(&committer, 0, 0, batch(1, base * 100_000, 100_000));
@@ -508,6 +568,37 @@ mod tests {
         });
         let counters = committer.counters();
         assert!(rounds > 0 && counters.rolls > 0, "{counters:?}");
+        let looks = looks.load(Ordering::Relaxed);
+        assert!(looks > 0 && looks <= counters.rolls + 1, "{looks} of {counters:?}");
         assert_eq!(counters.unprepared_rolls, 0, "{counters:?}");
+    }
+
+    #[test]
+    fn who_finds_no_space_for_what_lies_ahead_is_asked_again_and_publishers_wait() {
+        let disk = FaultyDisk::new(10);
+        let (committer, ..) = committer(&disk, u64::MAX);
+        let (answers, asked) = std::sync::mpsc::channel();
+        let (looked, looks) = std::sync::mpsc::channel();
+        committer.call_to_look(move || looked.send(()).unwrap_or_default());
+        std::thread::scope(|threads| {
+            let committer = &committer;
+            let house = move || {
+                let after = || asked.recv().unwrap_or(true);
+                committer.run_housekeeping(Duration::from_millis(1), after);
+            };
+            threads.spawn(house);
+            for (had_space, expected) in
+                [(true, Some(false)), (true, None), (false, Some(true)), (false, None), (true, Some(false))]
+            {
+                answers.send(had_space).expect("the house asks");
+                if let Some(expected) = expected {
+                    looks.recv_timeout(Duration::from_secs(20)).expect("told to look");
+                    assert_eq!(committer.lacks_space(), expected);
+                }
+            }
+            committer.stop();
+            drop(answers);
+        });
+        assert!(looks.try_recv().is_err(), "told to look without a change");
     }
 }

@@ -26,6 +26,16 @@ const PIECES_MAX: usize = 1024;
 /// Bytes from which on an aligned read goes past the page cache.
 const DIRECT_READ_MIN: usize = 256 << 10;
 
+/// Every kind of file there is a folder for.
+const KINDS: [FileKind; 6] = [
+    FileKind::Identity,
+    FileKind::Journal,
+    FileKind::Bulk,
+    FileKind::Segment,
+    FileKind::Snapshot,
+    FileKind::Quarantined,
+];
+
 /// Bounds and keys of a real disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskOptions {
@@ -35,11 +45,13 @@ pub struct DiskOptions {
     pub use_direct: bool,
     /// For tests: every sync of a file takes this much longer, in nanoseconds.
     pub sync_delay_ns: u64,
+    /// For tests: the device has room for so many bytes of files in this folder, not more.
+    pub capacity_bytes: Option<u64>,
 }
 
 impl Default for DiskOptions {
     fn default() -> DiskOptions {
-        DiskOptions { descriptors_max: 256, use_direct: true, sync_delay_ns: 0 }
+        DiskOptions { descriptors_max: 256, use_direct: true, sync_delay_ns: 0, capacity_bytes: None }
     }
 }
 
@@ -101,11 +113,7 @@ impl RealDisk {
     /// Makes the data folder if need be, locks it, and tries what the device can do.
     pub fn open(folder: &Path, options: DiskOptions) -> Result<RealDisk, FolderError> {
         let failed = |error: std::io::Error| FolderError::Io(folder.to_owned(), error);
-        for kind in
-            [FileKind::Identity, FileKind::Journal, FileKind::Bulk, FileKind::Segment, FileKind::Snapshot]
-                .into_iter()
-                .chain([FileKind::Quarantined])
-        {
+        for kind in KINDS {
             std::fs::create_dir_all(folder.join(kind.folder())).map_err(failed)?;
         }
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
@@ -127,6 +135,25 @@ impl RealDisk {
     /// Whether journal writes bypass the page cache.
     pub fn is_direct(&self) -> bool {
         self.is_direct
+    }
+
+    /// Refuses a file that would reach to `end` where the device is made to look too small for that.
+    fn check_capacity(&self, file: FileName, end: u64) -> Result<(), DiskError> {
+        let Some(capacity) = self.options.capacity_bytes else { return Ok(()) };
+        let len = self.len(file).unwrap_or(0);
+        let fits = end <= len || self.used_bytes()? - len + end <= capacity;
+        if fits { Ok(()) } else { Err(DiskError::NoSpace) }
+    }
+
+    fn used_bytes(&self) -> Result<u64, DiskError> {
+        let mut used = 0;
+        for kind in KINDS {
+            for entry in std::fs::read_dir(self.folder.join(kind.folder())).map_err(std_error)? {
+                // One that is removed meanwhile uses nothing.
+                used += entry.map_err(std_error)?.metadata().map_or(0, |file| file.len());
+            }
+        }
+        Ok(used)
     }
 
     fn path(&self, file: FileName) -> PathBuf {
@@ -226,6 +253,7 @@ fn is_aligned(offset: u64, pieces: &[IoSlice<'_>]) -> bool {
 
 impl Disk for RealDisk {
     fn create(&self, file: FileName, len: u64) -> Result<(), DiskError> {
+        self.check_capacity(file, len)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let path = self.path(file);
         let descriptor = retry(|| rustix::fs::open(&path, flags, Mode::from_raw_mode(0o640)))?;
@@ -318,6 +346,10 @@ impl Disk for RealDisk {
             true => Access::Direct,
             false => Access::Cached,
         };
+        if self.options.capacity_bytes.is_some() {
+            let len: usize = pieces.iter().map(|piece| piece.len()).sum();
+            self.check_capacity(file, offset + len as u64)?;
+        }
         let descriptor = self.descriptor(file, access)?;
         let mut offset = offset;
         for pieces in pieces.chunks(PIECES_MAX) {
@@ -376,6 +408,10 @@ impl Disk for RealDisk {
 
     fn free_bytes(&self) -> Result<u64, DiskError> {
         let status = retry(|| rustix::fs::statvfs(&self.folder))?;
-        Ok(status.f_bavail.saturating_mul(status.f_frsize))
+        let free = status.f_bavail.saturating_mul(status.f_frsize);
+        match self.options.capacity_bytes {
+            Some(capacity) => Ok(free.min(capacity.saturating_sub(self.used_bytes()?))),
+            None => Ok(free),
+        }
     }
 }

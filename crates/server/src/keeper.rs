@@ -19,6 +19,9 @@ use std::time::Duration;
 /// How long a shard may take to answer before the round is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Times the keeper is asked for a round before it looks whether there is space now though nobody has written anything.
+const WAITS_MAX: u32 = 10;
+
 /// What the keeper asks of a shard.
 pub enum Errand {
     /// List what lives of a log before an index.
@@ -43,6 +46,12 @@ pub struct Keeper {
     moved: BTreeMap<LogId, LogIndex>,
     /// Segments without life, by how many rounds of snapshots they have seen.
     dead: [Vec<u64>; 2],
+    /// The last round found no space for all it had to do.
+    is_behind: bool,
+    /// Groups in the journal when the last round began.
+    groups: u64,
+    /// Times it was asked for a round since the last one.
+    waited: u32,
 }
 
 /// Why a round could not be finished.
@@ -88,24 +97,67 @@ impl Keeper {
         let moved = |log| committer.with_journal(|journal| (log, snapshots.moved(journal, log)));
         let moved = (0..placement.logs).map(LogId).map(moved).collect();
         let dead = [Vec::new(), Vec::new()];
-        Ok(Keeper { committer, doors, logger, placement, snapshots, next_segment, moved, dead })
+        Ok(Keeper {
+            committer,
+            doors,
+            logger,
+            placement,
+            snapshots,
+            next_segment,
+            moved,
+            dead,
+            is_behind: false,
+            groups: 0,
+            waited: 0,
+        })
     }
 
-    /// Does what is to be done since the last roll, if there was one. The text of an error that must stop the node.
-    pub fn round(&mut self) -> Result<(), String> {
-        let rolled = self.committer.with_journal(|journal| journal.take_rolled());
-        if rolled.is_empty() {
-            return Ok(());
+    /// Does what is to be done since the last roll, if there was one, or what there was no space for the last time, and
+    /// where space is tight, whatever can be done at all: publishers wait for it, and so there may be no roll.
+    /// False: there was no space for it; a file that was prepared is given up for it first.
+    ///
+    /// # Errors
+    /// The text of one that must stop the node.
+    pub fn round(&mut self, is_tight: bool) -> Result<bool, String> {
+        let (rolled, groups) =
+            self.committer.with_journal(|journal| (journal.take_rolled(), journal.counters().groups));
+        let has_changed = groups != self.groups || !self.dead.iter().all(Vec::is_empty);
+        self.waited += 1;
+        let is_due = match self.is_behind {
+            true => has_changed || self.waited >= WAITS_MAX,
+            false => !rolled.is_empty() || (is_tight && has_changed),
+        };
+        if !is_due {
+            return Ok(!self.is_behind);
         }
-        match self.move_and_release() {
-            Ok(()) | Err(Trouble::Silence) => Ok(()),
+        self.groups = groups;
+        self.waited = 0;
+        let mut outcome = self.move_and_release();
+        if matches!(outcome, Err(Trouble::NoSpace)) && self.give_up_spare() {
+            outcome = self.move_and_release();
+        }
+        let was_behind = self.is_behind;
+        self.is_behind = matches!(outcome, Err(Trouble::NoSpace));
+        match outcome {
+            Ok(()) | Err(Trouble::Silence) => {}
             Err(Trouble::NoSpace) => {
-                let text = "journal files cannot be released: there is no space to move what is left in them";
-                self.logger.log(Level::Warning, text);
-                Ok(())
+                let text = "journal files cannot be released: there is no space to move what is left in them; make \
+                            room on the disk, or let consumers take messages";
+                if !was_behind {
+                    self.logger.log(Level::Warning, text);
+                }
             }
-            Err(Trouble::Failed(error)) => Err(format!("moving messages out of the journal failed: {error}")),
+            Err(Trouble::Failed(error)) => {
+                return Err(format!("moving messages out of the journal failed: {error}"));
+            }
         }
+        Ok(!self.is_behind)
+    }
+
+    fn give_up_spare(&self) -> bool {
+        let spare = self.committer.with_journal(|journal| journal.give_up_spare());
+        // One that cannot be removed is found and used again by the next start.
+        spare.is_some_and(|name| self.committer.disk().remove(name).is_ok())
     }
 
     fn move_and_release(&mut self) -> Result<(), Trouble> {
@@ -144,8 +196,11 @@ impl Keeper {
         if self.moved.get(&log).is_some_and(|moved| *moved >= bound) {
             return Ok(false);
         }
+        // The last of the space is for snapshots.
+        let reserve = self.committer.with_journal(|journal| journal.limits().reserve_bytes());
+        let room = self.committer.disk().free_bytes()?.saturating_sub(reserve);
         let next_segment = &mut self.next_segment;
-        let moved = job.carry_out(&**self.committer.disk(), || {
+        let moved = job.carry_out(&**self.committer.disk(), room, || {
             *next_segment += 1;
             *next_segment - 1
         })?;

@@ -43,12 +43,14 @@ const HOUSE_MS: u64 = 1000;
 /// Threads for TLS handshakes: half as many as cores, and no more than this.
 const HANDSHAKERS_MAX: usize = 4;
 
-/// Why the node ends.
+/// What is said to whoever watches over the node.
 pub enum End {
-    /// Somebody asked it to.
+    /// It is to end: somebody asked it to.
     Asked,
-    /// It must.
+    /// It must end.
     Failed(String),
+    /// It goes on, but the disk may be fuller than it was: look now.
+    Look,
 }
 
 /// Hands what the writer thread tells to the shards and to whoever ends the node.
@@ -116,13 +118,22 @@ fn raise_descriptor_limit(logger: &Logger) {
     }
 }
 
+fn raised_of(bits: &AtomicU8) -> Raised {
+    let bits = bits.load(Ordering::Relaxed);
+    Raised { memory: bits & 1 != 0, disk: bits & 2 != 0 }
+}
+
 fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
 }
 
 /// Opens the data folder and brings the shards to where they were.
 fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, String> {
-    let options = DiskOptions { sync_delay_ns: config.test_sync_delay_us * 1000, ..DiskOptions::default() };
+    let options = DiskOptions {
+        sync_delay_ns: config.test_sync_delay_us * 1000,
+        capacity_bytes: config.test_disk_bytes,
+        ..DiskOptions::default()
+    };
     let disk = RealDisk::open(&config.data_dir, options).map_err(|error| error.to_string())?;
     let way = if disk.is_direct() { "bypass" } else { "go through" };
     logger.log(Level::Debug, format!("journal writes {way} the page cache"));
@@ -374,15 +385,18 @@ impl Node {
         let reporter = Reporter { doors: doors.clone(), end: Mutex::new(end.clone()) };
         let writer = committer.clone();
         node.spawn("writer", move || writer.run_writer(&reporter)).map_err(failed)?;
-        let (house, keeper) = (committer.clone(), node.keeper.clone());
+        let looks = end.clone();
+        committer.call_to_look(move || looks.send(End::Look).unwrap_or_default());
+        let (house, keeper, alarms) = (committer.clone(), node.keeper.clone(), node.raised.clone());
         node.spawn("house", move || {
             house.run_housekeeping(Duration::from_millis(HOUSE_MS), || {
-                if let Ok(mut keeper) = keeper.lock()
-                    && let Err(why) = keeper.round()
-                {
+                let is_tight = raised_of(&alarms).disk;
+                let round = keeper.lock().map_or(Ok(true), |mut keeper| keeper.round(is_tight));
+                round.unwrap_or_else(|why| {
                     // Nobody listens once the node is ending.
                     let _ = end.send(End::Failed(why));
-                }
+                    true
+                })
             });
         })
         .map_err(failed)?;
@@ -490,7 +504,10 @@ impl Node {
         loop {
             match meter.sample() {
                 Ok(mut sample) => {
-                    if self.committer.is_out_of_space() {
+                    if let Ok(free) = self.committer.disk().free_bytes() {
+                        sample.disk_free = free;
+                    }
+                    if self.committer.lacks_space() {
                         sample.disk_free = 0;
                     }
                     if alarms.judge(sample, &mut lines) {
@@ -503,7 +520,7 @@ impl Node {
             match ends.recv_timeout(interval) {
                 Ok(End::Asked) => return Ok(()),
                 Ok(End::Failed(why)) => return Err(why),
-                Err(RecvTimeoutError::Timeout) => {}
+                Ok(End::Look) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err("nobody is left to end the node".into()),
             }
         }
@@ -515,8 +532,7 @@ impl Node {
     }
 
     fn raised(&self) -> Raised {
-        let bits = self.raised.load(Ordering::Relaxed);
-        Raised { memory: bits & 1 != 0, disk: bits & 2 != 0 }
+        raised_of(&self.raised)
     }
 
     /// Ends every thread. After a clean end each log has a snapshot, so the next start replays nothing.

@@ -120,7 +120,7 @@ impl Keeper {
             }
             Step::Copy(job) => {
                 let next_segment = &mut self.next_segment;
-                let moved = job.carry_out(disk, || {
+                let moved = job.carry_out(disk, u64::MAX, || {
                     *next_segment += 1;
                     *next_segment - 1
                 })?;

@@ -551,5 +551,49 @@ def _():
     other.close()
 
 
+@suite.case("alarm.full-disk", "publishing until the disk is full, and consuming then",
+            "beyond RabbitMQ: what is settled makes room again; the publisher goes on, and every message arrives in order")
+def _():
+    uri = Uri(started("leveret.test_disk_bytes=120MiB", "leveret.journal_file_bytes=16MiB",
+                      "disk_free_limit.absolute=1MB").uri)
+    publisher, consumer = connect(uri), connect(uri)
+    heard = []
+    publisher.add_on_connection_blocked_callback(lambda *_: heard.append("blocked"))
+    publisher.add_on_connection_unblocked_callback(lambda *_: heard.append("unblocked"))
+    channel, taking = publisher.channel(), consumer.channel()
+    arguments = {"x-queue-type": "quorum"}
+    queue = channel.queue_declare("foreign.full-disk", durable=True, arguments=arguments).method.queue
+    persistent = pika.BasicProperties(delivery_mode=2)
+    published = 0
+
+    def publish():
+        nonlocal published
+        channel.basic_publish("", queue, b"%08d" % published + bytes(100_000), persistent)
+        published += 1
+        publisher.process_data_events(0)
+
+    taken = 0
+
+    def take():
+        nonlocal taken
+        method, _, body = taking.basic_get(queue)
+        if method:
+            equal(int(body[:8]), taken)
+            taken += 1
+            taking.basic_ack(method.delivery_tag)
+        publisher.process_data_events(0)
+        return method
+
+    for turn in range(2):
+        del heard[:]
+        while not heard and published < (turn + 1) * 2_000:
+            publish()
+        equal(heard[:1], ["blocked"])
+        eventually(lambda: take() is None and "unblocked" in heard, "taken, and unblocked", 60, 0)
+    for _ in range(10):
+        publish()
+    eventually(lambda: take() is None and taken == published, "all taken", 60, 0)
+
+
 if __name__ == "__main__":
     suite.main(lambda parser: parser.add_argument("--broker", default="", help="a leveret to start"))

@@ -445,6 +445,10 @@ pub const KEYS: &[(&str, Standing)] = &[
         Served(|draft, _, value| put(integer(value, 0, 1_000_000), |it| draft.config.inline_flush_us = it)),
     ),
     (
+        "leveret.test_disk_bytes",
+        Served(|draft, _, value| put(bytes(value), |it| draft.config.test_disk_bytes = Some(it))),
+    ),
+    (
         "leveret.test_read_delay_us",
         Served(|draft, _, value| {
             put(integer(value, 0, 60_000_000), |it| draft.config.test_read_delay_us = it)

@@ -220,6 +220,8 @@ pub struct Config {
     pub journal_files: Option<u32>,
     /// Microseconds a flush may take to be done inside a shard's loop; 0: never.
     pub inline_flush_us: u64,
+    /// Bytes of files the data folder is made to have room for; for tests of full disks. `None`: what the device has.
+    pub test_disk_bytes: Option<u64>,
     /// Microseconds every read for a delivery is made to take longer; for measurements of slow disks.
     pub test_read_delay_us: u64,
     /// Microseconds every sync is made to take; for measurements of slow disks.
@@ -288,6 +290,7 @@ impl Config {
             journal_file_bytes: None,
             journal_files: None,
             inline_flush_us: 200,
+            test_disk_bytes: None,
             test_read_delay_us: 0,
             test_sync_delay_us: 0,
             credit: CreditCaps::default(),
