@@ -1,0 +1,164 @@
+//! Comparison and arithmetic of values, as SQL filters have them (AMQP Filter Expressions 1.0 section 6.4).
+//!
+//! Exact and approximate numbers compare by their mathematical value, never by one rounded to the other's type. An
+//! exact result beyond 128 bits goes on as an approximate one; an approximate one beyond its range is unknown.
+
+use crate::expression::{Arithmetic, Comparison};
+use crate::value::Value;
+use std::cmp::Ordering;
+
+/// 2^127, the first number above every integer.
+const ABOVE_INTEGERS: f64 = -(i128::MIN as f64);
+
+/// Compares two values: unknown if one of them is, false between kinds that have no order in common, but values of
+/// two kinds do differ.
+pub(crate) fn compare(comparison: Comparison, left: Value<'_>, right: Value<'_>) -> Value<'static> {
+    if matches!(left, Value::Null) || matches!(right, Value::Null) {
+        return Value::Null;
+    }
+    let order = match (left, right) {
+        (Value::Bool(left), Value::Bool(right)) => {
+            let equal = left == right;
+            return Value::Bool(match comparison {
+                Comparison::Equal => equal,
+                Comparison::NotEqual => !equal,
+                _ => false,
+            });
+        }
+        (Value::Bytes(left), Value::Bytes(right)) => Some(left.cmp(right)),
+        _ => compare_numbers(left, right),
+    };
+    Value::Bool(match order {
+        Some(order) => comparison.holds(order),
+        None => comparison == Comparison::NotEqual,
+    })
+}
+
+/// Whether two values are equal, as `=` and `IN` have it. Unknown equals nothing.
+pub(crate) fn equal(left: Value<'_>, right: Value<'_>) -> bool {
+    compare(Comparison::Equal, left, right) == Value::Bool(true)
+}
+
+fn compare_numbers(left: Value<'_>, right: Value<'_>) -> Option<Ordering> {
+    match (left, right) {
+        (Value::Integer(left), Value::Integer(right)) => Some(left.cmp(&right)),
+        (Value::Float(left), Value::Float(right)) => left.partial_cmp(&right),
+        (Value::Integer(left), Value::Float(right)) => integer_to_float(left, right),
+        (Value::Float(left), Value::Integer(right)) => integer_to_float(right, left).map(Ordering::reverse),
+        _ => None,
+    }
+}
+
+fn integer_to_float(integer: i128, float: f64) -> Option<Ordering> {
+    if float.is_nan() {
+        return None;
+    }
+    if float >= ABOVE_INTEGERS {
+        return Some(Ordering::Less);
+    }
+    if float < -ABOVE_INTEGERS {
+        return Some(Ordering::Greater);
+    }
+    // In range, so what is cut off is the fraction alone.
+    Some(
+        integer
+            .cmp(&(float as i128))
+            .then_with(|| 0.0.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal)),
+    )
+}
+
+/// Where a value stands among the sorted entries of an `IN` list: truth values, numbers, bytes. Entries that are equal
+/// by [`equal`] are equal here, and only those.
+pub(crate) fn list_order(left: Value<'_>, right: Value<'_>) -> Ordering {
+    let rank = |value: Value<'_>| match value {
+        Value::Null => 0,
+        Value::Bool(_) => 1,
+        Value::Integer(_) | Value::Float(_) => 2,
+        Value::Bytes(_) => 3,
+    };
+    match (left, right) {
+        (Value::Bool(left), Value::Bool(right)) => left.cmp(&right),
+        (Value::Bytes(left), Value::Bytes(right)) => left.cmp(right),
+        _ => {
+            rank(left).cmp(&rank(right)).then_with(|| compare_numbers(left, right).unwrap_or(Ordering::Equal))
+        }
+    }
+}
+
+/// Calculates: unknown if an operand is no number, a divisor is zero, or the result has no value.
+pub(crate) fn calculate(arithmetic: Arithmetic, left: Value<'_>, right: Value<'_>) -> Value<'static> {
+    if let (Value::Integer(left), Value::Integer(right)) = (left, right) {
+        let exact = match arithmetic {
+            Arithmetic::Add => left.checked_add(right),
+            Arithmetic::Subtract => left.checked_sub(right),
+            Arithmetic::Multiply => left.checked_mul(right),
+            // A quotient is approximate, even of two integers without remainder.
+            Arithmetic::Divide => None,
+            Arithmetic::Remainder if right == 0 => return Value::Null,
+            Arithmetic::Remainder => Some(left.wrapping_rem(right)),
+        };
+        if let Some(exact) = exact {
+            return Value::Integer(exact);
+        }
+    }
+    let (Some(left), Some(right)) = (approximate(left), approximate(right)) else { return Value::Null };
+    match arithmetic {
+        Arithmetic::Add => finite(left + right),
+        Arithmetic::Subtract => finite(left - right),
+        Arithmetic::Multiply => finite(left * right),
+        Arithmetic::Divide if right == 0.0 => Value::Null,
+        Arithmetic::Divide => finite(left / right),
+        // Of exact numbers only.
+        Arithmetic::Remainder => Value::Null,
+    }
+}
+
+/// The negative of a number; unknown for all else.
+pub(crate) fn negate(value: Value<'_>) -> Value<'static> {
+    match value {
+        Value::Integer(integer) => {
+            integer.checked_neg().map_or(Value::Float(-(integer as f64)), Value::Integer)
+        }
+        Value::Float(float) => Value::Float(-float),
+        _ => Value::Null,
+    }
+}
+
+/// The number itself; unknown for all else.
+pub(crate) fn number(value: Value<'_>) -> Value<'static> {
+    match value {
+        Value::Integer(integer) => Value::Integer(integer),
+        Value::Float(float) => Value::Float(float),
+        _ => Value::Null,
+    }
+}
+
+fn approximate(value: Value<'_>) -> Option<f64> {
+    match value {
+        Value::Integer(integer) => Some(integer as f64),
+        Value::Float(float) => Some(float),
+        _ => None,
+    }
+}
+
+fn finite(float: f64) -> Value<'static> {
+    if float.is_finite() { Value::Float(float) } else { Value::Null }
+}
+
+/// `AND` of three truths: false if one is, true if both are.
+pub(crate) fn both(left: Option<bool>, right: Option<bool>) -> Option<bool> {
+    match (left, right) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    }
+}
+
+/// `OR` of three truths: true if one is, false if both are.
+pub(crate) fn either(left: Option<bool>, right: Option<bool>) -> Option<bool> {
+    match (left, right) {
+        (Some(true), _) | (_, Some(true)) => Some(true),
+        (Some(false), Some(false)) => Some(false),
+        _ => None,
+    }
+}

@@ -1,0 +1,41 @@
+#![no_main]
+//! Filter expressions: any text is read or refused; what is read prints and is read again as the same, and is
+//! evaluated.
+
+use filter::{Expression, Field, Fields, Limits, Program, Value};
+use libfuzzer_sys::fuzz_target;
+
+/// A message in which every field holds some of the input.
+struct Message<'a>(&'a [u8]);
+
+impl Fields for Message<'_> {
+    fn field(&self, field: Field<'_>) -> Option<Value<'_>> {
+        let (kind, rest) = self.0.split_first()?;
+        Some(match (kind & 7, field) {
+            (0, _) => return None,
+            (1, _) => Value::Null,
+            (2, _) => Value::Bool(rest.len() & 1 == 1),
+            (3, Field::ApplicationProperty(name)) => Value::Integer(name.len() as i128 - 2),
+            (4, _) => Value::Float(f64::from_bits(rest.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte)))),
+            _ => Value::Bytes(rest),
+        })
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((&split, rest)) = bytes.split_first() else { return };
+    let (message, text) = rest.split_at(usize::from(split).min(rest.len()));
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    let expression = match Expression::parse(text, &Limits::default()) {
+        Ok(expression) => expression,
+        Err(error) => return assert!(text.is_char_boundary(error.at)),
+    };
+    // What is printed can be longer than what was read: blanks, brackets, digits.
+    let wide = Limits { characters_max: 1 << 20, tokens_max: 1 << 10, ..Limits::default() };
+    assert_eq!(Expression::parse(&expression.to_string(), &wide).as_ref(), Ok(&expression));
+    let program = Program::compile(&expression).expect("within the limits");
+    let message = Message(message);
+    let said = program.evaluate(&message, 1);
+    assert_eq!(program.matches(&message, 1), said == Value::Bool(true));
+    assert!(program.memory() <= 32 * text.len() + 32 * 1024);
+});
