@@ -2,6 +2,7 @@
 
 use ctl::{Limits, Refusal, Request, client, exit, server};
 use serde_json::json;
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -16,11 +17,16 @@ fn with_server(name: &str, limits: Limits, talk: impl FnOnce(&PathBuf)) {
     let listener = server::listen(&path).expect("listens");
     std::thread::scope(|threads| {
         threads.spawn(|| {
-            server::serve(&listener, &limits, |request| match request {
-                Request::Ping => None,
-                Request::ListQueues { vhost } if vhost == "/" => Some(Ok(json!([{ "name": "q" }]))),
-                other => Some(Err(Refusal { code: exit::DATA, message: format!("{other:?}") })),
-            });
+            server::serve(
+                &listener,
+                &limits,
+                || false,
+                |request| match request {
+                    Request::Ping => None,
+                    Request::ListQueues { vhost } if vhost == "/" => Some(Ok(json!([{ "name": "q" }]))),
+                    other => Some(Err(Refusal { code: exit::DATA, message: format!("{other:?}") })),
+                },
+            );
         });
         talk(&path);
         server::wake(&path).expect("wakes");
@@ -59,4 +65,23 @@ fn hostile_peers_leave_the_server_serving() {
         let answer = client::ask(path, &Limits::default(), &Request::ListQueues { vhost: "/".into() });
         assert!(answer.is_ok(), "{answer:?}");
     });
+}
+
+#[test]
+fn a_peer_that_is_silent_or_does_not_read_holds_up_no_end() {
+    let path = socket("silent");
+    let listener = server::listen(&path).expect("listens");
+    let check = |request: &[u8]| {
+        let mut peer = UnixStream::connect(&path).expect("connects");
+        peer.write_all(request).expect("written");
+        // It is over once the peer was taken and is waited for. With a limit of an hour only that ends it.
+        let looks = Cell::new(0);
+        let is_over = || looks.replace(looks.get() + 1) >= 2;
+        let limits = Limits { silence_ms_max: 3_600_000, ..Limits::default() };
+        server::serve(&listener, &limits, is_over, |_| Some(Ok(json!("x".repeat(8 << 20)))));
+    };
+    check(b"");
+    check(b"{");
+    check(b"{\"request\":\"list_users\"}\n");
+    std::fs::remove_file(&path).expect("removed");
 }

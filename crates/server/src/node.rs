@@ -457,8 +457,9 @@ impl Node {
             let answer = || {
                 let (ports, clock, raised) = (&rows, self.clock, &|| self.raised());
                 let desk = Desk { doors: &self.doors, config, ports, raised, clock };
-                ctl::server::serve(&control, &ctl::Limits::default(), |request| {
-                    (!self.is_stopping.load(Ordering::SeqCst)).then(|| desk.answer(request))
+                let is_over = || self.is_stopping.load(Ordering::SeqCst);
+                ctl::server::serve(&control, &ctl::Limits::default(), is_over, |request| {
+                    Some(desk.answer(request))
                 });
             };
             let mut spawned = Builder::new()
@@ -487,9 +488,10 @@ impl Node {
             self.is_stopping.store(true, Ordering::SeqCst);
             stop_accepting.stop();
             stop_handshakes.iter().for_each(handshake::Stop::stop);
-            // Its thread ends with the next request, which this is.
+            // Its thread ends with the next request, which this is; where its file is gone, with its socket.
             if let Err(error) = ctl::server::wake(&socket) {
                 self.logger.warning(format!("the administration socket does not answer: {error}"));
+                let _ = socket2::SockRef::from(&control).shutdown(std::net::Shutdown::Both);
             }
             outcome
         })

@@ -8,6 +8,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -197,19 +198,40 @@ fn what_cannot_be_is_said_in_plain_words() {
 }
 
 #[test]
-fn who_says_nothing_does_not_hold_up_a_stop() {
+fn who_says_nothing_more_does_not_hold_up_a_stop() {
+    /// How far each came: nowhere; to `connection.start`; to the mechanisms.
+    const HEADERS: [&[u8]; 3] = [b"", b"AMQP\x00\x00\x09\x01", b"AMQP\x03\x01\x00\x00"];
     let folder = Folder::new();
     let node = Node::start(&folder.0, &[]);
-    let silent = node.connect();
+    let mut silent = HEADERS.map(|header| {
+        let mut peer = node.connect();
+        peer.write_all(header).expect("written");
+        let mut first = [0];
+        if !header.is_empty() {
+            peer.read_exact(&mut first).expect("answered");
+        }
+        peer
+    });
+    let _administrator = UnixStream::connect(folder.0.join("ctl.sock")).expect("connects");
     let begin = Instant::now();
-    // The connection is there when another one behind it was answered.
+    // The connections are there when another one behind them was answered.
     let mut other = node.connect();
     other.write_all(b"neither").expect("written");
     other.write_all(b"!").expect("written");
     read_to_end(other);
     assert!(node.stop().success());
     assert!(begin.elapsed() < Duration::from_millis(1900), "{:?}", begin.elapsed());
-    assert_eq!(read_to_end(silent), b"");
+    for peer in &mut silent {
+        peer.read_to_end(&mut Vec::new()).expect("closed by the node");
+    }
+}
+
+#[test]
+fn stops_where_its_socket_was_removed() {
+    let folder = Folder::new();
+    let node = Node::start(&folder.0, &[]);
+    std::fs::remove_file(folder.0.join("ctl.sock")).expect("removed");
+    assert!(node.stop().success());
 }
 
 #[test]

@@ -183,6 +183,8 @@ impl Adapter {
             Event::TimedOut { .. } => {}
             Event::Cancelled { consumer, queue } => self.cancelled(context, *consumer, queue),
             Event::Introduce => context.shard.introduce(context.port, &self.peer.name),
+            // Who is not let in yet hears nothing, as from RabbitMQ, and no answer is waited for.
+            Event::Close { .. } if self.login.is_some() => self.is_over = true,
             Event::Close { refusal } => self.close(context, refusal, MethodId::NONE),
         }
     }
