@@ -115,6 +115,16 @@ pub(crate) enum ChangeWord {
         #[arg(short = 'p', long, default_value = "/")]
         vhost: String,
     },
+    /// Says from how much memory publishers wait, until the node stops: 0.4 of what there is, or absolute 4GB
+    SetVmMemoryHighWatermark {
+        #[arg(num_args = 1..=2, required = true)]
+        limit: Vec<String>,
+    },
+    /// Says below how much free disk publishers wait, until the node stops: 2GB, or mem_relative 1.5 of the memory
+    SetDiskFreeLimit {
+        #[arg(num_args = 1..=2, required = true)]
+        limit: Vec<String>,
+    },
     /// Limits a user: {"max-connections": 8, "max-channels": 100}; what is not named stays as it is
     SetUserLimits { username: String, definition: String },
     /// Takes a limit of a user away, or all
@@ -326,6 +336,14 @@ pub(crate) fn change(word: &ChangeWord) -> (String, Change) {
         ChangeWord::TraceOff { vhost } => (
             format!("Stopping tracing for vhost \"{vhost}\" ..."),
             Change::Trace { vhost: own(vhost), on: false },
+        ),
+        ChangeWord::SetVmMemoryHighWatermark { limit } => (
+            format!("Setting memory threshold to {} ...", limit.join(" ")),
+            Change::SetMemoryLimit { limit: limit.join(" ") },
+        ),
+        ChangeWord::SetDiskFreeLimit { limit } => (
+            format!("Setting disk free limit to {} ...", limit.join(" ")),
+            Change::SetDiskLimit { limit: limit.join(" ") },
         ),
         ChangeWord::SetUserLimits { username, definition } => (
             format!("Setting user limits to \"{definition}\" for user \"{username}\" ..."),

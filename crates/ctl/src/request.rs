@@ -230,6 +230,16 @@ pub enum Change {
         /// It is told.
         on: bool,
     },
+    /// From how much memory publishers wait, until the node stops.
+    SetMemoryLimit {
+        /// A share of the memory there is, or `absolute` and bytes, with a unit or without.
+        limit: String,
+    },
+    /// Below how much free disk publishers wait, until the node stops.
+    SetDiskLimit {
+        /// Bytes, with a unit or without, or `mem_relative` and a share of the memory there is.
+        limit: String,
+    },
     /// There is to be a policy.
     SetPolicy {
         /// The operator's instead of the users'.

@@ -3,8 +3,9 @@
 //! Judging is a value ([`Alarms`]); measuring ([`Meter`]) reads the kernel's files. Each resource has its own alarm:
 //! one clearing does not let publishers go while the other holds.
 
-use crate::config::{Config, Level, Limit};
+use crate::config::{Config, Level, Limit, value};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a look at the machine found, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,16 +117,64 @@ impl Meter {
     }
 }
 
-/// The alarms that the configuration asks for on this machine.
-pub fn of_config(config: &Config) -> Alarms {
-    let read = |path: &str| std::fs::read_to_string(path).ok();
-    let total = config.memory_total_bytes.unwrap_or_else(|| memory_total(&read));
-    let memory_limit = match config.memory_limit {
-        // RabbitMQ's way to block publishers for good.
-        Limit::Share(0.0) => 0,
-        limit => limit.of(total),
-    };
-    Alarms::new(memory_limit, config.disk_limit.of(total), &config.node_name)
+/// What is allowed and demanded; an administrator may change it while the node runs.
+pub struct Watermarks {
+    total: u64,
+    limits: Mutex<(Limit, Limit)>,
+}
+
+impl Watermarks {
+    /// What the configuration asks for on this machine.
+    pub fn new(config: &Config) -> Watermarks {
+        let read = |path: &str| std::fs::read_to_string(path).ok();
+        let total = config.memory_total_bytes.unwrap_or_else(|| memory_total(&read));
+        Watermarks { total, limits: Mutex::new((config.memory_limit, config.disk_limit)) }
+    }
+
+    /// No state here is broken by a thread that panicked.
+    fn lock(&self) -> MutexGuard<'_, (Limit, Limit)> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The limit of memory, as it was said.
+    pub fn memory(&self) -> Limit {
+        self.lock().0
+    }
+
+    /// Bytes of memory allowed, and bytes of free disk demanded.
+    pub fn bytes(&self) -> (u64, u64) {
+        let (memory, disk) = *self.lock();
+        let memory = match memory {
+            // RabbitMQ's way to block publishers for good.
+            Limit::Share(0.0) => 0,
+            limit => limit.of(self.total),
+        };
+        (memory, disk.of(self.total))
+    }
+
+    /// Changes the limit of memory: a share of what there is, or `absolute` and bytes.
+    ///
+    /// # Errors
+    /// What it is not.
+    pub fn set_memory(&self, limit: &str) -> Result<(), String> {
+        self.lock().0 = match limit.strip_prefix("absolute ") {
+            Some(limit) => Limit::Bytes(value::bytes(limit)?),
+            None => Limit::Share(value::decimal(limit, 0.0, 1.0)?),
+        };
+        Ok(())
+    }
+
+    /// Changes the limit of free disk: bytes, or `mem_relative` and a share of the memory there is.
+    ///
+    /// # Errors
+    /// What it is not.
+    pub fn set_disk(&self, limit: &str) -> Result<(), String> {
+        self.lock().1 = match limit.strip_prefix("mem_relative ") {
+            Some(limit) => Limit::Share(value::decimal(limit, 0.0, 1000.0)?),
+            None => Limit::Bytes(value::bytes(limit)?),
+        };
+        Ok(())
+    }
 }
 
 /// Bytes of memory there are for this process: the machine's, or what its control group allows if that is less.
@@ -202,6 +251,24 @@ mod tests {
         }
         let (_, text) = judge(&mut alarms, 1, 50);
         assert!(text.contains("disk resource limit alarm cleared on node rabbit@hare"), "{text}");
+    }
+
+    #[test]
+    fn limits_change_while_the_node_runs() {
+        let limits = Mutex::new((Limit::Share(0.5), Limit::Bytes(7)));
+        let watermarks = Watermarks { total: 1000, limits };
+        assert_eq!(watermarks.bytes(), (500, 7));
+        let check = |result: Result<(), String>, is_taken: bool, expected: (u64, u64)| {
+            assert_eq!((result.is_ok(), watermarks.bytes()), (is_taken, expected), "{result:?}");
+        };
+        check(watermarks.set_memory("0.25"), true, (250, 7));
+        check(watermarks.set_memory("1.5"), false, (250, 7));
+        check(watermarks.set_memory("absolute 2KB"), true, (2000, 7));
+        check(watermarks.set_memory("absolute"), false, (2000, 7));
+        check(watermarks.set_disk("mem_relative 1.5"), true, (2000, 1500));
+        check(watermarks.set_disk("3MiB"), true, (2000, 3 << 20));
+        check(watermarks.set_disk("plenty"), false, (2000, 3 << 20));
+        check(watermarks.set_memory("0"), true, (0, 3 << 20));
     }
 
     #[test]

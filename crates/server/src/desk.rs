@@ -1,6 +1,6 @@
 //! Where the administration socket's questions are answered, from what the shards say.
 
-use crate::alarm::{self, Meter, Raised};
+use crate::alarm::{Meter, Raised, Watermarks};
 use crate::clock::Clock;
 use crate::config::{Config, Limit};
 use crate::door::{CancelDelayed, Door, Letter, Part, Question};
@@ -26,6 +26,8 @@ pub struct Desk<'a> {
     pub ports: &'a [ctl::Listener],
     /// The alarms that hold.
     pub raised: &'a (dyn Fn() -> Raised + Sync),
+    /// When alarms are raised.
+    pub watermarks: &'a Watermarks,
     /// Since when it runs.
     pub clock: Clock,
 }
@@ -94,6 +96,14 @@ impl Desk<'_> {
                 }
                 let rows = part.topic_permissions.into_iter().filter(|row| row.user == user);
                 json(&rows.collect::<Vec<_>>())
+            }
+            ctl::Request::Change { change: Change::SetMemoryLimit { limit } } => {
+                self.watermarks.set_memory(&limit).map_err(unfit_word)?;
+                Ok(serde_json::Value::Null)
+            }
+            ctl::Request::Change { change: Change::SetDiskLimit { limit } } => {
+                self.watermarks.set_disk(&limit).map_err(unfit_word)?;
+                Ok(serde_json::Value::Null)
             }
             ctl::Request::Change { change } => self.change(change),
             ctl::Request::ListQueues { vhost } => {
@@ -310,6 +320,9 @@ impl Desk<'_> {
                 Op::SetVhostLimits { vhost: vhost.into(), limits }
             }
             Change::Trace { vhost, on } => Op::Trace { vhost: vhost.into(), on },
+            Change::SetMemoryLimit { .. } | Change::SetDiskLimit { .. } => {
+                return Err(refusal(ctl::exit::SOFTWARE, "not a change of the catalog".into()));
+            }
             Change::SetUserLimits { user, definition } => {
                 let [connections, channels] = definition::user(&definition).map_err(unfit)?;
                 let UserLimits { connections_max, channels_max } = limits_of(part, &user);
@@ -367,9 +380,9 @@ impl Desk<'_> {
             totals.queue_count = part.queue_count;
             totals.virtual_host_count = part.virtual_host_count;
         }
-        let alarms = alarm::of_config(self.config);
+        let (memory_limit, disk_limit) = self.watermarks.bytes();
         let sample = Meter::new(&self.config.data_dir).sample();
-        let (setting, value) = match self.config.memory_limit {
+        let (setting, value) = match self.watermarks.memory() {
             Limit::Share(share) => ("relative", share),
             Limit::Bytes(bytes) => ("absolute", bytes as f64),
         };
@@ -388,9 +401,9 @@ impl Desk<'_> {
             data_directory: absolute(&self.config.data_dir),
             log_files: vec!["<stdout>".into()],
             memory: self.memory()?,
-            vm_memory_high_watermark_limit: alarms.memory_limit,
+            vm_memory_high_watermark_limit: memory_limit,
             vm_memory_high_watermark_setting: [(setting.to_owned(), value)].into(),
-            disk_free_limit: alarms.disk_limit,
+            disk_free_limit: disk_limit,
             disk_free: sample.map_or(0, |sample| sample.disk_free),
             totals,
         })
@@ -419,6 +432,11 @@ fn object(limits: [(&str, Option<u32>); 2]) -> String {
 /// What is wrong with a wish that was never put to the catalog.
 fn unfit(why: String) -> ctl::Refusal {
     refusal(ctl::exit::UNAVAILABLE, format!("Error:\n{why}"))
+}
+
+/// What is wrong with a word of the command line.
+fn unfit_word(why: String) -> ctl::Refusal {
+    refusal(ctl::exit::USAGE, format!("Error (argument validation): {why}"))
 }
 
 fn refusal(code: u8, message: String) -> ctl::Refusal {

@@ -4,7 +4,7 @@
 //! before the first connection is accepted.
 
 use crate::acceptor::Acceptor;
-use crate::alarm::{self, Meter, Raised};
+use crate::alarm::{Alarms, Meter, Raised, Watermarks};
 use crate::clock::Clock;
 use crate::committer::{Committer, Report, Written};
 use crate::config::{Config, Level};
@@ -330,6 +330,7 @@ struct Node {
     is_stopping: Arc<AtomicBool>,
     clock: Clock,
     raised: Arc<AtomicU8>,
+    watermarks: Watermarks,
 }
 
 impl Node {
@@ -361,6 +362,7 @@ impl Node {
             is_stopping: Arc::new(AtomicBool::new(false)),
             clock,
             raised: Arc::new(AtomicU8::new(0)),
+            watermarks: Watermarks::new(config),
         };
         let delay = Duration::from_micros(config.test_read_delay_us);
         let (reader, asks) = Reader::new(disk, doors.clone(), delay);
@@ -456,7 +458,8 @@ impl Node {
             };
             let answer = || {
                 let (ports, clock, raised) = (&rows, self.clock, &|| self.raised());
-                let desk = Desk { doors: &self.doors, config, ports, raised, clock };
+                let watermarks = &self.watermarks;
+                let desk = Desk { doors: &self.doors, config, ports, raised, watermarks, clock };
                 let is_over = || self.is_stopping.load(Ordering::SeqCst);
                 ctl::server::serve(&control, &ctl::Limits::default(), is_over, |request| {
                     Some(desk.answer(request))
@@ -499,11 +502,13 @@ impl Node {
 
     /// Watches memory and disk until the node is to end.
     fn watch(&self, config: &Config, ends: &Receiver<End>) -> Result<(), String> {
-        let mut alarms = alarm::of_config(config);
+        let (memory_limit, disk_limit) = self.watermarks.bytes();
+        let mut alarms = Alarms::new(memory_limit, disk_limit, &config.node_name);
         let meter = Meter::new(&config.data_dir);
         let interval = Duration::from_millis(config.sample_interval_ms);
         let mut lines = Vec::new();
         loop {
+            (alarms.memory_limit, alarms.disk_limit) = self.watermarks.bytes();
             match meter.sample() {
                 Ok(mut sample) => {
                     if let Ok(free) = self.committer.disk().free_bytes() {
