@@ -309,6 +309,8 @@ fn front_settings(config: &Config) -> Settings {
     settings.amqp091.message_size_max = message_bytes;
     settings.amqp091.handshake_ms_max = u32::try_from(config.handshake_timeout_ms).unwrap_or(u32::MAX);
     settings.amqp10.frame_bytes_max = config.frame_max;
+    // Half of it, so that a peer that keeps to it is never found silent.
+    settings.amqp10.idle_ms = u32::from(config.heartbeat_s) * 500;
     settings.amqp10.sessions_max = config.session_max;
     settings.amqp10.links_max = u16::try_from(config.link_max).unwrap_or(u16::MAX);
     settings.amqp10.message_bytes_max = config.message_bytes_max;
