@@ -3,10 +3,11 @@
 use crate::scattered::Scattered;
 use crate::settings::{Peer, Settings};
 use crate::{amqp10, amqp091};
-use base::id::PortId;
+use base::id::{PortId, QueueId};
 use base::{Now, Output};
 use broker::catalog::Catalog;
-use broker::{Event, Events, Shard};
+use broker::{Event, Events, Item, Shard};
+use std::ops::Range;
 
 /// What an adapter works with while it is called.
 #[derive(Debug)]
@@ -25,6 +26,35 @@ pub struct Context<'a> {
     pub notes: &'a mut Vec<Note>,
     /// Memory to work in.
     pub scratch: &'a mut Scratch,
+}
+
+impl Context<'_> {
+    /// Tells the firehose of deliveries from a queue over a channel, or session.
+    #[cold]
+    pub(crate) fn trace_delivered(
+        &mut self,
+        channel: u16,
+        queue: QueueId,
+        (memory, items): (u32, Range<u32>),
+        events: &Events,
+    ) {
+        for item in &events.items[items.start as usize..items.end as usize] {
+            self.trace(channel, queue, (memory, item), events);
+        }
+    }
+
+    /// The same of one.
+    #[cold]
+    pub(crate) fn trace(
+        &mut self,
+        channel: u16,
+        queue: QueueId,
+        (memory, item): (u32, &Item),
+        events: &Events,
+    ) {
+        let message = events.message(memory, item);
+        self.shard.trace_delivery(self.now, (self.port, channel), queue, &message, item.is_redelivered());
+    }
 }
 
 /// Memory that all connections of a shard work in, one after the other.

@@ -3,7 +3,6 @@
 use super::Adapter;
 use crate::connection::Context;
 use crate::handles::untraced;
-use base::id::QueueId;
 use broker::{Events, Item};
 use std::ops::Range;
 
@@ -22,9 +21,7 @@ impl Adapter {
         let handle = untraced(handle)?;
         let consumer = self.consumers.get(handle)?;
         let (channel, queue) = (consumer.channel, consumer.at.queue);
-        for item in &events.items[items.start as usize..items.end as usize] {
-            tell(context, channel, queue, memory, item, events);
-        }
+        context.trace_delivered(channel, queue, (memory, items), events);
         Some(handle)
     }
 
@@ -40,14 +37,8 @@ impl Adapter {
         let Some(handle) = untraced(handle) else { return handle };
         if let Some(consumer) = self.consumers.get(handle) {
             let (channel, queue) = (consumer.channel, consumer.at.queue);
-            tell(context, channel, queue, memory, item, events);
+            context.trace(channel, queue, (memory, item), events);
         }
         handle
     }
-}
-
-fn tell(context: &mut Context<'_>, channel: u16, queue: QueueId, memory: u32, item: &Item, events: &Events) {
-    let message = events.message(memory, item);
-    let by = (context.port, channel);
-    context.shard.trace_delivery(context.now, by, queue, &message, item.is_redelivered());
 }

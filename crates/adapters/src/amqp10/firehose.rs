@@ -23,11 +23,7 @@ impl Adapter {
         let found = *self.consumers.get(handle)?;
         let ConsumerAt { session, at, .. } = found;
         let at = at?;
-        for item in &events.items[items.start as usize..items.end as usize] {
-            let message = events.message(memory, item);
-            let by = (context.port, session.0);
-            context.shard.trace_delivery(context.now, by, at.queue, &message, item.is_redelivered());
-        }
+        context.trace_delivered(session.0, at.queue, (memory, items), events);
         Some(found)
     }
 }
