@@ -1,5 +1,6 @@
 //! What all connections of a node have in common, and what is known of a peer before it speaks.
 
+pub use broker::Encryption;
 use std::sync::Arc;
 
 /// Settings of the front, the same for all connections. Sizes in bytes.
@@ -86,8 +87,8 @@ pub struct Peer {
     pub name: Arc<str>,
     /// It comes from this machine.
     pub is_loopback: bool,
-    /// It came over TLS, with a certificate or without.
-    pub is_secure: bool,
+    /// What it came over, if that was TLS, with a certificate or without.
+    pub encryption: Option<Arc<Encryption>>,
     /// Whom its verified certificate names, by the rule of `ssl_cert_login_from`; what SASL EXTERNAL logs in.
     pub certificate_name: Option<Box<str>>,
 }
@@ -95,6 +96,6 @@ pub struct Peer {
 impl Peer {
     /// One that came over plain TCP.
     pub fn new(name: &str, is_loopback: bool) -> Peer {
-        Peer { name: name.into(), is_loopback, is_secure: false, certificate_name: None }
+        Peer { name: name.into(), is_loopback, encryption: None, certificate_name: None }
     }
 }

@@ -265,6 +265,11 @@ impl Connection {
         self.channel_max
     }
 
+    /// Seconds of the heartbeat settled for; 0: none.
+    pub fn heartbeat_s(&self) -> u64 {
+        self.heartbeat.timeout_s()
+    }
+
     /// What is to be written to the socket.
     #[inline]
     pub fn output(&self) -> &Output {

@@ -29,6 +29,11 @@ impl Heartbeat {
         self.check_at = now.mono_ns.saturating_add(self.timeout_ns);
     }
 
+    /// Seconds; 0: off.
+    pub fn timeout_s(&self) -> u64 {
+        self.timeout_ns / NS_PER_S
+    }
+
     pub fn stop(&mut self) {
         self.timeout_ns = 0;
     }

@@ -205,6 +205,16 @@ impl Connection {
         self.state == State::Open
     }
 
+    /// Bytes of the largest frame the peer takes (§2.7.1).
+    pub fn remote_frame_bytes(&self) -> u32 {
+        self.remote_frame_bytes
+    }
+
+    /// Milliseconds of silence after which this end gives up, as it says in its open; 0: never.
+    pub fn idle_ms(&self) -> u32 {
+        self.limits.idle_ms
+    }
+
     /// Bytes of memory it holds, its output included.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Connection>()

@@ -4,9 +4,10 @@
 //! and by whom, as those of RabbitMQ 4.3.6 do. The shard that plans the catalog's changes announces them, as it makes
 //! them; what nobody is bound to hear is not put into words. Nobody waits for an announcement.
 //!
-//! Connections that log in, open and close are announced too, by the shard they are on; what is on them, in
-//! [`crate::presence`].
+//! Connections that log in, open and close are announced too, by the shard they are on ([`crate::callers`]); what is on
+//! them, in [`crate::presence`].
 
+use crate::callers::process;
 use crate::catalog::{
     Actor, Binding, Catalog, Change, Destination, EVENT_EXCHANGE, PolicyDefinition, PolicyKind,
     QueueDefinition, VhostId,
@@ -14,7 +15,6 @@ use crate::catalog::{
 use crate::mail::Mail;
 use crate::shard::{CATALOG_LOG, Shard};
 use base::Now;
-use base::id::PortId;
 use message::amqp091::{NewProperties, Table, TableWriter, Value as Wire};
 use message::record::{Format, NewEnqueue, flag};
 use routing::{Arguments, Envelope, ExchangeId, Matches, Value};
@@ -43,6 +43,8 @@ struct Announcer<'a> {
     catalog: &'a Catalog,
     /// Who made the change; none: it is not known.
     by: Option<&'a str>,
+    /// The node's name.
+    node: &'a str,
     told: Vec<Announcement>,
 }
 
@@ -64,8 +66,13 @@ fn texts(fields: &mut TableWriter<'_>, name: &str, all: &[impl AsRef<[u8]>]) {
 
 /// Arguments, each as a text.
 pub(crate) fn arguments(fields: &mut TableWriter<'_>, all: &Arguments) {
+    arguments_as(fields, "arguments", all);
+}
+
+/// The same under another name.
+pub(crate) fn arguments_as(fields: &mut TableWriter<'_>, field: &str, all: &Arguments) {
     let shown: Vec<String> = all.iter().map(|(name, value)| argument(name, value)).collect();
-    texts(fields, "arguments", &shown);
+    texts(fields, field, &shown);
 }
 
 /// An argument as Erlang writes it.
@@ -324,7 +331,7 @@ impl Announcer<'_> {
             }
             Change::DeleteExchange { id, .. } => self.exchange_deleted(*id),
             Change::AddQueue(queue) => {
-                let vhost = self.vhost_name(queue.vhost);
+                let (vhost, node) = (self.vhost_name(queue.vhost), self.node);
                 let mut all = queue.arguments.clone();
                 all.insert(b"x-queue-type", Value::text(queue.queue_type.name()));
                 self.tell("queue.created", |fields| {
@@ -336,6 +343,12 @@ impl Announcer<'_> {
                     truth(fields, "auto_delete", queue.auto_delete);
                     truth(fields, "exclusive", queue.exclusive.is_some());
                     arguments(fields, &all);
+                    // Of a quorum queue RabbitMQ does not say so.
+                    if !queue.is_quorum() {
+                        text(fields, "leader", node);
+                        texts(fields, "members", &[node]);
+                        text(fields, "owner_pid", &queue.exclusive.map(process).unwrap_or_default());
+                    }
                 });
             }
             Change::DeleteQueue { id, .. } => {
@@ -426,107 +439,11 @@ impl Announcer<'_> {
     }
 }
 
-/// A connection, as it is announced.
-#[derive(Clone, Copy, Debug)]
-pub struct Caller<'a> {
-    /// `ADDRESS:PORT -> ADDRESS:PORT`.
-    pub name: &'a str,
-    /// The protocol's version, as Erlang writes it: `{0,9,1}`.
-    pub protocol: &'a str,
-    /// It came over TLS.
-    pub is_secure: bool,
-}
-
-impl Caller<'_> {
-    fn put(&self, fields: &mut TableWriter<'_>) {
-        let (peer, here) = self.name.split_once(" -> ").unwrap_or_default();
-        for (host, port, end) in [("peer_host", "peer_port", peer), ("host", "port", here)] {
-            let (address, number) = end.rsplit_once(':').unwrap_or((end, ""));
-            text(fields, host, &erlang_address(address));
-            self::number(fields, port, number.parse().unwrap_or(0));
-        }
-        text(fields, "protocol", self.protocol);
-        truth(fields, "ssl", self.is_secure);
-    }
-}
-
-/// An address of four numbers as Erlang writes it; any other as it is.
-fn erlang_address(address: &str) -> String {
-    match address.parse::<std::net::Ipv4Addr>() {
-        Ok(address) => format!("{{{}}}", address.octets().map(|octet| octet.to_string()).join(",")),
-        Err(_) => address.to_owned(),
-    }
-}
-
-/// A connection's number in the shape of a process's.
-pub(crate) fn process(port: PortId) -> String {
-    format!("<{}.{}.{}>", port.shard.0, port.slot, port.generation)
-}
-
 impl Shard {
     /// Somebody hears what is announced.
     pub fn is_heard(&self) -> bool {
         let exchange = self.catalog.event_exchange().and_then(|id| self.catalog.exchange_by_id(id));
         exchange.is_some_and(|entry| !entry.exchange.is_unused())
-    }
-
-    /// A login was granted to a user, or refused for a reason.
-    pub fn login_tried(
-        &mut self,
-        now: Now,
-        caller: &Caller<'_>,
-        mechanism: &str,
-        result: Result<&str, &str>,
-    ) {
-        if !self.is_heard() {
-            return;
-        }
-        let fields = TableWriter::fields(|fields| {
-            text(fields, "connection_name", caller.name);
-            text(fields, "connection_type", "network");
-            text(fields, "auth_mechanism", mechanism);
-            caller.put(fields);
-            match result {
-                Ok(user) => text(fields, "name", user),
-                Err(reason) => text(fields, "error", reason),
-            }
-        });
-        let key = if result.is_ok() { "user.authentication.success" } else { "user.authentication.failure" };
-        self.announce_from_here(now, Announcement { key, fields });
-    }
-
-    /// A connection is open, on behalf of `actor`.
-    pub fn connection_opened(&mut self, now: Now, actor: &Actor, caller: &Caller<'_>) {
-        if self.catalog.is_traced(actor.vhost) {
-            self.introduce(actor.port, caller.name);
-        }
-        if !self.is_heard() {
-            return;
-        }
-        let vhost = self.catalog.vhost_definition(actor.vhost).map_or("", |vhost| &vhost.name);
-        let fields = TableWriter::fields(|fields| {
-            text(fields, "name", caller.name);
-            text(fields, "user", &actor.user);
-            text(fields, "vhost", vhost);
-            text(fields, "type", "network");
-            text(fields, "pid", &process(actor.port));
-            number(fields, "connected_at", i64::try_from(now.wall_ms).unwrap_or(i64::MAX));
-            caller.put(fields);
-            text(fields, "node", &self.settings.node);
-            text(fields, "user_who_performed_action", &actor.user);
-        });
-        self.announce_from_here(now, Announcement { key: "connection.created", fields });
-        self.announce_end(actor.port, caller.name);
-    }
-
-    #[cold]
-    pub(crate) fn connection_closed(&mut self, now: Now, port: PortId, name: &str) {
-        let fields = TableWriter::fields(|fields| {
-            text(fields, "name", name);
-            text(fields, "pid", &process(port));
-            text(fields, "node", &self.settings.node);
-        });
-        self.announce_from_here(now, Announcement { key: "connection.closed", fields });
     }
 
     pub(crate) fn announce_from_here(&mut self, now: Now, announcement: Announcement) {
@@ -560,7 +477,8 @@ impl Shard {
             "" => Some(INTERNAL_USER),
             user => Some(user),
         };
-        let mut announcer = Announcer { catalog: &self.catalog, by, told: Vec::new() };
+        let node = &self.settings.node;
+        let mut announcer = Announcer { catalog: &self.catalog, by, node, told: Vec::new() };
         announcer.change(change);
         announcer.told
     }

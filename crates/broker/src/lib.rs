@@ -8,6 +8,7 @@ mod annotated;
 mod announce;
 mod batches;
 mod browse;
+mod callers;
 pub mod catalog;
 mod ceiling;
 mod census;
@@ -41,7 +42,8 @@ mod timers;
 mod watch;
 
 pub use annotated::Modified;
-pub use announce::{Announcement, Caller};
+pub use announce::Announcement;
+pub use callers::{Caller, Encryption, Settled};
 pub use census::Unit;
 pub use commit::CommitRule;
 pub use event::{Event, Events, Item, REDELIVERED, TRACED};

@@ -30,6 +30,7 @@ use crate::watch::Watches;
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
 use base::{Now, Random};
 use journal::{Place, Sealed};
+use routing::Arguments;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -68,8 +69,8 @@ pub(crate) struct Port {
     channels: u32,
     /// Its name, if its coming was announced, or what it does is told of.
     pub(crate) name: Option<Box<str>>,
-    /// Its coming was announced: then its going is too.
-    is_announced: bool,
+    /// Its coming was announced, with what its client says of itself: then its going is too.
+    announced: Option<Box<Arguments>>,
 }
 
 /// A shard. See the module's head.
@@ -232,7 +233,7 @@ impl Shard {
             owns_queues: false,
             channels: 0,
             name: None,
-            is_announced: false,
+            announced: None,
         };
         self.ports.insert(port, state);
         self.tell_census(Mail::Came { actor, unit: Unit::Connection { channels: 0 }, asked });
@@ -263,13 +264,13 @@ impl Shard {
 
     /// A connection is gone: its consumers go, what they held goes back, its exclusive queues are deleted.
     pub fn close_port(&mut self, now: Now, port: PortId) {
-        let Some(Port { actor, mut consumers, owns_queues, channels, name, is_announced }) =
+        let Some(Port { actor, mut consumers, owns_queues, channels, name, announced }) =
             self.ports.remove(&port)
         else {
             return;
         };
-        if let Some(name) = name.filter(|_| is_announced) {
-            self.connection_closed(now, port, &name);
+        if let (Some(name), Some(properties)) = (name, announced) {
+            self.connection_closed(now, port, &name, &properties);
         }
         self.tell_census(Mail::Left { actor: actor.clone(), unit: Unit::Connection { channels } });
         self.replies.close_port(port);
@@ -317,11 +318,11 @@ impl Shard {
         self.send_to_queue(now, log, queue, port, command);
     }
 
-    /// The going of a connection is to be announced, under this name.
-    pub(crate) fn announce_end(&mut self, port: PortId, name: &str) {
+    /// The going of a connection is to be announced, under this name and with what its client says of itself.
+    pub(crate) fn announce_end(&mut self, port: PortId, name: &str, properties: &Arguments) {
         if let Some(state) = self.ports.get_mut(&port) {
             state.name = Some(name.into());
-            state.is_announced = true;
+            state.announced = Some(Box::new(properties.clone()));
         }
     }
 

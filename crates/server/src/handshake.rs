@@ -167,12 +167,11 @@ impl Handshaker {
         let Handshaker { poll, listeners, under_way, deadlines, begun, limit_ns, .. } = self;
         for SecureListener { listener, config, web } in listeners {
             let room = HANDSHAKES_MAX - under_way.len();
-            acceptor::accept_some(listener, room, &mut |mut stream, mut peer| {
+            acceptor::accept_some(listener, room, &mut |mut stream, peer| {
                 let secure = match Secure::new(config.clone()) {
                     Ok(secure) => secure,
                     Err(error) => return complain(format!("TLS does not begin: {error}")),
                 };
-                peer.is_secure = true;
                 let entry = under_way.vacant_entry();
                 let slot = entry.key();
                 // One that cannot be registered is closed here.
@@ -292,6 +291,7 @@ impl Handshake {
 
     fn arrive(mut self, login: CertificateLogin) -> Arrival {
         self.peer.certificate_name = self.secure.established(login).map(String::into_boxed_str);
+        self.peer.encryption = self.secure.about.clone();
         let layer = Layer::new(Some(self.secure), self.web).with_rest(self.raw, self.plain, self.unsent);
         Arrival { stream: self.stream, peer: self.peer, layer: Some(Box::new(layer)) }
     }

@@ -5,7 +5,8 @@
 //! apart yet is at most a record of TLS and what one read brought; what is to be sent and was not taken by the kernel is
 //! at most [`CHUNK_BYTES`] and what the protocols themselves have to say.
 
-use crate::tls::{About, Secure};
+use crate::tls::Secure;
+use adapters::settings::Encryption;
 use base::Output;
 use std::sync::Arc;
 use websocket::upgrade::{self, Answer, Rules};
@@ -106,7 +107,7 @@ impl Layer {
     }
 
     /// What is known of its TLS.
-    pub fn about(&self) -> Option<&About> {
+    pub fn about(&self) -> Option<&Encryption> {
         self.secure.as_ref()?.about.as_deref()
     }
 

@@ -1,8 +1,8 @@
 //! What shards tell of themselves, in the words of RabbitMQ's tools.
 
 use crate::socket::Socket;
-use crate::tls::About;
 use adapters::ConnectionRow;
+use adapters::settings::Encryption;
 use broker::Shard;
 use broker::catalog::{
     Catalog, ExchangeDefinition, PolicyDefinition, PolicyKind, TopicPermissionDefinition, UserDefinition,
@@ -222,7 +222,7 @@ pub fn connection(row: ConnectionRow, socket: &Socket, pid: String, node: &str) 
     let about = socket.layer.as_ref().and_then(|layer| layer.about());
     let certificate = about.and_then(|about| about.certificate.clone()).unwrap_or_default();
     let [peer_cert_subject, peer_cert_issuer, peer_cert_validity] = certificate;
-    let told = |text: fn(&About) -> &'static str| about.map(text).unwrap_or_default().to_owned();
+    let told = |text: fn(&Encryption) -> &'static str| about.map(text).unwrap_or_default().to_owned();
     let (peer, here) = row.name.split_once(" -> ").unwrap_or_default();
     let (peer, here) = (address(peer), address(here));
     ctl::ConnectionRow {

@@ -6,6 +6,7 @@
 
 use crate::certificate::PeerCertificate;
 use crate::config::network::{CertificateLogin, TlsOptions, TlsVersion};
+use adapters::settings::Encryption;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -186,21 +187,6 @@ impl ClientCertVerifier for DepthVerifier {
     }
 }
 
-/// What is known of a connection once it is secure, as RabbitMQ's tools show it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
-    /// `tlsv1.2`, `tlsv1.3`.
-    pub protocol: &'static str,
-    /// How keys were agreed on.
-    pub key_exchange: &'static str,
-    /// What encrypts.
-    pub cipher: &'static str,
-    /// What vouches for each record.
-    pub hash: &'static str,
-    /// The client's certificate: subject, issuer, validity.
-    pub certificate: Option<[String; 3]>,
-}
-
 /// What became of bytes that came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
@@ -216,7 +202,7 @@ pub struct Secure {
     /// A rule was broken: nothing is taken or said any more.
     is_broken: bool,
     /// What is known of it, once the handshake is over.
-    pub about: Option<Box<About>>,
+    pub about: Option<Arc<Encryption>>,
 }
 
 impl Secure {
@@ -248,7 +234,7 @@ impl Secure {
             false if name.contains("ECDSA") => "ecdhe_ecdsa",
             false => "ecdhe_rsa",
         };
-        self.about = Some(Box::new(About {
+        self.about = Some(Arc::new(Encryption {
             protocol: if is_13 { "tlsv1.3" } else { "tlsv1.2" },
             key_exchange,
             cipher,

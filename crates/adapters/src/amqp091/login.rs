@@ -1,15 +1,17 @@
 //! From the protocol header to an open connection: who, and in which virtual host.
 
 use super::methods::Wish;
+use super::tables::arguments;
 use super::{Adapter, code};
 use crate::connection::{Context, Gravity};
 use crate::credentials::{self, Unproved};
 use crate::settings::{INFORMATION, PLATFORM, PRODUCT, Peer, VERSION};
 use ::amqp091::method::{ConnectionOpen, ConnectionStartOk, MethodId};
-use broker::Caller;
 use broker::access::open_vhost;
 use broker::catalog::Actor;
+use broker::{Caller, Settled};
 use message::amqp091::{Table, Value};
+use routing::Arguments;
 use std::sync::Arc;
 
 /// Features clients look for (RabbitMQ's extensions that are served).
@@ -32,6 +34,15 @@ const OPEN: MethodId = MethodId { class: 10, method: 40 };
 #[derive(Debug, Default)]
 pub(super) struct Login {
     user: Option<Arc<str>>,
+    /// What is to be announced of it, where somebody hears.
+    said: Said,
+}
+
+/// What a client says of itself.
+#[derive(Debug, Default)]
+struct Said {
+    mechanism: String,
+    properties: Arguments,
 }
 
 impl Adapter {
@@ -70,12 +81,18 @@ impl Adapter {
         self.hears_cancel = capability(b"consumer_cancel_notify");
         let wants_close = capability(b"authentication_failure_close");
         let mechanism = String::from_utf8_lossy(start_ok.mechanism).into_owned();
+        if context.shard.is_heard()
+            && let Some(login) = &mut self.login
+        {
+            let properties = arguments(&start_ok.client_properties);
+            login.said = Said { mechanism: mechanism.clone(), properties };
+        }
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
         let found = credentials::log_in(catalog, rules, &self.peer, &mechanism, start_ok.response);
         let reason = match found {
             Ok(user) => {
                 let name = user.name.clone();
-                context.shard.login_tried(context.now, &caller(&self.peer), &mechanism, Ok(&name));
+                context.shard.login_tried(context.now, &caller(&self.peer, &mechanism), Ok(&name));
                 if let Some(login) = &mut self.login {
                     login.user = Some(name);
                 }
@@ -90,7 +107,7 @@ impl Adapter {
             Err(Unproved::Malformed) => format!("malformed {mechanism} response"),
             Err(Unproved::Denied(reason)) => reason,
         };
-        context.shard.login_tried(context.now, &caller(&self.peer), &mechanism, Err(&reason));
+        context.shard.login_tried(context.now, &caller(&self.peer, &mechanism), Err(&reason));
         self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
         let text = format!(
             "Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
@@ -124,16 +141,24 @@ impl Adapter {
         let (user, vhost) = (&actor.user, vhost.unwrap_or_default());
         let text = format!("user '{user}' authenticated and granted access to vhost '{vhost}'");
         self.note(context, Gravity::Info, text);
-        context.shard.connection_opened(context.now, &actor, &caller(&self.peer));
+        let said = self.login.take().map(|login| login.said).unwrap_or_default();
+        let settled = Settled {
+            timeout_s: self.machine.heartbeat_s(),
+            frame_max: self.machine.frame_max(),
+            channel_max: self.machine.channel_max(),
+            properties: &said.properties,
+            container: None,
+        };
+        let caller = caller(&self.peer, &said.mechanism);
+        context.shard.connection_opened(context.now, &actor, &caller, &settled);
         self.actor = Some(actor);
-        self.login = None;
         self.machine.open_ok();
     }
 }
 
 /// A connection of this protocol, as it is announced.
-fn caller(peer: &Peer) -> Caller<'_> {
-    Caller { name: &peer.name, protocol: "{0,9,1}", is_secure: peer.is_secure }
+fn caller<'a>(peer: &'a Peer, mechanism: &'a str) -> Caller<'a> {
+    Caller { name: &peer.name, protocol: "{0,9,1}", mechanism, encryption: peer.encryption.as_deref() }
 }
 
 /// Appends a field to the bytes of a table.

@@ -5,10 +5,13 @@ use crate::connection::{Context, Gravity};
 use crate::credentials::{self, Unproved};
 use crate::settings::{INFORMATION, PLATFORM, PRODUCT, Peer, VERSION};
 use ::amqp10::{Open, SaslCode, Symbols};
-use broker::Caller;
 use broker::access::open_vhost;
 use broker::catalog::{Actor, Refusal};
+use broker::fields::arguments;
+use broker::{Caller, Settled};
 use message::amqp10::{Encoder, Map};
+use message::amqp091::Table;
+use routing::Arguments;
 use std::sync::Arc;
 
 /// What is known of who logs in.
@@ -17,31 +20,49 @@ pub(super) struct Login {
     user: Option<Arc<str>>,
     /// For whom it is asked whether one connection more may be open.
     asking: Option<Actor>,
+    /// What is to be announced of it, where somebody hears.
+    said: Said,
+}
+
+/// What a peer says of itself.
+#[derive(Debug, Default)]
+struct Said {
+    mechanism: String,
+    container: String,
+    properties: Arguments,
 }
 
 /// What we can do that clients ask for.
 const CAPABILITIES: [&str; 2] = ["LINK_PAIR_V1_0", "ANONYMOUS-RELAY"];
 
 /// A connection of this protocol, as it is announced.
-fn caller(peer: &Peer) -> Caller<'_> {
-    Caller { name: &peer.name, protocol: "{1,0}", is_secure: peer.is_secure }
+fn caller<'a>(peer: &'a Peer, mechanism: &'a str) -> Caller<'a> {
+    Caller { name: &peer.name, protocol: "{1,0}", mechanism, encryption: peer.encryption.as_deref() }
+}
+
+/// Properties in the words of AMQP 0-9-1, in which they are announced.
+fn properties(map: &Map<'_>) -> Arguments {
+    let fields = message::convert::table_fields(map);
+    Table::new(&fields).map(|table| arguments(&table)).unwrap_or_default()
 }
 
 impl Adapter {
     pub(super) fn log_in(&mut self, context: &mut Context<'_>, mechanism: &str, response: Option<&[u8]>) {
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
         let response = response.unwrap_or_default();
+        let told = caller(&self.peer, mechanism);
         match credentials::log_in(catalog, rules, &self.peer, mechanism, response) {
             Ok(user) => {
                 let name = user.name.clone();
-                context.shard.login_tried(context.now, &caller(&self.peer), mechanism, Ok(&name));
+                context.shard.login_tried(context.now, &told, Ok(&name));
                 if let Some(login) = &mut self.login {
                     login.user = Some(name);
+                    login.said.mechanism = mechanism.to_owned();
                 }
                 self.machine.sasl_outcome(SaslCode::Ok);
             }
             Err(Unproved::Denied(reason)) => {
-                context.shard.login_tried(context.now, &caller(&self.peer), mechanism, Err(&reason));
+                context.shard.login_tried(context.now, &told, Err(&reason));
                 self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
                 self.machine.sasl_outcome(SaslCode::Auth);
             }
@@ -61,6 +82,12 @@ impl Adapter {
 
     pub(super) fn open(&mut self, context: &mut Context<'_>, open: &Open<'_>) {
         let Some(user) = self.login.as_ref().and_then(|login| login.user.clone()) else { return };
+        if context.shard.is_heard()
+            && let Some(login) = &mut self.login
+        {
+            login.said.container = open.container_id.to_owned();
+            login.said.properties = properties(&open.properties);
+        }
         let named = open.hostname.and_then(|hostname| hostname.strip_prefix("vhost:"));
         let vhost = named.unwrap_or(&context.settings.default_vhost).to_owned();
         match open_vhost(context.shard.catalog(), &user, &vhost) {
@@ -103,9 +130,17 @@ impl Adapter {
         let (user, vhost) = (&actor.user, vhost.unwrap_or_default());
         let text = format!("user '{user}' authenticated and granted access to vhost '{vhost}'");
         self.note(context, Gravity::Info, text);
-        context.shard.connection_opened(context.now, &actor, &caller(&self.peer));
+        let said = self.login.take().map(|login| login.said).unwrap_or_default();
+        let settled = Settled {
+            timeout_s: u64::from(self.machine.idle_ms()) / 500,
+            frame_max: self.machine.remote_frame_bytes(),
+            channel_max: self.machine.channel_max(),
+            properties: &said.properties,
+            container: Some(&said.container),
+        };
+        let caller = caller(&self.peer, &said.mechanism);
+        context.shard.connection_opened(context.now, &actor, &caller, &settled);
         self.actor = Some(actor);
-        self.login = None;
         self.answer_open(context);
     }
 

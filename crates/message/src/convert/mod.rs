@@ -14,6 +14,13 @@ pub(crate) use amqp091::write_fields;
 pub use amqp091::{Amqp091, Body};
 pub use text::{percent_decode, percent_encode};
 
+/// The fields of a map as those of a 0-9-1 table, but for what cannot be said there.
+pub fn table_fields(map: &crate::amqp10::Map<'_>) -> Vec<u8> {
+    let mut fields = Vec::new();
+    write_fields(map, &mut fields);
+    fields
+}
+
 /// Annotations a broker sets on every delivery; what a publisher put there is not passed on.
 const OWN_ANNOTATIONS: [&str; 2] = ["x-exchange", "x-routing-key"];
 
