@@ -112,7 +112,7 @@ const ROWS: [Row; 32] = [
     row("x-stream-max-segment-size-bytes", Check::Any, "", true),
     row("x-stream-filter-size-bytes", Check::Any, "", true),
     row("x-initial-cluster-size", Check::Any, "", true),
-    row("x-queue-master-locator", Check::Any, "c", false),
+    row(MASTER_LOCATOR, Check::Any, "c", false),
     row("x-queue-type", Check::Any, "cq", true),
     // Not RabbitMQ's own: those of its community plugin and of LavinMQ.
     row("x-message-deduplication", Check::Bool, "cq", true),
@@ -120,6 +120,17 @@ const ROWS: [Row; 32] = [
     row("x-cache-ttl", Check::Expiry, "cq", true),
     row("x-deduplication-header", Check::Text, "cq", true),
 ];
+
+/// What became `x-queue-leader-locator`.
+const MASTER_LOCATOR: &str = "x-queue-master-locator";
+
+/// What RabbitMQ says of it.
+const MASTER_LOCATOR_DENIED: &str = "Feature `queue_master_locator` is deprecated.\n\
+    By default, this feature is not permitted anymore.\n\
+    The feature will be removed from a future major RabbitMQ version, regardless of the configuration; actual version to \
+    be determined.\n\
+    To continue using this feature when it is not permitted by default, set the following parameter in your \
+    configuration:\n    \"deprecated_features.permit.queue_master_locator = true\"";
 
 /// What must be the same on declaring again, in the order in which it is compared.
 const CLASSIC_SAME: [&str; 17] = [
@@ -239,7 +250,10 @@ pub(super) fn check_served(arguments: &Arguments, named: &str) -> Result<(), Ref
         if let Some(row) = ROWS.iter().find(|row| row.name.as_bytes() == name)
             && !row.served
         {
-            return Err(not_served(row.name, value, named));
+            return Err(match row.name {
+                MASTER_LOCATOR => Refusal::new(ReplyCode::InternalError, MASTER_LOCATOR_DENIED),
+                name => not_served(name, value, named),
+            });
         }
     }
     Ok(())
