@@ -12,6 +12,7 @@ pub mod floors;
 pub mod guards;
 pub mod licences;
 pub mod report;
+pub mod rows;
 pub mod suites;
 pub mod text;
 pub mod tidy;

@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: what a reviewer should not have to say.
 
 use crate::report::Report;
-use crate::{cargo, floors, licences, text};
+use crate::{cargo, floors, licences, rows, text};
 
 /// Runs every check and prints one line for each.
 pub fn tidy() -> Report {
@@ -43,10 +43,14 @@ fn check_text(report: &mut Report, metadata: &cargo::Metadata) {
     match text::tracked(&metadata.workspace_root) {
         Ok(files) => {
             report.check("text", &text::complaints(&files));
+            report.check("rows", &rows::complaints(&files));
             for long in text::long(&files) {
                 println!("note: {long}: which two nouns does it hold?");
             }
         }
-        Err(why) => report.skip("text", &why),
+        Err(why) => {
+            report.skip("text", &why);
+            report.skip("rows", &why);
+        }
     }
 }

@@ -1,5 +1,6 @@
 """Results as they come, one line each; the sums, the JSON and the table at the end."""
 
+import fnmatch
 import json
 import re
 
@@ -68,3 +69,13 @@ class Report:
         without_row = sorted(cases - rows)
         why = f"no row for {', '.join(without_row[:5])}" if without_row else ""
         self.note("compatibility.rows", "failed" if why else "ok", why)
+
+    def check_rows(self, path):
+        """What the page of rows names of the suites that ran has run."""
+        with open(path, encoding="utf-8") as file:
+            lines = [line.split("|") for line in file if line.startswith("| ")]
+        named = {name for cells in lines if len(cells) > 3 for name in re.findall("`([^`]+)`", cells[3])}
+        cases = {result["name"] for result in self.results if result.get("behaviour")}
+        suites = {case.split(".")[0] for case in cases}
+        absent = sorted(name for name in named if name.split(".")[0] in suites and not fnmatch.filter(cases, name))
+        self.note("compatibility.named", "failed" if absent else "ok", f"no case {', '.join(absent[:5])}" if absent else "")

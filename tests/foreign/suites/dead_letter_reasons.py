@@ -254,6 +254,8 @@ for one_argument in ARGUMENTS:
     add_argument(*one_argument)
 
 
+# RabbitMQ tries again after 180 s.
+SURE_SECONDS_MAX = 240
 SURE = {"x_dead_letter_strategy": "at-least-once", "x_overflow": "reject-publish"}
 
 
@@ -307,3 +309,35 @@ def _(kind):
         desk.send(queue, b"1")
         desk.connection.sleep(0.3)
         desk.stays(queue, 0)
+
+
+@suite.each("sure.full", "at-least-once, the dead-letter queue is full and refuses; later there is room",
+            "tried again until it is taken (RabbitMQ: after 180 s; ours: each second)", types=(QUORUM,), seconds_max=SURE_SECONDS_MAX)
+def _(kind):
+    with Morgue() as desk:
+        dead = desk.make(kind, x_max_length=1, x_overflow="reject-publish")
+        while all(desk.send(dead, b"before")):
+            pass
+        queue = desk.mortal(kind, x_dead_letter_routing_key=dead, **SURE)
+        desk.send(queue, b"1")
+        desk.reject(queue)
+        desk.connection.sleep(0.5)
+        desk.channel.queue_purge(dead)
+        eventually(lambda: desk.count(dead) == 1, "dead-lettered after all", SURE_SECONDS_MAX - 10)
+        equal(desk.get(dead, auto_ack=True)[2], b"1")
+
+
+@suite.each("sure.unroutable", "at-least-once, nothing is bound to the dead-letter exchange; later something is",
+            "tried again until it is routed (RabbitMQ: after 180 s; ours: each second)", types=(QUORUM,),
+            seconds_max=SURE_SECONDS_MAX)
+def _(kind):
+    with Morgue() as desk:
+        exchange = desk.exchange("fanout")
+        queue = desk.mortal(kind, x_dead_letter_exchange=exchange, **SURE)
+        desk.send(queue, b"1")
+        desk.reject(queue)
+        desk.connection.sleep(0.5)
+        nothing(desk)
+        desk.channel.queue_bind(desk.dead, exchange)
+        eventually(lambda: desk.count(desk.dead) == 1, "dead-lettered after all", SURE_SECONDS_MAX - 10)
+        equal([entry["reason"] for entry in desk.buried()[0][1].headers["x-death"]], ["rejected"])

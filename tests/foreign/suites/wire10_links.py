@@ -2,16 +2,14 @@
 
 from lab.cases import equal
 from lab.wire10 import (
-    ATTACH, BEGIN, DETACH, DISPOSITION, END, ERROR, FLOW, TRANSFER, Described, Symbol, Uint, is_ours, performative,
+    ATTACH, BEGIN, DETACH, DISPOSITION, END, ERROR, FLOW, Described, Symbol, Uint, is_ours, performative,
 )
 from suites.wire091 import suite
-from suites.wire10_outcomes import ACCEPTED, DATA, MODIFIED, PAYLOAD, Bench, credit, delivery, quiet, send, settle
+from suites.wire10_bench import (
+    ACCEPTED, DATA, MODIFIED, Bench, credit, delivery, quiet, send, sender, settle, transfer,
+)
 
 UNATTACHED = "amqp:session:unattached-handle"
-
-
-def transfer(number, handle=0, more=False):
-    return performative(TRANSFER, Uint(handle), Uint(number), b"t", Uint(0), False, more, payload=PAYLOAD)
 
 
 def detach(peer, handle=0, closed=True, error=None):
@@ -21,14 +19,6 @@ def detach(peer, handle=0, closed=True, error=None):
 def flow(handle, count=10, delivered=0):
     return performative(FLOW, Uint(0), Uint(100), Uint(0), Uint(100), Uint(handle), Uint(delivered), Uint(count), None,
                         False, False)
-
-
-def sender(bench, queue, handle=0, name="sender", peer=None):
-    peer = peer or bench.peer()
-    peer.attach(name, handle, False, f"/queues/{queue}")
-    peer.expect10(ATTACH)
-    peer.expect10(FLOW)
-    return peer
 
 
 def case(name, words, answer):

@@ -6,9 +6,9 @@ import time
 from lab import wire
 from lab.cases import equal
 from lab.typed import fields091
-from lab.wire10 import ATTACH, END, FLOW, TRANSFER, Described, Symbol, Ubyte, Uint, Ushort, encode, performative
-from suites.wire10_outcomes import (
-    ANNOTATIONS, DATA, MODIFIED, REJECTED, RELEASED, credit, delivery, each, quiet, settle,
+from lab.wire10 import END, Described, Symbol, Ubyte, Uint, Ushort, encode
+from suites.wire10_bench import (
+    ANNOTATIONS, DATA, MODIFIED, REJECTED, RELEASED, credit, delivery, each, quiet, sender, settle, transfer,
 )
 
 
@@ -104,14 +104,11 @@ each("annotated-types", "annotations of simple values, read over 1.0", "text, sy
 def own(bench):
     """A message that comes over 1.0 with annotations of its publisher's."""
     queue = bench.declare()
-    sender = bench.peer()
-    sender.attach("sender", 0, False, f"/queues/{queue}")
-    sender.expect10(ATTACH)
-    sender.expect10(FLOW)
+    peer = sender(bench, queue)
     annotations = encode(Described(ANNOTATIONS, {Symbol("x-a"): "own", Symbol("x-own"): "mine"}))
     payload = annotations + encode(Described(DATA, b"x"))
-    sender.send(performative(TRANSFER, Uint(0), Uint(0), b"t", Uint(0), True, False, payload=payload))
-    quiet(sender)
+    peer.send(transfer(0, settled=True, payload=payload))
+    quiet(peer)
     modify(bench, queue, {Symbol("x-a"): "new", Symbol("x-b"): True})
     return queue
 

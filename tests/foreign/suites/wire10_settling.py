@@ -1,32 +1,20 @@
 """How AMQP 1.0 peers settle, and what is said of a message besides its body: corners that clients do not show."""
 
-import time
-
 from lab.cases import equal
-from lab.wire10 import ATTACH, BEGIN, DISPOSITION, END, FLOW, TRANSFER, Described, Ubyte, Uint, encode, is_ours, performative
+from lab.wire10 import DISPOSITION, END, FLOW, TRANSFER, Described, Ubyte, Uint, encode, is_ours, performative
 from suites.wire091 import suite
 from suites.wire10_attach import Raw
-from suites.wire10_outcomes import (
-    ACCEPTED, DATA, HEADER, MODIFIED, PAYLOAD, RELEASED, credit, delivery, each, send, settle,
+from suites.wire10_bench import (
+    ACCEPTED, DATA, HEADER, MODIFIED, PAYLOAD, RELEASED, credit, delivery, each, quiet, send, sender, settle, transfer,
 )
 
 RECEIVED = 0x23
 
 
-def quiet(peer):
-    """Nothing was to come but flows, in which a quorum queue tells who is active."""
-    time.sleep(0.3)
-    peer.send(performative(BEGIN, None, Uint(0), Uint(9), Uint(9), channel=9))
-    while (code := peer.frame10()[1].code) != BEGIN:
-        equal(code, FLOW, "what came")
-    peer.send(performative(END, channel=9))
-    peer.expect10(END)
-
-
 def refused(peer, state):
     """Where RabbitMQ ends the session; we do not."""
     if is_ours(suite.uri):
-        quiet(peer)
+        quiet(peer, flows=True)
         return False
     code, condition, text = peer.end_seen()
     equal((code, condition, text.startswith(f"Unrecognised state: {state}")), (END, "amqp:invalid-field", True))
@@ -43,7 +31,7 @@ def came_back(bench, queue, count=1):
         fields = sections.get(HEADER, []) + [None] * 5
         seen.append((sections[DATA], bool(fields[3]), fields[4] or 0))
         settle(receiver, number, ACCEPTED)
-    quiet(receiver)
+    quiet(receiver, flows=True)
     return seen
 
 
@@ -92,7 +80,7 @@ def received(bench):
     if refused(receiver, "{'v1_0.received'"):
         return
     settle(receiver, number, ACCEPTED)
-    quiet(receiver)
+    quiet(receiver, flows=True)
     equal(came_back(bench, queue, 0), [])
 
 
@@ -115,7 +103,7 @@ def ranges(bench):
         order.append(delivery(peer)[0])
     equal(order, list(range(6)), "delivery-ids, the links by turns")
     send(peer, DISPOSITION, [True, Uint(1), Uint(4), True, Described(ACCEPTED, [])])
-    quiet(peer)
+    quiet(peer, flows=True)
     peer.__exit__(None, None, None)
     bench.peers.remove(peer)
     equal([[body for body, _first, _count in came_back(bench, queue)] for queue in queues], [[b"1"], [b"3"]])
@@ -127,13 +115,10 @@ each("settle-range", "deliveries of two links by turns, those between the first 
 
 def kept(bench):
     queue = bench.declare()
-    sender = bench.peer()
-    sender.attach("sender", 0, False, f"/queues/{queue}")
-    sender.expect10(ATTACH)
-    sender.expect10(FLOW)
+    peer = sender(bench, queue)
     header = encode(Described(HEADER, [True, Ubyte(5), Uint(600_000), True, Uint(3)]))
-    sender.send(performative(TRANSFER, Uint(0), Uint(0), b"t", Uint(0), True, False, payload=header + PAYLOAD))
-    quiet(sender)
+    peer.send(transfer(0, settled=True, payload=header + PAYLOAD))
+    quiet(peer, flows=True)
     receiver = bench.receiver(queue)
     seen = []
     for outcome, fields in ((RELEASED, []), (MODIFIED, [True, False]), (ACCEPTED, [])):
@@ -153,17 +138,14 @@ each("header-kept", "a header with all fields, as it is delivered, after release
 def mixed(bench):
     """The second frame of a message says that it is settled, or the first."""
     queue = bench.declare()
-    sender = bench.peer()
-    sender.attach("sender", 0, False, f"/queues/{queue}")
-    sender.expect10(ATTACH)
-    sender.expect10(FLOW)
+    peer = sender(bench, queue)
     half = len(PAYLOAD) // 2
-    sender.send(performative(TRANSFER, Uint(0), Uint(0), b"t", Uint(0), True, True, payload=PAYLOAD[:half]))
-    sender.send(performative(TRANSFER, Uint(0), None, None, None, None, False, payload=PAYLOAD[half:]))
-    quiet(sender)
-    sender.send(performative(TRANSFER, Uint(0), Uint(1), b"u", Uint(0), None, True, payload=PAYLOAD[:half]))
-    sender.send(performative(TRANSFER, Uint(0), None, None, None, None, False, payload=PAYLOAD[half:]))
-    answer = sender.expect10(DISPOSITION)[1]
+    peer.send(performative(TRANSFER, Uint(0), Uint(0), b"t", Uint(0), True, True, payload=PAYLOAD[:half]))
+    peer.send(performative(TRANSFER, Uint(0), None, None, None, None, False, payload=PAYLOAD[half:]))
+    quiet(peer, flows=True)
+    peer.send(performative(TRANSFER, Uint(0), Uint(1), b"u", Uint(0), None, True, payload=PAYLOAD[:half]))
+    peer.send(performative(TRANSFER, Uint(0), None, None, None, None, False, payload=PAYLOAD[half:]))
+    answer = peer.expect10(DISPOSITION)[1]
     equal((answer[1], answer[3], answer[4].code), (1, True, ACCEPTED))
     equal([body for body, _first, _count in came_back(bench, queue, 2)], [b"x", b"x"])
 
@@ -174,12 +156,9 @@ each("settle-mixed", "messages of two frames over one link, the first sent settl
 
 def aborted(bench):
     queue = bench.declare()
-    sender = bench.peer()
-    sender.attach("sender", 0, False, f"/queues/{queue}")
-    sender.expect10(ATTACH)
-    sender.expect10(FLOW)
+    peer = sender(bench, queue)
     half = len(PAYLOAD) // 2
-    sender.send(
+    peer.send(
         performative(TRANSFER, Uint(0), Uint(0), b"t", Uint(0), False, True, payload=PAYLOAD),
         performative(TRANSFER, Uint(0), Uint(0), b"t", Uint(0), False, False, None, None, None, True),
         performative(TRANSFER, Uint(0), Uint(1), b"u", Uint(0), False, False, payload=PAYLOAD),
@@ -189,7 +168,7 @@ def aborted(bench):
     taken = [1, 2] if is_ours(suite.uri) else [0, 1, 2]
     seen = []
     while len(seen) < len(taken):
-        _channel, value, _payload = sender.frame10()
+        _channel, value, _payload = peer.frame10()
         if value.code == DISPOSITION:
             first, last = value.value[1], value.value[2]
             seen += range(first, (last or first) + 1)

@@ -6,7 +6,7 @@ import time
 from lab.cases import equal
 from lab.wire10 import ATTACH, END, FLOW, TRANSFER, Described, Symbol, Ubyte, Uint, encode, performative
 from suites.wire10_attach import Raw
-from suites.wire10_outcomes import DATA, credit, delivery, each, send
+from suites.wire10_bench import DATA, credit, delivery, each, send
 
 NULL_VALUE = encode(Described(0x77, None))
 PROPERTIES = 0x73

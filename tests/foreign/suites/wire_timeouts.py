@@ -10,7 +10,7 @@ from lab import wire
 from lab.cases import equal
 from lab.wire10 import ATTACH, BEGIN, DISPOSITION, END, FLOW, TRANSFER, Described, Symbol, Uint, performative
 from suites.wire091 import suite
-from suites.wire10_outcomes import ACCEPTED, DATA, HEADER, MODIFIED, REJECTED, RELEASED, Bench, credit, delivery, send, settle
+from suites.wire10_bench import ACCEPTED, DATA, HEADER, MODIFIED, REJECTED, RELEASED, Bench, credit, delivery, send, settle
 
 TIMEOUT, LATER = 400, 0.9
 DEAF = {"capabilities": {"authentication_failure_close": True, "consumer_cancel_notify": False}}
