@@ -128,6 +128,7 @@ fn like_types_compare() {
             "0x55 = 'U'",
             "weight = 0x05 OR TRUE",
             "(country = 'UK') = TRUE",
+            "9007199254740993 <> 9007199254740993.0",
             "twice = 1",
             "[two words] = 'b'",
         ],
@@ -231,6 +232,10 @@ fn patterns_are_of_strings() {
             "'a%' LIKE 'a%%' ESCAPE '%'",
             "p.message_id LIKE 'id-___'",
             "'abc' LIKE 'a_c'",
+            "'ab\n' LIKE 'a_'",
+            "'a\nb' LIKE 'a%'",
+            "'\n' LIKE '%%'",
+            "'U' LIKE '%U' AND 0x55 LIKE 'U'",
         ],
     );
     check_all(
@@ -272,6 +277,8 @@ fn lists_hold_values_of_all_kinds() {
             "country NOT IN ('UK')",
             "weight IN (absent, 6)",
             "weight IN (0 / 0, 4)",
+            "'a\nb' LIKE '%%'",
+            "'ab\n\n' LIKE 'a_'",
         ],
     );
     check_all(
