@@ -18,13 +18,39 @@ impl Fifo {
         next.into_iter().flatten().min().map(QueueSeq)
     }
 
+    /// It has messages of another priority than the usual one: what is handed out next need not be the first.
+    pub fn has_levels(&self) -> bool {
+        self.features.as_ref().is_some_and(|features| !features.levels.is_empty())
+    }
+
+    /// What of the priority that is handed out next is ready from `from` on, in order of arrival.
+    pub fn coming(&self, from: QueueSeq) -> impl Iterator<Item = QueueSeq> + '_ {
+        let levels =
+            self.features.as_ref().map(|features| (&features.levels, features.settings.priorities.usual()));
+        let usual =
+            |from| [self.returned.next_present(from), self.next_ahead(from)].into_iter().flatten().min();
+        let next = levels.and_then(|(levels, usual_level)| {
+            let below = || if usual(0).is_none() { levels.first(|level| level < usual_level) } else { None };
+            levels.first(|level| level > usual_level).or_else(below).map(|next| (levels, next))
+        });
+        let mut from = from.0;
+        std::iter::from_fn(move || {
+            let seq = match next {
+                Some((levels, next)) => levels.next_ready_of(next, from)?,
+                None => usual(from)?,
+            };
+            from = seq + 1;
+            Some(QueueSeq(seq))
+        })
+    }
+
     /// The first position from `from` on that is ready through the cursor.
     fn next_ahead(&self, from: u64) -> Option<u64> {
         let mut at = from.max(self.cursor);
         loop {
             let mut to = self.settled.next_absent(at);
             if let Some(features) = &self.features {
-                to = features.elsewhere.next_absent(to);
+                to = features.levels.next_usual(features.elsewhere.next_absent(to));
             }
             if to == at {
                 return (at < self.next_seq).then_some(at);

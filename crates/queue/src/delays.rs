@@ -153,8 +153,10 @@ impl Fifo {
         features.levels.withdraw(range);
         features.delays.dues.push(seq, due_at_ms);
         features.delays.waiting.insert(range);
-        let is_new = features.elsewhere.insert(range);
-        self.gone_ahead += is_new;
+        if features.levels.next_usual(seq) == seq {
+            let is_new = features.elsewhere.insert(range);
+            self.gone_ahead += is_new;
+        }
     }
 
     /// Positions came back and are delayed until `due_at_ms`: they count, and those whose delay this owner asked for wait,

@@ -3,9 +3,10 @@
 //! Recorded are the settings, and of live messages the level, the deadline, the size and the annotations. The rules, and who is dying, are
 //! the owner's.
 //!
-//! The cursor of the queue stays that of the usual level; *elsewhere* are the live positions from the cursor on that are
-//! not ready through it: those of another level, and those on their way out. They count as gone ahead of it.
-//! Invariants: nothing elsewhere is below the cursor or settled; what is dying is ready nowhere and held by nobody.
+//! The cursor of the queue stays that of the usual level; *elsewhere* are the live positions of that level from the cursor
+//! on that are not ready through it, but on their way out or waiting. They, and all of other levels, count as gone ahead.
+//! Invariants: nothing elsewhere is below the cursor, settled or of another level; what is dying is ready nowhere and held
+//! by nobody.
 
 use crate::annotations::Annotations;
 use crate::command::ConsumerId;
@@ -117,7 +118,6 @@ impl Fifo {
         if level != priorities.usual() {
             let features = self.features_mut();
             features.levels.insert(level, range);
-            features.elsewhere.insert(range);
             self.gone_ahead += 1;
         }
         if let Some(deadline_ms) = arrival.deadline_ms(ttl_ms) {
@@ -300,7 +300,8 @@ impl Fifo {
         let ahead = self.next_seq.checked_sub(1).filter(|last| self.cursor <= *last);
         let ahead = ahead.and_then(|last| range.overlap(Range { first: self.cursor, last }));
         for part in ahead.into_iter().flat_map(|ahead| self.settled.gaps(ahead)) {
-            features.elsewhere.gaps(part).for_each(|part| _ = ready.insert(part));
+            let usual = features.elsewhere.gaps(part).flat_map(|part| features.levels.usual_within(part));
+            usual.for_each(|part| _ = ready.insert(part));
         }
         ready
     }
@@ -317,7 +318,8 @@ impl Fifo {
             features.ready_bytes -= features.sizes.sum(part);
             if part.last >= self.cursor {
                 let ahead = Range { first: part.first.max(self.cursor), last: part.last };
-                self.gone_ahead += features.elsewhere.insert(ahead);
+                let usual = features.levels.usual_within(ahead);
+                self.gone_ahead += usual.map(|part| features.elsewhere.insert(part)).sum::<u64>();
             }
         }
         self.features = Some(features);
@@ -344,10 +346,15 @@ impl Fifo {
     fn next_of(&mut self, features: &mut Features, count_max: u64) -> Option<Ready> {
         let priorities = features.settings.priorities;
         let usual = priorities.usual();
-        if priorities == Priorities::Strict
-            && let Some(first) = features.levels.highest_of(&self.returned, usual)
-        {
+        let is_strict = priorities == Priorities::Strict;
+        if is_strict && let Some(next) = features.levels.first_returned(|level| level > usual) {
+            return Some(self.next_of_level(features, next, count_max));
+        }
+        if is_strict && let Some(first) = self.returned.first() {
             return Some(self.next_returned(first, count_max));
+        }
+        if is_strict && let Some(next) = features.levels.first_returned(|level| level < usual) {
+            return Some(self.next_of_level(features, next, count_max));
         }
         if let Some(next) = features.levels.first(|level| level > usual) {
             return Some(self.next_of_level(features, next, count_max));
@@ -362,8 +369,9 @@ impl Fifo {
         }
         if self.cursor < self.next_seq {
             let first = self.cursor;
-            let ends = [self.settled.next_present(first), features.elsewhere.next_present(first), behind];
-            let end = ends.into_iter().flatten().fold(self.next_seq, u64::min);
+            let not_ready = [features.elsewhere.next_present(first), features.levels.next_member(first)];
+            let ends = [self.settled.next_present(first), behind].into_iter().chain(not_ready);
+            let end = ends.flatten().fold(self.next_seq, u64::min);
             let range = Range { first, last: end.min(first.saturating_add(count_max)) - 1 };
             let ready = self.fresh(range);
             self.cursor = ready.range.last + 1;
@@ -376,7 +384,7 @@ impl Fifo {
     fn next_of_level(&self, features: &mut Features, next: Next, count_max: u64) -> Ready {
         let Range { first, last } = next.range;
         let range = Range { first, last: last.min(first.saturating_add(count_max - 1)) };
-        let ready = if next.is_returned { self.again(range) } else { self.fresh(range) };
+        let ready = if next.is_returned() { self.again(range) } else { self.fresh(range) };
         features.levels.take(next, ready.range);
         features.handed_below = features.handed_below.max(ready.range.last + 1);
         ready
@@ -385,7 +393,8 @@ impl Fifo {
     /// Moves the cursor over what is settled or elsewhere.
     fn pass_elsewhere(&mut self, features: &mut Features) {
         while self.gone_ahead > 0 {
-            let to = self.settled.next_absent(features.elsewhere.next_absent(self.cursor));
+            let to = features.levels.next_usual(self.cursor);
+            let to = self.settled.next_absent(features.elsewhere.next_absent(to));
             if to == self.cursor {
                 return;
             }
@@ -408,12 +417,7 @@ impl Fifo {
         };
         features.deadlines.come_back(range);
         features.ready_bytes += features.sizes.sum(range);
-        match features.settings.priorities {
-            Priorities::None | Priorities::UpTo(_) => {
-                features.levels.come_back(range, |part| _ = returned.insert(part));
-            }
-            Priorities::Strict => _ = returned.insert(range),
-        }
+        features.levels.come_back(range, |part| _ = returned.insert(part));
     }
 
     /// Everything this knows about live positions that leave; before all else about them changes.
@@ -429,9 +433,9 @@ impl Fifo {
         features.delays.leave(part, |part| sizes.sum(part));
         features.sizes.leave(part);
         self.gone_ahead -= features.elsewhere.remove(part, |_| {});
+        self.gone_ahead -= features.levels.leave(part, self.cursor);
         features.dying.remove(part, |_| {});
         features.deadlines.leave(part);
-        features.levels.leave(part);
         features.annotations.leave(part);
         self.features = Some(features);
     }
@@ -451,14 +455,13 @@ impl Fifo {
         features.elsewhere.clear();
         features.deadlines.forget();
         features.annotations.forget();
-        let elsewhere = &mut features.elsewhere;
-        features.levels.forget(|part| _ = elsewhere.insert(part));
-        let levels = &mut features.levels;
-        self.forget_delays(&mut features.delays, |part| {
+        features.levels.forget();
+        let Features { levels, elsewhere, delays, .. } = &mut *features;
+        self.forget_delays(delays, |part| {
             levels.withdraw(part);
-            elsewhere.insert(part);
+            levels.usual_within(part).for_each(|part| _ = elsewhere.insert(part));
         });
-        self.gone_ahead += elsewhere.count();
+        self.gone_ahead += elsewhere.count() + levels.count();
         features.offered_below = self.next_seq;
         features.handed_below = 0;
         let live = Range { first: 0, last: u64::MAX - 1 };

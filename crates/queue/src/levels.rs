@@ -1,44 +1,35 @@
 //! Messages of another priority than the usual one, by level.
 //!
 //! Recorded is the level of each live message. The usual level is not in here: its messages are what is in no other.
-//! Where levels take turns, each has a range for every message. Each is then asked for its front first: what is handed
-//! out is the front of one level, and what is settled is mostly that too.
-//! Invariants: levels are sorted, and none is without members; what is ready is a member; `ready` counts it.
+//! Where levels take turns a message costs a few bits ([`Mixed`]); long stretches of one level are ranges. Ranges are also
+//! what is ready otherwise than by having arrived: what came back, and what was delayed first.
+//! Invariants: levels are sorted; a position is a member once, of one level, in bits or in a range; what is ready is a
+//! member and ready in one way; when there is no member there is no level.
 
+use crate::mixed::{BLOCK, Mixed, blocks_cut};
 use base::RangeSet;
 use base::ranges::Range;
 
-/// The messages of one level.
+/// What a level has beside [`Mixed`].
 #[derive(Debug)]
-pub(crate) struct Level {
-    pub(crate) level: u8,
-    /// All live ones.
-    pub(crate) members: RangeSet,
+struct Level {
+    level: u8,
+    /// Whole blocks of live positions of this level alone.
+    stretches: RangeSet,
     /// Ready, and out before.
-    pub(crate) returned: RangeSet,
-    /// Ready, and never out while this owner lasts.
-    pub(crate) fresh: RangeSet,
+    returned: RangeSet,
+    /// Ready, and never out while this owner lasts; but for those that are fresh in bits.
+    fresh: RangeSet,
+    /// How many are fresh in bits.
+    mixed: u64,
+    /// None of those is below.
+    mixed_from: u64,
 }
 
 impl Level {
-    /// Its first live message is this one.
-    #[inline]
-    fn begins_with(&self, seq: u64) -> bool {
-        self.members.first().is_some_and(|first| first.first == seq)
-    }
-
-    /// Positions are gone: how many of them were ready.
-    #[inline]
-    fn leave(&mut self, range: Range) -> u64 {
-        if self.members.remove(range, |_| {}) == 0 {
-            return 0;
-        }
-        // What leaves was nearly always handed out.
-        let is_ready = |set: &RangeSet| set.first().is_some_and(|first| first.first <= range.last);
-        match is_ready(&self.returned) || is_ready(&self.fresh) {
-            true => self.returned.remove(range, |_| {}) + self.fresh.remove(range, |_| {}),
-            false => 0,
-        }
+    fn new(level: u8) -> Level {
+        let [stretches, returned, fresh] = [const { RangeSet::new() }; 3];
+        Level { level, stretches, returned, fresh, mixed: 0, mixed_from: 0 }
     }
 }
 
@@ -46,7 +37,13 @@ impl Level {
 #[derive(Debug, Default)]
 pub(crate) struct Levels {
     list: Vec<Level>,
-    ready: u64,
+    mixed: Mixed,
+    /// Members that are not in `mixed`.
+    stretched: u64,
+    /// Ready in `mixed`.
+    ready_mixed: u64,
+    /// Ready in sets of ranges.
+    ready_ranges: u64,
 }
 
 /// What could be handed out next of the levels.
@@ -54,88 +51,228 @@ pub(crate) struct Levels {
 pub(crate) struct Next {
     at: usize,
     pub(crate) range: Range,
+    how: How,
+}
+
+impl Next {
     /// It was out before.
-    pub(crate) is_returned: bool,
+    pub(crate) fn is_returned(&self) -> bool {
+        matches!(self.how, How::Returned)
+    }
+}
+
+/// How something is ready.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    Returned,
+    Fresh,
+    /// In this block.
+    Mixed(usize),
 }
 
 impl Levels {
+    /// Fresh ones of these levels, lowest first and without overlap.
+    pub(crate) fn of(members: &[(u8, Range)]) -> Levels {
+        let mut levels = Levels::default();
+        levels.mixed.reserve(members.iter().map(|(_, range)| blocks_cut(*range)).sum());
+        members.iter().for_each(|(level, range)| levels.insert(*level, *range));
+        levels
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.mixed.count() == 0 && self.stretched == 0
     }
 
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Level> {
-        self.list.iter()
+    /// Members.
+    pub(crate) fn count(&self) -> u64 {
+        self.mixed.count() + self.stretched
     }
 
-    /// A message of `level` that is ready.
+    /// All members of each level that has any, lowest first.
+    pub(crate) fn members(&self) -> Vec<(u8, RangeSet)> {
+        let mut all: Vec<_> = self.list.iter().map(|level| (level.level, RangeSet::new())).collect();
+        let everything = Range { first: 0, last: u64::MAX - 1 };
+        self.each_within(everything, |at, part| _ = all[at].1.insert(part));
+        all.retain(|(_, members)| !members.is_empty());
+        all
+    }
+
+    fn find(&self, level: u8) -> Result<usize, usize> {
+        self.list.binary_search_by_key(&level, |level| level.level)
+    }
+
+    /// Fresh messages of `level`, which follow all others.
     pub(crate) fn insert(&mut self, level: u8, range: Range) {
-        let at = self.list.binary_search_by_key(&level, |level| level.level).unwrap_or_else(|at| {
-            let [members, returned, fresh] = [const { RangeSet::new() }; 3];
-            self.list.insert(at, Level { level, members, returned, fresh });
+        let at = self.find(level).unwrap_or_else(|at| {
+            self.list.insert(at, Level::new(level));
             at
         });
-        self.list[at].members.insert(range);
-        self.ready += self.list[at].fresh.insert(range);
+        let mut rest = range;
+        loop {
+            let block_last = rest.first | (BLOCK - 1);
+            let of = &mut self.list[at];
+            let last = if rest.first.is_multiple_of(BLOCK) && block_last <= rest.last {
+                let last = rest.last - (rest.last + 1) % BLOCK;
+                let whole = Range { first: rest.first, last };
+                self.stretched += of.stretches.insert(whole);
+                self.ready_ranges += of.fresh.insert(whole);
+                last
+            } else {
+                let part = Range { first: rest.first, last: rest.last.min(block_last) };
+                if of.mixed == 0 {
+                    of.mixed_from = part.first;
+                }
+                of.mixed += part.len();
+                self.ready_mixed += part.len();
+                self.mixed.insert(level, part);
+                if part.last == block_last {
+                    self.stretch();
+                }
+                part.last
+            };
+            if last == rest.last {
+                return;
+            }
+            rest.first = last + 1;
+        }
+    }
+
+    /// The last block becomes a range if it can be one.
+    fn stretch(&mut self) {
+        let Some(full) = self.mixed.take_full() else { return };
+        let Ok(at) = self.find(full.level) else { return };
+        let level = &mut self.list[at];
+        self.stretched += level.stretches.insert(full.range);
+        for part in full.fresh {
+            level.mixed -= part.len();
+            self.ready_mixed -= part.len();
+            self.ready_ranges += level.fresh.insert(part);
+        }
     }
 
     /// Messages that could be handed out.
+    #[inline]
     pub(crate) fn ready(&self) -> u64 {
-        self.ready
+        self.ready_mixed + self.ready_ranges
     }
 
     /// The first that is ready of the highest level that `is_asked` for.
+    #[inline]
     pub(crate) fn first(&self, is_asked: impl Fn(u8) -> bool) -> Option<Next> {
-        if self.ready == 0 {
+        if self.ready() == 0 {
+            return None;
+        }
+        // Levels that have nothing are many and quickly passed over.
+        let may_have = |level: &Level| level.mixed > 0 || self.ready_ranges > 0;
+        let levels = self.list.iter().enumerate().rev();
+        let mut asked = levels.filter(|(_, level)| may_have(level) && is_asked(level.level));
+        asked.find_map(|(at, level)| self.first_of(at, level))
+    }
+
+    #[inline]
+    fn first_of(&self, at: usize, level: &Level) -> Option<Next> {
+        if let Some(range) = level.returned.first() {
+            return Some(Next { at, range, how: How::Returned });
+        }
+        let fresh = level.fresh.first();
+        if level.mixed > 0
+            && let Some((block, range)) = self.mixed.next_fresh(level.level, level.mixed_from)
+            && fresh.is_none_or(|fresh| range.first < fresh.first)
+        {
+            return Some(Next { at, range, how: How::Mixed(block) });
+        }
+        fresh.map(|range| Next { at, range, how: How::Fresh })
+    }
+
+    /// The first that came back of the highest level that `is_asked` for.
+    #[inline]
+    pub(crate) fn first_returned(&self, is_asked: impl Fn(u8) -> bool) -> Option<Next> {
+        if self.ready_ranges == 0 {
             return None;
         }
         let mut asked = self.list.iter().enumerate().rev().filter(|(_, level)| is_asked(level.level));
-        asked.find_map(|(at, level)| match level.returned.first() {
-            Some(range) => Some(Next { at, range, is_returned: true }),
-            None => Some(Next { at, range: level.fresh.first()?, is_returned: false }),
-        })
+        asked.find_map(|(at, level)| Some(Next { at, range: level.returned.first()?, how: How::Returned }))
     }
 
     /// What begins with what is `next`, all of which is ready in the same way, is handed out.
+    #[inline]
     pub(crate) fn take(&mut self, next: Next, range: Range) {
         let level = &mut self.list[next.at];
-        let set = if next.is_returned { &mut level.returned } else { &mut level.fresh };
-        self.ready -= set.remove(range, |_| {});
-    }
-
-    /// The first of `set`, some of all live positions, that are of the highest level any of it is of.
-    pub(crate) fn highest_of(&self, set: &RangeSet, usual: u8) -> Option<Range> {
-        if self.list.is_empty() || set.is_empty() {
-            return set.first();
-        }
-        let of_level = |level: &Level| set.iter().find_map(|range| level.members.within(range).next());
-        let above = self.list.iter().rev().filter(|level| level.level > usual).find_map(of_level);
-        above
-            .or_else(|| set.iter().find_map(|range| self.usual_within(range)))
-            .or_else(|| self.list.iter().rev().filter(|level| level.level < usual).find_map(of_level))
-    }
-
-    /// The first of `range` that are of the usual level.
-    fn usual_within(&self, range: Range) -> Option<Range> {
-        let mut first = range.first;
-        while first <= range.last {
-            match self.list.iter().find(|level| level.members.contains(first)) {
-                Some(level) => first = level.members.next_absent(first),
-                None => {
-                    let next = self.list.iter().filter_map(|level| level.members.next_present(first)).min();
-                    return Some(Range {
-                        first,
-                        last: next.map_or(range.last, |next| range.last.min(next - 1)),
-                    });
-                }
+        match next.how {
+            How::Returned => self.ready_ranges -= level.returned.remove(range, |_| {}),
+            How::Fresh => self.ready_ranges -= level.fresh.remove(range, |_| {}),
+            How::Mixed(block) => {
+                self.mixed.take(block, range);
+                level.mixed -= range.len();
+                level.mixed_from = range.last + 1;
+                self.ready_mixed -= range.len();
             }
         }
-        None
+    }
+
+    /// Tells `part` of the members in `range`, and which level in the list they are of; those of a level in order.
+    fn each_within(&self, range: Range, mut part: impl FnMut(usize, Range)) {
+        self.mixed.within(range, |level, of_level| {
+            if let Ok(at) = self.find(level) {
+                part(at, of_level);
+            }
+        });
+        if self.stretched > 0 {
+            for (at, level) in self.list.iter().enumerate() {
+                level.stretches.within(range).for_each(|of_level| part(at, of_level));
+            }
+        }
+    }
+
+    /// The parts of `range` that are of the usual level, lowest first.
+    pub(crate) fn usual_within(&self, range: Range) -> impl Iterator<Item = Range> + '_ {
+        let mut from = range.first;
+        std::iter::from_fn(move || {
+            let first = self.next_usual(from);
+            if first > range.last {
+                return None;
+            }
+            let last = self.next_member(first).map_or(range.last, |next| range.last.min(next - 1));
+            from = last + 1;
+            Some(Range { first, last })
+        })
+    }
+
+    /// The first position from `from` on that is of the usual level.
+    #[inline]
+    pub(crate) fn next_usual(&self, from: u64) -> u64 {
+        let mut at = self.mixed.next_absent(from);
+        if self.stretched > 0 {
+            while let Some(level) = self.list.iter().find(|level| level.stretches.contains(at)) {
+                at = self.mixed.next_absent(level.stretches.next_absent(at));
+            }
+        }
+        at
+    }
+
+    /// The first position from `from` on that is of another level.
+    #[inline]
+    pub(crate) fn next_member(&self, from: u64) -> Option<u64> {
+        let mixed = self.mixed.next_present(from);
+        if self.stretched == 0 {
+            return mixed;
+        }
+        let stretched = self.list.iter().filter_map(|level| level.stretches.next_present(from));
+        stretched.chain(mixed).min()
     }
 
     /// The first position from `from` on that could be handed out.
     pub(crate) fn next_ready(&self, from: u64) -> Option<u64> {
         let sets = self.list.iter().flat_map(|level| [&level.returned, &level.fresh]);
-        sets.filter_map(|set| set.next_present(from)).min()
+        sets.filter_map(|set| set.next_present(from)).chain(self.mixed.next_ready(from)).min()
+    }
+
+    /// The first position from `from` on that is ready of the level that is handed out `next`.
+    pub(crate) fn next_ready_of(&self, next: Next, from: u64) -> Option<u64> {
+        let level = &self.list[next.at];
+        let mixed = (level.mixed > 0).then(|| self.mixed.next_fresh(level.level, from.max(level.mixed_from)));
+        let ranges = [level.returned.next_present(from), level.fresh.next_present(from)];
+        ranges.into_iter().flatten().chain(mixed.flatten().map(|(_, range)| range.first)).min()
     }
 
     /// It is ready, and was out.
@@ -143,28 +280,28 @@ impl Levels {
         self.list.iter().any(|level| level.returned.contains(seq))
     }
 
-    /// Positions that are ready again; tells `usual` of those of the usual level.
-    pub(crate) fn come_back(&mut self, range: Range, mut usual: impl FnMut(Range)) {
-        let mut others = RangeSet::new();
-        for level in &mut self.list {
-            for part in level.members.within(range) {
-                self.ready += level.returned.insert(part);
-                others.insert(part);
-            }
-        }
-        others.gaps(range).for_each(&mut usual);
+    /// Positions are ready again; tells `usual` of those of the usual level.
+    pub(crate) fn come_back(&mut self, range: Range, usual: impl FnMut(Range)) {
+        self.come(range, |level| &mut level.returned, usual);
     }
 
     /// Positions are ready for the first time; tells `usual` of those of the usual level.
-    pub(crate) fn come_of_age(&mut self, range: Range, mut usual: impl FnMut(Range)) {
-        let mut others = RangeSet::new();
-        for level in &mut self.list {
-            for part in level.members.within(range) {
-                self.ready += level.fresh.insert(part);
-                others.insert(part);
-            }
+    pub(crate) fn come_of_age(&mut self, range: Range, usual: impl FnMut(Range)) {
+        self.come(range, |level| &mut level.fresh, usual);
+    }
+
+    fn come(
+        &mut self,
+        range: Range,
+        set: impl Fn(&mut Level) -> &mut RangeSet,
+        mut usual: impl FnMut(Range),
+    ) {
+        let mut parts = Vec::new();
+        self.each_within(range, |at, part| parts.push((at, part)));
+        for (at, part) in parts {
+            self.ready_ranges += set(&mut self.list[at]).insert(part);
         }
-        others.gaps(range).for_each(&mut usual);
+        self.usual_within(range).for_each(&mut usual);
     }
 
     /// Tells `part` of what is ready of `range`.
@@ -173,56 +310,71 @@ impl Levels {
             level.returned.within(range).for_each(&mut part);
             level.fresh.within(range).for_each(&mut part);
         }
+        self.mixed.fresh_within(range, part);
     }
 
     /// What is ready of `range` is so no more.
     pub(crate) fn withdraw(&mut self, range: Range) {
+        self.withdraw_ranges(range);
+        let Levels { mixed, list, ready_mixed, .. } = self;
+        mixed.withdraw(range, |level, count| {
+            list.iter_mut().filter(|of| of.level == level).for_each(|of| of.mixed -= count);
+            *ready_mixed -= count;
+        });
+    }
+
+    fn withdraw_ranges(&mut self, range: Range) {
         for level in &mut self.list {
-            self.ready -= level.returned.remove(range, |_| {}) + level.fresh.remove(range, |_| {});
+            self.ready_ranges -= level.returned.remove(range, |_| {}) + level.fresh.remove(range, |_| {});
         }
     }
 
-    /// Positions are gone.
-    pub(crate) fn leave(&mut self, range: Range) {
-        let mut rest = range;
-        // Nearly always one message that is the front of its level, or all that lies in front of several.
-        while let Some(front) = self.list.iter_mut().find(|level| level.begins_with(rest.first)) {
-            let Range { first, last } = rest;
-            let until = front.members.next_absent(first) - 1;
-            self.ready -= front.leave(Range { first, last: last.min(until) });
-            if front.members.is_empty() {
-                self.list.retain(|level| !level.members.is_empty());
+    /// Positions are gone: how many of them were members from `ahead` on.
+    pub(crate) fn leave(&mut self, range: Range, ahead: u64) -> u64 {
+        let Levels { mixed, list, ready_mixed, .. } = self;
+        let mut count = mixed.remove(range, ahead, |level, count| {
+            list.iter_mut().filter(|of| of.level == level).for_each(|of| of.mixed -= count);
+            *ready_mixed -= count;
+        });
+        // What leaves was nearly always handed out.
+        if self.ready_ranges > 0 {
+            self.withdraw_ranges(range);
+        }
+        if self.stretched > 0 {
+            for level in &mut self.list {
+                let gone = |part: Range| {
+                    count += part.overlap(Range { first: ahead, last: u64::MAX }).map_or(0, Range::len);
+                };
+                self.stretched -= level.stretches.remove(range, gone);
             }
-            if last <= until {
-                return;
-            }
-            rest.first = until + 1;
         }
-        let mut is_any_over = false;
-        for level in &mut self.list {
-            self.ready -= level.leave(rest);
-            is_any_over |= level.members.is_empty();
+        if self.is_empty() {
+            self.list.clear();
         }
-        if is_any_over {
-            self.list.retain(|level| !level.members.is_empty());
-        }
+        count
     }
 
-    /// Everything is ready, as if it never was out; tells of it.
-    pub(crate) fn forget(&mut self, mut members: impl FnMut(Range)) {
-        self.ready = 0;
+    /// Everything is ready, as if it never was out.
+    pub(crate) fn forget(&mut self) {
+        self.ready_ranges = 0;
         for level in &mut self.list {
             level.returned.clear();
-            level.fresh = level.members.clone();
-            self.ready += level.fresh.count();
-            level.members.iter().for_each(&mut members);
+            level.fresh = level.stretches.clone();
+            self.ready_ranges += level.fresh.count();
+            (level.mixed, level.mixed_from) = (0, 0);
         }
+        let list = &mut self.list;
+        self.mixed.forget(|level, count| {
+            list.iter_mut().filter(|of| of.level == level).for_each(|of| of.mixed += count);
+        });
+        self.ready_mixed = self.mixed.count();
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
         let sets = |level: &Level| {
-            level.members.heap_bytes() + level.returned.heap_bytes() + level.fresh.heap_bytes()
+            level.stretches.heap_bytes() + level.returned.heap_bytes() + level.fresh.heap_bytes()
         };
-        self.list.capacity() * size_of::<Level>() + self.list.iter().map(sets).sum::<usize>()
+        let lists = self.list.capacity() * size_of::<Level>() + self.list.iter().map(sets).sum::<usize>();
+        lists + self.mixed.heap_bytes()
     }
 }

@@ -20,6 +20,7 @@ mod features;
 mod fifo;
 mod late;
 mod levels;
+mod mixed;
 mod overflow;
 mod places;
 mod retry;

@@ -5,6 +5,7 @@
 use crate::deadlines::{Deadlines, Due};
 use crate::features::Features;
 use crate::fifo::Fifo;
+use crate::levels::Levels;
 use crate::settings::{Priorities, STRICT_MAX, Settings};
 use crate::snapshot::{SnapshotError, put, put_ranges, put_varint, read_ranges, read_varint};
 use crate::window::Window;
@@ -49,10 +50,11 @@ impl Fifo {
             write_settings(features.settings, out);
         }
         if sections & LEVELS != 0 {
-            put(out, features.levels.iter().len() as u64);
-            for level in features.levels.iter() {
-                out.push(level.level);
-                put_ranges(out, &level.members);
+            let levels = features.levels.members();
+            put(out, levels.len() as u64);
+            for (level, members) in levels {
+                out.push(level);
+                put_ranges(out, &members);
             }
         }
         if sections & DEADLINES != 0 {
@@ -154,6 +156,7 @@ impl Fifo {
         let level_max = if priorities == Priorities::Strict { STRICT_MAX } else { u8::MAX };
         let mut least = 0u16;
         let mut seen = RangeSet::new();
+        let mut all = Vec::new();
         let levels = reader.u64_le()?;
         for _ in 0..levels {
             let level = reader.u8()?;
@@ -167,9 +170,11 @@ impl Fifo {
                 if !self.is_all_live(range) || seen.insert(range) != range.len() {
                     return broken;
                 }
-                features.levels.insert(level, range);
+                all.push((level, range));
             }
         }
+        all.sort_unstable_by_key(|(_, range)| range.first);
+        features.levels = Levels::of(&all);
         if levels == 0 { broken } else { Ok(()) }
     }
 

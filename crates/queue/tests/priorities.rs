@@ -205,3 +205,90 @@ fn memory_follows_what_is_used() {
     owner.apply(Command::Close { consumer: ConsumerId(0) });
     assert!(owner.fifo.memory_bytes() <= empty + 200, "{} {empty}", owner.fifo.memory_bytes());
 }
+
+/// Bytes of a queue with these messages beyond one with as many that have no priority.
+fn more_bytes(priorities: impl Iterator<Item = u8>) -> usize {
+    let (mut owner, mut plain) = (up_to(9), up_to(9));
+    for priority in priorities {
+        owner.arrive_as(&[priority]);
+        plain.publish(1);
+    }
+    owner.fifo.memory_bytes() - plain.fifo.memory_bytes()
+}
+
+#[test]
+fn a_priority_costs_bits_and_a_long_stretch_of_one_nothing() {
+    let mixed = more_bytes((0..100_000).map(|number| number as u8 % 8));
+    assert!(mixed < 100_000 * 3, "{mixed}");
+    let alike = more_bytes((0..100_000).map(|_| 5));
+    assert!(alike < 4000, "{alike}");
+    let stretches = more_bytes((0..100_000).map(|number| (number / 10_000) as u8));
+    assert!(stretches < 4000, "{stretches}");
+}
+
+/// What comes next of the priority that is handed out next, from a position on.
+#[test]
+fn it_is_known_what_comes() {
+    let check = |owner: &Owner, from: u64, expected: &[u64]| {
+        let coming: Vec<u64> = owner.fifo.coming(base::id::QueueSeq(from)).map(|seq| seq.0).collect();
+        assert_eq!(coming, expected, "from {from}");
+    };
+    let mut owner = strict();
+    owner.arrive_as(&[9, 4, 9, 1, 1, 4, 9]);
+    assert!(owner.fifo.has_levels());
+    owner.consume(0, Credit::Link(1));
+    owner.dispatch();
+    check(&owner, 0, &[2, 6]);
+    check(&owner, 3, &[6]);
+    owner.apply(Command::Credit { consumer: ConsumerId(0), credit: 2, drain: false });
+    owner.dispatch();
+    check(&owner, 0, &[1, 5]);
+    owner.apply(Command::Credit { consumer: ConsumerId(0), credit: 2, drain: false });
+    owner.dispatch();
+    check(&owner, 0, &[3, 4]);
+    owner.settle(0, 2, 2, Outcome::Released);
+    owner.commit();
+    check(&owner, 0, &[2]);
+    owner.apply(Command::Credit { consumer: ConsumerId(0), credit: 9, drain: false });
+    owner.dispatch();
+    check(&owner, 0, &[]);
+    owner.settle(0, 0, 6, Outcome::Accepted);
+    owner.commit();
+    assert!(!owner.fifo.has_levels());
+    owner.publish(2);
+    check(&owner, 0, &[7, 8]);
+}
+
+/// Many of one level in a row are kept otherwise than those that take turns: nobody sees that.
+#[test]
+fn stretches_and_turns_are_one_order() {
+    let mut owner = up_to(9);
+    owner.arrive_as(&[vec![5; 300], vec![5, 7, 0, 5, 5], vec![7; 200], vec![3, 5]].concat());
+    let snapshot = owner.snapshot();
+    owner.restart(Rules::default());
+    assert_eq!(owner.snapshot(), snapshot);
+    assert_eq!(owner.counts(), (507, 0, 507));
+    owner.consume(0, Credit::Prefetch(0));
+    let handed: Vec<(u64, u64)> = owner.dispatch().split(' ').map(ends).collect();
+    let all: Vec<u64> = handed.iter().flat_map(|(first, last)| *first..=*last).collect();
+    let sevens = std::iter::once(301).chain(305..505);
+    let fives = (0..301).chain([303, 304, 506]);
+    assert!(all.iter().copied().eq(sevens.chain(fives).chain([505, 302])), "{all:?}");
+    assert!(handed.len() < 16, "{handed:?}");
+    owner.settle(0, 60, 330, Outcome::Released);
+    assert_eq!(owner.counts(), (271, 236, 507));
+    owner.settle(0, 0, 506, Outcome::Accepted);
+    owner.commit();
+    assert_eq!(owner.counts(), (271, 0, 271));
+    let handed: Vec<(u64, u64)> = owner.dispatch().split(' ').map(ends).collect();
+    let all: Vec<u64> = handed.iter().flat_map(|(first, last)| *first..=*last).collect();
+    let again = std::iter::once(301).chain(305..331).chain(60..301).chain([303, 304, 302]);
+    assert!(all.iter().copied().eq(again), "{all:?}");
+}
+
+/// The first and last position of a delivery as [`Owner::told`] shows it.
+fn ends(told: &str) -> (u64, u64) {
+    let (_, range) = told.trim_end_matches('!').split_once('<').unwrap();
+    let (first, last) = range.split_once('-').unwrap();
+    (first.parse().unwrap(), last.parse().unwrap())
+}

@@ -7,7 +7,9 @@ use super::*;
 impl Bench {
     pub(super) fn publish(&mut self) {
         let transient_too = self.dice.one_in(4);
-        for _ in 0..self.dice.between(1, 40) {
+        // Now and then a long stretch of one priority.
+        let alike = self.dice.one_in(30).then(|| self.dice.below(9) as u8);
+        for _ in 0..if alike.is_some() { 260 } else { self.dice.between(1, 40) } {
             self.next_place += 8 * self.dice.between(1, 40);
             if self.dice.one_in(5000) {
                 self.next_place += 5 << 30;
@@ -16,18 +18,18 @@ impl Bench {
             let transient = transient_too && self.dice.one_in(3);
             let record = match self.is_featured {
                 false => Record::Enqueue { place, transient },
-                true => Record::Arrive { place, arrival: self.arrival(transient) },
+                true => Record::Arrive { place, arrival: self.arrival(transient, alike) },
             };
             self.log.push_back(record);
         }
     }
 
-    fn arrival(&mut self, transient: bool) -> Arrival {
+    fn arrival(&mut self, transient: bool, alike: Option<u8>) -> Arrival {
         let dice = &mut self.dice;
         let expires_at_ms = if dice.one_in(3) { self.now_ms + dice.below(2000) } else { 0 };
         Arrival {
             transient,
-            priority: dice.one_in(2).then(|| dice.below(9) as u8),
+            priority: alike.or_else(|| dice.one_in(2).then(|| dice.below(9) as u8)),
             received_at_ms: self.now_ms,
             expires_at_ms,
             due_at_ms: if dice.one_in(4) { self.now_ms + dice.below(600) } else { 0 },
