@@ -32,6 +32,8 @@ pub(crate) struct Batches {
     hint: usize,
     /// Bytes of memory held.
     resident: usize,
+    /// The oldest were dropped from memory up to here.
+    evicted_below: u64,
     /// Buffers of batches that are done, to be filled again.
     spare: Vec<Buffer>,
 }
@@ -119,6 +121,28 @@ impl Batches {
         {
             self.resident -= memory.capacity();
         }
+    }
+
+    /// Drops the memory of the oldest batches whose place is known, because memory is full: where what came last is mostly
+    /// handed out first.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn evict_oldest(&mut self, resident_max: usize) {
+        let mut at = self.ring.partition_point(|entry| entry.base < self.evicted_below);
+        while self.resident > resident_max
+            && let Some(entry) = self.ring.get_mut(at)
+            && entry.place.is_some()
+        {
+            self.evicted_below = entry.base + 1;
+            self.resident -= entry.memory.take().map_or(0, |memory| memory.capacity());
+            at += 1;
+        }
+    }
+
+    /// More memory is held than this.
+    #[inline]
+    pub(crate) fn is_over(&self, resident_max: usize) -> bool {
+        self.resident > resident_max
     }
 
     /// A batch was read back.

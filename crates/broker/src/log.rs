@@ -108,6 +108,8 @@ pub(crate) struct Log {
     pub(crate) parked: VecDeque<Parked>,
     /// All records before this are committed.
     committed: LogIndex,
+    /// Messages came since something was last dropped from memory to a queue that has messages of several priorities.
+    has_levels: bool,
     pub(crate) reading: Reading,
     pub(crate) loaded: Loaded,
 }
@@ -142,6 +144,7 @@ impl Log {
             set_aside: Vec::new(),
             parked: VecDeque::new(),
             committed: next,
+            has_levels: false,
             reading: Reading::default(),
             loaded: Loaded::default(),
         }
@@ -657,7 +660,19 @@ impl Log {
         self.let_go(limits);
         waiters.iter().for_each(|waiter| post.confirm(waiter));
         self.dispatch(now, limits, post);
-        self.batches.evict_newest(limits.resident_bytes_max);
+        if self.batches.is_over(limits.resident_bytes_max) {
+            self.evict(limits);
+        }
+    }
+
+    /// Drops from memory what is needed last.
+    #[cold]
+    #[inline(never)]
+    fn evict(&mut self, limits: &Limits) {
+        match std::mem::take(&mut self.has_levels) {
+            true => self.batches.evict_oldest(limits.resident_bytes_max),
+            false => self.batches.evict_newest(limits.resident_bytes_max),
+        }
     }
 
     /// Applies records of the open batch, none of which is a message, and hands out what that made ready.
@@ -713,6 +728,7 @@ impl Log {
                 if !queue.arrive(at, record, is_transient) {
                     continue;
                 }
+                self.has_levels |= queue.fifo.has_levels();
             } else {
                 queue.fifo.enqueue(at, is_transient);
             }

@@ -190,8 +190,9 @@ impl OwnedQueue {
         }
         let priority = (message.flags & flag::PRIORITY != 0).then_some(message.priority);
         let bytes = self.size_of(&message);
-        // Of all priorities one stands for none where all count.
-        let is_usual = priority.is_none_or(|of| of == PRIORITY_NONE && self.definition.is_quorum());
+        // Of all priorities one stands for none.
+        let usual = if self.definition.is_quorum() { PRIORITY_NONE } else { 0 };
+        let is_usual = priority.is_none_or(|of| of == usual);
         let due_at_ms = if message.flags & flag::DELAYED != 0 { message.due_at_ms } else { 0 };
         if is_usual && message.expires_at_ms == 0 && due_at_ms == 0 && self.fifo.takes_plain() {
             self.fifo.enqueue(at, transient);
@@ -348,6 +349,11 @@ impl OwnedQueue {
 
     pub(crate) fn waiting_len(&self) -> usize {
         self.waiting.as_ref().map_or(0, |waiting| waiting.len())
+    }
+
+    /// The positions of the deliveries that wait, in the order in which they are delivered.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = QueueSeq> + '_ {
+        self.waiting.iter().flat_map(|waiting| waiting.iter()).map(|waiting| waiting.seq)
     }
 
     pub(crate) fn first_waiting(&self) -> Option<Waiting> {

@@ -12,17 +12,17 @@
 //! Not here: threads and files. Reads go out as data ([`ReadRequest`]) and come back with what they brought.
 //! Invariant: what is asked for is in a hungry queue's demand or in a read given out, and in one of them only.
 
-use crate::batches::Found;
+mod along;
+
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::post::Post;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
 use base::{Buffer, Memory, Now};
-use journal::span::SPANS_MAX;
 use journal::{BlockPlace, Disk, DiskError, SegmentBlock, Span, read_spans};
 use message::record::Kind;
 use message::record::{Outcome, SeqRange};
-use queue::{Run, Stretch};
+use queue::Run;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
@@ -323,71 +323,6 @@ impl Log {
             self.reading.list(slot);
         }
         Some((slot, parts))
-    }
-
-    /// Adds to `parts` what the queue in `slot` needs next, as far as its window holds and at most `share` bytes in all.
-    /// True: there is more, for another read.
-    fn take_along(&mut self, slot: u32, share: u64, parts: &mut Vec<ReadWhat>) -> bool {
-        let Log { queues, batches, loaded, reading, .. } = self;
-        let Reading { asked, ahead, .. } = reading;
-        let (Some(queue), Some(ahead)) = (queues.get(slot as usize), ahead.get_mut(&slot)) else {
-            return false;
-        };
-        let fifo = &queue.fifo;
-        // What consumers wait for, and then what they have room for.
-        let waiting = queue.first_waiting().map(|first| first.seq);
-        let Some(first) = waiting.or_else(|| fifo.next_ready_at(QueueSeq(0))) else { return false };
-        let room = queue.waiting_len() as u64 + fifo.room(fifo.ready());
-        let end = first.0.saturating_add(room).min(fifo.next_seq().0);
-        if ahead.next.0 >= end {
-            return false;
-        }
-        let window = ahead.window.min(share);
-        let mut bytes: u64 = parts.iter().map(|part| part.span().len).sum();
-        let mut take = |what: ReadWhat| {
-            if asked.contains_key(&what.name()) {
-                return true;
-            }
-            let span = what.span();
-            let fits = |last: &ReadWhat, parts: usize| {
-                bytes + span.len <= window && last.span().is_followed_by(&span) && parts < SPANS_MAX
-            };
-            if !parts.last().is_none_or(|last| fits(last, parts.len())) {
-                return false;
-            }
-            asked.insert(what.name(), Vec::new());
-            bytes += span.len;
-            parts.push(what);
-            true
-        };
-        for stretch in fifo.stretches(SeqRange { first: ahead.next, last: QueueSeq(end - 1) }) {
-            let mut rest = match stretch {
-                Stretch::Log(stretch) => stretch,
-                Stretch::Segment { first, run, .. } => {
-                    let key = BlockKey::new(queue.definition.id, run);
-                    if loaded.block(key).is_none() && !take(ReadWhat::Block(key)) {
-                        ahead.next = first;
-                        return true;
-                    }
-                    continue;
-                }
-            };
-            while let Some((seq, index)) = rest.first() {
-                let behind = match batches.find(index) {
-                    Found::Resident(_, offset, len) => index.0 - u64::from(offset) + u64::from(len),
-                    Found::Away(base, place) => {
-                        if !take(ReadWhat::Batch { base, place }) {
-                            ahead.next = seq;
-                            return true;
-                        }
-                        base.0 + place.len
-                    }
-                };
-                rest = rest.split_at(LogIndex(behind)).1;
-            }
-        }
-        ahead.next = QueueSeq(end);
-        false
     }
 
     /// A read ended. What of it is not what was written, or could not be read, cannot be delivered.

@@ -3,9 +3,11 @@
 #[allow(dead_code, reason = "shared; nothing is settled here")]
 mod node;
 
-use broker::{Limits, QueueCommand, ReadRequest, ReadWhat};
+use broker::{Limits, Publish, Publisher, QueueCommand, ReadRequest, ReadWhat};
 use journal::Disk;
+use message::record::{Format, Outcome};
 use node::Node;
+use routing::{IntType, NoHeaders, Value};
 use std::io::IoSlice;
 
 /// Bytes of a body.
@@ -25,9 +27,52 @@ fn restarted_with<'a>(queues: &[&'a str], messages: impl Iterator<Item = (usize,
     }
     let mut publisher = node.publisher(0);
     for (number, queue) in messages {
-        node.publish(0, &mut publisher, queue, &format!("{number}:{}", "x".repeat(BODY)), true);
+        node.publish(0, &mut publisher, queue, &body(number), true);
         node.settle();
     }
+    come_up_again(node)
+}
+
+/// What message `number` says.
+fn body(number: usize) -> String {
+    format!("{number}:{}", "x".repeat(BODY))
+}
+
+/// A queue `q` with so many batches on disk of four messages each, which have the priorities 0 to 3 in turn.
+fn with_priorities(batches: usize) -> Node {
+    let mut node = Node::new(1);
+    node.declare_with(0, "q", true, &[("x-max-priority", Value::Int(IntType::SignedInt, 9))]);
+    let mut publisher = node.publisher(0);
+    for number in 0..4 * batches {
+        publish_as(&mut node, &mut publisher, number, number as u8 % 4);
+        if number % 4 == 3 {
+            node.settle();
+        }
+    }
+    node
+}
+
+/// Publishes message `number` with a priority.
+fn publish_as(node: &mut Node, publisher: &mut Publisher, number: usize, priority: u8) {
+    let body = body(number);
+    let publish = Publish {
+        exchange: b"",
+        routing_key: b"q",
+        more: None,
+        headers: &NoHeaders,
+        format: Format::Amqp091,
+        durable: true,
+        priority: Some(priority),
+        ttl_ms: None,
+        head: &[b"\0\0"],
+        body: &[body.as_bytes()],
+        confirm: true,
+    };
+    let now = node.now;
+    node.shards[0].publish(now, publisher, &publish).unwrap();
+}
+
+fn come_up_again(mut node: Node) -> Node {
     let mut shard = node.restarted();
     assert!(shard.finish_recovery(node.now).is_empty());
     shard.open_port(node.ports[0], Node::actor(node.ports[0]));
@@ -191,4 +236,50 @@ fn a_queue_that_goes_leaves_what_others_wait_for() {
         pending.extend(reads(&mut node));
     }
     assert_eq!(got, [0, 1, 2, 3]);
+}
+
+#[test]
+fn where_there_are_priorities_it_is_read_ahead_by_priority() {
+    let mut node = come_up_again(with_priorities(20));
+    node.consume(0, "q", 7, 5);
+    node.turn();
+    for (first, last) in [(3, 19), (23, 39), (43, 59), (63, 79), (2, 18)] {
+        let (mut parts, mut got) = (0, Vec::new());
+        loop {
+            let pending = reads(&mut node);
+            if pending.is_empty() {
+                break;
+            }
+            for read in pending {
+                parts += read.parts.len();
+                answer(&mut node, read);
+                got.extend(given(&mut node, 7));
+            }
+        }
+        // What was read for one priority is still there for the next.
+        assert_eq!(parts, if first == 2 { 0 } else { 5 }, "{first}");
+        got.extend(given(&mut node, 7));
+        assert_eq!(got, (first..=last).step_by(4).collect::<Vec<_>>());
+        for seq in got {
+            node.settled(0, "q", 7, (seq as u64, seq as u64), Outcome::Accepted);
+        }
+        node.turn();
+    }
+}
+
+#[test]
+fn where_there_are_priorities_what_came_last_stays_in_memory() {
+    let limits = Limits::default();
+    let fit = limits.resident_bytes_max / (4 * BODY);
+    let mut node = with_priorities(2 * fit);
+    let mut publisher = node.publisher(0);
+    for (number, priority) in [(1000, 7), (1001, 0), (1002, 8), (1003, 1)] {
+        publish_as(&mut node, &mut publisher, number, priority);
+        node.settle();
+    }
+    node.take_seen();
+    node.consume(0, "q", 7, 2);
+    node.turn();
+    assert_eq!(given(&mut node, 7), [1002, 1000]);
+    assert_eq!(reads(&mut node), []);
 }
