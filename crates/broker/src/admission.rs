@@ -60,6 +60,7 @@ impl Shard {
                     dead_letter: dead_letter.clone(),
                     position: None,
                     reason: DeathReason::MaxLength,
+                    failures: 0,
                     memory: copy_of(record.bytes()),
                     offset: 0,
                 };

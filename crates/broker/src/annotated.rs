@@ -151,7 +151,7 @@ impl Log {
                 };
                 self.append_annotate(now, &annotate);
             }
-            Outcome::Rejected => {
+            Outcome::Rejected | Outcome::Undeliverable => {
                 if let Some(features) = queue.features.as_mut().filter(|of| of.rules.takes_dead().is_some()) {
                     let words = features.last_words.get_or_insert_default();
                     (range.first.0..=range.last.0).for_each(|seq| words.put(seq, annotations.clone()));

@@ -20,7 +20,7 @@ use crate::shard::Shard;
 use base::id::{LogId, PortId, QueueId, QueueSeq, ShardId};
 use base::{Memory, Now};
 use message::deaths::{DeadLetter as Letter, Death, History, dead_letter};
-use message::record::{DeathReason, Enqueue, NewEnqueue, SeqRange};
+use message::record::{DeathReason, Enqueue, NewEnqueue, SeqRange, due_with_failures, flag};
 use queue::Command;
 use routing::{Envelope, ExchangeId};
 use rustc_hash::FxHashMap;
@@ -48,9 +48,22 @@ pub(crate) struct Corpse {
     /// Its position; none: the queue refused it.
     pub(crate) position: Option<QueueSeq>,
     pub(crate) reason: DeathReason,
+    /// How often its delivery failed in the queue.
+    pub(crate) failures: u32,
     pub(crate) memory: Memory,
     /// Where its record begins.
     pub(crate) offset: u32,
+}
+
+impl Corpse {
+    /// How often deliveries of it failed in all, its refusal included where that counts. A queue that counts went on from
+    /// what it came with.
+    fn failures_of(&self, message: &Enqueue<'_>) -> u16 {
+        let before = if self.queue.is_quorum() && self.position.is_some() { 0 } else { message.failures() };
+        let refused = u32::from(self.reason == DeathReason::Rejected);
+        let all = self.failures.saturating_add(before.into()).saturating_add(refused);
+        all.try_into().unwrap_or(u16::MAX)
+    }
 }
 
 /// One that was published anew.
@@ -144,8 +157,9 @@ impl Log {
         if let Some(features) = &mut queue.features {
             features.burying += 1;
         }
+        let failures = queue.fifo.failed(seq);
         let (queue, position) = (queue.definition.clone(), Some(seq));
-        Found::Corpse(Corpse { queue, dead_letter, position, reason, memory, offset })
+        Found::Corpse(Corpse { queue, dead_letter, position, reason, failures, memory, offset })
     }
 
     /// Takes the first position off the dying.
@@ -214,20 +228,22 @@ impl Shard {
     }
 
     fn bury_one(&mut self, now: Now, corpse: &Corpse) {
-        let Corpse { queue, dead_letter: to, position, reason, memory, offset } = corpse;
+        let Corpse { queue, dead_letter: to, position, reason, memory, offset, .. } = corpse;
         let message = Enqueue::read(&memory[*offset as usize..]).expect("only messages die");
         let death = Death { queue: &queue.name, reason: *reason, at_ms: now.wall_ms };
         let letter = dead_letter(&message, &death, to.routing_key.as_ref().map(|key| key.as_bytes()));
         let id = self.burials.next;
         self.burials.next += 1;
         let (targets, remembering) = self.route_dead(queue, to, &message, &letter, *reason, id);
+        let failures = corpse.failures_of(&message);
+        let has_failed = if failures > 0 { flag::FAILED } else { 0 };
         let new = NewEnqueue {
-            flags: letter.flags,
+            flags: letter.flags & !flag::FAILED | has_failed,
             format: message.format,
             priority: message.priority,
             received_at_ms: now.wall_ms,
             expires_at_ms: 0,
-            due_at_ms: 0,
+            due_at_ms: due_with_failures(0, failures),
             ordering_key: message.ordering_key,
             exchange: to.exchange.as_bytes(),
             routing_key: letter.keys[0],

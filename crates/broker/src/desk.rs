@@ -285,7 +285,7 @@ impl Log {
             self.annotate_held(now, slot, id, modified, limits);
         }
         // What is rejected does not come back.
-        let is_back = outcome != Outcome::Rejected;
+        let is_back = !matches!(outcome, Outcome::Rejected | Outcome::Undeliverable);
         let due_at_ms = modified.due_at_ms.filter(|due_at_ms| is_back && *due_at_ms > now.wall_ms);
         let queue = &mut self.queues[slot as usize];
         if let (Some(due_at_ms), Some(id)) = (due_at_ms, queue.find(Member { port, handle })) {

@@ -717,7 +717,8 @@ impl Log {
     #[inline]
     fn apply_enqueue(&mut self, at: LogIndex, record: &[u8]) -> u32 {
         let message = Enqueue::read(record).expect("a committed batch holds whole records");
-        let asks = message.flags & (flag::PRIORITY | flag::DELAYED) != 0 || message.expires_at_ms != 0;
+        let asks = message.flags & (flag::PRIORITY | flag::DELAYED | flag::FAILED) != 0
+            || message.expires_at_ms != 0;
         let mut live = 0;
         for id in message.queues() {
             let Some(slot) = self.slot(id) else { continue };

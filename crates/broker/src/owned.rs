@@ -193,8 +193,9 @@ impl OwnedQueue {
         // Of all priorities one stands for none.
         let usual = if self.definition.is_quorum() { PRIORITY_NONE } else { 0 };
         let is_usual = priority.is_none_or(|of| of == usual);
-        let due_at_ms = if message.flags & flag::DELAYED != 0 { message.due_at_ms } else { 0 };
-        if is_usual && message.expires_at_ms == 0 && due_at_ms == 0 && self.fifo.takes_plain() {
+        let (due_at_ms, failures) = (message.due_ms(), message.failures());
+        let is_new = due_at_ms == 0 && failures == 0;
+        if is_usual && message.expires_at_ms == 0 && is_new && self.fifo.takes_plain() {
             self.fifo.enqueue(at, transient);
         } else {
             let arrival = Arrival {
@@ -204,6 +205,7 @@ impl OwnedQueue {
                 expires_at_ms: message.expires_at_ms,
                 due_at_ms,
                 bytes: bytes.try_into().unwrap_or(u32::MAX),
+                failures,
             };
             self.fifo.arrive(at, &arrival);
         }

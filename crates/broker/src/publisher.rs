@@ -693,7 +693,7 @@ impl Shard {
         let later_ms = due_at_ms - message.received_at_ms;
         let delayed = NewEnqueue {
             flags: message.flags | flag::DELAYED,
-            due_at_ms,
+            due_at_ms: message.due_at(due_at_ms),
             expires_at_ms: match message.expires_at_ms {
                 0 => 0,
                 expires_at_ms => expires_at_ms.saturating_add(later_ms),

@@ -144,7 +144,7 @@ fn the_dead_take_them_along() {
         let mut seen: Vec<String> =
             deliveries(&mut node).iter().map(|line| line.replace(['@', '0', '1', '2'], "")).collect();
         seen.sort_unstable();
-        assert_eq!(seen, [": 4 gets m", ": 4 gets m noted last", ": 4 gets m noted one"]);
+        assert_eq!(seen, [": 4 gets m again", ": 4 gets m again noted last", ": 4 gets m again noted one"]);
     }
 }
 
@@ -179,7 +179,7 @@ fn only_so_much_is_kept() {
     node.take_seen();
     node.consume(0, DEAD, 4, 0);
     node.settle();
-    assert_eq!(deliveries(&mut node), ["0: 4 gets m@0"]);
+    assert_eq!(deliveries(&mut node), ["0: 4 gets m@0 again"]);
 }
 
 #[test]

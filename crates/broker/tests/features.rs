@@ -76,7 +76,7 @@ fn what_is_rejected_is_dead_lettered_and_leaves_when_that_is_safe() {
         // Not on disk: nobody gets it.
         assert_eq!(seen(&mut node), [""; 0]);
         node.settle();
-        assert_eq!(seen(&mut node), [format!("{far}: 7 gets a@0"), format!("{far}: 7 gets b@1")]);
+        assert_eq!(seen(&mut node), [format!("{far}: 7 gets a@0 again"), format!("{far}: 7 gets b@1 again")]);
         node.settled(0, "q", 9, (2, 2), Outcome::Accepted);
         node.settle();
         assert_eq!(seen(&mut node), [""; 0]);
@@ -283,7 +283,7 @@ fn what_must_arrive_waits_until_it_leads_somewhere() {
     node.declare(0, "dead", true);
     node.consume(0, "dead", 7, 0);
     node.pass(2000);
-    assert_eq!(seen(&mut node), ["0: Consuming", "0: 7 gets least@0"]);
+    assert_eq!(seen(&mut node), ["0: Consuming", "0: 7 gets least@0 again"]);
     // And it is gone where it died.
     node.pass(5000);
     assert_eq!(seen(&mut node), [""; 0]);
@@ -310,7 +310,7 @@ fn the_dead_that_lead_nowhere_wait_in_order() {
     node.declare(0, "dead", true);
     node.consume(0, "dead", 7, 0);
     node.pass(3000);
-    let expected: Vec<String> = (0..600).map(|number| format!("0: 7 gets {number}@{number}")).collect();
+    let expected: Vec<String> = (0..600).map(|number| format!("0: 7 gets {number}@{number} again")).collect();
     assert_eq!(seen(&mut node)[1..], expected);
 }
 

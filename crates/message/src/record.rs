@@ -10,8 +10,10 @@
 //! ```
 
 mod deduplicate;
+mod failures;
 
 pub use deduplicate::Deduplicate;
+pub use failures::due_with_failures;
 
 use base::cursor::Reader;
 use base::id::{QueueId, QueueSeq};
@@ -105,6 +107,9 @@ pub mod flag {
     pub const ONE_KEY: u8 = 8;
     /// It is delayed: it has a due time after the time it was received.
     pub const DELAYED: u8 = 16;
+    /// Its delivery failed before it came: the upper two bytes of what is else its due time say how often
+    /// ([`super::Enqueue::failures`]).
+    pub const FAILED: u8 = 32;
 }
 
 /// A message as a log holds it. Lengths: exchange up to 255 bytes, routing key up to 65,535, queues up to 65,535,
@@ -130,7 +135,8 @@ pub struct Enqueue<'a> {
     pub received_at_ms: u64,
     /// When it expires, milliseconds since 1970; 0: never.
     pub expires_at_ms: u64,
-    /// When it becomes ready, milliseconds since 1970; 0: at once. It counts where [`flag::DELAYED`] says so.
+    /// When it becomes ready, milliseconds since 1970; 0: at once. It counts where [`flag::DELAYED`] says so; where
+    /// [`flag::FAILED`] does, [`Enqueue::due_ms`] reads it.
     pub due_at_ms: u64,
     /// Hash of the key within which order is kept; 0: none.
     pub ordering_key: u64,
@@ -209,7 +215,8 @@ pub struct NewEnqueue<'a> {
     pub received_at_ms: u64,
     /// Milliseconds since 1970; 0: never.
     pub expires_at_ms: u64,
-    /// Milliseconds since 1970; 0: at once. Goes with [`flag::DELAYED`].
+    /// Milliseconds since 1970; 0: at once. Goes with [`flag::DELAYED`]; with [`flag::FAILED`] it is what
+    /// [`due_with_failures`] makes.
     pub due_at_ms: u64,
     /// 0: none.
     pub ordering_key: u64,
@@ -331,6 +338,8 @@ pub enum Outcome {
     Released = 2,
     /// Given back as a failed delivery: counts towards the delivery limit.
     Failed = 3,
+    /// Refused by the consumer as not for it, which is no failed delivery: else as rejected, and recorded so.
+    Undeliverable = 4,
 }
 
 impl Outcome {
@@ -349,7 +358,7 @@ impl Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum DeathReason {
-    /// A consumer refused it.
+    /// A consumer refused it, which counts as a failed delivery.
     Rejected = 0,
     /// Its time was over.
     Expired = 1,
@@ -357,17 +366,24 @@ pub enum DeathReason {
     MaxLength = 2,
     /// Its delivery failed too often.
     DeliveryLimit = 3,
+    /// A consumer refused it, which does not count.
+    Undeliverable = 4,
 }
 
 impl DeathReason {
     /// As `x-death` has it.
     pub fn name(self) -> &'static str {
         match self {
-            DeathReason::Rejected => "rejected",
+            DeathReason::Rejected | DeathReason::Undeliverable => "rejected",
             DeathReason::Expired => "expired",
             DeathReason::MaxLength => "maxlen",
             DeathReason::DeliveryLimit => "delivery_limit",
         }
+    }
+
+    /// A consumer refused it, however that counts.
+    pub fn is_refusal(self) -> bool {
+        matches!(self, DeathReason::Rejected | DeathReason::Undeliverable)
     }
 }
 

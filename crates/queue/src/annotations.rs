@@ -34,6 +34,11 @@ impl Annotations {
         self.by_seq.is_empty()
     }
 
+    /// Whether the position has any.
+    pub(crate) fn has(&self, seq: u64) -> bool {
+        self.by_seq.contains_key(&seq)
+    }
+
     pub(crate) fn put(&mut self, seq: u64, annotations: Arc<[u8]>) {
         self.bytes += annotations.len() as u64;
         if let Some(before) = self.by_seq.insert(seq, annotations) {
@@ -75,6 +80,7 @@ impl Fifo {
     #[cold]
     pub fn annotated(&mut self, range: SeqRange, annotations: &Arc<[u8]>) {
         let Some(range) = numbers(range).filter(|_| self.counting.is_some()) else { return };
+        self.count_tried(range);
         let parts: Vec<Range> = self.live().parts(range).collect();
         for seq in parts.iter().flat_map(|part| part.first..=part.last) {
             self.features_mut().annotations.put(seq, annotations.clone());

@@ -62,12 +62,12 @@ impl Fifo {
     /// Whether a ready message may have been out before, and how often it was and failed: what its next consumer will be
     /// told, unless it was delayed from before this owner until after: then that knows that it was never out.
     pub fn past(&self, seq: QueueSeq) -> (bool, Counts) {
-        let mut counts = self.counts(seq);
+        let mut counts = self.counts(seq).shown();
         if let Some(failures) = &self.failures {
             counts.delivery_count = failures.count(Range { first: seq.0, last: seq.0 }).0;
         }
         let came_back = self.returned.contains(seq.0)
             || self.features.as_ref().is_some_and(|features| features.levels.came_back(seq.0));
-        (came_back || seq.0 < self.redelivered_below, counts)
+        (came_back || seq.0 < self.redelivered_below || self.is_tried(seq), counts)
     }
 }

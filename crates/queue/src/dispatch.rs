@@ -94,6 +94,7 @@ impl Fifo {
         };
         effects.list.push(deliver(id, ready));
         if self.features.is_some() {
+            self.mark_tried(effects);
             self.mark_annotated(effects);
         }
         if settled {
@@ -170,7 +171,7 @@ impl Fifo {
         let Some(counting) = &self.counting else { return };
         let Range { first, last } = ready.range;
         let of_first = counting.counts.get(&first).copied().unwrap_or_default();
-        ready.counts = of_first;
+        ready.counts = of_first.shown();
         // Those without an entry were never out.
         let has_entry = of_first != Counts::default();
         let mut next = first;

@@ -18,6 +18,7 @@ use crate::fifo::Fifo;
 use crate::levels::{Levels, Next};
 use crate::settings::{Arrival, Priorities, Rules, Settings};
 use crate::sizes::Sizes;
+use crate::tried::Tried;
 use crate::window::Window;
 use base::RangeSet;
 use base::id::{LogIndex, QueueSeq};
@@ -37,6 +38,7 @@ pub(crate) struct Features {
     pub(crate) window: Option<Box<Window>>,
     // Recorded and volatile.
     pub(crate) delays: Delays,
+    pub(crate) tried: Tried,
     // Volatile.
     pub(crate) rules: Rules,
     pub(crate) elsewhere: RangeSet,
@@ -60,6 +62,7 @@ impl Features {
             && self.deadlines.is_empty()
             && self.delays.is_empty()
             && self.annotations.is_empty()
+            && self.tried.is_empty()
             && self.elsewhere.is_empty()
             && self.dying.is_empty()
     }
@@ -75,6 +78,7 @@ impl Features {
             + self.sizes.heap_bytes()
             + self.delays.heap_bytes()
             + self.annotations.heap_bytes()
+            + self.tried.heap_bytes()
     }
 
     /// Ready, but neither through the cursor nor because they came back.
@@ -138,6 +142,9 @@ impl Fifo {
         }
         if arrival.is_delayed() {
             self.delay_new(seq.0, arrival.due_at_ms);
+        }
+        if arrival.failures > 0 {
+            self.features_mut().tried.push(seq.0, arrival.failures);
         }
         seq
     }
@@ -229,6 +236,7 @@ impl Fifo {
     #[cold]
     #[inline(never)]
     pub(crate) fn after_dispatch(&mut self, now_ms: u64, is_done: bool, effects: &mut Effects) {
+        self.mark_tried(effects);
         self.mark_annotated(effects);
         if is_done {
             self.features_mut().offered_below = self.next_seq;
@@ -277,7 +285,9 @@ impl Fifo {
                 effects.dead_letter(range, reason);
             }
             _ => match reason {
-                DeathReason::Rejected => effects.append(Kind::Settle, Outcome::Rejected, range),
+                DeathReason::Rejected | DeathReason::Undeliverable => {
+                    effects.append(Kind::Settle, Outcome::Rejected, range);
+                }
                 DeathReason::Expired => effects.append(Kind::Expire, Outcome::Released, range),
                 DeathReason::MaxLength => effects.append(Kind::Drop, Outcome::Released, range),
                 DeathReason::DeliveryLimit => effects.append(Kind::Drop, Outcome::Failed, range),
@@ -437,6 +447,7 @@ impl Fifo {
         features.dying.remove(part, |_| {});
         features.deadlines.leave(part);
         features.annotations.leave(part);
+        features.tried.leave(part);
         self.features = Some(features);
     }
 
@@ -456,6 +467,9 @@ impl Fifo {
         features.deadlines.forget();
         features.annotations.forget();
         features.levels.forget();
+        if self.counting.is_none() {
+            features.tried = Tried::default();
+        }
         let Features { levels, elsewhere, delays, .. } = &mut *features;
         self.forget_delays(delays, |part| {
             levels.withdraw(part);

@@ -216,6 +216,9 @@ impl Fifo {
 
     /// Positions came back: where the queue counts, they are counted.
     pub(crate) fn count_return(&mut self, clipped: Range, outcome: Outcome) {
+        if self.features.is_some() {
+            self.count_tried(clipped);
+        }
         let Some(counting) = &mut self.counting else { return };
         for part in self.settled.gaps(clipped) {
             for seq in part.first..=part.last {
@@ -403,17 +406,23 @@ impl Fifo {
             return;
         };
         let count = match outcome {
-            Outcome::Rejected if self.features.is_some() => {
+            Outcome::Rejected | Outcome::Undeliverable if self.features.is_some() => {
                 let mut parts = RangeSet::new();
                 let count = consumer.unsettled.remove(range, |part| _ = parts.insert(part));
                 audience.refresh(id);
                 self.unsettled -= count;
-                self.reject(&parts, effects);
+                let is_failure = outcome == Outcome::Rejected;
+                self.reject(
+                    &parts,
+                    if is_failure { DeathReason::Rejected } else { DeathReason::Undeliverable },
+                    effects,
+                );
                 count
             }
-            Outcome::Accepted | Outcome::Rejected => {
+            Outcome::Accepted | Outcome::Rejected | Outcome::Undeliverable => {
+                let recorded = if outcome == Outcome::Accepted { outcome } else { Outcome::Rejected };
                 let count =
-                    consumer.unsettled.remove(range, |part| effects.append(Kind::Settle, outcome, part));
+                    consumer.unsettled.remove(range, |part| effects.append(Kind::Settle, recorded, part));
                 audience.refresh(id);
                 self.unsettled -= count;
                 count
@@ -460,11 +469,11 @@ impl Fifo {
 
     /// Positions nobody holds any more were refused.
     #[cold]
-    fn reject(&mut self, parts: &RangeSet, effects: &mut Effects) {
+    fn reject(&mut self, parts: &RangeSet, reason: DeathReason, effects: &mut Effects) {
         for part in parts.iter() {
             // What was settled by a record while it was held is gone.
             let live: Vec<Range> = self.live().parts(part).collect();
-            live.into_iter().for_each(|part| self.die(part, DeathReason::Rejected, effects));
+            live.into_iter().for_each(|part| self.die(part, reason, effects));
         }
     }
 
@@ -547,8 +556,9 @@ impl Fifo {
 
     /// How often the message came back; only where the queue counts.
     pub fn counts(&self, seq: QueueSeq) -> Counts {
-        let counted = self.counting.as_ref().and_then(|counting| counting.counts.get(&seq.0));
-        counted.copied().unwrap_or_default()
+        let Some(counting) = &self.counting else { return Counts::default() };
+        let counted = counting.counts.get(&seq.0).copied();
+        counted.or_else(|| self.tried_counts(seq)).unwrap_or_default()
     }
 
     /// What a consumer holds, lowest first.
@@ -650,11 +660,12 @@ impl Fifo {
 }
 
 impl Counting {
-    /// Tells `over` of positions in `range` that failed more often than is allowed.
+    /// Tells `over` of positions in `range` that came back and failed more often than is allowed. One that had failed too
+    /// often before it came is given one more chance.
     pub(crate) fn over_limit(&self, range: Range, mut over: impl FnMut(u64)) {
         let Some(delivery_limit) = self.delivery_limit else { return };
         for (&seq, counts) in self.counts.range(range.first..=range.last) {
-            if counts.delivery_count > delivery_limit {
+            if counts.delivery_count > delivery_limit && counts.acquired_count > 0 {
                 over(seq);
             }
         }

@@ -30,6 +30,7 @@ mod settings;
 mod sizes;
 mod snapshot;
 mod spans;
+mod tried;
 mod window;
 
 pub use command::{Command, Consume, ConsumerId, Credit, Record, Refused};

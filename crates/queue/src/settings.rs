@@ -107,6 +107,8 @@ pub struct Arrival {
     pub due_at_ms: u64,
     /// Its size, as limits in bytes count it.
     pub bytes: u32,
+    /// How often its delivery failed before it came: of a dead letter.
+    pub failures: u16,
 }
 
 impl Arrival {

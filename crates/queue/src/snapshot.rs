@@ -83,10 +83,10 @@ impl Fifo {
             out.extend(run.count.to_le_bytes());
             out.extend(run.len.to_le_bytes());
         }
-        let counts = self.counting.iter().flat_map(|counting| &counting.counts);
-        put(out, self.counting.as_ref().map_or(0, |counting| counting.counts.len() as u64));
-        for (seq, counts) in counts {
-            put(out, *seq);
+        let tried = self.features.as_ref().map_or(0, |features| features.tried.count());
+        put(out, self.counting.as_ref().map_or(0, |counting| counting.counts.len() as u64 + tried));
+        for (seq, counts) in self.all_counts() {
+            put(out, seq);
             out.extend(counts.delivery_count.to_le_bytes());
             out.extend(counts.acquired_count.to_le_bytes());
         }
@@ -132,6 +132,7 @@ impl Fifo {
         fifo.read_counts(&mut reader)?;
         fifo.read_places(&mut reader)?;
         fifo.read_sections(sections, &mut reader)?;
+        fifo.read_tried();
         fifo.begin();
         if reader.is_empty() { Ok(fifo) } else { Err(SnapshotError::Long) }
     }

@@ -1,4 +1,4 @@
-//! A time each of some positions, in runs of positions that have the same.
+//! A time each of some positions, or another number, in runs of positions that have the same.
 //!
 //! Invariant: no position is in two runs.
 
@@ -15,6 +15,19 @@ pub(crate) struct Spans {
 impl Spans {
     pub(crate) fn is_empty(&self) -> bool {
         self.by_first.is_empty()
+    }
+
+    /// The time of a position above all others is `at_ms`.
+    pub(crate) fn push(&mut self, at_ms: u64, seq: u64) {
+        if let Some((&first, (of, count))) = self.by_first.iter_mut().next_back()
+            && *of == at_ms
+            && *count < u32::MAX
+            && span(first, *count).last + 1 == seq
+        {
+            *count += 1;
+            return;
+        }
+        self.by_first.insert(seq, (at_ms, 1));
     }
 
     /// From now on the time of all of `range` is `at_ms`.

@@ -29,6 +29,9 @@ fn the_refused_die() {
         assert_eq!(told, if takes_dead { "rejected 1-3" } else { "+settle 1-3" });
         assert_eq!(owner.settle(0, 0, 0, Outcome::Accepted), "+settle 0-0");
         assert_eq!((owner.counts(), owner.fifo.dying()), ((0, 1, 5), if takes_dead { 3 } else { 0 }));
+        // What was refused and has not failed is recorded as rejected.
+        let told = owner.settle(0, 4, 4, Outcome::Undeliverable);
+        assert_eq!(told, if takes_dead { "undeliverable 4-4" } else { "+settle 4-4" });
     }
 }
 

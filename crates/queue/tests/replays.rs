@@ -5,7 +5,7 @@
 //! ```text
 //! counts true|false
 //! enqueue PLACE [transient]
-//! arrive PLACE TRANSIENT PRIORITY|- RECEIVED EXPIRES BYTES [DUE]      times in milliseconds
+//! arrive PLACE TRANSIENT PRIORITY|- RECEIVED EXPIRES BYTES [DUE [FAILURES]]      times in milliseconds
 //! settle FIRST LAST · purge FIRST LAST · return FIRST LAST failed|released
 //! postpone FIRST LAST DUE failed|released
 //! expire FIRST LAST · drop FIRST LAST · dead FIRST LAST
@@ -45,7 +45,9 @@ fn read(line: &str) -> Entry {
             let [received_at_ms, expires_at_ms, bytes] = [(); 3].map(|()| number(words.next()));
             let bytes = bytes as u32;
             let due_at_ms = words.next().map_or(0, |word| number(Some(word)));
-            let arrival = Arrival { transient, priority, received_at_ms, expires_at_ms, due_at_ms, bytes };
+            let failures = words.next().map_or(0, |word| number(Some(word)) as u16);
+            let arrival =
+                Arrival { transient, priority, received_at_ms, expires_at_ms, due_at_ms, bytes, failures };
             Record::Arrive { place, arrival }
         }
         "expire" => Record::Expire { range: range() },
@@ -104,8 +106,13 @@ fn write(entry: &Entry, text: &mut String) {
         Entry::Record(Record::Settle { range }) => write!(text, "settle {} {}", range.first, range.last),
         Entry::Record(Record::Purge { range }) => write!(text, "purge {} {}", range.first, range.last),
         Entry::Record(Record::Arrive { place, arrival }) => {
-            let Arrival { transient, priority, received_at_ms, expires_at_ms, due_at_ms, bytes } = arrival;
-            let due = if *due_at_ms > 0 { format!(" {due_at_ms}") } else { String::new() };
+            let Arrival { transient, priority, received_at_ms, expires_at_ms, due_at_ms, bytes, failures } =
+                arrival;
+            let due = match (*due_at_ms, *failures) {
+                (0, 0) => String::new(),
+                (_, 0) => format!(" {due_at_ms}"),
+                _ => format!(" {due_at_ms} {failures}"),
+            };
             let priority = priority.map_or("-".into(), |priority| priority.to_string());
             write!(
                 text,
@@ -196,6 +203,11 @@ fn a_counting_queue_with_delays() {
 #[test]
 fn a_counting_queue_with_annotations() {
     check(include_str!("../replays/quorum-4.log"));
+}
+
+#[test]
+fn a_counting_queue_with_dead_letters() {
+    check(include_str!("../replays/quorum-5.log"));
 }
 
 /// Records new logs; old ones are never written again. To standard output.

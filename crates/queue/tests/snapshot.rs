@@ -39,6 +39,7 @@ fn featured() -> Fifo {
             expires_at_ms: if seq % 9 == 0 { 1200 } else { 0 },
             due_at_ms: 0,
             bytes: 100 + 30 * seq as u32,
+            failures: 0,
         };
         fifo.arrive(LogIndex(1000 + seq * 100), &arrival);
     }

@@ -8,6 +8,19 @@ from suites.pika_bench import fresh
 from suites.queue_bench import CLASSIC, QUORUM
 
 
+def fail(desk, queue):
+    """Publishes a message and gives it back once, as failed."""
+    desk.send(queue, b"1")
+    desk.channel.basic_reject(desk.get(queue)[0].delivery_tag)
+
+
+def counted(desk, queue):
+    """Takes a message: the tag, whether it is redelivered, its x-delivery-count and x-acquired-count."""
+    method, properties, _body = desk.get(queue)
+    headers = properties.headers or {}
+    return method.delivery_tag, method.redelivered, headers.get("x-delivery-count"), headers.get("x-acquired-count")
+
+
 @suite.each("fields.death", "the fields of x-death, in order",
             "original-expiration, count (long), reason, queue, time (timestamp), exchange, routing-keys (array)")
 def _(kind):
@@ -72,17 +85,118 @@ def _(kind):
 
 
 @suite.each("fields.counts", "a message that was rejected twice, once with requeue, in the quorum queue it comes to",
-            "its failures come with it: redelivered, x-delivery-count 2, x-acquired-count 2", later=True)
+            "its failures come with it: redelivered, x-delivery-count 2, x-acquired-count 2")
 def _(kind):
     with Morgue() as desk:
         dead = desk.make(QUORUM)
         queue = desk.mortal(kind, x_dead_letter_routing_key=dead)
-        desk.send(queue, b"1")
-        desk.channel.basic_reject(desk.get(queue)[0].delivery_tag)
+        fail(desk, queue)
         desk.reject(queue)
-        method, properties, _body = desk.get(dead)
-        counts = (properties.headers.get("x-delivery-count"), properties.headers.get("x-acquired-count"))
-        equal((method.redelivered, counts), (True, (2, 2)))
+        equal(counted(desk, dead)[1:], (True, 2, 2))
+
+
+@suite.each("fields.counts-none", "a message that expired and never was delivered, in the quorum queue it comes to",
+            "not redelivered, no counts")
+def _(kind):
+    with Morgue() as desk:
+        dead = desk.make(QUORUM)
+        desk.send(desk.mortal(kind, x_dead_letter_routing_key=dead), b"1", expiration="1")
+        equal(counted(desk, dead)[1:], (False, None, None))
+
+
+@suite.each("fields.counts-expired", "a message that was rejected with requeue, then expired, in the quorum queue it comes to",
+            "the failure comes with it, the expiry is none: redelivered, both counts 1")
+def _(kind):
+    with Morgue() as desk:
+        dead = desk.make(QUORUM)
+        queue = desk.mortal(kind, x_dead_letter_routing_key=dead)
+        desk.send(queue, b"1", expiration="700")
+        desk.channel.basic_reject(desk.get(queue)[0].delivery_tag)
+        equal(counted(desk, dead)[1:], (True, 1, 1))
+
+
+@suite.each("fields.counts-maxlen", "a message that was rejected with requeue, then dropped by a limit, in the quorum queue it "
+            "comes to", "redelivered, both counts 1")
+def _(kind):
+    with Morgue() as desk:
+        dead = desk.make(QUORUM)
+        queue = desk.mortal(kind, x_dead_letter_routing_key=dead, x_max_length=1)
+        fail(desk, queue)
+        desk.becomes(queue, 1)
+        desk.send(queue, b"2")
+        equal(counted(desk, dead)[1:], (True, 1, 1))
+
+
+@suite.each("fields.counts-on", "the dead in a quorum queue, given back with basic.reject",
+            "failures go on from those it came with, x-acquired-count begins at 1")
+def _(kind):
+    with Morgue() as desk:
+        dead = desk.make(QUORUM)
+        queue = desk.mortal(kind, x_dead_letter_routing_key=dead)
+        fail(desk, queue)
+        desk.reject(queue)
+        seen = []
+        for _ in range(3):
+            tag, *counts = counted(desk, dead)
+            seen.append(tuple(counts))
+            desk.channel.basic_reject(tag)
+        equal(seen, [(True, 2, 2), (True, 3, 1), (True, 4, 2)])
+
+
+@suite.each("fields.counts-order", "the dead in a quorum queue, between messages that never failed",
+            "in order of arrival; those alone that failed are redelivered and have counts")
+def _(kind):
+    with Morgue() as desk:
+        dead = desk.make(QUORUM)
+        queue = desk.mortal(kind, x_dead_letter_routing_key=dead)
+        desk.send(dead, b"a")
+        for number, body in enumerate((b"1", b"2")):
+            desk.send(queue, body)
+            desk.reject(queue)
+            desk.becomes(dead, 2 + number)
+        desk.send(dead, b"b")
+        consumer = desk.hold(dead, 4)
+        seen = [(body, method.redelivered, (properties.headers or {}).get("x-delivery-count"))
+                for method, properties, body in consumer.deliveries]
+        equal(seen, [(b"a", False, None), (b"1", True, 1), (b"2", True, 1), (b"b", False, None)])
+
+
+@suite.each("fields.counts-far", "a message that is rejected in two queues, one behind the other",
+            "each counts: x-delivery-count 2")
+def _(kind):
+    with Morgue() as desk:
+        dead = desk.make(QUORUM)
+        middle = desk.mortal(kind, x_dead_letter_routing_key=dead)
+        first = desk.mortal(kind, x_dead_letter_routing_key=middle)
+        desk.send(first, b"1")
+        desk.reject(first)
+        desk.reject(middle)
+        equal(counted(desk, dead)[1:], (True, 2, 2))
+
+
+@suite.each("fields.counts-classic", "a message that was rejected twice, once with requeue, in the classic queue it comes to",
+            "redelivered, no counts over 0-9-1")
+def _(kind):
+    with Morgue() as desk:
+        queue = desk.mortal(kind)
+        fail(desk, queue)
+        desk.reject(queue)
+        equal(counted(desk, desk.dead)[1:], (True, None, None))
+
+
+@suite.each("fields.counts-limit", "the dead of a delivery limit of 2, in a quorum queue with a limit of 2",
+            "delivered with a count of 3; given back it is over the limit and gone", types=(QUORUM,))
+def _(kind):
+    with Morgue() as desk:
+        dead = desk.make(QUORUM, x_delivery_limit=2)
+        queue = desk.mortal(kind, x_dead_letter_routing_key=dead, x_delivery_limit=2)
+        desk.send(queue, b"1")
+        for _ in range(3):
+            desk.channel.basic_reject(desk.get(queue)[0].delivery_tag)
+        tag, *counts = counted(desk, dead)
+        equal(tuple(counts), (True, 3, 3))
+        desk.channel.basic_nack(tag)
+        desk.stays(dead, 0)
 
 
 @suite.each("fields.cc", "CC of the dead, no dead-letter routing key",

@@ -141,12 +141,12 @@ impl Adapter {
             }
             Method::BasicNack(nack) => {
                 let BasicNack { delivery_tag, multiple, requeue } = *nack;
-                let outcome = if requeue { Outcome::Released } else { Outcome::Rejected };
+                let outcome = if requeue { Outcome::Released } else { Outcome::Undeliverable };
                 self.settle(context, number, delivery_tag, multiple, outcome, method.id());
             }
             Method::BasicReject(reject) => {
                 let BasicReject { delivery_tag, requeue } = *reject;
-                // A rejected message that goes back counts as a failed delivery; one that is nacked does not.
+                // A rejected message counts as a failed delivery, whether it goes back or dies; one that is nacked does not.
                 let outcome = if requeue { Outcome::Failed } else { Outcome::Rejected };
                 self.settle(context, number, delivery_tag, false, outcome, method.id());
             }

@@ -30,7 +30,10 @@ pub(super) fn outcome_of(told: &Told<'_>) -> Outcome {
     match told {
         Told::Accepted => Outcome::Accepted,
         Told::Rejected(_) => Outcome::Rejected,
-        Told::Modified { undeliverable_here: true, .. } => Outcome::Rejected,
+        Told::Modified { undeliverable_here: true, delivery_failed, .. } => match delivery_failed {
+            true => Outcome::Rejected,
+            false => Outcome::Undeliverable,
+        },
         Told::Modified { delivery_failed: true, .. } => Outcome::Failed,
         _ => Outcome::Released,
     }

@@ -68,12 +68,14 @@ fn ttl_ms(message: &Enqueue<'_>) -> Option<u32> {
 
 #[inline]
 fn header(message: &Enqueue<'_>, item: &Item, ttl_ms: Option<u32>) -> Header {
+    // A queue that counts went on from what a dead letter came with, and tells how often it was out.
+    let before = if item.acquired_count() > 0 { 0 } else { u32::from(message.failures()) };
     Header {
         durable: message.is_durable(),
         priority: (message.flags & flag::PRIORITY != 0).then_some(message.priority),
         ttl_ms,
         first_acquirer: !item.is_redelivered() && message.flags & flag::DEATHS == 0,
-        delivery_count: item.delivery_count(),
+        delivery_count: item.delivery_count() + before,
     }
 }
 

@@ -561,16 +561,17 @@ impl Adapter {
 
 /// The outcome as it is told to a receiver.
 fn told(outcome: Outcome) -> Told<'static> {
-    let modified = |undeliverable_here| Told::Modified {
-        delivery_failed: true,
-        undeliverable_here,
+    let modified = |delivery_failed| Told::Modified {
+        delivery_failed,
+        undeliverable_here: !delivery_failed,
         annotations: message::amqp10::Map::default(),
     };
     match outcome {
         Outcome::Accepted => Told::Accepted,
         Outcome::Rejected => Told::Rejected(None),
         Outcome::Released => Told::Released,
-        Outcome::Failed => modified(false),
+        Outcome::Failed => modified(true),
+        Outcome::Undeliverable => modified(false),
     }
 }
 

@@ -197,7 +197,7 @@ impl<'a> History<'a> {
     /// Whether a message whose newest death is of this `reason` would go round for ever if it came into `target`: it died
     /// there before, and nobody has rejected it since.
     pub fn is_cycle(&self, target: &str, reason: DeathReason) -> bool {
-        if reason == DeathReason::Rejected {
+        if reason.is_refusal() {
             return false;
         }
         let rejected = DeathReason::Rejected.name().as_bytes();

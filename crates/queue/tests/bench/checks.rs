@@ -48,8 +48,13 @@ impl Bench {
         });
         let ready = self.messages.iter().enumerate().filter(|(_, message)| message.state == State::Ready);
         let expected = ready.map(|(seq, message)| {
-            let acquired = if self.counts { message.acquired } else { 0 };
-            (seq as u64, message.was_delivered, message.failed, acquired)
+            let acquired = match message.acquired {
+                _ if !self.counts => 0,
+                // Before it first comes back, it was out as often as it failed elsewhere.
+                0 => message.failed,
+                acquired => acquired,
+            };
+            (seq as u64, message.was_delivered || message.is_tried, message.failed, acquired)
         });
         let seen: Vec<_> = seen.collect();
         let expected: Vec<_> = expected.collect();

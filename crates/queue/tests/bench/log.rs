@@ -34,6 +34,7 @@ impl Bench {
             expires_at_ms,
             due_at_ms: if dice.one_in(4) { self.now_ms + dice.below(600) } else { 0 },
             bytes: dice.below(1000) as u32,
+            failures: if dice.one_in(5) { dice.below(4) as u16 } else { 0 },
         }
     }
 
@@ -76,6 +77,7 @@ impl Bench {
                     && arrival.priority.is_none()
                     && arrival.expires_at_ms == 0
                     && arrival.due_at_ms == 0
+                    && arrival.failures == 0
                     && self.dice.one_in(2) =>
             {
                 Record::Enqueue { place, transient: arrival.transient }
@@ -106,6 +108,7 @@ impl Bench {
                 let deadline_ms = deadlines.into_iter().flatten().min();
                 let bytes = if self.settings.sizes { arrival.bytes } else { 0 };
                 self.model_new(place, arrival.transient, level, deadline_ms, bytes);
+                self.model_tried(arrival.failures);
                 if arrival.due_at_ms > arrival.received_at_ms {
                     let seq = self.messages.len() as u64 - 1;
                     self.messages[seq as usize].due_ms = Some(arrival.due_at_ms);
@@ -120,6 +123,7 @@ impl Bench {
                         continue;
                     }
                     if self.counts {
+                        message.is_tried = false;
                         message.acquired += 1;
                         message.failed += u32::from(outcome == Outcome::Failed);
                     }
@@ -165,6 +169,7 @@ impl Bench {
                 for seq in range.first.0..=range.last.0 {
                     let message = &mut self.messages[seq as usize];
                     if message.state != State::Gone {
+                        message.is_tried = false;
                         message.acquired += 1;
                         message.failed += u32::from(outcome == Outcome::Failed);
                     }

@@ -74,6 +74,8 @@ struct Message {
     /// It came of age behind the messages there were, as number so and so.
     behind: Option<(u64, u64)>,
     annotations: Option<u8>,
+    /// It failed before it came, and has not come back since.
+    is_tried: bool,
 }
 
 /// The order of handing out: by level, what came back before others, and by place in line.

@@ -28,9 +28,18 @@ impl Bench {
             is_postponing: false,
             behind: None,
             annotations: None,
+            is_tried: false,
         });
         self.turn_to(self.messages.len() as u64 - 1, State::Ready);
         self.expect_left(&[]);
+    }
+
+    /// The newest message failed so often before it came: a queue that counts goes on from there.
+    pub(super) fn model_tried(&mut self, failures: u16) {
+        let counts = self.counts;
+        let message = self.messages.last_mut().unwrap();
+        message.is_tried = failures > 0;
+        message.failed = if counts { failures.into() } else { 0 };
     }
 
     /// Where it stands in line, by level: who came back before all others where priorities are strict, else before those of
@@ -72,7 +81,7 @@ impl Bench {
         }
         self.turn_to(seq, State::Away);
         self.appends.push(match reason {
-            DeathReason::Rejected => (Kind::Settle, Outcome::Rejected, seq),
+            DeathReason::Rejected | DeathReason::Undeliverable => (Kind::Settle, Outcome::Rejected, seq),
             DeathReason::Expired => (Kind::Expire, Outcome::Released, seq),
             DeathReason::MaxLength => (Kind::Drop, Outcome::Released, seq),
             DeathReason::DeliveryLimit => (Kind::Drop, Outcome::Failed, seq),
@@ -119,7 +128,10 @@ impl Bench {
         }
         if let Some(limit) = rules.delivery_limit {
             let mut failed: Vec<u64> = self.ready.iter().map(|(_, seq)| *seq).collect();
-            failed.retain(|seq| self.messages[*seq as usize].failed > limit);
+            failed.retain(|seq| {
+                let message = &self.messages[*seq as usize];
+                message.failed > limit && message.acquired > 0
+            });
             failed.sort_unstable();
             failed.into_iter().for_each(|seq| self.model_die(seq, DeathReason::DeliveryLimit));
         }

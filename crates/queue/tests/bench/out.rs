@@ -8,7 +8,7 @@ impl Bench {
         let (_, seq) = *self.ready.first()?;
         self.turn_to(seq, if settled { State::Away } else { State::Held(slot) });
         let message = &mut self.messages[seq as usize];
-        let redelivered = std::mem::replace(&mut message.was_delivered, true);
+        let redelivered = std::mem::replace(&mut message.was_delivered, true) || message.is_tried;
         message.came_back = false;
         Some((slot, seq, redelivered, message.failed))
     }
@@ -132,6 +132,7 @@ impl Bench {
         let Some(slot) = self.any_slot() else { return };
         let outcome = match self.dice.below(10) {
             0..6 => Outcome::Accepted,
+            6 if self.dice.one_in(2) => Outcome::Undeliverable,
             6 => Outcome::Rejected,
             7..9 => Outcome::Released,
             _ => Outcome::Failed,
@@ -180,13 +181,17 @@ impl Bench {
             self.consumers.get_mut(&slot).unwrap().watch.since.remove(&seq);
         }
         match outcome {
-            Outcome::Rejected if self.rules.takes_dead => {
-                held.iter().for_each(|seq| self.model_die(*seq, DeathReason::Rejected));
+            Outcome::Rejected | Outcome::Undeliverable if self.rules.takes_dead => {
+                let is_failure = outcome == Outcome::Rejected;
+                let reason = if is_failure { DeathReason::Rejected } else { DeathReason::Undeliverable };
+                held.iter().for_each(|seq| self.model_die(*seq, reason));
                 self.write(&[]);
             }
-            Outcome::Accepted | Outcome::Rejected => {
+            Outcome::Accepted | Outcome::Rejected | Outcome::Undeliverable => {
                 held.iter().for_each(|seq| self.turn_to(*seq, State::Away));
-                let records: Vec<_> = held.iter().map(|seq| (Kind::Settle, outcome, *seq)).collect();
+                let is_accepted = outcome == Outcome::Accepted;
+                let recorded = if is_accepted { outcome } else { Outcome::Rejected };
+                let records: Vec<_> = held.iter().map(|seq| (Kind::Settle, recorded, *seq)).collect();
                 self.write(&records);
             }
             Outcome::Released | Outcome::Failed => self.model_back(&held, outcome),

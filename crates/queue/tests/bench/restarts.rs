@@ -47,6 +47,7 @@ impl Bench {
             let message = &mut self.messages[seq as usize];
             if !self.counts {
                 message.failed = 0;
+                message.is_tried = false;
             }
             message.is_returning = false;
             message.is_postponing = false;

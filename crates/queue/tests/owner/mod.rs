@@ -17,6 +17,8 @@ pub struct Owner {
     appended: Vec<Effect>,
     pub place: u64,
     pub now_ms: u64,
+    /// Deliveries are told with how often they were out before: `c0<1-3!x2/4`.
+    pub tells_acquired: bool,
 }
 
 impl Owner {
@@ -26,7 +28,8 @@ impl Owner {
 
     pub fn with(settings: Settings) -> Owner {
         let fifo = Fifo::new(settings);
-        Owner { fifo, effects: Effects::default(), appended: Vec::new(), place: 0, now_ms: 1000 }
+        let (effects, appended) = (Effects::default(), Vec::new());
+        Owner { fifo, effects, appended, place: 0, now_ms: 1000, tells_acquired: false }
     }
 
     pub fn rules(&mut self, rules: Rules) -> String {
@@ -121,12 +124,13 @@ impl Owner {
         let mut told = Vec::new();
         for effect in self.effects.list.drain(..) {
             told.push(match effect {
-                Effect::Deliver { consumer, first, count, redelivered, delivery_count, .. } => {
+                Effect::Deliver { consumer, first, count, redelivered, delivery_count, acquired_count } => {
                     let last = first.0 + u64::from(count) - 1;
                     let again = if redelivered { "!" } else { "" };
                     let failed =
                         if delivery_count > 0 { format!("x{delivery_count}") } else { String::new() };
-                    format!("c{}<{first}-{last}{again}{failed}", consumer.0)
+                    let out = if self.tells_acquired { format!("/{acquired_count}") } else { String::new() };
+                    format!("c{}<{first}-{last}{again}{failed}{out}", consumer.0)
                 }
                 Effect::DeliverAnnotated { consumer, first, count, .. } => {
                     format!("c{}<{first}-{} annotated", consumer.0, first.0 + u64::from(count) - 1)
@@ -148,6 +152,7 @@ impl Owner {
                         DeathReason::Expired => "expired",
                         DeathReason::MaxLength => "maxlen",
                         DeathReason::DeliveryLimit => "limit",
+                        DeathReason::Undeliverable => "undeliverable",
                     };
                     format!("{reason} {}-{}", range.first, range.last)
                 }

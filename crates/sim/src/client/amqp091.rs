@@ -334,6 +334,10 @@ impl Wire {
     pub(super) fn settle(&mut self, tag: u64, through: bool, verdict: Verdict) {
         match verdict {
             Verdict::Accept => self.connection.ack(CHANNEL, tag, through),
+            // As many words for it as there are: one counts as a failure, the other does not.
+            Verdict::Reject if !through && tag.is_multiple_of(2) => {
+                self.connection.reject(CHANNEL, tag, false)
+            }
             Verdict::Reject => self.connection.nack(CHANNEL, tag, through, false),
             Verdict::Release => self.connection.nack(CHANNEL, tag, through, true),
             Verdict::Fail => self.connection.reject(CHANNEL, tag, true),
