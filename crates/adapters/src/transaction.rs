@@ -39,6 +39,8 @@ struct Entry {
     routing_key: u32,
     /// Each with its length in four bytes before it.
     more_keys: u32,
+    /// How many of them, the last ones, nobody is to see.
+    hidden: u32,
     head: u32,
     body: u32,
     format: Format,
@@ -93,6 +95,7 @@ impl<S> Transaction<S> {
             exchange: number(exchange.len())?,
             routing_key: number(routing_key.len())?,
             more_keys: number(more_keys_len)?,
+            hidden: number(more.hidden)?,
             head: number(head.len())?,
             body: number(body.len())?,
             format: *format,
@@ -146,7 +149,11 @@ impl<S> Transaction<S> {
             HeldPublish {
                 exchange,
                 routing_key,
-                more: More { keys: split_keys(more_keys), due_at_ms: entry.due_at_ms },
+                more: More {
+                    keys: split_keys(more_keys),
+                    hidden: entry.hidden as usize,
+                    due_at_ms: entry.due_at_ms,
+                },
                 format: entry.format,
                 durable: entry.durable,
                 priority: entry.priority,
@@ -177,7 +184,7 @@ mod tests {
         HeldPublish {
             exchange: b"amq.topic",
             routing_key: b"key",
-            more: More { keys: more_keys.to_vec(), due_at_ms: mark * 7 },
+            more: More { keys: more_keys.to_vec(), hidden: more_keys.len() / 2, due_at_ms: mark * 7 },
             format: Format::Amqp091,
             durable: mark.is_multiple_of(2),
             priority: (mark > 1).then_some(7),

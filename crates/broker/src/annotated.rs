@@ -18,7 +18,7 @@ use base::id::QueueSeq;
 use base::{Buffer, Memory, Now};
 use message::amqp10::{Decoder, Map, Value};
 use message::annotations::{head_with, merge};
-use message::record::{Annotate, Enqueue, NewEnqueue, Outcome, SeqRange};
+use message::record::{Annotate, Enqueue, NewEnqueue, Outcome, SeqRange, flag, hidden_keys};
 use queue::{ConsumerId, Fifo};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -273,7 +273,7 @@ fn write_with(memory: &Memory, offset: u32, annotations: Option<&[u8]>, into: &m
     let head = annotations.map(|annotations| head_with(&message, annotations));
     let (heads, body) = ([head.as_deref().unwrap_or(message.head)], [message.body]);
     let annotated = NewEnqueue {
-        flags: message.flags,
+        flags: message.flags & !flag::HIDDEN_KEYS,
         format: message.format,
         priority: message.priority,
         received_at_ms: message.received_at_ms,
@@ -285,9 +285,12 @@ fn write_with(memory: &Memory, offset: u32, annotations: Option<&[u8]>, into: &m
         head: &heads,
         body: &body,
     };
-    // Its queues are nobody's business any more.
-    match annotated.record_len(0) {
-        Some(_) => annotated.write(&[], into),
-        None => NewEnqueue { head: &[message.head], ..annotated }.write(&[], into),
+    // Its queues are nobody's business any more; its hidden keys are, when it dies.
+    let hidden = hidden_keys(&memory[offset as usize..]);
+    let plain = NewEnqueue { head: &[message.head], ..annotated };
+    let new = if annotated.hiding_len(0, &hidden).is_some() { annotated } else { plain };
+    match &hidden[..] {
+        [] => new.write(&[], into),
+        keys => new.write_hiding(keys, &[], into),
     }
 }

@@ -20,7 +20,7 @@ use crate::shard::Shard;
 use base::id::{LogId, PortId, QueueId, QueueSeq, ShardId};
 use base::{Memory, Now};
 use message::deaths::{DeadLetter as Letter, Death, History, dead_letter};
-use message::record::{DeathReason, Enqueue, NewEnqueue, SeqRange, due_with_failures, flag};
+use message::record::{DeathReason, Enqueue, NewEnqueue, SeqRange, due_with_failures, flag, hidden_keys};
 use queue::Command;
 use routing::{Envelope, ExchangeId};
 use rustc_hash::FxHashMap;
@@ -231,14 +231,20 @@ impl Shard {
         let Corpse { queue, dead_letter: to, position, reason, memory, offset, .. } = corpse;
         let message = Enqueue::read(&memory[*offset as usize..]).expect("only messages die");
         let death = Death { queue: &queue.name, reason: *reason, at_ms: now.wall_ms };
-        let letter = dead_letter(&message, &death, to.routing_key.as_ref().map(|key| key.as_bytes()));
+        let mut letter = dead_letter(&message, &death, to.routing_key.as_ref().map(|key| key.as_bytes()));
+        // No death tells of them, and they go on with the message while no other key takes the place of all.
+        let hidden = match letter.flags & flag::ONE_KEY {
+            0 => hidden_keys(&memory[*offset as usize..]),
+            _ => Vec::new(),
+        };
+        letter.keys.extend(&hidden);
         let id = self.burials.next;
         self.burials.next += 1;
         let (targets, remembering) = self.route_dead(queue, to, &message, &letter, *reason, id);
         let failures = corpse.failures_of(&message);
         let has_failed = if failures > 0 { flag::FAILED } else { 0 };
         let new = NewEnqueue {
-            flags: letter.flags & !flag::FAILED | has_failed,
+            flags: letter.flags & !(flag::FAILED | flag::HIDDEN_KEYS) | has_failed,
             format: message.format,
             priority: message.priority,
             received_at_ms: now.wall_ms,
@@ -260,12 +266,12 @@ impl Shard {
                 is_held = true;
                 continue;
             }
-            if new.record_len(target.queues.len()).is_none() {
+            if new.hiding_len(target.queues.len(), &hidden).is_none() {
                 // It has grown beyond what a record holds: there is nothing that can take it.
                 continue;
             }
             let waiter = position.map(|_| (own_port(self.settings.id), 0, id));
-            left += u32::from(self.append_to(now, &new, target, waiter));
+            left += u32::from(self.append_hiding(now, (&new, &hidden), target, waiter));
         }
         let Some(seq) = *position else { return };
         let burial = Burial {

@@ -11,7 +11,7 @@ use crate::shard::{CATALOG_LOG, Shard};
 use base::{Buffer, Now};
 use message::amqp10::{Message, Value};
 use message::deaths::routing_keys;
-use message::record::{Enqueue, Format, NewEnqueue};
+use message::record::{Enqueue, Format, NewEnqueue, flag};
 use routing::{Envelope, ExchangeId, Field, Headers, Matches};
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ impl Shard {
             at => now.wall_ms.saturating_add(at.saturating_sub(message.received_at_ms)).max(1),
         };
         let new = NewEnqueue {
-            flags: message.flags,
+            flags: message.flags & !flag::HIDDEN_KEYS,
             format: message.format,
             priority: message.priority,
             received_at_ms: now.wall_ms,

@@ -20,6 +20,7 @@ mod event;
 mod features;
 pub mod fields;
 mod firehose;
+mod hidden;
 mod history;
 mod keys;
 mod limits;

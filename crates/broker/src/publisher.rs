@@ -7,7 +7,7 @@
 use crate::access::AccessCache;
 use crate::catalog::{Catalog, Refusal, VhostId};
 use crate::limits::Limits;
-use crate::mail::{Mail, Waiter, wait};
+use crate::mail::{Mail, wait};
 use crate::reply::ReplyAddress;
 use crate::request::Placement;
 use crate::shard::Shard;
@@ -50,11 +50,18 @@ pub struct Publish<'a> {
 pub struct More<'a> {
     /// Further keys it is routed by as well.
     pub keys: Vec<&'a [u8]>,
+    /// How many of them, the last ones, nobody is to see; they are kept for when the message dies.
+    pub hidden: usize,
     /// It is delayed until then, milliseconds since 1970; 0, or a time that has come: not at all.
     pub due_at_ms: u64,
 }
 
 impl<'a> More<'a> {
+    /// The keys nobody is to see.
+    pub(crate) fn hidden_keys(&self) -> &[&'a [u8]] {
+        &self.keys[self.keys.len() - self.hidden.min(self.keys.len())..]
+    }
+
     /// It, where anything is asked for.
     pub fn some(&self) -> Option<&More<'a>> {
         (*self != More::default()).then_some(self)
@@ -98,7 +105,7 @@ pub enum Published {
 pub(crate) struct Target {
     pub(crate) log: LogId,
     /// Where the log is among the shard's own; none: another shard's.
-    slot: Option<u32>,
+    pub(crate) slot: Option<u32>,
     pub(crate) queues: Box<[QueueId]>,
     /// The log is in memory alone.
     is_memory: bool,
@@ -107,7 +114,7 @@ pub(crate) struct Target {
     /// It goes the long way: a queue is to be asked, or the message is delayed.
     is_special: bool,
     /// One of the queues refuses messages when it is full.
-    asks: bool,
+    pub(crate) asks: bool,
     due: Due,
 }
 
@@ -591,7 +598,8 @@ impl Shard {
         if let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log)) {
             return Err(Refusal::log_stopped(target.log));
         }
-        if message.record_len(route.queues_most).is_none() {
+        let hidden = publish.more.map_or(&[][..], More::hidden_keys);
+        if message.hiding_len(route.queues_most, hidden).is_none() {
             return Err(Refusal::message_too_large());
         }
         let (_, handle, seq) = waiter;
@@ -605,7 +613,8 @@ impl Shard {
         }
         let mut waits = 0;
         for target in &route.targets {
-            waits += u32::from(self.append_to(now, &message, target, publish.confirm.then_some(waiter)));
+            let waiter = publish.confirm.then_some(waiter);
+            waits += u32::from(self.append_hiding(now, (&message, hidden), target, waiter));
         }
         if let Some(replies) = &route.replies {
             self.append_replies(&message, replies);
@@ -643,7 +652,6 @@ impl Shard {
     }
 
     /// Appends a message of the broker's own to a log. Whether `waiter` will hear of it.
-    #[cold]
     pub(crate) fn append_to(
         &mut self,
         now: Now,
@@ -651,11 +659,28 @@ impl Shard {
         target: &Target,
         waiter: Option<(PortId, u32, u64)>,
     ) -> bool {
+        self.append_hiding(now, (message, &[]), target, waiter)
+    }
+
+    /// As [`Shard::append_to`], with keys that nobody is to see.
+    #[cold]
+    pub(crate) fn append_hiding(
+        &mut self,
+        now: Now,
+        (message, hidden): (&NewEnqueue<'_>, &[&[u8]]),
+        target: &Target,
+        waiter: Option<(PortId, u32, u64)>,
+    ) -> bool {
         let is_durable = message.flags & flag::DURABLE != 0;
         let needs_flush = !target.is_memory && (is_durable || target.has_quorum);
         let waiter = waiter.filter(|_| needs_flush || target.is_special);
         match target.slot {
-            _ if target.is_special => self.append_special(now, message, target, waiter, needs_flush),
+            _ if target.is_special => {
+                self.append_special_hiding(now, (message, hidden), target, waiter, needs_flush);
+            }
+            _ if !hidden.is_empty() => {
+                self.append_hidden(now, (message, hidden), target, waiter, needs_flush)
+            }
             Some(slot) => {
                 let log = &mut self.logs[slot as usize];
                 log.append_message_rare(now, message, &target.queues, waiter, needs_flush);
@@ -676,6 +701,17 @@ impl Shard {
         waiter: Option<(PortId, u32, u64)>,
         needs_flush: bool,
     ) {
+        self.append_special_hiding(now, (message, &[]), target, waiter, needs_flush);
+    }
+
+    fn append_special_hiding(
+        &mut self,
+        now: Now,
+        (message, hidden): (&NewEnqueue<'_>, &[&[u8]]),
+        target: &Target,
+        waiter: Option<(PortId, u32, u64)>,
+        needs_flush: bool,
+    ) {
         let due_at_ms = match target.due {
             Due::Now => 0,
             Due::At(at_ms) => at_ms,
@@ -683,7 +719,7 @@ impl Shard {
         };
         // The clock says what is to come, in the log for ever: what was received and is due.
         if due_at_ms <= message.received_at_ms {
-            return self.append_ordinary(now, message, target, waiter, needs_flush);
+            return self.append_ordinary(now, (message, hidden), target, waiter, needs_flush);
         }
         let head = match target.due {
             Due::After(delay_ms) => message::delay::taken(message.format, message.head, delay_ms),
@@ -701,47 +737,28 @@ impl Shard {
             head: if head.is_some() { &pieces } else { message.head },
             ..*message
         };
-        self.append_ordinary(now, &delayed, target, waiter, needs_flush);
+        self.append_ordinary(now, (&delayed, hidden), target, waiter, needs_flush);
     }
 
     /// Appends a message as it is; queues that may refuse it are asked.
     fn append_ordinary(
         &mut self,
         now: Now,
-        message: &NewEnqueue<'_>,
+        (message, hidden): (&NewEnqueue<'_>, &[&[u8]]),
         target: &Target,
         waiter: Option<(PortId, u32, u64)>,
         needs_flush: bool,
     ) {
         match target.slot {
-            _ if target.asks => self.append_asking(now, message, target, waiter, needs_flush),
+            _ if target.asks || !hidden.is_empty() => {
+                self.append_hidden(now, (message, hidden), target, waiter, needs_flush);
+            }
             Some(slot) => {
                 let log = &mut self.logs[slot as usize];
                 log.append_message_rare(now, message, &target.queues, waiter, needs_flush);
             }
             None => self.append_remote(message, target, waiter, needs_flush),
         }
-    }
-
-    /// Appends a message to a log of whose queues some may refuse it.
-    fn append_asking(
-        &mut self,
-        now: Now,
-        message: &NewEnqueue<'_>,
-        target: &Target,
-        waiter: Option<(PortId, u32, u64)>,
-        needs_flush: bool,
-    ) {
-        let (from, log) = (self.settings.id, target.log);
-        let mut record = Buffer::default();
-        message.write(&target.queues, &mut record);
-        let waiter = waiter.map(|(port, publisher, seq)| Waiter { port, publisher, first: seq, last: seq });
-        if target.slot.is_some() {
-            return self.admit(now, log, record, waiter, needs_flush);
-        }
-        self.under_way += record.len();
-        let owner = self.settings.placement.owner(log);
-        self.post.send(owner, Mail::Ask { from, log, record, waiter, needs_flush });
     }
 
     fn append_remote(

@@ -67,7 +67,7 @@ fn publish(
     let headers = Some(Table::new(&fields).unwrap());
     let mut head = Vec::new();
     NewProperties { headers, ..Default::default() }.write(&mut head);
-    let more = More { keys: Vec::new(), due_at_ms };
+    let more = More { due_at_ms, ..More::default() };
     let publish = Publish {
         exchange: exchange.as_bytes(),
         routing_key: b"near",

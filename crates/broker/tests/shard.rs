@@ -563,7 +563,7 @@ fn a_message_with_several_keys_goes_to_each_queue_once() {
     node.take_seen();
     let mut publisher = node.publisher(0);
     for keys in [&[b"b".as_slice(), b"a", b"b", b"none", reply.as_bytes()][..], &[]] {
-        let more = More { keys: keys.to_vec(), due_at_ms: 0 };
+        let more = More { keys: keys.to_vec(), ..More::default() };
         let publish = Publish {
             exchange: b"",
             routing_key: b"a",

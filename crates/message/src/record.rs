@@ -11,9 +11,11 @@
 
 mod deduplicate;
 mod failures;
+mod hidden;
 
 pub use deduplicate::Deduplicate;
 pub use failures::due_with_failures;
+pub use hidden::hidden_keys;
 
 use base::cursor::Reader;
 use base::id::{QueueId, QueueSeq};
@@ -110,6 +112,8 @@ pub mod flag {
     /// Its delivery failed before it came: the upper two bytes of what is else its due time say how often
     /// ([`super::Enqueue::failures`]).
     pub const FAILED: u8 = 32;
+    /// Behind its body are keys it was routed by that nobody is to see ([`super::hidden_keys`]).
+    pub const HIDDEN_KEYS: u8 = 64;
 }
 
 /// A message as a log holds it. Lengths: exchange up to 255 bytes, routing key up to 65,535, queues up to 65,535,

@@ -2,10 +2,10 @@
 
 import datetime
 
-from lab.cases import equal
+from lab.cases import Uri, equal
 from suites.dead_letter_bench import Morgue, death, deaths, suite
-from suites.pika_bench import fresh
-from suites.queue_bench import CLASSIC, QUORUM
+from suites.pika_bench import connect, fresh
+from suites.queue_bench import CLASSIC, QUORUM, needs_broker
 
 
 def fail(desk, queue):
@@ -216,7 +216,7 @@ def _(kind):
 
 
 @suite.each("fields.bcc", "BCC of the dead, no dead-letter routing key",
-            "routed by BCC too, which neither headers nor death name", later=True)
+            "routed by BCC too, which neither headers nor death name")
 def _(kind):
     with Morgue() as desk:
         source, exchange = desk.exchange("direct"), desk.exchange("direct")
@@ -228,6 +228,36 @@ def _(kind):
         _method, properties, _body = desk.buried()[0]
         equal(deaths(properties), [death(queue, "rejected", ["key"], source)])
         equal("BCC" in properties.headers, False)
+
+
+@suite.each("fields.bcc-key", "BCC of the dead, with a dead-letter routing key", "routed by that key alone")
+def _(kind):
+    with Morgue() as desk:
+        other = desk.make(CLASSIC)
+        queue = desk.mortal(kind)
+        desk.send(queue, b"1", headers={"BCC": [other]})
+        desk.becomes(other, 1)
+        desk.reject(queue)
+        desk.buried()
+        desk.stays(other, 1)
+
+
+@suite.each("fields.bcc-far", "BCC of a message that dies in two queues, one behind the other, no dead-letter routing key",
+            "routed by BCC both times")
+def _(kind):
+    with Morgue() as desk:
+        source, first, second = (desk.exchange("direct") for _ in range(3))
+        queue = desk.make(kind, x_dead_letter_exchange=first)
+        middle = desk.make(kind, x_dead_letter_exchange=second)
+        desk.channel.queue_bind(queue, source, "key")
+        desk.channel.queue_bind(middle, first, "blind")
+        desk.channel.queue_bind(desk.dead, second, "blind")
+        desk.send("key", b"1", exchange=source, headers={"BCC": ["other", "blind"], "CC": ["copy"]})
+        desk.reject(queue)
+        desk.reject(middle)
+        method, properties, _body = desk.buried()[0]
+        equal((method.routing_key, "BCC" in properties.headers), ("key", False))
+        equal([entry["routing-keys"] for entry in deaths(properties)], [["key", "copy"]] * 2)
 
 
 @suite.each("fields.cc-key", "CC of the dead, with a dead-letter routing key",
@@ -320,3 +350,42 @@ def _(kind):
         _method, properties, _body = desk.get(second)
         equal([(entry["queue"], entry["reason"], entry["count"]) for entry in deaths(properties)],
               [(first, "rejected", 1), (second, "rejected", 1), (first, "expired", 1)])
+
+
+@suite.case("fields.kill", "dead letters in a quorum queue, one with BCC, and the broker killed, twice",
+            "their counts are as before, and the one that dies again is routed by BCC")
+def _():
+    broker = needs_broker(suite)
+    uri = suite.uri
+    try:
+        broker.start()
+        suite.uri = Uri(broker.uri)
+        with Morgue() as desk:
+            source, exchange, last = (desk.exchange("direct") for _ in range(3))
+            queue = desk.make(CLASSIC, x_dead_letter_exchange=exchange)
+            dead = desk.make(QUORUM, x_dead_letter_exchange=last)
+            desk.channel.queue_bind(queue, source, "key")
+            desk.channel.queue_bind(dead, exchange, "key")
+            desk.channel.queue_bind(desk.dead, last, "blind")
+            desk.send("key", b"1", exchange=source, headers={"BCC": ["blind"]})
+            desk.channel.basic_reject(desk.get(queue)[0].delivery_tag)
+            desk.reject(queue)
+            desk.becomes(dead, 1)
+            for _ in range(2):
+                broker.kill()
+                broker.start()
+                suite.uri = Uri(broker.uri)
+                desk.connection = connect()
+                desk.channel = desk.connection.channel()
+                tag, *counts = counted(desk, dead)
+                equal(tuple(counts), (True, 2, 2))
+            desk.channel.basic_reject(tag)
+            tag, *counts = counted(desk, dead)
+            equal(tuple(counts), (True, 3, 1))
+            desk.channel.basic_nack(tag)
+            desk.reject(dead)
+            _method, properties, _body = desk.buried()[0]
+            equal([entry["reason"] for entry in deaths(properties)], ["rejected", "rejected"])
+    finally:
+        suite.uri = uri
+        broker.close()

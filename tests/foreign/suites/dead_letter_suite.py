@@ -4,4 +4,4 @@ from suites import dead_letter_headers, dead_letter_reasons, dead_letter_routes 
 from suites.dead_letter_bench import suite
 
 if __name__ == "__main__":
-    suite.main()
+    suite.main(lambda parser: parser.add_argument("--broker", default="", help="a leveret to start"))

@@ -56,6 +56,7 @@ impl<'a> Wishes<'a> {
     /// The keys in the headers CC and BCC; true: there is a BCC, which nobody is to see.
     fn read_keys(&mut self, headers: &Table<'a>) -> Result<bool, Refusal> {
         let mut has_bcc = false;
+        let mut hidden = Vec::new();
         for (name, value) in headers.iter() {
             let shown = match name {
                 b"CC" => "CC",
@@ -70,11 +71,14 @@ impl<'a> Wishes<'a> {
                 )));
             };
             // What is no text names nothing.
-            self.more.keys.extend(keys.iter().filter_map(|key| match key {
+            let keys = keys.iter().filter_map(|key| match key {
                 Value::Text(key) => Some(key),
                 _ => None,
-            }));
+            });
+            if name == b"BCC" { hidden.extend(keys) } else { self.more.keys.extend(keys) }
         }
+        self.more.hidden = hidden.len();
+        self.more.keys.extend(hidden);
         Ok(has_bcc)
     }
 }

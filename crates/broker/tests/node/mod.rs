@@ -132,6 +132,7 @@ impl Node {
 
     /// A shard as it comes up after this node's first, and only, one: from a snapshot, and what is on disk, all of which
     /// that covers. Its recovery is not finished.
+    #[allow(dead_code, reason = "shared; not every test needs it")]
     pub fn restarted(&self) -> Shard {
         let snapshot = self.shards[0].snapshot(LogId(0), false).unwrap();
         let rules = Arc::new(AccessRules::default());
