@@ -1,0 +1,57 @@
+//! What a connection tells.
+
+use crate::command::{Command, Deliver, Tune};
+use crate::error::Error;
+use crate::key::Key;
+use crate::publish::Publish;
+use crate::request::Request;
+use crate::response::Response;
+
+/// Which peer this end is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Accepts connections.
+    Server,
+    /// Opens them.
+    Client,
+}
+
+/// What the peer did, or what became of the connection.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event<'a> {
+    /// The peer asks something. Answer with `respond`, but: a server answers [`Request::SaslAuthenticate`] with
+    /// `accept_login`, `challenge` or `refuse_login` (a renewal on an open connection with `respond` or `refuse_login`), and
+    /// [`Request::Open`] with `open_ok` or `refuse_open`; both peers answer [`Request::Close`] with `close_ok`.
+    Request {
+        /// What the answer must carry.
+        correlation_id: u32,
+        /// What is asked.
+        request: Request<'a>,
+    },
+    /// The peer answers a request of this end.
+    Response {
+        /// What the request carried.
+        correlation_id: u32,
+        /// The answer. When it is a client's [`Response::Open`] and says so, the connection is open.
+        response: Response<'a>,
+    },
+    /// The peer answers what nobody asked, or what was answered before. Nothing is to be done but to note it.
+    Unasked {
+        /// What the answer carries.
+        correlation_id: u32,
+        /// What it answers.
+        key: Key,
+    },
+    /// A command that nobody answers.
+    Command(Command<'a>),
+    /// Server: messages.
+    Publish(Publish<'a>),
+    /// Client: a chunk.
+    Deliver(Deliver<'a>),
+    /// Server: what was settled. Client: what is proposed; answer with `tune_and_open`.
+    Tune(Tune),
+    /// The machine gave the connection up; [`Event::Closed`] follows, at once or after a while.
+    Failed(Error),
+    /// Nothing more will come or go: close the socket when the output is written.
+    Closed,
+}

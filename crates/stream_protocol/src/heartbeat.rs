@@ -1,0 +1,61 @@
+//! Heartbeats: one is sent when half the timeout went by with nothing sent; the peer is given up when nothing came for two
+//! whole timeouts.
+
+use crate::frame::HEARTBEAT_FRAME;
+use base::{Now, Output};
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Who spoke last, and when that is looked at again. All zero: no heartbeats.
+#[derive(Debug, Default)]
+pub(crate) struct Heartbeat {
+    /// 0: off.
+    timeout_ns: u64,
+    send_at: u64,
+    check_at: u64,
+    /// Something was appended to the output since `send_at` was set.
+    pub sent: bool,
+    /// Something came since `check_at` was set.
+    pub received: bool,
+    /// This end does not read, so nothing can come.
+    pub is_deaf: bool,
+    missed: u8,
+}
+
+impl Heartbeat {
+    pub fn start(&mut self, now: Now, timeout_s: u32) {
+        self.timeout_ns = u64::from(timeout_s) * NS_PER_S;
+        self.send_at = now.mono_ns.saturating_add(self.timeout_ns / 2);
+        self.check_at = now.mono_ns.saturating_add(self.timeout_ns);
+    }
+
+    pub fn stop(&mut self) {
+        self.timeout_ns = 0;
+    }
+
+    /// Monotonic nanoseconds; `u64::MAX` when off.
+    pub fn deadline(&self) -> u64 {
+        if self.timeout_ns == 0 { u64::MAX } else { self.send_at.min(self.check_at) }
+    }
+
+    /// Does what is due. Answers whether the peer is still thought to be there.
+    pub fn tick(&mut self, now: Now, output: &mut Output) -> bool {
+        if self.timeout_ns == 0 {
+            return true;
+        }
+        if now.mono_ns >= self.send_at {
+            // Bytes that wait for the socket will be a sign of life of their own.
+            if !self.sent && output.is_empty() {
+                output.extend(&HEARTBEAT_FRAME);
+            }
+            self.sent = false;
+            self.send_at = now.mono_ns.saturating_add(self.timeout_ns / 2);
+        }
+        if now.mono_ns >= self.check_at {
+            self.missed = if self.received || self.is_deaf { 0 } else { self.missed + 1 };
+            self.received = false;
+            self.check_at = now.mono_ns.saturating_add(self.timeout_ns);
+        }
+        self.missed < 2
+    }
+}
