@@ -13,6 +13,7 @@ mod desk;
 mod disk;
 mod door;
 mod handshake;
+mod heap;
 mod keeper;
 mod layer;
 mod linger;
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
 }
 
 fn serve(server: Server) -> ExitCode {
+    heap::give_back();
     let config = match load(server) {
         Ok(config) => config,
         Err(error) => {

@@ -4,6 +4,7 @@ The limit of free disk is raised above what any disk has and lowered again with 
 """
 
 import contextlib
+import os
 import shlex
 import subprocess
 import time
@@ -248,3 +249,25 @@ def _():
     for _ in range(10):
         publish()
     eventually(lambda: take() is None and taken == published, "all taken", 60, 0)
+
+
+@suite.case("memory.given-back", "200 MB of transient messages that come and are taken",
+            "ours alone: the memory they took is the system's again, so that an alarm clears")
+def _():
+    broker = started()
+    channel = connect(Uri(broker.uri)).channel()
+
+    def resident():
+        with open(f"/proc/{broker.pid}/statm", encoding="ascii") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    before = resident()
+    queue = channel.queue_declare("", exclusive=True).method.queue
+    for _ in range(2000):
+        channel.basic_publish("", queue, bytes(100_000))
+    eventually(lambda: channel.queue_declare(queue, passive=True).method.message_count == 2000, "all there")
+    held = resident() - before
+    assert held > 200_000_000, f"{held} bytes for 200 MB: where are they?"
+    while channel.basic_get(queue, auto_ack=True)[0]:
+        pass
+    eventually(lambda: resident() - before < held / 4, f"given back of {held} bytes", 10, 0.2)
