@@ -10,6 +10,9 @@ use std::ops::Range;
 /// Bodies shorter than this are copied: a reference costs more than the copy.
 pub const REFERENCE_MIN: usize = 4096;
 
+/// Bytes of its own that are not given back while it is in use.
+pub const KEPT_MAX: usize = 16 << 10;
+
 #[derive(Debug)]
 struct Piece {
     /// The piece goes out after this many own bytes, counted like `own_end`.
@@ -26,6 +29,8 @@ pub struct Output {
     own_sent: usize,
     /// Own bytes ever dropped from the front of `own`.
     own_base: u64,
+    /// The most own bytes there were since [`Output::cool`].
+    most: usize,
     pieces: VecDeque<Piece>,
     pieces_len: usize,
 }
@@ -100,6 +105,7 @@ impl Output {
     /// The first `count` unsent bytes went out.
     pub fn sent(&mut self, mut count: usize) {
         assert!(count <= self.len(), "more sent than there was");
+        self.most = self.most.max(self.own.len());
         while let Some(piece) = self.pieces.front_mut() {
             let own = ((piece.at - self.own_base) as usize - self.own_sent).min(count);
             self.own_sent += own;
@@ -121,6 +127,15 @@ impl Output {
             self.own_base += self.own_sent as u64;
             self.own.drain(..self.own_sent);
             self.own_sent = 0;
+        }
+    }
+
+    /// Gives back what of the memory is far more than was needed since this was called last: what one burst took is not
+    /// held for as long as the connection is busy.
+    pub fn cool(&mut self) {
+        let most = std::mem::take(&mut self.most).max(self.own.len());
+        if self.own.capacity() > KEPT_MAX && self.own.capacity() / 4 > most {
+            self.own.shrink_to(KEPT_MAX.max(2 * most));
         }
     }
 
@@ -151,7 +166,7 @@ impl Output {
 
 #[cfg(test)]
 mod tests {
-    use super::{Output, REFERENCE_MIN};
+    use super::{KEPT_MAX, Output, REFERENCE_MIN};
     use crate::memory::Buffer;
 
     #[test]
@@ -188,5 +203,26 @@ mod tests {
             output.release();
             assert_eq!(output.capacity(), 0);
         }
+    }
+
+    #[test]
+    fn what_a_burst_took_is_given_back_while_it_is_in_use() {
+        let mut output = Output::default();
+        let say = |output: &mut Output, bytes: usize| {
+            output.extend(&vec![7; bytes]);
+            output.sent(bytes);
+        };
+        say(&mut output, 1 << 20);
+        output.cool();
+        assert!(output.capacity() >= 1 << 20, "it was needed just now");
+        (0..9).for_each(|_| say(&mut output, 20_000));
+        output.cool();
+        assert!((40_000..100_000).contains(&output.capacity()), "{}", output.capacity());
+        say(&mut output, 100);
+        output.cool();
+        assert_eq!(output.capacity(), KEPT_MAX);
+        output.extend(&[1; 15_000]);
+        output.cool();
+        assert_eq!((output.len(), output.capacity()), (15_000, KEPT_MAX));
     }
 }

@@ -5,8 +5,9 @@
 //! it still held was moved to a segment.
 //! Invariant: the batches are sorted by their base and do not overlap.
 
+use crate::spare::Spare;
+use base::Memory;
 use base::id::LogIndex;
-use base::{Buffer, Memory};
 use journal::Place;
 use std::collections::VecDeque;
 
@@ -34,8 +35,7 @@ pub(crate) struct Batches {
     resident: usize,
     /// The oldest were dropped from memory up to here.
     evicted_below: u64,
-    /// Buffers of batches that are done, to be filled again.
-    spare: Vec<Buffer>,
+    pub(crate) spare: Spare,
 }
 
 /// What [`Batches::find`] found.
@@ -54,22 +54,7 @@ impl Batches {
 
     /// Bytes of memory of the bookkeeping itself and of spare buffers.
     pub(crate) fn overhead_bytes(&self) -> usize {
-        self.ring.capacity() * size_of::<Entry>() + self.spare.iter().map(Buffer::capacity).sum::<usize>()
-    }
-
-    /// A buffer to fill: a used one when there is one.
-    pub(crate) fn buffer(&mut self) -> Buffer {
-        self.spare.pop().unwrap_or_default()
-    }
-
-    /// Takes back the memory of a batch nobody needs any more; at most `bytes_max` of it is kept.
-    pub(crate) fn give_back(&mut self, memory: Memory, bytes_max: usize) {
-        let spare: usize = self.spare.iter().map(Buffer::capacity).sum();
-        if spare + memory.capacity() <= bytes_max
-            && let Some(buffer) = memory.recycle()
-        {
-            self.spare.push(buffer);
-        }
+        self.ring.capacity() * size_of::<Entry>() + self.spare.heap_bytes()
     }
 
     /// A batch that is about to be applied; it follows all others. It stays until [`Batches::came`] is called.
@@ -222,7 +207,7 @@ impl Batches {
         }
         if let Some(memory) = entry.memory.take() {
             self.resident -= memory.capacity();
-            self.give_back(memory, spare_max);
+            self.spare.put(memory, spare_max);
         }
         while self.ring.front().is_some_and(|entry| entry.live == 0) {
             self.ring.pop_front();

@@ -39,6 +39,7 @@ mod reply;
 mod request;
 mod settling;
 mod shard;
+mod spare;
 mod timers;
 mod watch;
 

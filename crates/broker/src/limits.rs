@@ -23,6 +23,8 @@ pub struct Limits {
     pub dispatch_messages_max: u32,
     /// Bytes of buffers of finished batches a log keeps to fill again.
     pub spare_buffers_max: usize,
+    /// Milliseconds after which such a buffer goes if it was not needed meanwhile.
+    pub spare_ms_max: u64,
     /// Routes a publisher remembers.
     pub routes_max: usize,
     /// Connections open at once on the node; none: any number.
@@ -67,6 +69,7 @@ impl Default for Limits {
             read_bytes_max: 512 << 10,
             dispatch_messages_max: 4096,
             spare_buffers_max: 2 << 20,
+            spare_ms_max: 2_000,
             routes_max: 16_384,
             connections_max: None,
             channels_max: None,

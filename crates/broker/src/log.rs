@@ -532,11 +532,12 @@ impl Log {
                 let waiters = self.take_waiters();
                 self.apply_sealed(now, (&sealed, applied), None, &waiters, limits, post);
                 self.put_waiters(waiters);
+                self.batches.spare.put(sealed.memory, limits.spare_buffers_max);
             } else {
                 self.apply_open(now, limits, post);
                 self.apply_rest(limits);
                 let (sealed, _) = self.seal(now);
-                self.batches.give_back(sealed.memory, limits.spare_buffers_max);
+                self.batches.spare.put(sealed.memory, limits.spare_buffers_max);
             }
             return;
         }
@@ -579,7 +580,7 @@ impl Log {
     /// Closes the open batch: it, and how many bytes of its records are applied already.
     fn seal(&mut self, now: Now) -> (Sealed, usize) {
         let applied = self.open_applied;
-        let fresh = Batch::new(self.id, self.open.next(), self.batches.buffer());
+        let fresh = Batch::new(self.id, self.open.next(), self.batches.spare.take());
         let full = std::mem::replace(&mut self.open, fresh);
         self.open_applied = 0;
         self.open_positions = None;
@@ -639,6 +640,8 @@ impl Log {
             self.committed = sealed.next();
             self.apply_sealed(now, (&sealed, applied), Some(place), &waiters, limits, post);
             self.put_waiters(waiters);
+            // Where memory is full it was dropped already, and nobody else has it.
+            self.batches.spare.put(sealed.memory, limits.spare_buffers_max);
         }
     }
 

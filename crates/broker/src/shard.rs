@@ -91,6 +91,8 @@ pub struct Shard {
     /// Bytes of records each shard sent here and was not told of yet.
     untold: Vec<usize>,
     reads: Vec<ReadRequest>,
+    /// When spare buffers are looked at next, monotonic nanoseconds.
+    spares_at: u64,
     pub(crate) burials: Burials,
     /// Messages that queues refused and that are to be published anew.
     pub(crate) corpses: VecDeque<Corpse>,
@@ -119,6 +121,7 @@ impl Shard {
             under_way: 0,
             untold: vec![0; shards.into()],
             reads: Vec::new(),
+            spares_at: 0,
             burials: Burials::default(),
             corpses: VecDeque::new(),
             random: Random::new(settings.seed),
@@ -614,6 +617,17 @@ impl Shard {
         }
         self.advance_waves();
         self.tell_taken();
+        if self.spares_at <= now.mono_ns {
+            self.forget_spares(now);
+        }
+    }
+
+    /// Lets go of the buffers that no log needed lately.
+    #[cold]
+    #[inline(never)]
+    fn forget_spares(&mut self, now: Now) {
+        self.spares_at = now.after_ms(self.settings.limits.spare_ms_max);
+        self.logs.iter_mut().for_each(|log| log.batches.spare.forget_unused());
     }
 
     /// Does what is due in the queues of a log.
@@ -690,7 +704,9 @@ impl Shard {
 
     /// When to come back though nothing came in; monotonic nanoseconds.
     pub fn deadline(&self) -> Option<u64> {
-        self.logs.iter().filter_map(|log| log.deadline(&self.settings.limits)).min()
+        let has_spares = self.logs.iter().any(|log| !log.batches.spare.is_empty());
+        let logs = self.logs.iter().filter_map(|log| log.deadline(&self.settings.limits));
+        logs.chain(has_spares.then_some(self.spares_at)).min()
     }
 
     /// Too much is appended, here or for other shards, and not yet committed: connections that publish are not to be

@@ -22,8 +22,13 @@ pub struct SpareMaker {
     slot: u64,
     len: u64,
     done: u64,
+    step: usize,
     zeros: Memory,
 }
+
+/// Bytes of zeros in memory: a step writes the same ones many times. A block as large as a step would teach the C library
+/// to keep blocks of that size for itself from then on.
+const ZEROS: usize = 64 << 10;
 
 impl SpareMaker {
     pub(crate) fn new(slot: u64, len: u64, step_bytes: usize) -> SpareMaker {
@@ -33,8 +38,8 @@ impl SpareMaker {
         );
         let step = step_bytes.next_multiple_of(BLOCK).clamp(BLOCK, 64 << 20).min(len as usize);
         let mut zeros = Buffer::default();
-        zeros.extend_zeroed(step);
-        SpareMaker { slot, len, done: 0, zeros: zeros.seal() }
+        zeros.extend_zeroed(step.min(ZEROS));
+        SpareMaker { slot, len, done: 0, step, zeros: zeros.seal() }
     }
 
     fn name(&self) -> FileName {
@@ -55,8 +60,11 @@ impl SpareMaker {
         if self.done == 0 {
             disk.create(self.name(), self.len)?;
         }
-        let part = (self.len - self.done).min(self.zeros.len() as u64);
-        disk.write_at(self.name(), self.done, &[IoSlice::new(&self.zeros[..part as usize])])?;
+        let part = (self.len - self.done).min(self.step as u64);
+        let (whole, rest) = (part as usize / self.zeros.len(), part as usize % self.zeros.len());
+        let mut pieces = vec![IoSlice::new(&self.zeros); whole];
+        pieces.extend((rest > 0).then(|| IoSlice::new(&self.zeros[..rest])));
+        disk.write_at(self.name(), self.done, &pieces)?;
         self.done += part;
         if self.done < self.len {
             return Ok(None);

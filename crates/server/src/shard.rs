@@ -589,7 +589,8 @@ impl ShardLoop {
         }
     }
 
-    /// Takes the buffers of connections that have been quiet since the last time.
+    /// Takes the buffers of connections that have been quiet since the last time, and of the others what is far more than
+    /// they needed.
     fn cool(&mut self, now: Now) {
         if now.mono_ns < self.warm_at {
             return;
@@ -600,6 +601,8 @@ impl ShardLoop {
             let Some(Some(socket)) = sockets.get_mut(*slot as usize) else { return false };
             let output = front.output(*slot);
             if std::mem::take(&mut socket.was_active) || !output.is_empty() {
+                output.cool();
+                socket.trim();
                 return true;
             }
             socket.cool();

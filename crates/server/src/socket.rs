@@ -16,6 +16,9 @@ const SLICES_MAX: usize = 64;
 /// Bytes written to one connection before the others have their turn.
 const WRITE_BYTES_TURN: usize = 1 << 20;
 
+/// Bytes of a tail's memory that a busy connection keeps whatever it needs.
+const TAIL_BYTES_KEPT: usize = 8 << 10;
+
 /// A connection on its way to a shard.
 pub struct Arrival {
     /// Its socket.
@@ -229,6 +232,13 @@ impl Socket {
     pub fn heap_bytes(&self) -> usize {
         let layer = self.layer.as_ref().map_or(0, |layer| size_of::<Layer>() + layer.heap_bytes());
         self.tail.capacity() + layer
+    }
+
+    /// Gives back most of a tail's memory where there is far more of it than the tail needs.
+    pub fn trim(&mut self) {
+        if self.tail.capacity() > TAIL_BYTES_KEPT && self.tail.capacity() / 4 > self.tail.len() {
+            self.tail.shrink_to(TAIL_BYTES_KEPT.max(2 * self.tail.len()));
+        }
     }
 
     /// Gives back the memory of an empty tail.

@@ -1,0 +1,106 @@
+//! Buffers of a log's finished batches, to be filled again: as many as were needed lately, and none of an idle log.
+//!
+//! Last in, first out, so what lies at the bottom is what nobody needs: who was there through a whole period goes with its
+//! end ([`Spare::forget_unused`]). A log under way thus goes round with the same few buffers for ever, and what a stall
+//! of the disk or a burst of publishing took beyond them is given back.
+//!
+//! Invariants: `bytes` is the sum of their capacities, and at most what [`Spare::put`] was given; `unused` is at most how
+//! many there are.
+
+use base::{Buffer, Memory};
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub(crate) struct Spare {
+    buffers: Vec<Buffer>,
+    bytes: usize,
+    /// The fewest there were in this period.
+    unused: usize,
+}
+
+impl Spare {
+    /// One to fill: a used one when there is one.
+    pub(crate) fn take(&mut self) -> Buffer {
+        let Some(buffer) = self.buffers.pop() else { return Buffer::default() };
+        self.bytes -= buffer.capacity();
+        self.unused = self.unused.min(self.buffers.len());
+        buffer
+    }
+
+    /// Takes in the memory of a batch nobody needs any more, unless somebody does or there would be more than `bytes_max`.
+    pub(crate) fn put(&mut self, memory: Memory, bytes_max: usize) {
+        let bytes = memory.capacity();
+        if self.bytes + bytes <= bytes_max
+            && let Some(buffer) = memory.recycle()
+        {
+            self.bytes += bytes;
+            self.buffers.push(buffer);
+        }
+    }
+
+    /// A period is over: what was not needed in it goes, and so does everything where nothing was needed at all.
+    pub(crate) fn forget_unused(&mut self) {
+        let gone = self.buffers.drain(..self.unused).map(|buffer| buffer.capacity());
+        self.bytes -= gone.sum::<usize>();
+        self.unused = self.buffers.len();
+        if self.buffers.is_empty() {
+            self.buffers = Vec::new();
+        }
+    }
+
+    /// There are none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.buffers.is_empty()
+    }
+
+    /// Bytes of memory held, its own included.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.bytes + self.buffers.capacity() * size_of::<Buffer>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES: usize = 64 << 10;
+
+    fn put(spare: &mut Spare, count: usize) {
+        (0..count).for_each(|_| spare.put(Buffer::with_capacity(BYTES).seal(), 1 << 20));
+    }
+
+    #[test]
+    fn keeps_what_goes_round_and_forgets_the_rest() {
+        let mut spare = Spare::default();
+        // A burst took ten.
+        put(&mut spare, 10);
+        spare.forget_unused();
+        assert_eq!(spare.bytes, 10 * BYTES, "they came in this very period");
+        for _ in 0..100 {
+            let two = [spare.take(), spare.take()];
+            assert!(two.iter().all(|buffer| buffer.capacity() == BYTES));
+            two.into_iter().for_each(|buffer| spare.put(buffer.seal(), 1 << 20));
+        }
+        spare.forget_unused();
+        assert_eq!(spare.bytes, 2 * BYTES, "two are needed");
+        spare.forget_unused();
+        assert!(spare.is_empty());
+        assert_eq!(spare.heap_bytes(), 0, "an idle log has none");
+    }
+
+    #[test]
+    fn holds_no_more_than_its_bound() {
+        let mut spare = Spare::default();
+        put(&mut spare, 100);
+        assert_eq!(spare.bytes, 1 << 20);
+        let held = Buffer::with_capacity(BYTES).seal();
+        spare.forget_unused();
+        spare.forget_unused();
+        let other = held.clone();
+        spare.put(held, 1 << 20);
+        assert!(spare.is_empty(), "somebody reads it");
+        spare.put(other, 1 << 20);
+        assert_eq!(spare.bytes, BYTES);
+    }
+}
