@@ -93,7 +93,7 @@ impl Shard {
                     log.batches.resident_bytes() + log.loaded.block_bytes() + log.reading.bytes() as usize
                 }),
             ),
-            ("msg_index", sum(&|log| log.batches.overhead_bytes())),
+            ("msg_index", sum(&|log| log.batches.overhead_bytes()) + self.parcels.heap_bytes() as u64),
         ]
     }
 

@@ -127,6 +127,8 @@ pub enum Mail {
     Taken {
         /// How many.
         bytes: usize,
+        /// The memory some of them came in, emptied: the next go in it.
+        buffer: Option<Buffer>,
     },
     /// A connection's command for a queue of the addressee's.
     Queue {

@@ -12,7 +12,7 @@ use crate::reply::ReplyAddress;
 use crate::request::Placement;
 use crate::shard::Shard;
 use base::id::{LogId, PortId, QueueId};
-use base::{Buffer, Now, Random};
+use base::{Now, Random};
 use message::record::{Format, NewEnqueue, flag};
 use routing::{Envelope, ExchangeId, Headers, Matches, delay_ms};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -770,7 +770,7 @@ impl Shard {
     ) {
         let owner = self.settings.placement.owner(target.log);
         if !matches!(self.post.last_for(owner), Some(Mail::Append { log, .. }) if *log == target.log) {
-            let (records, waiters) = (Buffer::default(), Vec::new());
+            let (records, waiters) = (self.parcels.take(), Vec::new());
             let (from, log) = (self.settings.id, target.log);
             self.post.send(owner, Mail::Append { from, log, records, waiters, needs_flush: false });
         }

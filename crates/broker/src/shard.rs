@@ -26,9 +26,10 @@ use crate::post::Post;
 use crate::reading::{ReadBytes, ReadRequest};
 use crate::reply::ReplyConsumers;
 use crate::request::{ConsumerRef, Placement, QueueCommand, Reply};
+use crate::spare::Spare;
 use crate::watch::Watches;
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
-use base::{Now, Random};
+use base::{Buffer, Now, Random};
 use journal::{Place, Sealed};
 use routing::Arguments;
 use rustc_hash::FxHashMap;
@@ -73,6 +74,15 @@ pub(crate) struct Port {
     announced: Option<Box<Arguments>>,
 }
 
+/// What a shard sent here and was not told of yet.
+#[derive(Debug, Default)]
+struct Untold {
+    /// Bytes of records.
+    bytes: usize,
+    /// The memory the last of them came in, emptied.
+    buffer: Option<Buffer>,
+}
+
 /// A shard. See the module's head.
 #[derive(Debug)]
 pub struct Shard {
@@ -89,7 +99,9 @@ pub struct Shard {
     /// Bytes of records sent to other shards that they have not said to have taken in.
     pub(crate) under_way: usize,
     /// Bytes of records each shard sent here and was not told of yet.
-    untold: Vec<usize>,
+    untold: Vec<Untold>,
+    /// Buffers for records that go to other shards.
+    pub(crate) parcels: Spare,
     reads: Vec<ReadRequest>,
     /// When spare buffers are looked at next, monotonic nanoseconds.
     spares_at: u64,
@@ -119,7 +131,8 @@ impl Shard {
             replies: ReplyConsumers::default(),
             watches: Watches::default(),
             under_way: 0,
-            untold: vec![0; shards.into()],
+            untold: (0..shards).map(|_| Untold::default()).collect(),
+            parcels: Spare::default(),
             reads: Vec::new(),
             spares_at: 0,
             burials: Burials::default(),
@@ -550,30 +563,38 @@ impl Shard {
     /// Takes in what another shard sent. Events in it are for the connections: they are appended to `events`.
     pub fn receive(&mut self, now: Now, mail: Mail) -> Option<Box<Events>> {
         match mail {
-            Mail::Append { from, log, records, waiters, needs_flush } => {
-                self.untold[from.0 as usize] += records.len();
+            Mail::Append { from, log, mut records, waiters, needs_flush } => {
                 if let Some(log) = self.log_mut(log) {
                     log.append_records(now, records.bytes(), &waiters, needs_flush);
                 }
+                let untold = &mut self.untold[from.0 as usize];
+                untold.bytes += records.len();
+                records.truncate(0);
+                untold.buffer = Some(records);
             }
             Mail::Ask { from, log, record, waiter, needs_flush } => {
-                self.untold[from.0 as usize] += record.len();
+                self.untold[from.0 as usize].bytes += record.len();
                 self.admit(now, log, record, waiter, needs_flush);
             }
             Mail::Remember { from, exchanges, record } => {
-                self.untold[from.0 as usize] += record.len();
+                self.untold[from.0 as usize].bytes += record.len();
                 self.remember(now, &exchanges, record.bytes());
             }
             Mail::Announce(announcement) => self.announce(now, vec![announcement]),
             Mail::Replies { from, replies } => {
-                self.untold[from.0 as usize] += replies.records.len();
+                self.untold[from.0 as usize].bytes += replies.records.len();
                 self.replies.deliver(replies, &self.settings.limits, &mut self.post);
             }
             Mail::ReplyAsked { port, token, address, missing } => {
                 self.answer_whether_there(port, token, address, *missing);
             }
             mail @ (Mail::Came { .. } | Mail::Left { .. }) => self.count(mail),
-            Mail::Taken { bytes } => self.under_way -= bytes,
+            Mail::Taken { bytes, buffer } => {
+                self.under_way -= bytes;
+                if let Some(buffer) = buffer {
+                    self.parcels.put_empty(buffer, self.settings.limits.spare_buffers_max);
+                }
+            }
             Mail::Queue { log, queue, port, command } => self.at_queue(now, log, queue, port, command),
             Mail::Plan { actor, answer, op } => self.plan(now, actor, answer, *op),
             Mail::Changes { number, changes } => {
@@ -628,6 +649,7 @@ impl Shard {
     fn forget_spares(&mut self, now: Now) {
         self.spares_at = now.after_ms(self.settings.limits.spare_ms_max);
         self.logs.iter_mut().for_each(|log| log.batches.spare.forget_unused());
+        self.parcels.forget_unused();
     }
 
     /// Does what is due in the queues of a log.
@@ -657,8 +679,9 @@ impl Shard {
         if self.bytes_in_flight() > self.settings.limits.log_bytes_in_flight_max {
             return;
         }
-        for (to, bytes) in self.untold.iter_mut().enumerate().filter(|(_, bytes)| **bytes > 0) {
-            self.post.send(ShardId(to as u16), Mail::Taken { bytes: std::mem::take(bytes) });
+        for (to, untold) in self.untold.iter_mut().enumerate().filter(|(_, untold)| untold.bytes > 0) {
+            let Untold { bytes, buffer } = std::mem::take(untold);
+            self.post.send(ShardId(to as u16), Mail::Taken { bytes, buffer });
         }
     }
 
@@ -704,7 +727,8 @@ impl Shard {
 
     /// When to come back though nothing came in; monotonic nanoseconds.
     pub fn deadline(&self) -> Option<u64> {
-        let has_spares = self.logs.iter().any(|log| !log.batches.spare.is_empty());
+        let has_spares =
+            !self.parcels.is_empty() || self.logs.iter().any(|log| !log.batches.spare.is_empty());
         let logs = self.logs.iter().filter_map(|log| log.deadline(&self.settings.limits));
         logs.chain(has_spares.then_some(self.spares_at)).min()
     }

@@ -1,4 +1,5 @@
-//! Buffers of a log's finished batches, to be filled again: as many as were needed lately, and none of an idle log.
+//! Buffers of a log's finished batches, or of records that other shards took in, to be filled again: as many as were
+//! needed lately, and none of an idle log or shard.
 //!
 //! Last in, first out, so what lies at the bottom is what nobody needs: who was there through a whole period goes with its
 //! end ([`Spare::forget_unused`]). A log under way thus goes round with the same few buffers for ever, and what a stall
@@ -29,11 +30,18 @@ impl Spare {
 
     /// Takes in the memory of a batch nobody needs any more, unless somebody does or there would be more than `bytes_max`.
     pub(crate) fn put(&mut self, memory: Memory, bytes_max: usize) {
-        let bytes = memory.capacity();
-        if self.bytes + bytes <= bytes_max
+        if self.bytes + memory.capacity() <= bytes_max
             && let Some(buffer) = memory.recycle()
         {
-            self.bytes += bytes;
+            self.put_empty(buffer, bytes_max);
+        }
+    }
+
+    /// Takes in a buffer with nothing in it, unless there would be more than `bytes_max`.
+    pub(crate) fn put_empty(&mut self, buffer: Buffer, bytes_max: usize) {
+        debug_assert!(buffer.is_empty(), "what is in it would be written");
+        if self.bytes + buffer.capacity() <= bytes_max {
+            self.bytes += buffer.capacity();
             self.buffers.push(buffer);
         }
     }
