@@ -206,6 +206,7 @@ impl OwnedQueue {
                 due_at_ms,
                 bytes: bytes.try_into().unwrap_or(u32::MAX),
                 failures,
+                group: None,
             };
             self.fifo.arrive(at, &arrival);
         }

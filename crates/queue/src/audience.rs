@@ -271,6 +271,26 @@ impl Audience {
         }
     }
 
+    /// Who is next where whose turn it is has nothing to take.
+    pub(crate) fn after(&self, id: ConsumerId) -> Option<ConsumerId> {
+        let Consumer { next, priority, .. } = *self.consumer(id.0);
+        let at = self.rings.binary_search_by_key(&priority, |ring| ring.priority).ok()?;
+        if next != self.rings[at].turn {
+            return Some(ConsumerId(next));
+        }
+        Some(ConsumerId(self.rings[at.checked_sub(1)?].turn))
+    }
+
+    /// It got something, though it may not have been its turn: who is behind it is on.
+    pub(crate) fn took_before(&mut self, id: ConsumerId) {
+        let consumer = self.consumer(id.0);
+        let (next, priority) = (consumer.next, consumer.priority);
+        if let Ok(at) = self.rings.binary_search_by_key(&priority, |ring| ring.priority) {
+            self.rings[at].turn = next;
+        }
+        self.refresh(id);
+    }
+
     #[inline]
     fn consumer(&self, slot: u32) -> &Consumer {
         self.slots[slot as usize].as_ref().expect("rings hold only consumers that are there")

@@ -14,7 +14,9 @@ impl Fifo {
         let features = self.features.as_ref();
         let of_levels = features.and_then(|features| features.levels.next_ready(from));
         let lined = features.and_then(|features| features.delays.lined.next_present(from));
-        let next = [self.returned.next_present(from), of_levels, lined, self.next_ahead(from)];
+        let groups = features.and_then(|features| features.groups.as_ref());
+        let passed = groups.and_then(|groups| groups.passed().next_present(from));
+        let next = [self.returned.next_present(from), of_levels, lined, passed, self.next_ahead(from)];
         next.into_iter().flatten().min().map(QueueSeq)
     }
 
@@ -67,7 +69,7 @@ impl Fifo {
             counts.delivery_count = failures.count(Range { first: seq.0, last: seq.0 }).0;
         }
         let came_back = self.returned.contains(seq.0)
-            || self.features.as_ref().is_some_and(|features| features.levels.came_back(seq.0));
+            || self.features.as_ref().is_some_and(|features| features.came_back(seq.0));
         (came_back || seq.0 < self.redelivered_below || self.is_tried(seq), counts)
     }
 }

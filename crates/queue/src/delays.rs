@@ -74,6 +74,11 @@ impl Delays {
         (self.back.count(), self.back_bytes)
     }
 
+    /// Which those are.
+    pub(crate) fn back_ranges(&self) -> impl Iterator<Item = Range> + '_ {
+        self.back.iter()
+    }
+
     /// Sizes are known now, of which there may have been none before.
     pub(crate) fn weigh(&mut self, sizes: &Sizes) {
         let weigh = |set: &RangeSet| set.iter().map(|part| sizes.sum(part)).sum();
@@ -232,6 +237,7 @@ impl Fifo {
         // What was settled by a record while it was held is gone.
         let live: Vec<Range> = self.live().parts(range).collect();
         for part in live {
+            self.given_back(part);
             self.features_mut().delays.postponing.insert(part);
             if self.counting.is_none() && outcome == Outcome::Failed {
                 self.failures.get_or_insert_default().add(part);
@@ -304,6 +310,7 @@ impl Fifo {
 
     /// What was delayed when it came, and waits no more, is ready.
     pub(crate) fn line_up(&mut self, new: Vec<Due>) {
+        let new = self.line_up_groups(new);
         let Some(features) = self.features.as_deref_mut().filter(|_| !new.is_empty()) else { return };
         let Features { delays, sizes, ready_bytes, deadlines, levels, .. } = features;
         let (behind, began_ms) = (self.next_seq, delays.began_ms.unwrap_or(0));

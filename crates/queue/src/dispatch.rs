@@ -30,6 +30,9 @@ impl Fifo {
     pub fn dispatch(&mut self, now_ms: u64, budget: u32, effects: &mut Effects) -> u32 {
         if self.features.is_some() {
             self.before_dispatch(now_ms, effects);
+            if self.has_groups() {
+                return self.dispatch_groups(now_ms, budget, effects);
+            }
         }
         let (given, is_done) = self.hand_out(budget, effects);
         if self.features.is_some() {
@@ -85,6 +88,9 @@ impl Fifo {
     pub fn take(&mut self, id: ConsumerId, settled: bool, now_ms: u64, effects: &mut Effects) -> bool {
         if self.features.is_some() {
             self.before_dispatch(now_ms, effects);
+            if self.has_groups() {
+                return self.take_of_groups(id, settled, effects);
+            }
         }
         let audience = self.audience.as_mut().and_then(|audience| audience.get(id));
         assert!(audience.is_some(), "{id:?} was not added");
@@ -193,27 +199,36 @@ impl Fifo {
     /// Draining consumers whose credit is used up, or for whom nothing is ready, are done draining.
     #[cold]
     fn drain(&mut self, audience: &mut Audience, effects: &mut Effects) {
-        let is_empty = self.ready() == 0;
-        let mut draining = std::mem::take(&mut audience.draining);
+        audience.drain(self.ready() == 0, false, effects);
+    }
+}
+
+impl Audience {
+    /// Draining consumers whose credit is used up are done draining; where nothing is ready, all; where all were `asked`, those
+    /// who could have taken something.
+    #[cold]
+    pub(crate) fn drain(&mut self, is_empty: bool, asked: bool, effects: &mut Effects) {
+        let mut draining = std::mem::take(&mut self.draining);
         draining.retain(|id| {
-            let Some(consumer) = audience.get_mut(*id) else { return false };
+            let Some(consumer) = self.get_mut(*id) else { return false };
             let Credit::Link(unused) = consumer.credit else { return false };
             // Who waits to become the active one, or is late, has nothing coming.
-            if !is_empty && unused > 0 && !consumer.waits() && !consumer.is_late() {
+            let is_over = is_empty || asked && consumer.receives && consumer.held_up == 0;
+            if !is_over && unused > 0 && !consumer.waits() && !consumer.is_late() {
                 return true;
             }
             consumer.credit = Credit::Link(0);
             consumer.drain = false;
             effects.list.push(Effect::Drained { consumer: *id, unused });
-            audience.refresh(*id);
+            self.refresh(*id);
             false
         });
-        audience.draining = draining;
+        self.draining = draining;
     }
 }
 
 #[inline]
-fn deliver(consumer: ConsumerId, ready: Ready) -> Effect {
+pub(crate) fn deliver(consumer: ConsumerId, ready: Ready) -> Effect {
     Effect::Deliver {
         consumer,
         first: QueueSeq(ready.range.first),

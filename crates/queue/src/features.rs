@@ -15,6 +15,7 @@ use crate::delays::Delays;
 use crate::dispatch::Ready;
 use crate::effect::Effects;
 use crate::fifo::Fifo;
+use crate::groups::Groups;
 use crate::levels::{Levels, Next};
 use crate::settings::{Arrival, Priorities, Rules, Settings};
 use crate::sizes::Sizes;
@@ -39,7 +40,11 @@ pub(crate) struct Features {
     // Recorded and volatile.
     pub(crate) delays: Delays,
     pub(crate) tried: Tried,
+    /// Where live messages are in groups.
+    pub(crate) groups: Option<Box<Groups>>,
     // Volatile.
+    /// Messages that come may be in groups.
+    pub(crate) is_grouped: bool,
     pub(crate) rules: Rules,
     pub(crate) elsewhere: RangeSet,
     /// Their owner is to see that somebody takes them.
@@ -58,6 +63,8 @@ impl Features {
         self.settings == Settings::plain(self.settings.counts)
             && Rules { delivery_limit: None, drops_head: false, ..self.rules } == Rules::default()
             && self.window.is_none()
+            && !self.is_grouped
+            && self.groups.is_none()
             && self.levels.is_empty()
             && self.deadlines.is_empty()
             && self.delays.is_empty()
@@ -71,7 +78,9 @@ impl Features {
     pub(crate) fn heap_bytes(&self) -> usize {
         let sets = self.elsewhere.heap_bytes() + self.dying.heap_bytes();
         let window = self.window.as_ref().map_or(0, |window| size_of::<Window>() + window.heap_bytes());
+        let groups = self.groups.as_ref().map_or(0, |groups| size_of::<Groups>() + groups.heap_bytes());
         window
+            + groups
             + sets
             + self.levels.heap_bytes()
             + self.deadlines.heap_bytes()
@@ -81,9 +90,15 @@ impl Features {
             + self.tried.heap_bytes()
     }
 
+    /// It is ready, and was out.
+    pub(crate) fn came_back(&self, seq: u64) -> bool {
+        self.levels.came_back(seq) || self.groups.as_ref().is_some_and(|groups| groups.came_back(seq))
+    }
+
     /// Ready, but neither through the cursor nor because they came back.
     pub(crate) fn ready_elsewhere(&self) -> u64 {
-        self.levels.ready() + self.delays.lined.count()
+        let passed = self.groups.as_ref().map_or(0, |groups| groups.passed().count());
+        self.levels.ready() + self.delays.lined.count() + passed
     }
 }
 
@@ -118,11 +133,17 @@ impl Fifo {
         let seq = self.enqueue(place, arrival.transient);
         let range = Range { first: seq.0, last: seq.0 };
         let Settings { ttl_ms, priorities, sizes, .. } = self.settings();
-        let level = priorities.level(arrival.priority);
+        let level = match arrival.group {
+            Some(_) => priorities.usual(),
+            None => priorities.level(arrival.priority),
+        };
         if level != priorities.usual() {
             let features = self.features_mut();
             features.levels.insert(level, range);
             self.gone_ahead += 1;
+        }
+        if let Some(group) = arrival.group {
+            self.join_group(seq.0, group);
         }
         if let Some(deadline_ms) = arrival.deadline_ms(ttl_ms) {
             self.features_mut().deadlines.push(seq.0, deadline_ms);
@@ -279,6 +300,9 @@ impl Fifo {
 
     /// Positions that are ready nowhere and held by nobody end: dying where somebody takes the dead.
     pub(crate) fn die(&mut self, range: Range, reason: DeathReason, effects: &mut Effects) {
+        if let Some(groups) = self.groups_mut() {
+            groups.let_go(range);
+        }
         match &mut self.features {
             Some(features) if features.rules.takes_dead => {
                 features.dying.insert(range);
@@ -307,6 +331,8 @@ impl Fifo {
         self.returned.within(range).for_each(|part| _ = ready.insert(part));
         features.levels.ready_within(range, |part| _ = ready.insert(part));
         features.delays.lined.within(range).for_each(|part| _ = ready.insert(part));
+        let passed = features.groups.iter().flat_map(|groups| groups.passed().within(range));
+        passed.for_each(|part| _ = ready.insert(part));
         let ahead = self.next_seq.checked_sub(1).filter(|last| self.cursor <= *last);
         let ahead = ahead.and_then(|last| range.overlap(Range { first: self.cursor, last }));
         for part in ahead.into_iter().flat_map(|ahead| self.settled.gaps(ahead)) {
@@ -325,6 +351,7 @@ impl Fifo {
             self.returned.remove(part, |_| {});
             features.levels.withdraw(part);
             features.delays.withdraw(part);
+            features.groups.iter_mut().for_each(|groups| groups.withdraw(part));
             features.ready_bytes -= features.sizes.sum(part);
             if part.last >= self.cursor {
                 let ahead = Range { first: part.first.max(self.cursor), last: part.last };
@@ -354,6 +381,12 @@ impl Fifo {
     }
 
     fn next_of(&mut self, features: &mut Features, count_max: u64) -> Option<Ready> {
+        let ready = self.next_in_front(features, count_max);
+        ready.or_else(|| self.next_passed(features)).or_else(|| self.next_behind(features, count_max))
+    }
+
+    /// What goes before all that never was out and is of the usual level.
+    pub(crate) fn next_in_front(&mut self, features: &mut Features, count_max: u64) -> Option<Ready> {
         let priorities = features.settings.priorities;
         let usual = priorities.usual();
         let is_strict = priorities == Priorities::Strict;
@@ -369,9 +402,13 @@ impl Fifo {
         if let Some(next) = features.levels.first(|level| level > usual) {
             return Some(self.next_of_level(features, next, count_max));
         }
-        if let Some(first) = self.returned.first() {
-            return Some(self.next_returned(first, count_max));
-        }
+        let first = self.returned.first()?;
+        Some(self.next_returned(first, count_max))
+    }
+
+    /// What is ready through the cursor, and what goes behind that.
+    pub(crate) fn next_behind(&mut self, features: &mut Features, count_max: u64) -> Option<Ready> {
+        let usual = features.settings.priorities.usual();
         self.pass_elsewhere(features);
         let behind = features.delays.next_behind();
         if behind.is_some_and(|behind| behind <= self.cursor) {
@@ -401,7 +438,7 @@ impl Fifo {
     }
 
     /// Moves the cursor over what is settled or elsewhere.
-    fn pass_elsewhere(&mut self, features: &mut Features) {
+    pub(crate) fn pass_elsewhere(&mut self, features: &mut Features) {
         while self.gone_ahead > 0 {
             let to = features.levels.next_usual(self.cursor);
             let to = self.settled.next_absent(features.elsewhere.next_absent(to));
@@ -420,13 +457,22 @@ impl Fifo {
     #[cold]
     #[inline(never)]
     pub(crate) fn put_back(&mut self, range: Range) {
-        let returned = &mut self.returned;
         let Some(features) = &mut self.features else {
-            returned.insert(range);
+            self.returned.insert(range);
             return;
         };
         features.deadlines.come_back(range);
         features.ready_bytes += features.sizes.sum(range);
+        match features.groups.is_some() {
+            true => self.rejoin(range, true).into_iter().for_each(|part| self.come_back(part)),
+            false => self.come_back(range),
+        }
+    }
+
+    /// Positions in no group go before what never was out.
+    fn come_back(&mut self, range: Range) {
+        let returned = &mut self.returned;
+        let Some(features) = &mut self.features else { return };
         features.levels.come_back(range, |part| _ = returned.insert(part));
     }
 
@@ -448,6 +494,7 @@ impl Fifo {
         features.deadlines.leave(part);
         features.annotations.leave(part);
         features.tried.leave(part);
+        features.groups.iter_mut().for_each(|groups| groups.leave(part));
         self.features = Some(features);
     }
 
@@ -476,6 +523,9 @@ impl Fifo {
             levels.usual_within(part).for_each(|part| _ = elsewhere.insert(part));
         });
         self.gone_ahead += elsewhere.count() + levels.count();
+        if let Some(groups) = &mut features.groups {
+            groups.forget(&features.delays);
+        }
         features.offered_below = self.next_seq;
         features.handed_below = 0;
         let live = Range { first: 0, last: u64::MAX - 1 };
@@ -487,6 +537,9 @@ impl Fifo {
 
     /// The rare state goes with its last user.
     pub(crate) fn tidy_features(&mut self) {
+        if let Some(features) = &mut self.features {
+            features.groups.take_if(|groups| groups.is_empty());
+        }
         if self.features.as_ref().is_some_and(|features| features.is_plain()) {
             self.features = None;
         }

@@ -57,6 +57,7 @@ impl Fifo {
     #[inline(never)]
     pub(crate) fn retry_later(&mut self, range: Range, outcome: Outcome, effects: &mut Effects) -> bool {
         self.count_tried(range);
+        self.given_back(range);
         let (Some(features), Some(counting)) = (&mut self.features, &self.counting) else { return false };
         let Some(retry) = features.rules.retry.filter(|retry| retry.delays(outcome)) else { return false };
         features.delays.postponing.insert(range);

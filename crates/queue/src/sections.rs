@@ -14,23 +14,25 @@ use base::cursor::Reader;
 use base::ranges::Range;
 use std::sync::Arc;
 
-const SETTINGS: u8 = 2;
-const LEVELS: u8 = 4;
-const DEADLINES: u8 = 8;
-const SIZES: u8 = 16;
+const SETTINGS: u32 = 2;
+const LEVELS: u32 = 4;
+const DEADLINES: u32 = 8;
+const SIZES: u32 = 16;
 /// Needs version 3.
-pub(crate) const DUES: u8 = 32;
+pub(crate) const DUES: u32 = 32;
 /// Needs version 3.
-pub(crate) const ANNOTATIONS: u8 = 64;
+pub(crate) const ANNOTATIONS: u32 = 64;
 /// Needs version 4.
-pub(crate) const WINDOW: u8 = 128;
+pub(crate) const WINDOW: u32 = 128;
+/// Needs version 5.
+pub(crate) const GROUPS: u32 = 256;
 
 /// All that are known.
-pub(crate) const SECTIONS: u8 = SETTINGS | LEVELS | DEADLINES | SIZES | DUES | ANNOTATIONS | WINDOW;
+pub(crate) const SECTIONS: u32 = SETTINGS | LEVELS | DEADLINES | SIZES | DUES | ANNOTATIONS | WINDOW | GROUPS;
 
 impl Fifo {
     /// Those this queue has.
-    pub(crate) fn sections(&self) -> u8 {
+    pub(crate) fn sections(&self) -> u32 {
         let Some(features) = &self.features else { return 0 };
         let flag = |is_there, flag| if is_there { flag } else { 0 };
         let settings = features.settings;
@@ -41,6 +43,7 @@ impl Fifo {
             | flag(features.delays.dues.has_any(self.live()), DUES)
             | flag(!features.annotations.has_none(), ANNOTATIONS)
             | flag(features.window.is_some(), WINDOW)
+            | flag(features.groups.as_ref().is_some_and(|groups| !groups.is_empty()), GROUPS)
     }
 
     pub(crate) fn write_sections(&self, out: &mut Vec<u8>) {
@@ -83,6 +86,9 @@ impl Fifo {
         if let Some(window) = &features.window {
             window.write(out);
         }
+        if let Some(groups) = features.groups.as_ref().filter(|groups| !groups.is_empty()) {
+            self.write_groups(groups, out);
+        }
     }
 
     fn write_times(&self, times: &Deadlines, more: impl Fn(&Due) -> Option<u8>, out: &mut Vec<u8>) {
@@ -103,7 +109,7 @@ impl Fifo {
 
     pub(crate) fn read_sections(
         &mut self,
-        sections: u8,
+        sections: u32,
         reader: &mut Reader<'_>,
     ) -> Result<(), SnapshotError> {
         if sections == 0 {
@@ -137,11 +143,14 @@ impl Fifo {
         if sections & WINDOW != 0 {
             features.window = Some(Box::new(Window::read(reader)?));
         }
+        if sections & GROUPS != 0 {
+            features.groups = Some(Box::new(self.read_groups(reader)?));
+        }
         self.features = Some(Box::new(features));
         Ok(())
     }
 
-    fn live_parts(&self) -> impl Iterator<Item = Range> + '_ {
+    pub(crate) fn live_parts(&self) -> impl Iterator<Item = Range> + '_ {
         self.live().parts(Range { first: 0, last: u64::MAX - 1 })
     }
 

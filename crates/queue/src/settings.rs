@@ -1,5 +1,6 @@
 //! What a queue is told to be like: settings that are recorded, rules that are the owner's, and what comes with a message.
 
+use crate::groups::GroupKey;
 use crate::retry::Retry;
 
 /// What a queue keeps of its messages. Recorded: a change comes by a record ([`crate::Record::Configure`]) and is about
@@ -109,6 +110,8 @@ pub struct Arrival {
     pub bytes: u32,
     /// How often its delivery failed before it came: of a dead letter.
     pub failures: u16,
+    /// The group it is in. Its priority then counts for nothing: a group keeps its order.
+    pub group: Option<GroupKey>,
 }
 
 impl Arrival {

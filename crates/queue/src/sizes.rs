@@ -93,6 +93,18 @@ impl Sizes {
         blocks.flat_map(|block| &block.sizes[block.within(range)]).map(|size| u64::from(*size)).sum()
     }
 
+    /// The positions of `range` with a number that is not 0, and that number.
+    pub(crate) fn each(&self, range: Range) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let blocks = self.blocks.range(self.find(range.first)..);
+        let blocks = blocks.take_while(move |block| block.first <= range.last);
+        let numbers = blocks.flat_map(move |block| {
+            let within = block.within(range);
+            let first = block.first + within.start as u64;
+            (first..).zip(block.sizes[within].iter().copied())
+        });
+        numbers.filter(|(_, number)| *number != 0)
+    }
+
     /// Positions are gone.
     pub(crate) fn leave(&mut self, range: Range) {
         let mut at = self.find(range.first);

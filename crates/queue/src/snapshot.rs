@@ -5,7 +5,7 @@
 
 use crate::fifo::{Counts, Fifo};
 use crate::places::Run;
-use crate::sections::{ANNOTATIONS, DUES, SECTIONS, WINDOW};
+use crate::sections::{ANNOTATIONS, DUES, GROUPS, SECTIONS, WINDOW};
 use crate::settings::Settings;
 use base::cursor::{Reader, Short};
 use base::id::{LogIndex, QueueSeq};
@@ -15,10 +15,13 @@ use base::ranges::{Range, RangeSet};
 const MAGIC: [u8; 4] = *b"LvQs";
 
 /// The highest version this knows. What needs less is written as less, so that it reads as it always did.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 
 /// The version of queues without features.
 const VERSION_PLAIN: u8 = 1;
+
+/// The version of queues with a window and without groups.
+const VERSION_WINDOW: u8 = 4;
 
 /// The version of queues with delayed or annotated messages and without a window.
 const VERSION_DELAYED: u8 = 3;
@@ -26,7 +29,7 @@ const VERSION_DELAYED: u8 = 3;
 /// The version of queues with features that were there before messages could be delayed.
 const VERSION_UNDELAYED: u8 = 2;
 
-const FLAG_COUNTS: u8 = 1;
+const FLAG_COUNTS: u32 = 1;
 
 /// Why bytes are no snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +72,8 @@ impl Fifo {
         out.extend(MAGIC);
         let sections = self.sections();
         out.push(version_of(sections));
-        out.push(sections | if self.counting.is_some() { FLAG_COUNTS } else { 0 });
-        out.extend([0; 2]);
+        let flags = sections | if self.counting.is_some() { FLAG_COUNTS } else { 0 };
+        out.extend(&flags.to_le_bytes()[..3]);
         put(out, self.head);
         put(out, self.next_seq);
         put_ranges(out, &self.settled);
@@ -108,11 +111,10 @@ impl Fifo {
         if !(VERSION_PLAIN..=VERSION).contains(&version) {
             return Err(SnapshotError::Version(version));
         }
-        let flags = reader.u8()?;
-        let reserved = reader.u16_le()?;
+        let flags = u32::from(reader.u8()?) | u32::from(reader.u16_le()?) << 8;
         let sections = flags & !FLAG_COUNTS;
         let is_known = sections & !SECTIONS == 0 && version == version_of(sections);
-        if !is_known || reserved != 0 {
+        if !is_known {
             return Err(SnapshotError::Broken("flags"));
         }
         let mut fifo = Fifo::new(Settings::plain(flags & FLAG_COUNTS != 0));
@@ -217,11 +219,12 @@ impl Fifo {
 }
 
 /// The least version that has these sections.
-fn version_of(sections: u8) -> u8 {
+fn version_of(sections: u32) -> u8 {
     match sections {
         0 => VERSION_PLAIN,
-        sections if sections & (DUES | ANNOTATIONS | WINDOW) == 0 => VERSION_UNDELAYED,
-        sections if sections & WINDOW == 0 => VERSION_DELAYED,
+        sections if sections & (DUES | ANNOTATIONS | WINDOW | GROUPS) == 0 => VERSION_UNDELAYED,
+        sections if sections & (WINDOW | GROUPS) == 0 => VERSION_DELAYED,
+        sections if sections & GROUPS == 0 => VERSION_WINDOW,
         _ => VERSION,
     }
 }

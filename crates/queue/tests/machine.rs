@@ -5,8 +5,9 @@ mod bench;
 use bench::{Bench, replay, snapshot};
 use queue::{Fifo, Settings};
 
-/// How many messages were delivered, how many died, and how many were held for too long.
-fn run(seed: u64, steps: u64) -> [u64; 3] {
+/// How many messages were delivered, how many died, how many were held for too long, and how many passed others that were for
+/// somebody else.
+fn run(seed: u64, steps: u64) -> [u64; 4] {
     println!("seed {seed}");
     let mut bench = Bench::new(seed);
     for _ in 0..steps {
@@ -16,15 +17,15 @@ fn run(seed: u64, steps: u64) -> [u64; 3] {
     let mut again = Fifo::new(Settings { counts: bench.counts(), ..Settings::default() });
     replay(&mut again, &bench.history);
     assert_eq!(snapshot(&again), snapshot(&bench.fifo));
-    [bench.delivered, bench.died, bench.taken_back]
+    [bench.delivered, bench.died, bench.taken_back, bench.kept_apart]
 }
 
 fn run_all(seeds: std::ops::Range<u64>, steps: u64) {
     let lives = seeds.map(|seed| run(seed, steps));
-    let all = lives.fold([0; 3], |sum, life| std::array::from_fn(|at| sum[at] + life[at]));
-    let [delivered, died, taken_back] = all;
-    let is_much = delivered > 100_000 && died > 10_000 && taken_back > 10_000;
-    assert!(is_much, "the bench does little: {delivered}, {died}, {taken_back}");
+    let all = lives.fold([0; 4], |sum, life| std::array::from_fn(|at| sum[at] + life[at]));
+    let [delivered, died, taken_back, kept_apart] = all;
+    let is_much = delivered > 100_000 && died > 10_000 && taken_back > 10_000 && kept_apart > 5000;
+    assert!(is_much, "the bench does little: {delivered}, {died}, {taken_back}, {kept_apart}");
 }
 
 /// Short lives: many beginnings and ends.

@@ -5,7 +5,7 @@
 //! ```text
 //! counts true|false
 //! enqueue PLACE [transient]
-//! arrive PLACE TRANSIENT PRIORITY|- RECEIVED EXPIRES BYTES [DUE [FAILURES]]      times in milliseconds
+//! arrive PLACE TRANSIENT PRIORITY|- RECEIVED EXPIRES BYTES [DUE [FAILURES [GROUP]]]      times in milliseconds
 //! settle FIRST LAST · purge FIRST LAST · return FIRST LAST failed|released
 //! postpone FIRST LAST DUE failed|released
 //! expire FIRST LAST · drop FIRST LAST · dead FIRST LAST
@@ -19,9 +19,9 @@
 mod bench;
 
 use base::id::{LogIndex, QueueSeq};
-use bench::{Bench, Entry, replay, snapshot};
+use bench::{Bench, Entry, group_key, replay, snapshot};
 use message::record::{Outcome, SeqRange};
-use queue::{Arrival, Fifo, Priorities, Record, Run, Settings};
+use queue::{Arrival, Fifo, GroupKey, Priorities, Record, Run, Settings};
 use std::fmt::Write;
 
 fn number(word: Option<&str>) -> u64 {
@@ -46,8 +46,9 @@ fn read(line: &str) -> Entry {
             let bytes = bytes as u32;
             let due_at_ms = words.next().map_or(0, |word| number(Some(word)));
             let failures = words.next().map_or(0, |word| number(Some(word)) as u16);
-            let arrival =
-                Arrival { transient, priority, received_at_ms, expires_at_ms, due_at_ms, bytes, failures };
+            let group = words.next().map(|word| group_key(number(Some(word)) as u32));
+            let of_time = Arrival { received_at_ms, expires_at_ms, due_at_ms, ..Arrival::default() };
+            let arrival = Arrival { transient, priority, bytes, failures, group, ..of_time };
             Record::Arrive { place, arrival }
         }
         "expire" => Record::Expire { range: range() },
@@ -106,12 +107,13 @@ fn write(entry: &Entry, text: &mut String) {
         Entry::Record(Record::Settle { range }) => write!(text, "settle {} {}", range.first, range.last),
         Entry::Record(Record::Purge { range }) => write!(text, "purge {} {}", range.first, range.last),
         Entry::Record(Record::Arrive { place, arrival }) => {
-            let Arrival { transient, priority, received_at_ms, expires_at_ms, due_at_ms, bytes, failures } =
+            let Arrival { transient, priority, received_at_ms, expires_at_ms, due_at_ms, bytes, .. } =
                 arrival;
-            let due = match (*due_at_ms, *failures) {
-                (0, 0) => String::new(),
-                (_, 0) => format!(" {due_at_ms}"),
-                _ => format!(" {due_at_ms} {failures}"),
+            let due = match (*due_at_ms, arrival.failures, arrival.group) {
+                (0, 0, None) => String::new(),
+                (_, 0, None) => format!(" {due_at_ms}"),
+                (_, failures, None) => format!(" {due_at_ms} {failures}"),
+                (_, failures, Some(GroupKey(key))) => format!(" {due_at_ms} {failures} {key}"),
             };
             let priority = priority.map_or("-".into(), |priority| priority.to_string());
             write!(
@@ -208,6 +210,16 @@ fn a_counting_queue_with_annotations() {
 #[test]
 fn a_counting_queue_with_dead_letters() {
     check(include_str!("../replays/quorum-5.log"));
+}
+
+#[test]
+fn a_classic_queue_with_groups() {
+    check(include_str!("../replays/classic-4.log"));
+}
+
+#[test]
+fn a_counting_queue_with_groups() {
+    check(include_str!("../replays/quorum-6.log"));
 }
 
 /// Records new logs; old ones are never written again. To standard output.

@@ -3,7 +3,10 @@
 use base::id::{LogIndex, QueueSeq};
 use message::record::{Outcome, SeqRange};
 use proptest::prelude::*;
-use queue::{Arrival, Effects, Fifo, Priorities, Record, Run, Settings, SnapshotError, WindowSettings};
+use queue::{
+    Arrival, Effects, Fifo, GroupKey, Priorities, Record, Run, Settings, SnapshotError, WindowSettings,
+};
+use std::num::NonZeroU32;
 
 fn range(first: u64, last: u64) -> SeqRange {
     SeqRange { first: QueueSeq(first), last: QueueSeq(last) }
@@ -38,6 +41,7 @@ fn featured() -> Fifo {
             received_at_ms: 1000 + seq / 4,
             expires_at_ms: if seq % 9 == 0 { 1200 } else { 0 },
             due_at_ms: 0,
+            group: None,
             bytes: 100 + 30 * seq as u32,
             failures: 0,
         };
@@ -46,6 +50,17 @@ fn featured() -> Fifo {
     fifo.settled(range(0, 2), &mut effects);
     fifo.settled(range(5, 8), &mut effects);
     fifo.settled(range(20, 20), &mut effects);
+    fifo
+}
+
+/// A queue with groups.
+fn grouped() -> Fifo {
+    let mut fifo = Fifo::default();
+    for seq in 0..40u64 {
+        let group = NonZeroU32::new((seq % 5 * 1000) as u32).map(GroupKey);
+        fifo.arrive(LogIndex(1000 + seq * 100), &Arrival { group, ..Arrival::default() });
+    }
+    fifo.settled(range(5, 8), &mut Effects::default());
     fifo
 }
 
@@ -98,6 +113,7 @@ fn comes_back_as_written() {
         featured(),
         delaying(),
         annotated(),
+        grouped(),
         Fifo::default(),
         Fifo::new(Settings { counts: true, ..Settings::default() }),
     ] {
@@ -124,6 +140,7 @@ fn comes_back_as_written() {
             assert_eq!(read.place(seq), fifo.place(seq));
             assert_eq!(read.counts(seq), fifo.counts(seq));
             assert_eq!(read.annotations(seq), fifo.annotations(seq));
+            assert_eq!(read.group_of(seq), fifo.group_of(seq));
         }
         assert_eq!(read.annotations_bytes(), fifo.annotations_bytes());
     }
@@ -131,7 +148,7 @@ fn comes_back_as_written() {
 
 #[test]
 fn every_truncation_is_short() {
-    for fifo in [rich(), featured(), delaying(), annotated()] {
+    for fifo in [rich(), featured(), delaying(), annotated(), grouped()] {
         let written = bytes(&fifo);
         for len in 0..written.len() {
             assert_eq!(refused(&written[..len]), SnapshotError::Short, "{len}");
@@ -169,7 +186,7 @@ fn contradictions_are_refused_by_name() {
         assert_eq!(refused(&written), error, "byte {at}");
     };
     check(0, b'l', SnapshotError::Magic);
-    check(4, 5, SnapshotError::Version(5));
+    check(4, 6, SnapshotError::Version(6));
     check(5, 3, SnapshotError::Broken("flags"));
     check(5, 0, SnapshotError::Broken("counts"));
     check(6, 1, SnapshotError::Broken("flags"));
@@ -244,9 +261,9 @@ proptest! {
     #[test]
     fn nearly_right_bytes_are_read_without_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
-        which in 0..4usize,
+        which in 0..5usize,
     ) {
-        let mut written = bytes(&[rich, featured, delaying, annotated][which]());
+        let mut written = bytes(&[rich, featured, delaying, annotated, grouped][which]());
         for (at, byte) in changes {
             let at = at.index(written.len());
             written[at] = byte;

@@ -200,6 +200,7 @@ impl Bench {
             if self.messages[seq as usize].state == State::Gone {
                 continue;
             }
+            self.model_given_back(seq);
             if self.counts {
                 if self.model_wait(seq, outcome) {
                     continue;

@@ -17,7 +17,7 @@ impl Bench {
             let behind = (self.messages.len() as u64, self.grown);
             let usual = if self.counts { 4 } else { 0 };
             let message = &mut self.messages[seq as usize];
-            if message.level == usual {
+            if message.level == usual && message.group.is_none() {
                 self.grown += 1;
                 message.behind = Some(behind);
                 message.was_delivered &= due_ms <= began_ms;
@@ -50,6 +50,7 @@ impl Bench {
             self.consumers.get_mut(&slot).unwrap().watch.since.remove(&seq);
             if self.messages[seq as usize].state != State::Gone {
                 self.turn_to(seq, State::Away);
+                self.model_given_back(seq);
                 let message = &mut self.messages[seq as usize];
                 message.is_postponing = true;
                 if !self.counts && outcome == Outcome::Failed {

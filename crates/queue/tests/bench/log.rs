@@ -2,6 +2,7 @@
 //!
 //! The model changes here as each record is seen; how, is in `model`.
 
+use super::groups::group_key;
 use super::*;
 
 impl Bench {
@@ -35,6 +36,7 @@ impl Bench {
             due_at_ms: if dice.one_in(4) { self.now_ms + dice.below(600) } else { 0 },
             bytes: dice.below(1000) as u32,
             failures: if dice.one_in(5) { dice.below(4) as u16 } else { 0 },
+            group: (self.is_grouped && !dice.one_in(4)).then(|| group_key(1 + dice.below(5) as u32)),
         }
     }
 
@@ -78,6 +80,7 @@ impl Bench {
                     && arrival.expires_at_ms == 0
                     && arrival.due_at_ms == 0
                     && arrival.failures == 0
+                    && arrival.group.is_none()
                     && self.dice.one_in(2) =>
             {
                 Record::Enqueue { place, transient: arrival.transient }
@@ -93,9 +96,11 @@ impl Bench {
         self.fifo.record(record.clone(), &mut self.effects);
         let usual = if self.counts { 4 } else { 0 };
         match record {
-            Record::Enqueue { place, transient } => self.model_new(place, transient, usual, None, 0),
+            Record::Enqueue { place, transient } => self.model_new(place, transient, usual, None, 0, None),
             Record::Arrive { place, arrival } => {
+                let group = arrival.group.map(|GroupKey(key)| key.get());
                 let level = match self.settings.priorities {
+                    _ if group.is_some() => usual,
                     Priorities::None => usual,
                     Priorities::UpTo(max) => arrival.priority.unwrap_or(usual).min(max),
                     Priorities::Strict => arrival.priority.unwrap_or(usual).min(31),
@@ -107,7 +112,7 @@ impl Bench {
                 ];
                 let deadline_ms = deadlines.into_iter().flatten().min();
                 let bytes = if self.settings.sizes { arrival.bytes } else { 0 };
-                self.model_new(place, arrival.transient, level, deadline_ms, bytes);
+                self.model_new(place, arrival.transient, level, deadline_ms, bytes, group);
                 self.model_tried(arrival.failures);
                 if arrival.due_at_ms > arrival.received_at_ms {
                     let seq = self.messages.len() as u64 - 1;

@@ -9,6 +9,7 @@
 mod checks;
 mod consumers;
 mod delays;
+mod groups;
 mod log;
 mod model;
 mod out;
@@ -19,8 +20,8 @@ use base::Random;
 use base::id::{LogIndex, QueueSeq};
 use message::record::{DeathReason, Kind, Outcome, SeqRange};
 use queue::{
-    Arrival, Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, Place, Priorities, Record,
-    Recovery, Rules, Run, Settings, Stretch,
+    Arrival, Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, GroupKey, Place, Priorities,
+    Record, Recovery, Rules, Run, Settings, Stretch,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -76,6 +77,7 @@ struct Message {
     annotations: Option<u8>,
     /// It failed before it came, and has not come back since.
     is_tried: bool,
+    group: Option<u32>,
 }
 
 /// The order of handing out: by level, what came back before others, and by place in line.
@@ -109,6 +111,8 @@ pub struct Bench {
     counts: bool,
     /// Time passes, rules and settings change; else the queue is a plain one.
     is_featured: bool,
+    /// Some of what comes is in groups.
+    is_grouped: bool,
     settings: Settings,
     rules: Rules,
     now_ms: u64,
@@ -133,6 +137,8 @@ pub struct Bench {
     steps: u64,
     runs: Vec<(Run, u64)>,
     consumers: BTreeMap<u32, Consumer>,
+    /// By group: what is out, and who holds it; nobody: it is on its way back.
+    out: BTreeMap<u32, BTreeMap<u64, Option<u32>>>,
     /// Whose turn it is, by priority: the front.
     turns: BTreeMap<i32, VecDeque<u32>>,
     draining: Vec<u32>,
@@ -148,11 +154,16 @@ pub struct Bench {
     pub died: u64,
     /// Held for too long.
     pub taken_back: u64,
+    /// Handed out though others were in front, which were not for whom it was.
+    pub kept_apart: u64,
 }
 
 fn range(first: u64, last: u64) -> SeqRange {
     SeqRange { first: QueueSeq(first), last: QueueSeq(last) }
 }
+
+#[allow(unused_imports, reason = "shared; one test uses it")]
+pub use groups::group_key;
 
 pub fn snapshot(fifo: &Fifo) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -176,6 +187,7 @@ impl Bench {
         let mut dice = Random::new(seed);
         let counts = dice.one_in(2);
         let is_featured = dice.one_in(2);
+        let is_grouped = is_featured && dice.one_in(2);
         let fifo = Fifo::new(Settings { counts, ..Settings::default() });
         let settings = fifo.settings();
         let base = snapshot(&fifo);
@@ -184,6 +196,7 @@ impl Bench {
             dice,
             counts,
             is_featured,
+            is_grouped,
             settings,
             rules: Rules::default(),
             now_ms: 1000,
@@ -203,6 +216,7 @@ impl Bench {
             steps: 0,
             runs: Vec::new(),
             consumers: BTreeMap::new(),
+            out: BTreeMap::new(),
             turns: BTreeMap::new(),
             draining: Vec::new(),
             log: VecDeque::new(),
@@ -213,6 +227,7 @@ impl Bench {
             delivered: 0,
             died: 0,
             taken_back: 0,
+            kept_apart: 0,
         }
     }
 

@@ -10,6 +10,7 @@ impl Bench {
         level: u8,
         deadline_ms: Option<u64>,
         bytes: u32,
+        group: Option<u32>,
     ) {
         self.messages.push(Message {
             state: State::Away,
@@ -29,6 +30,7 @@ impl Bench {
             behind: None,
             annotations: None,
             is_tried: false,
+            group,
         });
         self.turn_to(self.messages.len() as u64 - 1, State::Ready);
         self.expect_left(&[]);
@@ -46,6 +48,10 @@ impl Bench {
     /// its level.
     fn rank(&self, seq: u64) -> (Rank, u64) {
         let message = &self.messages[seq as usize];
+        if message.group.is_some() {
+            // In order of position, whatever became of it before.
+            return ((256 + 255 - u16::from(message.level), true, (seq, true, 0)), seq);
+        }
         let rank = match (self.counts, message.came_back, message.behind) {
             (true, true, _) => (255 - u16::from(message.level), false, (seq, true, 0)),
             (false, true, _) => (256 + 255 - u16::from(message.level), false, (seq, true, 0)),
@@ -62,6 +68,9 @@ impl Bench {
             assert!(self.ready.remove(&self.rank(seq)));
         }
         self.messages[seq as usize].state = state;
+        if matches!(state, State::Ready | State::Dying | State::Gone) {
+            self.model_in(seq);
+        }
         if state == State::Ready {
             self.ready.insert(self.rank(seq));
         }
@@ -80,6 +89,7 @@ impl Bench {
             return;
         }
         self.turn_to(seq, State::Away);
+        self.model_in(seq);
         self.appends.push(match reason {
             DeathReason::Rejected | DeathReason::Undeliverable => (Kind::Settle, Outcome::Rejected, seq),
             DeathReason::Expired => (Kind::Expire, Outcome::Released, seq),

@@ -5,8 +5,13 @@ use super::*;
 impl Bench {
     /// What the next message is handed out as.
     fn model_hand_out(&mut self, slot: u32, settled: bool) -> Option<(u32, u64, bool, u32)> {
-        let (_, seq) = *self.ready.first()?;
+        let mut ready = self.ready.iter().map(|(_, seq)| *seq);
+        let seq = ready.find(|seq| self.may_have(slot, *seq))?;
+        self.kept_apart += u64::from(self.ready.first().is_some_and(|(_, first)| *first != seq));
         self.turn_to(seq, if settled { State::Away } else { State::Held(slot) });
+        if !settled {
+            self.model_out(seq, slot);
+        }
         let message = &mut self.messages[seq as usize];
         let redelivered = std::mem::replace(&mut message.was_delivered, true) || message.is_tried;
         message.came_back = false;
@@ -29,10 +34,15 @@ impl Bench {
         let mut expected = Vec::new();
         let mut settled = Vec::new();
         while expected.len() < budget as usize {
-            let Some(line) = self.turns.values_mut().rev().find(|line| !line.is_empty()) else { break };
-            let slot = line[0];
+            // Whose turn it is, and who is asked if there is nothing for them.
+            let lines = self.turns.values().rev();
+            let asked: Vec<(usize, u32)> = lines.flat_map(|line| line.iter().copied().enumerate()).collect();
+            let next = asked.into_iter().find_map(|(at, slot)| {
+                let is_settled = self.consumers[&slot].settled;
+                Some((at, slot, self.model_hand_out(slot, is_settled)?))
+            });
+            let Some((at, slot, out)) = next else { break };
             let consumer = self.consumers[&slot].clone();
-            let Some(out) = self.model_hand_out(slot, consumer.settled) else { break };
             expected.push(out);
             if consumer.settled {
                 settled.push((Kind::Settle, Outcome::Accepted, out.1));
@@ -43,6 +53,7 @@ impl Bench {
                 *credit -= 1;
             }
             let line = self.turns.get_mut(&consumer.priority).unwrap();
+            line.rotate_left(at);
             line.pop_front();
             if *room > 0 {
                 line.push_back(slot);
@@ -56,6 +67,7 @@ impl Bench {
             let Credit::Link(unused) = consumer.credit else { panic!("prefetch does not drain") };
             if is_empty
                 || unused == 0
+                || given < budget && !consumer.paused && consumer.receives
                 || consumer.is_consumer && !consumer.receives
                 || !consumer.watch.late.is_empty()
             {
@@ -190,6 +202,9 @@ impl Bench {
             Outcome::Accepted | Outcome::Rejected | Outcome::Undeliverable => {
                 held.iter().for_each(|seq| self.turn_to(*seq, State::Away));
                 let is_accepted = outcome == Outcome::Accepted;
+                if !is_accepted {
+                    held.iter().for_each(|seq| self.model_in(*seq));
+                }
                 let recorded = if is_accepted { outcome } else { Outcome::Rejected };
                 let records: Vec<_> = held.iter().map(|seq| (Kind::Settle, recorded, *seq)).collect();
                 self.write(&records);

@@ -32,6 +32,7 @@ impl Bench {
         self.log.clear();
         self.consumers.clear();
         self.turns.clear();
+        self.out.clear();
         self.draining.clear();
         self.active = None;
         self.offered_below = self.messages.len();
@@ -66,6 +67,7 @@ impl Bench {
                     (false, false) => State::Ready,
                 },
             );
+            self.model_waits_still(seq);
             if transient {
                 *self.ended.entry("purged").or_default() += 1;
                 dropped.push((Kind::Purge, Outcome::Released, seq));

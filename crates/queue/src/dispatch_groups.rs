@@ -1,0 +1,159 @@
+//! Handing out where messages are in groups: to each the first it may have.
+//!
+//! Consumers are asked in turn, those of lower priority behind those of higher, until one may have something. That is the first
+//! of what came back and is in no group, of what was passed and is of a group it may be given, and of what the cursor comes
+//! to; what it may not be given of that is passed.
+
+use crate::audience::Audience;
+use crate::command::{ConsumerId, Credit};
+use crate::dispatch::{Ready, deliver};
+use crate::effect::{Effect, Effects};
+use crate::features::Features;
+use crate::fifo::Fifo;
+use base::ranges::Range;
+use message::record::{Kind, Outcome};
+
+impl Fifo {
+    /// As [`Fifo::dispatch`], which has done what comes before.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn dispatch_groups(&mut self, now_ms: u64, budget: u32, effects: &mut Effects) -> u32 {
+        let given = match self.audience.take() {
+            Some(mut audience) => {
+                let given = self.hand_out_groups(&mut audience, budget, effects);
+                if !audience.draining.is_empty() {
+                    audience.drain(self.ready() == 0, given < budget, effects);
+                }
+                self.audience = Some(audience);
+                given
+            }
+            None => 0,
+        };
+        self.after_dispatch(now_ms, given < budget || budget == 0, effects);
+        given
+    }
+
+    fn hand_out_groups(&mut self, audience: &mut Audience, budget: u32, effects: &mut Effects) -> u32 {
+        let mut given = 0;
+        let mut settled: Option<Range> = None;
+        while given < budget {
+            let mut taker = audience.turn().map(|(id, _)| id);
+            let mut next = None;
+            while let Some(id) = taker {
+                next = self.next_for(id).map(|ready| (id, ready));
+                if next.is_some() {
+                    break;
+                }
+                taker = audience.after(id);
+            }
+            let Some((id, ready)) = next else { break };
+            let Some(consumer) = audience.get_mut(id) else { break };
+            effects.list.push(deliver(id, ready));
+            if let Credit::Link(credit) = &mut consumer.credit {
+                *credit -= 1;
+            }
+            if consumer.settled {
+                match &mut settled {
+                    Some(range) if range.last + 1 == ready.range.first => range.last = ready.range.last,
+                    _ => settled.replace(ready.range).into_iter().for_each(|range| {
+                        effects.append(Kind::Settle, Outcome::Accepted, range);
+                    }),
+                }
+            } else {
+                consumer.unsettled.insert(ready.range);
+                self.unsettled += 1;
+                self.hold(ready.range, id);
+            }
+            given += 1;
+            audience.took_before(id);
+        }
+        if let Some(range) = settled {
+            effects.append(Kind::Settle, Outcome::Accepted, range);
+        }
+        given
+    }
+
+    /// As [`Fifo::take`], which has done what comes before.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn take_of_groups(&mut self, id: ConsumerId, settled: bool, effects: &mut Effects) -> bool {
+        let is_there = self.audience.as_ref().is_some_and(|audience| audience.get(id).is_some());
+        assert!(is_there, "{id:?} was not added");
+        let Some(ready) = self.next_for(id) else {
+            effects.list.push(Effect::Empty { consumer: id });
+            return false;
+        };
+        effects.list.push(deliver(id, ready));
+        self.mark_tried(effects);
+        self.mark_annotated(effects);
+        if settled {
+            effects.append(Kind::Settle, Outcome::Accepted, ready.range);
+        } else if let Some(audience) = &mut self.audience
+            && let Some(consumer) = audience.get_mut(id)
+        {
+            consumer.unsettled.insert(ready.range);
+            self.unsettled += 1;
+            audience.refresh(id);
+            self.hold(ready.range, id);
+        }
+        true
+    }
+
+    fn hold(&mut self, range: Range, id: ConsumerId) {
+        if let Some(groups) = self.groups_mut() {
+            groups.hold(range, id);
+        }
+    }
+
+    /// Takes the first ready position this consumer may have.
+    fn next_for(&mut self, id: ConsumerId) -> Option<Ready> {
+        let mut features = self.features.take()?;
+        let ready = self.find_for(&mut features, id);
+        if let Some(ready) = &ready
+            && !features.sizes.is_empty()
+        {
+            features.ready_bytes -= features.sizes.sum(ready.range);
+        }
+        self.features = Some(features);
+        ready
+    }
+
+    fn find_for(&mut self, features: &mut Features, id: ConsumerId) -> Option<Ready> {
+        if let Some(ready) = self.next_in_front(features, 1) {
+            return Some(ready);
+        }
+        loop {
+            let behind = features.delays.next_behind().unwrap_or(u64::MAX);
+            let groups = features.groups.as_ref()?;
+            if let Some(seq) = groups.first_for(id).filter(|seq| *seq < behind) {
+                return self.take_passed(features, seq);
+            }
+            self.pass_elsewhere(features);
+            let is_in_line = behind <= self.cursor;
+            let groups = features.groups.as_mut()?;
+            if is_in_line || groups.key(self.cursor).is_none() {
+                return self.next_behind(features, 1);
+            }
+            if groups.is_full() {
+                return None;
+            }
+            groups.pass(self.cursor);
+            self.cursor += 1;
+        }
+    }
+
+    /// Takes the first of all that was passed, whoever may have it.
+    pub(crate) fn next_passed(&mut self, features: &mut Features) -> Option<Ready> {
+        let behind = features.delays.next_behind().unwrap_or(u64::MAX);
+        let first = features.groups.as_ref()?.passed().first()?.first;
+        if first < behind { self.take_passed(features, first) } else { None }
+    }
+
+    fn take_passed(&mut self, features: &mut Features, seq: u64) -> Option<Ready> {
+        let groups = features.groups.as_mut()?;
+        let came_back = groups.came_back(seq);
+        let range = Range { first: seq, last: seq };
+        groups.withdraw(range);
+        Some(if came_back { self.again(range) } else { self.fresh(range) })
+    }
+}

@@ -1,0 +1,359 @@
+//! Message groups: messages of one group are with one consumer at a time, in order, and others go on beside them.
+//!
+//! Recorded is the group of each live message that is in one. Volatile is the rest. A message of a group is *out* from
+//! when it is handed out, to be settled, until it is gone, dies, or is ready again. Of those that are out some are *held*,
+//! by a consumer or by the record that settles them, and some are *back*: given back, and not ready yet. While anything
+//! of a group is held, who holds it alone is given more of it; behind what is back nobody is.
+//!
+//! Ready messages of groups stay behind the cursor until it comes to them. It passes them on its way to what somebody may
+//! have, and from then on they are known by their groups. What was out is that at once: so a group is in order of position,
+//! whoever gave what back, and a message that was delayed takes its own place in it. Priorities count for nothing in it.
+//!
+//! Invariants: what is `passed` is ready, below the cursor, in no other state, and among the `waiting` of its group; `offers`
+//! has the first that waits of each group unless something is back in front of it; a group that is in `groups` has
+//! something waiting or out.
+
+use crate::command::ConsumerId;
+use crate::deadlines::Due;
+use crate::delays::Delays;
+use crate::fifo::Fifo;
+use crate::sizes::Sizes;
+use crate::snapshot::{SnapshotError, put, put_varint, read_varint};
+use base::RangeSet;
+use base::cursor::Reader;
+use base::ranges::Range;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+
+/// Stands for a group: messages that have the same are in the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupKey(pub NonZeroU32);
+
+/// Stretches of ready messages, each of one group, that the cursor passes at most because nobody who may have them has room.
+pub const PASSED_MAX: usize = 65_536;
+
+/// What is known of a group some of which is out or was passed.
+#[derive(Debug, Default)]
+struct Group {
+    /// Who has what is held, or had it last.
+    holder: ConsumerId,
+    held: RangeSet,
+    back: RangeSet,
+    waiting: RangeSet,
+}
+
+/// The next message of a group, and who alone may have it if not everybody.
+type Offer = (Option<ConsumerId>, u64);
+
+impl Group {
+    fn offer(&self) -> Option<Offer> {
+        let first = self.waiting.first()?.first;
+        let is_next = self.back.first().is_none_or(|back| first < back.first);
+        is_next.then_some(((!self.held.is_empty()).then_some(self.holder), first))
+    }
+
+    fn is_idle(&self) -> bool {
+        self.held.is_empty() && self.back.is_empty() && self.waiting.is_empty()
+    }
+}
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    // Recorded.
+    /// The key of each live message that has one.
+    keys: Sizes,
+    /// How many these are.
+    count: u64,
+    // Volatile.
+    groups: BTreeMap<u32, Group>,
+    passed: RangeSet,
+    /// Those of them that were out.
+    came_back: RangeSet,
+    offers: BTreeSet<Offer>,
+    /// Of what waits, summed up over the groups.
+    stretches: usize,
+}
+
+impl Groups {
+    /// No live message is in a group.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Above the last position that is in a group.
+    pub(crate) fn end(&self) -> u64 {
+        self.keys.end()
+    }
+
+    /// A position above all others is in a group; `between` of those from [`Groups::end`] on are live.
+    pub(crate) fn push(&mut self, seq: u64, GroupKey(key): GroupKey, between: u64) {
+        self.keys.push(seq, key.get(), between);
+        self.count += 1;
+    }
+
+    /// The group of a position.
+    pub(crate) fn key(&self, seq: u64) -> Option<GroupKey> {
+        let (_, key) = self.keys.each(Range { first: seq, last: seq }).next()?;
+        NonZeroU32::new(key).map(GroupKey)
+    }
+
+    /// What is ready and was passed.
+    pub(crate) fn passed(&self) -> &RangeSet {
+        &self.passed
+    }
+
+    /// It was passed, and was out.
+    pub(crate) fn came_back(&self, seq: u64) -> bool {
+        self.came_back.contains(seq)
+    }
+
+    /// No more may be passed.
+    pub(crate) fn is_full(&self) -> bool {
+        self.stretches >= PASSED_MAX
+    }
+
+    fn change(&mut self, key: u32, change: impl FnOnce(&mut Group)) {
+        let group = self.groups.entry(key).or_default();
+        let before = group.offer();
+        self.stretches -= group.waiting.ranges_count();
+        change(group);
+        self.stretches += group.waiting.ranges_count();
+        let after = group.offer();
+        let is_idle = group.is_idle();
+        if before != after {
+            before.iter().for_each(|before| _ = self.offers.remove(before));
+            self.offers.extend(after);
+        }
+        if is_idle {
+            self.groups.remove(&key);
+        }
+    }
+
+    /// Changes the groups of those of `range` that are in any; tells which positions these are.
+    fn change_each(&mut self, range: Range, mut change: impl FnMut(&mut Group, Range)) -> RangeSet {
+        let keyed: Vec<(u64, u32)> = self.keys.each(range).collect();
+        let one = |seq| Range { first: seq, last: seq };
+        keyed.iter().for_each(|(seq, key)| self.change(*key, |group| change(group, one(*seq))));
+        keyed.into_iter().map(|(seq, _)| one(seq)).collect()
+    }
+
+    /// The first that is passed and that this consumer may have.
+    pub(crate) fn first_for(&self, id: ConsumerId) -> Option<u64> {
+        let first = |whose| self.offers.range((whose, 0)..=(whose, u64::MAX)).next().map(|(_, seq)| *seq);
+        first(None).into_iter().chain(first(Some(id))).min()
+    }
+
+    /// A ready position that the cursor has passed.
+    pub(crate) fn pass(&mut self, seq: u64) {
+        let range = Range { first: seq, last: seq };
+        self.passed.insert(range);
+        self.change_each(range, |group, part| _ = group.waiting.insert(part));
+    }
+
+    /// What is passed of this is ready no more.
+    pub(crate) fn withdraw(&mut self, range: Range) {
+        let mut gone = Vec::new();
+        self.passed.remove(range, |part| gone.push(part));
+        for part in gone {
+            self.came_back.remove(part, |_| {});
+            self.change_each(part, |group, one| _ = group.waiting.remove(one, |_| {}));
+        }
+    }
+
+    /// A position was handed out, if it is in a group.
+    pub(crate) fn hold(&mut self, range: Range, id: ConsumerId) {
+        self.change_each(range, |group, part| {
+            group.holder = id;
+            group.held.insert(part);
+        });
+    }
+
+    /// What is held of this is back.
+    fn give_back(&mut self, range: Range) {
+        self.change_each(range, |group, part| {
+            if group.held.remove(part, |_| {}) > 0 {
+                group.back.insert(part);
+            }
+        });
+    }
+
+    /// What is out of this is out no more: what of it is in groups.
+    pub(crate) fn let_go(&mut self, range: Range) -> RangeSet {
+        self.change_each(range, |group, part| {
+            group.held.remove(part, |_| {});
+            group.back.remove(part, |_| {});
+        })
+    }
+
+    /// Positions are gone.
+    pub(crate) fn leave(&mut self, range: Range) {
+        self.withdraw(range);
+        self.count -= self.let_go(range).count();
+        self.keys.leave(range);
+    }
+
+    /// Everything live is ready, as if it never was out, but for what came back and waits for its time.
+    pub(crate) fn forget(&mut self, delays: &Delays) {
+        let (keys, count) = (std::mem::take(&mut self.keys), self.count);
+        *self = Groups { keys, count, ..Groups::default() };
+        for range in delays.back_ranges() {
+            self.change_each(range, |group, part| _ = group.back.insert(part));
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let of_group = |group: &Group| {
+            // A node has room for eleven; two thirds are in use.
+            size_of::<(u32, Group)>() * 3 / 2
+                + [&group.held, &group.back, &group.waiting].map(RangeSet::heap_bytes).iter().sum::<usize>()
+        };
+        self.keys.heap_bytes()
+            + self.passed.heap_bytes()
+            + self.came_back.heap_bytes()
+            + self.groups.values().map(of_group).sum::<usize>()
+            + self.offers.len() * size_of::<Offer>() * 3 / 2
+    }
+}
+
+impl Fifo {
+    /// Messages that come from here on may be in groups ([`crate::Arrival::group`]): the queue keeps more of its messages
+    /// than their places ([`Fifo::has_features`]) though none is. Not recorded.
+    pub fn group(&mut self) {
+        self.features_mut().is_grouped = true;
+    }
+
+    /// Whether messages that come may be in groups.
+    pub fn is_grouped(&self) -> bool {
+        self.features.as_ref().is_some_and(|features| features.is_grouped)
+    }
+
+    /// The group a live message is in.
+    pub fn group_of(&self, seq: base::id::QueueSeq) -> Option<GroupKey> {
+        let groups = self.features.as_ref()?.groups.as_ref().filter(|_| self.is_live(seq))?;
+        groups.key(seq.0)
+    }
+
+    pub(crate) fn has_groups(&self) -> bool {
+        self.features.as_ref().is_some_and(|features| features.groups.is_some())
+    }
+
+    pub(crate) fn groups_mut(&mut self) -> Option<&mut Groups> {
+        self.features.as_mut()?.groups.as_deref_mut()
+    }
+
+    /// A message that just arrived is in a group.
+    #[cold]
+    pub(crate) fn join_group(&mut self, seq: u64, key: GroupKey) {
+        let end = self.groups_mut().map_or(0, |groups| groups.end());
+        let between = match seq.checked_sub(1).filter(|last| end <= *last) {
+            Some(last) => self.live().parts(Range { first: end, last }).map(Range::len).sum(),
+            None => 0,
+        };
+        self.features_mut().groups.get_or_insert_default().push(seq, key, between);
+    }
+
+    /// Positions nobody holds any more, which are to be ready again.
+    pub(crate) fn given_back(&mut self, range: Range) {
+        if let Some(groups) = self.groups_mut() {
+            groups.give_back(range);
+        }
+    }
+
+    /// Positions are ready that were out or waited for their time. Those in no group are told: they have yet to find their
+    /// place.
+    pub(crate) fn rejoin(&mut self, range: Range, was_out: bool) -> Vec<Range> {
+        let cursor = self.cursor;
+        let Some(features) = self.features.as_deref_mut() else { return vec![range] };
+        let Some(groups) = &mut features.groups else { return vec![range] };
+        let keyed = groups.let_go(range);
+        for seq in keyed.iter().flat_map(|part| part.first..=part.last) {
+            let one = Range { first: seq, last: seq };
+            if seq < cursor {
+                groups.pass(seq);
+                if was_out {
+                    groups.came_back.insert(one);
+                }
+            } else {
+                // The cursor will come to it.
+                self.gone_ahead -= features.elsewhere.remove(one, |_| {});
+            }
+        }
+        keyed.gaps(range).collect()
+    }
+
+    /// Of those whose time has come for the first time, those in groups are ready; the others are told.
+    pub(crate) fn line_up_groups(&mut self, new: Vec<Due>) -> Vec<Due> {
+        if new.is_empty() || !self.has_groups() {
+            return new;
+        }
+        let mut others = Vec::new();
+        for due in new {
+            let parts = self.rejoin(due.range, false);
+            let gaps: RangeSet = parts.iter().copied().collect();
+            if let Some(features) = &mut self.features {
+                for part in gaps.gaps(due.range) {
+                    features.ready_bytes += features.sizes.sum(part);
+                    features.deadlines.come_back(part);
+                }
+            }
+            others.extend(parts.into_iter().map(|range| Due { range, ..due }));
+        }
+        others
+    }
+}
+
+impl Fifo {
+    /// Keys in the order in which they come up, and for every live position which of them it has, counted from 1; 0: none.
+    pub(crate) fn write_groups(&self, groups: &Groups, out: &mut Vec<u8>) {
+        let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut keys = Vec::new();
+        let mut positions = Vec::new();
+        for part in self.live_parts() {
+            let mut next = part.first;
+            for (seq, key) in groups.keys.each(part) {
+                positions.resize(positions.len() + (seq - next) as usize, 0);
+                let number = *numbers.entry(key).or_insert_with(|| {
+                    keys.push(key);
+                    keys.len() as u64
+                });
+                put_varint(&mut positions, number);
+                next = seq + 1;
+            }
+            positions.resize(positions.len() + (part.last + 1 - next) as usize, 0);
+        }
+        put(out, keys.len() as u64);
+        keys.iter().for_each(|key| out.extend(key.to_le_bytes()));
+        out.append(&mut positions);
+    }
+
+    pub(crate) fn read_groups(&self, reader: &mut Reader<'_>) -> Result<Groups, SnapshotError> {
+        const PART: &str = "groups";
+        let broken = Err(SnapshotError::Broken(PART));
+        let mut keys = Vec::new();
+        let mut known = BTreeSet::new();
+        for _ in 0..reader.u64_le()? {
+            let Some(key) = NonZeroU32::new(reader.u32_le()?) else { return broken };
+            if !known.insert(key) {
+                return broken;
+            }
+            keys.push(GroupKey(key));
+        }
+        let mut groups = Groups::default();
+        let (mut seen, mut between) = (0, 0);
+        for seq in self.live_parts().flat_map(|part| part.first..=part.last) {
+            let number = read_varint(reader, PART)?;
+            // Each comes up behind those before it.
+            let is_next = number <= seen + 1 && number <= keys.len() as u64;
+            match (is_next, number.checked_sub(1)) {
+                (false, _) => return broken,
+                (true, None) => between += 1,
+                (true, Some(at)) => {
+                    groups.push(seq, keys[at as usize], std::mem::take(&mut between));
+                    seen = seen.max(number);
+                }
+            }
+        }
+        if seen == keys.len() as u64 && seen > 0 { Ok(groups) } else { broken }
+    }
+}

@@ -1,0 +1,52 @@
+//! The model of groups: what of each is out, and with whom.
+
+use super::*;
+use std::num::NonZeroU32;
+
+pub fn group_key(number: u32) -> GroupKey {
+    GroupKey(NonZeroU32::new(number).expect("no key is 0"))
+}
+
+impl Bench {
+    /// Whether the consumer may be given this: nobody else has anything of its group, and nothing in front of it is on its
+    /// way back.
+    pub(super) fn may_have(&self, slot: u32, seq: u64) -> bool {
+        let group = self.messages[seq as usize].group;
+        let mut out = group.and_then(|group| self.out.get(&group)).into_iter().flatten();
+        out.all(|(other, holder)| match holder {
+            Some(holder) => *holder == slot,
+            None => *other > seq,
+        })
+    }
+
+    /// A consumer has it.
+    pub(super) fn model_out(&mut self, seq: u64, slot: u32) {
+        if let Some(group) = self.messages[seq as usize].group {
+            self.out.entry(group).or_default().insert(seq, Some(slot));
+        }
+    }
+
+    /// It is ready again, gone, or dies.
+    pub(super) fn model_in(&mut self, seq: u64) {
+        let group = self.messages[seq as usize].group;
+        if let Some(out) = group.and_then(|group| self.out.get_mut(&group)) {
+            out.remove(&seq);
+        }
+    }
+
+    /// Nobody has it any more, and it will be ready.
+    pub(super) fn model_given_back(&mut self, seq: u64) {
+        let group = self.messages[seq as usize].group;
+        let out = group.and_then(|group| self.out.get_mut(&group)?.get_mut(&seq));
+        out.into_iter().for_each(|holder| *holder = None);
+    }
+
+    /// A new owner begins: what came back and waits for its time is on its way back.
+    pub(super) fn model_waits_still(&mut self, seq: u64) {
+        let message = &self.messages[seq as usize];
+        if let Some(group) = message.group.filter(|_| message.state == State::Delayed && message.is_postponed)
+        {
+            self.out.entry(group).or_default().insert(seq, None);
+        }
+    }
+}
