@@ -1,17 +1,23 @@
-//! What messages are told apart by: the value of a header, read where it lies in either encoding, as a key.
+//! What messages are told apart by, and what they are put together by: the value of a header, read where it lies in either
+//! encoding, as a key.
 //!
 //! The same value is the same key over both protocols: text is bytes, whatever kind of text it is, and integers are numbers,
 //! whatever their width.
 
+use crate::catalog::QueueDefinition;
 use crate::owned::OwnedQueue;
 use base::digest::Digest;
 use message::amqp10::{Message, Value};
 use message::amqp091::{Properties, Value as Wire};
 use message::record::{Enqueue, Format, flag};
-use queue::MessageKey;
+use queue::{GroupKey, MessageKey};
+use std::num::NonZeroU32;
 
 /// The header that says whether a message is a duplicate, unless the queue names another.
 pub(crate) const DEDUPLICATION_HEADER: &str = "x-deduplication-header";
+
+/// The argument of a queue that names the header by which its messages are in groups.
+const GROUP_KEY: &str = "x-group-key";
 
 /// The header that says how long a message's key stays, milliseconds.
 const CACHE_TTL_HEADER: &str = "x-cache-ttl";
@@ -130,5 +136,22 @@ impl OwnedQueue {
         let Some(key) = stored.get(name) else { return false };
         let ttl_ms = stored.get(CACHE_TTL_HEADER).and_then(|ttl| ttl.number());
         !self.fifo.admit(key.key(), message.received_at_ms, ttl_ms)
+    }
+
+    /// The group an arriving message is in: of the same value, though now and then another may share it.
+    pub(crate) fn group_of(&self, message: &Enqueue<'_>) -> Option<GroupKey> {
+        let name = self.definition.group_header()?;
+        let key = Stored::of(message)?.get(name)?;
+        let MessageKey([low, high]) = key.key();
+        let word = low ^ high;
+        let number = (word ^ word >> 32) as u32;
+        Some(GroupKey(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)))
+    }
+}
+
+impl QueueDefinition {
+    /// The header by which its messages are in groups.
+    pub(crate) fn group_header(&self) -> Option<&str> {
+        self.arguments.get(GROUP_KEY.as_bytes()).and_then(routing::Value::as_str)
     }
 }

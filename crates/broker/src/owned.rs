@@ -159,7 +159,7 @@ pub(crate) struct OwnedQueue {
 
 impl OwnedQueue {
     pub(crate) fn new(definition: Arc<QueueDefinition>, fifo: Fifo) -> OwnedQueue {
-        OwnedQueue {
+        let mut queue = OwnedQueue {
             definition,
             fifo,
             members: None,
@@ -168,6 +168,21 @@ impl OwnedQueue {
             is_dirty: false,
             had_consumer: false,
             is_traced: false,
+        };
+        queue.group();
+        queue
+    }
+
+    /// The machine is what a snapshot said.
+    pub(crate) fn restore(&mut self, fifo: Fifo) {
+        self.fifo = fifo;
+        self.group();
+    }
+
+    /// The machine is told whether messages that come may be in groups, which it does not record.
+    fn group(&mut self) {
+        if self.definition.group_header().is_some() {
+            self.fifo.group();
         }
     }
 
@@ -194,7 +209,8 @@ impl OwnedQueue {
         let usual = if self.definition.is_quorum() { PRIORITY_NONE } else { 0 };
         let is_usual = priority.is_none_or(|of| of == usual);
         let (due_at_ms, failures) = (message.due_ms(), message.failures());
-        let is_new = due_at_ms == 0 && failures == 0;
+        let group = if self.fifo.is_grouped() { self.group_of(&message) } else { None };
+        let is_new = due_at_ms == 0 && failures == 0 && group.is_none();
         if is_usual && message.expires_at_ms == 0 && is_new && self.fifo.takes_plain() {
             self.fifo.enqueue(at, transient);
         } else {
@@ -206,7 +222,7 @@ impl OwnedQueue {
                 due_at_ms,
                 bytes: bytes.try_into().unwrap_or(u32::MAX),
                 failures,
-                group: None,
+                group,
             };
             self.fifo.arrive(at, &arrival);
         }

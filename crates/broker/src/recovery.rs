@@ -102,7 +102,7 @@ impl Log {
                 Some(cursor) => recovering.cursors.insert(slot, cursor),
                 None => recovering.cursors.remove(&slot),
             };
-            self.queues[slot as usize].fifo = fifo;
+            self.queues[slot as usize].restore(fifo);
         }
         Ok(())
     }

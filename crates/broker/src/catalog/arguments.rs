@@ -33,6 +33,8 @@ enum Check {
     Window,
     /// A string.
     Text,
+    /// A string that is not empty, where priorities are not told apart.
+    GroupKey,
     /// One of these strings, or this complaint.
     OneOf(&'static [&'static str], &'static str),
     /// Milliseconds without an end, from 0.
@@ -68,7 +70,7 @@ const fn row(name: &'static str, check: Check, types: &str, served: bool) -> Row
 }
 
 /// In the order in which values are checked.
-const ROWS: [Row; 32] = [
+const ROWS: [Row; 33] = [
     row("x-expires", Check::Expiry, "cq", true),
     row("x-message-ttl", Check::Time, "cq", true),
     row("x-dead-letter-exchange", Check::Text, "cq", true),
@@ -119,6 +121,8 @@ const ROWS: [Row; 32] = [
     row("x-cache-size", Check::Window, "cq", true),
     row("x-cache-ttl", Check::Expiry, "cq", true),
     row("x-deduplication-header", Check::Text, "cq", true),
+    // Nobody else's.
+    row("x-group-key", Check::GroupKey, "cq", true),
 ];
 
 /// What became `x-queue-leader-locator`.
@@ -133,7 +137,8 @@ const MASTER_LOCATOR_DENIED: &str = "Feature `queue_master_locator` is deprecate
     configuration:\n    \"deprecated_features.permit.queue_master_locator = true\"";
 
 /// What must be the same on declaring again, in the order in which it is compared.
-const CLASSIC_SAME: [&str; 17] = [
+const CLASSIC_SAME: [&str; 18] = [
+    "x-group-key",
     "x-message-deduplication",
     "x-cache-size",
     "x-cache-ttl",
@@ -153,7 +158,8 @@ const CLASSIC_SAME: [&str; 17] = [
     "x-queue-leader-locator",
 ];
 
-const QUORUM_SAME: [&str; 24] = [
+const QUORUM_SAME: [&str; 25] = [
+    "x-group-key",
     "x-message-deduplication",
     "x-cache-size",
     "x-cache-ttl",
@@ -295,6 +301,11 @@ fn check_value(check: Check, value: &Value, arguments: &Arguments) -> Result<(),
         Check::Window => at_most(not_zero()?, WindowSettings::KEYS_MAX.into(), "value_too_large"),
         Check::Priority => at_most(not_negative()?, PRIORITY_MAX, "max_value_exceeded"),
         Check::Text => text().map(drop),
+        Check::GroupKey => match text()? {
+            b"" => Err("value_empty".to_owned()),
+            _ if arguments.get(b"x-max-priority").is_some() => Err("group_key_and_max_priority".to_owned()),
+            _ => Ok(()),
+        },
         Check::OneOf(all, complaint) => {
             let text = text()?;
             if all.iter().any(|one| one.as_bytes() == text) { Ok(()) } else { Err(complaint.to_owned()) }
