@@ -7,11 +7,12 @@
 
 mod browsers;
 mod delays;
+mod groups;
 mod late;
 mod whole;
 
 use crate::client::{Asked, Delivery, Held, Target, Transaction, Verdict, read_body};
-use crate::rules::{Rules, Wish};
+use crate::rules::{Rules, Wish, group_of};
 use base::id::LogId;
 use broker::QueueRow;
 use browsers::Browser;
@@ -63,8 +64,8 @@ struct Copy {
 /// What a publisher is, where order counts.
 type Publisher = (u64, Option<TargetKey>);
 type TargetKey = (bool, usize);
-/// A publisher's messages of one priority: they stay in order.
-type Stream = (Publisher, Option<u8>);
+/// A publisher's messages of one priority, and of one group where there are groups: they stay in order.
+type Stream = (Publisher, Option<u8>, Option<u64>);
 
 #[derive(Clone, Debug)]
 struct Message {
@@ -78,6 +79,8 @@ struct Message {
     is_twice: bool,
     /// When it may come, where it is delayed.
     due: Option<Due>,
+    /// The group it says it is in.
+    group: Option<u64>,
 }
 
 /// How far a queue is.
@@ -361,6 +364,7 @@ impl Oracle {
             is_confirmed,
             is_twice,
             due,
+            group: group_of(id).filter(|_| wish.has_group),
         });
         id
     }
@@ -406,6 +410,7 @@ impl Oracle {
             is_confirmed: false,
             is_twice: false,
             due: None,
+            group: None,
         });
         if let Some(requester) = self.requests.get(&request) {
             self.replies.insert(id, (*requester, false));
@@ -524,10 +529,14 @@ impl Oracle {
         let is_damaged = self.is_damaged(number);
         let message = self.messages.get(id as usize).filter(|message| message.len == len);
         let message = message.ok_or_else(|| format!("message {id} of {len} bytes was never published"))?;
-        let stream = (message.publisher, message.priority);
+        let Queue { is_quorum, rules, .. } = self.queues[number];
+        let group = message.group.filter(|_| rules.is_grouped);
+        let stream = (message.publisher, message.priority, group);
         let is_dead = !message.queues.contains(&number);
         let due = message.due;
-        let Queue { is_quorum, rules, .. } = self.queues[number];
+        if !is_damaged && !settled {
+            self.comes_in_group(client, number, id, group);
+        }
         let Some(copy) = self.queues[number].copies.get_mut(&id) else {
             return Err(format!("message {id} was never sent to queue {number}"));
         };

@@ -22,6 +22,8 @@ pub struct Rules {
     pub grave: Option<usize>,
     /// It passes over a message it has seen.
     pub deduplicates: bool,
+    /// It has messages of one group with one consumer at a time.
+    pub is_grouped: bool,
     /// Milliseconds a consumer may hold a message.
     pub timeout_ms: Option<u64>,
     /// Which messages wait when they come back, and how many milliseconds for each time they failed.
@@ -64,6 +66,14 @@ impl Rules {
     }
 }
 
+/// The header that says which group a message is in.
+pub const GROUP_HEADER: &str = "group";
+
+/// The group a message is in, if any, where those who publish it say so.
+pub fn group_of(message: u64) -> Option<u64> {
+    Some(message % 5).filter(|group| *group > 0)
+}
+
 /// Milliseconds a message may be delayed.
 pub const DELAYS_MS: [u64; 4] = [5, 60, 400, 1500];
 
@@ -87,6 +97,8 @@ pub struct Wish {
     pub may_be_refused: bool,
     /// It is sent twice, to a queue that passes over the second.
     pub twice: bool,
+    /// It says which group it is in ([`group_of`]).
+    pub has_group: bool,
     /// It is to wait.
     pub delay: Option<Delay>,
 }

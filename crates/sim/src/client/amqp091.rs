@@ -1,7 +1,7 @@
 //! A client over AMQP 0-9-1: one channel with confirms, or with transactions.
 
 use super::{Asked, Consumer, Delivery, NOTE, Seen, Target, Verdict, exchange_name, queue_name};
-use crate::rules::{Delay, RETRY_MS_MAX, Rules, Wish};
+use crate::rules::{Delay, GROUP_HEADER, RETRY_MS_MAX, Rules, Wish, group_of};
 use amqp091::method::{
     BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicQos, ConfirmSelect, ExchangeDeclare, QueueBind,
     QueueDeclare, QueueDelete, QueuePurge, TxCommit, TxRollback, TxSelect,
@@ -231,6 +231,9 @@ impl Wire {
         let expiration = wish.ttl_ms.map(|ms| ms.to_string());
         let headers = TableWriter::fields(|table| {
             table.put(b"x-deduplication-header", Value::I64(id as i64));
+            if let Some(group) = group_of(id).filter(|_| wish.has_group) {
+                table.put(GROUP_HEADER.as_bytes(), Value::I64(group as i64));
+            }
             if let Some(Delay::For(ms)) = wish.delay {
                 table.put(b"x-delay", Value::I64(ms as i64));
             }
@@ -380,6 +383,9 @@ impl Wire {
             if rules.deduplicates {
                 table.put(b"x-message-deduplication", Value::Bool(true));
                 table.put(b"x-cache-size", Value::I64(10_000));
+            }
+            if rules.is_grouped {
+                table.put(b"x-group-key", Value::Text(GROUP_HEADER.as_bytes()));
             }
             if rules.refuses {
                 table.put(b"x-overflow", Value::Text(b"reject-publish"));

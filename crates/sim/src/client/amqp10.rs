@@ -5,13 +5,16 @@ use super::transactions10::{CONTROL, Control};
 use super::{
     Asked, Consumer, Delivery, NOTE, Seen, Target, Transaction, Verdict, exchange_name, queue_name, read_body,
 };
-use crate::rules::{Delay, Rules, Wish};
+use crate::rules::{Delay, GROUP_HEADER, Rules, Wish, group_of};
 use amqp10::{
     Attach, Body, Config, Connection, Event, Input, Limits, LinkId, Open, Outcome, Role, SaslCode,
     SenderSettleMode, SessionId, Source, Transfer,
 };
 use base::{Now, Output, Random};
-use message::amqp10::section::{data_prefix, descriptor::MESSAGE_ANNOTATIONS};
+use message::amqp10::section::{
+    data_prefix,
+    descriptor::{APPLICATION_PROPERTIES, MESSAGE_ANNOTATIONS},
+};
 use message::amqp10::{Decoder, Encoder, Header, Map, Message, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -248,6 +251,16 @@ impl Wire {
             encoder.symbol(DELIVERY_TIME);
             map.field(&encoder);
             encoder.timestamp(at_ms as i64);
+            map.field(&encoder);
+            encoder.close(map);
+        }
+        if let Some(group) = group_of(id).filter(|_| wish.has_group) {
+            let mut encoder = Encoder::new(&mut head);
+            encoder.descriptor(APPLICATION_PROPERTIES.into());
+            let mut map = encoder.map();
+            encoder.string(GROUP_HEADER);
+            map.field(&encoder);
+            encoder.long(group as i64);
             map.field(&encoder);
             encoder.close(map);
         }

@@ -2,7 +2,7 @@
 //! other, in the order of the requests.
 
 use super::{Asked, Seen, exchange_name, queue_name};
-use crate::rules::{RETRY_MS_MAX, Rules};
+use crate::rules::{GROUP_HEADER, RETRY_MS_MAX, Rules};
 use amqp10::{
     Attach, Body, Connection, Delivery, LinkId, Role, SenderSettleMode, SessionId, Source, Target, Transfer,
 };
@@ -281,6 +281,9 @@ fn arguments(encoder: &mut Encoder<'_>, is_quorum: bool, rules: &Rules) {
     }
     if rules.refuses {
         put("x-overflow", Value::String("reject-publish"));
+    }
+    if rules.is_grouped {
+        put("x-group-key", Value::String(GROUP_HEADER));
     }
     if rules.deduplicates {
         put("x-message-deduplication", Value::Boolean(true));

@@ -57,7 +57,8 @@ impl Oracle {
             return Err(format!("{what} is shown {early_ms} ms too early"));
         }
         let is_delayed = message.due.is_some() || copy.postponed_ms.is_some();
-        let stream = (message.publisher, message.priority);
+        // What is shown is in order of the queue, whatever is in groups.
+        let stream = (message.publisher, message.priority, None);
         // Who was cancelled may be shown what was under way.
         let key = (client, delivery.consumer.unwrap_or_default());
         let Some(browser) = self.browsers.get_mut(&key) else { return Ok(id) };

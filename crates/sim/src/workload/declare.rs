@@ -44,6 +44,9 @@ fn queue(world: &mut World, at: usize) {
             rules.timeout_ms = rules.timeout_ms.map(|_| LARGE_TIMEOUT_MS);
         }
     }
+    if !rules.is_plain() {
+        rules.is_grouped = world.oracle.queues.len() % 3 == 1 && rules.priority_max.is_none();
+    }
     let queue = world.oracle.new_queue(is_quorum, is_durable, rules);
     let World { clients, trace, .. } = world;
     if let Some(client) = &mut clients[at] {

@@ -27,8 +27,11 @@ pub fn run(world: &mut World) -> Check {
     let may_be_delayed = plan.rich && (delays || !client.can_ask());
     for _ in 0..dice.between(1, 12) {
         let twice = may_be_twice && dice.one_in(2);
-        let wish =
-            if plan.rich { Wish { may_be_refused, twice, ..Wish::roll(dice) } } else { Wish::default() };
+        let wish = if plan.rich {
+            Wish { may_be_refused, twice, has_group: true, ..Wish::roll(dice) }
+        } else {
+            Wish::default()
+        };
         let is_delayed = may_be_delayed && dice.one_in(if delays { 2 } else { 6 });
         let delay = is_delayed.then(|| {
             let ms = DELAYS_MS[dice.below(DELAYS_MS.len() as u64) as usize];
