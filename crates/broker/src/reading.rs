@@ -260,6 +260,14 @@ impl Loaded {
         self.blocks.get(&key.name()).filter(|block| *block.place() == key.place)
     }
 
+    fn forget_batch(&mut self, base: LogIndex) {
+        if let Some(at) = self.batches.iter().position(|(noted, _)| *noted == base)
+            && let Some((_, bytes)) = self.batches.remove(at)
+        {
+            self.bytes -= bytes;
+        }
+    }
+
     fn drop_oldest_block(&mut self) {
         let oldest = self.order.pop_front().and_then(|name| self.blocks.remove(&name));
         self.bytes -= oldest.map_or(0, |block| block.memory().capacity());
@@ -396,6 +404,8 @@ impl Log {
         match (what, brought) {
             (ReadWhat::Batch { base, .. }, ReadBytes::Batch(memory)) => {
                 let bytes = memory.capacity();
+                // It was read before, and left memory for want of room: what was noted of it then would drop it again.
+                self.loaded.forget_batch(base);
                 self.loaded.bytes += bytes;
                 self.batches.loaded(base, memory);
                 self.loaded.batches.push_back((base, bytes));

@@ -168,3 +168,8 @@ fn large_bodies_come_before_they_are_to_be_settled() {
 fn who_was_too_slow_may_see_a_delivery_after_the_one_that_followed_it() {
     check_plan(Plan { rich: true, ..Plan::default() }, &[109_546]);
 }
+
+#[test]
+fn what_is_read_again_is_not_dropped_for_having_been_read_before() {
+    check_rich(&[407]);
+}
