@@ -271,7 +271,18 @@ mod tests {
         );
         fs::write(&script, text).unwrap();
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-        let broker = Broker::start(&script, &home, &["a.b=c".to_owned()], &[Transport::Tcp], false).unwrap();
+        let start = || Broker::start(&script, &home, &["a.b=c".to_owned()], &[Transport::Tcp], false);
+        // A process that another test is just starting may hold the script open for writing until it is another program.
+        let is_busy = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ExecutableFileBusy;
+        let mut started = start();
+        for _ in 0..100 {
+            if !started.as_ref().is_err_and(is_busy) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+            started = start();
+        }
+        let broker = started.unwrap();
         assert_eq!(broker.ports().collect::<Vec<_>>(), [(Transport::Tcp, 4711)]);
         let folder = broker.folder().to_owned();
         assert!(folder.is_dir());
