@@ -12,6 +12,7 @@ use crate::desk::Desk;
 use crate::disk::{DiskOptions, RealDisk};
 use crate::door::{Door, Letter};
 use crate::handshake::{self, Handshaker};
+use crate::heap;
 use crate::keeper::Keeper;
 use crate::layer::Layer;
 use crate::log::Logger;
@@ -511,6 +512,9 @@ impl Node {
         let mut lines = Vec::new();
         loop {
             (alarms.memory_limit, alarms.disk_limit) = self.watermarks.bytes();
+            if alarms.raised().memory {
+                heap::trim();
+            }
             match meter.sample() {
                 Ok(mut sample) => {
                     if let Ok(free) = self.committer.disk().free_bytes() {

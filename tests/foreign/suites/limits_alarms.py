@@ -263,11 +263,32 @@ def _():
 
     before = resident()
     queue = channel.queue_declare("", exclusive=True).method.queue
-    for _ in range(2000):
-        channel.basic_publish("", queue, bytes(100_000))
-    eventually(lambda: channel.queue_declare(queue, passive=True).method.message_count == 2000, "all there")
+    for _ in range(1000):
+        channel.basic_publish("", queue, bytes(200_000))
+    eventually(lambda: channel.queue_declare(queue, passive=True).method.message_count == 1000, "all there")
     held = resident() - before
     assert held > 200_000_000, f"{held} bytes for 200 MB: where are they?"
     while channel.basic_get(queue, auto_ack=True)[0]:
         pass
     eventually(lambda: resident() - before < held / 4, f"given back of {held} bytes", 10, 0.2)
+
+
+@suite.case("memory.cleared", "messages of 30 KB until the memory alarm is set, and taken then",
+            "ours alone: the alarm clears when they are gone")
+def _():
+    uri = Uri(started("vm_memory_high_watermark.absolute=100MB").uri)
+    publisher, consumer = connect(uri), connect(uri)
+    heard = []
+    publisher.add_on_connection_blocked_callback(lambda *_: heard.append("blocked"))
+    publisher.add_on_connection_unblocked_callback(lambda *_: heard.append("unblocked"))
+    channel, taking = publisher.channel(), consumer.channel()
+    queue = channel.queue_declare("foreign.memory.cleared", durable=True).method.queue
+    for _ in range(20_000):
+        if heard:
+            break
+        channel.basic_publish("", queue, bytes(30_000), pika.BasicProperties(delivery_mode=1))
+        publisher.process_data_events(0)
+    equal(heard[:1], ["blocked"])
+    while taking.basic_get(queue, auto_ack=True)[0]:
+        pass
+    eventually(lambda: publisher.process_data_events(0.1) or heard[-1] == "unblocked", "unblocked", 15, 0)
