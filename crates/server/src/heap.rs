@@ -2,28 +2,44 @@
 //!
 //! It raises the size from which on a block is a mapping of its own, and goes back to the system when freed, each time
 //! such a block is freed, up to 32 MiB. From then on buffers of that size lie between small blocks, and what a burst took
-//! stays with the process for ever: 1.2 GB after 800 MB of transient messages had come and gone, and a memory alarm that
-//! never clears. With the sizes said once, it is 60 MB (`docs/decisions/0002-system-allocator.md`); free pages between
-//! smaller blocks are given back while the memory alarm holds.
+//! stays with the process: 1.2 GB after 800 MB of transient messages had come and gone, and a memory alarm that never
+//! clears. To say a small size once for all would give it back at once, and costs whoever hands out large batches a
+//! mapping for each (`docs/decisions/0002-system-allocator.md`). So free pages are given back when nobody is in a hurry: once
+//! a node that was busy is idle, and while the memory alarm holds.
 
-/// Bytes from which on a block of memory is a mapping of its own, and free bytes at the end of a heap from which on they
-/// are given back: what the C library begins with.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const GIVEN_BACK_MIN: libc::c_int = 128 << 10;
+/// Nanoseconds of CPU between two looks at the machine, beyond which a node is busy.
+const BUSY_NS: u64 = 20_000_000;
 
-/// Has the C library give back what is freed. To be called before the first thread is started.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[allow(unsafe_code, reason = "the C library has no other way to be told")]
-pub fn give_back() {
-    for option in [libc::M_MMAP_THRESHOLD, libc::M_TRIM_THRESHOLD] {
-        // SAFETY: takes two numbers and no pointer, changes nothing but the C library's own settings, and takes their lock.
-        // A value it does not like is refused with 0, and things stay as they were.
-        unsafe { libc::mallopt(option, GIVEN_BACK_MIN) };
+/// Looks in a row at which a node that was busy is not, after which it is idle.
+const IDLE_LOOKS: u32 = 2;
+
+/// Knows when free pages are to be given back.
+#[derive(Debug, Default)]
+pub struct Thrift {
+    /// CPU the process had used when it looked last, in nanoseconds.
+    used_ns: u64,
+    /// Looks since it was busy; at [`IDLE_LOOKS`] all is given back, once.
+    idle: u32,
+}
+
+impl Thrift {
+    /// Called at each look at the machine with the CPU the process has used so far, in nanoseconds: true when it is time to
+    /// [`trim`].
+    pub fn is_due(&mut self, used_ns: u64, is_memory_short: bool) -> bool {
+        let used = used_ns.saturating_sub(std::mem::replace(&mut self.used_ns, used_ns));
+        self.idle = if used > BUSY_NS { 0 } else { self.idle.saturating_add(1) };
+        is_memory_short || self.idle == IDLE_LOOKS
     }
 }
 
+/// CPU this process has used, in nanoseconds.
+pub fn used_ns() -> u64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64
+}
+
 /// Has the C library give back all free pages, those between blocks too, from any thread. Others that allocate meanwhile
-/// may wait for as long as it takes to walk the free blocks: for when too much memory is used.
+/// may wait for as long as it takes to walk the free blocks.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "the C library has no other way to be told")]
 pub fn trim() {
@@ -31,10 +47,29 @@ pub fn trim() {
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Other C libraries have no such sizes.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub fn give_back() {}
-
 /// Other C libraries are not told.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn trim() {}
+
+#[cfg(test)]
+mod tests {
+    use super::Thrift;
+
+    #[test]
+    fn gives_back_once_when_idle_and_always_when_short() {
+        let mut thrift = Thrift::default();
+        let mut check = |used_ms: u64, is_short, expected: bool| {
+            assert_eq!(thrift.is_due(used_ms * 1_000_000, is_short), expected, "{used_ms} {is_short}");
+        };
+        check(100, false, false);
+        check(101, false, false);
+        check(103, false, true);
+        check(104, false, false);
+        check(204, false, false);
+        check(304, true, true);
+        check(305, false, false);
+        check(306, false, true);
+        check(307, false, false);
+        check(307, true, true);
+    }
+}

@@ -83,7 +83,6 @@ fn main() -> ExitCode {
 }
 
 fn serve(server: Server) -> ExitCode {
-    heap::give_back();
     let config = match load(server) {
         Ok(config) => config,
         Err(error) => {

@@ -12,7 +12,7 @@ use crate::desk::Desk;
 use crate::disk::{DiskOptions, RealDisk};
 use crate::door::{Door, Letter};
 use crate::handshake::{self, Handshaker};
-use crate::heap;
+use crate::heap::{self, Thrift};
 use crate::keeper::Keeper;
 use crate::layer::Layer;
 use crate::log::Logger;
@@ -510,9 +510,10 @@ impl Node {
         let meter = Meter::new(&config.data_dir);
         let interval = Duration::from_millis(config.sample_interval_ms);
         let mut lines = Vec::new();
+        let mut thrift = Thrift::default();
         loop {
             (alarms.memory_limit, alarms.disk_limit) = self.watermarks.bytes();
-            if alarms.raised().memory {
+            if thrift.is_due(heap::used_ns(), alarms.raised().memory) {
                 heap::trim();
             }
             match meter.sample() {
