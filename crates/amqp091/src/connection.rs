@@ -19,13 +19,12 @@ use crate::channel::{ChannelState, Channels};
 use crate::content::{self, BASIC};
 use crate::encode;
 use crate::error::{Error, ReplyCode, Snippet};
-use crate::frame::{self, Detected, Head, Input, Next};
-use crate::heartbeat::Heartbeat;
+use crate::frame::{self, Detected, Head, Next};
 use crate::limits::{CLOSING_MS, Limits, SILENCE_MS};
 use crate::method::{
     Arguments, BasicAck, BasicDeliver, BasicGetOk, BasicPublish, BasicReturn, Method, MethodId,
 };
-use base::{Now, Output};
+use base::{Heartbeat, Input, Now, Output};
 use event::{Carrier, Whole};
 use message::amqp091::Properties;
 use refusal::Refusal;
@@ -302,7 +301,7 @@ impl Connection {
                 _ => self.failure = Some(Box::new(Error::HandshakeTimeout)),
             }
             self.end();
-        } else if !self.heartbeat.tick(now, &mut self.output) {
+        } else if !self.heartbeat.tick(now, &frame::HEARTBEAT_FRAME, &mut self.output) {
             self.failure = Some(Box::new(Error::HeartbeatMissed));
             self.end();
         }

@@ -28,43 +28,6 @@ pub const PROTOCOL_HEADER: [u8; 8] = *b"AMQP\x00\x00\x09\x01";
 /// What opens the SASL layer of an AMQP 1.0 connection; the answer to headers nobody knows.
 pub const SASL_HEADER: [u8; 8] = *b"AMQP\x03\x01\x00\x00";
 
-/// Bytes from a socket, and how far they have been read.
-///
-/// What is left when no more events come, an incomplete frame, is the caller's to keep and to present again with more
-/// bytes behind it.
-#[derive(Clone, Debug, Default)]
-pub struct Input<'i> {
-    bytes: &'i [u8],
-    consumed: usize,
-}
-
-impl<'i> Input<'i> {
-    /// All of `bytes`, unread.
-    pub fn new(bytes: &'i [u8]) -> Input<'i> {
-        Input { bytes, consumed: 0 }
-    }
-
-    /// What has not been read.
-    #[inline]
-    pub fn rest(&self) -> &'i [u8] {
-        self.bytes
-    }
-
-    /// Bytes read so far.
-    #[inline]
-    pub fn consumed(&self) -> usize {
-        self.consumed
-    }
-
-    /// Reads `count` bytes, all there are if there are fewer.
-    #[inline]
-    pub fn consume(&mut self, count: usize) {
-        let (taken, rest) = self.bytes.split_at(count.min(self.bytes.len()));
-        self.consumed += taken.len();
-        self.bytes = rest;
-    }
-}
-
 /// What the first eight bytes of a connection ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detected {

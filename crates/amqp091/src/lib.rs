@@ -15,13 +15,13 @@ mod content;
 pub mod encode;
 pub mod error;
 pub mod frame;
-mod heartbeat;
 pub mod limits;
 pub mod method;
 
+pub use base::Input;
 pub use connection::{Connection, Event, Gathered, Role, Tune};
 pub use encode::{Body, DeliverPrefix, Outgoing, PublishPrefix};
 pub use error::{Error, ReplyCode};
-pub use frame::{Detected, Input, detect};
+pub use frame::{Detected, detect};
 pub use limits::Limits;
 pub use method::{Method, MethodId};

@@ -1,5 +1,5 @@
 //! What every room needs and no room owns: time values, seeded randomness, checksums, ranges, byte cursors,
-//! the aligned memory that messages live in, and the output a connection writes.
+//! the aligned memory that messages live in, what a connection reads and writes, and when it gives a sign of life.
 //!
 //! Nothing here knows a protocol, a file or a thread.
 
@@ -7,7 +7,9 @@ pub mod copy;
 pub mod crc;
 pub mod cursor;
 pub mod digest;
+pub mod heartbeat;
 pub mod id;
+pub mod input;
 pub mod memory;
 pub mod output;
 pub mod random;
@@ -15,6 +17,8 @@ pub mod ranges;
 pub mod time;
 
 pub use cursor::{Reader, Short};
+pub use heartbeat::Heartbeat;
+pub use input::Input;
 pub use memory::{Buffer, Memory};
 pub use output::Output;
 pub use random::Random;

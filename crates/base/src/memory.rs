@@ -145,6 +145,16 @@ impl Memory {
         Some(buffer)
     }
 
+    /// As [`Memory::recycle`], and the memory as it is where somebody else holds it.
+    ///
+    /// # Errors
+    /// The memory.
+    pub fn try_recycle(self) -> Result<Buffer, Memory> {
+        let mut buffer = Arc::try_unwrap(self.0).map_err(Memory)?;
+        buffer.len = 0;
+        Ok(buffer)
+    }
+
     /// Bytes of memory this holds, whatever is filled.
     pub fn capacity(&self) -> usize {
         self.0.capacity()
@@ -187,6 +197,7 @@ mod tests {
     fn recycled_only_when_nobody_else_holds_it() {
         let memory = Buffer::with_capacity(10).seal();
         let other = memory.clone();
+        let memory = memory.try_recycle().unwrap_err();
         assert!(memory.recycle().is_none());
         let again = other.recycle().unwrap();
         assert_eq!((again.len(), again.capacity()), (0, BLOCK));

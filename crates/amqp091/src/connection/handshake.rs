@@ -111,7 +111,7 @@ impl Connection {
         self.frame_max = tune.frame_max;
         // RabbitMQ takes payloads of as many bytes as a whole frame may have.
         self.size_max = tune.frame_max;
-        self.heartbeat.start(now, tune.heartbeat_s);
+        self.heartbeat.start(now, tune.heartbeat_s.into());
     }
 
     pub(super) fn run(&mut self) {

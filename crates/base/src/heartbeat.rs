@@ -1,14 +1,14 @@
-//! Heartbeats (AMQP 0-9-1 §4.2.7): one is sent when half the timeout went by with nothing sent; the peer is given up
-//! when nothing came for two whole timeouts.
+//! Heartbeats as AMQP 0-9-1 (§4.2.7) and the stream protocol have them: one is sent when half the timeout went by with nothing
+//! sent; the peer is given up when nothing came for two whole timeouts.
 
-use crate::frame::HEARTBEAT_FRAME;
-use base::{Now, Output};
+use crate::output::Output;
+use crate::time::Now;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// Who spoke last, and when that is looked at again. All zero: no heartbeats.
 #[derive(Debug, Default)]
-pub(crate) struct Heartbeat {
+pub struct Heartbeat {
     /// 0: off.
     timeout_ns: u64,
     send_at: u64,
@@ -23,7 +23,8 @@ pub(crate) struct Heartbeat {
 }
 
 impl Heartbeat {
-    pub fn start(&mut self, now: Now, timeout_s: u16) {
+    /// It begins now; a timeout of 0 seconds: there is none.
+    pub fn start(&mut self, now: Now, timeout_s: u32) {
         self.timeout_ns = u64::from(timeout_s) * NS_PER_S;
         self.send_at = now.mono_ns.saturating_add(self.timeout_ns / 2);
         self.check_at = now.mono_ns.saturating_add(self.timeout_ns);
@@ -34,6 +35,7 @@ impl Heartbeat {
         self.timeout_ns / NS_PER_S
     }
 
+    /// It is over.
     pub fn stop(&mut self) {
         self.timeout_ns = 0;
     }
@@ -43,15 +45,15 @@ impl Heartbeat {
         if self.timeout_ns == 0 { u64::MAX } else { self.send_at.min(self.check_at) }
     }
 
-    /// Does what is due. Answers whether the peer is still thought to be there.
-    pub fn tick(&mut self, now: Now, output: &mut Output) -> bool {
+    /// Does what is due; `frame` is a whole heartbeat. Answers whether the peer is still thought to be there.
+    pub fn tick(&mut self, now: Now, frame: &[u8], output: &mut Output) -> bool {
         if self.timeout_ns == 0 {
             return true;
         }
         if now.mono_ns >= self.send_at {
             // Bytes that wait for the socket will be a sign of life of their own.
             if !self.sent && output.is_empty() {
-                output.extend(&HEARTBEAT_FRAME);
+                output.extend(frame);
             }
             self.sent = false;
             self.send_at = now.mono_ns.saturating_add(self.timeout_ns / 2);
