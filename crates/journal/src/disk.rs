@@ -31,6 +31,10 @@ pub enum FileKind {
     SnapshotAgain,
     /// A damaged snapshot, kept for whoever wants to look at it.
     Quarantined,
+    /// Chunks of a stream.
+    Stream,
+    /// Where in a file of chunks some of them begin.
+    StreamIndex,
 }
 
 impl FileKind {
@@ -43,6 +47,7 @@ impl FileKind {
             FileKind::Segment => "segments",
             FileKind::Snapshot | FileKind::SnapshotNew | FileKind::SnapshotAgain => "snapshots",
             FileKind::Quarantined => "quarantine",
+            FileKind::Stream | FileKind::StreamIndex => "streams",
         }
     }
 
@@ -55,6 +60,8 @@ impl FileKind {
             FileKind::Bulk => "bulk",
             FileKind::Segment => "segment",
             FileKind::Snapshot | FileKind::Quarantined => "snapshot",
+            FileKind::Stream => "stream",
+            FileKind::StreamIndex => "index",
         }
     }
 }
@@ -88,7 +95,11 @@ impl FileName {
             FileKind::Identity => "identity".to_owned(),
             FileKind::IdentityNew | FileKind::IdentityAgain => format!("identity.{extension}"),
             FileKind::SnapshotNew => format!("{log:08x}.{extension}"),
-            FileKind::Snapshot | FileKind::SnapshotAgain | FileKind::Quarantined => {
+            FileKind::Snapshot
+            | FileKind::SnapshotAgain
+            | FileKind::Quarantined
+            | FileKind::Stream
+            | FileKind::StreamIndex => {
                 format!("{log:08x}-{number:016x}.{extension}")
             }
             FileKind::Journal | FileKind::Bulk | FileKind::Segment => format!("{number:016x}.{extension}"),
@@ -104,7 +115,11 @@ impl FileName {
         let name = match kind {
             FileKind::Identity | FileKind::IdentityNew | FileKind::IdentityAgain => FileName::new(kind, 0),
             FileKind::SnapshotNew => FileName::of_log(kind, log(stem)?, 0),
-            FileKind::Snapshot | FileKind::SnapshotAgain | FileKind::Quarantined => {
+            FileKind::Snapshot
+            | FileKind::SnapshotAgain
+            | FileKind::Quarantined
+            | FileKind::Stream
+            | FileKind::StreamIndex => {
                 let (owner, counter) = stem.split_once('-')?;
                 FileName::of_log(kind, log(owner)?, number(counter)?)
             }
@@ -257,6 +272,11 @@ mod tests {
         check(
             FileName::of_log(FileKind::SnapshotAgain, LogId(3), 9),
             "snapshots/00000003-0000000000000009.again",
+        );
+        check(FileName::of_log(FileKind::Stream, LogId(3), 10), "streams/00000003-000000000000000a.stream");
+        check(
+            FileName::of_log(FileKind::StreamIndex, LogId(3), 10),
+            "streams/00000003-000000000000000a.index",
         );
     }
 

@@ -80,7 +80,9 @@ impl Identity {
             disk.sync_folder(FileKind::Identity)?;
             return Ok(identity);
         }
-        for kind in [FileKind::Journal, FileKind::Snapshot, FileKind::Segment, FileKind::Bulk] {
+        for kind in
+            [FileKind::Journal, FileKind::Snapshot, FileKind::Segment, FileKind::Bulk, FileKind::Stream]
+        {
             if !disk.list(kind)?.is_empty() {
                 return Err(IdentityError::Missing);
             }

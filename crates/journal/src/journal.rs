@@ -157,7 +157,8 @@ impl Journal {
 
     /// How many of `batches` go into one group: as many as fit into a file.
     fn group_of(&self, batches: &[Sealed]) -> usize {
-        let room = self.limits.file_bytes as usize - BLOCK;
+        // One block is the file's header's, one is kept for a group without batches.
+        let room = (self.limits.file_bytes as usize).saturating_sub(2 * BLOCK);
         let mut bytes = 0;
         let mut count = 0;
         for batch in batches.iter().take(GROUP_BATCHES_MAX) {
@@ -175,7 +176,7 @@ impl Journal {
     fn is_bulk(&self, batch: &Sealed) -> bool {
         // The second bound keeps a group of one batch within a file whatever the limits are.
         batch.len > self.limits.inline_bytes_max
-            || batch.len.next_multiple_of(BLOCK) + 2 * BLOCK > self.limits.file_bytes as usize
+            || batch.len.next_multiple_of(BLOCK) + 3 * BLOCK > self.limits.file_bytes as usize
     }
 
     fn commit(
@@ -185,7 +186,10 @@ impl Journal {
         places: &mut Vec<Place>,
     ) -> Result<(), WriteError> {
         let (packed, len) = self.layout(batches);
-        let prepared = self.write_bulk(disk, batches).and_then(|()| self.target(disk, len));
+        // The last block of a file is for a group without batches.
+        let kept = if batches.is_empty() { 0 } else { BLOCK as u64 };
+        self.free_released(disk, len, kept)?;
+        let prepared = self.write_bulk(disk, batches).and_then(|()| self.target(disk, len, kept));
         let bulk = self.entries.iter().map(|entry| entry.bulk).filter(|bulk| *bulk != 0);
         let bulk: Vec<u64> = bulk.collect();
         let target = prepared.inspect_err(|_| {
@@ -219,6 +223,30 @@ impl Journal {
         }
         self.counters.batches += batches.len() as u64;
         Ok(())
+    }
+
+    /// Where only released files have room for a group of `len` bytes: a group without batches says that they are not
+    /// needed.
+    fn free_released(&mut self, disk: &dyn Disk, len: u64, kept: u64) -> Result<(), WriteError> {
+        let fits = self.has_room(len + kept) || self.spares.iter().any(|spare| spare.fits(len));
+        if fits || self.released.is_empty() || self.room() < BLOCK as u64 || self.is_current_done {
+            return Ok(());
+        }
+        let file = self.live.back().expect("a file has room");
+        let spare = Spare { slot: file.slot, len: file.len };
+        let target = Target { spare, id: file.id, offset: file.end, is_new: false };
+        self.entries.clear();
+        let (packed, len) = self.layout(&[]);
+        self.encode(&target, packed, len, &[]);
+        let outcome = self.put(disk, &target, packed, &[]);
+        self.settle(disk, target, outcome, len)?;
+        self.let_go();
+        Ok(())
+    }
+
+    fn has_room(&self, len: u64) -> bool {
+        let is_open = |file: &LiveFile| file.bulk_bytes < self.limits.bulk_bytes_max;
+        !self.is_current_done && self.live.back().is_some_and(is_open) && len <= self.room()
     }
 
     /// Begins the entries of a group and writes those records to files of their own that are too big to be inline.
@@ -273,18 +301,15 @@ impl Journal {
         (packed, len as u64)
     }
 
-    /// Where a group of `len` bytes goes: the current file, or the next one where that is full.
-    fn target(&mut self, disk: &dyn Disk, len: u64) -> Result<Target, WriteError> {
-        if let Some(file) = self.live.back() {
-            let has_room =
-                len <= file.len.saturating_sub(file.end) && file.bulk_bytes < self.limits.bulk_bytes_max;
-            if has_room && !self.is_current_done {
-                let (slot, id, offset) = (file.slot, file.id, file.end);
-                return Ok(Target { spare: Spare { slot, len: file.len }, id, offset, is_new: false });
-            }
+    /// Where a group of `len` bytes goes: the current file, or the next one where that would not keep `kept` bytes.
+    fn target(&mut self, disk: &dyn Disk, len: u64, kept: u64) -> Result<Target, WriteError> {
+        if self.has_room(len + kept) {
+            let file = self.live.back().expect("a file has room");
+            let (slot, id, offset) = (file.slot, file.id, file.end);
+            return Ok(Target { spare: Spare { slot, len: file.len }, id, offset, is_new: false });
         }
-        let fits = |spare: &Spare| len + BLOCK as u64 <= spare.len;
-        let spare = match self.spares.iter().position(fits).and_then(|at| self.spares.remove(at)) {
+        let at = self.spares.iter().position(|spare| spare.fits(len));
+        let spare = match at.and_then(|at| self.spares.remove(at)) {
             Some(spare) => spare,
             None => {
                 let has_prepared = !self.live.is_empty();
@@ -451,6 +476,11 @@ impl Journal {
         }
     }
 
+    /// Released files wait for the next group.
+    pub fn has_released(&self) -> bool {
+        !self.released.is_empty()
+    }
+
     /// More files are live than the bound: publishers should wait until some are released. Writing still works, or
     /// nothing could ever be settled.
     pub fn is_full(&self) -> bool {
@@ -505,12 +535,16 @@ impl Journal {
         &self.limits
     }
 
+    /// Bytes the current file has left.
+    pub fn room(&self) -> u64 {
+        self.live.back().map_or(0, |file| file.len.saturating_sub(file.end))
+    }
+
     /// A prepared file to be removed, because its room is needed more for what must be moved or written before files can
-    /// be released. The last one is given only while a quarter of the current file is free: there must be somewhere to
-    /// write that messages were settled.
-    pub fn give_up_spare(&mut self) -> Option<FileName> {
-        let room = self.live.back().map_or(0, |file| file.len.saturating_sub(file.end));
-        if self.spares.len() < 2 && room < self.limits.file_bytes / 4 {
+    /// be released. The last one is given only while the current file has `room_min` bytes left: there must be somewhere
+    /// to write that messages were settled.
+    pub fn give_up_spare(&mut self, room_min: u64) -> Option<FileName> {
+        if self.spares.len() < 2 && self.room() < room_min {
             return None;
         }
         self.spares.pop_back().map(|spare| FileName::new(FileKind::Journal, spare.slot))

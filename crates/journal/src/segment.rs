@@ -23,6 +23,9 @@ use base::{Buffer, Memory, Reader, Short};
 use std::io::IoSlice;
 use std::ops::Range;
 
+/// How far from where it would be were they evenly spread a position is looked for first.
+const NEAR: usize = 8;
+
 const FILE_MAGIC: [u8; 8] = *b"LVRTSEGM";
 const FILE_HEADER: usize = 64;
 const MAGIC: u32 = u32::from_le_bytes(*b"LVSB");
@@ -251,6 +254,11 @@ impl SegmentBlock {
         &self.memory
     }
 
+    /// As [`SegmentBlock::memory`], of a block that is needed no more.
+    pub fn into_memory(self) -> Memory {
+        self.memory
+    }
+
     /// Where in its memory the record at `position` is.
     pub fn find(&self, position: u64) -> Option<Range<usize>> {
         let positions = self.positions();
@@ -259,9 +267,24 @@ impl SegmentBlock {
         let dense = guess.filter(|at| positions.get(*at).is_some_and(|found| number(*found) == position));
         let at = match dense {
             Some(at) => at,
-            None => positions.binary_search_by_key(&position, |found| number(*found)).ok()?,
+            None => self.find_sparse(position)?,
         };
         Some(self.record(at))
+    }
+
+    /// Which of its positions this is, where some are missing: mostly they are so throughout, as where some priorities of
+    /// all have been delivered.
+    fn find_sparse(&self, position: u64) -> Option<usize> {
+        let positions = self.positions();
+        let first = position.checked_sub(self.place.first)?;
+        let span = u128::from(self.place.last.checked_sub(self.place.first)?) + 1;
+        let guess = usize::try_from(u128::from(first) * positions.len() as u128 / span).ok()?;
+        let near = guess.saturating_sub(NEAR)..(guess + NEAR).min(positions.len());
+        let some = positions.get(near.clone())?;
+        let is_in = some.first().is_some_and(|first| number(*first) <= position)
+            && some.last().is_some_and(|last| position <= number(*last));
+        let (from, among) = if is_in { (near.start, some) } else { (0, positions) };
+        among.binary_search_by_key(&position, |found| number(*found)).ok().map(|at| from + at)
     }
 
     fn record(&self, at: usize) -> Range<usize> {

@@ -33,12 +33,13 @@ impl Span {
 
 /// Reads `spans`, each of which the one before is followed by ([`Span::is_followed_by`]), with one call where the disk
 /// can: a buffer for each. A file that ends before they do is `Io(0)`.
-pub fn read_spans(disk: &dyn Disk, spans: &[Span]) -> Result<Vec<Buffer>, DiskError> {
+pub fn read_spans(disk: &dyn Disk, spans: &[Span], into: Vec<Buffer>) -> Result<Vec<Buffer>, DiskError> {
     let Some(first) = spans.first() else { return Ok(Vec::new()) };
     let size = |len: u64| usize::try_from(len).map_err(|_| DiskError::Io(0));
+    let mut into = into.into_iter();
     let mut buffers: Vec<Buffer> = Vec::with_capacity(spans.len());
     for span in spans {
-        let mut buffer = Buffer::default();
+        let mut buffer = into.next().unwrap_or_default();
         buffer.stretch(size(span.len)?);
         buffers.push(buffer);
     }
@@ -88,14 +89,17 @@ mod tests {
             vec![span(5, 10), span(15, 20)],
             vec![span(8, 8), span(4096, 100), span(4200, 0), span(30_000, 30_000)],
         ] {
-            let read = read_spans(&disk, &spans).unwrap();
+            let read = read_spans(&disk, &spans, vec![Buffer::with_capacity(9)]).unwrap();
             assert_eq!(read.len(), spans.len());
             for (span, buffer) in spans.iter().zip(&read) {
                 let (from, to) = (span.offset as usize, (span.offset + span.len) as usize);
                 assert_eq!(buffer.bytes(), &bytes[from..to], "{spans:?}");
             }
         }
-        assert_eq!(read_spans(&disk, &[span(0, 8), span(59_999, 2)]).unwrap_err(), DiskError::Io(0));
+        assert_eq!(
+            read_spans(&disk, &[span(0, 8), span(59_999, 2)], Vec::new()).unwrap_err(),
+            DiskError::Io(0)
+        );
     }
 
     #[test]

@@ -16,6 +16,13 @@ pub struct Spare {
     pub(crate) len: u64,
 }
 
+impl Spare {
+    /// It has room for its header and a group of `len` bytes.
+    pub(crate) fn fits(&self, len: u64) -> bool {
+        len + BLOCK as u64 <= self.len
+    }
+}
+
 /// A file being prepared. Dropped halfway it leaves a file that the next start prepares again.
 #[derive(Debug)]
 pub struct SpareMaker {

@@ -173,3 +173,32 @@ fn a_full_disk_passes() {
     let (_, recovered, visited) = reopen(&disk, small(), START);
     assert_eq!((recovered.damages, visited.iter().map(|batch| batch.2 as u64).sum::<u64>()), (vec![], base));
 }
+
+#[test]
+fn a_full_journal_uses_what_was_released() {
+    // What fills the last file to the brim differs: groups of one block, of a few, and both.
+    for lens in [[100, 100], [8_000, 8_000], [8_000, 100]] {
+        let disk = FaultyDisk::new(1);
+        let (mut journal, ..) = reopen(&disk, small(), START);
+        disk.set_capacity(disk.used_bytes() + (400 << 10));
+        let mut places = Vec::new();
+        let mut base = 0;
+        let mut write = |journal: &mut Journal, len: usize| {
+            let outcome = journal.write(&disk, &[batch(1, base, len)], &mut places);
+            base += if outcome.is_ok() { len as u64 } else { 0 };
+            outcome
+        };
+        for len in lens {
+            while write(&mut journal, len).is_ok() {}
+        }
+        assert_eq!(write(&mut journal, 100), Err(WriteError::NoSpace), "{lens:?}");
+        // The first is shorter than the others, and is not used again.
+        let second = journal.files().nth(1).unwrap().id;
+        assert!(journal.files().len() > 2, "there are two to be released");
+        journal.release(second);
+        write(&mut journal, 8_000).unwrap();
+        assert_eq!(journal.fatal(), None);
+        let (_, recovered, _) = reopen(&disk, small(), START);
+        assert_eq!(recovered.damages, vec![]);
+    }
+}

@@ -63,6 +63,7 @@ pub fn reopen(disk: &dyn Disk, limits: Limits, start: Start) -> (Journal, Recove
 /// Everything below, on an empty disk each.
 pub fn all(mut disk: impl FnMut() -> Box<dyn Disk>) {
     files_are_what_was_written(&*disk());
+    files_grow(&*disk());
     pieces_are_read_one_behind_the_other(&*disk());
     names_move(&*disk());
     batches_come_back(&*disk());
@@ -98,6 +99,27 @@ fn files_are_what_was_written(disk: &dyn Disk) {
     disk.sync(name).unwrap();
     disk.sync_folder(FileKind::Journal).unwrap();
     assert!(disk.free_bytes().unwrap() > 0);
+}
+
+/// As files of streams do: made empty, written behind their end, and both kinds in one folder.
+fn files_grow(disk: &dyn Disk) {
+    let name = FileName::of_log(FileKind::Stream, LogId(2), 9);
+    let index = FileName { kind: FileKind::StreamIndex, ..name };
+    disk.create(name, 0).unwrap();
+    disk.create(index, 0).unwrap();
+    assert_eq!(disk.len(name), Ok(0));
+    disk.write_at(name, 0, &[IoSlice::new(b"head")]).unwrap();
+    disk.write_at(name, 4, &[IoSlice::new(b"chunk"), IoSlice::new(b"chunk")]).unwrap();
+    disk.write_at(name, 9, &[IoSlice::new(b"chunk, longer")]).unwrap();
+    let mut bytes = [0; 30];
+    assert_eq!(disk.read_at(name, 0, &mut bytes), Ok(22));
+    assert_eq!(&bytes[..22], b"headchunkchunk, longer");
+    assert_eq!(disk.list(FileKind::Stream), Ok(vec![name]));
+    assert_eq!(disk.list(FileKind::StreamIndex), Ok(vec![index]));
+    disk.sync(name).unwrap();
+    disk.sync_folder(FileKind::Stream).unwrap();
+    disk.remove(name).unwrap();
+    assert_eq!((disk.len(name), disk.len(index)), (Err(DiskError::NotFound), Ok(0)));
 }
 
 /// More pieces than any one system call takes, empty ones among them; and the end of the file at every place in a piece.
