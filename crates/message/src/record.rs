@@ -12,10 +12,14 @@
 mod deduplicate;
 mod failures;
 mod hidden;
+mod stream;
+mod weigh;
 
 pub use deduplicate::Deduplicate;
 pub use failures::due_with_failures;
 pub use hidden::hidden_keys;
+pub use stream::{Append, Appended, NewAppend, REFERENCE_MAX, Track};
+pub use weigh::Weigh;
 
 use base::cursor::Reader;
 use base::id::{QueueId, QueueSeq};
@@ -50,13 +54,20 @@ pub enum Kind {
     Postpone = 10,
     /// Positions of a queue are handed out with annotations from here on.
     Annotate = 11,
+    /// Messages for one stream, from a publisher of the stream protocol.
+    Append = 12,
+    /// A consumer of a stream says how far it has come.
+    Track = 13,
 }
 
 impl Kind {
     /// It lists positions of one queue.
     #[inline]
     pub fn is_positions(self) -> bool {
-        !matches!(self, Kind::Enqueue | Kind::Catalog | Kind::Configure | Kind::Annotate)
+        !matches!(
+            self,
+            Kind::Enqueue | Kind::Catalog | Kind::Configure | Kind::Annotate | Kind::Append | Kind::Track
+        )
     }
 }
 
@@ -80,6 +91,8 @@ pub fn split(bytes: &[u8]) -> Option<(Kind, &[u8], &[u8])> {
         9 => Kind::Configure,
         10 => Kind::Postpone,
         11 => Kind::Annotate,
+        12 => Kind::Append,
+        13 => Kind::Track,
         _ => return None,
     };
     Some((kind, record, rest))
@@ -114,6 +127,8 @@ pub mod flag {
     pub const FAILED: u8 = 32;
     /// Behind its body are keys it was routed by that nobody is to see ([`super::hidden_keys`]).
     pub const HIDDEN_KEYS: u8 = 64;
+    /// Its head is what a consumer is to get: it was made for one of its protocol, and is in no log.
+    pub const SHOWN: u8 = 128;
 }
 
 /// A message as a log holds it. Lengths: exchange up to 255 bytes, routing key up to 65,535, queues up to 65,535,
@@ -191,6 +206,15 @@ impl<'a> Enqueue<'a> {
             head,
             body,
         })
+    }
+
+    /// The priority of the message in a record that [`Enqueue::read`] reads, if it has one; `None` where it has more that a
+    /// queue goes by: an expiry, a time before which it is not due, or failures before.
+    #[inline]
+    pub fn priority_alone(record: &[u8]) -> Option<Option<u8>> {
+        let fixed = record.first_chunk::<ENQUEUE>()?;
+        let has_more = fixed[5] & (flag::DELAYED | flag::FAILED) != 0 || fixed[32..40] != [0; 8];
+        (!has_more).then(|| (fixed[5] & flag::PRIORITY != 0).then_some(fixed[9]))
     }
 
     /// The queues it was routed to.
@@ -517,6 +541,18 @@ impl<'a> Positions<'a> {
     }
 }
 
+/// Which messages' sizes a queue keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SizesKept {
+    /// None's.
+    #[default]
+    None,
+    /// Of those that come: what a limit in bytes asked for before [`Weigh`] could say more.
+    Coming,
+    /// Of those that come, and, once [`Weigh`] says them, of those that are there.
+    All,
+}
+
 /// What a queue keeps of its messages, from this record on.
 ///
 /// ```text
@@ -531,8 +567,8 @@ pub struct Configure {
     pub ttl_ms: Option<u64>,
     /// The highest priority that counts, where any does by declaration.
     pub priority_max: Option<u8>,
-    /// Sizes of messages are kept.
-    pub sizes: bool,
+    /// Which messages' sizes are kept.
+    pub sizes: SizesKept,
     /// When, milliseconds since 1970.
     pub at_ms: u64,
 }
@@ -542,6 +578,8 @@ const CONFIGURE: usize = 32;
 const HAS_TTL: u8 = 1;
 const HAS_PRIORITY: u8 = 2;
 const HAS_SIZES: u8 = 4;
+/// Goes with [`HAS_SIZES`] alone.
+const WEIGHS: u8 = 32;
 
 impl Configure {
     /// Reads a record of kind [`Kind::Configure`]; flags no version of ours writes make it `None`.
@@ -551,12 +589,17 @@ impl Configure {
         let (flags, priority_max, zero) = (reader.u8().ok()?, reader.u8().ok()?, reader.u8().ok()?);
         let queue = QueueId(reader.u64_le().ok()?);
         let (at_ms, ttl_ms) = (reader.u64_le().ok()?, reader.u64_le().ok()?);
-        let is_known = flags & !(HAS_TTL | HAS_PRIORITY | HAS_SIZES) == 0 && zero == 0;
+        let is_known = flags & !(HAS_TTL | HAS_PRIORITY | HAS_SIZES | WEIGHS) == 0 && zero == 0;
+        let is_known = is_known && flags & (HAS_SIZES | WEIGHS) != WEIGHS;
         is_known.then_some(Configure {
             queue,
             ttl_ms: (flags & HAS_TTL != 0).then_some(ttl_ms),
             priority_max: (flags & HAS_PRIORITY != 0).then_some(priority_max),
-            sizes: flags & HAS_SIZES != 0,
+            sizes: match flags & (HAS_SIZES | WEIGHS) {
+                0 => SizesKept::None,
+                HAS_SIZES => SizesKept::Coming,
+                _ => SizesKept::All,
+            },
             at_ms,
         })
     }
@@ -566,7 +609,8 @@ impl Configure {
         let flag = |is_set, flag| if is_set { flag } else { 0 };
         let flags = flag(self.ttl_ms.is_some(), HAS_TTL)
             | flag(self.priority_max.is_some(), HAS_PRIORITY)
-            | flag(self.sizes, HAS_SIZES);
+            | flag(self.sizes != SizesKept::None, HAS_SIZES)
+            | flag(self.sizes == SizesKept::All, WEIGHS);
         let mut record = [0; CONFIGURE];
         record[0..4].copy_from_slice(&(CONFIGURE as u32).to_le_bytes());
         record[4..7].copy_from_slice(&[Kind::Configure as u8, flags, self.priority_max.unwrap_or(0)]);
@@ -753,7 +797,7 @@ mod tests {
     fn configure_comes_back() {
         let some = [None, Some(0), Some(7)];
         for (ttl_ms, priority_max) in some.into_iter().flat_map(|ttl| some.map(|max| (ttl, max))) {
-            for sizes in [false, true] {
+            for sizes in [SizesKept::None, SizesKept::Coming, SizesKept::All] {
                 let priority_max = priority_max.map(|max| max as u8);
                 let new = Configure { queue: QueueId(9), ttl_ms, priority_max, sizes, at_ms: 5 };
                 let mut buffer = Buffer::default();
@@ -763,10 +807,12 @@ mod tests {
             }
         }
         let mut buffer = Buffer::default();
-        Configure { queue: QueueId(9), ttl_ms: None, priority_max: None, sizes: false, at_ms: 5 }
-            .write(&mut buffer);
-        buffer.bytes_mut()[5] = 8;
-        assert_eq!(Configure::read(buffer.bytes()), None);
+        let sizes = SizesKept::None;
+        Configure { queue: QueueId(9), ttl_ms: None, priority_max: None, sizes, at_ms: 5 }.write(&mut buffer);
+        for unknown in [8, WEIGHS, 64] {
+            buffer.bytes_mut()[5] = unknown;
+            assert_eq!(Configure::read(buffer.bytes()), None);
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! walked to when asked for. [`NewProperties`] writes.
 
 use super::table::{Malformed, Table};
+use crate::convert::SECTIONS_TYPE;
 use base::cursor::Reader;
 
 /// The flag of each property, in the order in which present ones follow each other.
@@ -211,6 +212,11 @@ impl<'a> Properties<'a> {
     /// The application's kind of message.
     pub fn message_type(&self) -> Option<&'a [u8]> {
         self.late_text(flag::TYPE)
+    }
+
+    /// Its type says that the body is AMQP 1.0 sections; the body may say otherwise.
+    pub fn names_sections(&self) -> bool {
+        self.message_type() == Some(SECTIONS_TYPE.as_bytes())
     }
 
     /// The user who publishes, which the broker verifies.

@@ -260,7 +260,21 @@ impl<'a> Plain<'a> {
             _ => (false, 0),
         };
         let (head, bare) = bytes.split_at(head_len);
-        let is_plain = match bare {
+        Plain::is_body(bare).then_some(Plain { durable, head, bare })
+    }
+
+    /// As [`Plain::read`], of a message whose header may say more.
+    pub fn read_with_header(bytes: &'a [u8]) -> Option<(Header, Plain<'a>)> {
+        let [code::DESCRIBED, code::SMALL_ULONG, descriptor::HEADER, list @ ..] = bytes else { return None };
+        let (header, bare) = Header::read_plain(list)?;
+        let head = &bytes[..bytes.len() - bare.len()];
+        Plain::is_body(bare).then_some((header, Plain { durable: header.durable, head, bare }))
+    }
+
+    /// One short data or string section, and nothing else.
+    #[inline(always)]
+    pub fn is_body(bare: &[u8]) -> bool {
+        match bare {
             [code::DESCRIBED, code::SMALL_ULONG, descriptor::DATA, code::BINARY8, len, data @ ..] => {
                 data.len() == usize::from(*len)
             }
@@ -268,8 +282,7 @@ impl<'a> Plain<'a> {
                 text.len() == usize::from(*len) && str::from_utf8(text).is_ok()
             }
             _ => false,
-        };
-        is_plain.then_some(Plain { durable, head, bare })
+        }
     }
 }
 
@@ -504,6 +517,20 @@ pub fn write_map(section: u8, map: Map<'_>, into: &mut Vec<u8>) {
     encoder.whole_map(map);
 }
 
+/// The content of the data section that is all there is in `bytes`.
+#[inline]
+pub fn data_alone(bytes: &[u8]) -> Option<&[u8]> {
+    match bytes {
+        [code::DESCRIBED, code::SMALL_ULONG, descriptor::DATA, code::BINARY8, len, data @ ..] => {
+            (data.len() == usize::from(*len)).then_some(data)
+        }
+        [code::DESCRIBED, code::SMALL_ULONG, descriptor::DATA, code::BINARY32, a, b, c, d, data @ ..] => {
+            (data.len() == u32::from_be_bytes([*a, *b, *c, *d]) as usize).then_some(data)
+        }
+        _ => None,
+    }
+}
+
 /// Bytes that go in front of the content of a data section of `len` bytes, and how many of them count.
 #[inline]
 pub fn data_prefix(len: usize) -> ([u8; 8], usize) {
@@ -543,6 +570,11 @@ mod tests {
     #[test]
     fn a_plain_message_is_read_as_any_other() {
         let check = |bytes: &[u8], is_plain: bool| {
+            if let Some((header, plain)) = Plain::read_with_header(bytes) {
+                let message = Message::read(bytes).unwrap();
+                assert_eq!((header, plain.head, plain.bare), (message.header, message.head, message.bare));
+                assert_eq!(plain.durable, header.durable);
+            }
             let plain = Plain::read(bytes);
             assert_eq!(plain.is_some(), is_plain, "{bytes:x?}");
             let Some(plain) = plain else { return };
@@ -560,6 +592,10 @@ mod tests {
         check(b"\0\x53\x70\xc0\x04\x02\x41\x50\x05\0\x53\x75\xa0\x02hi", false);
         check(b"\0\x53\x77\xa1\x02\xff\xff", false);
         check(b"", false);
+        let with_header = |bytes: &[u8]| Plain::read_with_header(bytes).map(|(header, _)| header.priority);
+        assert_eq!(with_header(b"\0\x53\x70\xc0\x04\x02\x41\x50\x05\0\x53\x75\xa0\x02hi"), Some(Some(5)));
+        assert_eq!(with_header(b"\0\x53\x70\xc0\x04\x02\x41\x50\x05\0\x53\x75\xa0\x02h"), None);
+        assert_eq!(with_header(b"\0\x53\x70\xc0\x05\x02\x41\x50\x05\0\x53\x75\xa0\x02hi"), None);
     }
 
     #[test]

@@ -96,6 +96,12 @@ impl<'a> Entry<'a> {
         self.bytes
     }
 
+    /// It is messages that were put together.
+    #[inline]
+    pub fn is_batch(&self) -> bool {
+        self.bytes[0] & IS_BATCH != 0
+    }
+
     /// How many offsets it takes: 1, or what a sub-batch says.
     #[inline]
     pub fn records(&self) -> u16 {

@@ -81,9 +81,25 @@ impl Writer {
     /// When there is no room, or the message has more than 2^31 - 1 bytes.
     #[inline]
     pub fn push_message(&mut self, buffer: &mut Buffer, message: &[u8], filter_value: &[u8]) {
-        self.note(buffer, MESSAGE_HEAD + message.len(), 1, filter_value);
-        buffer.extend(&message_head(message.len()));
-        buffer.extend(message);
+        self.push_parts(buffer, &[message], filter_value);
+    }
+
+    /// Appends a message whose parts follow each other. An empty `filter_value` is none.
+    ///
+    /// # Panics
+    /// As [`Writer::push_message`].
+    #[inline]
+    pub fn push_parts(&mut self, buffer: &mut Buffer, parts: &[&[u8]], filter_value: &[u8]) {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        self.note(buffer, MESSAGE_HEAD + len, 1, filter_value);
+        let entry = buffer.extend_stale(MESSAGE_HEAD + len);
+        let (head, mut rest) = entry.split_at_mut(MESSAGE_HEAD);
+        head.copy_from_slice(&message_head(len));
+        for part in parts {
+            let (to, behind) = rest.split_at_mut(part.len());
+            base::copy::copy(to, part);
+            rest = behind;
+        }
     }
 
     /// Fills the header in, with `trailer` behind the data, and answers it.

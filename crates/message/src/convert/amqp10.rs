@@ -1,6 +1,6 @@
 //! AMQP 0-9-1 to AMQP 1.0.
 
-use super::{OWN_ANNOTATIONS, SECTIONS_TYPE, text};
+use super::{OWN_ANNOTATIONS, text};
 use crate::amqp10::section::{data_prefix, descriptor};
 use crate::amqp10::{Encoder, Header, Message, Value, properties};
 use crate::amqp091::{self, Properties, Table};
@@ -26,7 +26,8 @@ pub struct Amqp10 {
 
 impl Amqp10 {
     /// Converts a message; what was in here is forgotten. `flags` are its record's: they tell whose word on deaths is in it.
-    pub fn convert(&mut self, from: &Properties<'_>, body: &[u8], flags: u8) {
+    /// True: its body is sections already, and `bare` ends without what makes a body one.
+    pub fn convert(&mut self, from: &Properties<'_>, body: &[u8], flags: u8) -> bool {
         self.annotations.clear();
         self.annotations_count = 0;
         self.bare.clear();
@@ -45,13 +46,14 @@ impl Amqp10 {
             self.annotate("x-basic-type", text_value(kind));
         }
         // The body of a message that was 1.0 before is sections already, if it is true what the type says.
-        let is_sections = from.message_type() == Some(SECTIONS_TYPE.as_bytes())
+        let is_sections = from.names_sections()
             && Message::read_parts(&[], body)
                 .is_ok_and(|message| message.body_and_footer().len() == body.len());
         if !is_sections {
             let (prefix, len) = data_prefix(body.len());
             self.bare.extend_from_slice(&prefix[..len]);
         }
+        is_sections
     }
 
     fn write_properties(&mut self, from: &Properties<'_>) {

@@ -25,7 +25,7 @@ pub fn table_fields(map: &crate::amqp10::Map<'_>) -> Vec<u8> {
 const OWN_ANNOTATIONS: [&str; 2] = ["x-exchange", "x-routing-key"];
 
 /// The `type` of a 0-9-1 message whose body is AMQP 1.0 sections.
-const SECTIONS_TYPE: &str = "amqp-1.0";
+pub(crate) const SECTIONS_TYPE: &str = "amqp-1.0";
 
 #[cfg(test)]
 mod tests;
