@@ -20,14 +20,13 @@ pub use event::{Event, Role};
 
 use crate::command::Tune;
 use crate::error::Error;
-use crate::frame::{self, Frame, Input, Next};
-use crate::heartbeat::Heartbeat;
+use crate::frame::{self, Frame, Next};
 use crate::key::Key;
 use crate::limits::{FRAME_MAX_MIN, Limits};
 use crate::outstanding::Outstanding;
 use crate::request::Request;
 use crate::response::Response;
-use base::{Now, Output};
+use base::{Heartbeat, Input, Now, Output};
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,7 +226,7 @@ impl Connection {
         } else if now.mono_ns >= self.outstanding.deadline() {
             self.failure = Some(Box::new(Error::RequestTimeout));
             self.end();
-        } else if !self.heartbeat.tick(now, &mut self.output) {
+        } else if !self.heartbeat.tick(now, &frame::HEARTBEAT_FRAME, &mut self.output) {
             self.failure = Some(Box::new(Error::HeartbeatMissed));
             self.end();
         }

@@ -25,43 +25,6 @@ pub const RESPONSE: u16 = 0x8000;
 /// A whole heartbeat.
 pub const HEARTBEAT_FRAME: [u8; COMMAND_HEAD] = command_head(4, Key::Heartbeat as u16, 1);
 
-/// Bytes from a socket, and how far they have been read.
-///
-/// What is left when no more events come, an incomplete frame, is the caller's to keep and to present again with more
-/// bytes behind it.
-#[derive(Clone, Debug, Default)]
-pub struct Input<'i> {
-    bytes: &'i [u8],
-    consumed: usize,
-}
-
-impl<'i> Input<'i> {
-    /// All of `bytes`, unread.
-    pub fn new(bytes: &'i [u8]) -> Input<'i> {
-        Input { bytes, consumed: 0 }
-    }
-
-    /// What has not been read.
-    #[inline]
-    pub fn rest(&self) -> &'i [u8] {
-        self.bytes
-    }
-
-    /// Bytes read so far.
-    #[inline]
-    pub fn consumed(&self) -> usize {
-        self.consumed
-    }
-
-    /// Reads `count` bytes, all there are if there are fewer.
-    #[inline]
-    pub fn consume(&mut self, count: usize) {
-        let (taken, rest) = self.bytes.split_at(count.min(self.bytes.len()));
-        self.consumed += taken.len();
-        self.bytes = rest;
-    }
-}
-
 /// What comes first in some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next<'i> {

@@ -21,6 +21,7 @@ pub struct Publish<'a> {
     /// Whose.
     pub publisher_id: u8,
     has_filter_values: bool,
+    has_batches: bool,
     len: u32,
     messages: &'a [u8],
 }
@@ -42,12 +43,14 @@ impl<'a> Publish<'a> {
         let publisher_id = reader.u8()?;
         reader.u32()?;
         let messages = reader.take(reader.len())?;
-        let (mut len, mut rest) = (0, messages);
+        let (mut len, mut rest, mut has_batches) = (0, messages, false);
         while !rest.is_empty() {
-            rest = if has_filter_values { split_filtered(rest)?.1 } else { split(rest)?.1 };
+            let (message, behind) = if has_filter_values { split_filtered(rest)? } else { split(rest)? };
+            has_batches |= message.entry.is_batch();
+            rest = behind;
             len += 1;
         }
-        Ok(Publish { publisher_id, has_filter_values, len, messages })
+        Ok(Publish { publisher_id, has_filter_values, has_batches, len, messages })
     }
 
     /// Number of messages, a sub-batch being one.
@@ -60,9 +63,21 @@ impl<'a> Publish<'a> {
         self.len == 0
     }
 
+    /// It is of version 2: messages may have filter values.
+    #[inline]
+    pub fn has_filter_values(&self) -> bool {
+        self.has_filter_values
+    }
+
+    /// Some entries are sub-batches.
+    #[inline]
+    pub fn has_batches(&self) -> bool {
+        self.has_batches
+    }
+
     /// The messages, in order.
     #[inline]
-    pub fn messages(&self) -> impl Iterator<Item = PublishedMessage<'a>> + use<'a> {
+    pub fn messages(&self) -> impl Iterator<Item = PublishedMessage<'a>> + Clone + use<'a> {
         let (mut rest, has_filter_values) = (self.messages, self.has_filter_values);
         std::iter::from_fn(move || {
             if rest.is_empty() {

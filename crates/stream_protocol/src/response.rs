@@ -232,7 +232,10 @@ impl<'a> Response<'a> {
             Key::Route => Response::Route { code, streams: List::read_last(reader)? },
             Key::Partitions => Response::Partitions { code, streams: List::read_last(reader)? },
             Key::ConsumerUpdate => {
-                Response::ConsumerUpdate { code, offset: OffsetSpec::read_nullable(reader)? }
+                let offset = OffsetSpec::read_nullable(reader)?;
+                // Some clients put a number behind every kind of offset, and RabbitMQ does not look at it.
+                let _ = reader.take(reader.len());
+                Response::ConsumerUpdate { code, offset }
             }
             Key::ExchangeCommandVersions => {
                 Response::ExchangeCommandVersions { code, versions: List::read_last(reader)? }

@@ -37,15 +37,22 @@ impl Connection {
     }
 
     /// Server, after [`Request::SaslAuthenticate`]: sends the client away. It hears so at once, but for
-    /// [`ResponseCode::AUTHENTICATION_FAILURE`] and [`ResponseCode::VIRTUAL_HOST_ACCESS_FAILURE`], which come after a
-    /// silence. [`Event::Closed`] follows.
+    /// [`ResponseCode::AUTHENTICATION_FAILURE`], [`ResponseCode::VIRTUAL_HOST_ACCESS_FAILURE`] and what cannot be changed,
+    /// which come after a silence. [`Event::Closed`] follows.
     ///
     /// # Panics
     /// When no login is under way, nor the connection open.
     pub fn refuse_login(&mut self, now: Now, correlation_id: u32, code: ResponseCode) {
         assert!(matches!(self.state, State::Authenticating | State::Running), "no login in {:?}", self.state);
         let response = Response::SaslAuthenticate { code, challenge: &[] };
-        if matches!(code, ResponseCode::AUTHENTICATION_FAILURE | ResponseCode::VIRTUAL_HOST_ACCESS_FAILURE) {
+        let is_late = matches!(
+            code,
+            ResponseCode::AUTHENTICATION_FAILURE
+                | ResponseCode::VIRTUAL_HOST_ACCESS_FAILURE
+                | ResponseCode::SASL_CANNOT_CHANGE_MECHANISM
+                | ResponseCode::SASL_CANNOT_CHANGE_USERNAME
+        );
+        if is_late {
             self.fall_silent(now, correlation_id, &response);
         } else {
             self.put_response(correlation_id, &response);

@@ -208,7 +208,12 @@ fn frames_end_where_their_commands_do() {
             Ok(Frame::Request { request: Request::Subscribe { properties, .. } | Request::ResolveOffsetSpec { properties, .. }, .. })
                 if properties.is_empty()
         );
-        assert!(Frame::decode(&longer).is_err() || is_optional, "{body:?}");
+        // Clients were seen to send more, and RabbitMQ passes it over.
+        let is_answer = matches!(
+            Frame::decode(body),
+            Ok(Frame::Response { response: Response::ConsumerUpdate { .. }, .. })
+        );
+        assert!(Frame::decode(&longer).is_err() || is_optional || is_answer, "{body:?}");
     }
 }
 
