@@ -1,7 +1,7 @@
 //! What goes into the machine: records in log order, commands of the owner.
 
 use crate::settings::{Arrival, Settings};
-use base::id::LogIndex;
+use base::id::{LogIndex, QueueSeq};
 use message::record::{Outcome, SeqRange};
 use std::sync::Arc;
 
@@ -71,6 +71,13 @@ pub enum Record {
     Configure {
         /// All of it; what [`Settings::counts`] says is passed over.
         settings: Settings,
+    },
+    /// Positions are so large, of which nobody knew ([`crate::Fifo::to_weigh`]).
+    Weigh {
+        /// Which; those already gone or of known size are passed over.
+        range: SeqRange,
+        /// Live ones of them, in order; others count as empty.
+        sizes: Arc<[(QueueSeq, u32)]>,
     },
     /// Positions have these annotations, in place of those they had; only where queues count.
     Annotate {

@@ -85,6 +85,18 @@ impl Delays {
         (self.bytes, self.back_bytes) = (weigh(&self.waiting), weigh(&self.back));
     }
 
+    /// What of `range` waits, and what of that came back, in bytes.
+    pub(crate) fn bytes_within(&self, range: Range, sizes: &Sizes) -> (u64, u64) {
+        let weigh = |set: &RangeSet| set.within(range).map(|part| sizes.sum(part)).sum();
+        (weigh(&self.waiting), weigh(&self.back))
+    }
+
+    /// What waits is so many bytes more, and what of that came back.
+    pub(crate) fn grow(&mut self, (bytes, back_bytes): (u64, u64)) {
+        self.bytes += bytes;
+        self.back_bytes += back_bytes;
+    }
+
     /// What came back of `range` waits no more; `bytes` tells sizes.
     fn leave_back(&mut self, range: Range, bytes: impl Fn(Range) -> u64) {
         let gone = &mut self.back_bytes;

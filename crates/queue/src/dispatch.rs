@@ -33,6 +33,10 @@ impl Fifo {
             if self.has_groups() {
                 return self.dispatch_groups(now_ms, budget, effects);
             }
+            // Of the last priority what is left lies scattered as well.
+            if self.has_levels() || self.gone_ahead > 0 {
+                return self.dispatch_levels(now_ms, budget, effects);
+            }
         }
         let (given, is_done) = self.hand_out(budget, effects);
         if self.features.is_some() {

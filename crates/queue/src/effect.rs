@@ -57,6 +57,16 @@ pub enum Effect {
         /// Until when, milliseconds since 1970.
         due_at_ms: u64,
     },
+    /// Give this consumer some of the 64 messages from `block` on, lowest first: those whose bits are set, two at least, the
+    /// lowest bit being that of `block`. None of them was ever out.
+    DeliverScattered {
+        /// Who gets them.
+        consumer: ConsumerId,
+        /// The position of the lowest bit.
+        block: QueueSeq,
+        /// Which of the positions.
+        bits: u64,
+    },
     /// As [`Effect::Postpone`], until so long after now.
     Retry {
         /// The positions.
@@ -93,6 +103,17 @@ pub enum Effect {
         /// It is.
         active: bool,
     },
+}
+
+/// The positions of [`Effect::DeliverScattered`], lowest first.
+#[inline]
+pub fn scattered(block: QueueSeq, bits: u64) -> impl Iterator<Item = QueueSeq> {
+    let mut rest = bits;
+    std::iter::from_fn(move || {
+        let bit = (rest != 0).then(|| rest.trailing_zeros())?;
+        rest &= rest - 1;
+        Some(QueueSeq(block.0 + u64::from(bit)))
+    })
 }
 
 /// What one queue wants done, in order. Carry it out and clear it before another queue gets it: records of one queue

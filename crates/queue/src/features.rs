@@ -34,6 +34,8 @@ pub(crate) struct Features {
     pub(crate) levels: Levels,
     pub(crate) deadlines: Deadlines,
     pub(crate) sizes: Sizes,
+    /// What is in it has no size yet, but for what came while sizes were kept.
+    pub(crate) unweighed: Option<Range>,
     pub(crate) annotations: Annotations,
     /// Where duplicates are passed over.
     pub(crate) window: Option<Box<Window>>,
@@ -123,7 +125,7 @@ impl Fifo {
     pub fn takes_plain(&self) -> bool {
         self.features
             .as_ref()
-            .is_none_or(|features| features.settings.ttl_ms.is_none() && !features.settings.sizes)
+            .is_none_or(|features| features.settings.ttl_ms.is_none() && !features.settings.keeps_sizes())
     }
 
     /// A message arrived, its record is at `place`: its position.
@@ -132,7 +134,8 @@ impl Fifo {
     pub fn arrive(&mut self, place: LogIndex, arrival: &Arrival) -> QueueSeq {
         let seq = self.enqueue(place, arrival.transient);
         let range = Range { first: seq.0, last: seq.0 };
-        let Settings { ttl_ms, priorities, sizes, .. } = self.settings();
+        let settings = self.settings();
+        let Settings { ttl_ms, priorities, .. } = settings;
         let level = match arrival.group {
             Some(_) => priorities.usual(),
             None => priorities.level(arrival.priority),
@@ -149,7 +152,9 @@ impl Fifo {
             self.features_mut().deadlines.push(seq.0, deadline_ms);
             self.tidy_deadlines();
         }
-        if sizes && let Some(mut features) = self.features.take() {
+        if settings.keeps_sizes()
+            && let Some(mut features) = self.features.take()
+        {
             let end = features.sizes.end();
             let between = match seq.0.checked_sub(1).filter(|last| end <= *last) {
                 Some(last) => self.live().parts(Range { first: end, last }).map(Range::len).sum(),
@@ -170,7 +175,28 @@ impl Fifo {
         seq
     }
 
-    /// From now on messages that come are kept so; `counts` stays as it is. Sizes that are no longer kept are forgotten.
+    /// As [`Fifo::arrive`], of a message that has a priority at most. False, and nothing is done: the queue keeps more of its
+    /// messages.
+    #[cold]
+    #[inline(never)]
+    pub fn arrive_simply(&mut self, place: LogIndex, transient: bool, priority: Option<u8>) -> bool {
+        let Some(features) = &mut self.features else { return false };
+        let Settings { ttl_ms, priorities, .. } = features.settings;
+        let keeps_more = ttl_ms.is_some() || features.settings.keeps_sizes();
+        if keeps_more || features.is_grouped || features.window.is_some() {
+            return false;
+        }
+        let level = priorities.level(priority);
+        if level != priorities.usual() {
+            features.levels.insert_one(level, self.next_seq);
+            self.gone_ahead += 1;
+        }
+        self.enqueue(place, transient);
+        true
+    }
+
+    /// From now on messages that come are kept so; `counts` stays as it is. Sizes that are no longer kept are forgotten;
+    /// where all are to be kept, those of what is there are asked for ([`Fifo::to_weigh`]).
     pub fn configure(&mut self, settings: Settings) {
         let counts = self.counting.is_some();
         let priorities = if counts { Priorities::Strict } else { settings.priorities };
@@ -178,13 +204,8 @@ impl Fifo {
         if settings == self.settings() {
             return;
         }
-        let features = self.features_mut();
-        features.settings = settings;
-        if !settings.sizes {
-            features.sizes.clear();
-            features.ready_bytes = 0;
-            features.delays.weigh(&features.sizes);
-        }
+        let before = std::mem::replace(&mut self.features_mut().settings, settings);
+        self.keep_sizes(before.sizes, settings.sizes);
         self.tidy_features();
     }
 
@@ -326,7 +347,7 @@ impl Fifo {
     }
 
     /// What is ready of `range`.
-    fn ready_within(&self, features: &Features, range: Range) -> RangeSet {
+    pub(crate) fn ready_within(&self, features: &Features, range: Range) -> RangeSet {
         let mut ready = RangeSet::new();
         self.returned.within(range).for_each(|part| _ = ready.insert(part));
         features.levels.ready_within(range, |part| _ = ready.insert(part));
@@ -370,14 +391,17 @@ impl Fifo {
     #[inline(never)]
     pub(crate) fn next_featured(&mut self, count_max: u64) -> Option<Ready> {
         let mut features = self.features.take()?;
-        let ready = self.next_of(&mut features, count_max);
-        if let Some(ready) = &ready
-            && !features.sizes.is_empty()
-        {
-            features.ready_bytes -= features.sizes.sum(ready.range);
-        }
+        let ready = self.next_sized(&mut features, count_max);
         self.features = Some(features);
         ready
+    }
+
+    pub(crate) fn next_sized(&mut self, features: &mut Features, count_max: u64) -> Option<Ready> {
+        let ready = self.next_of(features, count_max)?;
+        if !features.sizes.is_empty() {
+            features.ready_bytes -= features.sizes.sum(ready.range);
+        }
+        Some(ready)
     }
 
     fn next_of(&mut self, features: &mut Features, count_max: u64) -> Option<Ready> {

@@ -140,6 +140,7 @@ impl Fifo {
                 self.postponed(range, outcome, due_at_ms, effects);
             }
             Record::Configure { settings } => self.configure(settings),
+            Record::Weigh { range, sizes } => self.weigh(range, sizes.iter().copied()),
             Record::Annotate { range, annotations } => self.annotated(range, &annotations),
         }
     }
@@ -607,6 +608,12 @@ impl Fifo {
         parts.flat_map(|part| self.places.stretches(part))
     }
 
+    /// Where a live message is, and the positions behind it that lie there too, of which some may be gone.
+    pub fn stretch_from(&self, seq: QueueSeq) -> Option<Stretch<'_>> {
+        let behind = Range { first: seq.0, last: self.next_seq.checked_sub(1)? };
+        self.is_live(seq).then(|| self.places.stretches(behind).next()).flatten()
+    }
+
     // Moving.
 
     /// Live messages whose record is in the log below `bound`, in order of position.
@@ -669,6 +676,11 @@ impl Counting {
                 over(seq);
             }
         }
+    }
+
+    /// Something is to be forgotten of what leaves.
+    pub(crate) fn has_counted(&self) -> bool {
+        !self.counts.is_empty() || !self.returning.is_empty()
     }
 
     #[inline]

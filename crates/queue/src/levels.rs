@@ -61,6 +61,24 @@ impl Next {
     }
 }
 
+/// What of a level is ready in bits of one block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scattered {
+    at: usize,
+    found: usize,
+    /// Where the block begins.
+    pub(crate) block: u64,
+    /// Which of its positions; never none.
+    pub(crate) bits: u64,
+}
+
+impl Scattered {
+    /// The first position.
+    pub(crate) fn lowest(&self) -> u64 {
+        self.block + u64::from(self.bits.trailing_zeros())
+    }
+}
+
 /// How something is ready.
 #[derive(Clone, Copy, Debug)]
 enum How {
@@ -101,12 +119,34 @@ impl Levels {
         self.list.binary_search_by_key(&level, |level| level.level)
     }
 
-    /// Fresh messages of `level`, which follow all others.
-    pub(crate) fn insert(&mut self, level: u8, range: Range) {
-        let at = self.find(level).unwrap_or_else(|at| {
+    /// Where `level` is in the list, from now on.
+    #[inline]
+    fn place(&mut self, level: u8) -> usize {
+        self.find(level).unwrap_or_else(|at| {
             self.list.insert(at, Level::new(level));
             at
-        });
+        })
+    }
+
+    /// A fresh message of `level`, which follows all others.
+    #[inline]
+    pub(crate) fn insert_one(&mut self, level: u8, seq: u64) {
+        let at = self.place(level);
+        let of = &mut self.list[at];
+        if of.mixed == 0 {
+            of.mixed_from = seq;
+        }
+        of.mixed += 1;
+        self.ready_mixed += 1;
+        self.mixed.insert_one(level, seq);
+        if seq % BLOCK == BLOCK - 1 {
+            self.stretch();
+        }
+    }
+
+    /// Fresh messages of `level`, which follow all others.
+    pub(crate) fn insert(&mut self, level: u8, range: Range) {
+        let at = self.place(level);
         let mut rest = range;
         loop {
             let block_last = rest.first | (BLOCK - 1);
@@ -182,6 +222,47 @@ impl Levels {
             return Some(Next { at, range, how: How::Mixed(block) });
         }
         fresh.map(|range| Next { at, range, how: How::Fresh })
+    }
+
+    /// Something is ready in sets of ranges.
+    #[inline]
+    pub(crate) fn has_ready_ranges(&self) -> bool {
+        self.ready_ranges > 0
+    }
+
+    /// What the first block that has any has fresh of the highest level that `is_asked` for, where nothing is ready in
+    /// ranges.
+    #[inline]
+    pub(crate) fn first_scattered(&self, is_asked: impl Fn(u8) -> bool) -> Option<Scattered> {
+        if self.ready_mixed == 0 {
+            return None;
+        }
+        let levels = self.list.iter().enumerate().rev();
+        let (at, level) = levels.into_iter().find(|(_, level)| level.mixed > 0 && is_asked(level.level))?;
+        let (found, block, bits) = self.mixed.next_bits(level.level, level.mixed_from)?;
+        Some(Scattered { at, found, block, bits })
+    }
+
+    /// Some of these are handed out, those of `bits`: the last of them.
+    #[inline]
+    pub(crate) fn take_scattered(&mut self, some: Scattered, bits: u64) -> u64 {
+        let last = some.block + (BLOCK - 1) - u64::from(bits.leading_zeros());
+        let count = u64::from(bits.count_ones());
+        self.mixed.take_bits(some.found, bits);
+        self.ready_mixed -= count;
+        let level = &mut self.list[some.at];
+        level.mixed -= count;
+        level.mixed_from = last + 1;
+        last
+    }
+
+    /// Which positions of the block that begins at `block` are of another level than the usual.
+    pub(crate) fn bits(&self, block: u64) -> u64 {
+        let mixed = self.mixed.bits(block);
+        if self.stretched == 0 {
+            return mixed;
+        }
+        self.list.iter().fold(mixed, |bits, level| bits | level.stretches.bits(block))
     }
 
     /// The first that came back of the highest level that `is_asked` for.
@@ -348,6 +429,24 @@ impl Levels {
                 self.stretched -= level.stretches.remove(range, gone);
             }
         }
+        if self.is_empty() {
+            self.list.clear();
+        }
+        count
+    }
+
+    /// There are no long stretches of one level, and nothing is ready in ranges.
+    pub(crate) fn is_all_mixed(&self) -> bool {
+        self.stretched == 0 && self.ready_ranges == 0
+    }
+
+    /// As [`Levels::leave`], of positions of one block, where all is mixed.
+    pub(crate) fn leave_bits(&mut self, block: u64, bits: u64, ahead: u64) -> u64 {
+        let Levels { mixed, list, ready_mixed, .. } = self;
+        let count = mixed.remove_bits(block, bits, ahead, |level, count| {
+            list.iter_mut().filter(|of| of.level == level).for_each(|of| of.mixed -= count);
+            *ready_mixed -= count;
+        });
         if self.is_empty() {
             self.list.clear();
         }

@@ -21,12 +21,12 @@ const KEPT: usize = 32;
 
 /// Where the block of a position begins.
 #[inline]
-fn block_of(seq: u64) -> u64 {
+pub(crate) fn block_of(seq: u64) -> u64 {
     seq & !(BLOCK - 1)
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Block {
+pub(crate) struct Block {
     first: u64,
     members: u64,
     fresh: u64,
@@ -61,16 +61,41 @@ impl Block {
     /// Its positions that are in `range`, of which there is one.
     #[inline]
     fn span(&self, range: Range) -> u64 {
-        let last = (range.last - self.first).min(BLOCK - 1);
-        self.from(range.first) & u64::MAX >> (BLOCK - 1 - last)
+        Block::bits_within(self.first, range)
+    }
+
+    /// The positions of the block that begins at `block` that are in `range`, which does not end before it.
+    #[inline]
+    pub(crate) fn bits_within(block: u64, range: Range) -> u64 {
+        let last = (range.last - block).min(BLOCK - 1);
+        match range.first.saturating_sub(block) {
+            by if by < BLOCK => u64::MAX << by & u64::MAX >> (BLOCK - 1 - last),
+            _ => 0,
+        }
     }
 
     /// The first of `bits`, some of its positions, and those that follow on.
     #[inline]
     fn run(&self, bits: u64) -> Range {
+        Block::run_of(self.first, bits)
+    }
+
+    /// As [`Block::run`], of the block that begins at `block`.
+    #[inline]
+    pub(crate) fn run_of(block: u64, bits: u64) -> Range {
         let bit = bits.trailing_zeros();
-        let first = self.first + u64::from(bit);
+        let first = block + u64::from(bit);
         Range { first, last: first + u64::from((bits >> bit).trailing_ones()) - 1 }
+    }
+
+    /// Tells `each` of `bits`, some of the positions of the block that begins at `block`, as ranges.
+    pub(crate) fn runs_of(block: u64, bits: u64, each: &mut impl FnMut(Range)) {
+        let mut rest = bits;
+        while rest != 0 {
+            let run = Block::run_of(block, rest);
+            each(run);
+            rest &= !Block::bits_within(block, run);
+        }
     }
 
     /// Tells `each` of `bits`, some of its positions: of each level there is, how many.
@@ -129,27 +154,39 @@ impl Mixed {
     }
 
     /// Puts in, fresh, positions of one block that follow all others.
-    #[inline]
     pub(crate) fn insert(&mut self, level: u8, range: Range) {
         let first = block_of(range.first);
+        self.add(level, first, Block::bits_within(first, range));
+        self.count += range.len();
+    }
+
+    /// Puts in, fresh, a position that follows all others.
+    #[inline]
+    pub(crate) fn insert_one(&mut self, level: u8, seq: u64) {
+        self.add(level, block_of(seq), 1 << (seq % BLOCK));
+        self.count += 1;
+    }
+
+    #[inline]
+    fn add(&mut self, level: u8, first: u64, bits: u64) {
         if self.blocks.back().is_none_or(|back| back.first != first) {
             self.blocks.push_back(Block { first, ..Block::default() });
         }
         let Some(block) = self.blocks.back_mut() else { return };
-        let span = block.span(range);
-        debug_assert!(block.members & span == 0, "positions come once");
-        block.members |= span;
-        block.fresh |= span;
+        debug_assert!(block.members & bits == 0, "positions come once");
+        block.members |= bits;
+        block.fresh |= bits;
         // A position has no bits before, and a level mostly few.
         let mut rest = level;
         while rest != 0 {
-            block.planes[rest.trailing_zeros() as usize % 8] |= span;
+            block.planes[rest.trailing_zeros() as usize % 8] |= bits;
             rest &= rest - 1;
         }
-        self.count += range.len();
     }
 
     /// Takes the last block out if it is full and all of one level.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn take_full(&mut self) -> Option<Full> {
         let is_full = |block: &mut Block| {
             block.members == u64::MAX && block.planes.iter().all(|plane| matches!(*plane, 0 | u64::MAX))
@@ -158,7 +195,7 @@ impl Mixed {
         self.count -= BLOCK;
         self.tidy();
         let mut fresh = Vec::new();
-        runs(&block, block.fresh, &mut |range| fresh.push(range));
+        Block::runs_of(block.first, block.fresh, &mut |range| fresh.push(range));
         let range = Range { first: block.first, last: block.first + (BLOCK - 1) };
         Some(Full { level: block.level(0), range, fresh })
     }
@@ -166,6 +203,12 @@ impl Mixed {
     /// The first fresh positions of `level` from `from` on that follow on each other, and which block they are in.
     #[inline]
     pub(crate) fn next_fresh(&self, level: u8, from: u64) -> Option<(usize, Range)> {
+        self.next_bits(level, from).map(|(at, first, bits)| (at, Block::run_of(first, bits)))
+    }
+
+    /// What the first block that has any has fresh of `level` from `from` on: which block, where it begins, and the bits.
+    #[inline]
+    pub(crate) fn next_bits(&self, level: u8, from: u64) -> Option<(usize, u64, u64)> {
         let mut at = self.find(from);
         loop {
             let block = self.blocks.get(at)?;
@@ -173,11 +216,24 @@ impl Mixed {
             if fresh != 0 {
                 let alike = fresh & block.alike(level);
                 if alike != 0 {
-                    return Some((at, block.run(alike)));
+                    return Some((at, block.first, alike));
                 }
             }
             at += 1;
         }
+    }
+
+    /// These positions of this block are fresh no more.
+    #[inline]
+    pub(crate) fn take_bits(&mut self, at: usize, bits: u64) {
+        self.blocks[at].fresh &= !bits;
+    }
+
+    /// The members in the block that begins at `first`.
+    #[inline]
+    pub(crate) fn bits(&self, first: u64) -> u64 {
+        let block = self.blocks.get(self.find(first));
+        block.filter(|block| block.first == first).map_or(0, |block| block.members)
     }
 
     /// Positions of this block are fresh no more.
@@ -192,26 +248,53 @@ impl Mixed {
     pub(crate) fn remove(&mut self, range: Range, ahead: u64, mut fresh: impl FnMut(u8, u64)) -> u64 {
         let mut count = 0;
         let mut at = self.find(range.first);
-        while let Some(block) = self.blocks.get_mut(at).filter(|block| block.first <= range.last) {
+        while let Some(block) = self.blocks.get(at).filter(|block| block.first <= range.last) {
+            let gone = block.span(range);
+            count += self.remove_of(at, gone, ahead, &mut fresh);
             at += 1;
-            let gone = block.members & block.span(range);
-            if gone == 0 {
-                continue;
-            }
-            block.members &= !gone;
-            self.empty += usize::from(block.members == 0);
-            self.count -= u64::from(gone.count_ones());
-            count += u64::from((gone & block.from(ahead)).count_ones());
-            let lost = gone & block.fresh;
-            if lost != 0 {
-                block.fresh &= !lost;
-                block.count(lost, &mut fresh);
-            }
         }
         if self.empty > 0 {
             self.tidy();
         }
         count
+    }
+
+    /// As [`Mixed::remove`], of some positions of the block that begins at `first`.
+    pub(crate) fn remove_bits(
+        &mut self,
+        first: u64,
+        bits: u64,
+        ahead: u64,
+        mut fresh: impl FnMut(u8, u64),
+    ) -> u64 {
+        let at = self.find(first);
+        if self.blocks.get(at).is_none_or(|block| block.first != first) {
+            return 0;
+        }
+        let count = self.remove_of(at, bits, ahead, &mut fresh);
+        if self.empty > 0 {
+            self.tidy();
+        }
+        count
+    }
+
+    /// Takes these positions out of this block, as far as they are in it.
+    #[inline]
+    fn remove_of(&mut self, at: usize, bits: u64, ahead: u64, fresh: &mut impl FnMut(u8, u64)) -> u64 {
+        let block = &mut self.blocks[at];
+        let gone = block.members & bits;
+        if gone == 0 {
+            return 0;
+        }
+        block.members &= !gone;
+        self.empty += usize::from(block.members == 0);
+        self.count -= u64::from(gone.count_ones());
+        let lost = gone & block.fresh;
+        if lost != 0 {
+            block.fresh &= !lost;
+            block.count(lost, fresh);
+        }
+        u64::from((gone & block.from(ahead)).count_ones())
     }
 
     /// Nothing of `range` is fresh any more. Tells `fresh` how many of each level were.
@@ -251,7 +334,7 @@ impl Mixed {
     /// Tells `part` of what is fresh in `range`, lowest first.
     pub(crate) fn fresh_within(&self, range: Range, mut part: impl FnMut(Range)) {
         for block in self.blocks_within(range) {
-            runs(block, block.fresh & block.span(range), &mut part);
+            Block::runs_of(block.first, block.fresh & block.span(range), &mut part);
         }
     }
 
@@ -317,16 +400,6 @@ impl Mixed {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         self.blocks.capacity() * size_of::<Block>()
-    }
-}
-
-/// Tells `each` of `bits`, some of the positions of `block`, as ranges.
-fn runs(block: &Block, bits: u64, each: &mut impl FnMut(Range)) {
-    let mut rest = bits;
-    while rest != 0 {
-        let run = block.run(rest);
-        each(run);
-        rest &= !block.span(run);
     }
 }
 

@@ -227,6 +227,36 @@ impl Places {
         }
     }
 
+    /// As [`Places::remove`], of some of the 64 positions from `first` on.
+    pub(crate) fn remove_bits(
+        &mut self,
+        first: u64,
+        bits: u64,
+        left: &mut Vec<LogIndex>,
+        runs_left: &mut Vec<Run>,
+    ) {
+        let lowest = first + u64::from(bits.trailing_zeros());
+        let highest = first + 63 - u64::from(bits.leading_zeros());
+        let at = self.find_sealed(lowest);
+        let is_within = |block: &&mut Block| block.first <= lowest && highest < block.end();
+        let Some(block) = self.sealed.get_mut(at).filter(is_within) else {
+            return crate::mixed::Block::runs_of(first, bits, &mut |run| self.remove(run, left, runs_left));
+        };
+        let mut rest = bits;
+        while rest != 0 {
+            let seq = first + u64::from(rest.trailing_zeros());
+            left.push(block.place((seq - block.first) as usize));
+            rest &= rest - 1;
+        }
+        block.live -= bits.count_ones();
+        if block.live == 0 {
+            self.sealed.remove(at);
+            if self.sealed.len() * 4 < self.sealed.capacity() {
+                self.sealed.shrink_to(self.sealed.len() * 2);
+            }
+        }
+    }
+
     /// The part of a removal that is not in the open block.
     fn remove_early(&mut self, range: Range, left: &mut Vec<LogIndex>, runs_left: &mut Vec<Run>) {
         let mut at = self.find_run(range.first);

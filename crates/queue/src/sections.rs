@@ -12,6 +12,7 @@ use crate::window::Window;
 use base::RangeSet;
 use base::cursor::Reader;
 use base::ranges::Range;
+use message::record::SizesKept;
 use std::sync::Arc;
 
 const SETTINGS: u32 = 2;
@@ -26,9 +27,12 @@ pub(crate) const ANNOTATIONS: u32 = 64;
 pub(crate) const WINDOW: u32 = 128;
 /// Needs version 5.
 pub(crate) const GROUPS: u32 = 256;
+/// Needs version 6.
+pub(crate) const UNWEIGHED: u32 = 512;
 
 /// All that are known.
-pub(crate) const SECTIONS: u32 = SETTINGS | LEVELS | DEADLINES | SIZES | DUES | ANNOTATIONS | WINDOW | GROUPS;
+pub(crate) const SECTIONS: u32 =
+    SETTINGS | LEVELS | DEADLINES | SIZES | DUES | ANNOTATIONS | WINDOW | GROUPS | UNWEIGHED;
 
 impl Fifo {
     /// Those this queue has.
@@ -39,11 +43,12 @@ impl Fifo {
         flag(settings != Settings::plain(settings.counts), SETTINGS)
             | flag(!features.levels.is_empty(), LEVELS)
             | flag(features.deadlines.has_any(self.live()), DEADLINES)
-            | flag(settings.sizes && self.total() > 0, SIZES)
+            | flag(settings.keeps_sizes() && self.total() > 0, SIZES)
             | flag(features.delays.dues.has_any(self.live()), DUES)
             | flag(!features.annotations.has_none(), ANNOTATIONS)
             | flag(features.window.is_some(), WINDOW)
             | flag(features.groups.as_ref().is_some_and(|groups| !groups.is_empty()), GROUPS)
+            | flag(settings.sizes == SizesKept::All, UNWEIGHED)
     }
 
     pub(crate) fn write_sections(&self, out: &mut Vec<u8>) {
@@ -88,6 +93,11 @@ impl Fifo {
         }
         if let Some(groups) = features.groups.as_ref().filter(|groups| !groups.is_empty()) {
             self.write_groups(groups, out);
+        }
+        if sections & UNWEIGHED != 0 {
+            let unweighed = features.unweighed.map_or((0, 0), |range| (range.first, range.last + 1));
+            put(out, unweighed.0);
+            put(out, unweighed.1);
         }
     }
 
@@ -145,6 +155,9 @@ impl Fifo {
         }
         if sections & GROUPS != 0 {
             features.groups = Some(Box::new(self.read_groups(reader)?));
+        }
+        if sections & UNWEIGHED != 0 {
+            self.read_unweighed(&mut features, reader)?;
         }
         self.features = Some(Box::new(features));
         Ok(())
@@ -228,7 +241,7 @@ impl Fifo {
 
     fn read_sizes(&self, features: &mut Features, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
         let broken = Err(SnapshotError::Broken("sizes"));
-        if !features.settings.sizes || self.total() == 0 {
+        if !features.settings.keeps_sizes() || self.total() == 0 {
             return broken;
         }
         for part in self.live_parts() {
@@ -242,6 +255,20 @@ impl Fifo {
 }
 
 impl Fifo {
+    fn read_unweighed(&self, features: &mut Features, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
+        let (first, end) = (reader.u64_le()?, reader.u64_le()?);
+        features.unweighed = match (first, end) {
+            (0, 0) => None,
+            (first, end) if first < end && end <= self.next_seq => Some(Range { first, last: end - 1 }),
+            _ => return Err(SnapshotError::Broken("unweighed")),
+        };
+        if !features.settings.keeps_sizes() {
+            return Err(SnapshotError::Broken("unweighed"));
+        }
+        features.settings.sizes = SizesKept::All;
+        Ok(())
+    }
+
     fn read_annotations(
         &self,
         features: &mut Features,
@@ -290,7 +317,12 @@ fn write_settings(settings: Settings, out: &mut Vec<u8>) {
         Priorities::UpTo(max) => (1, max),
         Priorities::Strict => (2, 0),
     };
-    out.extend([priorities, priority_max, u8::from(settings.sizes), u8::from(settings.ttl_ms.is_some())]);
+    out.extend([
+        priorities,
+        priority_max,
+        u8::from(settings.keeps_sizes()),
+        u8::from(settings.ttl_ms.is_some()),
+    ]);
     out.extend([0; 4]);
     put(out, settings.ttl_ms.unwrap_or(0));
 }
@@ -310,7 +342,8 @@ fn read_settings(counts: bool, reader: &mut Reader<'_>) -> Result<Settings, Snap
         (1, ttl_ms) => Some(ttl_ms),
         _ => return Err(broken),
     };
-    let settings = Settings { counts, ttl_ms, priorities, sizes: sizes == 1 };
+    let kept = if sizes == 1 { SizesKept::Coming } else { SizesKept::None };
+    let settings = Settings { counts, ttl_ms, priorities, sizes: kept };
     let is_said = sizes <= 1 && reserved == 0 && settings != Settings::plain(counts);
     if is_said { Ok(settings) } else { Err(broken) }
 }

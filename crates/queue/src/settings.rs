@@ -2,6 +2,7 @@
 
 use crate::groups::GroupKey;
 use crate::retry::Retry;
+use message::record::SizesKept;
 
 /// What a queue keeps of its messages. Recorded: a change comes by a record ([`crate::Record::Configure`]) and is about
 /// messages that come after it. The default keeps nothing.
@@ -14,8 +15,8 @@ pub struct Settings {
     pub ttl_ms: Option<u64>,
     /// What a priority means.
     pub priorities: Priorities,
-    /// Sizes of messages are kept: what a limit in bytes needs.
-    pub sizes: bool,
+    /// Which messages' sizes are kept: what a limit in bytes needs.
+    pub sizes: SizesKept,
 }
 
 /// What a priority means in a queue.
@@ -65,6 +66,12 @@ impl Settings {
         self
     }
 
+    /// Messages that come are kept with their sizes.
+    #[inline]
+    pub(crate) fn keeps_sizes(self) -> bool {
+        self.sizes != SizesKept::None
+    }
+
     /// Of a queue about which nothing was said but whether it counts.
     pub(crate) fn plain(counts: bool) -> Settings {
         Settings { counts, ..Settings::default() }.normal()
@@ -76,7 +83,7 @@ impl Settings {
 pub struct Rules {
     /// Ready messages at most.
     pub length_max: Option<u64>,
-    /// Bytes of ready messages at most; counts what was given with messages while [`Settings::sizes`] was on.
+    /// Bytes of ready messages at most; counts those whose sizes are known ([`Settings::sizes`]).
     pub bytes_max: Option<u64>,
     /// Over a limit, what would be handed out next goes. Else nothing goes: who publishes is to be refused
     /// ([`crate::Fifo::is_full`]).

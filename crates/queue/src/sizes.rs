@@ -79,6 +79,43 @@ impl Sizes {
         self.blocks.push_back(Block { first: seq, live: 1, sizes });
     }
 
+    /// Whether a position has a size, be it 0.
+    fn has(&self, at: usize, seq: u64) -> bool {
+        self.blocks.get(at).is_some_and(|block| block.first <= seq)
+    }
+
+    /// The size of a live position below others, where it has none but 0; `between` tells how many of a range are live.
+    pub(crate) fn put(&mut self, seq: u64, bytes: u32, between: impl FnOnce(Range) -> u64) {
+        let at = self.blocks.partition_point(|block| block.end() <= seq);
+        if self.has(at, seq) {
+            let block = &mut self.blocks[at];
+            let size = &mut block.sizes[(seq - block.first) as usize];
+            if *size == 0 {
+                *size = bytes;
+            }
+            return;
+        }
+        if let Some(block) = at.checked_sub(1).and_then(|before| self.blocks.get_mut(before))
+            && seq - block.end() <= GAP
+            && seq - block.first < BLOCK as u64
+        {
+            let gap = block.end()..seq;
+            let live = if gap.is_empty() { 0 } else { between(Range { first: gap.start, last: seq - 1 }) };
+            block.live += live as u32 + 1;
+            if block.sizes.capacity() == block.sizes.len() {
+                block.sizes.reserve_exact(BLOCK - block.sizes.len());
+            }
+            block.sizes.resize((seq - block.first) as usize, 0);
+            block.sizes.push(bytes);
+            return;
+        }
+        // What is weighed is weighed in order: the block before has all it will have.
+        if let Some(before) = at.checked_sub(1).and_then(|before| self.blocks.get_mut(before)) {
+            before.sizes.shrink_to_fit();
+        }
+        self.blocks.insert(at, Block { first: seq, live: 1, sizes: vec![bytes] });
+    }
+
     fn find(&self, seq: u64) -> usize {
         match self.blocks.front() {
             Some(front) if front.end() <= seq => self.blocks.partition_point(|block| block.end() <= seq),

@@ -5,7 +5,7 @@
 
 use crate::fifo::{Counts, Fifo};
 use crate::places::Run;
-use crate::sections::{ANNOTATIONS, DUES, GROUPS, SECTIONS, WINDOW};
+use crate::sections::{ANNOTATIONS, DUES, GROUPS, SECTIONS, UNWEIGHED, WINDOW};
 use crate::settings::Settings;
 use base::cursor::{Reader, Short};
 use base::id::{LogIndex, QueueSeq};
@@ -15,10 +15,13 @@ use base::ranges::{Range, RangeSet};
 const MAGIC: [u8; 4] = *b"LvQs";
 
 /// The highest version this knows. What needs less is written as less, so that it reads as it always did.
-pub const VERSION: u8 = 5;
+pub const VERSION: u8 = 6;
 
 /// The version of queues without features.
 const VERSION_PLAIN: u8 = 1;
+
+/// The version of queues with groups, and without sizes of all messages.
+const VERSION_GROUPS: u8 = 5;
 
 /// The version of queues with a window and without groups.
 const VERSION_WINDOW: u8 = 4;
@@ -222,10 +225,11 @@ impl Fifo {
 fn version_of(sections: u32) -> u8 {
     match sections {
         0 => VERSION_PLAIN,
+        sections if sections & UNWEIGHED != 0 => VERSION,
         sections if sections & (DUES | ANNOTATIONS | WINDOW | GROUPS) == 0 => VERSION_UNDELAYED,
         sections if sections & (WINDOW | GROUPS) == 0 => VERSION_DELAYED,
         sections if sections & GROUPS == 0 => VERSION_WINDOW,
-        _ => VERSION,
+        _ => VERSION_GROUPS,
     }
 }
 

@@ -3,7 +3,7 @@
 #[allow(dead_code, reason = "shared; this test uses a part")]
 mod owner;
 
-use message::record::Outcome;
+use message::record::{Outcome, SizesKept};
 use owner::{Owner, range};
 use queue::{Arrival, Command, ConsumerId, Credit, Rules, Settings};
 
@@ -92,7 +92,7 @@ fn limits_count_what_is_promised() {
     owner.rules(rules(true));
     assert_eq!(owner.at(1500), "");
     assert_eq!(owner.at(2000), "+drop 2-2");
-    let mut owner = with_dues(Settings { sizes: true, ..Settings::default() }, &[2000, 0]);
+    let mut owner = with_dues(Settings { sizes: SizesKept::All, ..Settings::default() }, &[2000, 0]);
     owner.rules(rules(false));
     assert!(owner.fifo.is_full(0, 0));
     owner.rules(Rules { length_max: Some(3), ..rules(false) });

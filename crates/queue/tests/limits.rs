@@ -3,7 +3,7 @@
 #[allow(dead_code, reason = "shared; this test uses a part")]
 mod owner;
 
-use message::record::Outcome;
+use message::record::{Outcome, SizesKept};
 use owner::Owner;
 use queue::{Arrival, Command, ConsumerId, Credit, Rules, Settings};
 
@@ -12,7 +12,7 @@ fn longest(length_max: u64) -> Rules {
 }
 
 fn sized() -> Owner {
-    Owner::with(Settings { sizes: true, ..Settings::default() })
+    Owner::with(Settings { sizes: SizesKept::All, ..Settings::default() })
 }
 
 fn of(bytes: u32) -> Arrival {

@@ -3,9 +3,10 @@
 #[allow(dead_code, reason = "shared; this test uses a part")]
 mod owner;
 
-use message::record::Outcome;
+use base::id::LogIndex;
+use message::record::{Outcome, SizesKept};
 use owner::{Owner, range};
-use queue::{Arrival, Command, ConsumerId, Credit, Priorities, Rules, Settings};
+use queue::{Arrival, Command, ConsumerId, Credit, Effect, Fifo, Priorities, Rules, Settings};
 
 const NONE: u8 = 255;
 
@@ -174,7 +175,8 @@ fn queues_that_count_are_strict_whatever_they_are_told() {
     let mut owner = Owner::with(Settings { counts: true, priorities, ..Settings::default() });
     assert_eq!(owner.fifo.settings().priorities, Priorities::Strict);
     owner.fifo.configure(Settings { ttl_ms: Some(5), ..Settings::default() });
-    let expected = Settings { counts: true, ttl_ms: Some(5), priorities: Priorities::Strict, sizes: false };
+    let expected =
+        Settings { counts: true, ttl_ms: Some(5), priorities: Priorities::Strict, sizes: SizesKept::None };
     assert_eq!(owner.fifo.settings(), expected);
 }
 
@@ -291,4 +293,61 @@ fn ends(told: &str) -> (u64, u64) {
     let (_, range) = told.trim_end_matches('!').split_once('<').unwrap();
     let (first, last) = range.split_once('-').unwrap();
     (first.parse().unwrap(), last.parse().unwrap())
+}
+
+/// What a dispatch hands out at once: where the block begins, and which of its positions.
+fn check_together(priorities: &[u8], credit: u32, expected: &[(u64, u64)]) {
+    let mut owner = up_to(9);
+    owner.arrive_as(priorities);
+    owner.consume(0, Credit::Link(credit));
+    owner.fifo.dispatch(owner.now_ms, 1000, &mut owner.effects);
+    let at_once = owner.effects.list.iter().map(|effect| match *effect {
+        Effect::DeliverScattered { block, bits, .. } => (block.0, bits),
+        Effect::Deliver { first, count, .. } => {
+            let bits = (first.0..first.0 + u64::from(count)).fold(0, |bits, seq| bits | 1 << (seq % 64));
+            (first.0 & !63, bits)
+        }
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(at_once.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn those_of_a_priority_in_a_block_go_together() {
+    check_together(&[0, 5, 0, 5, 9, 0], 99, &[(0, 0b010000), (0, 0b001010), (0, 0b100101)]);
+    // As many as there is credit for, and the others not.
+    check_together(&[5, 0, 5, 0, 5, 0], 2, &[(0, 0b000101)]);
+    check_together(&[5, 0, 5, 0, 5, 0], 5, &[(0, 0b010101), (0, 0b001010)]);
+    // Blocks end at multiples of 64.
+    let turns: Vec<u8> = (0..70).map(|at| at % 2).collect();
+    let (odd, even) = (0xAAAA_AAAA_AAAA_AAAA, 0x5555_5555_5555_5555);
+    check_together(&turns, 99, &[(0, odd), (64, 0b101010), (0, even), (64, 0b010101)]);
+}
+
+#[test]
+fn what_has_a_priority_at_most_may_come_the_short_way() {
+    let check = |settings: Settings, is_short: bool| {
+        let mut dice = base::Random::new(3);
+        let [mut long, mut short] = [Fifo::new(settings), Fifo::new(settings)];
+        for place in 0..1000 {
+            let priority = (!dice.one_in(4)).then(|| dice.below(12) as u8);
+            let arrival = Arrival { priority, ..Arrival::default() };
+            long.arrive(LogIndex(place), &arrival);
+            if !short.arrive_simply(LogIndex(place), false, priority) {
+                assert!(!is_short || !short.has_features(), "{settings:?}");
+                short.arrive(LogIndex(place), &arrival);
+            }
+        }
+        let state = |fifo: &Fifo| {
+            let mut bytes = Vec::new();
+            fifo.write_snapshot(&mut bytes);
+            (bytes, fifo.ready())
+        };
+        assert_eq!(state(&long), state(&short));
+    };
+    let up_to = Settings { priorities: Priorities::UpTo(9), ..Settings::default() };
+    check(up_to, true);
+    check(Settings { counts: true, ..Settings::default() }, true);
+    check(Settings { ttl_ms: Some(9), ..up_to }, false);
+    check(Settings { sizes: SizesKept::Coming, ..up_to }, false);
 }

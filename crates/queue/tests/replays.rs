@@ -10,7 +10,8 @@
 //! postpone FIRST LAST DUE failed|released
 //! expire FIRST LAST · drop FIRST LAST · dead FIRST LAST
 //! annotate FIRST LAST BYTE LENGTH       so many times the byte
-//! configure TTL|- PRIORITY|-|strict SIZES
+//! configure TTL|- PRIORITY|-|strict true|false|all
+//! weigh FIRST LAST SEQ SIZE ...         two numbers a message
 //! move FIRST LAST COUNT SEGMENT OFFSET LEN ...      six numbers a run
 //! state CRC
 //! ```
@@ -20,7 +21,7 @@ mod bench;
 
 use base::id::{LogIndex, QueueSeq};
 use bench::{Bench, Entry, group_key, replay, snapshot};
-use message::record::{Outcome, SeqRange};
+use message::record::{Outcome, SeqRange, SizesKept};
 use queue::{Arrival, Fifo, GroupKey, Priorities, Record, Run, Settings};
 use std::fmt::Write;
 
@@ -61,13 +62,23 @@ fn read(line: &str) -> Entry {
                 Some("strict") => Priorities::Strict,
                 max => Priorities::UpTo(number(max) as u8),
             };
-            let sizes = words.next() == Some("true");
+            let sizes = match words.next() {
+                Some("true") => SizesKept::Coming,
+                Some("all") => SizesKept::All,
+                _ => SizesKept::None,
+            };
             Record::Configure { settings: Settings { ttl_ms, priorities, sizes, ..Settings::default() } }
         }
         "annotate" => {
             let range = range();
             let [byte, len] = [(); 2].map(|()| number(words.next()));
             Record::Annotate { range, annotations: vec![byte as u8; len as usize].into() }
+        }
+        "weigh" => {
+            let range = range();
+            let numbers: Vec<u64> = words.map(|word| number(Some(word))).collect();
+            let sizes = numbers.as_chunks().0.iter().map(|[seq, bytes]| (QueueSeq(*seq), *bytes as u32));
+            Record::Weigh { range, sizes: sizes.collect() }
         }
         "settle" => Record::Settle { range: range() },
         "purge" => Record::Purge { range: range() },
@@ -131,8 +142,15 @@ fn write(entry: &Entry, text: &mut String) {
                 Priorities::UpTo(max) => max.to_string(),
                 Priorities::Strict => "strict".into(),
             };
-            write!(text, "configure {ttl_ms} {priorities} {}", settings.sizes)
+            let sizes = match settings.sizes {
+                SizesKept::None => "false",
+                SizesKept::Coming => "true",
+                SizesKept::All => "all",
+            };
+            write!(text, "configure {ttl_ms} {priorities} {sizes}")
         }
+        Entry::Record(Record::Weigh { range, sizes }) => write!(text, "weigh {} {}", range.first, range.last)
+            .and_then(|()| sizes.iter().try_for_each(|(seq, bytes)| write!(text, " {seq} {bytes}"))),
         Entry::Record(Record::Annotate { range, annotations }) => {
             let byte = annotations.first().copied().unwrap_or(0);
             write!(text, "annotate {} {} {byte} {}", range.first, range.last, annotations.len())
@@ -220,6 +238,16 @@ fn a_classic_queue_with_groups() {
 #[test]
 fn a_counting_queue_with_groups() {
     check(include_str!("../replays/quorum-6.log"));
+}
+
+#[test]
+fn a_classic_queue_that_is_weighed() {
+    check(include_str!("../replays/classic-5.log"));
+}
+
+#[test]
+fn a_counting_queue_that_is_weighed() {
+    check(include_str!("../replays/quorum-7.log"));
 }
 
 /// Records new logs; old ones are never written again. To standard output.

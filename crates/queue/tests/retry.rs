@@ -3,7 +3,7 @@
 #[allow(dead_code, reason = "shared; this test uses a part")]
 mod owner;
 
-use message::record::Outcome;
+use message::record::{Outcome, SizesKept};
 use owner::{Owner, range};
 use queue::{Arrival, Command, ConsumerId, Credit, Late, Retry, Rules, Settings};
 
@@ -143,7 +143,7 @@ fn counts_for_limits() {
     assert_eq!(owner.at(1100), "");
     assert_eq!(owner.counts(), (2, 0, 2));
     // Bytes as well, and they are given back however the messages end.
-    let mut owner = Owner::with(Settings { counts: true, sizes: true, ..Settings::default() });
+    let mut owner = Owner::with(Settings { counts: true, sizes: SizesKept::All, ..Settings::default() });
     owner.rules(Rules { bytes_max: Some(25), drops_head: true, ..retrying(ALL) });
     let ten = || Arrival { bytes: 10, ..Arrival::default() };
     (0..2).for_each(|_| owner.arrive(ten()));

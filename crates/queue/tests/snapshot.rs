@@ -1,7 +1,7 @@
 //! Snapshots from others: anything is read or refused, never more.
 
 use base::id::{LogIndex, QueueSeq};
-use message::record::{Outcome, SeqRange};
+use message::record::{Outcome, SeqRange, SizesKept};
 use proptest::prelude::*;
 use queue::{
     Arrival, Effects, Fifo, GroupKey, Priorities, Record, Run, Settings, SnapshotError, WindowSettings,
@@ -31,7 +31,7 @@ fn rich() -> Fifo {
 
 /// A queue with something in every section too.
 fn featured() -> Fifo {
-    let (priorities, sizes) = (Priorities::UpTo(9), true);
+    let (priorities, sizes) = (Priorities::UpTo(9), SizesKept::Coming);
     let mut fifo = Fifo::new(Settings { counts: false, ttl_ms: Some(500), priorities, sizes });
     let mut effects = Effects::default();
     for seq in 0..40u64 {
@@ -54,6 +54,16 @@ fn featured() -> Fifo {
 }
 
 /// A queue with groups.
+fn half_weighed() -> Fifo {
+    let mut fifo = Fifo::new(Settings::default());
+    (0..6).for_each(|seq| _ = fifo.enqueue(LogIndex(seq * 8), false));
+    fifo.configure(Settings { sizes: SizesKept::All, ..Settings::default() });
+    fifo.arrive(LogIndex(48), &Arrival { bytes: 300, ..Arrival::default() });
+    fifo.weigh(range(0, 2), [(QueueSeq(0), 5), (QueueSeq(2), 7)].into_iter());
+    assert_eq!((fifo.to_weigh(), fifo.ready_bytes()), (Some(range(3, 5)), 312));
+    fifo
+}
+
 fn grouped() -> Fifo {
     let mut fifo = Fifo::default();
     for seq in 0..40u64 {
@@ -148,7 +158,7 @@ fn comes_back_as_written() {
 
 #[test]
 fn every_truncation_is_short() {
-    for fifo in [rich(), featured(), delaying(), annotated(), grouped()] {
+    for fifo in [rich(), featured(), delaying(), annotated(), grouped(), half_weighed()] {
         let written = bytes(&fifo);
         for len in 0..written.len() {
             assert_eq!(refused(&written[..len]), SnapshotError::Short, "{len}");
@@ -173,9 +183,12 @@ fn sections_and_versions_go_together() {
     let mut fifo = delaying();
     fifo.deduplicate(WindowSettings { keys_max: 1, ttl_ms: None });
     check(fifo, 4, 32 + 128);
-    let mut fifo = Fifo::new(Settings { sizes: true, ..Settings::default() });
+    let mut fifo = Fifo::new(Settings { sizes: SizesKept::Coming, ..Settings::default() });
     fifo.arrive(LogIndex(8), &Arrival { expires_at_ms: 9, ..Arrival::default() });
     check(fifo, 2, 2 + 8 + 16);
+    let mut fifo = Fifo::new(Settings { sizes: SizesKept::All, ..Settings::default() });
+    fifo.arrive(LogIndex(8), &Arrival::default());
+    check(fifo, 6, 2 + 16);
 }
 
 #[test]
@@ -186,7 +199,7 @@ fn contradictions_are_refused_by_name() {
         assert_eq!(refused(&written), error, "byte {at}");
     };
     check(0, b'l', SnapshotError::Magic);
-    check(4, 6, SnapshotError::Version(6));
+    check(4, 7, SnapshotError::Version(7));
     check(5, 3, SnapshotError::Broken("flags"));
     check(5, 0, SnapshotError::Broken("counts"));
     check(6, 1, SnapshotError::Broken("flags"));
@@ -261,9 +274,9 @@ proptest! {
     #[test]
     fn nearly_right_bytes_are_read_without_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
-        which in 0..5usize,
+        which in 0..6usize,
     ) {
-        let mut written = bytes(&[rich, featured, delaying, annotated, grouped][which]());
+        let mut written = bytes(&[rich, featured, delaying, annotated, grouped, half_weighed][which]());
         for (at, byte) in changes {
             let at = at.index(written.len());
             written[at] = byte;

@@ -48,7 +48,9 @@ impl Bench {
             _ => Priorities::UpTo(dice.below(8) as u8),
         };
         let ttl_ms = dice.one_in(3).then(|| dice.below(3) * 400);
-        let settings = Settings { counts: self.counts, ttl_ms, priorities, sizes: dice.one_in(2) };
+        let sizes =
+            [SizesKept::None, SizesKept::Coming, SizesKept::All, SizesKept::All][dice.below(4) as usize];
+        let settings = Settings { counts: self.counts, ttl_ms, priorities, sizes };
         self.log.push_back(Record::Configure { settings });
     }
 
@@ -96,7 +98,10 @@ impl Bench {
         self.fifo.record(record.clone(), &mut self.effects);
         let usual = if self.counts { 4 } else { 0 };
         match record {
-            Record::Enqueue { place, transient } => self.model_new(place, transient, usual, None, 0, None),
+            Record::Enqueue { place, transient } => {
+                let size = (place.0 % 1000) as u32;
+                self.model_new(place, transient, usual, None, size, None);
+            }
             Record::Arrive { place, arrival } => {
                 let group = arrival.group.map(|GroupKey(key)| key.get());
                 let level = match self.settings.priorities {
@@ -111,8 +116,7 @@ impl Bench {
                     self.settings.ttl_ms.map(|ttl_ms| from_ms + ttl_ms),
                 ];
                 let deadline_ms = deadlines.into_iter().flatten().min();
-                let bytes = if self.settings.sizes { arrival.bytes } else { 0 };
-                self.model_new(place, arrival.transient, level, deadline_ms, bytes, group);
+                self.model_new(place, arrival.transient, level, deadline_ms, arrival.bytes, group);
                 self.model_tried(arrival.failures);
                 if arrival.due_at_ms > arrival.received_at_ms {
                     let seq = self.messages.len() as u64 - 1;
@@ -150,16 +154,16 @@ impl Bench {
             Record::Drop { range } => self.model_gone("dropped", range),
             Record::DeadLetter { range } => self.model_gone("dead-lettered", range),
             Record::Configure { settings } => {
+                let before = self.settings.sizes;
                 self.settings = Settings { counts: self.counts, ..settings };
                 if self.counts {
                     self.settings.priorities = Priorities::Strict;
                 }
-                if !settings.sizes {
-                    self.messages.iter_mut().for_each(|message| message.bytes = 0);
-                }
+                self.model_sizes_kept(before, settings.sizes);
                 assert_eq!(self.fifo.settings(), self.settings);
                 self.expect_left(&[]);
             }
+            Record::Weigh { range, sizes } => self.model_weigh(range, &sizes),
             Record::Annotate { range, annotations } => {
                 for seq in range.first.0..=range.last.0 {
                     let message = &mut self.messages[seq as usize];

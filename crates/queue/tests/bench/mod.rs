@@ -15,10 +15,11 @@ mod model;
 mod out;
 mod places;
 mod restarts;
+mod weigh;
 
 use base::Random;
 use base::id::{LogIndex, QueueSeq};
-use message::record::{DeathReason, Kind, Outcome, SeqRange};
+use message::record::{DeathReason, Kind, Outcome, SeqRange, SizesKept};
 use queue::{
     Arrival, Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, GroupKey, Place, Priorities,
     Record, Recovery, Rules, Run, Settings, Stretch,
@@ -67,7 +68,9 @@ struct Message {
     acquired: u32,
     level: u8,
     deadline_ms: Option<u64>,
+    /// As far as is known.
     bytes: u32,
+    size: u32,
     due_ms: Option<u64>,
     /// It was given its due time when it came back.
     is_postponed: bool,
@@ -114,6 +117,8 @@ pub struct Bench {
     /// Some of what comes is in groups.
     is_grouped: bool,
     settings: Settings,
+    /// From here to there nobody knows sizes.
+    unweighed: Option<(u64, u64)>,
     rules: Rules,
     now_ms: u64,
     offered_below: usize,
@@ -198,6 +203,7 @@ impl Bench {
             is_featured,
             is_grouped,
             settings,
+            unweighed: None,
             rules: Rules::default(),
             now_ms: 1000,
             offered_below: 0,
@@ -236,7 +242,7 @@ impl Bench {
     }
 
     pub fn step(&mut self) {
-        match self.dice.below(if self.is_featured { 121 } else { 104 }) {
+        match self.dice.below(if self.is_featured { 124 } else { 104 }) {
             0..18 => self.publish(),
             18..38 => self.commit(),
             38..58 => self.dispatch(),
@@ -258,6 +264,7 @@ impl Bench {
             108..113 => self.bury_some(),
             113..116 => self.postpone(),
             116 => self.cancel_delayed(),
+            117..120 => self.weigh(),
             _ => self.now_ms += self.dice.below(200),
         }
         self.steps += 1;

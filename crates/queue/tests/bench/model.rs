@@ -9,9 +9,10 @@ impl Bench {
         transient: bool,
         level: u8,
         deadline_ms: Option<u64>,
-        bytes: u32,
+        size: u32,
         group: Option<u32>,
     ) {
+        let bytes = if self.settings.sizes == SizesKept::None { 0 } else { size };
         self.messages.push(Message {
             state: State::Away,
             place: Where::Log(place),
@@ -24,6 +25,7 @@ impl Bench {
             level,
             deadline_ms,
             bytes,
+            size,
             due_ms: None,
             is_postponed: false,
             is_postponing: false,

@@ -1,6 +1,7 @@
 //! Messages handed out, taken one by one, settled and purged.
 
 use super::*;
+use queue::scattered;
 
 impl Bench {
     /// What the next message is handed out as.
@@ -104,6 +105,13 @@ impl Bench {
                     let mut whether = out.clone().map(|seq| messages[seq as usize].annotations.is_some());
                     assert!(whether.all(|annotated| annotated == is_annotated), "{effect:?}");
                     delivered.extend(out.map(|seq| (consumer.0, seq, redelivered, delivery_count)));
+                }
+                Effect::DeliverScattered { consumer, block, bits } => {
+                    assert!(bits.count_ones() > 1 && block.0.is_multiple_of(64), "{effect:?}");
+                    for seq in scattered(block, bits) {
+                        assert!(messages[seq.0 as usize].annotations.is_none(), "{effect:?}");
+                        delivered.push((consumer.0, seq.0, false, 0));
+                    }
                 }
                 Effect::Drained { consumer, unused } => told.push((consumer.0, unused)),
                 _ => return true,

@@ -2,6 +2,7 @@
 
 use base::id::{LogIndex, QueueSeq};
 use message::record::{DeathReason, Kind, Outcome, SeqRange};
+use queue::scattered;
 use queue::{
     Arrival, Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, Recovery, Refused, Rules, Settings,
 };
@@ -131,6 +132,12 @@ impl Owner {
                         if delivery_count > 0 { format!("x{delivery_count}") } else { String::new() };
                     let out = if self.tells_acquired { format!("/{acquired_count}") } else { String::new() };
                     format!("c{}<{first}-{last}{again}{failed}{out}", consumer.0)
+                }
+                Effect::DeliverScattered { consumer, block, bits } => {
+                    let seqs: Vec<_> = scattered(block, bits).collect();
+                    let runs = seqs.chunk_by(|seq, next| seq.0 + 1 == next.0);
+                    let runs = runs.map(|run| format!("c{}<{}-{}", consumer.0, run[0], run[run.len() - 1]));
+                    runs.collect::<Vec<_>>().join(" ")
                 }
                 Effect::DeliverAnnotated { consumer, first, count, .. } => {
                     format!("c{}<{first}-{} annotated", consumer.0, first.0 + u64::from(count) - 1)

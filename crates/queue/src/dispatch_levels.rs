@@ -1,0 +1,186 @@
+//! Handing out where messages have priorities: what is alike of a block of positions at once.
+//!
+//! Where priorities take turns, what is handed out next is one position here and one there. To a consumer that can take
+//! several go all that a block has of a priority, as bits. What is not that simple (came back, waits in line, is of a long
+//! stretch of one priority, or may have been out before) is handed out as in any queue with features.
+
+use crate::audience::Audience;
+use crate::command::{ConsumerId, Credit};
+use crate::dispatch::{Ready, deliver};
+use crate::effect::{Effect, Effects};
+use crate::features::Features;
+use crate::fifo::Fifo;
+use crate::mixed::{BLOCK, Block, block_of};
+use base::id::QueueSeq;
+use base::ranges::Range;
+use message::record::{Kind, Outcome};
+
+/// What is handed out at once.
+enum Given {
+    /// Follows on each other.
+    Range(Ready),
+    /// These of the block that begins there.
+    Scattered(u64, u64),
+}
+
+impl Fifo {
+    /// As [`Fifo::dispatch`], which has done what comes before.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn dispatch_levels(&mut self, now_ms: u64, budget: u32, effects: &mut Effects) -> u32 {
+        let mut given = 0;
+        if let Some(mut audience) = self.audience.take()
+            && let Some(mut features) = self.features.take()
+        {
+            given = self.hand_out_levels(&mut audience, &mut features, budget, effects);
+            self.features = Some(features);
+            if !audience.draining.is_empty() {
+                audience.drain(self.ready() == 0, false, effects);
+            }
+            self.audience = Some(audience);
+        }
+        self.after_dispatch(now_ms, given < budget || budget == 0, effects);
+        given
+    }
+
+    fn hand_out_levels(
+        &mut self,
+        audience: &mut Audience,
+        features: &mut Features,
+        budget: u32,
+        effects: &mut Effects,
+    ) -> u32 {
+        // Each of these is told of every message by itself.
+        let is_simple = features.sizes.is_empty()
+            && features.tried.is_empty()
+            && features.annotations.has_none()
+            && features.delays.lined.is_empty();
+        let mut given = 0;
+        // What is settled as it is delivered.
+        let mut settled: Option<Range> = None;
+        while given < budget {
+            let Some((id, alone)) = audience.turn() else { break };
+            let Some(consumer) = audience.get_mut(id) else { break };
+            let count_max = if alone { consumer.room().min(budget - given) } else { 1 };
+            let some =
+                if is_simple && count_max > 1 { self.next_scattered(features, count_max) } else { None };
+            let next = some.or_else(|| self.next_sized(features, u64::from(count_max)).map(Given::Range));
+            let Some(next) = next else { break };
+            effects.list.push(tell(id, &next));
+            let mut settle = |range: Range| match &mut settled {
+                Some(settled) if settled.last + 1 == range.first => settled.last = range.last,
+                _ => settled.replace(range).into_iter().for_each(|range| {
+                    effects.append(Kind::Settle, Outcome::Accepted, range);
+                }),
+            };
+            let count = match next {
+                Given::Range(ready) => {
+                    match consumer.settled {
+                        true => settle(ready.range),
+                        false => _ = consumer.unsettled.insert(ready.range),
+                    }
+                    ready.range.len() as u32
+                }
+                Given::Scattered(block, bits) => {
+                    match consumer.settled {
+                        true => Block::runs_of(block, bits, &mut settle),
+                        false => _ = consumer.unsettled.insert_bits(block, bits),
+                    }
+                    bits.count_ones()
+                }
+            };
+            if let Credit::Link(credit) = &mut consumer.credit {
+                *credit -= count;
+            }
+            if !consumer.settled {
+                self.unsettled += u64::from(count);
+            }
+            given += count;
+            audience.took(id);
+        }
+        if let Some(range) = settled {
+            effects.append(Kind::Settle, Outcome::Accepted, range);
+        }
+        given
+    }
+
+    /// Takes up to `count_max` positions of one block and priority that go next, if it is as simple as that.
+    fn next_scattered(&mut self, features: &mut Features, count_max: u32) -> Option<Given> {
+        if features.levels.has_ready_ranges() || !self.returned.is_empty() {
+            return None;
+        }
+        let usual = features.settings.priorities.usual();
+        if let Some(given) = self.scattered_of_level(features, count_max, |level| level > usual) {
+            return given;
+        }
+        self.pass_elsewhere(features);
+        if self.cursor < self.next_seq {
+            return self.scattered_of_usual(features, count_max);
+        }
+        self.scattered_of_level(features, count_max, |level| level < usual)?
+    }
+
+    /// Of the highest level that `is_asked` for and has any; within, none where that is not so simple.
+    fn scattered_of_level(
+        &self,
+        features: &mut Features,
+        count_max: u32,
+        is_asked: impl Fn(u8) -> bool,
+    ) -> Option<Option<Given>> {
+        let some = features.levels.first_scattered(is_asked)?;
+        if some.lowest() < self.redelivered_below {
+            return Some(None);
+        }
+        let bits = lowest(some.bits, count_max);
+        let last = features.levels.take_scattered(some, bits);
+        features.handed_below = features.handed_below.max(last + 1);
+        Some(Some(Given::new(some.block, bits)))
+    }
+
+    /// Of what is ready through the cursor, which is at one of those.
+    fn scattered_of_usual(&mut self, features: &mut Features, count_max: u32) -> Option<Given> {
+        if self.cursor < self.redelivered_below {
+            return None;
+        }
+        let block = block_of(self.cursor);
+        let mut others = features.levels.bits(block) | self.settled.bits(block);
+        if !features.elsewhere.is_empty() {
+            others |= features.elsewhere.bits(block);
+        }
+        let last = (self.next_seq - 1).min(block + (BLOCK - 1));
+        let bits = lowest(!others & Block::bits_within(block, Range { first: self.cursor, last }), count_max);
+        let end = block + BLOCK - u64::from(bits.leading_zeros());
+        let passed = end - self.cursor - u64::from(bits.count_ones());
+        if passed > 0 {
+            features.elsewhere.remove(Range { first: self.cursor, last: end - 1 }, |_| {});
+            self.gone_ahead -= passed;
+        }
+        self.cursor = end;
+        Some(Given::new(block, bits))
+    }
+}
+
+impl Given {
+    fn new(block: u64, bits: u64) -> Given {
+        let run = Block::run_of(block, bits);
+        if run.len() == u64::from(bits.count_ones()) {
+            return Given::Range(Ready::first_time(run));
+        }
+        Given::Scattered(block, bits)
+    }
+}
+
+fn tell(consumer: ConsumerId, given: &Given) -> Effect {
+    match *given {
+        Given::Range(ready) => deliver(consumer, ready),
+        Given::Scattered(block, bits) => Effect::DeliverScattered { consumer, block: QueueSeq(block), bits },
+    }
+}
+
+/// The `count_max` lowest of `bits`.
+fn lowest(bits: u64, count_max: u32) -> u64 {
+    if count_max >= bits.count_ones() {
+        return bits;
+    }
+    bits & !(0..count_max).fold(bits, |rest, _| rest & (rest - 1))
+}

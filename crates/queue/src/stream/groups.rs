@@ -1,0 +1,90 @@
+//! Single active consumers: of the readers of a group one reads, the others wait for their turn.
+//!
+//! In a group of its own stream, who came first is active until it goes. In a group over the partitions of a super stream,
+//! who is active is the partition's number modulo the number of members, so that members share the partitions; one that
+//! is to stop is told so, and the next begins when it has answered.
+//! Invariant: at most one member is anything but on standby.
+
+use super::readers::ReaderId;
+use std::collections::BTreeMap;
+
+/// What group a reader is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its name.
+    pub name: Box<[u8]>,
+    /// The number of the stream among the partitions of a super stream.
+    pub partition: Option<u32>,
+}
+
+/// The members of one group.
+#[derive(Debug, Default)]
+struct Members {
+    /// In the order they came.
+    members: Vec<ReaderId>,
+    partition: Option<u32>,
+    /// Who is active, or on its way in or out.
+    current: Option<ReaderId>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    groups: BTreeMap<Box<[u8]>, Members>,
+}
+
+/// What a group wants next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Nothing.
+    Stay,
+    /// This one is to stop.
+    Retire(ReaderId),
+    /// This one is to begin.
+    Begin(ReaderId),
+}
+
+impl Groups {
+    pub(super) fn join(&mut self, group: &Group, reader: ReaderId) {
+        let members = self.groups.entry(group.name.clone()).or_default();
+        members.partition = group.partition;
+        members.members.push(reader);
+    }
+
+    pub(super) fn leave(&mut self, name: &[u8], reader: ReaderId) {
+        let Some(members) = self.groups.get_mut(name) else { return };
+        members.members.retain(|member| *member != reader);
+        members.current = members.current.filter(|current| *current != reader);
+        if members.members.is_empty() {
+            self.groups.remove(name);
+        }
+    }
+
+    /// The one that was active has stopped.
+    pub(super) fn retired(&mut self, name: &[u8]) {
+        if let Some(members) = self.groups.get_mut(name) {
+            members.current = None;
+        }
+    }
+
+    /// What is to happen now. Whoever is to begin is the current one from here on.
+    pub(super) fn turn(&mut self, name: &[u8]) -> Turn {
+        let Some(members) = self.groups.get_mut(name) else { return Turn::Stay };
+        let chosen = match (members.partition, members.current) {
+            (None, Some(current)) => Some(current),
+            (None, None) => members.members.first().copied(),
+            (Some(partition), _) => {
+                let at = (partition as usize).checked_rem(members.members.len());
+                at.and_then(|at| members.members.get(at)).copied()
+            }
+        };
+        match (members.current, chosen) {
+            (None, Some(chosen)) => {
+                members.current = Some(chosen);
+                Turn::Begin(chosen)
+            }
+            (Some(current), Some(chosen)) if current != chosen => Turn::Retire(current),
+            _ => Turn::Stay,
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! The machine of a stream: what is recorded of it, and how a batch of its log becomes a chunk.
+//!
+//! Messages go into the open chunk; [`Stream::close`] finishes it at the end of the batch, with the batch's time, and so do
+//! a chunk's bounds. Offsets, times, bytes and segments thus follow from the log alone.
+//! Invariants: offsets are dense; times never go back; what is not written is in memory; a file is removed only while
+//! nothing is being written.
+
+use super::common::Common;
+use super::groups::Groups;
+use super::readers::Readers;
+use super::segments::{NewChunk, Segments};
+use super::tail::{NewTailChunk, Tail};
+use super::tracking::{Sequence, Tracked};
+use super::work::{Done, Remove, Sync, SyncDone, SyncFailure, Work, WorkError, Write, WriteDone};
+use super::{Chunk, Effect, FILE_HEADER_LEN, Place, Segment, Settings};
+use base::Buffer;
+use message::chunk::{self, BATCH_HEAD, Entry, Kind, MESSAGE_HEAD, Writer};
+use std::collections::BTreeMap;
+
+/// The term under which chunks are written, while a stream is on one node alone.
+pub(super) const EPOCH: u64 = 1;
+
+/// A stream. See the module.
+#[derive(Debug)]
+pub struct Stream {
+    pub(super) settings: Settings,
+    pub(super) next_offset: u64,
+    pub(super) last_timestamp_ms: i64,
+    /// Where the last chunk is, and its first offset.
+    pub(super) last_chunk: Option<(Place, u64)>,
+    pub(super) segments: Segments,
+    pub(super) tracked: Tracked,
+    pub(super) tail: Tail,
+    pub(super) readers: Readers,
+    pub(super) groups: Groups,
+    /// What [`Common`] knows of the memory of the tail.
+    tail_counted: usize,
+    /// Bytes of the chunk that was closed last: the next one is mostly like it.
+    last_len: usize,
+    open: Option<Open>,
+    disk: Durability,
+}
+
+/// The chunk that a batch fills.
+#[derive(Debug)]
+struct Open {
+    buffer: Buffer,
+    writer: Writer,
+}
+
+/// What is known of the files.
+#[derive(Debug, Default)]
+struct Durability {
+    /// A write is under way.
+    is_writing: bool,
+    syncs: u32,
+    /// Segments with bytes that may be lost, and when they changed last.
+    dirty: BTreeMap<u64, u64>,
+    changes: u64,
+    /// Segments that go when nothing is being written.
+    leaving: Vec<u64>,
+    /// Segments whose files were gone at the start.
+    missing: Vec<u64>,
+}
+
+/// A message, or a batch of them, as the stream protocol publishes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Published<'a> {
+    /// Its number; not stored if its publisher had one that is not below. Means nothing without a reference.
+    pub id: u64,
+    /// Empty: none.
+    pub filter_value: &'a [u8],
+    /// As it is stored.
+    pub entry: Entry<'a>,
+}
+
+impl Stream {
+    /// An empty stream; it has no file yet.
+    pub fn new(settings: Settings) -> Stream {
+        Stream {
+            settings,
+            next_offset: 0,
+            last_timestamp_ms: i64::MIN,
+            last_chunk: None,
+            segments: Segments::default(),
+            tracked: Tracked::default(),
+            tail: Tail::default(),
+            readers: Readers::default(),
+            groups: Groups::default(),
+            tail_counted: 0,
+            last_len: 0,
+            open: None,
+            disk: Durability::default(),
+        }
+    }
+
+    // ---- recorded
+
+    /// Appends a message in AMQP 1.0 format, whose parts follow each other, at the time of its batch in milliseconds since
+    /// 1970, and answers its offset. An empty filter value is none.
+    #[inline]
+    pub fn push_message(
+        &mut self,
+        at_ms: i64,
+        parts: &[&[u8]],
+        filter_value: &[u8],
+        common: &mut Common,
+        effects: &mut Vec<Effect>,
+    ) -> u64 {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        let open = self.open_for(at_ms, MESSAGE_HEAD + len, common, effects);
+        let offset = u64::from(open.writer.records());
+        open.writer.push_parts(&mut open.buffer, parts, filter_value);
+        self.next_offset + offset
+    }
+
+    /// Appends what a publisher sent, but for what it had sent before. An empty reference is none.
+    pub fn publish<'a>(
+        &mut self,
+        at_ms: i64,
+        reference: &[u8],
+        messages: impl Iterator<Item = Published<'a>>,
+        common: &mut Common,
+        effects: &mut Vec<Effect>,
+    ) {
+        let before = if reference.is_empty() { None } else { self.tracked.sequence(reference) };
+        let mut last = before;
+        for message in messages {
+            if !reference.is_empty() {
+                if last.is_some_and(|last| message.id <= last) {
+                    continue;
+                }
+                last = Some(message.id);
+            }
+            let open = self.open_for(at_ms, message.entry.bytes().len(), common, effects);
+            open.writer.push(&mut open.buffer, &message.entry, message.filter_value);
+        }
+        if let Some(id) = last.filter(|_| last != before) {
+            let sequence = Sequence { id, chunk_id: self.next_offset };
+            self.tracked.reach(reference, sequence, &common.limits);
+        }
+    }
+
+    /// Notes how far a consumer has come. `false`: there is no room for one more.
+    pub fn store_offset(&mut self, reference: &[u8], offset: u64, common: &Common) -> bool {
+        self.tracked.store(reference, offset, self.first_offset(), &common.limits)
+    }
+
+    /// Removes the segments that have no offset from `before` on, but for the last.
+    pub fn truncate(&mut self, before: u64, common: &mut Common, effects: &mut Vec<Effect>) {
+        self.remove_first(self.segments.count_before(before), common, effects);
+    }
+
+    /// Changes the settings, and removes what is too much under them at this time.
+    pub fn configure(
+        &mut self,
+        now_ms: i64,
+        settings: Settings,
+        common: &mut Common,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.settings = settings;
+        self.retain(now_ms, common, effects);
+    }
+
+    /// The batch ends: finishes the open chunk, if there is one, and wakes who waits for it.
+    pub fn close(&mut self, at_ms: i64, common: &mut Common, effects: &mut Vec<Effect>) {
+        let Some(open) = self.open.take() else { return };
+        let Open { mut buffer, writer } = open;
+        let timestamp_ms = at_ms.max(self.last_timestamp_ms);
+        let place = chunk::Place { timestamp_ms, epoch: EPOCH, first_offset: self.next_offset };
+        let header = writer.finish(&mut buffer, place, b"");
+        let next_offset = self.next_offset + u64::from(header.records);
+        if self.segments.is_full(&self.settings, &common.limits) {
+            self.segments.roll(common.take_file(), self.next_offset, timestamp_ms);
+            self.retain(timestamp_ms, common, effects);
+            self.tracked.trim(self.first_offset(), &common.limits);
+        }
+        let new = NewChunk { next_offset, timestamp_ms, len: header.stored_len() };
+        let (place, indexed) = self.segments.push(new, &common.limits);
+        let chunk = Chunk {
+            len: buffer.len() as u32,
+            memory: buffer.seal(),
+            at: 0,
+            first_offset: self.next_offset,
+            records: header.records,
+            bloom_len: header.bloom_len,
+        };
+        self.last_len = chunk.len as usize;
+        self.last_chunk = Some((place, self.next_offset));
+        self.last_timestamp_ms = timestamp_ms;
+        self.next_offset = next_offset;
+        self.tail.push(NewTailChunk { place, chunk, timestamp_ms, indexed }, common);
+        self.readers.wake(effects);
+    }
+
+    /// The open chunk, with room for an entry of `len` bytes.
+    #[inline]
+    fn open_for(
+        &mut self,
+        at_ms: i64,
+        len: usize,
+        common: &mut Common,
+        effects: &mut Vec<Effect>,
+    ) -> &mut Open {
+        if self.open.as_ref().is_some_and(|open| {
+            open.writer.entries() >= common.limits.chunk_entries_max
+                || open.buffer.len() + len > common.limits.chunk_bytes_max
+                || !open.writer.has_room(&open.buffer, len.saturating_sub(BATCH_HEAD), u16::MAX)
+        }) {
+            self.close(at_ms, common, effects);
+        }
+        let (filter_len, last_len) = (self.settings.filter_len, self.last_len);
+        self.open.get_or_insert_with(|| {
+            let mut buffer = common.take_buffer();
+            buffer.reserve(last_len);
+            let writer = Writer::new(&mut buffer, Kind::User, filter_len);
+            Open { buffer, writer }
+        })
+    }
+
+    fn retain(&mut self, now_ms: i64, common: &mut Common, effects: &mut Vec<Effect>) {
+        self.remove_first(self.segments.count_beyond(&self.settings, now_ms), common, effects);
+    }
+
+    fn remove_first(&mut self, count: usize, common: &mut Common, effects: &mut Vec<Effect>) {
+        for _ in 0..count {
+            if let Some(segment) = self.segments.remove_first() {
+                common.forget_segment(segment.number);
+                self.disk.dirty.remove(&segment.number);
+                self.disk.leaving.push(segment.number);
+            }
+        }
+        let kept = self.segments.first().map_or(u64::MAX, |first| first.number);
+        self.tail.forget_before(kept, common);
+        self.shrink_tail(common);
+        if self.last_chunk.is_some_and(|(place, _)| place.segment < kept) {
+            self.last_chunk = None;
+        }
+        self.let_go(effects);
+    }
+
+    // ---- asked
+
+    /// The offset of the next message to come, but for those of a batch that has not ended.
+    pub fn next_offset(&self) -> u64 {
+        self.next_offset
+    }
+
+    /// The first offset there is; the next one, if there is none.
+    pub fn first_offset(&self) -> u64 {
+        self.segments.first().map_or(self.next_offset, |first| first.first_offset)
+    }
+
+    /// The first offset of the last chunk, which is its id, if there is a chunk.
+    pub fn last_chunk_id(&self) -> Option<u64> {
+        self.last_chunk.map(|(_, first_offset)| first_offset)
+    }
+
+    /// Messages in it.
+    pub fn messages(&self) -> u64 {
+        self.next_offset - self.first_offset()
+    }
+
+    /// Bytes of its segments.
+    pub fn bytes(&self) -> u64 {
+        self.segments.bytes()
+    }
+
+    /// Its segments, in order.
+    pub fn segments(&self) -> impl DoubleEndedIterator<Item = &Segment> {
+        self.segments.iter()
+    }
+
+    /// Its readers.
+    pub fn readers(&self) -> usize {
+        self.readers.count()
+    }
+
+    /// What it is told to be like.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The last publishing id of a publisher.
+    pub fn sequence(&self, reference: &[u8]) -> Option<u64> {
+        self.tracked.sequence(reference)
+    }
+
+    /// The offset that a consumer stored.
+    pub fn offset(&self, reference: &[u8]) -> Option<u64> {
+        self.tracked.offset(reference)
+    }
+
+    /// A chunk is open: [`Stream::close`] is to come.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    // ---- disk
+
+    /// Memory in bytes of what is not written. Chunks count for the blocks they occupy, so many small ones count as well.
+    pub fn unwritten_bytes(&self) -> usize {
+        self.tail.unwritten_bytes()
+    }
+
+    /// What is not written, to be written without making it durable; `None`: nothing, or a write is under way.
+    pub fn take_write(&mut self) -> Option<Work> {
+        if self.disk.is_writing {
+            return None;
+        }
+        let write = self.tail.unwritten()?;
+        self.disk.is_writing = true;
+        Some(Work::Write(write))
+    }
+
+    /// What is needed for all of it to be durable, what is being written included; `None`: it is. A snapshot of its log
+    /// waits for this.
+    pub fn take_sync(&mut self) -> Option<Work> {
+        let write = self.tail.unwritten();
+        if write.is_none() && self.disk.dirty.is_empty() {
+            return None;
+        }
+        let write = write.unwrap_or(Write { pieces: Vec::new(), to: 0 });
+        let written = write.pieces.iter().map(|piece| piece.segment);
+        let mut segments: Vec<u64> = self.disk.dirty.keys().copied().chain(written).collect();
+        segments.sort_unstable();
+        segments.dedup();
+        self.disk.syncs += 1;
+        Some(Work::Sync(Sync { write, segments, stamp: self.disk.changes }))
+    }
+
+    /// Takes in what some work brought.
+    pub fn done(&mut self, done: Done, common: &mut Common, effects: &mut Vec<Effect>) {
+        match done {
+            Done::Written(WriteDone { to, segments, result }) => {
+                self.disk.is_writing = false;
+                // Also where it failed, some may be there.
+                self.disk.changes += 1;
+                for segment in segments {
+                    if self.segments.find(segment).is_some() {
+                        self.disk.dirty.insert(segment, self.disk.changes);
+                    }
+                }
+                match result {
+                    Ok(()) => {
+                        self.tail.note_written(to);
+                        self.shrink_tail(common);
+                    }
+                    Err(WorkError::Missing) => self.begin_anew(common, effects),
+                    Err(_) => {}
+                }
+                self.let_go(effects);
+            }
+            Done::Synced(SyncDone { to, stamp, result }) => {
+                self.disk.syncs -= 1;
+                match result {
+                    Ok(()) => {
+                        self.disk.dirty.retain(|_, changed| *changed > stamp);
+                        self.tail.note_written(to);
+                        self.shrink_tail(common);
+                    }
+                    Err(SyncFailure::Write(WorkError::Missing)) => self.begin_anew(common, effects),
+                    Err(_) => {}
+                }
+                self.let_go(effects);
+            }
+            Done::Read(done) => self.brought(done, common, effects),
+            Done::Sought(done) => self.sought(done, effects),
+            Done::Removed(_found_and_removed_on_the_next_start) => {}
+        }
+    }
+
+    /// It is deleted: its files go.
+    pub fn end(&mut self, common: &mut Common, effects: &mut Vec<Effect>) {
+        self.open = None;
+        self.remove_first(self.segments.count(), common, effects);
+    }
+
+    /// Nothing is under way, and no file is to go any more: after [`Stream::end`], it can be forgotten.
+    pub fn is_idle(&self) -> bool {
+        !self.disk.is_writing && self.disk.syncs == 0 && self.disk.leaving.is_empty()
+    }
+
+    /// After its snapshot was read and before its log is replayed: goes on with the files there are. `len_of` tells the bytes of a
+    /// segment's file.
+    pub fn recover(&mut self, len_of: impl Fn(u64) -> Option<u64>, common: &mut Common) {
+        common.begin_files_behind(self.segments.last().map_or(0, |last| last.number));
+        let missing =
+            self.segments.iter().filter(|segment| segment.chunks > 0 && len_of(segment.number).is_none());
+        self.disk.missing = missing.map(|segment| segment.number).collect();
+    }
+
+    /// Lets segments go whose files were gone at the start. Retention took them after the snapshot was written, and mostly
+    /// does so again in the replay, which has to go the same way as before; but it may be less strict by now. The last one is
+    /// left to [`Stream::begin_anew`].
+    pub(super) fn forget_missing(&mut self, common: &mut Common, effects: &mut Vec<Effect>) {
+        let missing = std::mem::take(&mut self.disk.missing);
+        let others = self.segments.count().saturating_sub(1);
+        let gone = self.segments.iter().take(others).take_while(|first| missing.contains(&first.number));
+        self.remove_first(gone.count(), common, effects);
+    }
+
+    /// The file is gone to which the next chunk would be added: what is in memory goes on in a new one.
+    #[cold]
+    fn begin_anew(&mut self, common: &mut Common, effects: &mut Vec<Effect>) {
+        let Some(unwritten) = self.tail.first_unwritten() else { return };
+        let (lost, first_offset) = (unwritten.place.segment, unwritten.chunk.first_offset);
+        if unwritten.place.position == FILE_HEADER_LEN {
+            return;
+        }
+        if self.segments.last().is_some_and(|last| last.number == lost) {
+            self.segments.roll(common.take_file(), first_offset, unwritten.timestamp_ms);
+            let (segments, limits) = (&mut self.segments, &common.limits);
+            self.tail.move_unwritten(|new| segments.push(new, limits));
+            self.last_chunk = self.tail.last().map(|last| (last.place, last.chunk.first_offset));
+            let tail = &self.tail;
+            self.readers.moved(lost, |offset| tail.with_offset(offset).map(|found| found.place));
+        }
+        let count = self.segments.iter().take_while(|segment| segment.number <= lost).count();
+        self.remove_first(count, common, effects);
+    }
+
+    /// What is written stays in memory only while somebody reads, within a bound.
+    pub(super) fn shrink_tail(&mut self, common: &mut Common) {
+        let bytes_max = if self.readers.count() > 0 { common.tail_room() } else { 0 };
+        self.tail.shrink(bytes_max, common);
+        let now = self.tail.written_bytes();
+        common.count_tail(std::mem::replace(&mut self.tail_counted, now), now);
+    }
+
+    /// Files go when nobody writes to them any more: a late write would make them anew.
+    fn let_go(&mut self, effects: &mut Vec<Effect>) {
+        let is_busy = self.disk.is_writing || self.disk.syncs > 0;
+        if !is_busy && !self.disk.leaving.is_empty() {
+            let segments = std::mem::take(&mut self.disk.leaving);
+            effects.push(Effect::Work(Work::Remove(Remove { segments })));
+        }
+    }
+}

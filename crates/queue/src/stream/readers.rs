@@ -1,0 +1,546 @@
+//! The readers of a stream: where each stands, what it has credit for, and what it waits for.
+//!
+//! A reader is pulled from ([`Stream::next`]) until it waits; [`Effect::Ready`] says when to go on. It holds no message: what
+//! it reads lies in the tail, or in blocks shared with all who read the same. Where it stands is not recorded.
+//! A reader goes over what is damaged, over what its filter does not want, and from what retention took to what is left.
+
+use super::common::{Common, Found};
+use super::groups::{Group, Turn};
+use super::machine::Stream;
+use super::work::{
+    Block, Damage, DamageReason, Read, ReadDone, Seek, SeekDone, SeekFor, Spare, Work, WorkError,
+};
+use super::{Chunk, Effect, FILE_HEADER_LEN, Limits, Place, Segment};
+use message::chunk::Filter;
+
+/// How often a read that fails is tried; then what it would have brought counts as damaged.
+const TRIES_MAX: u8 = 3;
+
+/// A reader of a stream; used again when it is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReaderId(pub u32);
+
+/// Where a reader begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// With the first chunk there is.
+    First,
+    /// With the last chunk there is; with what comes next if there is none.
+    Last,
+    /// With what comes next.
+    Next,
+    /// With the chunk that has this offset; with the nearest if there is none.
+    Offset(u64),
+    /// With the first chunk that is not older, in milliseconds since 1970; with what comes next if there is none.
+    Timestamp(i64),
+    /// With the chunk that has the last message but so many.
+    LastMessages(u64),
+}
+
+/// A reader that comes.
+#[derive(Clone, Debug)]
+pub struct NewReader {
+    /// Where it begins.
+    pub from: From,
+    /// Chunks that cannot match are left out.
+    pub filter: Option<Box<Filter>>,
+    /// So many chunks may be handed out.
+    pub credit: u32,
+    /// It reads only while it is the active one of this group.
+    pub group: Option<Group>,
+}
+
+/// What a reader gets.
+#[derive(Clone, Debug)]
+pub enum Next {
+    /// This chunk, for one credit.
+    Chunk(Chunk),
+    /// Nothing now; [`Effect::Ready`] will tell.
+    Wait,
+    /// Nothing until there is credit.
+    NoCredit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It can be pulled from.
+    Standing,
+    /// It has all there is.
+    AtTail,
+    /// A read will wake it.
+    Reading,
+    /// Where it begins is being sought.
+    Seeking { ticket: u32, tries: u8 },
+    /// Its group has another one active.
+    Standby,
+    /// Its client was told to begin, and has not answered.
+    Beginning,
+    /// Its client was told to stop, and has not answered.
+    Retiring,
+}
+
+#[derive(Debug)]
+pub(super) struct Reader {
+    state: State,
+    place: Place,
+    /// The offset of the chunk at `place`, or one before it where chunks were left out.
+    offset: u64,
+    wanted_from: u64,
+    from: From,
+    credit: u32,
+    /// Bytes of its next read.
+    window: u32,
+    filter: Option<Box<Filter>>,
+    /// Names the blocks that its filter has left chunks out of; 0 without one.
+    tag: u32,
+    group: Option<Box<[u8]>>,
+}
+
+/// A read given out.
+#[derive(Debug)]
+struct UnderWay {
+    tries: u8,
+    read: Read,
+    waiting: Vec<ReaderId>,
+}
+
+/// The readers of a stream, and the reads they wait for.
+#[derive(Debug, Default)]
+pub(super) struct Readers {
+    slots: Vec<Option<Box<Reader>>>,
+    count: usize,
+    at_tail: Vec<ReaderId>,
+    reads: Vec<UnderWay>,
+    tickets: u32,
+}
+
+impl Readers {
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// A chunk came.
+    pub(super) fn wake(&mut self, effects: &mut Vec<Effect>) {
+        let mut waiting = std::mem::take(&mut self.at_tail);
+        for reader in waiting.drain(..) {
+            self.stand(reader, State::AtTail, effects);
+        }
+        self.at_tail = waiting;
+    }
+
+    /// What followed in this segment is elsewhere, by offset.
+    pub(super) fn moved(&mut self, segment: u64, place_of: impl Fn(u64) -> Option<Place>) {
+        for reader in self.slots.iter_mut().flatten().filter(|reader| reader.place.segment == segment) {
+            reader.place = place_of(reader.offset).unwrap_or(reader.place);
+        }
+    }
+
+    fn get(&self, reader: ReaderId) -> Option<&Reader> {
+        self.slots.get(reader.0 as usize)?.as_deref()
+    }
+
+    fn get_mut(&mut self, reader: ReaderId) -> Option<&mut Reader> {
+        self.slots.get_mut(reader.0 as usize)?.as_deref_mut()
+    }
+
+    /// What the reader waited for has come.
+    fn stand(&mut self, id: ReaderId, waited: State, effects: &mut Vec<Effect>) {
+        if let Some(reader) = self.get_mut(id).filter(|reader| reader.state == waited) {
+            reader.state = State::Standing;
+            effects.push(Effect::Ready(id));
+        }
+    }
+
+    fn add(&mut self, reader: Reader) -> ReaderId {
+        self.count += 1;
+        let free = self.slots.iter().position(Option::is_none);
+        let at = free.unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.slots[at] = Some(Box::new(reader));
+        ReaderId(at as u32)
+    }
+
+    fn remove(&mut self, id: ReaderId) -> Option<Box<Reader>> {
+        let reader = self.slots.get_mut(id.0 as usize)?.take()?;
+        self.count -= 1;
+        self.forget_waiting(id);
+        while self.slots.last().is_some_and(Option::is_none) {
+            self.slots.pop();
+        }
+        self.slots.shrink_to(2 * self.slots.len());
+        Some(reader)
+    }
+
+    fn forget_waiting(&mut self, id: ReaderId) {
+        self.at_tail.retain(|waiting| *waiting != id);
+        for read in &mut self.reads {
+            read.waiting.retain(|waiting| *waiting != id);
+        }
+    }
+}
+
+impl Stream {
+    /// Adds a reader. [`Effect::Ready`] follows when it stands where it begins, unless it is in a group and not active.
+    pub fn attach(&mut self, new: NewReader, common: &mut Common, effects: &mut Vec<Effect>) -> ReaderId {
+        let NewReader { from, filter, credit, group } = new;
+        self.forget_missing(common, effects);
+        let id = self.readers.add(Reader {
+            state: State::Standby,
+            place: Place::default(),
+            offset: 0,
+            wanted_from: 0,
+            from,
+            credit,
+            window: common.limits.read_bytes_min,
+            tag: if filter.is_some() { common.take_tag() } else { 0 },
+            filter,
+            group: group.as_ref().map(|group| group.name.clone()),
+        });
+        match group {
+            Some(group) => {
+                self.groups.join(&group, id);
+                self.take_turns(&group.name, effects);
+            }
+            None => self.begin_at(id, from, effects),
+        }
+        id
+    }
+
+    /// Removes a reader. Another of its group may have its turn.
+    pub fn detach(&mut self, id: ReaderId, common: &mut Common, effects: &mut Vec<Effect>) {
+        let Some(reader) = self.readers.remove(id) else { return };
+        if reader.tag != 0 {
+            self.readers.reads.retain(|read| read.read.tag != reader.tag);
+            common.forget_tag(reader.tag);
+        }
+        if let Some(name) = reader.group {
+            self.groups.leave(&name, id);
+            self.take_turns(&name, effects);
+        }
+        self.shrink_tail(common);
+        if self.readers.count() == 0 {
+            common.forget_segments(|segment| self.segments.find(segment).is_some());
+        }
+    }
+
+    /// Gives credit for so many more chunks, or takes some back, and answers what it has.
+    pub fn credit(&mut self, id: ReaderId, chunks: i32) -> u32 {
+        let Some(reader) = self.readers.get_mut(id) else { return 0 };
+        reader.credit = reader.credit.saturating_add_signed(chunks);
+        reader.credit
+    }
+
+    /// The client has answered [`Effect::Active`]. One that begins does so where it says, or else where it was attached.
+    pub fn answer(&mut self, id: ReaderId, from: Option<From>, effects: &mut Vec<Effect>) {
+        let Some(reader) = self.readers.get_mut(id) else { return };
+        let Some(name) = reader.group.clone() else { return };
+        match reader.state {
+            State::Beginning => {
+                let from = from.unwrap_or(reader.from);
+                self.begin_at(id, from, effects);
+            }
+            State::Retiring => {
+                reader.state = State::Standby;
+                self.groups.retired(&name);
+            }
+            _ => return,
+        }
+        self.take_turns(&name, effects);
+    }
+
+    /// The offset of the chunk where the reader stands; `None`: that is not known yet.
+    pub fn stands_at(&self, id: ReaderId) -> Option<u64> {
+        let reader = self.readers.get(id)?;
+        matches!(reader.state, State::Standing | State::AtTail | State::Reading).then_some(reader.offset)
+    }
+
+    /// Messages below this offset, in the first chunk that the reader gets, are not what it asked for.
+    pub fn wanted_from(&self, id: ReaderId) -> u64 {
+        self.readers.get(id).map_or(0, |reader| reader.wanted_from)
+    }
+
+    /// What the reader gets next.
+    pub fn next(&mut self, id: ReaderId, common: &mut Common, effects: &mut Vec<Effect>) -> Next {
+        // Out of its slot while everything else is looked at.
+        let Some(mut reader) = self.readers.slots.get_mut(id.0 as usize).and_then(Option::take) else {
+            return Next::Wait;
+        };
+        let next = match reader.state {
+            State::Standing if reader.credit == 0 => Next::NoCredit,
+            State::Standing => self.read_on(id, &mut reader, common, effects),
+            _ => Next::Wait,
+        };
+        self.readers.slots[id.0 as usize] = Some(reader);
+        next
+    }
+
+    fn read_on(
+        &mut self,
+        id: ReaderId,
+        reader: &mut Reader,
+        common: &mut Common,
+        effects: &mut Vec<Effect>,
+    ) -> Next {
+        let tag = reader.tag;
+        loop {
+            let Some(segment) = self.segments.standing(&mut reader.place) else {
+                reader.state = State::AtTail;
+                reader.offset = self.next_offset;
+                self.readers.at_tail.push(id);
+                return Next::Wait;
+            };
+            let from = reader.place;
+            let chunk = if let Some(found) = self.tail.at(from) {
+                reader.place = found.place;
+                found.chunk.clone()
+            } else {
+                let end = self.tail.begins_in(from.segment, segment.bytes);
+                match common.find(tag, from) {
+                    Found::Chunk { position, chunk, is_first, ends: (ends, offset) } => {
+                        reader.place.position = position;
+                        // Whoever has read on once will mostly do so again: the next block is there when it is needed.
+                        if is_first && ends < end && reader.window > common.limits.read_bytes_min {
+                            let place = Place { position: ends, ..from };
+                            let span = Span { place, offset, end, segment };
+                            self.readers.read(reader, None, span, common, effects);
+                        }
+                        chunk
+                    }
+                    Found::Nothing(to) => {
+                        reader.place.position = to;
+                        continue;
+                    }
+                    Found::Unknown => {
+                        let span = Span { place: from, offset: reader.offset, end, segment };
+                        self.readers.read(reader, Some(id), span, common, effects);
+                        reader.state = State::Reading;
+                        return Next::Wait;
+                    }
+                }
+            };
+            reader.place.position += u64::from(chunk.len);
+            reader.offset = chunk.next_offset();
+            if reader.filter.as_ref().is_none_or(|filter| filter.may_match(chunk.bloom())) {
+                reader.credit -= 1;
+                return Next::Chunk(chunk);
+            }
+        }
+    }
+
+    /// Says to whom of a group its client's turn has come or gone.
+    fn take_turns(&mut self, name: &[u8], effects: &mut Vec<Effect>) {
+        let (id, state) = match self.groups.turn(name) {
+            Turn::Stay => return,
+            Turn::Begin(id) => (id, State::Beginning),
+            // Who has not answered yet is not asked again: this comes again with its answer.
+            Turn::Retire(id) => (id, State::Retiring),
+        };
+        let Some(reader) = self.readers.get_mut(id) else { return };
+        if matches!(reader.state, State::Beginning | State::Retiring) {
+            return;
+        }
+        reader.state = state;
+        self.readers.forget_waiting(id);
+        effects.push(Effect::Active { reader: id, active: state == State::Beginning });
+    }
+
+    /// Puts a reader where it begins, or has that sought.
+    fn begin_at(&mut self, id: ReaderId, from: From, effects: &mut Vec<Effect>) {
+        let start = |segment: &Segment| {
+            (Place { segment: segment.number, position: FILE_HEADER_LEN }, segment.first_offset)
+        };
+        let next = match self.segments.last() {
+            Some(last) => (Place { segment: last.number, position: last.bytes }, self.next_offset),
+            None => (Place::default(), self.next_offset),
+        };
+        let first = self.segments.first().map_or(next, start);
+        let from = match from {
+            From::LastMessages(count) => From::Offset(self.next_offset.saturating_sub(count)),
+            from => from,
+        };
+        let wanted_from = match from {
+            From::Offset(offset) if offset > first.1 => offset.min(self.next_offset),
+            _ => 0,
+        };
+        let (at, sought) = match from {
+            From::First => (first, None),
+            From::Next => (next, None),
+            From::Last => (self.last_chunk.unwrap_or(next), None),
+            From::Offset(offset) if offset <= first.1 => (first, None),
+            From::Offset(offset) => {
+                match (self.tail.with_offset(offset), self.segments.with_offset(offset)) {
+                    (Some(found), _) => ((found.place, found.chunk.first_offset), None),
+                    (None, Some(segment)) if segment.first_offset == offset => (start(segment), None),
+                    (None, Some(segment)) => (start(segment), Some((*segment, SeekFor::Offset(offset)))),
+                    (None, None) => (next, None),
+                }
+            }
+            From::Timestamp(timestamp_ms) => {
+                let found = self.tail.with_timestamp(timestamp_ms);
+                match (found, self.segments.with_timestamp(timestamp_ms)) {
+                    (Some(found), _) => ((found.place, found.chunk.first_offset), None),
+                    (None, Some(segment)) if timestamp_ms <= segment.first_timestamp_ms => {
+                        (start(segment), None)
+                    }
+                    (None, Some(segment)) => {
+                        (start(segment), Some((*segment, SeekFor::Timestamp(timestamp_ms))))
+                    }
+                    (None, None) => (next, None),
+                }
+            }
+            From::LastMessages(_) => (next, None),
+        };
+        let ticket = self.readers.tickets.wrapping_add(1);
+        let Some(reader) = self.readers.get_mut(id) else { return };
+        (reader.place, reader.offset, reader.wanted_from) = (at.0, at.1, wanted_from);
+        match sought {
+            None => {
+                reader.state = State::Standing;
+                effects.push(Effect::Ready(id));
+            }
+            Some((segment, want)) => {
+                reader.state = State::Seeking { ticket, tries: 1 };
+                self.readers.tickets = ticket;
+                effects.push(Effect::Work(Work::Seek(self.seek(&segment, want, ticket))));
+            }
+        }
+    }
+
+    fn seek(&self, segment: &Segment, want: SeekFor, ticket: u32) -> Seek {
+        let end = self.tail.begins_in(segment.number, segment.bytes);
+        Seek { segment: segment.number, want, end, indexed: segment.indexed, ticket }
+    }
+
+    /// A search came back.
+    pub(super) fn sought(&mut self, done: SeekDone, effects: &mut Vec<Effect>) {
+        let SeekDone { segment, want, ticket, result } = done;
+        let slots = self.readers.slots.iter_mut().enumerate();
+        let found = slots
+            .filter_map(|(at, slot)| Some((ReaderId(at as u32), slot.as_deref_mut()?)))
+            .find(|(_, reader)| matches!(reader.state, State::Seeking { ticket: of, .. } if of == ticket));
+        if let Ok(sought) = &result {
+            effects.extend(sought.damages.iter().map(|damage| Effect::Damaged(*damage)));
+        }
+        let Some((id, reader)) = found else { return };
+        match (result, reader.state) {
+            (Ok(sought), _) => {
+                reader.place = Place { segment, position: sought.position.max(FILE_HEADER_LEN) };
+                reader.offset = sought.first_offset.unwrap_or(reader.offset);
+            }
+            (Err(_), State::Seeking { tries, .. }) if tries < TRIES_MAX => {
+                if let Some(segment) = self.segments.find(segment).copied() {
+                    reader.state = State::Seeking { ticket, tries: tries + 1 };
+                    let seek = self.seek(&segment, want, ticket);
+                    effects.push(Effect::Work(Work::Seek(seek)));
+                    return;
+                }
+            }
+            // From the segment's first chunk on: it is not after what was sought, and reading tells what is wrong.
+            (Err(_), _) => {}
+        }
+        reader.state = State::Standing;
+        effects.push(Effect::Ready(id));
+    }
+
+    /// A read came back.
+    pub(super) fn brought(&mut self, done: ReadDone, common: &mut Common, effects: &mut Vec<Effect>) {
+        let ReadDone { place, tag, result } = done;
+        let reads = &mut self.readers.reads;
+        let Some(at) = reads.iter().position(|read| read.read.place == place && read.read.tag == tag) else {
+            return;
+        };
+        let is_there = self.segments.find(place.segment).is_some();
+        let block = match result {
+            Ok(block) => Some(block),
+            Err(_) if is_there && reads[at].tries < TRIES_MAX => {
+                reads[at].tries += 1;
+                effects.push(Effect::Work(Work::Read(reads[at].read.clone())));
+                return;
+            }
+            // Going on is better than standing still: what cannot be read counts as damaged.
+            Err(error) if is_there => {
+                let to = match error {
+                    WorkError::Missing => reads[at].read.end,
+                    _ => place.position + u64::from(reads[at].read.bytes),
+                };
+                Some(Block::damaged(
+                    Damage { place, reason: DamageReason::Disk(error) },
+                    to.min(reads[at].read.end),
+                ))
+            }
+            Err(_) => None,
+        };
+        let read = reads.swap_remove(at);
+        if let Some(block) = block.filter(|_| is_there) {
+            effects.extend(block.damages.iter().map(|damage| Effect::Damaged(*damage)));
+            common.keep(tag, place, block);
+        }
+        for reader in read.waiting {
+            self.readers.stand(reader, State::Reading, effects);
+        }
+    }
+}
+
+/// What there is to read in a segment from some place on.
+#[derive(Clone, Copy)]
+struct Span<'a> {
+    place: Place,
+    /// The offset that the chunk there has, or one before it.
+    offset: u64,
+    end: u64,
+    segment: &'a Segment,
+}
+
+impl Readers {
+    /// Has something read for `waiting`, or ahead of need, if nobody has asked for it.
+    fn read(
+        &mut self,
+        reader: &mut Reader,
+        waiting: Option<ReaderId>,
+        span: Span<'_>,
+        common: &mut Common,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Span { place, offset, end, segment } = span;
+        let tag = reader.tag;
+        let covers = |read: &UnderWay| {
+            read.read.place.segment == place.segment
+                && (read.read.tag == 0 || read.read.tag == tag)
+                && read.read.place.position <= place.position
+                && place.position < read.read.place.position + u64::from(read.read.bytes)
+        };
+        if let Some(read) = self.reads.iter_mut().find(|read| covers(read)) {
+            read.waiting.extend(waiting);
+            return;
+        }
+        if waiting.is_none() && !matches!(common.find(tag, place), Found::Unknown) {
+            return;
+        }
+        let Limits { read_bytes_min, read_bytes_max, reads_ahead, loaded_bytes_max, .. } = common.limits;
+        // Where many read, what they read has to fit until they have read it.
+        let share = u32::try_from(loaded_bytes_max / (2 * (self.count + 1))).unwrap_or(u32::MAX);
+        let bytes = reader.window.min(share.max(read_bytes_min));
+        if reads_ahead {
+            reader.window = reader.window.saturating_mul(2).min(read_bytes_max);
+        }
+        let filter = reader.filter.clone();
+        let offsets = offset..segment.next_offset;
+        let memory = Spare(
+            common.take_retired(bytes.min(u32::try_from(end - place.position).unwrap_or(bytes)) as usize),
+        );
+        let read = Read {
+            place,
+            bytes,
+            end,
+            offsets,
+            indexed: segment.indexed,
+            filter,
+            tag,
+            memory: Spare::default(),
+        };
+        effects.push(Effect::Work(Work::Read(Read { memory, ..read.clone() })));
+        self.reads.push(UnderWay { tries: 1, read, waiting: Vec::from_iter(waiting) });
+    }
+}

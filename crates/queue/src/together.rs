@@ -1,0 +1,120 @@
+//! Many positions settled together, a block of 64 at a time.
+//!
+//! Where priorities take turns, what is settled together is one position here and one there. Each by itself costs as much as
+//! thousands that follow on each other; those of a block cost little more than one.
+//! What this does is what [`Fifo::settled`] does with each range by itself.
+
+use crate::effect::Effects;
+use crate::features::Features;
+use crate::fifo::Fifo;
+use crate::mixed::{BLOCK, Block, block_of};
+use crate::{numbers, positions};
+use base::ranges::Range;
+use message::record::SeqRange;
+
+/// Some of the positions.
+enum Some64 {
+    /// Those that follow on each other.
+    Range(Range),
+    /// These of the block that begins there.
+    Bits(u64, u64),
+}
+
+impl Some64 {
+    fn of_block(block: u64, bits: u64) -> Some64 {
+        let run = Block::run_of(block, bits);
+        if run.len() == u64::from(bits.count_ones()) { Some64::Range(run) } else { Some64::Bits(block, bits) }
+    }
+}
+
+/// Tells `each` of `ranges`, what is in one block together. Those that run backwards or name what is no position are passed
+/// over.
+fn by_block(ranges: impl Iterator<Item = SeqRange>, mut each: impl FnMut(Some64)) {
+    let (mut block, mut bits) = (0, 0);
+    for range in ranges.filter_map(numbers) {
+        let of = block_of(range.first);
+        let is_within = range.last - of < BLOCK;
+        if bits != 0 && (of != block || !is_within) {
+            each(Some64::of_block(block, std::mem::take(&mut bits)));
+        }
+        if is_within {
+            block = of;
+            bits |= Block::bits_within(of, range);
+        } else {
+            each(Some64::Range(range));
+        }
+    }
+    if bits != 0 {
+        each(Some64::of_block(block, bits));
+    }
+}
+
+impl Fifo {
+    /// Each of `ranges` is settled ([`Fifo::settled`]).
+    #[cold]
+    #[inline(never)]
+    pub fn settled_together(&mut self, ranges: impl Iterator<Item = SeqRange>, effects: &mut Effects) {
+        by_block(ranges, |some| match some {
+            Some64::Range(range) => self.settled(positions(range), effects),
+            Some64::Bits(block, bits) => self.settled_bits(block, bits, effects),
+        });
+    }
+
+    fn settled_bits(&mut self, block: u64, bits: u64, effects: &mut Effects) {
+        let of_block = Range { first: block, last: block + (BLOCK - 1) };
+        let Some(range) = self.clip(positions(of_block)) else { return };
+        let live = bits & Block::bits_within(block, range) & !self.settled.bits(block);
+        if live == 0 {
+            return;
+        }
+        if !self.leave_together(block, live, effects) {
+            return Block::runs_of(block, live, &mut |run| self.settled(positions(run), effects));
+        }
+        self.settled.insert_bits(block, live);
+        // As where one range is settled.
+        if block + u64::from(live.trailing_zeros()) == self.head {
+            while let Some(first) = self.settled.first().filter(|first| first.first <= self.head) {
+                self.settled.pop_first(u64::MAX);
+                self.head = self.head.max(first.last + 1);
+            }
+            if self.cursor < self.head {
+                self.gone_ahead -= self.head - self.cursor;
+                self.cursor = self.head;
+            }
+        }
+    }
+
+    /// Everything about live positions but their being settled; false, and nothing is done: more is known of messages than
+    /// their priorities.
+    fn leave_together(&mut self, block: u64, bits: u64, effects: &mut Effects) -> bool {
+        let counts = self.counting.as_ref().is_some_and(|counting| counting.has_counted());
+        let knows_more = counts || !self.returned.is_empty() || !self.transient.is_empty();
+        let Some(features) = &mut self.features else { return false };
+        if knows_more || self.failures.is_some() || !features.knows_levels_alone() {
+            return false;
+        }
+        self.gone_ahead -= features.levels.leave_bits(block, bits, self.cursor);
+        let ahead = match self.cursor.saturating_sub(block) {
+            by if by < BLOCK => bits & u64::MAX << by,
+            _ => 0,
+        };
+        self.gone_ahead += u64::from(ahead.count_ones());
+        self.places.remove_bits(block, bits, &mut effects.left, &mut effects.runs_left);
+        true
+    }
+}
+
+impl Features {
+    /// All that is known of a message that leaves is its priority.
+    fn knows_levels_alone(&self) -> bool {
+        self.sizes.is_empty()
+            && self.delays.is_empty()
+            && self.dying.is_empty()
+            && self.elsewhere.is_empty()
+            && self.deadlines.is_empty()
+            && self.annotations.has_none()
+            && self.tried.is_empty()
+            && self.groups.is_none()
+            && self.levels.is_all_mixed()
+    }
+}

@@ -1,0 +1,450 @@
+//! A stream's machine, behaviour by behaviour.
+
+mod stream_files;
+
+use message::chunk::Filter;
+use queue::stream::{Effect, From, Group, Limits, NewReader, Next, Settings, Stream};
+use stream_files::Bench;
+
+const CREDIT: u32 = 1000;
+
+fn bench() -> Bench {
+    Bench::new(Settings::default(), Limits::default())
+}
+
+/// Every segment has two chunks of a message each.
+fn short_segments() -> Bench {
+    Bench::new(Settings { segment_bytes_max: 100, ..Settings::default() }, Limits::default())
+}
+
+fn attach(bench: &mut Bench, from: From) -> queue::stream::ReaderId {
+    let new = NewReader { from, filter: None, credit: CREDIT, group: None };
+    bench.stream.attach(new, &mut bench.common, &mut bench.effects)
+}
+
+/// Chunks with offsets 0, 3, 6, ..., 27 at times 1000, 1010, ..., 1090.
+fn fill(bench: &mut Bench) {
+    for batch in 0..10 {
+        bench.batch(1000 + batch * 10, &[b"one", b"two", b"three"]);
+    }
+}
+
+#[test]
+fn readers_begin_where_they_say() {
+    for is_written in [false, true] {
+        for mut bench in [bench(), short_segments()] {
+            fill(&mut bench);
+            if is_written {
+                bench.write();
+                assert_eq!(bench.stream.unwritten_bytes(), 0);
+            }
+            for (from, first) in [
+                (From::First, Some(0)),
+                (From::Last, Some(27)),
+                (From::Next, None),
+                (From::Offset(0), Some(0)),
+                (From::Offset(2), Some(0)),
+                (From::Offset(3), Some(3)),
+                (From::Offset(29), Some(27)),
+                (From::Offset(30), None),
+                (From::Offset(u64::MAX), None),
+                (From::Timestamp(0), Some(0)),
+                (From::Timestamp(1000), Some(0)),
+                (From::Timestamp(1001), Some(3)),
+                (From::Timestamp(1090), Some(27)),
+                (From::Timestamp(1091), None),
+                (From::LastMessages(1), Some(27)),
+                (From::LastMessages(7), Some(21)),
+                (From::LastMessages(500), Some(0)),
+            ] {
+                let reader = attach(&mut bench, from);
+                bench.files.take(&mut bench.effects);
+                while bench.files.work(&mut bench.stream, &mut bench.common, &mut bench.effects) {}
+                assert_eq!(
+                    bench.stream.stands_at(reader),
+                    Some(first.unwrap_or(30)),
+                    "{from:?} {is_written}"
+                );
+                let expected: Vec<u64> = (first.unwrap_or(30)..30).step_by(3).collect();
+                assert_eq!(bench.read_all(reader), expected, "{from:?} {is_written}");
+                bench.stream.detach(reader, &mut bench.common, &mut bench.effects);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reader_at_the_end_is_woken() {
+    let mut bench = bench();
+    let reader = attach(&mut bench, From::First);
+    assert!(bench.read_all(reader).is_empty());
+    bench.effects.clear();
+    bench.batch(5, &[b"first"]);
+    assert!(matches!(bench.effects[..], [Effect::Ready(woken)] if woken == reader));
+    assert_eq!(bench.read_all(reader), [0]);
+    // Nobody is woken by nothing.
+    bench.effects.clear();
+    bench.batch(6, &[]);
+    assert!(bench.effects.is_empty());
+}
+
+#[test]
+fn credit_is_counted_in_chunks() {
+    let mut bench = bench();
+    fill(&mut bench);
+    let reader = attach(&mut bench, From::First);
+    assert_eq!(bench.stream.credit(reader, 2 - CREDIT as i32), 2);
+    assert_eq!(bench.read_all(reader), [0, 3]);
+    assert!(matches!(bench.next(reader), Next::NoCredit));
+    bench.stream.credit(reader, 1);
+    assert_eq!(bench.read_all(reader), [6]);
+}
+
+#[test]
+fn publishing_ids_are_taken_once() {
+    let mut bench = bench();
+    bench.publish(1, b"p", &[(1, b"a", b""), (2, b"b", b""), (2, b"b", b"")]);
+    bench.publish(2, b"p", &[(1, b"a", b""), (2, b"b", b""), (7, b"c", b"")]);
+    bench.publish(3, b"q", &[(0, b"a", b"")]);
+    bench.publish(4, b"", &[(0, b"a", b""), (0, b"a", b"")]);
+    assert_eq!(bench.stream.next_offset(), 6);
+    assert_eq!([b"p", b"q", b"r"].map(|name| bench.stream.sequence(name)), [Some(7), Some(0), None]);
+    // A batch with nothing new makes no chunk.
+    bench.publish(5, b"p", &[(7, b"c", b"")]);
+    assert_eq!((bench.stream.last_chunk_id(), bench.stream.messages()), (Some(4), 6));
+}
+
+#[test]
+fn a_full_chunk_is_closed_within_a_batch() {
+    let limits = Limits { chunk_entries_max: 2, chunk_bytes_max: 200, ..Limits::default() };
+    let mut bench = Bench::new(Settings::default(), limits);
+    bench.batch(1, &[b"1", b"2", b"3", b"4", b"5"]);
+    bench.batch(2, &[&[b'x'; 140], &[b'x'; 140], &[b'x'; 900], b"y"]);
+    let reader = attach(&mut bench, From::First);
+    assert_eq!(bench.read_all(reader), [0, 2, 4, 5, 6, 7, 8]);
+}
+
+#[test]
+fn whole_segments_go() {
+    let mut bench = short_segments();
+    fill(&mut bench);
+    bench.write();
+    let segments: Vec<_> =
+        bench.stream.segments().map(|segment| (segment.number, segment.first_offset)).collect();
+    assert_eq!(segments, [(1, 0), (2, 6), (3, 12), (4, 18), (5, 24)]);
+    let (at_first, at_third) = (attach(&mut bench, From::First), attach(&mut bench, From::Offset(12)));
+    bench.settle();
+    let size = bench.stream.segments().last().expect("five").bytes;
+    for (settings, now_ms, first) in [
+        (Settings { bytes_max: Some(5 * size), ..*bench.stream.settings() }, 2000, 0),
+        (Settings { bytes_max: Some(5 * size - 1), ..*bench.stream.settings() }, 2000, 6),
+        // Segment 2 ends at 1030.
+        (Settings { age_max_ms: Some(970), ..*bench.stream.settings() }, 2000, 6),
+        (Settings { age_max_ms: Some(969), ..*bench.stream.settings() }, 2000, 12),
+        (Settings { bytes_max: Some(0), ..*bench.stream.settings() }, 2000, 24),
+        (Settings { age_max_ms: Some(1), ..*bench.stream.settings() }, 9000, 24),
+    ] {
+        bench.stream.configure(now_ms, settings, &mut bench.common, &mut bench.effects);
+        bench.settle();
+        assert_eq!(bench.stream.first_offset(), first, "{settings:?}");
+        assert_eq!(bench.files.files.len(), bench.stream.segments().count());
+    }
+    assert_eq!(bench.read_all(at_first), [24, 27]);
+    assert_eq!(bench.read_all(at_third), [24, 27]);
+    // What comes with a new segment takes the last one along.
+    bench.batch(9000, &[b"one"]);
+    assert_eq!((bench.stream.first_offset(), bench.stream.messages()), (30, 1));
+    bench.settle();
+    bench.stream.end(&mut bench.common, &mut bench.effects);
+    bench.settle();
+    assert!(bench.files.files.is_empty() && bench.stream.is_idle());
+}
+
+#[test]
+fn truncation_takes_whole_segments() {
+    let mut bench = short_segments();
+    fill(&mut bench);
+    bench.write();
+    for (before, first) in [(5, 0), (6, 6), (17, 12), (1000, 24)] {
+        bench.stream.truncate(before, &mut bench.common, &mut bench.effects);
+        assert_eq!(bench.stream.first_offset(), first, "{before}");
+    }
+}
+
+#[test]
+fn files_are_removed_when_nobody_writes() {
+    let mut bench = short_segments();
+    fill(&mut bench);
+    let write = bench.stream.take_write().expect("chunks");
+    let sync = bench.stream.take_sync().expect("chunks");
+    assert!(bench.stream.take_write().is_none());
+    bench.stream.end(&mut bench.common, &mut bench.effects);
+    bench.files.take(&mut bench.effects);
+    assert!(bench.files.waiting.is_empty() && !bench.stream.is_idle());
+    bench.files.waiting.extend([write, sync]);
+    bench.settle();
+    assert!(bench.files.files.is_empty() && bench.stream.is_idle());
+}
+
+#[test]
+fn what_changed_after_a_sync_was_taken_is_synced_by_the_next() {
+    let mut bench = bench();
+    bench.batch(1, &[b"one"]);
+    let sync = bench.stream.take_sync().expect("a chunk");
+    bench.batch(2, &[b"two"]);
+    bench.write();
+    bench.files.waiting.push_back(sync);
+    bench.settle();
+    assert!(bench.stream.take_sync().is_some());
+}
+
+#[test]
+fn readers_at_the_same_place_share_what_is_read() {
+    let mut bench = bench();
+    for batch in 0..200 {
+        bench.batch(batch, &[&[b'x'; 3000]]);
+    }
+    bench.write();
+    let readers: Vec<_> = (0..20).map(|_| attach(&mut bench, From::First)).collect();
+    for reader in readers {
+        assert_eq!(bench.read_all(reader).len(), 200);
+    }
+    // 600 KB with reads of 64, 128, 256, 512 KiB.
+    assert!(bench.files.reads <= 5, "{}", bench.files.reads);
+    assert!(bench.common.loaded_bytes() < 1 << 20);
+}
+
+#[test]
+fn memory_of_what_is_read_is_bounded() {
+    let limits = Limits { loaded_bytes_max: 256 << 10, ..Limits::default() };
+    let mut bench = Bench::new(Settings::default(), limits);
+    for batch in 0..500 {
+        bench.batch(batch, &[&[b'x'; 3000]]);
+    }
+    bench.write();
+    for _ in 0..3 {
+        let reader = attach(&mut bench, From::First);
+        assert_eq!(bench.read_all(reader).len(), 500);
+        assert!(bench.common.loaded_bytes() <= 256 << 10);
+    }
+}
+
+#[test]
+fn small_chunks_share_memory() {
+    let mut bench = bench();
+    for batch in 0..1600 {
+        bench.batch(batch, &[b"small"]);
+    }
+    assert!(bench.stream.unwritten_bytes() <= 100 * 4096 + 1600 * 128, "{}", bench.stream.unwritten_bytes());
+    let reader = attach(&mut bench, From::First);
+    assert_eq!(bench.read_all(reader).len() as u32, CREDIT);
+    // What is written stays for the reader, and goes with it.
+    bench.write();
+    bench.stream.credit(reader, 1000);
+    assert_eq!((bench.read_all(reader).len(), bench.files.reads), (600, 0));
+    bench.stream.detach(reader, &mut bench.common, &mut bench.effects);
+    let reader = attach(&mut bench, From::First);
+    assert_eq!((bench.read_all(reader).len(), bench.files.reads), (1000, 1));
+}
+
+#[test]
+fn filters_leave_chunks_out() {
+    for is_written in [false, true] {
+        let mut bench = bench();
+        for batch in 0..30u8 {
+            let value: &[u8] = [&b"red"[..], b"green", b""][usize::from(batch % 3)];
+            bench.publish(i64::from(batch), b"", &[(0, b"body", value)]);
+        }
+        if is_written {
+            bench.write();
+        }
+        for (values, match_unfiltered, residues) in
+            [(&[&b"red"[..]][..], false, &[0][..]), (&[b"green"], true, &[1, 2]), (&[b"blue"], false, &[])]
+        {
+            let filter = Filter::new(values.iter().copied(), match_unfiltered);
+            let new =
+                NewReader { from: From::First, filter: Some(Box::new(filter)), credit: CREDIT, group: None };
+            let reader = bench.stream.attach(new, &mut bench.common, &mut bench.effects);
+            bench.settle();
+            let expected: Vec<u64> = (0..30).filter(|offset| residues.contains(&(offset % 3))).collect();
+            assert_eq!(bench.read_all(reader), expected, "{values:?}");
+            bench.stream.detach(reader, &mut bench.common, &mut bench.effects);
+        }
+        assert_eq!(bench.common.loaded_bytes(), 0);
+    }
+}
+
+/// What the clients of a group are told, and what they answer.
+#[test]
+fn one_of_a_group_reads() {
+    let mut bench = bench();
+    fill(&mut bench);
+    let join = |bench: &mut Bench| {
+        let group = Some(Group { name: (*b"g").into(), partition: None });
+        let new = NewReader { from: From::First, filter: None, credit: CREDIT, group };
+        bench.stream.attach(new, &mut bench.common, &mut bench.effects)
+    };
+    let told = |bench: &mut Bench| -> Vec<(u32, bool)> {
+        let effects = std::mem::take(&mut bench.effects);
+        let told = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Active { reader, active } => Some((reader.0, active)),
+            _ => None,
+        });
+        told.collect()
+    };
+    let (first, second) = (join(&mut bench), join(&mut bench));
+    assert_eq!(told(&mut bench), [(0, true)]);
+    assert!(bench.read_all(first).is_empty());
+    bench.stream.answer(first, Some(From::Offset(21)), &mut bench.effects);
+    assert_eq!(bench.read_all(first), [21, 24, 27]);
+    assert!(bench.read_all(second).is_empty());
+    bench.stream.detach(first, &mut bench.common, &mut bench.effects);
+    assert_eq!(told(&mut bench), [(1, true)]);
+    bench.stream.answer(second, None, &mut bench.effects);
+    assert_eq!(bench.read_all(second).len(), 10);
+}
+
+#[test]
+fn partitions_of_a_super_stream_are_shared_out() {
+    let mut bench = bench();
+    fill(&mut bench);
+    let join = |bench: &mut Bench| {
+        let group = Some(Group { name: (*b"g").into(), partition: Some(1) });
+        let new = NewReader { from: From::First, filter: None, credit: CREDIT, group };
+        bench.stream.attach(new, &mut bench.common, &mut bench.effects)
+    };
+    let told = |bench: &mut Bench| -> Vec<String> {
+        std::mem::take(&mut bench.effects)
+            .iter()
+            .filter(|effect| matches!(effect, Effect::Active { .. }))
+            .map(|effect| format!("{effect:?}"))
+            .collect()
+    };
+    let is_told = |told: Vec<String>, reader: u32, active: bool| {
+        assert_eq!(told, [format!("Active {{ reader: ReaderId({reader}), active: {active} }}")]);
+    };
+    let first = join(&mut bench);
+    is_told(told(&mut bench), 0, true);
+    // The second is to have it, but the first has not answered yet.
+    let second = join(&mut bench);
+    assert!(told(&mut bench).is_empty());
+    bench.stream.answer(first, None, &mut bench.effects);
+    is_told(told(&mut bench), 0, false);
+    bench.stream.answer(first, None, &mut bench.effects);
+    is_told(told(&mut bench), 1, true);
+    bench.stream.answer(second, Some(From::Last), &mut bench.effects);
+    assert_eq!((bench.read_all(first), bench.read_all(second)), (vec![], vec![27]));
+    bench.stream.detach(second, &mut bench.common, &mut bench.effects);
+    is_told(told(&mut bench), 0, true);
+}
+
+#[test]
+fn a_snapshot_goes_on_where_it_was() {
+    let mut bench = short_segments();
+    fill(&mut bench);
+    bench.publish(2000, b"p", &[(5, b"a", b"")]);
+    assert!(bench.stream.store_offset(b"c", 12, &bench.common));
+    let sync = bench.stream.take_sync().expect("chunks");
+    let mut bytes = Vec::new();
+    bench.stream.write_snapshot(&mut bytes);
+    bench.files.waiting.push_back(sync);
+    bench.settle();
+    assert!(bench.stream.take_sync().is_none());
+
+    let mut again = short_segments();
+    again.files = bench.files.clone();
+    again.common.set_next_file(bench.common.next_file());
+    again.stream = Stream::read_snapshot(&bytes, *bench.stream.settings()).expect("a snapshot");
+    let mut same = Vec::new();
+    again.stream.write_snapshot(&mut same);
+    assert_eq!(same, bytes);
+    let files = again.files.files.clone();
+    let len_of = |segment| files.get(&segment).map(|file| file.len() as u64);
+    again.stream.recover(len_of, &mut again.common);
+    for bench in [&mut bench, &mut again] {
+        bench.batch(3000, &[b"more"]);
+        assert_eq!((bench.stream.sequence(b"p"), bench.stream.offset(b"c")), (Some(5), Some(12)));
+        let reader = attach(bench, From::Offset(24));
+        bench.settle();
+        assert_eq!(bench.read_all(reader), [24, 27, 30, 31]);
+    }
+    for len in 0..bytes.len() {
+        assert!(Stream::read_snapshot(&bytes[..len], Settings::default()).is_err());
+    }
+}
+
+/// Retention took the last segment of the snapshot; when the log is replayed it is not so strict any more.
+#[test]
+fn a_file_that_is_gone_is_not_written_to() {
+    for is_synced in [false, true] {
+        let mut bench = bench();
+        bench.batch(1, &[b"one"]);
+        let mut bytes = Vec::new();
+        bench.stream.write_snapshot(&mut bytes);
+        let mut again = Bench::new(Settings::default(), Limits::default());
+        again.stream = Stream::read_snapshot(&bytes, Settings::default()).expect("a snapshot");
+        again.stream.recover(|_| None, &mut again.common);
+        assert_eq!(again.common.next_file(), 2);
+        (2..5).for_each(|at_ms| again.batch(at_ms, &[b"more"]));
+        let reader = attach(&mut again, From::Offset(1));
+        again.stream.credit(reader, 1 - CREDIT as i32);
+        assert_eq!(again.read_all(reader), [1]);
+        if is_synced {
+            let sync = again.stream.take_sync().expect("chunks");
+            again.files.waiting.push_back(sync);
+            again.settle();
+        } else {
+            again.write();
+        }
+        assert!(again.stream.unwritten_bytes() > 0);
+        again.write();
+        assert_eq!((again.stream.unwritten_bytes(), again.stream.first_offset()), (0, 1));
+        again.stream.credit(reader, CREDIT as i32);
+        assert_eq!(again.read_all(reader), [2, 3]);
+        again.stream.detach(reader, &mut again.common, &mut again.effects);
+        for (from, expected) in [(From::First, vec![1, 2, 3]), (From::Last, vec![3])] {
+            let reader = attach(&mut again, from);
+            assert_eq!(again.read_all(reader), expected);
+            again.stream.detach(reader, &mut again.common, &mut again.effects);
+        }
+    }
+}
+
+/// The same, where it took others than the last, too.
+#[test]
+fn files_that_are_gone_are_not_read() {
+    let mut bench = short_segments();
+    fill(&mut bench);
+    bench.write();
+    let mut bytes = Vec::new();
+    bench.stream.write_snapshot(&mut bytes);
+    let mut again = short_segments();
+    again.files = bench.files;
+    again.stream = Stream::read_snapshot(&bytes, *again.stream.settings()).expect("a snapshot");
+    again.stream.recover(|segment| (segment > 2).then_some(1000), &mut again.common);
+    again.batch(3000, &[b"more"]);
+    assert_eq!(again.stream.first_offset(), 0);
+    let reader = attach(&mut again, From::First);
+    assert_eq!(again.read_all(reader), [12, 15, 18, 21, 24, 27, 30]);
+}
+
+#[test]
+fn a_snapshot_of_any_bytes_costs_little() {
+    let mut bench = short_segments();
+    fill(&mut bench);
+    bench.publish(2000, b"p", &[(5, b"a", b"")]);
+    assert!(bench.stream.store_offset(b"c", 12, &bench.common));
+    let mut bytes = Vec::new();
+    bench.stream.write_snapshot(&mut bytes);
+    for at in 0..bytes.len() {
+        for byte in [0, 1, 0x7f, 0xff] {
+            let mut harmed = bytes.clone();
+            harmed[at] = byte;
+            if let Ok(mut stream) = Stream::read_snapshot(&harmed, Settings::default()) {
+                let mut common = queue::stream::Common::new(Limits::default());
+                stream.recover(|_| None, &mut common);
+                assert!(stream.segments().count() <= 6);
+            }
+        }
+    }
+}
