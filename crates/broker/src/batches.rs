@@ -20,6 +20,8 @@ pub(crate) struct Entry {
     live: u32,
     memory: Option<Memory>,
     place: Option<Place>,
+    /// Its memory was read back.
+    is_loaded: bool,
 }
 
 /// What `live` holds besides while the batch is being applied: messages may leave before all are counted.
@@ -33,6 +35,10 @@ pub(crate) struct Batches {
     hint: usize,
     /// Bytes of memory held.
     resident: usize,
+    /// Those of batches that were read back.
+    loaded_bytes: usize,
+    /// How many batches that are.
+    loaded_count: usize,
     /// The oldest were dropped from memory up to here.
     evicted_below: u64,
     pub(crate) spare: Spare,
@@ -52,6 +58,23 @@ impl Batches {
         self.resident
     }
 
+    /// Bytes of memory of batches that were read back.
+    pub(crate) fn loaded_bytes(&self) -> usize {
+        self.loaded_bytes
+    }
+
+    /// Batches in memory that were read back.
+    pub(crate) fn loaded_count(&self) -> usize {
+        self.loaded_count
+    }
+
+    /// Bytes of memory of the batch with this base, if it was read back and is there.
+    pub(crate) fn loaded_bytes_of(&self, base: LogIndex) -> Option<usize> {
+        let at = self.ring.binary_search_by_key(&base.0, |entry| entry.base).ok()?;
+        let entry = &self.ring[at];
+        entry.memory.as_ref().filter(|_| entry.is_loaded).map(Memory::capacity)
+    }
+
     /// Bytes of memory of the bookkeeping itself and of spare buffers.
     pub(crate) fn overhead_bytes(&self) -> usize {
         self.ring.capacity() * size_of::<Entry>() + self.spare.heap_bytes()
@@ -61,7 +84,7 @@ impl Batches {
     pub(crate) fn push(&mut self, base: LogIndex, len: u32, memory: Option<Memory>, place: Option<Place>) {
         debug_assert!(self.ring.back().is_none_or(|last| last.base + u64::from(last.len) <= base.0));
         self.resident += memory.as_ref().map_or(0, Memory::capacity);
-        self.ring.push_back(Entry { base: base.0, len, live: APPLYING, memory, place });
+        self.ring.push_back(Entry { base: base.0, len, live: APPLYING, memory, place, is_loaded: false });
     }
 
     /// The batch was applied and brought `live` messages, of which some may have left already.
@@ -112,15 +135,20 @@ impl Batches {
     /// handed out first.
     #[cold]
     #[inline(never)]
-    pub(crate) fn evict_oldest(&mut self, resident_max: usize) {
+    pub(crate) fn evict_oldest(&mut self, resident_max: usize, spare_max: usize) {
         let mut at = self.ring.partition_point(|entry| entry.base < self.evicted_below);
         while self.resident > resident_max
             && let Some(entry) = self.ring.get_mut(at)
             && entry.place.is_some()
         {
             self.evicted_below = entry.base + 1;
-            self.resident -= entry.memory.take().map_or(0, |memory| memory.capacity());
             at += 1;
+            if !entry.is_loaded
+                && let Some(memory) = entry.memory.take()
+            {
+                self.resident -= memory.capacity();
+                self.spare.put(memory, spare_max);
+            }
         }
     }
 
@@ -130,24 +158,36 @@ impl Batches {
         self.resident > resident_max
     }
 
-    /// A batch was read back.
-    pub(crate) fn loaded(&mut self, base: LogIndex, memory: Memory) {
-        if let Some(at) = self.position(base.0)
-            && self.ring[at].memory.is_none()
-        {
-            self.resident += memory.capacity();
-            self.ring[at].memory = Some(memory);
-        }
+    /// A batch was read back; false: nobody needs it any more.
+    pub(crate) fn loaded(&mut self, base: LogIndex, memory: Memory) -> bool {
+        let is_awaited = |entry: &Entry| entry.live > 0 && entry.memory.is_none();
+        let Some(at) = self.position(base.0).filter(|at| is_awaited(&self.ring[*at])) else { return false };
+        self.resident += memory.capacity();
+        self.loaded_bytes += memory.capacity();
+        self.loaded_count += 1;
+        self.ring[at].memory = Some(memory);
+        self.ring[at].is_loaded = true;
+        true
     }
 
     /// Drops the memory of a batch that was read back.
-    pub(crate) fn unload(&mut self, base: LogIndex) {
+    pub(crate) fn unload(&mut self, base: LogIndex, spare_max: usize) {
         if let Some(at) = self.position(base.0)
-            && self.ring[at].place.is_some()
+            && std::mem::take(&mut self.ring[at].is_loaded)
             && let Some(memory) = self.ring[at].memory.take()
         {
+            self.unloaded(memory.capacity());
             self.resident -= memory.capacity();
+            self.spare.put(memory, spare_max);
         }
+    }
+
+    /// Memory of a batch that was read back goes.
+    #[cold]
+    #[inline(never)]
+    fn unloaded(&mut self, bytes: usize) {
+        self.loaded_bytes -= bytes;
+        self.loaded_count -= 1;
     }
 
     #[inline]
@@ -205,8 +245,12 @@ impl Batches {
         if entry.live > 0 {
             return;
         }
+        let is_loaded = entry.is_loaded;
         if let Some(memory) = entry.memory.take() {
             self.resident -= memory.capacity();
+            if is_loaded {
+                self.unloaded(memory.capacity());
+            }
             self.spare.put(memory, spare_max);
         }
         while self.ring.front().is_some_and(|entry| entry.live == 0) {
@@ -220,8 +264,12 @@ impl Batches {
         while let Some(entry) = self.ring.front()
             && entry.base < end.0
         {
-            if let Some(memory) = &entry.memory {
-                self.resident -= memory.capacity();
+            let is_loaded = entry.is_loaded;
+            if let Some(bytes) = entry.memory.as_ref().map(Memory::capacity) {
+                self.resident -= bytes;
+                if is_loaded {
+                    self.unloaded(bytes);
+                }
             }
             self.ring.pop_front();
         }

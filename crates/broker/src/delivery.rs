@@ -14,7 +14,7 @@ use crate::request::Reply;
 use base::id::{LogIndex, QueueSeq};
 use base::{Memory, Now};
 use message::record::{Kind, Outcome, SeqRange};
-use queue::{ConsumerId, Effect, Place, Stretch};
+use queue::{ConsumerId, Effect, Place, Stretch, scattered};
 
 /// Where the bytes of a message are.
 pub(crate) enum Site<'a> {
@@ -33,6 +33,9 @@ impl Log {
         if self.has_set_aside() {
             self.carry_out_set_aside(now, limits, post);
         }
+        if self.streams.is_some() {
+            self.dispatch_streams(now, limits, post);
+        }
         for _ in 0..self.dirty.len() {
             let Some(slot) = self.dirty.pop_front() else { break };
             let queue = &mut self.queues[slot as usize];
@@ -44,6 +47,9 @@ impl Log {
             if self.queues[slot as usize].has_clock() {
                 self.arm(now, slot);
                 self.show_all(slot, limits, post);
+                if self.queues[slot as usize].fifo.to_weigh().is_some() {
+                    self.weigh(now, slot, limits);
+                }
             }
             if given == budget && budget > 0 {
                 self.mark_dirty(slot);
@@ -83,6 +89,9 @@ impl Log {
                             self.deliver(slot, waiting, post);
                         }
                     }
+                }
+                Effect::DeliverScattered { consumer, block, bits } => {
+                    self.deliver_scattered(slot, consumer, (block, bits), post);
                 }
                 Effect::DeliverAnnotated {
                     consumer,
@@ -189,6 +198,55 @@ impl Log {
             }
         }
         None
+    }
+
+    /// Delivers those positions of a block that are set in its bits, none of which was out before: those from the first on
+    /// that lie in memory in the log at once, the others one by one.
+    #[cold]
+    #[inline(never)]
+    fn deliver_scattered(
+        &mut self,
+        slot: u32,
+        consumer: ConsumerId,
+        (block, bits): (QueueSeq, u64),
+        post: &mut Post,
+    ) {
+        let marks = Item::marks_of(false, 0, 0);
+        let Log { queues, batches, loaded, .. } = self;
+        let queue = &mut queues[slot as usize];
+        queue.hand(consumer, bits.count_ones());
+        let Some(Member { port, handle }) = queue.recipient(consumer) else { return };
+        let is_waiting = queue.is_waiting();
+        let mut rest = scattered(block, bits).peekable();
+        while !is_waiting
+            && let Some(seq) = rest.peek()
+            && let Some(Place::Log(index)) = queue.fifo.place_of_live(*seq)
+            && let Found::Resident(memory, offset, len) = batches.find(index)
+        {
+            let base = index.0 - u64::from(offset);
+            let here = std::iter::from_fn(|| {
+                let Place::Log(index) = queue.fifo.place_of_live(*rest.peek()?)? else { return None };
+                let offset = index.0.checked_sub(base).filter(|offset| *offset < u64::from(len))? as u32;
+                Some(Item { seq: rest.next()?, offset, marks })
+            });
+            post.deliver_all(port, handle, memory, here);
+        }
+        while !is_waiting
+            && let Some(seq) = rest.peek()
+            && let Some(Place::Segment(run)) = queue.fifo.place_of_live(*seq)
+            && let Some(block) = loaded.block(BlockKey::new(queue.definition.id, run))
+            && block.find(seq.0).is_some()
+        {
+            let here = std::iter::from_fn(|| {
+                let offset = block.find(rest.peek().filter(|seq| **seq <= run.last)?.0)?.start as u32;
+                Some(Item { seq: rest.next()?, offset, marks })
+            });
+            post.deliver_all(port, handle, block.memory(), here);
+        }
+        for seq in rest {
+            let waiting = Waiting { consumer, seq, marks, token: None, settles: false, is_annotated: false };
+            self.deliver(slot, waiting, post);
+        }
     }
 
     /// Settles what of `range` was delivered, now, and what still waits for its bytes when it is.

@@ -87,11 +87,19 @@ impl Log {
         post: &mut Post,
     ) -> Done {
         let Some((slot, owned)) = self.queue_mut(queue) else {
+            if self.has_stream(queue) {
+                return self.at_stream(now, queue, port, command, limits, post);
+            }
             match command {
                 QueueCommand::Consume { token, .. }
                 | QueueCommand::Get { token, .. }
                 | QueueCommand::Purge { token }
                 | QueueCommand::Counts { token } => post.reply(port, token, Err(Refusal::queue_gone())),
+                QueueCommand::Stream(command) => {
+                    if let Some(token) = command.token() {
+                        post.reply(port, token, Err(Refusal::queue_gone()));
+                    }
+                }
                 QueueCommand::Delete { token, .. } => {
                     post.reply(port, token, Ok(Reply::Deleted { messages: 0 }));
                 }
@@ -255,6 +263,11 @@ impl Log {
                 });
             }
             QueueCommand::Modify(modified) => self.modify(now, slot, port, &modified, limits, post),
+            QueueCommand::Stream(command) => {
+                if let Some(token) = command.token() {
+                    post.reply(port, token, Err(Refusal::no_stream(&owned.definition)));
+                }
+            }
         }
         Done::Nothing
     }

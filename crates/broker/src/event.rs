@@ -62,6 +62,19 @@ pub enum Event {
         /// Which of [`Events::items`] they are.
         items: Range<u32>,
     },
+    /// A chunk of a stream for a subscription to it, as it is stored: header, Bloom filter, data, trailer.
+    Chunk {
+        /// The subscription's handle.
+        subscription: u32,
+        /// Which of [`Events::memories`] holds it.
+        memory: u32,
+        /// Where in it.
+        bytes: Range<u32>,
+        /// The id of the last chunk that is on disk.
+        committed_chunk_id: u64,
+        /// It is the last before the connection says that it can take more, by [`crate::QueueCommand::Pause`] with `paused` false.
+        asks: bool,
+    },
     /// A `basic.get` took this message; it is unsettled by the consumer that stands for the channel's gets.
     Got {
         /// The token given with the request.

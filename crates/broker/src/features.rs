@@ -5,7 +5,8 @@
 use crate::annotated::LastWords;
 use crate::browse::Browser;
 use crate::catalog::{DeadLetter, Overflow, QueueDefinition, QueueRules, QueueType};
-use message::record::{Configure, DeathReason, SeqRange};
+use base::id::LogIndex;
+use message::record::{Configure, DeathReason, SeqRange, SizesKept};
 use queue::{Priorities, Rules, Settings};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(crate) struct Features {
     pub(crate) used_at_ms: u64,
     /// The log's timer for it, monotonic nanoseconds.
     pub(crate) timer: Option<u64>,
+    /// What it weighs is recorded before this, as far as it was found out ([`crate::weighing`]).
+    pub(crate) weighed_to: LogIndex,
     /// A consumer has not settled what was taken back from it.
     pub(crate) has_late: bool,
 }
@@ -85,13 +88,13 @@ impl QueueRules {
         let priorities = match (queue.queue_type, self.priority_max) {
             (QueueType::Quorum, _) => Priorities::Strict,
             (QueueType::Classic, Some(max)) => Priorities::UpTo(max),
-            (QueueType::Classic, None) => Priorities::None,
+            (QueueType::Classic, None) | (QueueType::Stream, _) => Priorities::None,
         };
         Settings {
             counts: queue.is_quorum(),
             ttl_ms: self.message_ttl_ms,
             priorities,
-            sizes: self.bytes_max.is_some(),
+            sizes: if self.bytes_max.is_some() { SizesKept::All } else { SizesKept::None },
         }
     }
 

@@ -13,6 +13,7 @@ pub mod catalog;
 mod ceiling;
 mod census;
 mod commit;
+mod configuring;
 mod dead_letters;
 mod delivery;
 mod desk;
@@ -23,6 +24,7 @@ mod firehose;
 mod hidden;
 mod history;
 mod keys;
+mod leaving;
 mod limits;
 mod listing;
 mod log;
@@ -40,8 +42,10 @@ mod request;
 mod settling;
 mod shard;
 mod spare;
+mod streams;
 mod timers;
 mod watch;
+mod weighing;
 
 pub use annotated::Modified;
 pub use announce::Announcement;
@@ -49,8 +53,9 @@ pub use callers::{Caller, Encryption, Settled};
 pub use census::Unit;
 pub use commit::CommitRule;
 pub use event::{Event, Events, Item, REDELIVERED, TRACED};
+pub use leaving::Leaver;
 pub use limits::Limits;
-pub use listing::QueueRow;
+pub use listing::{ListedTo, QueueRow};
 pub use mail::{Answering, Mail, Waiter};
 pub use moving::{MoveJob, Moved};
 pub use presence::Arrived;
@@ -60,3 +65,7 @@ pub use recovery::{LogSnapshot, RecoveryError, SECTION};
 pub use reply::{REPLY_TO, Replies, ReplyAddress};
 pub use request::{ConsumerRef, Credit, Held, NewConsumer, Placement, QueueCommand, Reply};
 pub use shard::{CATALOG_LOG, Shard, ShardSettings};
+pub use streams::{
+    Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand, StreamDamage, StreamDone, StreamFilter,
+    StreamFrom, StreamJob, StreamReply, StreamStats, Wanted, remove_other_stream_files, stream_files,
+};

@@ -15,6 +15,8 @@ pub struct Limits {
     pub resident_bytes_max: usize,
     /// Bytes of batches and segment blocks a shard keeps after reading them back.
     pub loaded_bytes_max: usize,
+    /// The same, while a queue is read back whose messages have priorities: each of them goes through all of it.
+    pub loaded_by_priority_bytes_max: usize,
     /// Reads of a log under way at once.
     pub reads_max: usize,
     /// Bytes of one read, where a single batch or block is no larger: how far a queue that is read on from grows its window.
@@ -37,6 +39,8 @@ pub struct Limits {
     pub exchanges_max: Option<u64>,
     /// Queues of all virtual hosts, transient and exclusive ones included; none: any number.
     pub queues_max: Option<u64>,
+    /// Messages of one queue whose sizes are found out in one turn, and recorded in one record.
+    pub weighed_at_once_max: usize,
     /// Deliveries that wait for their bytes to be read, for one queue, before it stops handing out more.
     pub waiting_for_bytes_max: usize,
     /// Dead letters of one queue that are under way at once.
@@ -52,7 +56,21 @@ pub struct Limits {
     pub reply_bytes_max: usize,
     /// Milliseconds a consumer of a quorum queue may hold a message, where neither it nor the queue says how long.
     pub consumer_timeout_ms: u64,
-    /// Bytes delivered to one consumer's connection and not yet sent, beyond which the consumer pauses.
+    /// Bytes of chunks, or of messages made of them, that a reader of a stream is handed before others have their turn.
+    pub stream_turn_bytes_max: usize,
+    /// Bytes that the readers of a log's streams are handed together before sockets, and publishers, have their turn: so many
+    /// readers as there are, the publisher is not kept waiting for longer.
+    pub stream_dispatch_bytes_max: usize,
+    /// Readers of streams that read on are read for ahead of need.
+    pub stream_reads_ahead: bool,
+    /// Bytes that streams are read back in at a time, at most.
+    pub stream_read_bytes_max: u32,
+    /// Memory of streams' chunks that are not written yet, beyond which publishing connections are not read.
+    pub stream_unwritten_bytes_max: usize,
+    /// Offsets that consumers of one stream have said they are at, told to who asks before they are on disk; of further
+    /// consumers it is told what is on disk.
+    pub stream_offsets_told_max: usize,
+    /// Bytes of chunks handed to a stream's subscription before its connection has to say that it can take more.
     pub consumer_window_bytes: usize,
 }
 
@@ -65,6 +83,7 @@ impl Default for Limits {
             lazy_batch_ms_max: 100,
             resident_bytes_max: 8 << 20,
             loaded_bytes_max: 4 << 20,
+            loaded_by_priority_bytes_max: 16 << 20,
             reads_max: 4,
             read_bytes_max: 512 << 10,
             dispatch_messages_max: 4096,
@@ -76,6 +95,7 @@ impl Default for Limits {
             vhosts_max: None,
             exchanges_max: None,
             queues_max: None,
+            weighed_at_once_max: 4096,
             waiting_for_bytes_max: 256,
             burials_max: 256,
             burial_retry_ms: 1_000,
@@ -83,7 +103,13 @@ impl Default for Limits {
             queue_annotations_bytes_max: 16 << 20,
             reply_bytes_max: 16 << 20,
             consumer_timeout_ms: 1_800_000,
-            consumer_window_bytes: 1 << 20,
+            stream_turn_bytes_max: 256 << 10,
+            stream_dispatch_bytes_max: 512 << 10,
+            stream_reads_ahead: true,
+            stream_read_bytes_max: 1 << 20,
+            stream_unwritten_bytes_max: 64 << 20,
+            stream_offsets_told_max: 4096,
+            consumer_window_bytes: 256 << 10,
         }
     }
 }

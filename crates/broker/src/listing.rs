@@ -3,8 +3,10 @@
 use crate::catalog::QueueDefinition;
 use crate::limits::Limits;
 use crate::log::Log;
+use crate::owned::OwnedQueue;
 use crate::post::Post;
 use crate::shard::Shard;
+use crate::streams::OwnedStream;
 use base::Now;
 use base::id::QueueSeq;
 use message::record::SeqRange;
@@ -18,6 +20,8 @@ pub struct QueueRow {
     pub definition: Arc<QueueDefinition>,
     /// Messages that nobody holds.
     pub ready: u64,
+    /// Bytes of those, as limits in bytes count them; none where the size of some is not known.
+    pub ready_bytes: Option<u64>,
     /// Messages that consumers hold.
     pub unsettled: u64,
     /// Messages that wait for their time.
@@ -26,6 +30,39 @@ pub struct QueueRow {
     pub consumers: u32,
     /// Bytes of memory it takes, messages apart.
     pub memory_bytes: usize,
+}
+
+/// How far a list of queues has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListedTo {
+    log: usize,
+    /// The queues of that log were looked at, its streams come next.
+    has_queues: bool,
+    slot: usize,
+}
+
+fn row(queue: &OwnedQueue) -> QueueRow {
+    QueueRow {
+        definition: queue.definition.clone(),
+        ready: queue.fifo.ready(),
+        ready_bytes: queue.fifo.knows_sizes().then(|| queue.fifo.ready_bytes()),
+        unsettled: queue.fifo.unsettled(),
+        delayed: queue.fifo.delayed(),
+        consumers: queue.fifo.consumers(),
+        memory_bytes: queue.fifo.memory_bytes() + size_of_val(queue),
+    }
+}
+
+fn stream_row(stream: &OwnedStream) -> QueueRow {
+    QueueRow {
+        definition: stream.definition.clone(),
+        ready: stream.machine.messages(),
+        ready_bytes: Some(stream.machine.bytes()),
+        unsettled: 0,
+        delayed: 0,
+        consumers: stream.consumers(),
+        memory_bytes: size_of_val(stream),
+    }
 }
 
 impl Log {
@@ -48,14 +85,43 @@ impl Shard {
     /// The queues that live here.
     pub fn queue_rows(&self) -> impl Iterator<Item = QueueRow> + '_ {
         let queues = self.logs.iter().flat_map(|log| log.queues.iter());
-        queues.map(|(_, queue)| QueueRow {
-            definition: queue.definition.clone(),
-            ready: queue.fifo.ready(),
-            unsettled: queue.fifo.unsettled(),
-            delayed: queue.fifo.delayed(),
-            consumers: queue.fifo.consumers(),
-            memory_bytes: queue.fifo.memory_bytes() + size_of_val(queue),
-        })
+        let streams = self.logs.iter().filter_map(|log| log.streams.as_ref());
+        let streams = streams.flat_map(|streams| streams.iter()).map(stream_row);
+        queues.map(|(_, queue)| row(queue)).chain(streams)
+    }
+
+    /// Some of the queues that live here, for who must not hold others up: at most `most` of them are looked at from `from` on,
+    /// those that `wanted` likes are appended to `rows`. Where to go on, until all were looked at.
+    pub fn queue_rows_from(
+        &self,
+        from: ListedTo,
+        most: usize,
+        wanted: impl Fn(&QueueDefinition) -> bool,
+        rows: &mut Vec<QueueRow>,
+    ) -> Option<ListedTo> {
+        let ListedTo { log: at, has_queues, slot } = from;
+        let log = self.logs.get(at)?;
+        if !has_queues {
+            for (looked, (own, queue)) in log.queues.iter().skip_while(|(own, _)| *own < slot).enumerate() {
+                if looked == most {
+                    return Some(ListedTo { log: at, has_queues, slot: own });
+                }
+                if wanted(&queue.definition) {
+                    rows.push(row(queue));
+                }
+            }
+            return Some(ListedTo { log: at, has_queues: true, slot: 0 });
+        }
+        let streams = log.streams.iter().flat_map(|streams| streams.iter());
+        for (looked, stream) in streams.skip(slot).enumerate() {
+            if looked == most {
+                return Some(ListedTo { log: at, has_queues, slot: slot + looked });
+            }
+            if wanted(&stream.definition) {
+                rows.push(stream_row(stream));
+            }
+        }
+        Some(ListedTo { log: at + 1, has_queues: false, slot: 0 })
     }
 
     /// Delayed messages of a queue that lives here, at most `count_max`: when each is due, milliseconds since 1970, and
@@ -90,7 +156,11 @@ impl Shard {
             (
                 "binary",
                 sum(&|log| {
-                    log.batches.resident_bytes() + log.loaded.block_bytes() + log.reading.bytes() as usize
+                    let streams = log.streams.as_ref();
+                    let chunks =
+                        streams.map_or(0, |streams| streams.unwritten_bytes() + streams.loaded_bytes());
+                    let loaded = log.loaded.block_bytes() + log.reading.bytes() as usize;
+                    log.batches.resident_bytes() + loaded + chunks
                 }),
             ),
             ("msg_index", sum(&|log| log.batches.overhead_bytes()) + self.parcels.heap_bytes() as u64),

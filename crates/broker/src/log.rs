@@ -11,21 +11,18 @@ use crate::batches::Batches;
 use crate::catalog::{QueueDefinition, QueueRules};
 use crate::commit::CommitRule;
 use crate::desk::Parked;
-use crate::features::settings_of;
 use crate::limits::Limits;
 use crate::mail::{Waiter, wait};
 use crate::owned::OwnedQueue;
 use crate::post::Post;
 use crate::reading::{Loaded, Reading};
+use crate::streams::Streams;
 use crate::timers::Timers;
 use base::id::{LogId, LogIndex, PortId, QueueId, QueueSeq};
 use base::{Buffer, Now};
 use journal::{Batch, Place, Sealed};
-use message::record::{
-    self, Annotate, Configure, DeathReason, Deduplicate, Enqueue, Kind, NewEnqueue, Outcome, Positions,
-    SeqRange, flag,
-};
-use queue::{Effect, Effects, Fifo, Priorities, Record, Settings, WindowSettings};
+use message::record::{self, DeathReason, Enqueue, Kind, NewEnqueue, Outcome, Positions, SeqRange, flag};
+use queue::{Effect, Effects, Fifo, Record};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -112,6 +109,8 @@ pub(crate) struct Log {
     has_levels: bool,
     pub(crate) reading: Reading,
     pub(crate) loaded: Loaded,
+    /// The streams, once there is one.
+    pub(crate) streams: Option<Box<Streams>>,
 }
 
 impl Log {
@@ -147,6 +146,7 @@ impl Log {
             has_levels: false,
             reading: Reading::default(),
             loaded: Loaded::default(),
+            streams: None,
         }
     }
 
@@ -154,6 +154,9 @@ impl Log {
 
     /// A queue was declared; what a snapshot held of it is given back to it.
     pub(crate) fn create_queue(&mut self, definition: Arc<QueueDefinition>, declared: &QueueRules) {
+        if let Some(rules) = &declared.stream {
+            return self.create_stream(definition, rules);
+        }
         let id = definition.id;
         let settings = declared.settings(&definition);
         let restored = self.recovering.as_mut().and_then(|recovering| recovering.restored.remove(&id));
@@ -183,10 +186,15 @@ impl Log {
         limits: &Limits,
         post: &mut Post,
     ) {
+        if let Some(rules) = &rules.stream {
+            return self.stream_goes_by(now, id, rules);
+        }
         let Some(slot) = self.slot(id) else { return };
         let queue = &mut self.queues[slot as usize];
         let settings = rules.settings(&queue.definition);
-        if settings != queue.fifo.settings() {
+        // A record of other settings may be on its way to the machine.
+        let asked = queue.features.as_ref().map(|features| features.rules.settings(&queue.definition));
+        if settings != queue.fifo.settings() || asked.is_some_and(|asked| asked != settings) {
             self.append_settings(now, id, settings);
         }
         if let Some(window) = rules.window
@@ -214,33 +222,6 @@ impl Log {
         self.carry_out(now, slot, None, limits, post);
         // Handing out is also when the timer is set.
         self.mark_dirty(slot);
-    }
-
-    fn append_settings(&mut self, now: Now, queue: QueueId, settings: Settings) {
-        let priority_max = match settings.priorities {
-            Priorities::UpTo(max) => Some(max),
-            Priorities::None | Priorities::Strict => None,
-        };
-        let Settings { ttl_ms, sizes, .. } = settings;
-        let configure = Configure { queue, ttl_ms, priority_max, sizes, at_ms: now.wall_ms };
-        self.touch(now);
-        self.open_positions = None;
-        configure.write(self.open.records());
-    }
-
-    /// Positions of a queue are to have these annotations.
-    pub(crate) fn append_annotate(&mut self, now: Now, annotate: &Annotate<'_>) {
-        self.touch(now);
-        self.open_positions = None;
-        annotate.write(self.open.records());
-    }
-
-    #[cold]
-    fn append_window(&mut self, now: Now, queue: QueueId, window: WindowSettings) {
-        let WindowSettings { keys_max, ttl_ms } = window;
-        self.touch(now);
-        self.open_positions = None;
-        Deduplicate { queue, keys_max, ttl_ms, at_ms: now.wall_ms }.write(self.open.records());
     }
 
     /// Positions of a queue died: they are to be published anew.
@@ -350,7 +331,9 @@ impl Log {
 
     /// A queue can hand out more at once.
     pub(crate) fn has_work(&self) -> bool {
-        !self.dirty.is_empty() || !self.dying.is_empty()
+        !self.dirty.is_empty()
+            || !self.dying.is_empty()
+            || self.streams.as_ref().is_some_and(|streams| streams.has_work())
     }
 
     // ---- appending
@@ -430,16 +413,34 @@ impl Log {
         self.open_has_messages = true;
         self.open_needs_flush |= needs_flush;
         for waiter in waiters {
-            match self.waiters.last_mut() {
-                Some(last)
-                    if last.port == waiter.port
-                        && last.publisher == waiter.publisher
-                        && last.last + 1 == waiter.first =>
-                {
-                    last.last = waiter.last;
-                }
-                _ => self.waiters.push(*waiter),
+            Log::add_waiter(&mut self.waiters, *waiter);
+        }
+    }
+
+    /// Adds who waits to those of a batch, to the one before it when it follows on.
+    pub(crate) fn add_waiter(waiters: &mut Vec<Waiter>, waiter: Waiter) {
+        match waiters.last_mut() {
+            Some(last)
+                if last.port == waiter.port
+                    && last.publisher == waiter.publisher
+                    && last.last + 1 == waiter.first =>
+            {
+                last.last = waiter.last;
             }
+            _ => waiters.push(waiter),
+        }
+    }
+
+    /// Appends a record for a stream, which `write` writes; it says who waits for it.
+    pub(crate) fn append_stream(&mut self, now: Now, write: impl FnOnce(&mut Buffer) -> Option<Waiter>) {
+        self.make_room(now, 0);
+        self.touch(now);
+        let waiter = write(self.open.records());
+        self.open_positions = None;
+        self.open_has_messages = true;
+        self.open_needs_flush = true;
+        if let Some(waiter) = waiter {
+            Log::add_waiter(&mut self.waiters, waiter);
         }
     }
 
@@ -456,6 +457,14 @@ impl Log {
         self.touch(now);
         record::write_catalog(change, self.open.records());
         self.open_positions = None;
+    }
+
+    /// Appends the record that `write` writes, which is no message, and which nobody waits for.
+    #[cold]
+    pub(crate) fn append_rare(&mut self, now: Now, write: impl FnOnce(&mut Buffer)) {
+        self.touch(now);
+        self.open_positions = None;
+        write(self.open.records());
     }
 
     /// Appends a record that changes nothing and shows that the log was opened again: a purge of nothing from no queue.
@@ -574,7 +583,8 @@ impl Log {
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<u64> {
         let is_lazy = !self.open.is_empty() && self.in_flight.is_empty() && !self.open_needs_flush;
         let lazy = is_lazy.then(|| self.open_since + limits.lazy_batch_ms_max * base::time::NS_PER_MS);
-        [lazy, self.timers.first()].into_iter().flatten().min()
+        let retry = self.streams.as_ref().and_then(|streams| streams.deadline());
+        [lazy, self.timers.first(), retry].into_iter().flatten().min()
     }
 
     /// Closes the open batch: it, and how many bytes of its records are applied already.
@@ -672,9 +682,10 @@ impl Log {
     #[cold]
     #[inline(never)]
     fn evict(&mut self, limits: &Limits) {
+        let most = limits.resident_bytes_max + self.loaded_beyond(limits);
         match std::mem::take(&mut self.has_levels) {
-            true => self.batches.evict_oldest(limits.resident_bytes_max),
-            false => self.batches.evict_newest(limits.resident_bytes_max),
+            true => self.batches.evict_oldest(most, limits.spare_buffers_max),
+            false => self.batches.evict_newest(most),
         }
     }
 
@@ -706,6 +717,8 @@ impl Log {
             match kind {
                 Kind::Enqueue => live += self.apply_enqueue(at, record),
                 Kind::Catalog => {}
+                Kind::Append => self.apply_append(record),
+                Kind::Track => self.apply_track(record),
                 Kind::Configure => self.apply_configure(record),
                 Kind::Annotate => self.apply_annotate(record),
                 _ => self.apply_positions(kind, record),
@@ -714,6 +727,7 @@ impl Log {
             rest = after;
         }
         assert!(rest.is_empty(), "a committed batch holds whole records");
+        self.close_chunks();
         live
     }
 
@@ -724,7 +738,10 @@ impl Log {
             || message.expires_at_ms != 0;
         let mut live = 0;
         for id in message.queues() {
-            let Some(slot) = self.slot(id) else { continue };
+            let Some(slot) = self.slot(id) else {
+                self.apply_to_stream(id, record);
+                continue;
+            };
             let queue = &mut self.queues[slot as usize];
             let is_transient = !message.is_durable() && !queue.definition.is_quorum();
             if asks || queue.has_features() {
@@ -742,42 +759,24 @@ impl Log {
         live
     }
 
-    #[cold]
-    fn apply_configure(&mut self, record: &[u8]) {
-        if let Some(Deduplicate { queue, keys_max, ttl_ms, .. }) = Deduplicate::read(record) {
-            let keys_max = keys_max.min(WindowSettings::KEYS_MAX);
-            if let Some((_, queue)) = self.queue_mut(queue) {
-                queue.fifo.deduplicate(WindowSettings { keys_max, ttl_ms });
-            }
-            return;
-        }
-        let configure = Configure::read(record).expect("a committed batch holds whole records");
-        let Some(slot) = self.slot(configure.queue) else { return };
-        let fifo = &mut self.queues[slot as usize].fifo;
-        fifo.configure(settings_of(&configure, fifo.settings()));
-    }
-
-    #[cold]
-    fn apply_annotate(&mut self, record: &[u8]) {
-        let annotate = Annotate::read(record).expect("a committed batch holds whole records");
-        let Some(slot) = self.slot(annotate.queue) else { return };
-        self.queues[slot as usize].fifo.annotated(annotate.range, &annotate.annotations.into());
-    }
-
     fn apply_positions(&mut self, kind: Kind, record: &[u8]) {
         let positions = Positions::read(record).expect("a committed batch holds whole records");
         let Some(slot) = self.slot(positions.queue) else { return };
         let fifo = &mut self.queues[slot as usize].fifo;
-        for range in positions.ranges() {
-            match kind {
-                Kind::Settle => fifo.settled(range, &mut self.effects),
-                Kind::Return => fifo.returned(range, positions.outcome, &mut self.effects),
-                Kind::Purge => fifo.purged(range, &mut self.effects),
-                Kind::Postpone => {
-                    let due_at_ms = positions.delivered_at_ms;
-                    fifo.postponed(range, positions.outcome, due_at_ms, &mut self.effects);
+        if fifo.has_features() && kind == Kind::Settle {
+            fifo.settled_together(positions.ranges(), &mut self.effects);
+        } else {
+            for range in positions.ranges() {
+                match kind {
+                    Kind::Settle => fifo.settled(range, &mut self.effects),
+                    Kind::Return => fifo.returned(range, positions.outcome, &mut self.effects),
+                    Kind::Purge => fifo.purged(range, &mut self.effects),
+                    Kind::Postpone => {
+                        let due_at_ms = positions.delivered_at_ms;
+                        fifo.postponed(range, positions.outcome, due_at_ms, &mut self.effects);
+                    }
+                    kind => fifo.record(rare(kind, range), &mut self.effects),
                 }
-                kind => fifo.record(rare(kind, range), &mut self.effects),
             }
         }
         if !self.effects.list.is_empty() {

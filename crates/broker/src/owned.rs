@@ -135,6 +135,13 @@ pub(crate) struct Waiting {
     pub(crate) is_annotated: bool,
 }
 
+/// The size of a message as limits in bytes of a queue count it, which is RabbitMQ's way: in a quorum queue with its
+/// properties.
+pub(crate) fn size_in(queue: &QueueDefinition, message: &Enqueue<'_>) -> u64 {
+    let head = if queue.is_quorum() { message.head.len() } else { 0 };
+    (head + message.body.len()) as u64
+}
+
 /// The priority of a message that was given none, where priorities are always told apart.
 const PRIORITY_NONE: u8 = 4;
 
@@ -197,6 +204,21 @@ impl OwnedQueue {
     #[cold]
     #[inline(never)]
     pub(crate) fn arrive(&mut self, at: LogIndex, record: &[u8], transient: bool) -> bool {
+        // Where nothing was counted as arriving there is nothing to count off.
+        if self
+            .features
+            .as_ref()
+            .is_none_or(|features| features.arriving == 0 && features.arriving_bytes == 0)
+            && let Some(priority) = Enqueue::priority_alone(record)
+            && self.fifo.arrive_simply(at, transient, priority)
+        {
+            return true;
+        }
+        self.arrive_anyhow(at, record, transient)
+    }
+
+    #[inline(never)]
+    fn arrive_anyhow(&mut self, at: LogIndex, record: &[u8], transient: bool) -> bool {
         let message = Enqueue::read(record).expect("it was read before");
         if self.is_duplicate(&message) {
             let bytes = self.size_of(&message);
@@ -340,10 +362,9 @@ impl OwnedQueue {
         self.features.as_ref().is_some_and(|features| features.rules.single_active)
     }
 
-    /// The size of a message as limits in bytes count it, which is RabbitMQ's way: in a quorum queue with its properties.
+    /// The size of a message as limits in bytes count it.
     pub(crate) fn size_of(&self, message: &Enqueue<'_>) -> u64 {
-        let head = if self.definition.is_quorum() { message.head.len() } else { 0 };
-        (head + message.body.len()) as u64
+        size_in(&self.definition, message)
     }
 
     /// Somebody consumes from it, or, of a quorum queue, holds something: it does not end unused. As RabbitMQ has it.

@@ -115,6 +115,11 @@ impl Planner {
         }
     }
 
+    /// Something was asked for since the last turn ended: the next one is to come at once.
+    pub(crate) fn has_open_wave(&self) -> bool {
+        !self.changes.is_empty() || !self.answers.is_empty()
+    }
+
     /// A change is not known to be on disk everywhere, or its answer is still to come.
     pub(crate) fn is_busy(&self) -> bool {
         !self.waves.is_empty() || !self.changes.is_empty() || !self.answers.is_empty()

@@ -7,6 +7,7 @@ use crate::mail::{Mail, Waiter};
 use crate::request::Reply;
 use base::Memory;
 use base::id::{PortId, QueueId, ShardId};
+use std::ops::Range;
 
 /// The outgoing tray.
 #[derive(Debug)]
@@ -43,6 +44,21 @@ impl Post {
         items: impl Iterator<Item = Item>,
     ) {
         self.events[port.shard.0 as usize].deliver_all(port, consumer, memory, items);
+    }
+
+    /// A chunk for a subscription.
+    pub(crate) fn chunk(
+        &mut self,
+        port: PortId,
+        subscription: u32,
+        memory: &Memory,
+        bytes: Range<u32>,
+        (committed_chunk_id, asks): (u64, bool),
+    ) {
+        let events = &mut self.events[port.shard.0 as usize];
+        let memory = events.memory(memory);
+        let event = Event::Chunk { subscription, memory, bytes, committed_chunk_id, asks };
+        events.list.push((port, event));
     }
 
     pub(crate) fn got(

@@ -5,7 +5,7 @@
 //! publish costs one comparison of names.
 
 use crate::access::AccessCache;
-use crate::catalog::{Catalog, Refusal, VhostId};
+use crate::catalog::{Actor, Catalog, Refusal, VhostId};
 use crate::limits::Limits;
 use crate::mail::{Mail, wait};
 use crate::reply::ReplyAddress;
@@ -183,6 +183,12 @@ impl Publisher {
         Publisher { port, handle, access, next_seq: 1, known: None }
     }
 
+    /// The connection's name for it.
+    #[inline]
+    pub fn handle(&self) -> u32 {
+        self.handle
+    }
+
     /// The number the next publish gets; the first is 1.
     pub fn next_seq(&self) -> u64 {
         self.next_seq
@@ -194,6 +200,19 @@ impl Publisher {
         let candidate = (self.next_seq & !u64::from(u32::MAX)) | u64::from(low);
         self.next_seq = if candidate < self.next_seq { candidate + (1 << 32) } else { candidate };
         self.next_seq
+    }
+
+    /// The logs its messages went to, of what it remembers of them.
+    pub(crate) fn logs(&self) -> impl Iterator<Item = LogId> {
+        let routes = self.known.iter().flat_map(|known| &known.routes);
+        routes.flat_map(|route| route.targets.iter().map(|target| target.log))
+    }
+
+    /// Its connection goes by `port` from now on, at another shard: what it remembers means nothing there. All its publishes
+    /// are confirmed or refused; what further logs say of one that was refused finds nobody.
+    pub fn move_to(&mut self, port: PortId) {
+        let actor = Actor { port, ..self.access.actor().clone() };
+        (self.port, self.access, self.known) = (port, AccessCache::new(actor), None);
     }
 
     /// What its actor may do.
@@ -457,7 +476,7 @@ impl View<'_> {
                 slot: self.log_slots.get(&group[0].log).copied(),
                 queues: group.iter().map(|queue| queue.id).collect(),
                 is_memory: group[0].log.0 >= self.placement.logs,
-                has_quorum: group.iter().any(|queue| queue.is_quorum()),
+                has_quorum: group.iter().any(|queue| queue.makes_durable()),
                 is_special: asks || due != Due::Now,
                 asks,
                 due,
@@ -715,7 +734,9 @@ impl Shard {
         let due_at_ms = match target.due {
             Due::Now => 0,
             Due::At(at_ms) => at_ms,
-            Due::After(delay_ms) => now.wall_ms.saturating_add(delay_ms),
+            Due::After(0) => now.wall_ms,
+            // The clock may be as good as at its next millisecond: what waits less than it was asked to is early.
+            Due::After(delay_ms) => now.wall_ms.saturating_add(delay_ms).saturating_add(1),
         };
         // The clock says what is to come, in the log for ever: what was received and is due.
         if due_at_ms <= message.received_at_ms {

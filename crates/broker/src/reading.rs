@@ -7,12 +7,14 @@
 //! along, and none is made ahead. A queue has at most [`READS_OF_QUEUE_MAX`] reads given out ahead, a log at most
 //! [`Limits::reads_max`], and hungry queues take turns: no queue's reads starve another's.
 //!
-//! What was read is kept for a while (bounded by [`Limits::loaded_bytes_max`]), oldest first out: the next deliveries mostly
-//! lie beside it. What was read ahead and went before it was needed is read again.
+//! What was read is kept for a while ([`keeping`]). What was read ahead and went before it was needed is read again.
 //! Not here: threads and files. Reads go out as data ([`ReadRequest`]) and come back with what they brought.
 //! Invariant: what is asked for is in a hungry queue's demand or in a read given out, and in one of them only.
 
 mod along;
+mod keeping;
+
+pub(crate) use keeping::Loaded;
 
 use crate::limits::Limits;
 use crate::log::Log;
@@ -29,6 +31,12 @@ use std::collections::VecDeque;
 /// Reads given out for one queue at a time: while one is delivered from, the next is under way.
 pub(crate) const READS_OF_QUEUE_MAX: u32 = 2;
 
+/// Queues read at the same time, beyond which it makes no difference that some are gone through more than once.
+const PASSES_MAX: usize = 4;
+
+/// What stands for the segment in the names of batches.
+const OF_NO_SEGMENT: u64 = u64::MAX;
+
 /// Bytes of a queue's first read with what it takes along.
 const WINDOW_BYTES_MIN: u64 = 128 << 10;
 
@@ -41,7 +49,27 @@ pub struct ReadRequest {
     pub parts: Vec<ReadWhat>,
     /// The queue it was given out for.
     slot: u32,
+    /// Used memory to read into, one for each of the first parts.
+    into: Used,
 }
+
+/// Memory is no part of what is asked: all of it is alike.
+#[derive(Debug, Default)]
+struct Used(Vec<Buffer>);
+
+impl Clone for Used {
+    fn clone(&self) -> Used {
+        Used::default()
+    }
+}
+
+impl PartialEq for Used {
+    fn eq(&self, _: &Used) -> bool {
+        true
+    }
+}
+
+impl Eq for Used {}
 
 /// Where the bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,12 +99,10 @@ pub type Brought = Vec<Result<Option<ReadBytes>, DiskError>>;
 
 impl ReadRequest {
     /// Reads, on whatever thread has the disk.
-    pub fn carry_out(&self, disk: &dyn Disk) -> Brought {
-        if self.parts.len() > 1 {
-            let spans: Vec<Span> = self.parts.iter().map(ReadWhat::span).collect();
-            if let Ok(buffers) = read_spans(disk, &spans) {
-                return self.parts.iter().zip(buffers).map(|(part, read)| Ok(part.check(read))).collect();
-            }
+    pub fn carry_out(&mut self, disk: &dyn Disk) -> Brought {
+        let spans: Vec<Span> = self.parts.iter().map(ReadWhat::span).collect();
+        if let Ok(buffers) = read_spans(disk, &spans, std::mem::take(&mut self.into.0)) {
+            return self.parts.iter().zip(buffers).map(|(part, read)| Ok(part.check(read))).collect();
         }
         // Where all together cannot be read, it may be because of one of them.
         self.parts.iter().map(|part| part.read(disk)).collect()
@@ -111,14 +137,17 @@ impl ReadWhat {
         }
     }
 
-    /// What tells it from all others of its log: segments are numbered from 0 on, and batches are of none.
-    fn name(&self) -> (u64, u64) {
+    fn name(&self) -> Name {
         match self {
-            ReadWhat::Batch { base, .. } => (u64::MAX, base.0),
+            ReadWhat::Batch { base, .. } => (OF_NO_SEGMENT, base.0),
             ReadWhat::Block(key) => key.name(),
         }
     }
 }
+
+/// What tells something that can be read from all else of its log: segments are numbered from 0 on, and batches are of none.
+/// Of one queue, in the order of its messages.
+type Name = (u64, u64);
 
 /// Names a block of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +166,7 @@ impl BlockKey {
         BlockKey { segment, place }
     }
 
-    fn name(&self) -> (u64, u64) {
+    fn name(&self) -> Name {
         (self.segment, self.place.offset)
     }
 }
@@ -164,13 +193,15 @@ struct Ahead {
     under_way: u32,
     /// It is among the hungry as one that reads on.
     is_listed: bool,
+    /// It had messages of several priorities, and goes through what is on disk once for each.
+    has_passes: bool,
 }
 
 /// The reads of a log. See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     /// What is asked for, and the queues that wait for it.
-    asked: FxHashMap<(u64, u64), Vec<u32>>,
+    asked: FxHashMap<Name, Vec<u32>>,
     /// In the order they get their turn.
     hungry: VecDeque<Hunger>,
     /// Of queues that have read and are not empty.
@@ -238,42 +269,6 @@ impl Reading {
     }
 }
 
-/// What of a log was read back.
-#[derive(Debug, Default)]
-pub(crate) struct Loaded {
-    blocks: FxHashMap<(u64, u64), SegmentBlock>,
-    /// Names of blocks, oldest first.
-    order: VecDeque<(u64, u64)>,
-    /// Oldest first.
-    batches: VecDeque<(LogIndex, usize)>,
-    bytes: usize,
-}
-
-impl Loaded {
-    /// Bytes of blocks held; batches are counted where they are.
-    pub(crate) fn block_bytes(&self) -> usize {
-        self.blocks.values().map(|block| block.memory().capacity()).sum()
-    }
-
-    #[inline]
-    pub(crate) fn block(&self, key: BlockKey) -> Option<&SegmentBlock> {
-        self.blocks.get(&key.name()).filter(|block| *block.place() == key.place)
-    }
-
-    fn forget_batch(&mut self, base: LogIndex) {
-        if let Some(at) = self.batches.iter().position(|(noted, _)| *noted == base)
-            && let Some((_, bytes)) = self.batches.remove(at)
-        {
-            self.bytes -= bytes;
-        }
-    }
-
-    fn drop_oldest_block(&mut self) {
-        let oldest = self.order.pop_front().and_then(|name| self.blocks.remove(&name));
-        self.bytes -= oldest.map_or(0, |block| block.memory().capacity());
-    }
-}
-
 impl Log {
     /// Moves the reads that deliveries wait for into `into`, as many as may be under way at once.
     #[inline]
@@ -290,7 +285,9 @@ impl Log {
             && let Some(hunger) = self.reading.hungry.pop_front()
         {
             let Some((slot, parts)) = self.feed(hunger, limits) else { continue };
-            let request = ReadRequest { log: self.id, parts, slot };
+            let spare = &mut self.batches.spare;
+            let used = parts.iter().map(|part| spare.take_for(part.span().len as usize)).collect();
+            let request = ReadRequest { log: self.id, parts, slot, into: Used(used) };
             self.reading.under_way += 1;
             self.reading.bytes += request.bytes();
             into.push(request);
@@ -300,7 +297,8 @@ impl Log {
     /// What to read for this, and for which queue; none where nothing more is needed.
     fn feed(&mut self, hunger: Hunger, limits: &Limits) -> Option<(u32, Vec<ReadWhat>)> {
         let window_min = WINDOW_BYTES_MIN.min(limits.read_bytes_max as u64);
-        let new = |next| Ahead { next, window: window_min, under_way: 0, is_listed: false };
+        let new =
+            |next| Ahead { next, window: window_min, under_way: 0, is_listed: false, has_passes: false };
         let (slot, mut parts) = match hunger {
             Hunger::Only(what) => return Some((u32::MAX, vec![what])),
             Hunger::Miss { slot, seq, what } => {
@@ -344,8 +342,16 @@ impl Log {
     ) {
         assert!(brought.len() == request.parts.len(), "a read answers for each of its parts");
         let bytes = request.bytes();
+        // Of many queues at once no more is kept than of others, and nothing is kept by where each of them is.
+        let has_passes = self.reading.ahead.get(&request.slot).is_some_and(|ahead| ahead.has_passes)
+            && self.reading.ahead.len() <= PASSES_MAX;
         for (what, brought) in request.parts.into_iter().zip(brought) {
-            self.part_done(now, what, brought, limits, post);
+            if let Some(bytes) = brought {
+                self.keep_loaded(what, bytes, has_passes, limits);
+                self.part_done(now, what, false, limits, post);
+            } else {
+                self.part_done(now, what, true, limits, post);
+            }
         }
         self.reading.came_back(request.slot, bytes, limits);
         let queue = self.queues.get(request.slot as usize);
@@ -356,19 +362,8 @@ impl Log {
         }
     }
 
-    fn part_done(
-        &mut self,
-        now: Now,
-        what: ReadWhat,
-        brought: Option<ReadBytes>,
-        limits: &Limits,
-        post: &mut Post,
-    ) {
+    fn part_done(&mut self, now: Now, what: ReadWhat, is_damaged: bool, limits: &Limits, post: &mut Post) {
         let slots = self.reading.asked.remove(&what.name()).unwrap_or_default();
-        let is_damaged = brought.is_none();
-        if let Some(bytes) = brought {
-            self.keep_loaded(what, bytes, limits);
-        }
         if slots.is_empty() {
             return;
         }
@@ -377,6 +372,7 @@ impl Log {
                 self.pass_over_damage(slot, what, post);
                 self.pass_over_dying(slot, what);
                 self.pass_over_shown(slot, what);
+                self.pass_over_weighing(now, slot, what);
             }
             self.list_dying(slot);
             while let Some(first) = self.queues.get(slot as usize).and_then(|queue| queue.first_waiting()) {
@@ -398,39 +394,5 @@ impl Log {
             self.mark_dirty(slot);
         }
         self.dispatch(now, limits, post);
-    }
-
-    fn keep_loaded(&mut self, what: ReadWhat, brought: ReadBytes, limits: &Limits) {
-        match (what, brought) {
-            (ReadWhat::Batch { base, .. }, ReadBytes::Batch(memory)) => {
-                let bytes = memory.capacity();
-                // It was read before, and left memory for want of room: what was noted of it then would drop it again.
-                self.loaded.forget_batch(base);
-                self.loaded.bytes += bytes;
-                self.batches.loaded(base, memory);
-                self.loaded.batches.push_back((base, bytes));
-            }
-            (ReadWhat::Block(key), ReadBytes::Block(block)) => {
-                self.loaded.bytes += block.memory().capacity();
-                if let Some(before) = self.loaded.blocks.insert(key.name(), block) {
-                    self.loaded.bytes -= before.memory().capacity();
-                } else {
-                    self.loaded.order.push_back(key.name());
-                }
-            }
-            _ => panic!("a read brings what was asked for"),
-        }
-        // Never the one just read: somebody waits for it.
-        while self.loaded.bytes > limits.loaded_bytes_max
-            && self.loaded.batches.len() + self.loaded.blocks.len() > 1
-        {
-            if self.loaded.batches.len() > usize::from(matches!(what, ReadWhat::Batch { .. })) {
-                let Some((base, bytes)) = self.loaded.batches.pop_front() else { break };
-                self.batches.unload(base);
-                self.loaded.bytes -= bytes;
-            } else {
-                self.loaded.drop_oldest_block();
-            }
-        }
     }
 }

@@ -55,7 +55,7 @@ impl Log {
     ///
     /// ```text
     ///   0         4           12       20           28
-    ///   | is clean | queues    | id     | cursor     | length (4) | queue's snapshot | next queue ...
+    ///   | is clean | queues    | id     | cursor     | length (4) | queue's snapshot | next queue ... | streams
     /// ```
     fn write_snapshot(&self, is_clean: bool) -> LogSnapshot {
         let mut bytes = Vec::new();
@@ -70,6 +70,7 @@ impl Log {
             let len = (bytes.len() - at - 4) as u32;
             bytes[at..at + 4].copy_from_slice(&len.to_le_bytes());
         }
+        self.write_streams(&mut bytes);
         LogSnapshot { log: self.id, covered: self.applied(), bytes }
     }
 
@@ -86,6 +87,8 @@ impl Log {
             let fifo = Fifo::read_snapshot(reader.take(len).map_err(bad)?);
             restored.push((id, fifo.map_err(|_| RecoveryError::Snapshot(self.id))?, cursor));
         }
+        let streams = reader.rest();
+        self.restore_streams(streams).map_err(|_| RecoveryError::Snapshot(self.id))?;
         self.begin_at(covered);
         for (id, fifo, cursor) in restored {
             for run in fifo.runs() {
@@ -131,6 +134,7 @@ impl Log {
     /// message are in no batch, and the log must be stopped.
     fn finish_recovery(&mut self, limits: &Limits, post: &mut Post, now: Now) -> bool {
         let Some(recovering) = self.recovering.take() else { return true };
+        self.finish_streams(now, limits, post);
         // What a snapshot held and the catalog never named was deleted.
         for (fifo, _) in recovering.restored.into_values() {
             self.effects.runs_left.extend(fifo.runs());

@@ -2,6 +2,7 @@
 
 use crate::annotated::Modified;
 use crate::catalog::QueueDefinition;
+use crate::streams::{StreamCommand, StreamReply};
 use base::id::{LogId, QueueId, ShardId};
 use message::record::{Outcome, SeqRange};
 use std::sync::Arc;
@@ -195,6 +196,8 @@ pub enum QueueCommand {
         /// For the answer.
         token: u32,
     },
+    /// What only streams are asked; a queue that is none refuses.
+    Stream(Box<StreamCommand>),
     /// The connection is gone: all its consumers with it.
     Leave,
 }
@@ -209,6 +212,7 @@ impl QueueCommand {
             | QueueCommand::Delete { token, .. }
             | QueueCommand::Counts { token } => Some(*token),
             QueueCommand::Cancel { token, .. } => *token,
+            QueueCommand::Stream(command) => command.token(),
             QueueCommand::Credit { .. }
             | QueueCommand::Prefetch { .. }
             | QueueCommand::Pause { .. }
@@ -218,6 +222,12 @@ impl QueueCommand {
             | QueueCommand::Modify(_)
             | QueueCommand::Leave => None,
         }
+    }
+
+    /// It is written to the log as it comes, and nobody hears what became of it.
+    pub(crate) fn is_recorded_unheard(&self) -> bool {
+        let QueueCommand::Stream(command) = self else { return false };
+        matches!(**command, StreamCommand::StoreOffset { .. })
     }
 }
 
@@ -253,4 +263,6 @@ pub enum Reply {
     Cancelled,
     /// Nothing is ready.
     Empty,
+    /// What a stream says.
+    Stream(StreamReply),
 }

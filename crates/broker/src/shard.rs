@@ -27,6 +27,7 @@ use crate::reading::{ReadBytes, ReadRequest};
 use crate::reply::ReplyConsumers;
 use crate::request::{ConsumerRef, Placement, QueueCommand, Reply};
 use crate::spare::Spare;
+use crate::streams::StreamJob;
 use crate::watch::Watches;
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
 use base::{Buffer, Now, Random};
@@ -74,6 +75,13 @@ pub(crate) struct Port {
     announced: Option<Box<Arguments>>,
 }
 
+impl Port {
+    /// It has neither consumers nor queues of its own, and nobody was told by what port it goes.
+    pub(crate) fn is_light(&self) -> bool {
+        self.consumers.is_empty() && !self.owns_queues && self.announced.is_none()
+    }
+}
+
 /// What a shard sent here and was not told of yet.
 #[derive(Debug, Default)]
 struct Untold {
@@ -110,6 +118,10 @@ pub struct Shard {
     pub(crate) corpses: VecDeque<Corpse>,
     random: Random,
     pub(crate) dead_segments: Vec<u64>,
+    /// A log here has, or had, a stream.
+    pub(crate) has_streams: bool,
+    /// What is to be removed of streams once the catalog's log is on disk up to there.
+    pub(crate) removals: VecDeque<(LogIndex, StreamJob)>,
     /// Logs of this node that hold damage: nothing is taken from them or put into them.
     pub(crate) stopped: Vec<LogId>,
     /// Everything of the catalog's log before this is in the catalog; only during recovery.
@@ -139,6 +151,8 @@ impl Shard {
             corpses: VecDeque::new(),
             random: Random::new(settings.seed),
             dead_segments: Vec::new(),
+            has_streams: false,
+            removals: VecDeque::new(),
             stopped: Vec::new(),
             catalog_covered: LogIndex(0),
             settings,
@@ -316,22 +330,37 @@ impl Shard {
             return self.settings.placement.memory_log(self.settings.id);
         }
         let mine = self.logs.iter().filter(|log| log.is_durable() && log.id != CATALOG_LOG);
-        let fewest = mine.min_by_key(|log| log.queues.len()).map(|log| log.id);
+        let count = |log: &&Log| log.queues.len() + log.streams.as_ref().map_or(0, |streams| streams.len());
+        let fewest = mine.min_by_key(count).map(|log| log.id);
         fewest.unwrap_or(CATALOG_LOG)
     }
 
     /// Sends `command` to the queue's owner on behalf of `port`; what it answers comes as an event. The caller has
     /// checked permissions.
     pub fn command(&mut self, now: Now, port: PortId, log: LogId, queue: QueueId, command: QueueCommand) {
-        if let QueueCommand::Consume { handle, .. } | QueueCommand::Get { handle, .. } = command
-            && let Some(state) = self.ports.get_mut(&port)
-        {
+        if matches!(
+            command,
+            QueueCommand::Consume { .. } | QueueCommand::Get { .. } | QueueCommand::Stream(_)
+        ) {
+            self.note_consumer(port, log, queue, &command);
+        }
+        self.send_to_queue(now, log, queue, port, command);
+    }
+
+    /// Notes that a connection has a consumer, to be told when it goes.
+    #[cold]
+    fn note_consumer(&mut self, port: PortId, log: LogId, queue: QueueId, command: &QueueCommand) {
+        let handle = match command {
+            QueueCommand::Consume { handle, .. } | QueueCommand::Get { handle, .. } => Some(*handle),
+            QueueCommand::Stream(command) => command.opens(),
+            _ => None,
+        };
+        if let (Some(handle), Some(state)) = (handle, self.ports.get_mut(&port)) {
             let consumer = ConsumerRef { log, queue, handle };
             if !state.consumers.contains(&consumer) {
                 state.consumers.push(consumer);
             }
         }
-        self.send_to_queue(now, log, queue, port, command);
     }
 
     /// The going of a connection is to be announced, under this name and with what its client says of itself.
@@ -374,10 +403,14 @@ impl Shard {
 
     fn at_queue(&mut self, now: Now, log: LogId, queue: QueueId, port: PortId, command: QueueCommand) {
         let limits = self.settings.limits;
-        if self.stopped.contains(&log)
-            && let Some(token) = command.token()
-        {
-            return self.post.reply(port, token, Err(Refusal::log_stopped(log)));
+        if self.stopped.contains(&log) {
+            if let Some(token) = command.token() {
+                return self.post.reply(port, token, Err(Refusal::log_stopped(log)));
+            }
+            if command.is_recorded_unheard() {
+                // What is on disk stays what it is, and nobody waits for an answer.
+                return;
+            }
         }
         let Some(slot) = self.log_slots.get(&log) else { return };
         let done = self.logs[*slot as usize].command(now, queue, port, command, &limits, &mut self.post);
@@ -505,7 +538,11 @@ impl Shard {
                 }
                 Applied::QueueDeleted(definition) => {
                     let limits = self.settings.limits;
-                    if let Some(slot) = self.log_slots.get(&definition.log)
+                    if definition.is_stream()
+                        && let Some(slot) = self.log_slots.get(&definition.log)
+                    {
+                        self.logs[*slot as usize].remove_stream(definition.id, &mut self.post);
+                    } else if let Some(slot) = self.log_slots.get(&definition.log)
                         && let Some(queue) = self.logs[*slot as usize].remove_queue(definition.id, &limits)
                     {
                         Log::tell_members(&queue, &mut self.post);
@@ -521,6 +558,7 @@ impl Shard {
     /// A queue of a log of this shard is there.
     pub(crate) fn create_queue(&mut self, definition: Arc<QueueDefinition>) {
         let declared = definition.declared_rules();
+        self.has_streams |= definition.is_stream();
         if let Some(log) = self.log_mut(definition.log) {
             log.create_queue(definition, &declared);
         }
@@ -723,6 +761,7 @@ impl Shard {
             || self.post.has_events()
             || !self.post.heard.is_empty()
             || !self.corpses.is_empty()
+            || self.planner.as_ref().is_some_and(Planner::has_open_wave)
     }
 
     /// When to come back though nothing came in; monotonic nanoseconds.
@@ -737,6 +776,13 @@ impl Shard {
     /// read for now.
     pub fn is_congested(&self) -> bool {
         self.bytes_in_flight() + self.under_way > self.settings.limits.log_bytes_in_flight_max
+            || (self.has_streams && self.unwritten_bytes() > self.settings.limits.stream_unwritten_bytes_max)
+    }
+
+    /// Memory of streams' chunks that are not written, bytes.
+    fn unwritten_bytes(&self) -> usize {
+        let streams = self.logs.iter().filter_map(|log| log.streams.as_ref());
+        streams.map(|streams| streams.unwritten_bytes()).sum()
     }
 
     fn bytes_in_flight(&self) -> usize {

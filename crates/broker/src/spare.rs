@@ -28,6 +28,16 @@ impl Spare {
         buffer
     }
 
+    /// One to read `bytes` into: the last used one that can hold them and is not much larger, when there is one.
+    pub(crate) fn take_for(&mut self, bytes: usize) -> Buffer {
+        let fits = |buffer: &Buffer| (bytes..=bytes.saturating_mul(2)).contains(&buffer.capacity());
+        let Some(at) = self.buffers.iter().rposition(fits) else { return Buffer::default() };
+        let buffer = self.buffers.remove(at);
+        self.bytes -= buffer.capacity();
+        self.unused = self.unused.min(self.buffers.len());
+        buffer
+    }
+
     /// Takes in the memory of a batch nobody needs any more, unless somebody does or there would be more than `bytes_max`.
     pub(crate) fn put(&mut self, memory: Memory, bytes_max: usize) {
         if self.bytes + memory.capacity() <= bytes_max
@@ -95,6 +105,20 @@ mod tests {
         spare.forget_unused();
         assert!(spare.is_empty());
         assert_eq!(spare.heap_bytes(), 0, "an idle log has none");
+    }
+
+    #[test]
+    fn one_to_read_into_is_not_much_larger() {
+        let check = |bytes: usize, capacity: usize| {
+            let mut spare = Spare::default();
+            put(&mut spare, 1);
+            assert_eq!(spare.take_for(bytes).capacity(), capacity);
+            assert_eq!(spare.bytes, BYTES - capacity);
+        };
+        check(BYTES, BYTES);
+        check(BYTES / 2, BYTES);
+        check(BYTES / 2 - 1, 0);
+        check(BYTES + 1, 0);
     }
 
     #[test]

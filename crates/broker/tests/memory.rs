@@ -3,9 +3,10 @@
 mod node;
 
 use base::time::NS_PER_MS;
-use broker::{Limits, Publisher};
+use broker::{Limits, ListedTo, Publisher};
 use message::record::Outcome;
 use node::Node;
+use routing::Value;
 
 /// Bytes of spare buffers, and of the little that stands beside them.
 fn spare_bytes(node: &Node) -> u64 {
@@ -67,4 +68,26 @@ fn no_more_than_the_bound_is_kept() {
     round(&mut node, &mut publisher, 0, 50, 100 << 10);
     let most = Limits::default().spare_buffers_max as u64;
     assert!((most / 2..most + 8192).contains(&spare_bytes(&node)), "{}", spare_bytes(&node));
+}
+
+#[test]
+fn queues_are_listed_a_few_at_a_time() {
+    let mut node = Node::new(1);
+    for number in 0..7 {
+        let kind = if number < 4 { "classic" } else { "stream" };
+        node.declare_with(0, &format!("q{number}"), true, &[("x-queue-type", Value::text(kind))]);
+    }
+    for most in [1, 2, 100] {
+        let (mut from, mut names, mut before) = (Some(ListedTo::default()), Vec::new(), 0);
+        while let Some(at) = from {
+            let mut rows = Vec::new();
+            from = node.shards[0].queue_rows_from(at, most, |queue| &*queue.name != "q2", &mut rows);
+            assert!(rows.len() <= most);
+            names.extend(rows.iter().map(|row| row.definition.name.to_string()));
+            before += 1;
+            assert!(before < 100, "it ends");
+        }
+        names.sort();
+        assert_eq!(names, ["q0", "q1", "q3", "q4", "q5", "q6"], "{most} at a time");
+    }
 }

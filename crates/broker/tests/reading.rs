@@ -87,7 +87,7 @@ fn reads(node: &mut Node) -> Vec<ReadRequest> {
     reads
 }
 
-fn answer(node: &mut Node, read: ReadRequest) {
+fn answer(node: &mut Node, mut read: ReadRequest) {
     let brought = read.carry_out(&node.disk).into_iter().map(|part| part.ok().flatten()).collect();
     node.shards[0].read_done(node.now, read, brought);
     node.turn();
@@ -257,7 +257,7 @@ fn where_there_are_priorities_it_is_read_ahead_by_priority() {
             }
         }
         // What was read for one priority is still there for the next.
-        assert_eq!(parts, if first == 2 { 0 } else { 5 }, "{first}");
+        assert_eq!(parts, if first == 3 { 20 } else { 0 }, "{first}");
         got.extend(given(&mut node, 7));
         assert_eq!(got, (first..=last).step_by(4).collect::<Vec<_>>());
         for seq in got {
@@ -265,6 +265,31 @@ fn where_there_are_priorities_it_is_read_ahead_by_priority() {
         }
         node.turn();
     }
+}
+
+#[test]
+fn where_there_are_priorities_what_is_kept_is_still_there_for_the_next_of_them() {
+    let most = Limits::default().loaded_by_priority_bytes_max;
+    let batches = 2 * most / (4 * BODY);
+    let mut node = come_up_again(with_priorities(batches));
+    node.consume(0, "q", 7, 0);
+    node.turn();
+    let (mut pending, mut parts, mut got, mut held) = (reads(&mut node), Vec::new(), Vec::new(), 0);
+    while !pending.is_empty() {
+        let read = pending.remove(0);
+        parts.resize(1 + got.len() / batches, 0);
+        parts[got.len() / batches] += read.parts.len();
+        answer(&mut node, read);
+        got.extend(given(&mut node, 7));
+        pending.extend(reads(&mut node));
+        let pools = node.shards[0].memory_pools();
+        held = pools.iter().find(|(name, _)| *name == "binary").unwrap().1.max(held);
+    }
+    assert_eq!(got, (0..4).rev().flat_map(|first| (first..4 * batches).step_by(4)).collect::<Vec<_>>());
+    // Half of it is kept, and that half does not go when the other half comes by.
+    assert_eq!(parts[0], batches);
+    assert!(parts[1..].iter().all(|again| *again < batches * 5 / 8), "of {batches}: {parts:?}");
+    assert!((most as u64 * 7 / 8..most as u64 * 5 / 4).contains(&held), "{held} bytes were held");
 }
 
 #[test]

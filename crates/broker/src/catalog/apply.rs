@@ -12,7 +12,7 @@ use super::{
     Applied, ByName, Catalog, Change, Destination, Ends, ExchangeEntry, QueueEntry, TopicEntry, Vhost,
 };
 use base::id::QueueId;
-use routing::{Exchange, ExchangeId};
+use routing::{Exchange, ExchangeId, Kind};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -140,6 +140,7 @@ impl Catalog {
         // Bindings never leave their virtual host: with both ends going, there is nothing to undo.
         for exchange in &vhost.exchanges {
             self.exchanges.remove(&exchange.0.id);
+            self.delaying -= usize::from(exchange.0.kind == Kind::Delayed);
             self.event_exchange = self.event_exchange.filter(|id| *id != exchange.0.id);
         }
         let mut queues: Vec<_> = vhost.queues.into_iter().map(|by_name| by_name.0).collect();
@@ -173,6 +174,7 @@ impl Catalog {
         let (definition, ends) = (definition.clone(), Ends::default());
         let entry = ExchangeEntry { definition: definition.clone(), exchange, ends, alternate, history };
         self.exchanges.insert(definition.id, entry);
+        self.delaying += usize::from(definition.kind == Kind::Delayed);
         if *definition.name == *EVENT_EXCHANGE {
             self.event_exchange = Some(definition.id);
         }
@@ -183,6 +185,7 @@ impl Catalog {
         let Some(entry) = self.exchanges.remove(&id) else { return };
         self.event_exchange = self.event_exchange.filter(|own| *own != id);
         let definition = entry.definition;
+        self.delaying -= usize::from(definition.kind == Kind::Delayed);
         if let Some(vhost) = self.host_mut(definition.vhost) {
             vhost.exchanges.remove(definition.name.as_bytes());
         }

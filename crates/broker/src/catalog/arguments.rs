@@ -4,6 +4,7 @@
 //! Rules, their order and their texts are RabbitMQ 4.3.6's, seen by declaring queues through pika with one or all of
 //! them wrong. What this broker does not serve yet is refused by name, never passed over. Unknown arguments are kept.
 
+use super::stream::{STREAM_SAME, age_ms, compared};
 use super::{QueueDefinition, QueueType, Refusal, ReplyCode};
 use queue::WindowSettings;
 use routing::{Arguments, Value, describe, equivalent};
@@ -45,6 +46,8 @@ enum Check {
     Version,
     /// A string, and there must be a dead-letter exchange.
     DeadLetterKey,
+    /// A number above 0 and a unit of time.
+    Age,
 }
 
 const TYPE: &[u8] = b"x-queue-type";
@@ -54,19 +57,21 @@ struct Row {
     check: Check,
     classic: bool,
     quorum: bool,
+    stream: bool,
     /// The broker does what it asks, or there is nothing to do for one node.
     served: bool,
 }
 
 const fn row(name: &'static str, check: Check, types: &str, served: bool) -> Row {
     let types = types.as_bytes();
-    let (classic, quorum) = match types {
-        b"cq" => (true, true),
-        b"c" => (true, false),
-        b"q" => (false, true),
-        _ => (false, false),
+    let (classic, quorum, stream) = match types {
+        b"cqs" => (true, true, true),
+        b"cq" => (true, true, false),
+        b"c" => (true, false, false),
+        b"q" => (false, true, false),
+        _ => (false, false, true),
     };
-    Row { name, check, classic, quorum, served }
+    Row { name, check, classic, quorum, stream, served }
 }
 
 /// In the order in which values are checked.
@@ -82,7 +87,7 @@ const ROWS: [Row; 33] = [
         true,
     ),
     row("x-max-length", Check::Count, "cq", true),
-    row("x-max-length-bytes", Check::Count, "cq", true),
+    row("x-max-length-bytes", Check::Count, "cqs", true),
     // Of no effect since RabbitMQ 4.0.
     row("x-max-in-memory-length", Check::Count, "q", true),
     row("x-max-in-memory-bytes", Check::Count, "q", true),
@@ -103,19 +108,19 @@ const ROWS: [Row; 33] = [
     row(
         "x-queue-leader-locator",
         Check::OneOf(&["client-local", "balanced", "random", "least-leaders"], "invalid_queue_locator_arg"),
-        "cq",
+        "cqs",
         true,
     ),
     row("x-delivery-limit", Check::Any, "q", true),
     row("x-delayed-retry-type", Check::Any, "q", true),
     row("x-delayed-retry-min", Check::Any, "q", true),
     row("x-delayed-retry-max", Check::Any, "q", true),
-    row("x-max-age", Check::Any, "", true),
-    row("x-stream-max-segment-size-bytes", Check::Any, "", true),
-    row("x-stream-filter-size-bytes", Check::Any, "", true),
-    row("x-initial-cluster-size", Check::Any, "", true),
+    row("x-max-age", Check::Age, "s", true),
+    row("x-stream-max-segment-size-bytes", Check::Count, "s", true),
+    row("x-stream-filter-size-bytes", Check::Count, "s", true),
+    row("x-initial-cluster-size", Check::Size, "s", true),
     row(MASTER_LOCATOR, Check::Any, "c", false),
-    row("x-queue-type", Check::Any, "cq", true),
+    row("x-queue-type", Check::Any, "cqs", true),
     // Not RabbitMQ's own: those of its community plugin and of LavinMQ.
     row("x-message-deduplication", Check::Bool, "cq", true),
     row("x-cache-size", Check::Window, "cq", true),
@@ -198,7 +203,7 @@ pub(super) fn queue_type(
             b"" | b"undefined" => Ok(unnamed),
             b"classic" => Ok(QueueType::Classic),
             b"quorum" => Ok(QueueType::Quorum),
-            b"stream" => Err(not_served("x-queue-type", &Value::Text(text.clone()), named)),
+            b"stream" => Ok(QueueType::Stream),
             other => {
                 let why = format!("\"unsupported queue type '{}'\"", String::from_utf8_lossy(other));
                 Err(invalid("x-queue-type", named, &why))
@@ -230,6 +235,7 @@ pub(super) fn check(arguments: &Arguments, queue_type: QueueType, named: &str) -
     let is_for = |row: &Row| match queue_type {
         QueueType::Classic => row.classic,
         QueueType::Quorum => row.quorum,
+        QueueType::Stream => row.stream,
     };
     if arguments.is_empty() {
         return Ok(());
@@ -323,6 +329,10 @@ fn check_value(check: Check, value: &Value, arguments: &Arguments) -> Result<(),
             Some(_) => Ok(()),
             None => Err("routing_key_but_no_dlx_defined".to_owned()),
         },
+        Check::Age => match std::str::from_utf8(text()?).ok().and_then(age_ms) {
+            Some(_) => Ok(()),
+            None => Err("invalid_max_age".to_owned()),
+        },
     }
 }
 
@@ -340,12 +350,15 @@ pub(super) fn check_same(
     let names: &[&str] = match queue_type {
         QueueType::Classic => &CLASSIC_SAME,
         QueueType::Quorum => &QUORUM_SAME,
+        QueueType::Stream => &STREAM_SAME,
     };
     for name in names {
         if name.as_bytes() == TYPE {
             check_same_type(received, unnamed, queue_type, named)?;
         } else {
-            check_same_argument(name, received.get(name.as_bytes()), current.get(name.as_bytes()), named)?;
+            let [received, current] =
+                [received, current].map(|arguments| compared(name, arguments.get(name.as_bytes())));
+            check_same_argument(name, received.as_deref(), current.as_deref(), named)?;
         }
     }
     Ok(())

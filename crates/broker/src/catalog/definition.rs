@@ -55,12 +55,15 @@ pub enum QueueType {
     Classic,
     /// Committed by a majority of its members' disks.
     Quorum,
+    /// Its messages stay, and are read from wherever a reader likes.
+    Stream,
 }
 
 impl QueueType {
     /// The one that `x-queue-type` has by this name.
     pub fn from_name(name: &str) -> Option<QueueType> {
-        [QueueType::Classic, QueueType::Quorum].into_iter().find(|queue_type| queue_type.name() == name)
+        let all = [QueueType::Classic, QueueType::Quorum, QueueType::Stream];
+        all.into_iter().find(|queue_type| queue_type.name() == name)
     }
 
     /// As `x-queue-type` has it.
@@ -68,6 +71,7 @@ impl QueueType {
         match self {
             QueueType::Classic => "classic",
             QueueType::Quorum => "quorum",
+            QueueType::Stream => "stream",
         }
     }
 
@@ -76,6 +80,7 @@ impl QueueType {
         match self {
             QueueType::Classic => "rabbit_classic_queue",
             QueueType::Quorum => "rabbit_quorum_queue",
+            QueueType::Stream => "rabbit_stream_queue",
         }
     }
 }
@@ -121,6 +126,18 @@ impl QueueDefinition {
     #[inline]
     pub fn is_quorum(&self) -> bool {
         self.queue_type == QueueType::Quorum
+    }
+
+    /// Whether it is a stream: its messages stay.
+    #[inline]
+    pub fn is_stream(&self) -> bool {
+        self.queue_type == QueueType::Stream
+    }
+
+    /// Whether every message in it is durable, whatever its publisher says.
+    #[inline]
+    pub fn makes_durable(&self) -> bool {
+        self.queue_type != QueueType::Classic
     }
 
     /// Whether a connection may use it at all: it is nobody's, or this one's.

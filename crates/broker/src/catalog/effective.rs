@@ -10,6 +10,7 @@ use super::arguments::integer;
 use super::plan_exchange::ALTERNATE;
 use super::policy::Matched;
 use super::retry::retry;
+use super::stream::StreamRules;
 use super::{Catalog, ExchangeDefinition, QueueDefinition, QueueType};
 use queue::{Retry, WindowSettings};
 use routing::{Arguments, Value};
@@ -68,6 +69,8 @@ pub struct QueueRules {
     pub consumer_timeout_ms: Option<u64>,
     /// What waits when it comes back, and how long: quorum queues alone.
     pub retry: Option<Retry>,
+    /// How much a stream keeps; of streams nothing else is said.
+    pub stream: Option<Box<StreamRules>>,
 }
 
 impl Catalog {
@@ -97,6 +100,10 @@ impl QueueDefinition {
 /// What a queue goes by under these policies.
 pub(super) fn rules(queue: &QueueDefinition, policies: Matched<'_>) -> QueueRules {
     let given = Given::new(&queue.arguments, policies);
+    if queue.is_stream() {
+        let stream = Some(Box::new(StreamRules::of(&queue.arguments, policies)));
+        return QueueRules { stream, ..QueueRules::default() };
+    }
     let is_quorum = queue.queue_type == QueueType::Quorum;
     if given.is_empty() {
         let delivery_limit = is_quorum.then_some(DELIVERY_LIMIT);
@@ -117,6 +124,7 @@ pub(super) fn rules(queue: &QueueDefinition, policies: Matched<'_>) -> QueueRule
         window: window(&queue.arguments),
         consumer_timeout_ms: if is_quorum { given.lowest("consumer-timeout") } else { None },
         retry: if is_quorum { given.retry() } else { None },
+        stream: None,
     }
 }
 
@@ -158,7 +166,7 @@ impl Matched<'_> {
 
     /// The value of a key: of the users' policy and the operator's the lower number (of a least delay the higher one), of
     /// other values the operator's.
-    fn value(&self, key: &str) -> Option<&Value> {
+    pub(super) fn value(&self, key: &str) -> Option<&Value> {
         let user = self.user.and_then(|policy| policy.definition.get(key.as_bytes()));
         let operator = self.operator.and_then(|policy| policy.definition.get(key.as_bytes()));
         let (Some(user), Some(operator)) = (user, operator) else { return user.or(operator) };
@@ -227,7 +235,7 @@ impl<'a> Given<'a> {
     fn overflow(&self, queue_type: QueueType) -> Overflow {
         let text = match queue_type {
             QueueType::Classic => self.text("overflow"),
-            QueueType::Quorum => {
+            QueueType::Quorum | QueueType::Stream => {
                 let policy = self.policies.value("overflow");
                 policy.or_else(|| self.argument("overflow")).and_then(Value::as_str)
             }
@@ -267,7 +275,7 @@ impl<'a> Given<'a> {
 }
 
 /// A number not below 0, or the largest there is.
-fn count(value: &Value) -> Option<u64> {
+pub(super) fn count(value: &Value) -> Option<u64> {
     let number = integer(value).filter(|number| *number >= 0)?;
     Some(u64::try_from(number).unwrap_or(u64::MAX))
 }

@@ -30,6 +30,7 @@ mod refusal;
 mod retry;
 mod route;
 mod snapshot;
+mod stream;
 mod trace;
 mod wire;
 
@@ -51,6 +52,7 @@ pub use plan_queue::{MADE_FOR_LINK, generated_name};
 pub use policy::{ApplyTo, Matched, PolicyDefinition, PolicyKind};
 pub use refusal::{Refusal, ReplyCode};
 pub use snapshot::BadSnapshot;
+pub use stream::{StreamRules, age_ms};
 pub use wire::{BadChange, Limits};
 
 use crate::access::{Access, Permissions, Resource, refused};
@@ -154,6 +156,8 @@ pub struct Catalog {
     exclusive: FxHashMap<PortId, BTreeSet<QueueId>>,
     /// The exchange at which changes are announced.
     event_exchange: Option<ExchangeId>,
+    /// Exchanges that delay messages by so long from when they come.
+    delaying: usize,
     /// Virtual hosts of which is told what happens to their messages.
     traced: FxHashSet<VhostId>,
     next_vhost: u32,
@@ -284,6 +288,12 @@ impl Catalog {
     /// plugin.
     pub fn exchange_count(&self) -> usize {
         self.exchanges.len() - usize::from(self.event_exchange.is_some())
+    }
+
+    /// There are exchanges that delay messages by so long from when they come (`x-delayed-message`).
+    #[inline]
+    pub fn has_delaying_exchanges(&self) -> bool {
+        self.delaying > 0
     }
 
     /// The exchange at which changes are announced.

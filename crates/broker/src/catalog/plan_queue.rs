@@ -4,6 +4,7 @@ use super::arguments::{
     check, check_same, check_same_loosely, check_served, check_server_named, is_type, queue_type,
 };
 use super::plan::{Removal, check_length, check_not_reserved, without_line_ends};
+use super::stream;
 use super::{Actor, Catalog, Change, Op, Plan, QueueDefinition, QueueType, Refusal};
 use crate::access::{Access, Resource, base64_url};
 use base::id::QueueId;
@@ -38,7 +39,9 @@ impl Catalog {
         // The default type is passed over where a queue cannot be both that and what it is to be.
         let usual = self.vhost_definition(by.vhost).map(|vhost| vhost.default_queue_type);
         let unnamed = match usual.unwrap_or_default() {
-            QueueType::Quorum if !durable || *exclusive || *auto_delete => QueueType::Classic,
+            QueueType::Quorum | QueueType::Stream if !durable || *exclusive || *auto_delete => {
+                QueueType::Classic
+            }
             default => default,
         };
         let name = if name.is_empty() {
@@ -85,12 +88,15 @@ impl Catalog {
         let queue_type = queue_type(arguments, unnamed, &named)?;
         check(arguments, queue_type, &named)?;
         self.check_queue_limit(by.vhost, &name)?;
-        if queue_type == QueueType::Quorum {
+        if queue_type != QueueType::Classic {
             let rules =
                 [(*auto_delete, "auto-delete"), (*exclusive, "exclusive-owner"), (!durable, "non-durable")];
             if let Some((_, property)) = rules.into_iter().find(|(is_broken, _)| *is_broken) {
                 return Err(Refusal::precondition(format!("invalid property '{property}' for {named}")));
             }
+        }
+        if queue_type == QueueType::Stream {
+            stream::check_sizes(arguments)?;
         }
         check_served(arguments, &named)?;
         let queue = Arc::new(QueueDefinition {

@@ -71,7 +71,8 @@ impl ApplyTo {
             ApplyTo::All | ApplyTo::Queues => true,
             ApplyTo::ClassicQueues => queue_type == QueueType::Classic,
             ApplyTo::QuorumQueues => queue_type == QueueType::Quorum,
-            ApplyTo::Streams | ApplyTo::Exchanges => false,
+            ApplyTo::Streams => queue_type == QueueType::Stream,
+            ApplyTo::Exchanges => false,
         }
     }
 }
@@ -110,6 +111,23 @@ const NOT_FOR_CLASSIC: [&str; 8] = [
 const NOT_FOR_QUORUM: [&str; 4] =
     ["queue-mode", "max-age", "stream-max-segment-size-bytes", "initial-cluster-size"];
 
+const NOT_FOR_STREAMS: [&str; 14] = [
+    "expires",
+    "message-ttl",
+    "dead-letter-exchange",
+    "dead-letter-routing-key",
+    "max-length",
+    "max-in-memory-length",
+    "max-in-memory-bytes",
+    "max-priority",
+    "overflow",
+    "queue-mode",
+    "delivery-limit",
+    "queue-master-locator",
+    "dead-letter-strategy",
+    "target-group-size",
+];
+
 impl PolicyDefinition {
     fn matches(&self, name: &str) -> bool {
         // A permission's empty pattern matches nothing; a policy's is as any other regular expression.
@@ -120,6 +138,7 @@ impl PolicyDefinition {
         let foreign: &[&str] = match queue.queue_type {
             QueueType::Classic => &NOT_FOR_CLASSIC,
             QueueType::Quorum => &NOT_FOR_QUORUM,
+            QueueType::Stream => &NOT_FOR_STREAMS,
         };
         self.apply_to.is_for_queues(queue.queue_type)
             && foreign.iter().all(|key| self.definition.get(key.as_bytes()).is_none())

@@ -91,6 +91,19 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// What is asked for, streams do not do.
+    #[cold]
+    pub fn not_for_streams(what: &str, stream: &QueueDefinition) -> Refusal {
+        let text = format!("{what} not supported by stream queues {}", stream.named());
+        Refusal::new(ReplyCode::NotImplemented, text)
+    }
+
+    /// What is asked for, only streams do.
+    #[cold]
+    pub fn no_stream(queue: &QueueDefinition) -> Refusal {
+        Refusal::precondition(format!("{} is no stream", queue.named()))
+    }
+
     /// A no of this kind.
     pub fn new(code: ReplyCode, text: impl Into<String>) -> Refusal {
         Refusal { code, text: text.into() }

@@ -515,6 +515,7 @@ impl<'a> Decoder<'a> {
         match self.reader.u8()? {
             0 => Ok(QueueType::Classic),
             1 => Ok(QueueType::Quorum),
+            2 => Ok(QueueType::Stream),
             tag => Err(BadChange::Tag { of: "queue type", tag }),
         }
     }

@@ -1,16 +1,17 @@
 //! What a read takes along: what its queue hands out next and has to be read too.
 //!
-//! In a queue whose messages have priorities that is not what lies next: it is what follows of the same priority.
+//! In a queue whose messages have priorities that is not what lies next: it is what follows of the same priority, some of each
+//! batch or block.
 //! Invariant: what is put into a read is among what is asked for.
 
-use super::{Ahead, BlockKey, Loaded, ReadWhat, Reading};
+use super::{Ahead, BlockKey, Loaded, READS_OF_QUEUE_MAX, ReadWhat, Reading};
 use crate::batches::{Batches, Found};
 use crate::log::Log;
 use crate::owned::OwnedQueue;
 use base::id::{LogIndex, QueueSeq};
 use journal::span::SPANS_MAX;
 use message::record::SeqRange;
-use queue::{Place, Stretch};
+use queue::Stretch;
 use rustc_hash::FxHashMap;
 
 /// A read that is being put together.
@@ -52,8 +53,9 @@ impl Log {
         };
         let bytes = parts.iter().map(|part| part.span().len).sum();
         let mut basket = Basket { asked, parts, bytes, window: ahead.window.min(share) };
-        if queue.fifo.has_levels() {
-            return take_of_level(queue, batches, loaded, ahead, &mut basket);
+        ahead.has_passes |= queue.fifo.has_levels();
+        if ahead.has_passes {
+            return take_of_level(queue, batches, loaded, ahead, share, &mut basket);
         }
         let fifo = &queue.fifo;
         // What consumers wait for, and then what they have room for.
@@ -95,64 +97,75 @@ impl Log {
     }
 }
 
-/// As [`Log::take_along`], in a queue whose messages have priorities.
+/// As [`Log::take_along`], in a queue whose messages have priorities: of a batch or block only some are handed out next, so
+/// what consumers have room for is soon read, and is not looked at. What is read ahead is bounded by its bytes instead.
 fn take_of_level(
     queue: &OwnedQueue,
     batches: &mut Batches,
     loaded: &Loaded,
     ahead: &mut Ahead,
+    share: u64,
     basket: &mut Basket<'_>,
 ) -> bool {
     let fifo = &queue.fifo;
-    let Some(first) = queue.waiting().next().or_else(|| fifo.coming(QueueSeq(0)).next()) else {
+    if !queue.is_waiting() && fifo.consumers() == 0 {
         return false;
-    };
-    // Of another priority, whose messages lie further in front: those are to be read from the first on.
-    if first < ahead.next
-        && Unread::of(queue, batches, loaded, first).is_some_and(|unread| !unread.is_in(basket))
-    {
-        ahead.next = first;
     }
-    let from = ahead.next;
-    // Where the deliveries that wait go back, the next priority begins.
-    let mut last = first;
-    let is_next = |seq: &QueueSeq| *seq >= std::mem::replace(&mut last, *seq);
-    let waiting: Vec<QueueSeq> = queue.waiting().take_while(is_next).collect();
-    let is_all = waiting.len() == queue.waiting_len();
-    let room = if is_all { fifo.room(fifo.ready()) } else { 0 };
-    let behind = waiting.last().map_or(from, |last| from.max(QueueSeq(last.0 + 1)));
-    let coming = fifo.coming(behind).take(usize::try_from(room).unwrap_or(usize::MAX));
-    for seq in waiting.iter().copied().filter(|seq| *seq >= from).chain(coming) {
-        if let Some(unread) = Unread::of(queue, batches, loaded, seq)
-            && !basket.take(unread.0)
+    // To another priority it goes back, and reads on there as it did here.
+    ahead.next = QueueSeq(0);
+    let reach = share.min(ahead.window * u64::from(READS_OF_QUEUE_MAX));
+    let mut reached = 0;
+    let mut waiting = queue.waiting();
+    let (mut last, mut end, mut has_begun) = (QueueSeq(0), QueueSeq(0), false);
+    for _ in 0..SPANS_MAX {
+        // What lies behind in the same batch or block is not looked at.
+        let is_elsewhere = |seq: &QueueSeq| *seq < std::mem::replace(&mut last, *seq) || *seq >= end;
+        let seq = waiting.find(is_elsewhere).or_else(|| {
+            let from = if std::mem::replace(&mut has_begun, true) { end } else { QueueSeq(0) };
+            fifo.coming(from).next()
+        });
+        let Some(piece) = seq.and_then(|seq| Piece::at(queue, batches, loaded, seq)) else { return false };
+        if reached >= reach {
+            return false;
+        }
+        reached += piece.bytes;
+        end = piece.end;
+        if let Some(unread) = piece.unread
+            && !basket.take(unread)
         {
-            ahead.next = seq;
             return true;
         }
-        ahead.next = QueueSeq(seq.0 + 1);
     }
     false
 }
 
-/// What has to be read for a message.
-struct Unread(ReadWhat);
+/// Where a message lies.
+struct Piece {
+    /// What has to be read for it, if anything.
+    unread: Option<ReadWhat>,
+    /// How large the batch or block is that it lies in.
+    bytes: u64,
+    /// The first position behind it that may lie elsewhere.
+    end: QueueSeq,
+}
 
-impl Unread {
-    fn of(queue: &OwnedQueue, batches: &mut Batches, loaded: &Loaded, seq: QueueSeq) -> Option<Unread> {
-        match queue.fifo.place(seq)? {
-            Place::Log(index) => match batches.find(index) {
-                Found::Resident(..) => None,
-                Found::Away(base, place) => Some(Unread(ReadWhat::Batch { base, place })),
-            },
-            Place::Segment(run) => {
-                let key = BlockKey::new(queue.definition.id, run);
-                loaded.block(key).is_none().then_some(Unread(ReadWhat::Block(key)))
+impl Piece {
+    fn at(queue: &OwnedQueue, batches: &mut Batches, loaded: &Loaded, seq: QueueSeq) -> Option<Piece> {
+        Some(match queue.fifo.stretch_from(seq)? {
+            Stretch::Log(stretch) => {
+                let (_, index) = stretch.first()?;
+                let (unread, base, len) = match batches.find(index) {
+                    Found::Resident(_, offset, len) => (None, index.0 - u64::from(offset), u64::from(len)),
+                    Found::Away(base, place) => (Some(ReadWhat::Batch { base, place }), base.0, place.len),
+                };
+                let here = stretch.split_at(LogIndex(base + len)).0;
+                Piece { unread, bytes: len, end: QueueSeq(seq.0 + here.iter().len() as u64) }
             }
-        }
-    }
-
-    /// It is asked for.
-    fn is_in(&self, basket: &Basket<'_>) -> bool {
-        basket.asked.contains_key(&self.0.name())
+            Stretch::Segment { run, .. } => {
+                let key = BlockKey::new(queue.definition.id, run);
+                let unread = loaded.block(key).is_none().then_some(ReadWhat::Block(key));
+                Piece { unread, bytes: u64::from(run.len), end: QueueSeq(run.last.0 + 1) }
+            }
+        })
     }
 }

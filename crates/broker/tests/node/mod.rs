@@ -135,6 +135,17 @@ impl Node {
     #[allow(dead_code, reason = "shared; not every test needs it")]
     pub fn restarted(&self) -> Shard {
         let snapshot = self.shards[0].snapshot(LogId(0), false).unwrap();
+        let mut shard = Node::fresh();
+        shard.restore(LogId(0), snapshot.covered, &snapshot.bytes).unwrap();
+        for (_, sealed, place) in &self.written {
+            shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
+        }
+        shard
+    }
+
+    /// The only shard of a node, with nothing in it.
+    #[allow(dead_code, reason = "shared; not every test needs it")]
+    pub fn fresh() -> Shard {
         let rules = Arc::new(AccessRules::default());
         let placement = Placement { shards: 1, logs: 1 };
         let settings = ShardSettings {
@@ -146,12 +157,7 @@ impl Node {
             relaxes_types: false,
             seed: 8,
         };
-        let mut shard = Shard::new(settings);
-        shard.restore(LogId(0), snapshot.covered, &snapshot.bytes).unwrap();
-        for (_, sealed, place) in &self.written {
-            shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
-        }
-        shard
+        Shard::new(settings)
     }
 
     /// Turns and writes until nothing is left to write.
@@ -169,12 +175,33 @@ impl Node {
         for shard in &mut self.shards {
             let mut reads = Vec::new();
             shard.take_reads(&mut reads);
-            for read in reads {
+            for mut read in reads {
                 let brought = read.carry_out(&self.disk).into_iter().map(Result::unwrap).collect();
                 shard.read_done(self.now, read, brought);
             }
         }
         self.settle();
+    }
+
+    /// Does what streams want of the disk, and settles, until they want nothing more.
+    #[allow(dead_code, reason = "shared; not every test needs streams")]
+    pub fn work(&mut self) {
+        self.settle();
+        loop {
+            let mut jobs = Vec::new();
+            for (at, shard) in self.shards.iter_mut().enumerate() {
+                let mut theirs = Vec::new();
+                shard.take_stream_jobs(&mut theirs);
+                jobs.extend(theirs.into_iter().map(|job| (at, job)));
+            }
+            if jobs.is_empty() {
+                return;
+            }
+            for (at, job) in jobs {
+                self.shards[at].stream_done(self.now, job.carry_out(&self.disk));
+            }
+            self.settle();
+        }
     }
 
     pub fn take_seen(&mut self) -> Vec<String> {
@@ -314,6 +341,17 @@ fn show(events: &Events, seen: &mut Vec<String>) {
             }
             Event::Reply { reply: Ok(reply), .. } => seen.push(format!("{port}: {reply:?}")),
             Event::Reply { reply: Err(refusal), .. } => seen.push(format!("{port}: {refusal}")),
+            Event::Chunk { subscription, memory, bytes, committed_chunk_id, asks } => {
+                let bytes = &events.memories[*memory as usize][bytes.start as usize..bytes.end as usize];
+                let chunk = message::chunk::Chunk::read(bytes).unwrap().0;
+                chunk.check().unwrap();
+                let (first, records) = (chunk.header.first_offset, chunk.header.records);
+                let committed = committed_chunk_id;
+                let asks = if *asks { " and asks" } else { "" };
+                seen.push(format!(
+                    "{port}: {subscription} gets chunk {first}+{records} of {committed}{asks}"
+                ));
+            }
             Event::Got { consumer, memory, item, ready, .. } => {
                 let got = message(*memory, &events.items[*item as usize]);
                 seen.push(format!("{port}: {consumer} takes {got}, {ready} left"));

@@ -38,6 +38,27 @@ fn declared_again_it_must_be_the_same() {
 }
 
 #[test]
+fn exchanges_that_delay_are_counted() {
+    let mut world = World::new();
+    assert!(!world.catalog.has_delaying_exchanges());
+    for name in ["x", "y"] {
+        world.must(&exchange_with(
+            name,
+            "x-delayed-message",
+            "",
+            &[("x-delayed-type", Value::text("direct"))],
+        ));
+    }
+    world.must(&delete_exchange("x", false));
+    assert!(world.catalog.has_delaying_exchanges());
+    let mut bytes = Vec::new();
+    world.catalog.write_snapshot(&mut bytes);
+    assert!(Catalog::read_snapshot(&bytes).unwrap().has_delaying_exchanges());
+    world.must(&delete_exchange("y", false));
+    assert!(!world.catalog.has_delaying_exchanges());
+}
+
+#[test]
 fn types_and_names_have_rules() {
     let alternate = |value| exchange_with("a", "direct", "", &[("alternate-exchange", value)]);
     check(&[

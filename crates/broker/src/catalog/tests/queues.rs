@@ -253,7 +253,7 @@ fn arguments_are_checked_one_by_one() {
 }
 
 #[test]
-fn types_are_classic_and_quorum() {
+fn types_are_classic_quorum_and_stream() {
     let of = |value: Value| queue_with("q", "", &[("x-queue-type", value)]);
     let invalid = |why: &str| {
         format!("406 PRECONDITION_FAILED - invalid arg 'x-queue-type' for queue 'q' in vhost '/': {why}")
@@ -262,11 +262,71 @@ fn types_are_classic_and_quorum() {
         (of(Value::text("nope")), &invalid("\"unsupported queue type 'nope'\"")),
         (of(int(5)), &invalid("{unacceptable_type,signedint}")),
         (of(Value::Void), &invalid("{unacceptable_type,void}")),
+        (of(Value::text("stream")), "ok"),
         (
-            of(Value::text("stream")),
-            "540 NOT_IMPLEMENTED - arg 'x-queue-type' with value 'stream' for queue 'q' in vhost '/' is not served",
+            of(Value::text("")),
+            "406 PRECONDITION_FAILED - inequivalent arg 'x-queue-type' for queue 'q' in vhost '/': received 'classic' but current is 'stream'",
         ),
-        (of(Value::text("")), "ok"),
+    ]);
+}
+
+#[test]
+fn streams_have_arguments_of_their_own() {
+    let of = |flags: &str, more: &[(&str, Value)]| {
+        let stream = ("x-queue-type", Value::text("stream"));
+        let all: Vec<_> = std::iter::once(stream).chain(more.iter().cloned()).collect();
+        queue_with("q", flags, &all)
+    };
+    let one = |name: &'static str, value: Value| of("", &[(name, value)]);
+    let invalid = |name: &str, why: &str| {
+        format!("406 PRECONDITION_FAILED - invalid arg '{name}' for queue 'q' in vhost '/'{why}")
+    };
+    let refused = [
+        (one("x-max-age", Value::text("abc")), invalid("x-max-age", ": invalid_max_age")),
+        (one("x-max-age", Value::text("0s")), invalid("x-max-age", ": invalid_max_age")),
+        (one("x-max-age", int(5)), invalid("x-max-age", ": {unacceptable_type,signedint}")),
+        (one("x-max-length-bytes", int(-1)), invalid("x-max-length-bytes", ": {value_negative,-1}")),
+        (one("x-initial-cluster-size", int(0)), invalid("x-initial-cluster-size", ": {value_zero,0}")),
+        (one("x-max-length", int(5)), invalid("x-max-length", " of queue type rabbit_stream_queue")),
+        (one("x-message-ttl", int(5)), invalid("x-message-ttl", " of queue type rabbit_stream_queue")),
+        (
+            one("x-stream-max-segment-size-bytes", Value::long(3_000_000_001)),
+            "406 PRECONDITION_FAILED - Exceeded max value for x-stream-max-segment-size-bytes".to_owned(),
+        ),
+        (
+            one("x-stream-filter-size-bytes", int(15)),
+            "406 PRECONDITION_FAILED - Invalid value for x-stream-filter-size-bytes".to_owned(),
+        ),
+        (
+            of("transient", &[]),
+            "406 PRECONDITION_FAILED - invalid property 'non-durable' for queue 'q' in vhost '/'".to_owned(),
+        ),
+        (
+            of("exclusive", &[]),
+            "406 PRECONDITION_FAILED - invalid property 'exclusive-owner' for queue 'q' in vhost '/'"
+                .to_owned(),
+        ),
+        (
+            of("auto-delete", &[]),
+            "406 PRECONDITION_FAILED - invalid property 'auto-delete' for queue 'q' in vhost '/'".to_owned(),
+        ),
+    ];
+    let refused: Vec<_> = refused.iter().map(|(op, answer)| (op.clone(), &**answer)).collect();
+    check(&refused);
+    let hour = [("x-max-age", Value::text("1h")), ("x-max-length-bytes", int(1000))];
+    let minutes = [("x-max-age", Value::text("60m")), ("x-max-length-bytes", int(1000))];
+    let day = [("x-max-age", Value::text("1D")), ("x-max-length-bytes", int(1000))];
+    check(&[
+        (of("", &hour), "ok"),
+        (of("", &minutes), "ok"),
+        (
+            of("", &day),
+            "406 PRECONDITION_FAILED - inequivalent arg 'x-max-age' for queue 'q' in vhost '/': received '86400000' but current is '3600000'",
+        ),
+        (
+            of("", &hour[1..]),
+            "406 PRECONDITION_FAILED - inequivalent arg 'x-max-age' for queue 'q' in vhost '/': received none but current is the value '3600000' of type 'longstr'",
+        ),
     ]);
 }
 

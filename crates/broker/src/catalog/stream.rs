@@ -1,0 +1,152 @@
+//! What streams are declared with, and what they go by.
+//!
+//! Rules and texts are RabbitMQ 4.3.6's, seen by declaring streams through pika. Of an argument and a policy the policy
+//! counts, which is so of streams alone. The size of a stream's Bloom filters is in its chunks and therefore what it was
+//! declared with, whatever a policy says.
+
+use super::arguments::integer;
+use super::effective::count;
+use super::policy::Matched;
+use super::{Refusal, ReplyCode};
+use message::chunk::{FILTER_LEN_DEFAULT, FILTER_LEN_MIN};
+use routing::{Arguments, Value};
+use std::borrow::Cow;
+
+/// Largest `x-stream-max-segment-size-bytes`.
+const SEGMENT_BYTES_MAX: i128 = 3_000_000_000;
+
+/// Bytes of a segment where nobody says.
+const SEGMENT_BYTES: u64 = 500_000_000;
+
+/// What must be the same on declaring again, in the order in which it is compared.
+pub(super) const STREAM_SAME: [&str; 7] = [
+    "x-max-length-bytes",
+    "x-queue-type",
+    "x-max-age",
+    "x-stream-max-segment-size-bytes",
+    "x-stream-filter-size-bytes",
+    "x-initial-cluster-size",
+    "x-queue-leader-locator",
+];
+
+/// What a stream goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamRules {
+    /// Bytes of a segment, beyond which the next is begun.
+    pub segment_bytes_max: u64,
+    /// Bytes of Bloom filters in chunks with filter values.
+    pub filter_len: u8,
+    /// Bytes of all segments, beyond which the oldest go.
+    pub bytes_max: Option<u64>,
+    /// Milliseconds after which segments go.
+    pub age_max_ms: Option<u64>,
+}
+
+impl StreamRules {
+    /// What arguments and policies say together.
+    pub(super) fn of(arguments: &Arguments, policies: Matched<'_>) -> StreamRules {
+        let argument = |key: &str| arguments.get(format!("x-{key}").as_bytes());
+        let given = |key: &str| policies.value(key).or_else(|| argument(key));
+        let filter_len = argument("stream-filter-size-bytes").and_then(count);
+        let filter_len = filter_len.and_then(|len| u8::try_from(len).ok()).unwrap_or(FILTER_LEN_DEFAULT);
+        StreamRules {
+            segment_bytes_max: given("stream-max-segment-size-bytes")
+                .and_then(count)
+                .unwrap_or(SEGMENT_BYTES),
+            filter_len: filter_len.max(FILTER_LEN_MIN),
+            bytes_max: given("max-length-bytes").and_then(count),
+            age_max_ms: given("max-age").and_then(Value::as_str).and_then(age_ms),
+        }
+    }
+}
+
+/// Milliseconds of a time like `7D`: a number above 0 and one of the units `Y`, `M`, `D`, `h`, `m`, `s`.
+pub fn age_ms(text: &str) -> Option<u64> {
+    let unit = text.chars().last()?;
+    let seconds: u64 = match unit {
+        'Y' => 365 * 86_400,
+        'M' => 30 * 86_400,
+        'D' => 86_400,
+        'h' => 3_600,
+        'm' => 60,
+        's' => 1,
+        _ => return None,
+    };
+    let digits = &text[..text.len() - 1];
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // What does not fit is for ever.
+    let number = digits.parse::<u64>().unwrap_or(u64::MAX);
+    (number > 0).then(|| number.saturating_mul(seconds * 1000))
+}
+
+/// What is compared on declaring again: of an age the milliseconds.
+pub(super) fn compared<'a>(name: &str, value: Option<&'a Value>) -> Option<Cow<'a, Value>> {
+    let value = value?;
+    match value.as_str().and_then(age_ms) {
+        Some(ms) if name == "x-max-age" => Some(Cow::Owned(Value::text(&ms.to_string()))),
+        _ => Some(Cow::Borrowed(value)),
+    }
+}
+
+/// Whether the sizes of a new stream are within their bounds.
+pub(super) fn check_sizes(arguments: &Arguments) -> Result<(), Refusal> {
+    let size = |name: &str| arguments.get(name.as_bytes()).and_then(integer);
+    let refused = |text: &str| Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+    if size("x-stream-max-segment-size-bytes").is_some_and(|size| size > SEGMENT_BYTES_MAX) {
+        return refused("Exceeded max value for x-stream-max-segment-size-bytes");
+    }
+    if size("x-stream-filter-size-bytes").is_some_and(|size| !(16..=255).contains(&size)) {
+        return refused("Invalid value for x-stream-filter-size-bytes");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages() {
+        for (text, ms) in [
+            ("1s", Some(1_000)),
+            ("2m", Some(120_000)),
+            ("1h", Some(3_600_000)),
+            ("7D", Some(604_800_000)),
+            ("1M", Some(2_592_000_000)),
+            ("1Y", Some(31_536_000_000)),
+            ("99999999999999999999999s", Some(u64::MAX)),
+            ("0s", None),
+            ("s", None),
+            ("", None),
+            ("-1s", None),
+            ("1", None),
+            ("1w", None),
+            ("1é", None),
+            ("abc", None),
+        ] {
+            assert_eq!(age_ms(text), ms, "{text}");
+        }
+    }
+
+    #[test]
+    fn rules_of_arguments() {
+        let arguments: Arguments = [
+            ("x-max-age", Value::text("1h")),
+            ("x-max-length-bytes", Value::long(7)),
+            ("x-stream-filter-size-bytes", Value::long(32)),
+        ]
+        .iter()
+        .map(|(name, value)| (name.as_bytes(), value.clone()))
+        .collect();
+        let rules = StreamRules::of(&arguments, Matched::default());
+        let expected = StreamRules {
+            segment_bytes_max: 500_000_000,
+            filter_len: 32,
+            bytes_max: Some(7),
+            age_max_ms: Some(3_600_000),
+        };
+        assert_eq!(rules, expected);
+    }
+}

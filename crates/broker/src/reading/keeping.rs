@@ -1,0 +1,158 @@
+//! What was read back and is kept for a while: the next deliveries mostly lie beside it.
+//!
+//! Oldest first out, at most [`Limits::loaded_bytes_max`]. A queue whose messages have priorities is gone through from the
+//! front to the end once for each of them: there what goes first is what lies right behind where it is, as that is needed
+//! last, and what is kept may be more ([`Limits::loaded_by_priority_bytes_max`]). Oldest first would keep nothing of use: what
+//! lies in front is always the oldest when its turn comes again.
+//! Not here: the batches themselves, which are where all batches are ([`crate::batches`]).
+//! Invariant: what is kept is named in `order` once; batches that are named there may have left.
+
+use super::{BlockKey, Name, OF_NO_SEGMENT, READS_OF_QUEUE_MAX, ReadBytes, ReadWhat};
+use crate::batches::Batches;
+use crate::limits::Limits;
+use crate::log::Log;
+use base::id::LogIndex;
+use journal::SegmentBlock;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// Names of batches that have left which are put up with, however few others there are.
+const GONE_MIN: usize = 64;
+
+/// What of a log was read back. See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    blocks: FxHashMap<Name, SegmentBlock>,
+    /// Bytes of memory of those.
+    block_bytes: usize,
+    /// Oldest first.
+    order: VecDeque<Name>,
+}
+
+impl Loaded {
+    /// Bytes of blocks held; batches are counted where they are.
+    pub(crate) fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    #[inline]
+    pub(crate) fn block(&self, key: BlockKey) -> Option<&SegmentBlock> {
+        self.blocks.get(&key.name()).filter(|block| *block.place() == key.place)
+    }
+
+    /// Bytes of memory of what has this name, if it is there.
+    fn bytes_of(&self, batches: &Batches, name: Name) -> Option<usize> {
+        match name {
+            (OF_NO_SEGMENT, base) => batches.loaded_bytes_of(LogIndex(base)),
+            _ => self.blocks.get(&name).map(|block| block.memory().capacity()),
+        }
+    }
+
+    /// All bytes of memory that are kept.
+    fn bytes(&self, batches: &Batches) -> usize {
+        self.block_bytes + batches.loaded_bytes()
+    }
+
+    /// Takes in what was read.
+    fn keep(&mut self, batches: &mut Batches, what: ReadWhat, brought: ReadBytes) {
+        match (what, brought) {
+            (ReadWhat::Batch { base, .. }, ReadBytes::Batch(memory)) => {
+                if !batches.loaded(base, memory) {
+                    return;
+                }
+            }
+            (ReadWhat::Block(key), ReadBytes::Block(block)) => {
+                self.block_bytes += block.memory().capacity();
+                if let Some(before) = self.blocks.insert(key.name(), block) {
+                    self.block_bytes -= before.memory().capacity();
+                    return;
+                }
+            }
+            _ => panic!("a read brings what was asked for"),
+        }
+        self.order.push_back(what.name());
+        if self.order.len() > GONE_MIN + 2 * (self.blocks.len() + batches.loaded_count()) {
+            self.forget_gone(batches);
+        }
+    }
+
+    /// Forgets the names of what is not there.
+    fn forget_gone(&mut self, batches: &Batches) {
+        let mut order = std::mem::take(&mut self.order);
+        order.retain(|name| self.bytes_of(batches, *name).is_some());
+        self.order = order;
+    }
+
+    /// Drops what has this name, if it is there; its memory may be read into again.
+    fn drop_one(&mut self, batches: &mut Batches, name: Name, spare_max: usize) {
+        if let (OF_NO_SEGMENT, base) = name {
+            batches.unload(LogIndex(base), spare_max);
+        } else if let Some(block) = self.blocks.remove(&name) {
+            self.block_bytes -= block.memory().capacity();
+            batches.spare.put(block.into_memory(), spare_max);
+        }
+    }
+
+    /// Drops the oldest until there is room, but not `read`.
+    fn drop_oldest(&mut self, batches: &mut Batches, read: Name, limits: &Limits) {
+        while self.bytes(batches) > limits.loaded_bytes_max
+            && let Some(at) = self.order.iter().position(|name| *name != read)
+            && let Some(name) = self.order.remove(at)
+        {
+            self.drop_one(batches, name, limits.spare_buffers_max);
+        }
+    }
+
+    /// Drops what is needed last until there is room for some more, but not `read`, which is where the queue is: it goes on
+    /// from there to the end, and begins again at the front.
+    #[cold]
+    #[inline(never)]
+    fn drop_needed_last(&mut self, batches: &mut Batches, read: Name, limits: &Limits) {
+        let most = limits.loaded_by_priority_bytes_max;
+        let there = |name: &Name| Some((*name, self.bytes_of(batches, *name)?));
+        let mut all: Vec<(Name, usize)> = self.order.iter().filter_map(there).collect();
+        all.sort_unstable();
+        let (passed, ahead) = all.split_at(all.partition_point(|(name, _)| *name < read));
+        // Reads may come back in another order than they were asked for.
+        let mut recent_bytes = 0;
+        let mut is_recent = |(_, bytes): &&(Name, usize)| {
+            recent_bytes += bytes;
+            recent_bytes <= READS_OF_QUEUE_MAX as usize * limits.read_bytes_max
+        };
+        let recent = passed.iter().rev().take_while(&mut is_recent).count();
+        let (passed, recent) = passed.split_at(passed.len() - recent);
+        let needed_last = passed.iter().rev().chain(ahead.iter().rev()).chain(recent);
+        for (name, _) in needed_last.filter(|(name, _)| *name != read) {
+            // So that not every read has to look through all of it.
+            if self.bytes(batches) <= most - most / 16 {
+                break;
+            }
+            self.drop_one(batches, *name, limits.spare_buffers_max);
+        }
+        self.forget_gone(batches);
+    }
+}
+
+impl Log {
+    /// Keeps what was read of a queue; `has_passes`: it is gone through more than once, and few others are read.
+    pub(super) fn keep_loaded(
+        &mut self,
+        what: ReadWhat,
+        brought: ReadBytes,
+        has_passes: bool,
+        limits: &Limits,
+    ) {
+        let Log { loaded, batches, .. } = self;
+        loaded.keep(batches, what, brought);
+        if !has_passes {
+            loaded.drop_oldest(batches, what.name(), limits);
+        } else if loaded.bytes(batches) > limits.loaded_by_priority_bytes_max {
+            loaded.drop_needed_last(batches, what.name(), limits);
+        }
+    }
+
+    /// Bytes of what was read back that are more than [`Limits::loaded_bytes_max`].
+    pub(crate) fn loaded_beyond(&self, limits: &Limits) -> usize {
+        self.loaded.bytes(&self.batches).saturating_sub(limits.loaded_bytes_max)
+    }
+}

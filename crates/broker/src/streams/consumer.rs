@@ -1,0 +1,273 @@
+//! A consumer of AMQP messages of a stream: what it may be sent, and where in a chunk it stands.
+//!
+//! Chunks are unpacked as far as the consumer has room, message by message, into records of their own: what does not fit is
+//! unpacked when there is room. Sub-batches that are compressed are left out, as RabbitMQ leaves them out.
+//! Settling changes nothing but how much it may be sent.
+
+use super::messages::{Converter, Entry};
+use super::pace::Pace;
+use super::request::Wanted;
+use crate::catalog::QueueDefinition;
+use crate::event::Item;
+use crate::owned::Member;
+use crate::request::{Credit, NewConsumer};
+use base::Buffer;
+use base::id::QueueSeq;
+use message::chunk::{self, Compression, Content, Filter, HEADER_LEN, Header};
+use message::record::{Format, SeqRange};
+use queue::stream::Chunk;
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct Consumer {
+    pub(crate) member: Member,
+    credit: Credit,
+    /// How it gets messages.
+    format: Format,
+    /// Messages it may have been sent in all, where it has link credit; wrapping.
+    limit: u32,
+    /// Messages it was sent since it came, wrapping.
+    delivered: u32,
+    /// Of these, those it is to settle yet.
+    unsettled: u64,
+    /// It settles nothing.
+    settled: bool,
+    pub(crate) is_paused: bool,
+    drain: bool,
+    wanted: Option<Wanted>,
+    /// How fast it gets messages; none: as fast as it may.
+    pace: Option<Pace>,
+    /// It waits for its pace, and is listed for that.
+    waits: bool,
+    /// Which chunks it is to see.
+    pub(crate) chunks: Option<Filter>,
+    /// The chunk it stands in.
+    open: Option<Place>,
+    /// The machine counts a chunk for it that it has not handed out.
+    pub(crate) has_chunk_credit: bool,
+    /// It goes on from here: what was handed out was not sent.
+    pub(crate) back_to: Option<u64>,
+    /// Messages before this are not for it.
+    pub(crate) from: u64,
+}
+
+/// Where in a chunk.
+#[derive(Debug)]
+struct Place {
+    chunk: Chunk,
+    at_ms: u64,
+    /// The offset of the next message.
+    offset: u64,
+    /// Where the next entry begins.
+    at: usize,
+    /// Where the entries end.
+    end: usize,
+    /// Where the entry behind the sub-batch begins that is being unpacked, and where the entries end.
+    outer: Option<(usize, usize)>,
+}
+
+/// What unpacking led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unpacked {
+    /// The chunk is done with.
+    Done,
+    /// There is more for which the consumer has no room.
+    Full,
+    /// There is more, and so much was done that others have their turn first.
+    Enough,
+}
+
+impl Consumer {
+    pub(crate) fn new(
+        member: Member,
+        new: &NewConsumer,
+        format: Format,
+        (wanted, rate): (Option<Wanted>, Option<u32>),
+    ) -> Consumer {
+        let NewConsumer { credit, settled, .. } = *new;
+        Consumer {
+            member,
+            credit,
+            format,
+            limit: 0,
+            delivered: 0,
+            unsettled: 0,
+            settled,
+            is_paused: false,
+            drain: false,
+            wanted,
+            pace: rate.map(Pace::new),
+            waits: false,
+            chunks: None,
+            open: None,
+            has_chunk_credit: false,
+            back_to: None,
+            from: 0,
+        }
+    }
+
+    /// Messages that it may be sent now.
+    pub(crate) fn room(&self) -> u32 {
+        if self.is_paused {
+            return 0;
+        }
+        match self.credit {
+            Credit::Prefetch(0) => u32::MAX,
+            Credit::Prefetch(_) if self.settled => u32::MAX,
+            Credit::Prefetch(prefetch) => {
+                u32::try_from(u64::from(prefetch).saturating_sub(self.unsettled)).unwrap_or(u32::MAX)
+            }
+            Credit::Link => {
+                let credit = self.limit.wrapping_sub(self.delivered);
+                if credit > u32::MAX / 2 { 0 } else { credit }
+            }
+        }
+    }
+
+    /// Messages that may go now by its pace.
+    pub(crate) fn allowed(&mut self, now_ns: u64) -> u32 {
+        self.pace.as_mut().map_or(u32::MAX, |pace| pace.allowed(now_ns))
+    }
+
+    /// It has room, and its next message is not due: when it is to be listed again, if that was not said before; monotonic
+    /// nanoseconds.
+    pub(crate) fn wait_for_turn(&mut self, now_ns: u64) -> Option<u64> {
+        let next_turn = self.pace.as_ref().map(|pace| pace.next_turn(now_ns));
+        next_turn.filter(|_| !std::mem::replace(&mut self.waits, true))
+    }
+
+    /// It is listed again.
+    pub(crate) fn has_waited(&mut self) {
+        self.waits = false;
+    }
+
+    pub(crate) fn is_in_chunk(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Its link may have been sent so many in all.
+    pub(crate) fn credit(&mut self, limit: u32, drain: bool) {
+        (self.credit, self.limit, self.drain) = (Credit::Link, limit, drain);
+    }
+
+    pub(crate) fn prefetch(&mut self, prefetch: u32) {
+        self.credit = Credit::Prefetch(prefetch);
+    }
+
+    pub(crate) fn settle(&mut self, range: SeqRange) {
+        self.unsettled = self.unsettled.saturating_sub(range.last.0.saturating_sub(range.first.0) + 1);
+    }
+
+    /// What was handed out was not sent: it goes on there.
+    pub(crate) fn unsent(&mut self, range: SeqRange) {
+        let count = range.last.0 - range.first.0 + 1;
+        self.delivered = self.delivered.wrapping_sub(count as u32);
+        if !self.settled {
+            self.unsettled = self.unsettled.saturating_sub(count);
+        }
+        self.back_to = Some(self.back_to.map_or(range.first.0, |back_to| back_to.min(range.first.0)));
+        self.open = None;
+    }
+
+    /// Nothing is left to send. What of its credit was not used, if it wanted it used up.
+    pub(crate) fn drained(&mut self) -> Option<u32> {
+        if !self.drain {
+            return None;
+        }
+        self.drain = false;
+        let unused = self.room();
+        self.limit = self.delivered;
+        Some(unused)
+    }
+
+    /// It goes on with this chunk.
+    pub(crate) fn enter(&mut self, chunk: Chunk) {
+        let bytes = chunk.bytes();
+        let header = bytes.first_chunk::<HEADER_LEN>().and_then(|header| Header::read(header).ok());
+        let Some(header) = header else { return };
+        let at = header.data_at();
+        let end = bytes.len().min(at + header.data_len as usize);
+        let at_ms = u64::try_from(header.timestamp_ms).unwrap_or(0);
+        self.open = Some(Place { offset: chunk.first_offset, at_ms, at, end, outer: None, chunk });
+    }
+
+    /// Unpacks what follows in the chunk, up to `bytes_max` bytes, `messages_max` messages that are looked at and `allowed` that
+    /// are shown, as long as there is room. Records go to `into`, and what there is to tell of them to `items`.
+    pub(crate) fn unpack(
+        &mut self,
+        stream: &QueueDefinition,
+        now_ms: u64,
+        (bytes_max, messages_max, allowed): (usize, u32, u32),
+        converter: &mut Converter,
+        (into, items): (&mut Buffer, &mut Vec<Item>),
+    ) -> Unpacked {
+        let Some(mut place) = self.open.take() else { return Unpacked::Done };
+        let (mut room, mut looked_at, mut shown) = (self.room().min(allowed), 0, 0);
+        let wanted = self.wanted.clone();
+        let wanted = wanted.as_ref().map(|wanted| (&*wanted.0, now_ms));
+        let Place { chunk, at_ms, offset, at, end, outer } = &mut place;
+        let (data, at_ms) = (chunk.bytes(), *at_ms);
+        let unpacked = loop {
+            if *at >= *end {
+                match outer.take() {
+                    Some(behind) => {
+                        (*at, *end) = behind;
+                        continue;
+                    }
+                    None => break Unpacked::Done,
+                }
+            }
+            if room == 0 {
+                break Unpacked::Full;
+            }
+            if into.len() >= bytes_max || looked_at >= messages_max {
+                break Unpacked::Enough;
+            }
+            // What is not as it was written was not to be here: the checksum said that it was.
+            let Ok((entry, _)) = chunk::Entry::split(&data[*at..*end]) else {
+                *at = *end;
+                continue;
+            };
+            let behind = *at + entry.bytes().len();
+            match entry.content() {
+                Content::Message(message) => {
+                    let offset = std::mem::replace(offset, *offset + 1);
+                    looked_at += 1;
+                    if offset >= self.from {
+                        let record_at = into.len() as u32;
+                        let entry = Entry { message, offset, at_ms, stream };
+                        if converter.show(entry, self.format, wanted, into) {
+                            items.push(Item { seq: QueueSeq(offset), offset: record_at, marks: 0 });
+                            shown += 1;
+                            room -= 1;
+                        }
+                    }
+                    *at = behind;
+                }
+                Content::Batch(batch)
+                    if batch.compression() == Some(Compression::None) && outer.is_none() =>
+                {
+                    *outer = Some((behind, *end));
+                    *at = behind - batch.body.len();
+                    *end = behind;
+                }
+                Content::Batch(batch) => {
+                    *offset += u64::from(batch.records);
+                    looked_at += 1;
+                    *at = behind;
+                }
+            }
+        };
+        if let Some(pace) = &mut self.pace {
+            pace.sent(shown);
+        }
+        self.delivered = self.delivered.wrapping_add(shown);
+        if !self.settled {
+            self.unsettled += u64::from(shown);
+        }
+        if unpacked != Unpacked::Done {
+            self.open = Some(place);
+        }
+        unpacked
+    }
+}

@@ -1,0 +1,285 @@
+//! What connections ask of the streams of a log.
+
+use super::Streams;
+use super::consumer::Consumer;
+use super::owned::Reader;
+use super::request::{SingleActive, StreamCommand, StreamFilter, StreamFrom, StreamReply, StreamStats};
+use crate::catalog::Refusal;
+use crate::desk::Done;
+use crate::event::Event;
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::owned::Member;
+use crate::post::Post;
+use crate::request::{NewConsumer, QueueCommand, Reply};
+use base::Now;
+use base::id::{PortId, QueueId};
+use message::record::{Format, Track};
+use queue::stream::{From, Group, NewReader};
+
+fn from(from: StreamFrom) -> From {
+    match from {
+        StreamFrom::First => From::First,
+        StreamFrom::Last => From::Last,
+        StreamFrom::Next => From::Next,
+        StreamFrom::Offset(offset) => From::Offset(offset),
+        StreamFrom::Timestamp(ms) => From::Timestamp(ms),
+        StreamFrom::LastMessages(count) => From::LastMessages(count),
+    }
+}
+
+impl Streams {
+    fn consume(
+        &mut self,
+        slot: u32,
+        member: Member,
+        (consumer, format): (NewConsumer, Format),
+        begin: StreamFrom,
+        (filter, rate): (StreamFilter, Option<u32>),
+    ) {
+        let StreamFilter { chunks, messages } = filter;
+        let Streams { owned, common, effects, .. } = self;
+        let stream = &mut owned[slot as usize];
+        let mut consumer = Consumer::new(member, &consumer, format, (messages, rate));
+        consumer.chunks.clone_from(&chunks);
+        let new = NewReader { from: from(begin), filter: chunks.map(Box::new), credit: 0, group: None };
+        let id = stream.machine.attach(new, common, effects);
+        stream.add(id, Reader::Messages(Box::new(consumer)));
+        self.sort(slot);
+        self.list(slot, id);
+    }
+
+    fn remove(&mut self, slot: u32, member: Member) {
+        let Streams { owned, common, effects, .. } = self;
+        let stream = &mut owned[slot as usize];
+        if let Some(id) = stream.find(member) {
+            stream.remove(id);
+            stream.machine.detach(id, common, effects);
+            self.handed = Default::default();
+            self.paced.retain(|(_, of, waits)| (*of, *waits) != (slot, member));
+        }
+        self.sort(slot);
+    }
+
+    /// Has a consumer do something, and looks whether it may be sent more.
+    fn with(&mut self, slot: u32, member: Member, change: impl FnOnce(&mut Consumer)) {
+        let stream = &mut self.owned[slot as usize];
+        let Some(id) = stream.find(member) else { return };
+        if let Some(Reader::Messages(consumer)) = stream.readers.get_mut(&id) {
+            change(consumer);
+            self.list(slot, id);
+        }
+    }
+
+    fn pause(&mut self, slot: u32, member: Member, paused: bool) {
+        let stream = &mut self.owned[slot as usize];
+        let Some(id) = stream.find(member) else { return };
+        match stream.readers.get_mut(&id) {
+            Some(Reader::Messages(consumer)) => consumer.is_paused = paused,
+            Some(Reader::Chunks { is_paused, handed, .. }) => (*is_paused, *handed) = (paused, 0),
+            _ => return,
+        }
+        if !paused {
+            self.list(slot, id);
+        }
+    }
+
+    /// Messages between where a consumer stands and the end.
+    fn available(&self, slot: u32, member: Member) -> u64 {
+        let stream = &self.owned[slot as usize];
+        let stands_at = stream.find(member).and_then(|id| stream.machine.stands_at(id));
+        stands_at.map_or(0, |stands_at| stream.machine.next_offset().saturating_sub(stands_at))
+    }
+
+    fn ask(&mut self, slot: u32, port: PortId, command: StreamCommand, post: &mut Post) {
+        let Streams { owned, common, effects, .. } = self;
+        let stream = &mut owned[slot as usize];
+        match command {
+            StreamCommand::Consume { token, handle, consumer, format, from, filter, rate } => {
+                post.reply(port, token, Ok(Reply::Consuming));
+                self.consume(slot, Member { port, handle }, (consumer, format), from, (filter, rate));
+            }
+            StreamCommand::Subscribe { token, handle, from: begin, credit, filter, group } => {
+                post.reply(port, token, Ok(Reply::Consuming));
+                let group = group.map(|SingleActive { name, partition }| Group {
+                    name: name.as_bytes().into(),
+                    partition,
+                });
+                let filter = filter.map(Box::new);
+                let new = NewReader { from: from(begin), filter, credit: credit.into(), group };
+                let id = stream.machine.attach(new, common, effects);
+                let member = Member { port, handle };
+                stream.add(id, Reader::Chunks { member, is_paused: false, handed: 0 });
+                self.sort(slot);
+                self.list(slot, id);
+            }
+            StreamCommand::Credit { handle, chunks } => {
+                if let Some(id) = stream.find(Member { port, handle }) {
+                    stream.machine.credit(id, chunks.into());
+                    self.list(slot, id);
+                }
+            }
+            StreamCommand::Continue { handle, from: begin } => {
+                if let Some(id) = stream.find(Member { port, handle }) {
+                    stream.machine.answer(id, Some(from(begin)), effects);
+                    self.sort(slot);
+                    self.list(slot, id);
+                }
+            }
+            StreamCommand::Unsubscribe { token, handle } => {
+                self.remove(slot, Member { port, handle });
+                post.reply(port, token, Ok(Reply::Cancelled));
+            }
+            StreamCommand::Sequence { token, reference } => {
+                let sequence = StreamReply::Sequence(stream.machine.sequence(&reference));
+                post.reply(port, token, Ok(Reply::Stream(sequence)));
+            }
+            StreamCommand::QueryOffset { token, reference } => {
+                let told = stream.told.get(&reference).copied();
+                let offset = StreamReply::Offset(told.or_else(|| stream.machine.offset(&reference)));
+                post.reply(port, token, Ok(Reply::Stream(offset)));
+            }
+            StreamCommand::Stats { token } => {
+                let machine = &stream.machine;
+                let is_empty = machine.messages() == 0;
+                let stats = StreamStats {
+                    first_offset: (!is_empty).then(|| machine.first_offset()),
+                    last_chunk_id: machine.last_chunk_id(),
+                    committed_offset: (!is_empty).then(|| machine.next_offset() - 1),
+                    messages: machine.messages(),
+                };
+                post.reply(port, token, Ok(Reply::Stream(StreamReply::Stats(stats))));
+            }
+            StreamCommand::Resolve { token, from: begin } => {
+                let new = NewReader { from: from(begin), filter: None, credit: 0, group: None };
+                let id = stream.machine.attach(new, common, effects);
+                stream.add(id, Reader::Asks { port, token });
+                self.sort(slot);
+                self.answer(slot, id, post);
+            }
+            // Written to the log before it comes here.
+            StreamCommand::StoreOffset { .. } => {}
+        }
+    }
+}
+
+impl Log {
+    /// Carries out a connection's command for a stream that is there.
+    #[cold]
+    pub(crate) fn at_stream(
+        &mut self,
+        now: Now,
+        queue: QueueId,
+        port: PortId,
+        command: QueueCommand,
+        limits: &Limits,
+        post: &mut Post,
+    ) -> Done {
+        if let QueueCommand::Stream(command) = &command
+            && let StreamCommand::StoreOffset { reference, offset } = &**command
+        {
+            if let Some(streams) = &mut self.streams
+                && let Some(slot) = streams.slot(queue)
+            {
+                let most = limits.stream_offsets_told_max;
+                streams.owned[slot as usize].tell(reference, *offset, most);
+            }
+            let track = Track { stream: queue, at_ms: now.wall_ms, offset: *offset, reference };
+            self.append_stream(now, |records| {
+                track.write(records);
+                None
+            });
+            return Done::Nothing;
+        }
+        let Some(streams) = &mut self.streams else { return Done::Nothing };
+        let Some(slot) = streams.slot(queue) else { return Done::Nothing };
+        streams.common.read_with(limits.stream_reads_ahead, limits.stream_read_bytes_max);
+        let stream = &mut streams.owned[slot as usize];
+        let definition = stream.definition.clone();
+        match command {
+            QueueCommand::Stream(command) => streams.ask(slot, port, *command, post),
+            QueueCommand::Consume { token, handle, consumer } => {
+                post.reply(port, token, Ok(Reply::Consuming));
+                let member = Member { port, handle };
+                let new = (consumer, Format::Amqp10);
+                streams.consume(slot, member, new, StreamFrom::Next, Default::default());
+            }
+            QueueCommand::Get { token, .. } => {
+                post.reply(port, token, Err(Refusal::not_for_streams("basic.get", &definition)));
+            }
+            QueueCommand::Purge { token } => {
+                post.reply(port, token, Err(Refusal::not_for_streams("queue.purge", &definition)));
+            }
+            QueueCommand::Counts { token } => {
+                let ready = stream.machine.messages();
+                // As RabbitMQ has it, a declaration is told of no consumers.
+                let reply = Reply::Declared { queue: definition, is_new: false, ready, consumers: 0 };
+                post.reply(port, token, Ok(reply));
+            }
+            // In use or not, empty or not, as in RabbitMQ.
+            QueueCommand::Delete { token, .. } => {
+                return Done::Delete { definition, token: Some(token), messages: 0 };
+            }
+            QueueCommand::Cancel { token, handle, .. } => {
+                streams.remove(slot, Member { port, handle });
+                if let Some(token) = token {
+                    post.reply(port, token, Ok(Reply::Cancelled));
+                }
+            }
+            QueueCommand::Leave => {
+                for member in stream.of_port(port) {
+                    streams.remove(slot, member);
+                }
+            }
+            QueueCommand::Credit { handle, limit, drain, echo } => {
+                let member = Member { port, handle };
+                streams.with(slot, member, |consumer| consumer.credit(limit, drain));
+                if echo {
+                    streams.dispatch(now, limits, post);
+                    let ready = streams.available(slot, member);
+                    post.event(port, Event::Available { consumer: handle, ready });
+                }
+            }
+            QueueCommand::Prefetch { handle, prefetch } => {
+                streams.with(slot, Member { port, handle }, |consumer| consumer.prefetch(prefetch));
+            }
+            QueueCommand::Pause { handle, paused } => streams.pause(slot, Member { port, handle }, paused),
+            QueueCommand::Settle { handle, range, .. } => {
+                streams.with(slot, Member { port, handle }, |consumer| consumer.settle(range));
+            }
+            QueueCommand::Accept { handle, ranges } => {
+                streams.with(slot, Member { port, handle }, |consumer| {
+                    ranges.iter().for_each(|range| consumer.settle(*range));
+                });
+            }
+            QueueCommand::Unsent { handle, range } => {
+                streams.with(slot, Member { port, handle }, |consumer| consumer.unsent(range));
+            }
+            QueueCommand::Modify(modified) => {
+                let member = Member { port, handle: modified.handle };
+                streams.with(slot, member, |consumer| consumer.settle(modified.range));
+            }
+        }
+        Done::Nothing
+    }
+
+    /// A stream is deleted: who reads is told, and what of it is on disk is left to be removed.
+    pub(crate) fn remove_stream(&mut self, id: QueueId, post: &mut Post) {
+        let Some(streams) = &mut self.streams else { return };
+        let Some(slot) = streams.by_id.remove(&id) else { return };
+        streams.last_lookup = (QueueId(u64::MAX), 0);
+        let stream = streams.owned.remove(slot as usize);
+        streams.unwritten -= stream.unwritten;
+        streams.open.retain(|open| *open != slot);
+        streams.ready.retain(|(of, _)| *of != slot);
+        streams.turns.retain(|(of, ..)| *of != slot);
+        for (port, token) in stream.asking() {
+            post.reply(port, token, Err(Refusal::queue_gone()));
+        }
+        for Member { port, handle } in stream.all_members() {
+            let queue = stream.definition.clone();
+            post.event(port, Event::Cancelled { consumer: handle, queue });
+        }
+        streams.end(id, stream.machine);
+    }
+}

@@ -1,0 +1,69 @@
+//! What a stream's machine asks of the disk, carried out on whatever thread has one.
+//!
+//! Knows no machine: a job goes out with the names of its log and its stream and comes back with what it brought.
+
+use super::{file, read, seek};
+use base::id::{LogId, QueueId};
+use journal::{Disk, DiskError};
+use queue::stream::{Done, Work, WorkError};
+
+/// Something for a disk to do for a stream.
+#[derive(Clone, Debug)]
+pub struct StreamJob {
+    /// The log of the stream.
+    pub log: LogId,
+    /// The stream.
+    pub stream: QueueId,
+    /// What is to be done.
+    pub work: Work,
+}
+
+/// What came of a [`StreamJob`].
+#[derive(Clone, Debug)]
+pub struct StreamDone {
+    /// The log of the stream.
+    pub log: LogId,
+    /// The stream.
+    pub stream: QueueId,
+    /// What came of it.
+    pub done: Done,
+}
+
+impl StreamJob {
+    /// Does it. What failed is in the answer, and whether the node can go on ([`Done::is_fatal`]).
+    pub fn carry_out(self, disk: &dyn Disk) -> StreamDone {
+        let StreamJob { log, stream, work } = self;
+        let done = match work {
+            Work::Write(write) => {
+                let result = file::write(disk, log, &write).map_err(work_error);
+                Done::Written(write.done(result))
+            }
+            Work::Sync(sync) => {
+                let result = file::sync(disk, log, &sync);
+                Done::Synced(sync.done(result))
+            }
+            Work::Read(mut read) => {
+                let memory = read.memory.0.take().unwrap_or_default();
+                let result = read::read(disk, log, &read, memory).map_err(work_error);
+                Done::Read(read.done(result))
+            }
+            Work::Seek(seek) => {
+                let result = seek::seek(disk, log, &seek).map_err(work_error);
+                Done::Sought(seek.done(result))
+            }
+            Work::Remove(remove) => {
+                Done::Removed(file::remove(disk, log, &remove.segments).map_err(work_error))
+            }
+        };
+        StreamDone { log, stream, done }
+    }
+}
+
+pub(super) fn work_error(error: DiskError) -> WorkError {
+    match error {
+        DiskError::NoSpace => WorkError::NoSpace,
+        DiskError::NotFound => WorkError::Missing,
+        DiskError::Exists => WorkError::Io(0),
+        DiskError::Io(code) => WorkError::Io(code),
+    }
+}

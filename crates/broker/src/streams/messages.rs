@@ -1,0 +1,277 @@
+//! Messages on their way into a stream and out of it: a stream holds AMQP 1.0, whole messages as they stand in a transfer.
+//!
+//! Where a message was published to stands in its annotations, as RabbitMQ has it, so that readers of chunks see it too;
+//! who consumes over AMQP gets it as an enqueue record, with its offset as an annotation. What a publisher of the stream
+//! protocol sent need not be AMQP at all: it is then shown as a message of one data section.
+
+use super::alike::{self, NewShown, OFFSET};
+use super::shown::Shown;
+use crate::catalog::QueueDefinition;
+use base::Buffer;
+use filter::Program;
+use message::amqp10::section::data_prefix;
+use message::amqp10::section::descriptor::MESSAGE_ANNOTATIONS;
+use message::amqp10::{Encoder, Header, Map, Message, Value};
+use message::amqp091::Properties;
+use message::convert;
+use message::record::{Enqueue, Format, NewEnqueue, flag};
+
+const EXCHANGE: &str = "x-exchange";
+const ROUTING_KEY: &str = "x-routing-key";
+/// By what chunks are told apart.
+const FILTER_VALUE: &str = "x-stream-filter-value";
+
+/// Memory for converting messages, used again for each.
+#[derive(Debug)]
+pub(crate) struct Converter {
+    amqp10: convert::Amqp10,
+    amqp091: convert::Amqp091,
+    bytes: Vec<u8>,
+    stored: alike::Stored,
+    /// What makes the body a section.
+    prefix: [u8; 8],
+    for_amqp091: alike::Shown,
+    for_amqp10: alike::Shown,
+}
+
+impl Default for Converter {
+    fn default() -> Converter {
+        Converter {
+            amqp10: convert::Amqp10::default(),
+            amqp091: convert::Amqp091::default(),
+            bytes: Vec::new(),
+            stored: alike::Stored::default(),
+            prefix: [0; 8],
+            for_amqp091: alike::Shown::new(Format::Amqp091),
+            for_amqp10: alike::Shown::new(Format::Amqp10),
+        }
+    }
+}
+
+/// A message of a chunk, and where it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    /// As it is stored.
+    pub(crate) message: &'a [u8],
+    pub(crate) offset: u64,
+    /// The chunk's.
+    pub(crate) at_ms: u64,
+    /// Its name is the routing key of a message that says nothing of where it was published to.
+    pub(crate) stream: &'a QueueDefinition,
+}
+
+impl Converter {
+    /// A message as a stream stores it, in pieces that follow each other, and its filter value, empty where it has none.
+    #[inline]
+    pub(crate) fn store<'a>(&'a mut self, message: &Enqueue<'a>) -> ([&'a [u8]; 3], &'a [u8]) {
+        if !self.stored.is_for(message) {
+            self.make_stored(message);
+        }
+        let mut prefix_len = 0;
+        if message.format == Format::Amqp091 && !self.stored.is_sections {
+            (self.prefix, prefix_len) = data_prefix(message.body.len());
+        }
+        ([&self.stored.front, &self.prefix[..prefix_len], message.body], &self.stored.filter_value)
+    }
+
+    /// Makes what goes in front of the message's body.
+    #[cold]
+    #[inline(never)]
+    fn make_stored(&mut self, message: &Enqueue<'_>) {
+        let Converter { amqp10, stored, .. } = self;
+        let alike::Stored { front, filter_value, .. } = stored;
+        front.clear();
+        filter_value.clear();
+        let mut is_sections = false;
+        match message.format {
+            Format::Amqp10 => {
+                // What came as a record was read before; a head that cannot be read again says nothing.
+                let theirs = match message.head {
+                    [] => Map::default(),
+                    head => {
+                        let [header, ..] = Message::head_sections(head).unwrap_or_default();
+                        front.extend_from_slice(header);
+                        Message::read_head(head).map(|(_, _, annotations)| annotations).unwrap_or_default()
+                    }
+                };
+                annotate(message, theirs, front, filter_value);
+            }
+            Format::Amqp091 => {
+                let properties = Properties::read(message.head).unwrap_or_default();
+                is_sections = amqp10.convert(&properties, message.body, message.flags);
+                amqp10.header.write(front);
+                let theirs = Map::new(amqp10.annotations_count, &amqp10.annotations);
+                annotate(message, theirs, front, filter_value);
+                let prefix_len = if is_sections { 0 } else { data_prefix(message.body.len()).1 };
+                front.extend_from_slice(&amqp10.bare[..amqp10.bare.len() - prefix_len]);
+            }
+        }
+        stored.set(message, is_sections);
+    }
+
+    /// Writes a message of a chunk as a record for no queue, with a head as consumers of this protocol get it, if it is
+    /// wanted.
+    #[inline]
+    pub(crate) fn show(
+        &mut self,
+        entry: Entry<'_>,
+        format: Format,
+        wanted: Option<(&Program, u64)>,
+        into: &mut Buffer,
+    ) -> bool {
+        if let Some(wanted) = wanted
+            && !is_wanted(entry.message, wanted)
+        {
+            return false;
+        }
+        let alike = match format {
+            Format::Amqp091 => &self.for_amqp091,
+            Format::Amqp10 => &self.for_amqp10,
+        };
+        alike.write(&entry, into) || self.show_anew(entry, format, into)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn show_anew(&mut self, entry: Entry<'_>, format: Format, into: &mut Buffer) -> bool {
+        let prefix = data_prefix(entry.message.len());
+        let read = Message::read(entry.message);
+        let bytes = &mut self.bytes;
+        bytes.clear();
+        let (header, theirs): (Header, Map<'_>) = match &read {
+            Ok(message) => (message.header, message.message_annotations),
+            Err(_) => Default::default(),
+        };
+        Header { first_acquirer: true, delivery_count: 0, ..header }.write(bytes);
+        let (exchange, routing_key) = show_annotations(&entry, theirs, format, bytes);
+        let (head, body): (&[u8], [&[u8]; 2]) = match (format, &read) {
+            (Format::Amqp10, Ok(message)) => (bytes, [message.bare, b""]),
+            (Format::Amqp10, Err(_)) => (bytes, [&prefix.0[..prefix.1], entry.message]),
+            (Format::Amqp091, read) => {
+                let bare = read.as_ref().map_or(EMPTY_DATA, |message| message.bare);
+                let Ok(shown) = Message::read_parts(bytes, bare) else { return false };
+                let body = self.amqp091.convert(&shown);
+                let body = if read.is_ok() { self.amqp091.body(body) } else { entry.message };
+                (&self.amqp091.properties, [body, b""])
+            }
+        };
+        let is_set = |is_set, flag| if is_set { flag } else { 0 };
+        let record = NewEnqueue {
+            flags: is_set(header.durable, flag::DURABLE)
+                | is_set(header.priority.is_some(), flag::PRIORITY)
+                | flag::SHOWN,
+            format,
+            priority: header.priority.unwrap_or(0),
+            received_at_ms: entry.at_ms,
+            expires_at_ms: header.ttl_ms.map_or(0, |ttl| entry.at_ms.saturating_add(ttl.into()).max(1)),
+            due_at_ms: 0,
+            ordering_key: 0,
+            exchange,
+            routing_key,
+            head: &[head],
+            body: &body,
+        };
+        let Some(len) = record.record_len(0) else { return false };
+        record.write(&[], into);
+        if let Ok(message) = &read
+            && header.ttl_ms.is_none()
+        {
+            let section = message.body_and_footer();
+            let record = &into.bytes()[into.len() - len..];
+            let Some(Enqueue { head, body, .. }) = Enqueue::read(record) else { return true };
+            let at = |part: &[u8]| part.as_ptr() as usize - record.as_ptr() as usize;
+            let head = at(head)..at(head) + head.len();
+            // Properties go with the body where they stay sections.
+            let before = if format == Format::Amqp10 { message.bare.len() - section.len() } else { 0 };
+            let front = &entry.message[..entry.message.len() - section.len()];
+            let alike = match format {
+                Format::Amqp091 => &mut self.for_amqp091,
+                Format::Amqp10 => &mut self.for_amqp10,
+            };
+            alike.keep(&entry, &NewShown { front, record, head, body_at: at(body) + before });
+        }
+        true
+    }
+}
+
+/// A data section without content.
+const EMPTY_DATA: &[u8] = b"\0\x53\x75\xa0\0";
+
+#[inline(never)]
+fn is_wanted(message: &[u8], (program, now_ms): (&Program, u64)) -> bool {
+    Message::read(message).is_ok_and(|message| program.matches(&Shown(&message), now_ms))
+}
+
+/// Writes the annotations of a message for consumers, `theirs` and where it is; and, of 1.0, where it was published to, which
+/// is answered: exchange and routing key.
+fn show_annotations<'a>(
+    entry: &Entry<'a>,
+    theirs: Map<'a>,
+    format: Format,
+    bytes: &mut Vec<u8>,
+) -> (&'a [u8], &'a [u8]) {
+    let (mut exchange, mut routing_key): (&[u8], &[u8]) = (b"", entry.stream.name.as_bytes());
+    let mut encoder = Encoder::new(bytes);
+    encoder.descriptor(MESSAGE_ANNOTATIONS.into());
+    let mut map = encoder.map();
+    for ((name, value), (key, encoding)) in theirs.iter().zip(theirs.encodings()) {
+        match (name.as_str(), value) {
+            (Some(EXCHANGE), Value::String(text)) => exchange = text.as_bytes(),
+            (Some(ROUTING_KEY), Value::String(text)) => routing_key = text.as_bytes(),
+            (Some(EXCHANGE | ROUTING_KEY | OFFSET), _) => {}
+            _ => {
+                encoder.encoding(key);
+                map.field(&encoder);
+                encoder.encoding(encoding);
+                map.field(&encoder);
+            }
+        }
+    }
+    encoder.encoding(&alike::offset_field(entry.offset));
+    map.field(&encoder);
+    map.field(&encoder);
+    // A client of the stream protocol may have written what is no name.
+    let exchange = exchange.get(..exchange.len().min(255)).unwrap_or_default();
+    let routing_key = routing_key.get(..routing_key.len().min(usize::from(u16::MAX))).unwrap_or_default();
+    if format == Format::Amqp10 {
+        for (name, value) in [(ROUTING_KEY, routing_key), (EXCHANGE, exchange)] {
+            encoder.symbol(name);
+            map.field(&encoder);
+            encoder.string(str::from_utf8(value).unwrap_or_default());
+            map.field(&encoder);
+        }
+    }
+    encoder.close(map);
+    (exchange, routing_key)
+}
+
+/// Writes the annotations of a message that is stored: its own, and where it was published to.
+fn annotate(message: &Enqueue<'_>, theirs: Map<'_>, bytes: &mut Vec<u8>, filter_value: &mut Vec<u8>) {
+    let mut encoder = Encoder::new(bytes);
+    encoder.descriptor(MESSAGE_ANNOTATIONS.into());
+    let mut map = encoder.map();
+    for ((name, value), (key, encoding)) in theirs.iter().zip(theirs.encodings()) {
+        match (name.as_str(), value) {
+            (Some(EXCHANGE | ROUTING_KEY), _) => continue,
+            (Some(FILTER_VALUE), Value::String(text)) => {
+                filter_value.clear();
+                // As long as the stream protocol can say.
+                let len = text.len().min(i16::MAX as usize);
+                filter_value.extend_from_slice(&text.as_bytes()[..len]);
+            }
+            _ => {}
+        }
+        encoder.encoding(key);
+        map.field(&encoder);
+        encoder.encoding(encoding);
+        map.field(&encoder);
+    }
+    for (name, value) in [(EXCHANGE, message.exchange), (ROUTING_KEY, message.routing_key)] {
+        encoder.symbol(name);
+        map.field(&encoder);
+        // Names came as text in every protocol.
+        encoder.string(str::from_utf8(value).unwrap_or_default());
+        map.field(&encoder);
+    }
+    encoder.close(map);
+}

@@ -1,0 +1,316 @@
+//! Streams: queues whose messages stay, and are read from wherever a reader likes.
+//!
+//! The streams of a log are beside its queues, in a box that is there once the log has a stream. Records are applied to
+//! them as to queues; what that makes ready, and what readers ask for, is carried out when the log hands out. What
+//! disks are to do leaves as [`StreamJob`]s and comes back with what came of it.
+//! Not here: the machine (crate `queue`), files.
+
+mod alike;
+mod append;
+mod consumer;
+mod desk;
+mod messages;
+mod owned;
+mod pace;
+mod readers;
+mod recovery;
+mod request;
+mod shown;
+mod writing;
+
+mod file;
+mod headers;
+mod index;
+mod job;
+mod read;
+mod seek;
+
+pub use file::{remove_other_stream_files, stream_files};
+pub use job::{StreamDone, StreamJob};
+pub use request::{
+    Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand, StreamFilter, StreamFrom, StreamReply,
+    StreamStats, Wanted,
+};
+pub use writing::StreamDamage;
+
+use crate::catalog::{QueueDefinition, StreamRules};
+use crate::log::Log;
+use crate::owned::Member;
+use base::id::{LogId, QueueId};
+use base::{Memory, Now};
+use message::record::{Append, Enqueue, Track};
+use messages::Converter;
+pub(crate) use owned::OwnedStream;
+use queue::stream::{self, Common, Effect, ReaderId, Settings, Stream};
+use rustc_hash::FxHashMap;
+use slab::Slab;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The streams of a log.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    log: LogId,
+    common: Common,
+    owned: Slab<OwnedStream>,
+    by_id: FxHashMap<QueueId, u32>,
+    last_lookup: (QueueId, u32),
+    /// Those with an open chunk: the batch that fills it goes on.
+    open: Vec<u32>,
+    /// The latest time of a record of that batch, milliseconds since 1970.
+    at_ms: i64,
+    /// What machines asked for, until it is sorted.
+    effects: Vec<Effect>,
+    /// Readers that may have something to be handed out.
+    ready: VecDeque<(u32, ReaderId)>,
+    /// Readers to be told that they are active, or no more.
+    turns: Vec<(u32, ReaderId, bool)>,
+    jobs: Vec<StreamJob>,
+    /// Files of streams that are gone, to be removed.
+    removals: Vec<StreamJob>,
+    /// Streams that are gone whose files are still being written to.
+    leaving: FxHashMap<QueueId, Stream>,
+    damages: Vec<StreamDamage>,
+    /// Memory of chunks that are not written.
+    unwritten: usize,
+    /// When what could not be written is tried again, monotonic nanoseconds.
+    retry_at: Option<u64>,
+    /// Consumers that get so many messages a second, and when each may have its next: monotonic nanoseconds.
+    paced: Vec<(u64, u32, Member)>,
+    converter: Converter,
+    /// Messages as consumers were handed them last.
+    handed: [Option<Memory>; readers::HANDED_MAX],
+    /// What a snapshot held of streams that the catalog has not named yet; only until the replay is over.
+    restored: FxHashMap<QueueId, Stream>,
+}
+
+/// What a machine is told to be like.
+fn settings(rules: &StreamRules) -> Settings {
+    let StreamRules { segment_bytes_max, filter_len, bytes_max, age_max_ms } = *rules;
+    Settings { filter_len, segment_bytes_max, bytes_max, age_max_ms }
+}
+
+impl Streams {
+    fn new(log: LogId) -> Streams {
+        Streams {
+            log,
+            common: Common::new(stream::Limits::default()),
+            owned: Slab::new(),
+            by_id: FxHashMap::default(),
+            last_lookup: (QueueId(u64::MAX), 0),
+            open: Vec::new(),
+            at_ms: 0,
+            effects: Vec::new(),
+            ready: VecDeque::new(),
+            turns: Vec::new(),
+            jobs: Vec::new(),
+            removals: Vec::new(),
+            leaving: FxHashMap::default(),
+            damages: Vec::new(),
+            unwritten: 0,
+            retry_at: None,
+            paced: Vec::new(),
+            converter: Converter::default(),
+            handed: Default::default(),
+            restored: FxHashMap::default(),
+        }
+    }
+
+    #[inline]
+    fn slot(&mut self, id: QueueId) -> Option<u32> {
+        if self.last_lookup.0 == id {
+            return Some(self.last_lookup.1);
+        }
+        let slot = *self.by_id.get(&id)?;
+        self.last_lookup = (id, slot);
+        Some(slot)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.owned.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &OwnedStream> {
+        self.owned.iter().map(|(_, owned)| owned)
+    }
+
+    /// Memory of chunks that are not written, bytes.
+    pub(crate) fn unwritten_bytes(&self) -> usize {
+        self.unwritten
+    }
+
+    /// Memory of chunks that were read back, bytes.
+    pub(crate) fn loaded_bytes(&self) -> usize {
+        self.common.loaded_bytes()
+    }
+
+    /// A reader may have something to be handed out.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.ready.is_empty() || !self.turns.is_empty()
+    }
+
+    /// When what could not be written is tried again, or a consumer's next message is due, monotonic nanoseconds.
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        self.paced.iter().map(|(at, ..)| *at).chain(self.retry_at).min()
+    }
+
+    fn open(&mut self, slot: u32, at_ms: u64) {
+        self.at_ms = self.at_ms.max(i64::try_from(at_ms).unwrap_or(i64::MAX));
+        if !self.owned[slot as usize].is_listed {
+            self.owned[slot as usize].is_listed = true;
+            self.open.push(slot);
+        }
+    }
+
+    /// A message came, for one stream.
+    fn enqueue(&mut self, id: QueueId, message: &Enqueue<'_>) {
+        let Some(slot) = self.slot(id) else { return };
+        self.open(slot, message.received_at_ms);
+        let Streams { owned, common, effects, converter, .. } = self;
+        let (parts, filter_value) = converter.store(message);
+        let at_ms = i64::try_from(message.received_at_ms).unwrap_or(i64::MAX);
+        owned[slot as usize].machine.push_message(at_ms, &parts, filter_value, common, effects);
+        self.sort(slot);
+    }
+
+    fn append(&mut self, append: &Append<'_>) {
+        let Some(slot) = self.slot(append.stream) else { return };
+        self.open(slot, append.at_ms);
+        let Streams { owned, common, effects, .. } = self;
+        let at_ms = i64::try_from(append.at_ms).unwrap_or(i64::MAX);
+        let published = append.messages().map(|message| stream::Published {
+            id: message.publishing_id,
+            filter_value: message.filter_value,
+            entry: message.entry,
+        });
+        let reference = append.reference.unwrap_or_default();
+        owned[slot as usize].machine.publish(at_ms, reference, published, common, effects);
+        self.sort(slot);
+    }
+
+    fn track(&mut self, track: &Track<'_>) {
+        let Some(slot) = self.slot(track.stream) else { return };
+        let Streams { owned, common, .. } = self;
+        // Where there is no room for one more consumer, it is as if it had not said so: nobody waits for an answer.
+        let stream = &mut owned[slot as usize];
+        let _has_room = stream.machine.store_offset(track.reference, track.offset, common);
+        if stream.told.get(track.reference) == Some(&track.offset) {
+            stream.told.remove(track.reference);
+        }
+    }
+
+    /// The batch ends: its chunks are whole.
+    fn close(&mut self) {
+        while let Some(slot) = self.open.pop() {
+            let Streams { owned, common, effects, at_ms, .. } = self;
+            let stream = &mut owned[slot as usize];
+            stream.is_listed = false;
+            stream.machine.close(*at_ms, common, effects);
+            self.sort(slot);
+            self.write_some(slot);
+        }
+        self.at_ms = 0;
+    }
+
+    /// Puts what a machine asked for where it is carried out from.
+    fn sort(&mut self, slot: u32) {
+        if self.effects.is_empty() {
+            return;
+        }
+        let stream = self.owned[slot as usize].definition.id;
+        for effect in self.effects.drain(..) {
+            match effect {
+                Effect::Ready(reader) => self.ready.push_back((slot, reader)),
+                Effect::Active { reader, active } => self.turns.push((slot, reader, active)),
+                Effect::Work(work) => self.jobs.push(StreamJob { log: self.log, stream, work }),
+                Effect::Damaged(damage) => {
+                    let definition = self.owned[slot as usize].definition.clone();
+                    self.damages.push(StreamDamage { log: self.log, stream: definition, damage });
+                }
+            }
+        }
+    }
+}
+
+impl Log {
+    /// The streams; the box is made if it is not there.
+    fn streams_mut(&mut self) -> &mut Streams {
+        let id = self.id;
+        self.streams.get_or_insert_with(|| Box::new(Streams::new(id)))
+    }
+
+    /// A stream was declared; what a snapshot held of it is given back to it. Nothing goes for being too much before the
+    /// rules are known: see [`Log::stream_goes_by`].
+    pub(crate) fn create_stream(&mut self, definition: Arc<QueueDefinition>, declared: &StreamRules) {
+        let streams = self.streams_mut();
+        let id = definition.id;
+        let declared = Settings { bytes_max: None, age_max_ms: None, ..settings(declared) };
+        let machine = match streams.restored.remove(&id) {
+            Some(mut machine) => {
+                machine.configure(0, declared, &mut streams.common, &mut streams.effects);
+                machine
+            }
+            None => Stream::new(declared),
+        };
+        let slot = streams.owned.insert(OwnedStream::new(definition, machine)) as u32;
+        streams.by_id.insert(id, slot);
+        streams.sort(slot);
+        streams.count(slot);
+    }
+
+    /// From now on the stream goes by these rules.
+    pub(crate) fn stream_goes_by(&mut self, now: Now, id: QueueId, rules: &StreamRules) {
+        let Some(streams) = &mut self.streams else { return };
+        let Some(slot) = streams.slot(id) else { return };
+        let Streams { owned, common, effects, .. } = &mut **streams;
+        let machine = &mut owned[slot as usize].machine;
+        let settings = settings(rules);
+        if *machine.settings() != settings {
+            machine.configure(now.wall_ms as i64, settings, common, effects);
+        }
+        streams.sort(slot);
+        streams.count(slot);
+    }
+
+    pub(crate) fn has_stream(&self, id: QueueId) -> bool {
+        self.streams.as_ref().is_some_and(|streams| streams.by_id.contains_key(&id))
+    }
+
+    /// A message came for what is no queue of the log: a stream, or nothing.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn apply_to_stream(&mut self, id: QueueId, record: &[u8]) {
+        if let Some(streams) = &mut self.streams {
+            let message = Enqueue::read(record).expect("it was read before");
+            streams.enqueue(id, &message);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn apply_append(&mut self, record: &[u8]) {
+        let append = Append::read(record).expect("a committed batch holds whole records");
+        if let Some(streams) = &mut self.streams {
+            streams.append(&append);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn apply_track(&mut self, record: &[u8]) {
+        let track = Track::read(record).expect("a committed batch holds whole records");
+        if let Some(streams) = &mut self.streams {
+            streams.track(&track);
+        }
+    }
+
+    /// The batch ends whose records were applied.
+    #[inline]
+    pub(crate) fn close_chunks(&mut self) {
+        if let Some(streams) = &mut self.streams
+            && !streams.open.is_empty()
+        {
+            streams.close();
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A stream at its owner: the machine, and which connections its readers belong to.
+
+use super::consumer::Consumer;
+use crate::catalog::QueueDefinition;
+use crate::owned::Member;
+use base::id::PortId;
+use queue::stream::{ReaderId, Stream};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Who reads.
+#[derive(Debug)]
+pub(crate) enum Reader {
+    /// A subscription to chunks.
+    Chunks {
+        member: Member,
+        /// Its connection cannot take more for now, or has not said that it can.
+        is_paused: bool,
+        /// Bytes it was handed since it said so.
+        handed: usize,
+    },
+    /// A consumer of AMQP messages.
+    Messages(Box<Consumer>),
+    /// Nobody: somebody asked where it would stand, and is to be answered.
+    Asks { port: PortId, token: u32 },
+}
+
+impl Reader {
+    pub(crate) fn member(&self) -> Option<Member> {
+        match self {
+            Reader::Chunks { member, .. } => Some(*member),
+            Reader::Messages(consumer) => Some(consumer.member),
+            Reader::Asks { .. } => None,
+        }
+    }
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct OwnedStream {
+    pub(crate) definition: Arc<QueueDefinition>,
+    pub(crate) machine: Stream,
+    pub(crate) readers: FxHashMap<ReaderId, Reader>,
+    by_member: FxHashMap<Member, ReaderId>,
+    /// Offsets that are to be kept, by reference, and whose records are not applied yet: who asks for one hears what it said.
+    pub(crate) told: FxHashMap<Box<[u8]>, u64>,
+    /// It is on the list of those with an open chunk.
+    pub(crate) is_listed: bool,
+    /// Memory of chunks that are not written, as it was counted last.
+    pub(crate) unwritten: usize,
+}
+
+impl OwnedStream {
+    pub(crate) fn new(definition: Arc<QueueDefinition>, machine: Stream) -> OwnedStream {
+        OwnedStream {
+            definition,
+            machine,
+            readers: FxHashMap::default(),
+            by_member: FxHashMap::default(),
+            told: FxHashMap::default(),
+            is_listed: false,
+            unwritten: 0,
+        }
+    }
+
+    /// A consumer says how far it is. Of more than `most` of them who asks hears it when it is on disk.
+    pub(crate) fn tell(&mut self, reference: &[u8], offset: u64, most: usize) {
+        if let Some(told) = self.told.get_mut(reference) {
+            *told = offset;
+        } else if self.told.len() < most {
+            self.told.insert(reference.into(), offset);
+        }
+    }
+
+    pub(crate) fn find(&self, member: Member) -> Option<ReaderId> {
+        self.by_member.get(&member).copied()
+    }
+
+    pub(crate) fn add(&mut self, id: ReaderId, reader: Reader) {
+        if let Some(member) = reader.member() {
+            self.by_member.insert(member, id);
+        }
+        self.readers.insert(id, reader);
+    }
+
+    /// Takes a reader out; the machine is told by who calls.
+    pub(crate) fn remove(&mut self, id: ReaderId) -> Option<Reader> {
+        let reader = self.readers.remove(&id)?;
+        if let Some(member) = reader.member() {
+            self.by_member.remove(&member);
+        }
+        Some(reader)
+    }
+
+    /// The readers of a connection, in the order of its handles.
+    pub(crate) fn of_port(&self, port: PortId) -> Vec<Member> {
+        let mut theirs: Vec<Member> =
+            self.by_member.keys().filter(|member| member.port == port).copied().collect();
+        theirs.sort_unstable_by_key(|member| member.handle);
+        theirs
+    }
+
+    /// All who read, those who only ask left out; in a fixed order.
+    pub(crate) fn all_members(&self) -> Vec<Member> {
+        let mut all: Vec<Member> = self.by_member.keys().copied().collect();
+        all.sort_unstable_by_key(|member| (member.port, member.handle));
+        all
+    }
+
+    /// Who asked and was not answered.
+    pub(crate) fn asking(&self) -> Vec<(PortId, u32)> {
+        let asks = self.readers.values().filter_map(|reader| match reader {
+            Reader::Asks { port, token } => Some((*port, *token)),
+            _ => None,
+        });
+        asks.collect()
+    }
+
+    /// Readers that are counted as consumers.
+    pub(crate) fn consumers(&self) -> u32 {
+        self.by_member.len() as u32
+    }
+}

@@ -1,0 +1,245 @@
+//! Handing out: chunks to subscriptions, messages to consumers, to each its share before the next has its turn.
+
+use super::Streams;
+use super::consumer::Unpacked;
+use super::owned::{OwnedStream, Reader};
+use super::request::StreamReply;
+use crate::event::Event;
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::owned::Member;
+use crate::post::Post;
+use crate::request::Reply;
+use base::{Buffer, Memory, Now};
+use queue::stream::{From, NewReader, Next, ReaderId};
+
+/// Memory of what was handed out that is kept to be used again, bytes.
+const HANDED_BYTES_MAX: usize = 512 << 10;
+
+/// What was handed out so often is kept: it is mostly done with when as much more has followed.
+pub(super) const HANDED_MAX: usize = 2;
+
+impl Streams {
+    /// Hands out to the readers that may have something, each once, and no more to all of them than others can wait for.
+    pub(crate) fn dispatch(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+        while !self.turns.is_empty() {
+            for (slot, reader, active) in std::mem::take(&mut self.turns) {
+                let found = self.owned.get(slot as usize).and_then(|stream| stream.readers.get(&reader));
+                if let Some(Member { port, handle }) = found.and_then(Reader::member) {
+                    post.event(port, Event::Active { consumer: handle, active });
+                }
+            }
+        }
+        let mut left = limits.stream_dispatch_bytes_max;
+        for _ in 0..self.ready.len() {
+            let Some((slot, reader)) = self.ready.pop_front() else { break };
+            left = left.saturating_sub(self.hand_out(now, slot, reader, limits, post));
+            if left == 0 {
+                break;
+            }
+        }
+    }
+
+    /// The reader may have something to be handed out.
+    pub(super) fn list(&mut self, slot: u32, reader: ReaderId) {
+        if !self.ready.contains(&(slot, reader)) {
+            self.ready.push_back((slot, reader));
+        }
+    }
+
+    /// How many bytes it was handed.
+    fn hand_out(&mut self, now: Now, slot: u32, reader: ReaderId, limits: &Limits, post: &mut Post) -> usize {
+        let Some(stream) = self.owned.get_mut(slot as usize) else { return 0 };
+        match stream.readers.get_mut(&reader) {
+            Some(Reader::Chunks { is_paused: true, .. }) | None => 0,
+            Some(Reader::Chunks { member, .. }) => {
+                let member = *member;
+                self.hand_chunks(slot, reader, member, limits, post)
+            }
+            Some(Reader::Messages(_)) => self.hand_messages(now, slot, reader, limits, post),
+            Some(Reader::Asks { .. }) => {
+                self.answer(slot, reader, post);
+                0
+            }
+        }
+    }
+
+    fn hand_chunks(
+        &mut self,
+        slot: u32,
+        reader: ReaderId,
+        member: Member,
+        limits: &Limits,
+        post: &mut Post,
+    ) -> usize {
+        let mut bytes = 0;
+        loop {
+            let Streams { owned, common, effects, .. } = self;
+            let OwnedStream { machine, readers, .. } = &mut owned[slot as usize];
+            let Next::Chunk(chunk) = machine.next(reader, common, effects) else { break };
+            let committed_chunk_id = machine.last_chunk_id().unwrap_or(0);
+            let range = chunk.at..chunk.at + chunk.len;
+            bytes += chunk.len as usize;
+            // What was handed out is kept until it is sent, and credit is in chunks, however large.
+            let mut asks = false;
+            if let Some(Reader::Chunks { is_paused, handed, .. }) = readers.get_mut(&reader) {
+                *handed += chunk.len as usize;
+                asks = *handed >= limits.consumer_window_bytes;
+                *is_paused |= asks;
+            }
+            post.chunk(member.port, member.handle, &chunk.memory, range, (committed_chunk_id, asks));
+            if asks {
+                break;
+            }
+            if bytes >= limits.stream_turn_bytes_max {
+                self.list(slot, reader);
+                break;
+            }
+        }
+        self.sort(slot);
+        bytes
+    }
+
+    fn hand_messages(
+        &mut self,
+        now: Now,
+        slot: u32,
+        reader: ReaderId,
+        limits: &Limits,
+        post: &mut Post,
+    ) -> usize {
+        let mut into = self.take_buffer();
+        let mut items = Vec::new();
+        let mut reader = reader;
+        let mut has_more = false;
+        let bytes_max = limits.stream_turn_bytes_max;
+        loop {
+            let Streams { owned, common, effects, converter, paced, .. } = self;
+            let stream = &mut owned[slot as usize];
+            if let Some(back_to) = take_back(stream.readers.get_mut(&reader)) {
+                // It stood further on: it begins anew, as another.
+                let Some(Reader::Messages(mut consumer)) = stream.remove(reader) else { return 0 };
+                stream.machine.detach(reader, common, effects);
+                let filter = consumer.chunks.clone().map(Box::new);
+                let new = NewReader { from: From::Offset(back_to), filter, credit: 0, group: None };
+                reader = stream.machine.attach(new, common, effects);
+                consumer.has_chunk_credit = false;
+                stream.add(reader, Reader::Messages(consumer));
+            }
+            let Some(Reader::Messages(consumer)) = stream.readers.get_mut(&reader) else { break };
+            if consumer.room() == 0 {
+                break;
+            }
+            let allowed = consumer.allowed(now.mono_ns);
+            if allowed == 0 {
+                let waits = consumer.wait_for_turn(now.mono_ns);
+                paced.extend(waits.map(|at| (at, slot, consumer.member)));
+                break;
+            }
+            if !consumer.is_in_chunk() {
+                if !std::mem::replace(&mut consumer.has_chunk_credit, true) {
+                    stream.machine.credit(reader, 1);
+                }
+                match stream.machine.next(reader, common, effects) {
+                    Next::Chunk(chunk) => {
+                        consumer.has_chunk_credit = false;
+                        consumer.from = stream.machine.wanted_from(reader);
+                        consumer.enter(chunk);
+                    }
+                    Next::Wait | Next::NoCredit => break,
+                }
+            }
+            let budget = (bytes_max, limits.dispatch_messages_max, allowed);
+            let definition = &*stream.definition;
+            let out = (&mut into, &mut items);
+            if consumer.unpack(definition, now.wall_ms, budget, converter, out) == Unpacked::Enough
+                || into.len() >= bytes_max
+            {
+                has_more = true;
+                break;
+            }
+        }
+        let bytes = into.len();
+        let stream = &mut self.owned[slot as usize];
+        let is_at_end = stream.machine.stands_at(reader) == Some(stream.machine.next_offset());
+        if let Some(Reader::Messages(consumer)) = stream.readers.get_mut(&reader) {
+            let Member { port, handle } = consumer.member;
+            let memory: Memory = into.seal();
+            if !items.is_empty() {
+                post.deliver_all(port, handle, &memory, items.into_iter());
+            }
+            if memory.capacity() <= HANDED_BYTES_MAX {
+                self.handed.rotate_left(1);
+                self.handed[HANDED_MAX - 1] = Some(memory);
+            }
+            if !has_more
+                && is_at_end
+                && !consumer.is_in_chunk()
+                && !consumer.is_paused
+                && let Some(unused) = consumer.drained()
+            {
+                post.event(port, Event::Drained { consumer: handle, unused });
+            }
+        }
+        self.sort(slot);
+        if has_more {
+            self.list(slot, reader);
+        }
+        bytes
+    }
+
+    /// Lists the consumers whose next message is due.
+    fn ring(&mut self, now: Now) {
+        let due = self.paced.extract_if(.., |(at, ..)| *at <= now.mono_ns);
+        for (_, slot, member) in due.collect::<Vec<_>>() {
+            let Some(stream) = self.owned.get_mut(slot as usize) else { continue };
+            let Some(id) = stream.find(member) else { continue };
+            if let Some(Reader::Messages(consumer)) = stream.readers.get_mut(&id) {
+                consumer.has_waited();
+                self.list(slot, id);
+            }
+        }
+    }
+
+    /// Memory for what is handed out next: that of what was handed out before, if it is done with; else as much.
+    fn take_buffer(&mut self) -> Buffer {
+        let Some(memory) = self.handed.iter_mut().find_map(Option::take) else { return Buffer::default() };
+        let capacity = memory.len();
+        memory.recycle().unwrap_or_else(|| Buffer::with_capacity(capacity))
+    }
+
+    /// Answers who asked where it would stand, if that is known now.
+    pub(super) fn answer(&mut self, slot: u32, reader: ReaderId, post: &mut Post) {
+        let Streams { owned, common, effects, .. } = self;
+        let stream = &mut owned[slot as usize];
+        let Some(stands_at) = stream.machine.stands_at(reader) else { return };
+        if let Some(Reader::Asks { port, token }) = stream.remove(reader) {
+            stream.machine.detach(reader, common, effects);
+            let offset = (stream.machine.messages() > 0).then_some(stands_at);
+            post.reply(port, token, Ok(Reply::Stream(StreamReply::Offset(offset))));
+        }
+        self.sort(slot);
+    }
+}
+
+fn take_back(reader: Option<&mut Reader>) -> Option<u64> {
+    match reader {
+        Some(Reader::Messages(consumer)) => consumer.back_to.take(),
+        _ => None,
+    }
+}
+
+impl Log {
+    /// Hands out what readers of streams wait for.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn dispatch_streams(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+        if let Some(streams) = &mut self.streams {
+            streams.retry(now);
+            if !streams.paced.is_empty() {
+                streams.ring(now);
+            }
+            streams.dispatch(now, limits, post);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! From disk to streams and back: their part of a log's snapshot, and the files it speaks of.
+//!
+//! Order at a start: snapshots, then [`Shard::recover_streams`] for each log with what files there are, then the journal's
+//! replay, which makes the same chunks again at the same places.
+//! A snapshot may be newer than the catalog's: a stream in it is kept until the replay of the catalog names it.
+
+use super::Streams;
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::post::Post;
+use crate::shard::Shard;
+use base::Now;
+use base::cursor::{Reader, Short};
+use base::id::{LogId, QueueId};
+use queue::stream::{Settings, Stream};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The version of what is written.
+const VERSION: u32 = 1;
+
+impl Streams {
+    fn write_snapshot(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(self.common.next_file().to_le_bytes());
+        bytes.extend((self.owned.len() as u64).to_le_bytes());
+        for (_, stream) in &self.owned {
+            bytes.extend(stream.definition.id.0.to_le_bytes());
+            let at = bytes.len();
+            bytes.extend([0; 4]);
+            stream.machine.write_snapshot(bytes);
+            let len = (bytes.len() - at - 4) as u32;
+            bytes[at..at + 4].copy_from_slice(&len.to_le_bytes());
+        }
+    }
+
+    /// All machines there are: those the catalog has named, and those it has not yet.
+    fn machines(&self) -> impl Iterator<Item = &Stream> {
+        self.owned.iter().map(|(_, stream)| &stream.machine).chain(self.restored.values())
+    }
+}
+
+impl Log {
+    /// Appends what is recorded of the streams, if there is anything.
+    ///
+    /// ```text
+    ///   0         4           12        20          28
+    ///   | version | next file | streams | id        | length (4) | stream's snapshot | next stream ...
+    /// ```
+    pub(crate) fn write_streams(&self, bytes: &mut Vec<u8>) {
+        if let Some(streams) = &self.streams {
+            streams.write_snapshot(bytes);
+        }
+    }
+
+    /// Takes in what [`Log::write_streams`] wrote; nothing is nothing.
+    pub(crate) fn restore_streams(&mut self, bytes: &[u8]) -> Result<(), Short> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let mut reader = Reader::new(bytes);
+        if reader.u32_le()? != VERSION {
+            return Err(Short);
+        }
+        let next_file = reader.u64_le()?;
+        let count = reader.u64_le()?;
+        let streams = self.streams_mut();
+        streams.common.set_next_file(next_file);
+        for _ in 0..count {
+            let id = QueueId(reader.u64_le()?);
+            let len = reader.u32_le()? as usize;
+            let bytes = reader.take(len)?;
+            let settings = match streams.slot(id) {
+                Some(slot) => *streams.owned[slot as usize].machine.settings(),
+                None => Settings::default(),
+            };
+            let machine = Stream::read_snapshot(bytes, settings).map_err(|_| Short)?;
+            match streams.slot(id) {
+                Some(slot) => streams.owned[slot as usize].machine = machine,
+                None => _ = streams.restored.insert(id, machine),
+            }
+        }
+        Ok(())
+    }
+
+    /// The replay is over: what a snapshot held and the catalog never named was deleted.
+    pub(crate) fn finish_streams(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+        if let Some(streams) = &mut self.streams {
+            for (id, machine) in std::mem::take(&mut streams.restored) {
+                streams.end(id, machine);
+            }
+            streams.dispatch(now, limits, post);
+        }
+    }
+}
+
+impl Shard {
+    /// Between the snapshots and the replay: the streams of a log go on with the files there are, by segment and their
+    /// bytes. The segments that are anybody's; files of others are to be removed.
+    pub fn recover_streams(&mut self, log: LogId, lengths: &BTreeMap<u64, u64>) -> BTreeSet<u64> {
+        self.has_streams |= self.log(log).is_some_and(|log| log.streams.is_some());
+        let Some(streams) = self.log_mut(log).and_then(|log| log.streams.as_mut()) else {
+            return BTreeSet::new();
+        };
+        let Streams { owned, common, restored, .. } = &mut **streams;
+        let named = owned.iter_mut().map(|(_, stream)| &mut stream.machine);
+        for machine in named.chain(restored.values_mut()) {
+            machine.recover(|segment| lengths.get(&segment).copied(), common);
+        }
+        streams.machines().flat_map(|machine| machine.segments().map(|segment| segment.number)).collect()
+    }
+}

@@ -1,0 +1,224 @@
+//! What connections ask of streams, and the answers.
+//!
+//! Commands go to the stream's owner with [`crate::Shard::command`], in a [`crate::QueueCommand::Stream`]; those with a
+//! token are answered by an [`crate::Event::Reply`], with [`crate::Reply::Stream`] where nothing else is said.
+//! Chunks come as [`crate::Event::Chunk`], to consumers of AMQP messages as [`crate::Event::Deliver`]. Declaring and
+//! deleting a stream is what it is for any queue.
+
+pub use super::pace::RATE_MAX;
+
+use crate::request::NewConsumer;
+use message::chunk::Filter;
+use message::record::{Appended, Format};
+use std::sync::Arc;
+
+/// Where in a stream a reader begins. What is no longer there, or not yet, is where the stream begins, or what comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamFrom {
+    /// The first chunk there is.
+    First,
+    /// The last chunk there is.
+    Last,
+    /// What comes next.
+    Next,
+    /// The chunk with this offset.
+    Offset(u64),
+    /// The first chunk that is not older than this, milliseconds since 1970.
+    Timestamp(i64),
+    /// So many messages before the end.
+    LastMessages(u64),
+}
+
+/// Which messages a consumer over AMQP is to see.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamFilter {
+    /// Chunks that may hold messages with one of these filter values, where any are named.
+    pub chunks: Option<Filter>,
+    /// Messages of which this is true.
+    pub messages: Option<Wanted>,
+}
+
+/// Which messages are wanted: a program that is shared, and like no other.
+#[derive(Clone, Debug)]
+pub struct Wanted(pub Arc<filter::Program>);
+
+impl PartialEq for Wanted {
+    fn eq(&self, other: &Wanted) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Wanted {}
+
+/// A subscription is one of a group of which one at a time gets chunks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SingleActive {
+    /// The group's name.
+    pub name: Box<str>,
+    /// The stream's place among those of its super stream, where it is of one: members of a group are active in turn.
+    pub partition: Option<u32>,
+}
+
+/// What a connection asks of a stream's owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamCommand {
+    /// Open a consumer of AMQP messages. Answer: [`crate::Reply::Consuming`]. Credit, settling and cancelling are as of any
+    /// queue's consumer; what is settled only makes room for more.
+    Consume {
+        /// For the answer.
+        token: u32,
+        /// The consumer's handle.
+        handle: u32,
+        /// What it is like.
+        consumer: NewConsumer,
+        /// Of the records it gets: theirs are heads as they go out over its protocol.
+        format: Format,
+        /// Where it begins: at this very message.
+        from: StreamFrom,
+        /// What it is to see.
+        filter: StreamFilter,
+        /// Messages it is sent a second at most, 1 to [`RATE_MAX`]; none: as many as it has room for.
+        rate: Option<u32>,
+    },
+    /// Open a subscription to chunks. Answer: [`crate::Reply::Consuming`]. One in a group gets nothing before it was told
+    /// that it is active ([`crate::Event::Active`]) and has answered ([`StreamCommand::Continue`]).
+    Subscribe {
+        /// For the answer.
+        token: u32,
+        /// The subscription's handle; unique among the connection's consumers.
+        handle: u32,
+        /// Where it begins: at the chunk with that message.
+        from: StreamFrom,
+        /// Chunks it may be sent.
+        credit: u16,
+        /// Only chunks that may hold what it wants.
+        filter: Option<Filter>,
+        /// It is one of a group.
+        group: Option<SingleActive>,
+    },
+    /// A subscription may be sent so many chunks more.
+    Credit {
+        /// The subscription's handle.
+        handle: u32,
+        /// How many; below 0 counts as 0.
+        chunks: i16,
+    },
+    /// The answer to [`crate::Event::Active`]. Of one that is no longer active `from` counts for nothing.
+    Continue {
+        /// The subscription's handle.
+        handle: u32,
+        /// Where it goes on.
+        from: StreamFrom,
+    },
+    /// Close a subscription. Answer: [`crate::Reply::Cancelled`].
+    Unsubscribe {
+        /// For the answer.
+        token: u32,
+        /// The subscription's handle.
+        handle: u32,
+    },
+    /// Which publishing id came last under this reference. Answer: [`StreamReply::Sequence`].
+    Sequence {
+        /// For the answer.
+        token: u32,
+        /// The publisher's reference.
+        reference: Box<[u8]>,
+    },
+    /// Remember how far a consumer has come. No answer.
+    StoreOffset {
+        /// The consumer's reference.
+        reference: Box<[u8]>,
+        /// How far.
+        offset: u64,
+    },
+    /// How far a consumer said it has come. Answer: [`StreamReply::Offset`].
+    QueryOffset {
+        /// For the answer.
+        token: u32,
+        /// The consumer's reference.
+        reference: Box<[u8]>,
+    },
+    /// What there is. Answer: [`StreamReply::Stats`].
+    Stats {
+        /// For the answer.
+        token: u32,
+    },
+    /// Which offset this is now. Answer: [`StreamReply::Offset`].
+    Resolve {
+        /// For the answer.
+        token: u32,
+        /// Where.
+        from: StreamFrom,
+    },
+}
+
+impl StreamCommand {
+    /// The token of the answer that is wanted.
+    pub fn token(&self) -> Option<u32> {
+        match self {
+            StreamCommand::Consume { token, .. }
+            | StreamCommand::Subscribe { token, .. }
+            | StreamCommand::Unsubscribe { token, .. }
+            | StreamCommand::Sequence { token, .. }
+            | StreamCommand::QueryOffset { token, .. }
+            | StreamCommand::Stats { token }
+            | StreamCommand::Resolve { token, .. } => Some(*token),
+            StreamCommand::Credit { .. }
+            | StreamCommand::Continue { .. }
+            | StreamCommand::StoreOffset { .. } => None,
+        }
+    }
+
+    /// The handle of the reader that it opens.
+    pub(crate) fn opens(&self) -> Option<u32> {
+        match self {
+            StreamCommand::Consume { handle, .. } | StreamCommand::Subscribe { handle, .. } => Some(*handle),
+            _ => None,
+        }
+    }
+}
+
+/// What was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamReply {
+    /// The publishing id that came last; none: nothing came under the reference.
+    Sequence(Option<u64>),
+    /// An offset; none: nothing is known of the reference, or the stream is empty.
+    Offset(Option<u64>),
+    /// What there is.
+    Stats(StreamStats),
+}
+
+/// What there is in a stream. Where it is empty there is neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamStats {
+    /// The first offset, which is also the id of the first chunk.
+    pub first_offset: Option<u64>,
+    /// The id of the last chunk.
+    pub last_chunk_id: Option<u64>,
+    /// The last offset that is on disk. Its chunk is the last one.
+    pub committed_offset: Option<u64>,
+    /// Messages.
+    pub messages: u64,
+}
+
+/// Messages for a stream, from a publisher of the stream protocol: what [`crate::Shard::append`] takes. The publisher's
+/// numbers are dense and its own: it maps what is confirmed to publishing ids.
+#[derive(Clone, Copy, Debug)]
+pub struct NewMessages<'a, I> {
+    /// The publisher's handle, for [`crate::Event::Confirmed`].
+    pub publisher: u32,
+    /// The publisher's number of the first message.
+    pub first: u64,
+    /// By what the publisher is known: messages whose publishing id is not above the last one are confirmed and not stored.
+    pub reference: Option<&'a [u8]>,
+    /// One of them has a filter value.
+    pub has_filters: bool,
+    /// The messages, in order: gone through up to three times.
+    pub messages: I,
+}
+
+/// What an iterator of messages is.
+pub trait Messages<'a>: Iterator<Item = Appended<'a>> + Clone {}
+
+impl<'a, I: Iterator<Item = Appended<'a>> + Clone> Messages<'a> for I {}

@@ -1,0 +1,251 @@
+//! What disks are to do for streams, on its way out and back.
+
+use super::{StreamDone, StreamJob, Streams};
+use crate::catalog::QueueDefinition;
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::post::Post;
+use crate::shard::{CATALOG_LOG, Shard};
+use base::Now;
+use base::id::{LogId, QueueId};
+use journal::{DiskError, FileKind, FileName};
+use queue::stream::{Damage, Done, Effect, Stream, SyncFailure, Work, WorkError};
+use std::sync::Arc;
+
+/// Memory of a stream's chunks that are not written beyond which they are, bytes.
+const STREAM_UNWRITTEN_MAX: usize = 1 << 20;
+
+/// As [`STREAM_UNWRITTEN_MAX`], of all streams of a log.
+const LOG_UNWRITTEN_MAX: usize = 16 << 20;
+
+/// What could not be written is tried again after so many milliseconds.
+const RETRY_MS: u64 = 500;
+
+/// Something of a stream on disk that is not what was written: it is left out, and the rest is served.
+#[derive(Clone, Debug)]
+pub struct StreamDamage {
+    /// The log.
+    pub log: LogId,
+    /// The stream.
+    pub stream: Arc<QueueDefinition>,
+    /// What was found, and where.
+    pub damage: Damage,
+}
+
+impl Streams {
+    /// Counts anew what is not written of a stream.
+    pub(super) fn count(&mut self, slot: u32) {
+        let stream = &mut self.owned[slot as usize];
+        let unwritten = stream.machine.unwritten_bytes();
+        self.unwritten = self.unwritten - stream.unwritten + unwritten;
+        stream.unwritten = unwritten;
+    }
+
+    /// Has a stream written, or all of them, where too much is in memory alone.
+    pub(super) fn write_some(&mut self, slot: u32) {
+        self.count(slot);
+        // What failed has its time.
+        if self.retry_at.is_some() {
+            return;
+        }
+        if self.owned[slot as usize].unwritten >= STREAM_UNWRITTEN_MAX {
+            self.write(slot);
+        }
+        if self.unwritten >= LOG_UNWRITTEN_MAX {
+            self.write_all();
+        }
+    }
+
+    fn write(&mut self, slot: u32) {
+        let stream = &mut self.owned[slot as usize];
+        if let Some(work) = stream.machine.take_write() {
+            self.jobs.push(StreamJob { log: self.log, stream: stream.definition.id, work });
+        }
+    }
+
+    fn write_all(&mut self) {
+        let slots: Vec<u32> = self.owned.iter().map(|(slot, _)| slot as u32).collect();
+        for slot in slots {
+            if self.owned[slot as usize].unwritten > 0 {
+                self.write(slot);
+            }
+        }
+    }
+
+    /// Tries what could not be written, if it is time.
+    pub(crate) fn retry(&mut self, now: Now) {
+        if self.retry_at.is_some_and(|at| at <= now.mono_ns) {
+            self.retry_at = None;
+            self.write_all();
+        }
+    }
+
+    /// All that must be on disk before a snapshot of the log is.
+    fn syncs(&mut self) -> Vec<StreamJob> {
+        let mut jobs = Vec::new();
+        for (_, stream) in &mut self.owned {
+            if let Some(work) = stream.machine.take_sync() {
+                jobs.push(StreamJob { log: self.log, stream: stream.definition.id, work });
+            }
+        }
+        jobs
+    }
+
+    /// A stream is gone: its files go when nothing is being written to them any more.
+    pub(super) fn end(&mut self, id: QueueId, mut machine: Stream) {
+        if machine.segments().next().is_none() {
+            return;
+        }
+        let mut effects = Vec::new();
+        machine.end(&mut self.common, &mut effects);
+        if !self.remove_files(id, effects) {
+            self.leaving.insert(id, machine);
+        }
+    }
+
+    /// Has files removed if a machine asked for that. True: it did.
+    fn remove_files(&mut self, id: QueueId, effects: Vec<Effect>) -> bool {
+        let before = self.removals.len();
+        for effect in effects {
+            if let Effect::Work(work @ Work::Remove(_)) = effect {
+                self.removals.push(StreamJob { log: self.log, stream: id, work });
+            }
+        }
+        self.removals.len() > before
+    }
+
+    fn done(&mut self, now: Now, done: StreamDone) {
+        if let Some(mut machine) = self.leaving.remove(&done.stream) {
+            let mut effects = Vec::new();
+            machine.done(done.done, &mut self.common, &mut effects);
+            if !self.remove_files(done.stream, effects) {
+                self.leaving.insert(done.stream, machine);
+            }
+            return;
+        }
+        let Some(slot) = self.slot(done.stream) else { return };
+        let has_failed = match &done.done {
+            Done::Written(written) => written.result.is_err(),
+            _ => false,
+        };
+        let Streams { owned, common, effects, .. } = self;
+        owned[slot as usize].machine.done(done.done, common, effects);
+        self.sort(slot);
+        if has_failed {
+            self.retry_at = Some(now.after_ms(RETRY_MS));
+        }
+        self.write_some(slot);
+    }
+}
+
+impl Log {
+    /// Moves the jobs that are to be carried out into `into`, and what is to be removed of streams that are gone into
+    /// `removals`.
+    #[inline]
+    fn take_stream_jobs(&mut self, into: &mut Vec<StreamJob>, removals: &mut Vec<StreamJob>) {
+        if let Some(streams) = &mut self.streams {
+            into.append(&mut streams.jobs);
+            removals.append(&mut streams.removals);
+        }
+    }
+
+    fn stream_done(&mut self, now: Now, done: StreamDone, limits: &Limits, post: &mut Post) {
+        if let Some(streams) = &mut self.streams {
+            streams.done(now, done);
+        }
+        // While the journal is replayed nobody is handed anything.
+        if self.recovering.is_none() {
+            self.dispatch(now, limits, post);
+        }
+    }
+}
+
+impl Shard {
+    /// Takes what disks are to do for streams; each is to be answered with [`Shard::stream_done`].
+    pub fn take_stream_jobs(&mut self, into: &mut Vec<StreamJob>) {
+        if !self.has_streams {
+            return;
+        }
+        let mut removals = Vec::new();
+        for log in &mut self.logs {
+            log.take_stream_jobs(into, &mut removals);
+        }
+        if !removals.is_empty() || !self.removals.is_empty() {
+            self.remove_files(removals, into);
+        }
+    }
+
+    /// Files of a stream that was deleted go when that is on disk: until then it may be there again after a restart.
+    #[cold]
+    fn remove_files(&mut self, new: Vec<StreamJob>, into: &mut Vec<StreamJob>) {
+        // Other shards hear of it when it is on disk.
+        let catalog = self.log(CATALOG_LOG).map(|log| (log.next(), log.committed()));
+        let (until, committed) = catalog.unwrap_or_default();
+        self.removals.extend(new.into_iter().map(|job| (until, job)));
+        while let Some((_, job)) = self.removals.pop_front_if(|(until, _)| *until <= committed) {
+            into.push(job);
+        }
+    }
+
+    /// What came of a job. Where it is fatal ([`Done::is_fatal`]) the node must stop instead.
+    pub fn stream_done(&mut self, now: Now, done: StreamDone) {
+        let limits = self.settings.limits;
+        if let Some(slot) = self.log_slots.get(&done.log) {
+            self.logs[*slot as usize].stream_done(now, done, &limits, &mut self.post);
+        }
+    }
+
+    /// Takes what must be on disk before the snapshot of a log is that [`Shard::snapshot`] has just made. Each is to be
+    /// answered as others; where one fails, the snapshot is not to be written.
+    pub fn take_stream_syncs(&mut self, log: LogId) -> Vec<StreamJob> {
+        let streams = self.log_mut(log).and_then(|log| log.streams.as_mut());
+        streams.map_or_else(Vec::new, |streams| streams.syncs())
+    }
+
+    /// Takes what was found damaged, to be told to whoever looks after the node.
+    pub fn take_stream_damages(&mut self, into: &mut Vec<StreamDamage>) {
+        if !self.has_streams {
+            return;
+        }
+        for log in &mut self.logs {
+            if let Some(streams) = &mut log.streams {
+                into.append(&mut streams.damages);
+            }
+        }
+    }
+}
+
+impl StreamDone {
+    /// It is on disk, where that was asked for: a snapshot may be written that counts on it.
+    pub fn is_durable(&self) -> bool {
+        match &self.done {
+            Done::Synced(synced) => synced.result.is_ok(),
+            _ => true,
+        }
+    }
+
+    /// Nobody knows what the device holds: the node must stop, and recovers when it starts again.
+    pub fn failure(&self) -> Option<DiskError> {
+        match &self.done {
+            Done::Synced(synced) => match synced.result {
+                Err(SyncFailure::Sync(error)) => Some(match error {
+                    // Not one that passes.
+                    WorkError::NoSpace => DiskError::Io(28),
+                    WorkError::Missing => DiskError::NotFound,
+                    WorkError::Io(code) => DiskError::Io(code),
+                }),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for StreamDamage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let StreamDamage { log, stream, damage } = self;
+        let file = FileName::of_log(FileKind::Stream, *log, damage.place.segment);
+        let (at, reason) = (damage.place.position, &damage.reason);
+        write!(f, "{}: what is in {file} from byte {at} is damaged and left out: {reason}", stream.named())
+    }
+}

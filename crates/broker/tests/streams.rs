@@ -1,0 +1,480 @@
+//! Streams at their owner: what publishers append, what readers get, and what is there again after a restart.
+
+mod node;
+
+use base::id::{LogId, QueueSeq};
+use broker::catalog::VhostId;
+use broker::{
+    Credit, Event, Events, NewConsumer, NewMessages, QueueCommand, StreamCommand, StreamFilter, StreamFrom,
+    Wanted, remove_other_stream_files, stream_files,
+};
+use filter::{Limits, Program};
+use message::amqp10::section::data_prefix;
+use message::chunk::{Entry, SubBatch};
+use message::record::{Appended, Format, Outcome, SeqRange};
+use node::{NOW, Node};
+use routing::Value;
+use std::sync::Arc;
+
+fn node(shards: u16) -> Node {
+    let mut node = Node::new(shards);
+    let log = node.declare_with(0, "s", true, &[("x-queue-type", Value::text("stream"))]);
+    assert_eq!(log, LogId(0));
+    node
+}
+
+fn ask(node: &mut Node, port: usize, command: StreamCommand) -> Vec<String> {
+    node.command(port, "s", QueueCommand::Stream(Box::new(command)));
+    node.work();
+    node.take_seen()
+}
+
+/// An entry of a chunk: an AMQP 1.0 message of one data section.
+fn entry(body: &str) -> Vec<u8> {
+    let (prefix, len) = data_prefix(body.len());
+    let message = [&prefix[..len], body.as_bytes()].concat();
+    [&(message.len() as u32).to_be_bytes()[..], &message].concat()
+}
+
+/// Appends messages with these publishing ids, filter values and bodies.
+fn append(node: &mut Node, port: usize, first: u64, reference: Option<&str>, messages: &[(u64, &str, &str)]) {
+    let entries: Vec<Vec<u8>> = messages.iter().map(|(_, _, body)| entry(body)).collect();
+    append_entries(node, port, first, reference, messages, &entries);
+}
+
+fn append_entries(
+    node: &mut Node,
+    port: usize,
+    first: u64,
+    reference: Option<&str>,
+    messages: &[(u64, &str, &str)],
+    entries: &[Vec<u8>],
+) {
+    let all = messages.iter().zip(entries).map(|((publishing_id, filter_value, _), entry)| Appended {
+        publishing_id: *publishing_id,
+        filter_value: filter_value.as_bytes(),
+        entry: Entry::split(entry).unwrap().0,
+    });
+    let has_filters = messages.iter().any(|(_, filter_value, _)| !filter_value.is_empty());
+    let reference = reference.map(str::as_bytes);
+    let new = NewMessages { publisher: 9, first, reference, has_filters, messages: all };
+    let (now, id) = (node.now, node.ports[port]);
+    let shard = &mut node.shards[port];
+    let stream = shard.catalog().queue_by_name(VhostId(0), b"s").unwrap().clone();
+    shard.append(now, id, stream.log, stream.id, new).unwrap();
+    node.work();
+}
+
+fn consume(node: &mut Node, port: usize, handle: u32, credit: Credit, from: StreamFrom) -> Vec<String> {
+    consume_filtered(node, port, handle, credit, from, StreamFilter::default())
+}
+
+fn consume_filtered(
+    node: &mut Node,
+    port: usize,
+    handle: u32,
+    credit: Credit,
+    from: StreamFrom,
+    filter: StreamFilter,
+) -> Vec<String> {
+    let (settled, exclusive, browses) = (false, false, false);
+    let consumer = NewConsumer { credit, settled, exclusive, priority: 0, browses, timeout_ms: None };
+    let format = Format::Amqp10;
+    ask(node, port, StreamCommand::Consume { token: 2, handle, consumer, format, from, filter, rate: None })
+}
+
+/// What a consumer gets, as [`Node::seen`] shows it: bodies are data sections.
+fn gets(port: usize, handle: u32, offset: u64, body: &str) -> String {
+    let (prefix, len) = data_prefix(body.len());
+    let body = [&prefix[..len], body.as_bytes()].concat();
+    format!("{port}: {handle} gets {}@{offset}", String::from_utf8_lossy(&body))
+}
+
+#[test]
+fn what_was_published_before_is_confirmed_and_not_stored() {
+    // Once at the owner's shard, once by mail.
+    for port in 0..2 {
+        let mut node = node(2);
+        append(&mut node, port, 1, Some("me"), &[(5, "", "a"), (7, "", "b")]);
+        assert_eq!(node.take_seen(), [format!("{port}: 9 confirmed 1-2")]);
+        append(&mut node, port, 3, Some("me"), &[(7, "", "b"), (8, "", "c"), (8, "", "d")]);
+        assert_eq!(node.take_seen(), [format!("{port}: 9 confirmed 3-5")]);
+        append(&mut node, port, 6, None, &[(7, "", "e")]);
+        assert_eq!(node.take_seen(), [format!("{port}: 9 confirmed 6-6")]);
+        let sequence =
+            |reference: &str| StreamCommand::Sequence { token: 3, reference: reference.as_bytes().into() };
+        assert_eq!(ask(&mut node, port, sequence("me")), [format!("{port}: Stream(Sequence(Some(8)))")]);
+        assert_eq!(ask(&mut node, port, sequence("you")), [format!("{port}: Stream(Sequence(None))")]);
+        let seen = consume(&mut node, port, 4, Credit::Prefetch(10), StreamFrom::First);
+        let expected = [
+            format!("{port}: Consuming"),
+            gets(port, 4, 0, "a"),
+            gets(port, 4, 1, "b"),
+            gets(port, 4, 2, "c"),
+            gets(port, 4, 3, "e"),
+        ];
+        assert_eq!(seen, expected);
+    }
+}
+
+#[test]
+fn chunks_come_for_credit() {
+    let mut node = node(1);
+    append(&mut node, 0, 1, None, &[(0, "", "a"), (0, "", "b")]);
+    append(&mut node, 0, 3, None, &[(0, "", "c")]);
+    append(&mut node, 0, 4, None, &[(0, "", "d")]);
+    node.take_seen();
+    let subscribe = StreamCommand::Subscribe {
+        token: 2,
+        handle: 6,
+        from: StreamFrom::Offset(1),
+        credit: 2,
+        filter: None,
+        group: None,
+    };
+    let expected = ["0: Consuming", "0: 6 gets chunk 0+2 of 3", "0: 6 gets chunk 2+1 of 3"];
+    assert_eq!(ask(&mut node, 0, subscribe), expected);
+    let credit = |chunks| StreamCommand::Credit { handle: 6, chunks };
+    assert_eq!(ask(&mut node, 0, credit(5)), ["0: 6 gets chunk 3+1 of 3"]);
+    append(&mut node, 0, 5, None, &[(0, "", "e")]);
+    assert_eq!(node.take_seen(), ["0: 9 confirmed 5-5", "0: 6 gets chunk 4+1 of 4"]);
+    // Who is paused gets nothing, and then what it missed.
+    node.command(0, "s", QueueCommand::Pause { handle: 6, paused: true });
+    append(&mut node, 0, 6, None, &[(0, "", "f")]);
+    assert_eq!(node.take_seen(), ["0: 9 confirmed 6-6"]);
+    node.command(0, "s", QueueCommand::Pause { handle: 6, paused: false });
+    node.work();
+    assert_eq!(node.take_seen(), ["0: 6 gets chunk 5+1 of 5"]);
+    assert_eq!(ask(&mut node, 0, StreamCommand::Unsubscribe { token: 3, handle: 6 }), ["0: Cancelled"]);
+    append(&mut node, 0, 7, None, &[(0, "", "g")]);
+    assert_eq!(node.take_seen(), ["0: 9 confirmed 7-7"]);
+}
+
+fn subscribe(handle: u32, credit: u16) -> StreamCommand {
+    let (filter, group) = (None, None);
+    StreamCommand::Subscribe { token: 2, handle, from: StreamFrom::First, credit, filter, group }
+}
+
+#[test]
+fn large_chunks_wait_for_room_whatever_the_credit() {
+    // Once at the owner's shard, once by mail.
+    for port in 0..2 {
+        let mut node = node(2);
+        let body = "b".repeat(100_000);
+        (1..=7).for_each(|first| append(&mut node, port, first, None, &[(0, "", &body)]));
+        node.take_seen();
+        let got = |chunk, asks| format!("{port}: 6 gets chunk {chunk}+1 of 6{asks}");
+        let mut seen = ask(&mut node, port, subscribe(6, 100));
+        assert_eq!(seen.remove(0), format!("{port}: Consuming"));
+        assert_eq!(seen, [got(0, ""), got(1, ""), got(2, " and asks")]);
+        node.work();
+        assert_eq!(node.take_seen(), [""; 0]);
+        let go_on = |node: &mut Node| {
+            node.command(port, "s", QueueCommand::Pause { handle: 6, paused: false });
+            node.work();
+            node.take_seen()
+        };
+        assert_eq!(go_on(&mut node), [got(3, ""), got(4, ""), got(5, " and asks")]);
+        assert_eq!(go_on(&mut node), [got(6, "")]);
+    }
+}
+
+#[test]
+fn many_readers_have_their_turns_one_after_the_other() {
+    let mut node = node(1);
+    for handle in 0..7 {
+        ask(&mut node, 0, subscribe(handle, 10));
+    }
+    let body = "b".repeat(200_000);
+    append(&mut node, 0, 1, None, &[(0, "", &body)]);
+    // Whoever had no turn yet is before those that had theirs.
+    append(&mut node, 0, 2, None, &[(0, "", &body)]);
+    let seen = node.take_seen();
+    for chunk in 0..2 {
+        let of_chunk = format!("chunk {chunk}+1");
+        let got = |handle: u32| {
+            seen.iter()
+                .position(|seen| seen.starts_with(&format!("0: {handle} ")) && seen.contains(&of_chunk))
+        };
+        let places: Vec<usize> =
+            (0..7).map(|handle| got(handle).expect("everybody gets everything")).collect();
+        assert!(places.is_sorted(), "{seen:?}");
+    }
+    for handle in 0..7 {
+        node.command(0, "s", QueueCommand::Pause { handle, paused: false });
+    }
+    node.work();
+    // Three have 600,000 bytes, which is as much as all get before others have their turn.
+    let entry = entry(&body);
+    let message = Appended { publishing_id: 0, filter_value: b"", entry: Entry::split(&entry).unwrap().0 };
+    let messages = [message].into_iter();
+    let new = NewMessages { publisher: 9, first: 3, reference: None, has_filters: false, messages };
+    let (now, id) = (node.now, node.ports[0]);
+    let shard = &mut node.shards[0];
+    let stream = shard.catalog().queue_by_name(VhostId(0), b"s").unwrap().clone();
+    shard.append(now, id, stream.log, stream.id, new).unwrap();
+    node.turn();
+    node.write();
+    let mut events = Events::default();
+    node.shards[0].take_events(&mut events);
+    let handed = events.list.iter().filter(|(_, event)| matches!(event, Event::Chunk { .. })).count();
+    assert_eq!(handed, 3);
+    node.work();
+    assert_eq!(node.take_seen().iter().filter(|seen| seen.contains("gets chunk")).count(), 4);
+}
+
+#[test]
+fn a_consumer_has_room_again_when_it_settles_however() {
+    let mut node = node(1);
+    append(&mut node, 0, 1, None, &[(0, "", "a"), (0, "", "b"), (0, "", "c"), (0, "", "d")]);
+    node.take_seen();
+    let seen = consume(&mut node, 0, 4, Credit::Prefetch(2), StreamFrom::Offset(1));
+    assert_eq!(seen, ["0: Consuming".to_owned(), gets(0, 4, 1, "b"), gets(0, 4, 2, "c")]);
+    node.settled(0, "s", 4, (1, 1), Outcome::Released);
+    node.work();
+    // What is given back does not come again.
+    assert_eq!(node.take_seen(), [gets(0, 4, 3, "d")]);
+    // What was handed out and not sent does.
+    let range = SeqRange { first: QueueSeq(2), last: QueueSeq(3) };
+    node.command(0, "s", QueueCommand::Unsent { handle: 4, range });
+    node.work();
+    assert_eq!(node.take_seen(), [gets(0, 4, 2, "c"), gets(0, 4, 3, "d")]);
+}
+
+#[test]
+fn link_credit_is_used_up_and_drained() {
+    let mut node = node(1);
+    append(&mut node, 0, 1, None, &[(0, "", "a"), (0, "", "b"), (0, "", "c")]);
+    node.take_seen();
+    assert_eq!(consume(&mut node, 0, 4, Credit::Link, StreamFrom::First), ["0: Consuming"]);
+    node.command(0, "s", QueueCommand::Credit { handle: 4, limit: 2, drain: false, echo: true });
+    node.work();
+    let expected =
+        [gets(0, 4, 0, "a"), gets(0, 4, 1, "b"), "0: Available { consumer: 4, ready: 0 }".to_owned()];
+    assert_eq!(node.take_seen()[..2], expected[..2]);
+    node.command(0, "s", QueueCommand::Credit { handle: 4, limit: 5, drain: true, echo: false });
+    node.work();
+    assert_eq!(node.take_seen(), [gets(0, 4, 2, "c"), "0: Drained { consumer: 4, unused: 2 }".to_owned()]);
+}
+
+#[test]
+fn filters_leave_out_chunks_and_messages() {
+    let mut node = node(1);
+    append(&mut node, 0, 1, None, &[(0, "red", "a")]);
+    append(&mut node, 0, 2, None, &[(0, "blue", "b")]);
+    append(&mut node, 0, 3, None, &[(0, "", "c")]);
+    node.take_seen();
+    let chunks = |values: &[&str], match_unfiltered| StreamFilter {
+        chunks: Some(message::chunk::Filter::new(
+            values.iter().map(|value| value.as_bytes()),
+            match_unfiltered,
+        )),
+        messages: None,
+    };
+    let (credit, from) = (Credit::Prefetch(9), StreamFrom::First);
+    let seen = consume_filtered(&mut node, 0, 4, credit, from, chunks(&["blue"], false));
+    assert_eq!(seen, ["0: Consuming".to_owned(), gets(0, 4, 1, "b")]);
+    let seen = consume_filtered(&mut node, 0, 5, credit, from, chunks(&["red"], true));
+    assert_eq!(seen, ["0: Consuming".to_owned(), gets(0, 5, 0, "a"), gets(0, 5, 2, "c")]);
+    let never = Program::parse("1 = 2", &Limits::default()).unwrap();
+    let none = StreamFilter { chunks: None, messages: Some(Wanted(Arc::new(never))) };
+    assert_eq!(consume_filtered(&mut node, 0, 6, credit, from, none), ["0: Consuming"]);
+}
+
+#[test]
+fn sub_batches_are_unpacked_unless_they_are_compressed() {
+    let mut node = node(1);
+    let inner = [entry("x"), entry("y")].concat();
+    let batch = |compression: u8| {
+        let batch = SubBatch { compression, records: 2, uncompressed_len: inner.len() as u32, body: &inner };
+        [&batch.head()[..], &inner].concat()
+    };
+    let entries = [batch(1), batch(0), entry("z")];
+    append_entries(&mut node, 0, 1, None, &[(0, "", ""), (0, "", ""), (0, "", "")], &entries);
+    node.take_seen();
+    let seen = consume(&mut node, 0, 4, Credit::Prefetch(9), StreamFrom::Offset(3));
+    assert_eq!(seen, ["0: Consuming".to_owned(), gets(0, 4, 3, "y"), gets(0, 4, 4, "z")]);
+    // One at a time, in the middle of the batch.
+    let seen = consume(&mut node, 0, 5, Credit::Prefetch(1), StreamFrom::First);
+    assert_eq!(seen, ["0: Consuming".to_owned(), gets(0, 5, 2, "x")]);
+    node.settled(0, "s", 5, (2, 2), Outcome::Accepted);
+    node.work();
+    assert_eq!(node.take_seen(), [gets(0, 5, 3, "y")]);
+}
+
+#[test]
+fn all_is_there_again_after_a_restart() {
+    let mut node = node(1);
+    append(&mut node, 0, 1, Some("me"), &[(1, "", "a"), (2, "", "b")]);
+    let mut publisher = node.publisher(0);
+    node.publish(0, &mut publisher, "s", "over AMQP", false);
+    node.work();
+    // What is made durable for a snapshot, and then the rest of the journal.
+    let snapshot = node.shards[0].snapshot(LogId(0), false).unwrap();
+    for job in node.shards[0].take_stream_syncs(LogId(0)) {
+        let done = job.carry_out(&node.disk);
+        assert!(done.is_durable() && done.failure().is_none());
+        node.shards[0].stream_done(NOW, done);
+    }
+    append(&mut node, 0, 3, Some("me"), &[(3, "", "c")]);
+    ask(&mut node, 0, StreamCommand::StoreOffset { reference: b"app"[..].into(), offset: 2 });
+    let files = stream_files(&node.disk, LogId(0)).unwrap();
+    assert_eq!(files.len(), 1);
+
+    let mut shard = Node::fresh();
+    shard.restore(LogId(0), snapshot.covered, &snapshot.bytes).unwrap();
+    let kept = shard.recover_streams(LogId(0), &files);
+    assert!(files.keys().eq(&kept));
+    remove_other_stream_files(&node.disk, LogId(0), |segment| kept.contains(&segment)).unwrap();
+    for (_, sealed, place) in &node.written {
+        shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
+    }
+    assert!(shard.finish_recovery(NOW).is_empty());
+    shard.open_port(node.ports[0], Node::actor(node.ports[0]));
+    node.shards[0] = shard;
+    node.take_seen();
+    let sequence = StreamCommand::Sequence { token: 3, reference: b"me"[..].into() };
+    assert_eq!(ask(&mut node, 0, sequence), ["0: Stream(Sequence(Some(3)))"]);
+    let offset = StreamCommand::QueryOffset { token: 3, reference: b"app"[..].into() };
+    assert_eq!(ask(&mut node, 0, offset), ["0: Stream(Offset(Some(2)))"]);
+    let seen = consume(&mut node, 0, 4, Credit::Prefetch(9), StreamFrom::First);
+    let expected = [
+        "0: Consuming".to_owned(),
+        gets(0, 4, 0, "a"),
+        gets(0, 4, 1, "b"),
+        gets(0, 4, 2, "over AMQP"),
+        gets(0, 4, 3, "c"),
+    ];
+    assert_eq!(seen, expected);
+
+    // Who reads a stream that is deleted is told, and its files go.
+    node.command(0, "s", QueueCommand::Delete { token: 5, if_unused: true, if_empty: true });
+    node.work();
+    let seen = node.take_seen();
+    assert!(seen.contains(&"0: Cancelled { consumer: 4 }".to_owned()), "{seen:?}");
+    assert_eq!(stream_files(&node.disk, LogId(0)).unwrap().len(), 0);
+}
+
+#[test]
+fn who_asks_for_an_offset_hears_what_was_said_just_before() {
+    let mut node = node(1);
+    append(&mut node, 0, 1, None, &[(0, "", "a"), (0, "", "b")]);
+    node.take_seen();
+    let say = |node: &mut Node, command| node.command(0, "s", QueueCommand::Stream(Box::new(command)));
+    for offset in [1, 0] {
+        say(&mut node, StreamCommand::StoreOffset { reference: b"app"[..].into(), offset });
+        say(&mut node, StreamCommand::QueryOffset { token: 3, reference: b"app"[..].into() });
+        say(&mut node, StreamCommand::QueryOffset { token: 3, reference: b"other"[..].into() });
+        node.work();
+        let expected = [format!("0: Stream(Offset(Some({offset})))"), "0: Stream(Offset(None))".to_owned()];
+        assert_eq!(node.take_seen(), expected);
+    }
+}
+
+#[test]
+fn offsets_that_are_not_on_disk_are_told_of_so_many_consumers_alone() {
+    let mut node = node(1);
+    let say = |node: &mut Node, command| node.command(0, "s", QueueCommand::Stream(Box::new(command)));
+    let store = |name: &str, offset| StreamCommand::StoreOffset { reference: name.as_bytes().into(), offset };
+    let query = |name: &str| StreamCommand::QueryOffset { token: 3, reference: name.as_bytes().into() };
+    let most = broker::Limits::default().stream_offsets_told_max;
+    for number in 0..most {
+        say(&mut node, store(&number.to_string(), 1));
+    }
+    say(&mut node, store("one more", 5));
+    say(&mut node, store("0", 6));
+    for (name, seen) in [("0", "Some(6)"), ("1", "Some(1)"), ("one more", "None")] {
+        say(&mut node, query(name));
+        node.turn();
+        assert_eq!(node.take_seen(), [format!("0: Stream(Offset({seen}))")], "{name}");
+    }
+    node.work();
+    node.take_seen();
+    assert_eq!(ask(&mut node, 0, query("one more")), ["0: Stream(Offset(Some(5)))"]);
+}
+
+#[test]
+fn a_stopped_log_keeps_no_offset() {
+    let mut node = node(1);
+    append(&mut node, 0, 1, None, &[(0, "", "a")]);
+    node.work();
+    let written = node.written.len();
+    node.shards[0].stop_log(LogId(0));
+    ask(&mut node, 0, StreamCommand::StoreOffset { reference: b"app"[..].into(), offset: 1 });
+    assert_eq!(node.written.len(), written);
+}
+
+#[test]
+fn where_a_reader_would_stand() {
+    let mut node = node(1);
+    let resolve = |from| StreamCommand::Resolve { token: 3, from };
+    assert_eq!(ask(&mut node, 0, resolve(StreamFrom::First)), ["0: Stream(Offset(None))"]);
+    append(&mut node, 0, 1, None, &[(0, "", "a"), (0, "", "b")]);
+    append(&mut node, 0, 3, None, &[(0, "", "c")]);
+    node.take_seen();
+    for (from, offset) in [
+        (StreamFrom::First, 0),
+        (StreamFrom::Last, 2),
+        (StreamFrom::Next, 3),
+        (StreamFrom::Offset(1), 0),
+        (StreamFrom::LastMessages(1), 2),
+    ] {
+        let seen = ask(&mut node, 0, resolve(from));
+        assert_eq!(seen, [format!("0: Stream(Offset(Some({offset})))")], "{from:?}");
+    }
+    let stats = ask(&mut node, 0, StreamCommand::Stats { token: 4 });
+    let expected = "0: Stream(Stats(StreamStats { first_offset: Some(0), last_chunk_id: Some(2), committed_offset: \
+                    Some(2), messages: 3 }))";
+    assert_eq!(stats, [expected]);
+}
+
+#[test]
+fn a_consumer_with_a_rate_gets_its_messages_when_they_are_due() {
+    let mut node = node(1);
+    append(&mut node, 0, 1, None, &[(0, "", "a"), (0, "", "b"), (0, "", "c")]);
+    append(&mut node, 0, 4, None, &[(0, "", "d"), (0, "", "e")]);
+    node.take_seen();
+    let (settled, exclusive, browses) = (false, false, false);
+    let credit = Credit::Prefetch(3);
+    let consumer = NewConsumer { credit, settled, exclusive, priority: 0, browses, timeout_ms: None };
+    let consume = StreamCommand::Consume {
+        token: 2,
+        handle: 4,
+        consumer,
+        format: Format::Amqp10,
+        from: StreamFrom::First,
+        filter: StreamFilter::default(),
+        rate: Some(5),
+    };
+    assert_eq!(ask(&mut node, 0, consume), ["0: Consuming".to_owned(), gets(0, 4, 0, "a")]);
+    for (ms, expected) in [
+        (100, vec![]),
+        (100, vec![gets(0, 4, 1, "b")]),
+        (199, vec![]),
+        (1, vec![gets(0, 4, 2, "c")]),
+        // It has no room until it settles, and what it missed meanwhile is not made up for.
+        (5000, vec![]),
+    ] {
+        node.pass(ms);
+        node.work();
+        assert_eq!(node.take_seen(), expected, "{ms}");
+    }
+    let range = SeqRange { first: QueueSeq(0), last: QueueSeq(2) };
+    node.command(0, "s", QueueCommand::Settle { handle: 4, range, outcome: Outcome::Accepted });
+    node.work();
+    assert_eq!(node.take_seen(), [gets(0, 4, 3, "d")]);
+    node.pass(50);
+    node.work();
+    assert_eq!(node.take_seen(), [""; 0]);
+    node.pass(150);
+    node.work();
+    assert_eq!(node.take_seen(), [gets(0, 4, 4, "e")]);
+}
+
+#[test]
+fn queues_are_asked_nothing_of_streams() {
+    let mut node = Node::new(1);
+    node.declare(0, "s", true);
+    let seen = ask(&mut node, 0, StreamCommand::Stats { token: 4 });
+    assert_eq!(seen, ["0: PRECONDITION_FAILED - queue 's' in vhost '/' is no stream"]);
+}
