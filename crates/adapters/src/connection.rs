@@ -1,9 +1,9 @@
 //! One connection: its protocol once it is known, and what every adapter offers.
 
 use crate::scattered::Scattered;
-use crate::settings::{Peer, Settings};
-use crate::{amqp10, amqp091};
-use base::id::{PortId, QueueId};
+use crate::settings::{Peer, Protocol, Settings};
+use crate::{amqp10, amqp091, stream};
+use base::id::{PortId, QueueId, ShardId};
 use base::{Now, Output};
 use broker::catalog::Catalog;
 use broker::{Event, Events, Item, Shard};
@@ -99,6 +99,7 @@ pub(crate) enum Speaker {
     Greeting(Box<Greeting>),
     Amqp091(Box<amqp091::Adapter>),
     Amqp10(Box<amqp10::Adapter>),
+    Stream(Box<stream::Adapter>),
 }
 
 /// Waits for the protocol header.
@@ -125,12 +126,16 @@ macro_rules! speak {
             Speaker::Greeting($greeting) => $before,
             Speaker::Amqp091($adapter) => $call,
             Speaker::Amqp10($adapter) => $call,
+            Speaker::Stream($adapter) => $call,
         }
     };
 }
 
 impl Speaker {
-    pub(crate) fn new(now: Now, settings: &Settings) -> Speaker {
+    pub(crate) fn new(now: Now, settings: &Settings, peer: &Peer) -> Speaker {
+        if peer.protocol == Protocol::Stream {
+            return Speaker::Stream(Box::new(stream::Adapter::new(now, settings, peer)));
+        }
         let deadline = now.after_ms(settings.handshake_ms_max);
         Speaker::Greeting(Box::new(Greeting { deadline, is_over: false, output: Output::default() }))
     }
@@ -224,6 +229,31 @@ impl Speaker {
     /// An alarm was raised or cleared: publishers are blocked or not, and why.
     pub(crate) fn set_blocked(&mut self, context: &mut Context<'_>, reason: Option<&'static str>) {
         speak!(self, adapter => adapter.set_blocked(context, reason), _greeting => {});
+    }
+
+    /// The shard it is to go to, and can go to now.
+    pub(crate) fn goal(&self) -> Option<ShardId> {
+        match self {
+            Speaker::Amqp091(adapter) => adapter.goal(),
+            Speaker::Amqp10(adapter) => adapter.goal(),
+            Speaker::Greeting(_) | Speaker::Stream(_) => None,
+        }
+    }
+
+    /// It leaves its shard.
+    pub(crate) fn depart(&mut self, context: &mut Context<'_>) {
+        if let Speaker::Amqp10(adapter) = self {
+            adapter.depart(context);
+        }
+    }
+
+    /// It is at home at another shard from now on, by another port.
+    pub(crate) fn arrive(&mut self, context: &mut Context<'_>) {
+        match self {
+            Speaker::Amqp091(adapter) => adapter.arrive(context),
+            Speaker::Amqp10(adapter) => adapter.arrive(context),
+            Speaker::Greeting(_) | Speaker::Stream(_) => unreachable!("it has no goal"),
+        }
     }
 
     pub(crate) fn row(&self, catalog: &Catalog) -> crate::frontend::ConnectionRow {

@@ -45,6 +45,9 @@ pub(crate) static AMQP091: Choices = choices!("ANONYMOUS", "PLAIN", "AMQPLAIN", 
 /// The order over AMQP 1.0.
 pub(crate) static AMQP10: Choices = choices!("PLAIN", "AMQPLAIN", "ANONYMOUS", "EXTERNAL");
 
+/// The order over the stream protocol.
+pub(crate) static STREAM: Choices = choices!("AMQPLAIN", "ANONYMOUS", "EXTERNAL", "PLAIN");
+
 impl Choices {
     /// The mechanisms offered to this peer.
     pub(crate) fn offered(&self, rules: &AccessRules, peer: &Peer) -> &'static [&'static str] {
@@ -59,7 +62,7 @@ fn is_offered(rules: &AccessRules, peer: &Peer, mechanism: &str) -> bool {
         "ANONYMOUS" => mechanisms.anonymous && rules.anonymous.is_some(),
         "PLAIN" => mechanisms.plain,
         "AMQPLAIN" => mechanisms.amqplain,
-        "EXTERNAL" => mechanisms.external && peer.certificate_name.is_some(),
+        "EXTERNAL" => mechanisms.external && peer.certificate_name().is_some(),
         _ => false,
     }
 }
@@ -89,7 +92,7 @@ pub(crate) fn log_in(
     let found = match mechanism {
         "ANONYMOUS" => authenticate_anonymous(catalog, peer.is_loopback, rules),
         "EXTERNAL" => {
-            let name = peer.certificate_name.as_deref().unwrap_or_default();
+            let name = peer.certificate_name().unwrap_or_default();
             authenticate_certificate(catalog, name, peer.is_loopback, rules)
         }
         _ => {
@@ -147,8 +150,9 @@ mod tests {
     }
 
     fn peer(is_loopback: bool, certificate_name: Option<&str>) -> Peer {
-        let certificate_name = certificate_name.map(Into::into);
-        Peer { certificate_name, ..Peer::new("a -> b", is_loopback) }
+        let mut peer = Peer::new("a -> b", is_loopback);
+        certificate_name.into_iter().for_each(|name| peer.certify(name.to_owned()));
+        peer
     }
 
     #[test]
@@ -179,7 +183,9 @@ mod tests {
             assert_eq!(AMQP091.offered(&rules, peer), expected, "{mechanisms:?}");
             let sorted =
                 |list: &[&'static str]| list.iter().copied().collect::<std::collections::BTreeSet<_>>();
-            assert_eq!(sorted(AMQP10.offered(&rules, peer)), sorted(expected), "{mechanisms:?}");
+            for choices in [&AMQP10, &STREAM] {
+                assert_eq!(sorted(choices.offered(&rules, peer)), sorted(expected), "{mechanisms:?}");
+            }
         }
     }
 

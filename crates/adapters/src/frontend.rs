@@ -9,7 +9,7 @@ use base::id::{PortId, ShardId};
 use base::{Now, Output};
 use broker::catalog::{Actor, Catalog};
 use broker::catalog::{Refusal, ReplyCode};
-use broker::{Event, Events, Reply, Shard};
+use broker::{Event, Events, Leaver, Reply, Shard};
 use slab::Slab;
 use std::sync::Arc;
 
@@ -40,6 +40,8 @@ pub struct ConnectionRow {
     pub channels: usize,
     /// `ADDRESS:PORT -> ADDRESS:PORT`.
     pub name: String,
+    /// What its client calls it.
+    pub given_name: Option<Box<str>>,
 }
 
 impl ConnectionRow {
@@ -59,6 +61,7 @@ impl ConnectionRow {
             protocol,
             channels,
             name: String::new(),
+            given_name: None,
         }
     }
 }
@@ -77,6 +80,28 @@ struct Connection {
     peer: Peer,
 }
 
+impl Connection {
+    /// Whether so many bytes, more than those at which others go on, are so much that consumers pause.
+    #[cold]
+    fn has_much(&self, len: usize, settings: &Settings) -> bool {
+        matches!(self.speaker, Speaker::Stream(_)) || len > settings.output_bytes_max
+    }
+
+    /// Whether so little is left to send that paused consumers go on.
+    fn has_room(&mut self, settings: &Settings) -> bool {
+        let low = settings.output_bytes_low;
+        let low = if matches!(self.speaker, Speaker::Stream(_)) { low / 4 } else { low };
+        self.speaker.output().len() <= low
+    }
+}
+
+/// A connection between two shards.
+#[derive(Debug)]
+pub struct Mover {
+    connection: Connection,
+    leaver: Leaver,
+}
+
 /// The connections of one shard.
 #[derive(Debug)]
 pub struct Frontend {
@@ -88,6 +113,8 @@ pub struct Frontend {
     next_generation: u32,
     dirty: Vec<u32>,
     resumed: Vec<u32>,
+    /// Connections that can go to the shard of the queue they use, and to which.
+    leaving: Vec<(u32, ShardId)>,
     events: Events,
     /// Answers to what the node itself asked.
     node_answers: Vec<(u32, Result<Reply, Refusal>)>,
@@ -110,6 +137,7 @@ impl Frontend {
             next_generation: 0,
             dirty: Vec::new(),
             resumed: Vec::new(),
+            leaving: Vec::new(),
             events: Events::default(),
             node_answers: Vec::new(),
             alarm: None,
@@ -130,7 +158,7 @@ impl Frontend {
     /// A socket was accepted: the number of its connection, which is free again after [`Frontend::closed`].
     pub fn accept(&mut self, now: Now, peer: Peer) -> u32 {
         self.next_generation = self.next_generation.wrapping_add(1);
-        let speaker = Speaker::new(now, &self.settings);
+        let speaker = Speaker::new(now, &self.settings, &peer);
         let connection = Connection {
             generation: self.next_generation,
             is_dirty: false,
@@ -140,7 +168,60 @@ impl Frontend {
             speaker,
             peer,
         };
+        self.add(connection)
+    }
+
+    fn add(&mut self, connection: Connection) -> u32 {
+        if let Some(following) = &self.settings.following {
+            following.came(self.shard);
+        }
         self.connections.insert(connection) as u32
+    }
+
+    fn remove(&mut self, slot: u32) -> Connection {
+        if let Some(following) = &self.settings.following {
+            following.left(self.shard);
+        }
+        self.dirty.retain(|dirty| *dirty != slot);
+        self.resumed.retain(|resumed| *resumed != slot);
+        self.leaving.retain(|(leaving, _)| *leaving != slot);
+        self.connections.remove(slot as usize)
+    }
+
+    /// Moves the connections that can go to another shard now, and to which, into `into`. What was said on them before has
+    /// to be on its way to other shards before they are.
+    pub fn take_leaving(&mut self, into: &mut Vec<(u32, ShardId)>) {
+        into.append(&mut self.leaving);
+    }
+
+    /// The connection leaves for another shard, and its socket with it; `None`: it stays after all.
+    pub fn leave(&mut self, now: Now, shard: &mut Shard, slot: u32) -> Option<Mover> {
+        let connection = self.connections.get(slot as usize)?;
+        let port = PortId { shard: self.shard, slot, generation: connection.generation };
+        if connection.speaker.goal().is_none() || connection.is_dirty || !shard.may_leave(port) {
+            return None;
+        }
+        self.with(now, shard, slot, |connection, context| connection.speaker.depart(context));
+        let leaver = shard.release_port(port)?;
+        Some(Mover { connection: self.remove(slot), leaver })
+    }
+
+    /// A connection that left another shard is at home here: its number.
+    pub fn adopt(&mut self, now: Now, shard: &mut Shard, mover: Mover) -> u32 {
+        let Mover { connection, leaver } = mover;
+        self.next_generation = self.next_generation.wrapping_add(1);
+        let generation = self.next_generation;
+        let slot = self.add(Connection { generation, is_dirty: false, ..connection });
+        shard.adopt_port(PortId { shard: self.shard, slot, generation }, leaver);
+        let alarm = self.alarm;
+        self.with(now, shard, slot, |connection, context| {
+            connection.speaker.arrive(context);
+            if connection.is_blocked != alarm.is_some() {
+                connection.is_blocked = alarm.is_some();
+                connection.speaker.set_blocked(context, alarm);
+            }
+        });
+        slot
     }
 
     /// Calls `work` for a connection with all it needs, and puts it on the dirty list.
@@ -243,7 +324,10 @@ impl Frontend {
             self.with(now, shard, slot, |connection, context| {
                 connection.speaker.end_turn(context);
                 let len = connection.speaker.output().len();
-                if !connection.is_paused && len > context.settings.output_bytes_max {
+                if !connection.is_paused
+                    && len > context.settings.output_bytes_low
+                    && connection.has_much(len, context.settings)
+                {
                     connection.is_paused = true;
                     connection.speaker.set_paused(context, true);
                 }
@@ -254,6 +338,10 @@ impl Frontend {
                 connection.was_waiting = false;
                 connection.speaker.set_reading(true);
                 self.resumed.push(slot);
+            } else if let Some(to) = connection.speaker.goal() {
+                connection.was_waiting = true;
+                connection.speaker.set_reading(false);
+                self.leaving.push((slot, to));
             }
         }
     }
@@ -294,7 +382,7 @@ impl Frontend {
     /// Some output went out: consumers that had paused because of it go on.
     pub fn sent(&mut self, now: Now, shard: &mut Shard, slot: u32) {
         let connection = &mut self.connections[slot as usize];
-        if connection.is_paused && connection.speaker.output().len() <= self.settings.output_bytes_low {
+        if connection.is_paused && connection.has_room(&self.settings) {
             connection.is_paused = false;
             self.with(now, shard, slot, |connection, context| {
                 connection.speaker.set_paused(context, false);
@@ -318,9 +406,7 @@ impl Frontend {
             connection.speaker.closed(context);
             context.shard.close_port(context.now, context.port);
         });
-        self.dirty.retain(|dirty| *dirty != slot);
-        self.resumed.retain(|resumed| *resumed != slot);
-        self.connections.remove(slot as usize);
+        self.remove(slot);
     }
 
     /// An alarm was raised, changed or cleared: whether publishers are blocked, and why.
@@ -342,14 +428,28 @@ impl Frontend {
 
     /// The node stops: every connection is told so, and is over when its peer has heard it.
     pub fn shut_down(&mut self, now: Now, shard: &mut Shard) {
-        let text = "broker forced connection closure with reason 'shutdown'";
-        let event = Event::Close { refusal: Refusal::new(ReplyCode::ConnectionForced, text) };
         let slots: Vec<u32> = self.connections.iter().map(|(slot, _)| slot as u32).collect();
-        for slot in slots {
-            self.with(now, shard, slot, |connection, context| {
-                connection.speaker.event(context, &event, &Events::default());
-            });
-        }
+        slots.into_iter().for_each(|slot| self.shut_down_one(now, shard, slot));
+    }
+
+    /// The node stops, and this connection has come only now.
+    pub fn shut_down_one(&mut self, now: Now, shard: &mut Shard, slot: u32) {
+        self.close(now, shard, slot, "broker forced connection closure with reason 'shutdown'");
+    }
+
+    /// An operator closes the connection of this name; whether it is here.
+    pub fn close_named(&mut self, now: Now, shard: &mut Shard, name: &str, reason: &str) -> bool {
+        let found = self.connections.iter().find(|(_, connection)| *connection.peer.name == *name);
+        let Some((slot, _)) = found else { return false };
+        self.close(now, shard, slot as u32, reason);
+        true
+    }
+
+    fn close(&mut self, now: Now, shard: &mut Shard, slot: u32, reason: &str) {
+        let event = Event::Close { refusal: Refusal::new(ReplyCode::ConnectionForced, reason) };
+        self.with(now, shard, slot, |connection, context| {
+            connection.speaker.event(context, &event, &Events::default());
+        });
     }
 
     /// The broker is no longer congested: who was held for it goes on.

@@ -19,6 +19,13 @@ pub(crate) fn untraced(handle: u32) -> Option<u32> {
     (handle & broker::TRACED != 0).then_some(handle & !broker::TRACED)
 }
 
+/// The next number a publisher is called by: its channel in the lower half, and in the upper a count, so that what comes late
+/// for an earlier publisher of that channel finds nobody.
+pub(crate) fn numbered(next: &mut u16, channel: u16) -> u32 {
+    *next = next.wrapping_add(1);
+    u32::from(*next) << 16 | u32::from(channel)
+}
+
 /// Things by handle. Empty, it holds no memory.
 #[derive(Debug)]
 pub(crate) struct Handles<T> {

@@ -8,12 +8,15 @@ pub mod amqp091;
 pub mod amqp10;
 mod connection;
 mod credentials;
+mod following;
 mod frontend;
 mod handles;
 mod scattered;
 pub mod settings;
+pub mod stream;
 mod transaction;
 
 pub use connection::{Context, Gravity, Note};
-pub use frontend::{ConnectionRow, Frontend, NODE_SLOT, Taken};
-pub use settings::{Peer, Settings};
+pub use following::Following;
+pub use frontend::{ConnectionRow, Frontend, Mover, NODE_SLOT, Taken};
+pub use settings::{Peer, Protocol, Settings};

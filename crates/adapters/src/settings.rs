@@ -1,5 +1,7 @@
 //! What all connections of a node have in common, and what is known of a peer before it speaks.
 
+use crate::following::Following;
+use crate::stream::StreamSettings;
 pub use broker::Encryption;
 use std::sync::Arc;
 
@@ -10,6 +12,8 @@ pub struct Settings {
     pub amqp091: amqp091::Limits,
     /// Bounds of AMQP 1.0 connections.
     pub amqp10: amqp10::Limits,
+    /// What goes for connections of the stream protocol.
+    pub stream: StreamSettings,
     /// The node's name, told to clients (`rabbit@HOST`).
     pub node: Arc<str>,
     /// The name of the cluster, told to clients.
@@ -22,7 +26,8 @@ pub struct Settings {
     pub default_prefetch: u16,
     /// Bytes a connection may have to send before its consumers pause.
     pub output_bytes_max: usize,
-    /// Bytes left to send at which they go on.
+    /// Bytes left to send at which they go on. As a stream may have many readers, and what they have to be sent is kept for as long,
+    /// those of the stream protocol pause beyond so many, and go on at a quarter.
     pub output_bytes_low: usize,
     /// Publishes of one 0-9-1 channel in confirm mode that are not yet confirmed, before its connection is not read for
     /// a while; AMQP 1.0 has link credit. At least 1.
@@ -43,6 +48,8 @@ pub struct Settings {
     pub link_credit_max: u32,
     /// Milliseconds from the connection's first byte to its being open.
     pub handshake_ms_max: u64,
+    /// By what rule connections go to the shard of the queue they use; none: they stay.
+    pub following: Option<Arc<Following>>,
 }
 
 impl Settings {
@@ -51,6 +58,7 @@ impl Settings {
         Settings {
             amqp091: amqp091::Limits::default(),
             amqp10: amqp10::Limits::default(),
+            stream: StreamSettings::new(node),
             node: node.into(),
             cluster: node.into(),
             default_vhost: "/".into(),
@@ -67,6 +75,7 @@ impl Settings {
             link_credit_min: 170,
             link_credit_max: 32_768,
             handshake_ms_max: 10_000,
+            following: None,
         }
     }
 }
@@ -80,22 +89,81 @@ pub const PLATFORM: &str = concat!("Leveret ", env!("CARGO_PKG_VERSION"));
 /// Where to read more.
 pub const INFORMATION: &str = "Leveret, licensed under the Apache License 2.0";
 
+/// What is spoken where a peer came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// AMQP; its own header tells which version.
+    #[default]
+    Amqp,
+    /// The stream protocol.
+    Stream,
+}
+
+impl Protocol {
+    /// As log lines have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Amqp => "AMQP",
+            Protocol::Stream => "stream",
+        }
+    }
+}
+
+/// Bytes of a connection's name that are kept, of the one its client gives it.
+pub const GIVEN_NAME_BYTES_MAX: usize = 256;
+
 /// The other end of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// `ADDRESS:PORT -> ADDRESS:PORT`, as connections are named.
     pub name: Arc<str>,
+    /// What it is to speak.
+    pub protocol: Protocol,
     /// It comes from this machine.
     pub is_loopback: bool,
     /// What it came over, if that was TLS, with a certificate or without.
     pub encryption: Option<Arc<Encryption>>,
+    /// Other names it has; few have any.
+    pub names: Option<Box<Names>>,
+}
+
+/// Names of a peer besides where it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// What its client calls it, once it has said so; at most [`GIVEN_NAME_BYTES_MAX`].
+    pub given: Option<Box<str>>,
     /// Whom its verified certificate names, by the rule of `ssl_cert_login_from`; what SASL EXTERNAL logs in.
-    pub certificate_name: Option<Box<str>>,
+    pub certificate: Option<Box<str>>,
 }
 
 impl Peer {
-    /// One that came over plain TCP.
+    /// One that came over plain TCP, to speak AMQP.
     pub fn new(name: &str, is_loopback: bool) -> Peer {
-        Peer { name: name.into(), is_loopback, encryption: None, certificate_name: None }
+        let protocol = Protocol::default();
+        Peer { name: name.into(), protocol, is_loopback, encryption: None, names: None }
+    }
+
+    /// Whom its certificate names.
+    pub fn certificate_name(&self) -> Option<&str> {
+        self.names.as_ref()?.certificate.as_deref()
+    }
+
+    /// What its client calls it.
+    pub(crate) fn given_name(&self) -> Option<Box<str>> {
+        self.names.as_ref()?.given.clone()
+    }
+
+    /// Keeps whom its certificate names.
+    pub fn certify(&mut self, name: String) {
+        self.names.get_or_insert_default().certificate = Some(name.into());
+    }
+
+    /// Keeps what the client calls its connection.
+    pub(crate) fn call(&mut self, name: &[u8]) {
+        let name = String::from_utf8_lossy(name);
+        let end = name.floor_char_boundary(GIVEN_NAME_BYTES_MAX);
+        if end > 0 {
+            self.names.get_or_insert_default().given = Some(name[..end].into());
+        }
     }
 }

@@ -527,6 +527,26 @@ fn who_publishes_faster_than_the_disk_writes_is_held() {
 }
 
 #[test]
+fn a_channel_hears_no_confirms_of_one_that_had_its_number() {
+    everywhere(|world, mut one, mut other| {
+        other.declare(world, "q");
+        one.send(&ConfirmSelect::default());
+        one.hears(world, &["ConfirmSelectOk"]);
+        world.is_disk_slow = true;
+        one.publish("q", "old");
+        one.machine.close_channel(1, amqp091::ReplyCode::Success, "", MethodId::NONE);
+        one.hears(world, &["channel 1 closed"]);
+        one.machine.channel_open(1);
+        one.send(&ConfirmSelect::default());
+        one.hears(world, &["channel 1 open", "ConfirmSelectOk"]);
+        world.is_disk_slow = false;
+        one.hears(world, &[]);
+        one.publish("q", "new");
+        one.hears(world, &["ack 1"]);
+    });
+}
+
+#[test]
 fn a_commit_is_answered_when_all_of_it_is_on_disk() {
     everywhere(|world, mut one, mut other| {
         one.declare(world, "q");
@@ -799,4 +819,143 @@ fn transient_shared_queues_may_be_forbidden() {
                 \"deprecated_features.permit.transient_nonexcl_queues = false\"\n\
                 Its use will not be permit...";
     client.hears(&mut world, &[&format!("connection: 541 {text} 50 10"), "closed"]);
+}
+
+/// A node whose connections go where their queue is, and the shard its queue `q` is on.
+fn following(queue_at: usize) -> (World, Client) {
+    let following = Some(std::sync::Arc::new(adapters::Following::new(3)));
+    let mut world =
+        World::with(3, broker::Limits::default(), Settings { following, ..Settings::new("rabbit@test") });
+    let mut owner = Client::open(&mut world, queue_at);
+    owner.declare(&mut world, "q");
+    (world, owner)
+}
+
+#[test]
+fn a_publisher_goes_where_its_queue_is_and_loses_nothing() {
+    for confirms in [false, true] {
+        let (mut world, _owner) = following(2);
+        let mut publisher = Client::open(&mut world, 1);
+        if confirms {
+            publisher.send(&ConfirmSelect::default());
+            publisher.hears(&mut world, &["ConfirmSelectOk"]);
+        }
+        for number in 0..40 {
+            publisher.publish("q", &format!("{number}"));
+            publisher.talk(&mut world);
+        }
+        assert_eq!(world.shard_of(publisher.wire), 2, "confirms: {confirms}");
+        // Once it has gone it stays, whatever it does then.
+        let mut other = Client::open(&mut world, 0);
+        other.declare(&mut world, "elsewhere");
+        for _ in 0..40 {
+            publisher.publish("elsewhere", "x");
+            publisher.talk(&mut world);
+        }
+        assert_eq!(world.shard_of(publisher.wire), 2);
+        let mut consumer = Client::open(&mut world, 2);
+        consumer.consume("q", "c", true);
+        let heard = consumer.talk(&mut world);
+        let bodies: Vec<_> = heard.iter().filter_map(|heard| heard.rsplit(' ').next()).collect();
+        let expected: Vec<_> = (0..40).map(|number| number.to_string()).collect();
+        assert_eq!(bodies[1..], expected, "{heard:?}");
+    }
+}
+
+#[test]
+fn a_consumer_goes_where_its_queue_is_before_it_opens() {
+    let (mut world, mut owner) = following(2);
+    let mut consumer = Client::open(&mut world, 1);
+    consumer.send(&BasicQos { prefetch_count: 1, ..Default::default() });
+    consumer.consume("q", "c", false);
+    assert_eq!(consumer.talk(&mut world).len(), 2, "qos-ok and consume-ok");
+    assert_eq!(world.shard_of(consumer.wire), 2);
+    for number in 0..3 {
+        owner.publish("q", &format!("{number}"));
+        owner.talk(&mut world);
+        assert_eq!(consumer.talk(&mut world).len(), 1);
+        consumer.send(&BasicAck { delivery_tag: number + 1, multiple: false });
+        consumer.talk(&mut world);
+    }
+    // What is asked there is refused there: its own tag is taken.
+    consumer.consume("q", "c", false);
+    let heard = consumer.talk(&mut world);
+    assert!(heard[0].contains("530"), "{heard:?}");
+}
+
+#[test]
+fn who_has_something_of_its_own_stays() {
+    let (mut world, _owner) = following(2);
+    let mut exclusive = Client::open(&mut world, 1);
+    exclusive.send(&QueueDeclare { queue: b"mine", exclusive: true, ..Default::default() });
+    exclusive.talk(&mut world);
+    exclusive.consume("q", "c", true);
+    exclusive.talk(&mut world);
+    assert_eq!(world.shard_of(exclusive.wire), 1);
+    let mut both = Client::open(&mut world, 0);
+    both.declare(&mut world, "near");
+    both.consume("near", "c", true);
+    both.talk(&mut world);
+    for _ in 0..40 {
+        both.publish("q", "x");
+        both.talk(&mut world);
+    }
+    assert_eq!(world.shard_of(both.wire), 0, "it consumes where it is");
+    let mut several = Client::open(&mut world, 1);
+    for number in 0..40 {
+        several.publish(["q", "near"][number % 2], "x");
+        several.talk(&mut world);
+    }
+    assert_eq!(world.shard_of(several.wire), 1, "its queues are of several shards");
+}
+
+#[test]
+fn what_is_not_confirmed_yet_is_waited_for() {
+    let (mut world, _owner) = following(2);
+    let mut publisher = Client::open(&mut world, 1);
+    world.is_disk_slow = true;
+    publisher.send(&ConfirmSelect::default());
+    for _ in 0..40 {
+        publisher.publish("q", "x");
+        publisher.talk(&mut world);
+    }
+    assert_eq!(world.shard_of(publisher.wire), 1, "its confirms are to come");
+    publisher.publish("q", "not read yet");
+    publisher.talk(&mut world);
+    world.is_disk_slow = false;
+    let heard = publisher.talk(&mut world);
+    assert_eq!(world.shard_of(publisher.wire), 2);
+    let confirmed: usize = heard.iter().filter(|heard| heard.contains("ack")).count();
+    assert!(confirmed > 0, "{heard:?}");
+    assert_eq!(world.kept(publisher.wire), 0);
+}
+
+#[test]
+fn who_was_refused_goes_before_all_logs_have_answered() {
+    let (mut world, mut owner) = following(2);
+    let mut arguments = b"\x0cx-max-length".to_vec();
+    Value::I32(1).write(&mut arguments);
+    arguments.extend_from_slice(b"\x0ax-overflow");
+    Value::Text(b"reject-publish").write(&mut arguments);
+    let arguments = Table::new(&arguments).unwrap();
+    owner.send(&QueueDeclare { queue: b"full", durable: true, arguments, ..Default::default() });
+    owner.publish("full", "first");
+    owner.hears(&mut world, &["queue full 0 0"]);
+    let mut other = Client::open(&mut world, 0);
+    other.declare(&mut world, "slow");
+    for queue in [&b"full"[..], b"slow"] {
+        other.send(&QueueBind { queue, exchange: b"amq.fanout", ..Default::default() });
+    }
+    assert_eq!(other.talk(&mut world).len(), 2, "bound");
+    let mut publisher = Client::open(&mut world, 1);
+    publisher.send(&ConfirmSelect::default());
+    publisher.hears(&mut world, &["ConfirmSelectOk"]);
+    world.is_disk_slow = true;
+    publisher.publish_to("amq.fanout", "", PERSISTENT, b"x");
+    publisher.hears(&mut world, &["BasicNack"]);
+    publisher.consume("q", "c", true);
+    publisher.hears(&mut world, &["consuming c"]);
+    assert_eq!(world.shard_of(publisher.wire), 2);
+    world.is_disk_slow = false;
+    publisher.hears(&mut world, &[]);
 }

@@ -10,7 +10,7 @@ use amqp10::{
 use base::Now;
 use harness::World;
 use message::amqp10::{Encoder, Header, Map, Message, Value};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 const START: Now = Now { mono_ns: 0, wall_ms: 0 };
 
@@ -248,10 +248,19 @@ fn delete(world: &mut World, shard: usize, name: &str) {
     world.run();
 }
 
-/// A broker of one shard, and ones of two where clients and queue are on different shards.
+/// A node whose connections go to the shard of the queue they use.
+fn following(shards: u16) -> World {
+    let following = Some(Arc::new(adapters::Following::new(shards)));
+    World::with(shards, broker::Limits::default(), Settings { following, ..Settings::new("rabbit@test") })
+}
+
+/// A broker of one shard, and ones of two where clients and queue are on different shards, and where they go there.
 fn everywhere(test: impl Fn(&mut World, Client, Client)) {
-    for (shards, home, one, other) in [(1, 0, 0, 0), (2, 0, 1, 1), (2, 1, 0, 1), (2, 0, 0, 1)] {
-        let mut world = World::new(shards);
+    let stay = [(1, 0, 0, 0), (2, 0, 1, 1), (2, 1, 0, 1), (2, 0, 0, 1)];
+    let go = [(2, 0, 1, 1), (2, 1, 0, 1), (2, 1, 0, 0)];
+    let worlds = stay.map(|it| (it, false)).into_iter().chain(go.map(|it| (it, true)));
+    for ((shards, home, one, other), follows) in worlds {
+        let mut world = if follows { following(shards) } else { World::new(shards) };
         declare(&mut world, home, "q");
         let first = Client::open(&mut world, one);
         let second = Client::open(&mut world, other);
@@ -441,7 +450,7 @@ fn credit_is_enough_for_a_slow_disk_and_not_without_end() {
 #[test]
 fn a_management_request_is_no_larger_than_it_may_be() {
     let mut world = World::new(1);
-    for (bytes, is_taken) in [(64 << 10, true), ((64 << 10) + 1, false)] {
+    for (bytes, is_taken) in [(128 << 10, true), ((128 << 10) + 1, false)] {
         let mut client = Client::open(&mut world, 0);
         let mut paired = Vec::new();
         let mut encoder = Encoder::new(&mut paired);
@@ -643,4 +652,44 @@ fn senders_of_a_session_hear_that_their_queue_is_deleted() {
         delete(&mut world, home, "q");
         used.hears(&mut world, &[]);
     }
+}
+
+#[test]
+fn a_sender_goes_where_its_queue_is_and_still_hears_of_its_end() {
+    let mut world = following(2);
+    declare(&mut world, 1, "q");
+    let mut sender = Client::open(&mut world, 0);
+    let out = sender.sender(&mut world, "out", Some("/queues/q"));
+    for number in 0..40 {
+        sender.send(out, number, &message(true, None, &format!("m{number}")));
+        sender.hears(&mut world, &[&format!("{number}..{number} accepted")]);
+    }
+    assert_eq!(world.shard_of(sender.wire), 1);
+    let mut receiver = Client::open(&mut world, 0);
+    receiver.receiver(&mut world, "in", "q", 40);
+    let expected: Vec<_> = (0..40).map(|number| format!("{number} m{number}")).collect();
+    assert_eq!(receiver.talk(&mut world), expected);
+    assert_eq!(world.shard_of(receiver.wire), 1, "it has gone there before it was attached");
+    delete(&mut world, 1, "q");
+    sender.hears(&mut world, &["detach amqp:resource-deleted: "]);
+    assert_eq!(receiver.talk(&mut world), ["detach amqp:resource-deleted: "]);
+}
+
+#[test]
+fn who_has_both_ends_stays_or_goes_as_a_whole() {
+    let mut world = following(2);
+    declare(&mut world, 1, "far");
+    declare(&mut world, 0, "near");
+    let mut both = Client::open(&mut world, 0);
+    both.receiver(&mut world, "in", "near", 0);
+    let out = both.sender(&mut world, "out", Some("/queues/far"));
+    for number in 0..40 {
+        both.send(out, number, &message(true, None, "m"));
+        both.hears(&mut world, &[&format!("{number}..{number} accepted")]);
+    }
+    assert_eq!(world.shard_of(both.wire), 0, "it receives where it is");
+    let mut both = Client::open(&mut world, 0);
+    both.sender(&mut world, "out", Some("/queues/near"));
+    both.receiver(&mut world, "in", "far", 0);
+    assert_eq!(world.shard_of(both.wire), 1, "it has not sent yet");
 }

@@ -77,6 +77,11 @@ impl Adapter {
             let value = start_ok.client_properties.get(b"capabilities").and_then(|value| value.as_table());
             value.and_then(|table| table.get(name)).and_then(|value| value.as_bool()).unwrap_or(false)
         };
+        if let Some(name) =
+            start_ok.client_properties.get(b"connection_name").and_then(|name| name.as_bytes())
+        {
+            self.peer.call(name);
+        }
         self.hears_blocked = capability(b"connection.blocked");
         self.hears_cancel = capability(b"consumer_cancel_notify");
         let wants_close = capability(b"authentication_failure_close");

@@ -5,12 +5,14 @@
 use super::channel::Channel;
 use super::confirms::Confirms;
 use super::direct_reply::Use;
+use super::following::Parked;
 use super::news::News;
 use super::{Adapter, tables};
 use crate::connection::{Context, Gravity};
+use crate::handles::numbered;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::*;
-use base::id::QueueId;
+use base::id::{QueueId, ShardId};
 use broker::access::{Access, AccessCache};
 use broker::catalog::{Actor, Op, QueueDefinition, Refusal, ReplyCode};
 use broker::{Credit, Events, Held, NewConsumer, Publisher, QueueCommand, REPLY_TO, Reply};
@@ -75,6 +77,12 @@ pub(super) enum Wish {
         name: Box<str>,
     },
     Commit,
+    /// Nobody was asked: the connection goes to another shard as soon as it can.
+    Go {
+        to: ShardId,
+        /// What it does first when it is there.
+        consume: Option<Box<Parked>>,
+    },
 }
 
 fn text(bytes: &[u8]) -> Result<Box<str>, Refusal> {
@@ -98,7 +106,8 @@ impl Adapter {
     fn add_channel(&mut self, context: &mut Context<'_>, number: u16, is_counted: bool) {
         let Some(actor) = &self.actor else { return };
         let access = AccessCache::new(actor.clone());
-        let publisher = Publisher::new(context.port, number.into(), access);
+        let handle = numbered(&mut self.next_channel, number);
+        let publisher = Publisher::new(context.port, handle, access);
         let channel = Channel::new(number, publisher, context.settings.default_prefetch);
         self.channels.add(Channel { is_counted, ..channel });
         self.machine.channel_open_ok(number);
@@ -362,7 +371,12 @@ impl Adapter {
         Ok(())
     }
 
-    fn command(&mut self, context: &mut Context<'_>, queue: &QueueDefinition, command: QueueCommand) {
+    pub(super) fn command(
+        &mut self,
+        context: &mut Context<'_>,
+        queue: &QueueDefinition,
+        command: QueueCommand,
+    ) {
         context.shard.command(context.now, context.port, queue.log, queue.id, command);
     }
 
@@ -460,7 +474,13 @@ impl Adapter {
         self.check_consumers(context, number)?;
         self.check_no_reply(context, number, consume.queue, Use::Consume)?;
         let queue = self.queue(context, number, Access::Read, consume.queue)?;
+        if self.goes_to_consume(context, number, &queue, consume) {
+            return Ok(());
+        }
         let tag = self.tag_for(context, number, consume.consumer_tag)?;
+        if queue.is_stream() {
+            return self.consume_stream(context, (number, method), consume, &queue, &tag);
+        }
         let priority = integer(consume, &queue, "x-priority")?;
         let timeout_ms = timeout(consume, &queue)?;
         let browses = tables::browses(&consume.arguments, consume.exclusive, &queue)?;

@@ -10,17 +10,20 @@ mod confirms;
 mod consuming;
 mod direct_reply;
 mod firehose;
+mod following;
 mod login;
 mod methods;
 mod news;
 mod publishing;
 mod shared_prefetch;
+mod streams;
 mod tables;
 mod transaction;
 mod unacked;
 mod wishes;
 
 use crate::connection::{Context, Gravity, Note};
+use crate::following::Roaming;
 use crate::frontend::ConnectionRow;
 use crate::handles::Handles;
 use crate::settings::Peer;
@@ -48,6 +51,8 @@ pub struct Adapter {
     /// What the broker was asked and has not answered.
     pending: Option<Box<Pending>>,
     next_token: u32,
+    /// What the publisher of the last channel opened was called by, in the upper half.
+    next_channel: u16,
     /// Settled positions not yet passed on: they grow while acks follow on each other.
     settling: Option<Settling>,
     /// Something is to be told at the end of the turn.
@@ -67,6 +72,8 @@ pub struct Adapter {
     chores: u32,
     /// Its consumers are to wait: there is much to send.
     is_paused: bool,
+    /// Whether it may go to the shard of the queue it uses.
+    roaming: Roaming,
     is_over: bool,
 }
 
@@ -82,6 +89,7 @@ impl Adapter {
             consumers: Handles::default(),
             pending: None,
             next_token: 0,
+            next_channel: 0,
             settling: None,
             is_due: false,
             has_published: false,
@@ -92,6 +100,7 @@ impl Adapter {
             is_told_blocked: false,
             chores: 0,
             is_paused: false,
+            roaming: Roaming::new(context.settings, peer),
             is_over: false,
         }
     }
@@ -178,7 +187,9 @@ impl Adapter {
             Event::Drained { .. }
             | Event::Available { .. }
             | Event::Active { .. }
-            | Event::QueueDeleted { .. } => {}
+            | Event::QueueDeleted { .. }
+            // Nobody subscribes to chunks here.
+            | Event::Chunk { .. } => {}
             Event::TimedOut { consumer, has_more: false, .. } => self.timed_out(context, *consumer),
             Event::TimedOut { .. } => {}
             Event::Cancelled { consumer, queue } => self.cancelled(context, *consumer, queue),
@@ -201,6 +212,9 @@ impl Adapter {
         }
         if self.chores > 0 {
             self.do_chores(context);
+        }
+        if self.has_published && self.roaming.may_go() {
+            self.look_for_home(context);
         }
     }
 
@@ -271,7 +285,8 @@ impl Adapter {
 
     pub(crate) fn row(&self, catalog: &Catalog) -> ConnectionRow {
         let over = self.is_over.then_some("closing");
-        ConnectionRow::new(catalog, self.actor.as_ref(), "{0,9,1}", over, self.channels.len())
+        let row = ConnectionRow::new(catalog, self.actor.as_ref(), "{0,9,1}", over, self.channels.len());
+        ConnectionRow { given_name: self.peer.given_name(), ..row }
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

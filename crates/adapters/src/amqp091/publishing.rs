@@ -193,11 +193,15 @@ impl Adapter {
         }
     }
 
-    /// The broker confirmed publishes of a channel: publishers are named after their channels.
+    /// The broker confirmed publishes of a channel: publishers are named after their channels, in the lower half.
     #[inline]
     pub(super) fn confirmed(&mut self, publisher: u32, first: u64, last: u64) {
-        let Ok(channel_number) = u16::try_from(publisher) else { return };
+        let channel_number = publisher as u16;
         let Some(channel) = self.channels.get(channel_number) else { return };
+        if channel.publisher.handle() != publisher {
+            // Of a channel that was closed and had this number.
+            return;
+        }
         if let Some(confirms) = &mut channel.confirms {
             let mut count = 0;
             channel.publisher.confirmed(first, last, |first, last| {
@@ -224,8 +228,9 @@ impl Adapter {
         first: u64,
         last: u64,
     ) {
-        let Ok(number) = u16::try_from(publisher) else { return };
-        let Some(channel) = self.channels.get(number) else { return };
+        let number = publisher as u16;
+        let channel = self.channels.get(number).filter(|channel| channel.publisher.handle() == publisher);
+        let Some(channel) = channel else { return };
         let (mut count, mut tags) = (0, Vec::new());
         channel.publisher.refused(first, last, |seq| {
             count += 1;

@@ -148,7 +148,7 @@ impl Adapter {
             consumer.channel == number
                 && !consumer.no_ack
                 && !consumer.is_cancelled
-                && catalog.queue(consumer.at.queue).is_some_and(|queue| !queue.is_quorum())
+                && catalog.queue(consumer.at.queue).is_some_and(|queue| !queue.makes_durable())
         };
         let handles = self.consumers.iter().filter(|(_, consumer)| joins(consumer));
         let handles: Vec<u32> = handles.map(|(handle, _)| handle).collect();
@@ -189,7 +189,7 @@ impl Adapter {
         let Some(channel) = self.channels.get(number) else { return Ok(None) };
         let own = u32::from(channel.prefetch);
         let Some(shared) = &channel.shared else { return Ok(None) };
-        if queue.is_quorum() {
+        if queue.makes_durable() {
             let text = format!("{} does not support global qos", queue.named());
             return Err(Refusal::new(ReplyCode::NotImplemented, text));
         }

@@ -130,6 +130,31 @@ impl Adapter {
         }
     }
 
+    /// The connection leaves its shard, and hears of the queues elsewhere.
+    pub(super) fn watch_elsewhere(&mut self, context: &mut Context<'_>) {
+        for session in &self.sessions {
+            for (queue, _) in session.watched.iter().flat_map(|watched| &watched.0) {
+                context.shard.unwatch_queue(context.port, *queue, session.handle);
+            }
+        }
+    }
+
+    /// The connection has come to a shard: it hears of the queues there, and at once of those that were deleted meanwhile.
+    pub(super) fn watch_here(&mut self, context: &mut Context<'_>) {
+        let mut deleted = Vec::new();
+        for session in &self.sessions {
+            for (queue, _) in session.watched.iter().flat_map(|watched| &watched.0) {
+                match context.shard.catalog().queue(*queue) {
+                    Some(_) => context.shard.watch_queue(context.port, *queue, session.handle),
+                    None => deleted.push((session.handle, *queue)),
+                }
+            }
+        }
+        for (session, queue) in deleted {
+            self.queue_deleted(context, session, queue);
+        }
+    }
+
     /// A message leads nowhere that could be told of as unroutable. A link of an address ends with it; over the anonymous
     /// terminus the message alone is rejected, or the link ends where rejecting cannot be told.
     #[cold]

@@ -21,7 +21,7 @@ const DELIVERY_COUNT: &str = "x-delivery-count";
 
 /// The sections in front of the stored body, in the scratch memory.
 #[inline]
-pub(super) fn head<'s>(message: &Enqueue<'_>, item: &Item, scratch: &'s mut Scratch) -> &'s [u8] {
+pub(super) fn head<'s>(message: &Enqueue<'s>, item: &Item, scratch: &'s mut Scratch) -> &'s [u8] {
     match message.format {
         Format::Amqp10 => {
             // A head that is a header alone, or nothing, has no annotations: ours stand alone, and are mostly those of
@@ -34,6 +34,9 @@ pub(super) fn head<'s>(message: &Enqueue<'_>, item: &Item, scratch: &'s mut Scra
             };
             if !has_annotations {
                 return scratch.plain.sections(message, item);
+            }
+            if message.flags & flag::SHOWN != 0 {
+                return message.head;
             }
             let bytes = &mut scratch.bytes;
             bytes.clear();

@@ -1,18 +1,22 @@
 //! Links: what a peer attaches to, and what becomes of it.
 
 use super::address::{self, Destination};
+use super::following::Going;
 use super::management;
 use super::nodes::Making;
 use super::publishing::Credit;
+use super::streams::{CAPABILITIES, Wishes};
 use super::{Adapter, Session, old_nodes, termini};
 use crate::connection::Context;
 use ::amqp10::{
-    Attach, Error, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Target, condition,
+    Attach, Error, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Symbols, Target,
+    condition,
 };
 use broker::access::{Access, Resource};
 use broker::catalog::{QueueDefinition, Refusal};
-use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply, ReplyAddress};
+use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply, ReplyAddress, StreamCommand};
 use message::amqp10::Value;
+use message::record::Format;
 
 /// How the refusal of a publish to an internal exchange begins.
 const INTERNAL: &str = "cannot publish to internal ";
@@ -108,6 +112,8 @@ pub(super) enum Waiting {
     Old(old_nodes::Step),
     /// A sender's attach, for news of the reply consumer it would send to.
     Reply { name: Box<str>, sender_settle_mode: SenderSettleMode },
+    /// The connection, for the moment at which it can go to another shard; nobody was asked.
+    Go(Going),
 }
 
 /// A receiver's attach.
@@ -124,6 +130,9 @@ pub(super) struct Receiving {
     activity: Activity,
     /// As it was asked: it is told that this is respected.
     max_message_size: Option<u64>,
+    /// What it wants of a stream; of a queue there is nothing to say.
+    wishes: Option<Wishes>,
+    is_of_stream: bool,
 }
 
 impl Receiving {
@@ -147,7 +156,25 @@ impl Receiving {
             timeout_ms,
             activity: Activity::Never,
             max_message_size: attach.max_message_size,
+            wishes: None,
+            is_of_stream: false,
         }
+    }
+
+    /// As [`Receiving::new`], of this queue.
+    pub(super) fn of(
+        attach: &Attach<'_>,
+        source: &Source<'_>,
+        queue: &QueueDefinition,
+        now_ms: u64,
+    ) -> Result<Receiving, Refused> {
+        if !queue.is_stream() {
+            return Ok(Receiving::new(attach, source));
+        }
+        let wishes = Wishes::of(source, queue, now_ms)?;
+        let source = termini::answered_of_stream(source, &wishes);
+        let receiving = Receiving::new(attach, &Source::default());
+        Ok(Receiving { source, browses: false, wishes: Some(wishes), is_of_stream: true, ..receiving })
     }
 }
 
@@ -319,7 +346,11 @@ impl Adapter {
         let access = session.publisher.access();
         let queue = catalog.open_queue(access.actor(), &name).map_err(shortened)?.clone();
         access.check(catalog, Access::Read, Resource::Queue(&name))?;
-        self.consume(context, id, link, &queue, Receiving::new(attach, &source))
+        let receiving = Receiving::of(attach, &source, &queue, context.now.wall_ms)?;
+        match self.goes_to_consume(context, (id, link), &queue, receiving) {
+            Some(receiving) => self.consume(context, id, link, &queue, receiving),
+            None => Ok(()),
+        }
     }
 
     /// Opens the consumer of a receiver's link.
@@ -342,6 +373,7 @@ impl Adapter {
         self.next_token = self.next_token.wrapping_add(1);
         let token = self.next_token;
         receiving.consumer = handle;
+        let wishes = receiving.wishes.take();
         if queue.is_quorum() && !receiving.browses {
             // Where one is active at a time it is told who; else all are.
             let is_single =
@@ -358,7 +390,21 @@ impl Adapter {
         };
         let waiting = Waiting::Consume(receiving);
         self.pending = Some(Box::new(Pending { token, session: id, link, waiting }));
-        let consume = QueueCommand::Consume { token, handle, consumer };
+        let consume = match wishes {
+            None => QueueCommand::Consume { token, handle, consumer },
+            Some(Wishes { from, filter, rate, .. }) => {
+                let consume = StreamCommand::Consume {
+                    token,
+                    handle,
+                    consumer,
+                    format: Format::Amqp10,
+                    from,
+                    filter,
+                    rate,
+                };
+                QueueCommand::Stream(Box::new(consume))
+            }
+        };
         context.shard.command(context.now, context.port, queue.log, queue.id, consume);
         if self.is_paused {
             let pause = QueueCommand::Pause { handle, paused: true };
@@ -379,6 +425,7 @@ impl Adapter {
             Waiting::Reply { name, sender_settle_mode } => {
                 self.asked_reply(context, at, (name, sender_settle_mode), reply);
             }
+            Waiting::Go(_) => {}
         }
     }
 
@@ -411,6 +458,10 @@ impl Adapter {
             source: Source::from_bytes(&pending.source),
             target: Some(Target::default()),
             max_message_size: pending.max_message_size,
+            offered_capabilities: match pending.is_of_stream {
+                true => Symbols::Given(&CAPABILITIES),
+                false => Symbols::default(),
+            },
             ..Attach::new("", Role::Sender)
         };
         self.machine.answer_attach(id, link, &answer);

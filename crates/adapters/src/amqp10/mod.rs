@@ -13,6 +13,7 @@ mod address_v1;
 mod annotations;
 mod consuming;
 mod firehose;
+mod following;
 mod gone;
 mod head;
 mod links;
@@ -22,14 +23,16 @@ mod news;
 mod nodes;
 mod old_nodes;
 mod publishing;
+mod streams;
 mod termini;
 mod transactions;
 
 pub(crate) use head::PlainHead;
 
 use crate::connection::{Context, Gravity, Note};
+use crate::following::Roaming;
 use crate::frontend::ConnectionRow;
-use crate::handles::Handles;
+use crate::handles::{Handles, numbered};
 use crate::settings::Peer;
 use ::amqp10::{Config, Connection, Error, Event as Said, Input, SessionId};
 use base::{Now, Output};
@@ -88,6 +91,8 @@ pub struct Adapter {
     is_blocked: bool,
     /// A link's credit may have to be topped up.
     is_due: bool,
+    /// Whether it may go to the shard of the queue it uses.
+    roaming: Roaming,
 }
 
 impl Adapter {
@@ -112,6 +117,7 @@ impl Adapter {
             is_paused: false,
             is_blocked: false,
             is_due: false,
+            roaming: Roaming::new(context.settings, peer),
         }
     }
 
@@ -193,13 +199,14 @@ impl Adapter {
                 }
             }
             Event::TimedOut { consumer, range, .. } => self.timed_out(*consumer, *range),
-            // Nothing here asks for single messages.
-            Event::Got { .. } => {}
+            // Nothing here asks for single messages, or for chunks.
+            Event::Got { .. } | Event::Chunk { .. } => {}
             Event::Cancelled { consumer, queue } => self.cancelled(context, *consumer, queue),
             Event::QueueDeleted { watcher, queue } => self.queue_deleted(context, *watcher, *queue),
             Event::Introduce => context.shard.introduce(context.port, &self.peer.name),
             Event::Close { refusal } => {
                 self.note(context, Gravity::Error, format!("error: {refusal}"));
+                self.stay();
                 self.machine.close(Some(Error::new(refusal.code.condition(), &refusal.text)));
             }
         }
@@ -209,6 +216,9 @@ impl Adapter {
     pub(crate) fn end_turn(&mut self, context: &mut Context<'_>) {
         if std::mem::take(&mut self.is_due) {
             self.top_up(context);
+        }
+        if self.has_published && self.roaming.may_go() {
+            self.look_for_home(context);
         }
     }
 
@@ -296,7 +306,7 @@ impl Adapter {
 
     fn begin(&mut self, context: &mut Context<'_>, id: SessionId) {
         let Some(actor) = &self.actor else { return };
-        let handle = numbered(&mut self.next_session, id);
+        let handle = numbered(&mut self.next_session, id.0);
         let publisher = Publisher::new(context.port, handle, AccessCache::new(actor.clone()));
         let session = Session {
             id,
@@ -328,13 +338,6 @@ impl Adapter {
         links.into_iter().for_each(|link| self.drop_link(context, id, link));
         self.sessions.remove(at);
     }
-}
-
-/// The next number a publisher is called by: the channel of its session in the lower half, and in the upper a count, so that
-/// what comes late for an earlier session finds nobody.
-fn numbered(next: &mut u16, session: SessionId) -> u32 {
-    *next = next.wrapping_add(1);
-    u32::from(*next) << 16 | u32::from(session.0)
 }
 
 /// Whole seconds are enough to tell a burst from a habit.

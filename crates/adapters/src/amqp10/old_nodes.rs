@@ -117,12 +117,16 @@ impl Adapter {
         match named {
             Named::Existing(queue) => {
                 let queue = self.find(context, id, &queue)?;
+                let receiving = Receiving::of(attach, &source, &queue, context.now.wall_ms)?;
                 self.receive(context, (id, link), &queue, receiving)
             }
             Named::Queue(name) => {
                 self.may_declare(context, id, &name)?;
                 match self.find(context, id, &name) {
-                    Ok(queue) => self.receive(context, (id, link), &queue, receiving),
+                    Ok(queue) => {
+                        let receiving = Receiving::of(attach, &source, &queue, context.now.wall_ms)?;
+                        self.receive(context, (id, link), &queue, receiving)
+                    }
                     Err(_) => self.declare_old(context, (id, link), name, durable, Step::Receive(receiving)),
                 }
             }

@@ -11,7 +11,7 @@ use base::Now;
 use base::id::QueueId;
 use broker::catalog::{Refusal, ReplyCode};
 use broker::fields::Fields10;
-use broker::{Publish, Published};
+use broker::{Publish, Published, Publisher};
 use message::amqp10::properties::Property;
 use message::amqp10::{Encoder, Map, Message, Plain};
 use message::record::Format;
@@ -161,6 +161,33 @@ impl Adapter {
                 confirm: !transfer.settled,
             };
             let published = context.shard.publish(context.now, publisher, &publish);
+            if published == Ok(Published::Waiting) {
+                credit.unconfirmed += 1;
+                wait(unconfirmed, transfer.link, seq);
+                self.is_due = true;
+                return;
+            }
+            return self.published(context, transfer, published, false);
+        }
+        self.transfer_any(context, transfer, seq);
+    }
+
+    /// As [`Adapter::transfer`], of a message that says more than most, whose number is `seq`.
+    #[cold]
+    #[inline(never)]
+    fn transfer_any(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>, seq: u64) {
+        let Some(session) = self.sessions.iter_mut().find(|session| session.id == transfer.session) else {
+            return;
+        };
+        let Session { publisher, links, unconfirmed, .. } = &mut **session;
+        let Some(Link { end: End::Target { aim, credit }, .. }) =
+            links.iter_mut().find(|link| link.id == transfer.link)
+        else {
+            return;
+        };
+        if let Aim::To(destination) = &*aim
+            && let Some(published) = publish_with_header(context, publisher, destination, transfer)
+        {
             if published == Ok(Published::Waiting) {
                 credit.unconfirmed += 1;
                 wait(unconfirmed, transfer.link, seq);
@@ -399,6 +426,32 @@ fn resolve(aim: &Aim, message: &Message<'_>) -> Result<Destination, String> {
         Some(to) => address::destination(to).map_err(|_| format!("bad 'to' address string: {to}")),
         None => Err("anonymous terminus requires 'to' address to be set".to_owned()),
     }
+}
+
+/// Publishes a message that is plain but for its header, as one with a priority; `None`: there is more to it.
+#[cold]
+#[inline(never)]
+fn publish_with_header(
+    context: &mut Context<'_>,
+    publisher: &mut Publisher,
+    to: &Destination,
+    transfer: &Transfer<'_>,
+) -> Option<Result<Published, Refusal>> {
+    let (header, plain) = Plain::read_with_header(transfer.payload)?;
+    let publish = Publish {
+        exchange: to.exchange.as_bytes(),
+        routing_key: to.key.as_bytes(),
+        more: None,
+        headers: &NoHeaders,
+        format: Format::Amqp10,
+        durable: header.durable,
+        priority: header.priority,
+        ttl_ms: header.ttl_ms.map(u64::from),
+        head: &[plain.head],
+        body: &[plain.bare],
+        confirm: !transfer.settled,
+    };
+    Some(context.shard.publish(context.now, publisher, &publish))
 }
 
 #[inline]

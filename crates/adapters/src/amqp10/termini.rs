@@ -5,6 +5,7 @@
 //! something of streams, which a queue passes over; those that select by content are not in place and so are left out.
 
 use super::links::Refused;
+use super::streams::Wishes;
 use ::amqp10::{Attach, ReceiverSettleMode, SenderSettleMode, Source, Symbols, condition};
 use message::amqp10::{Decoder, Descriptor, Map, Value};
 
@@ -65,12 +66,24 @@ pub(super) fn copies(source: &Source<'_>) -> bool {
 pub(super) fn answered(asked: &Source<'_>) -> Box<[u8]> {
     let mut bytes = Vec::new();
     let filter = asked.filter.map(|filter| in_place(filter, &mut bytes));
+    let mode = if copies(asked) { COPY } else { MOVE };
+    told(asked, filter, mode)
+}
+
+/// As [`answered`], of a stream, whose messages always stay.
+pub(super) fn answered_of_stream(asked: &Source<'_>, wishes: &Wishes) -> Box<[u8]> {
+    let mut bytes = Vec::new();
+    let filter = asked.filter.map(|filter| wishes.echo(filter, &mut bytes));
+    told(asked, filter, COPY)
+}
+
+fn told(asked: &Source<'_>, filter: Option<Map<'_>>, mode: &str) -> Box<[u8]> {
     let outcomes = match asked.outcomes {
         Symbols::Read(Value::Null) | Symbols::Given(_) => Symbols::Given(&OUTCOMES),
         theirs => theirs,
     };
     let source = Source {
-        distribution_mode: Some(if copies(asked) { COPY } else { MOVE }),
+        distribution_mode: Some(mode),
         filter,
         default_outcome: Decoder::new(&RELEASED).value().ok(),
         outcomes,

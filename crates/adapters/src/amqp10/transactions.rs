@@ -12,6 +12,7 @@ use super::links::{ConsumerAt, End, Link, Refused};
 use super::publishing::Addressed;
 use super::{Adapter, annotations};
 use crate::connection::{Context, Gravity};
+use crate::handles::numbered;
 use crate::transaction::{HeldPublish, Transaction};
 use ::amqp10::{
     Attach, Control, Disposition, Error, LinkId, Outcome as Told, ReceiverSettleMode, Role, Run, SessionId,
@@ -152,7 +153,7 @@ impl Adapter {
         session.links.push(Link { id: link, end: End::Coordinator });
         let next = &mut self.next_session;
         let transactions = self.transactions.get_or_insert_with(|| {
-            let handle = super::numbered(next, id);
+            let handle = numbered(next, id.0);
             Box::new(Transactions {
                 publisher: Publisher::new(context.port, handle, AccessCache::new(actor)),
                 handle,

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use adapters::{Frontend, Note, Peer, Settings};
+use adapters::{Frontend, Note, Peer, Protocol, Settings};
 use base::id::{LogId, ShardId};
 use base::{Buffer, Memory, Now};
 use broker::access::AccessRules;
@@ -80,10 +80,16 @@ impl World {
         world
     }
 
-    /// A client connects to a shard: its wire.
+    /// A client connects to a shard, to speak AMQP: its wire.
     pub fn connect(&mut self, shard: usize) -> usize {
-        let name = format!("127.0.0.1:{} -> 127.0.0.1:5672", 50_000 + self.wires.len());
-        let peer = Peer::new(&name, true);
+        self.connect_to(shard, Protocol::Amqp)
+    }
+
+    /// A client connects to a shard: its wire.
+    pub fn connect_to(&mut self, shard: usize, protocol: Protocol) -> usize {
+        let port = if protocol == Protocol::Stream { 5552 } else { 5672 };
+        let name = format!("127.0.0.1:{} -> 127.0.0.1:{port}", 50_000 + self.wires.len());
+        let peer = Peer { protocol, ..Peer::new(&name, true) };
         let slot = self.fronts[shard].accept(self.now, peer);
         self.wires.push(Wire { shard, slot, ..Wire::default() });
         self.wires.len() - 1
@@ -117,6 +123,15 @@ impl World {
         let Wire { shard, slot, is_gone, .. } = &mut self.wires[wire];
         if !std::mem::replace(is_gone, true) {
             self.fronts[*shard].closed(self.now, &mut self.shards[*shard], *slot);
+        }
+    }
+
+    /// Time goes by, and what is due on a connection is done.
+    pub fn wait(&mut self, wire: usize, ms: u64) {
+        self.now = Now { mono_ns: self.now.mono_ns + ms * 1_000_000, wall_ms: self.now.wall_ms + ms };
+        let Wire { shard, slot, is_gone, .. } = self.wires[wire];
+        if !is_gone {
+            self.fronts[shard].handle_deadline(self.now, &mut self.shards[shard], slot);
         }
     }
 
@@ -223,6 +238,31 @@ impl World {
                 }
             }
         }
+        moved |= self.let_go(at);
         moved | self.shards[at].has_work() | self.fronts[at].has_work()
+    }
+
+    /// Connections whose queue is another shard's go there.
+    fn let_go(&mut self, at: usize) -> bool {
+        let mut leaving = Vec::new();
+        self.fronts[at].take_leaving(&mut leaving);
+        let mut moved = false;
+        for (slot, to) in leaving {
+            let is_it = |wire: &&mut Wire| (wire.shard, wire.slot, wire.is_gone) == (at, slot, false);
+            let Some(wire) = self.wires.iter_mut().find(is_it) else { continue };
+            if let Some(mover) = self.fronts[at].leave(self.now, &mut self.shards[at], slot) {
+                let to = usize::from(to.0);
+                wire.shard = to;
+                wire.slot = self.fronts[to].adopt(self.now, &mut self.shards[to], mover);
+                wire.is_waiting = true;
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    /// The shard a client's connection is at home on.
+    pub fn shard_of(&self, wire: usize) -> usize {
+        self.wires[wire].shard
     }
 }

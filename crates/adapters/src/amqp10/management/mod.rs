@@ -36,8 +36,9 @@ const PAIRED: &str = "paired";
 /// Requests a client may send ahead.
 const CREDIT: u32 = 8;
 
-/// Bytes of a request: what it names and wants is small, and is read into values that take more room than their bytes.
-const REQUEST_BYTES_MAX: u64 = 64 << 10;
+/// Bytes of a request: what it names and wants is small, and is read into values that take more room than their bytes. As
+/// much as RabbitMQ takes, which ends the session where a request is in more than one frame.
+const REQUEST_BYTES_MAX: u64 = 128 << 10;
 
 /// Two links of one name, one for each direction.
 #[derive(Debug)]

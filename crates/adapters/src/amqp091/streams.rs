@@ -1,0 +1,150 @@
+//! What a consumer of a stream asks for: where it begins and what it is to see.
+//!
+//! Rules and texts are RabbitMQ 4.3.6's, seen by consuming through pika.
+
+use super::methods::Wish;
+use super::news::News;
+use super::{Adapter, tables};
+use crate::connection::Context;
+use ::amqp091::DeliverPrefix;
+use ::amqp091::method::{BasicConsume, MethodId};
+use broker::catalog::{QueueDefinition, Refusal, ReplyCode, age_ms};
+use broker::{Credit, NewConsumer, QueueCommand, RATE_MAX, StreamCommand, StreamFilter, StreamFrom};
+use message::amqp091::Value;
+use message::chunk::Filter;
+use message::record::Format;
+use std::sync::Arc;
+
+/// Arguments that other queues know and streams do not.
+const OTHERS: [&str; 2] = ["x-priority", "x-consumer-timeout"];
+
+impl Adapter {
+    /// Opens a consumer of a stream.
+    #[cold]
+    pub(super) fn consume_stream(
+        &mut self,
+        context: &mut Context<'_>,
+        (number, method): (u16, MethodId),
+        consume: &BasicConsume<'_>,
+        stream: &Arc<QueueDefinition>,
+        tag: &[u8],
+    ) -> Result<(), Refusal> {
+        let prefetch = self.channels.get(number).map_or(0, |channel| channel.prefetch);
+        let (from, filter, rate) = wishes(consume, stream, prefetch, context.now.wall_ms)?;
+        // Consumers of streams share no prefetch.
+        self.check_shared(number, stream)?;
+        let prefix = Some(DeliverPrefix::new(number, tag));
+        let handle = self.add_consumer(stream, number, prefix, false)?;
+        if let Some(consumer) = self.consumers.get_mut(handle) {
+            consumer.prefetch = prefetch;
+        }
+        let consumer = NewConsumer {
+            credit: Credit::Prefetch(prefetch.into()),
+            settled: false,
+            exclusive: consume.exclusive,
+            priority: 0,
+            browses: false,
+            timeout_ms: None,
+        };
+        let news = context.shard.is_heard().then(|| {
+            let arguments = tables::arguments(&consume.arguments);
+            Box::new(News { exclusive: consume.exclusive, arguments })
+        });
+        let token = self.wait(number, method, consume.nowait, Wish::Consume { handle, news });
+        let command =
+            StreamCommand::Consume { token, handle, consumer, format: Format::Amqp091, from, filter, rate };
+        self.command(context, stream, QueueCommand::Stream(Box::new(command)));
+        if self.is_paused {
+            self.command(context, stream, QueueCommand::Pause { handle, paused: true });
+        }
+        Ok(())
+    }
+}
+
+/// Where a consumer of a stream begins and what it is to see.
+///
+/// # Errors
+/// An argument means nothing to a stream or nothing at all, or the consumer has no prefetch, or does not settle.
+fn wishes(
+    consume: &BasicConsume<'_>,
+    stream: &QueueDefinition,
+    prefetch: u16,
+    now_ms: u64,
+) -> Result<(StreamFrom, StreamFilter, Option<u32>), Refusal> {
+    let named = stream.named();
+    let precondition = |text: String| Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+    if let Some(name) = OTHERS.iter().find(|name| consume.arguments.get(name.as_bytes()).is_some()) {
+        return precondition(format!("invalid arg '{name}' for {named} of queue type rabbit_stream_queue"));
+    }
+    let from = match consume.arguments.get(b"x-stream-offset") {
+        None => StreamFrom::Next,
+        Some(value) => match from(&value, now_ms) {
+            Some(from) => from,
+            None => {
+                let kind = tables::type_name(&value);
+                let shown = match value {
+                    Value::Text(text) => format!("<<\"{}\">>", String::from_utf8_lossy(text)),
+                    _ => "...".to_owned(),
+                };
+                let why = format!("{{invalid_stream_offset_arg,{{{kind},{shown}}}}}");
+                return precondition(format!("invalid arg 'x-stream-offset' for {named}: {why}"));
+            }
+        },
+    };
+    let rate = match consume.arguments.get(b"x-replay-rate") {
+        None => None,
+        Some(value) => match value.as_i64().and_then(|rate| u32::try_from(rate).ok()) {
+            Some(rate @ 1..=RATE_MAX) => Some(rate),
+            _ => {
+                let why = format!("it is to be a number of messages a second, 1 to {RATE_MAX}");
+                return precondition(format!("invalid arg 'x-replay-rate' for {named}: {why}"));
+            }
+        },
+    };
+    if prefetch == 0 {
+        return precondition(format!("consumer prefetch count is not set for stream {named}"));
+    }
+    if consume.no_ack {
+        let text = format!("automatic acknowledgement not supported by stream {named}");
+        return Err(Refusal::new(ReplyCode::NotImplemented, text));
+    }
+    Ok((from, StreamFilter { chunks: filter(consume), messages: None }, rate))
+}
+
+/// Where `x-stream-offset` says; none where it says nothing.
+fn from(value: &Value<'_>, now_ms: u64) -> Option<StreamFrom> {
+    Some(match value {
+        Value::Text(b"first") | Value::Bytes(b"first") => StreamFrom::First,
+        Value::Text(b"last") | Value::Bytes(b"last") => StreamFrom::Last,
+        Value::Text(b"next") | Value::Bytes(b"next") => StreamFrom::Next,
+        Value::Text(text) => {
+            let age_ms = age_ms(str::from_utf8(text).ok()?)?;
+            StreamFrom::Timestamp(now_ms.saturating_sub(age_ms) as i64)
+        }
+        Value::Timestamp(seconds) => {
+            StreamFrom::Timestamp(i64::try_from(*seconds).unwrap_or(i64::MAX).saturating_mul(1000))
+        }
+        // What is below 0 counts from the end; in RabbitMQ it is the beginning.
+        value => match value.as_i64()? {
+            offset @ 0.. => StreamFrom::Offset(offset.unsigned_abs()),
+            count => StreamFrom::LastMessages(count.unsigned_abs()),
+        },
+    })
+}
+
+/// The chunks it is to see: all where it names no filter values. What is no text is passed over.
+fn filter(consume: &BasicConsume<'_>) -> Option<Filter> {
+    let arguments = &consume.arguments;
+    let match_unfiltered = matches!(arguments.get(b"x-stream-match-unfiltered"), Some(Value::Bool(true)));
+    match arguments.get(b"x-stream-filter")? {
+        Value::Text(text) => Some(Filter::new([text], match_unfiltered)),
+        Value::Array(values) => {
+            let texts = values.iter().filter_map(|value| match value {
+                Value::Text(text) => Some(text),
+                _ => None,
+            });
+            Some(Filter::new(texts, match_unfiltered))
+        }
+        _ => None,
+    }
+}

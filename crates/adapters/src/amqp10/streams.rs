@@ -1,0 +1,226 @@
+//! What a receiver of a stream asks for with its filters (§3.5.8): where it begins and what it is to see.
+//!
+//! Rules are RabbitMQ 4.3's: filters that mean nothing are passed over, and the answer has those that are in place. By
+//! content a stream is filtered by SQL or by reference values of properties, and of application properties, not by
+//! both; what comes last in the set is looked at first.
+
+use super::links::Refused;
+use ::amqp10::{Source, condition};
+use broker::catalog::{QueueDefinition, age_ms};
+use broker::{RATE_MAX, StreamFilter, StreamFrom, Wanted};
+use filter::{Expression, Limits, Program, Reference, References};
+use message::amqp10::{Descriptor, Map, Value};
+use message::chunk::Filter;
+use std::sync::Arc;
+
+/// What a stream's source offers (AMQP Filter Expressions 1.0 §2.2).
+pub(super) const CAPABILITIES: [&str; 2] = ["AMQP_FILTEX_PROP_V1_0", "AMQP_FILTEX_SQL_V1_0"];
+
+const OFFSET: &str = "rabbitmq:stream-offset-spec";
+const FILTER: &str = "rabbitmq:stream-filter";
+/// Messages a second, at most.
+const RATE: &str = "x-replay-rate";
+const MATCH_UNFILTERED: &str = "rabbitmq:stream-match-unfiltered";
+/// How the one in the set is called that is SQL.
+const SQL_NAME: &str = "sql-filter";
+const SQL: (&str, u64) = ("amqp:sql-filter", 0x120);
+const PROPERTIES: (&str, u64) = ("amqp:properties-filter", 0x173);
+const APPLICATION_PROPERTIES: (&str, u64) = ("amqp:application-properties-filter", 0x174);
+
+/// What a receiver wants of a stream.
+#[derive(Debug)]
+pub(super) struct Wishes {
+    pub(super) from: StreamFrom,
+    pub(super) filter: StreamFilter,
+    /// Messages a second, at most.
+    pub(super) rate: Option<u32>,
+    /// The filters that are in place, as they were asked: names and values.
+    in_place: Vec<bool>,
+}
+
+/// What is found while the set is gone through.
+#[derive(Debug, Default)]
+struct Found {
+    sql: Option<Expression>,
+    properties: Option<Expression>,
+    application_properties: Option<Expression>,
+    values: Option<Vec<Vec<u8>>>,
+    match_unfiltered: bool,
+    rate: Option<u32>,
+}
+
+impl Wishes {
+    /// What the source asks for.
+    ///
+    /// # Errors
+    /// It is to begin nowhere.
+    pub(super) fn of(source: &Source<'_>, stream: &QueueDefinition, now_ms: u64) -> Result<Wishes, Refused> {
+        let filters: Vec<_> = source.filter.iter().flat_map(|filter| filter.iter()).collect();
+        let mut in_place = vec![false; filters.len()];
+        let mut found = Found::default();
+        let mut from = StreamFrom::Next;
+        for (at, (name, value)) in filters.iter().enumerate().rev() {
+            let (Value::Symbol(name), Value::Described(described)) = (name, value) else { continue };
+            let (descriptor, value) = (described.descriptor(), described.value());
+            in_place[at] = match descriptor {
+                Descriptor::Name(OFFSET) => match offset(value, now_ms) {
+                    Some(Ok(begin)) => {
+                        from = begin;
+                        true
+                    }
+                    Some(Err(())) => {
+                        let text =
+                            format!("failed consuming from stream {}: invalid_max_age", stream.named());
+                        return Err(Refused::new(condition::PRECONDITION_FAILED, text));
+                    }
+                    None => false,
+                },
+                descriptor => found.take(name, descriptor, value),
+            };
+        }
+        let rate = found.rate;
+        Ok(Wishes { from, filter: found.finish()?, rate, in_place })
+    }
+
+    /// Of the filters asked for those that are in place, written into `bytes`.
+    pub(super) fn echo<'b>(&self, filter: Map<'_>, bytes: &'b mut Vec<u8>) -> Map<'b> {
+        let mut count = 0;
+        for ((name, value), is_in_place) in filter.encodings().zip(&self.in_place) {
+            if *is_in_place {
+                bytes.extend_from_slice(name);
+                bytes.extend_from_slice(value);
+                count += 2;
+            }
+        }
+        Map::new(count, bytes)
+    }
+}
+
+/// Where to begin. None: it says nothing; an error: it is a text that means nothing.
+fn offset(value: Value<'_>, now_ms: u64) -> Option<Result<StreamFrom, ()>> {
+    match value {
+        // RabbitMQ's streams know whole seconds.
+        Value::Timestamp(ms) => Some(Ok(StreamFrom::Timestamp(ms.div_euclid(1000) * 1000))),
+        Value::String(text) | Value::Symbol(text) => Some(match text {
+            "first" => Ok(StreamFrom::First),
+            "last" => Ok(StreamFrom::Last),
+            "next" => Ok(StreamFrom::Next),
+            text => match age_ms(text) {
+                Some(age_ms) => Ok(StreamFrom::Timestamp(now_ms.saturating_sub(age_ms) as i64)),
+                None => Err(()),
+            },
+        }),
+        value => match (value.as_u64(), value.as_i64()) {
+            (Some(offset), _) => Some(Ok(StreamFrom::Offset(offset))),
+            // So many from the end.
+            (None, Some(count)) => Some(Ok(StreamFrom::LastMessages(count.unsigned_abs()))),
+            (None, None) => None,
+        },
+    }
+}
+
+fn is(descriptor: Descriptor<'_>, (name, code): (&str, u64)) -> bool {
+    match descriptor {
+        Descriptor::Name(of) => of == name,
+        Descriptor::Code(of) => of == code,
+        Descriptor::Other => false,
+    }
+}
+
+impl Found {
+    /// Takes in a filter; false: it is not in place.
+    fn take(&mut self, name: &str, descriptor: Descriptor<'_>, value: Value<'_>) -> bool {
+        match (descriptor, value) {
+            (Descriptor::Name(FILTER), Value::List(values)) => {
+                let texts = values.iter().filter_map(|value| match value {
+                    Value::String(text) => Some(text.as_bytes().to_vec()),
+                    _ => None,
+                });
+                self.values = Some(texts.collect());
+                true
+            }
+            (Descriptor::Name(FILTER), Value::String(text)) => {
+                self.values = Some(vec![text.as_bytes().to_vec()]);
+                true
+            }
+            (Descriptor::Name(RATE), value) => {
+                let rate = value.as_u64().and_then(|rate| u32::try_from(rate).ok());
+                let rate = rate.filter(|rate| (1..=RATE_MAX).contains(rate));
+                self.rate = rate.or(self.rate);
+                rate.is_some()
+            }
+            (Descriptor::Name(MATCH_UNFILTERED), Value::Boolean(is_wanted)) => {
+                self.match_unfiltered = is_wanted;
+                true
+            }
+            (descriptor, Value::String(text)) if name == SQL_NAME && is(descriptor, SQL) => {
+                if self.sql.is_some() || self.properties.is_some() || self.application_properties.is_some() {
+                    return false;
+                }
+                self.sql = Expression::parse(text, &Limits::default()).ok();
+                self.sql.is_some()
+            }
+            (descriptor, Value::Map(fields)) if is(descriptor, PROPERTIES) => {
+                let is_free = self.sql.is_none() && self.properties.is_none();
+                let read = is_free.then(|| references(fields, true)).flatten();
+                self.properties = read.or(self.properties.take());
+                is_free && self.properties.is_some()
+            }
+            (descriptor, Value::Map(fields)) if is(descriptor, APPLICATION_PROPERTIES) => {
+                let is_free = self.sql.is_none() && self.application_properties.is_none();
+                let read = is_free.then(|| references(fields, false)).flatten();
+                self.application_properties = read.or(self.application_properties.take());
+                is_free && self.application_properties.is_some()
+            }
+            _ => false,
+        }
+    }
+
+    fn finish(self) -> Result<StreamFilter, Refused> {
+        let Found { sql, properties, application_properties, values, match_unfiltered, .. } = self;
+        let all = [sql, properties, application_properties].into_iter().flatten();
+        let expression = all.reduce(|left, right| Expression::And(Box::new(left), Box::new(right)));
+        let program = expression.map(|expression| Program::compile(&expression)).transpose();
+        let program = program.map_err(|error| Refused::new(condition::INVALID_FIELD, error.to_string()))?;
+        let chunks = values.map(|values| Filter::new(values.iter().map(Vec::as_slice), match_unfiltered));
+        Ok(StreamFilter { chunks, messages: program.map(|program| Wanted(Arc::new(program))) })
+    }
+}
+
+/// Reference values as an expression; none where they are not what they are to be.
+fn references(fields: Map<'_>, of_properties: bool) -> Option<Expression> {
+    let mut references = References::new(&Limits::default());
+    for (name, value) in fields.iter() {
+        let reference = reference(value);
+        match name {
+            Value::Symbol(name) if of_properties => references.property(name.as_bytes(), reference).ok()?,
+            Value::String(name) if !of_properties => references.application_property(name, reference).ok()?,
+            _ => return None,
+        }
+    }
+    references.expression().ok()
+}
+
+fn reference(value: Value<'_>) -> Reference<'_> {
+    match value {
+        Value::Null => Reference::Null,
+        Value::Boolean(value) => Reference::Bool(value),
+        Value::Ubyte(number) => Reference::Integer(number.into()),
+        Value::Ushort(number) => Reference::Integer(number.into()),
+        Value::Byte(number) => Reference::Integer(number.into()),
+        Value::Short(number) => Reference::Integer(number.into()),
+        Value::Int(number) => Reference::Integer(number.into()),
+        Value::Long(number) => Reference::Integer(number.into()),
+        Value::Char(unit) => Reference::Integer(unit.into()),
+        Value::Uint(number) => Reference::Uint(number),
+        Value::Ulong(number) => Reference::Ulong(number),
+        Value::Timestamp(ms) => Reference::Timestamp(ms),
+        Value::Float(number) => Reference::Float(number.into()),
+        Value::Double(number) => Reference::Float(number),
+        Value::String(text) => Reference::String(text),
+        Value::Symbol(text) => Reference::Symbol(text.as_bytes()),
+        Value::Binary(bytes) => Reference::Binary(bytes),
+        Value::Uuid(bytes) => Reference::Uuid(*bytes),
+        _ => Reference::Other,
+    }
+}

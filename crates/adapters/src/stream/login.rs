@@ -1,0 +1,211 @@
+//! From the first frame to an open connection: who, and in which virtual host; and renewals of the proof.
+
+use super::Adapter;
+use crate::connection::{Context, Gravity};
+use crate::credentials::{self, Unproved};
+use crate::settings::{INFORMATION, PLATFORM, PRODUCT, Peer, VERSION};
+use ::stream_protocol::{List, Pair, Response, ResponseCode, Tune};
+use broker::access::open_vhost;
+use broker::catalog::{Actor, Refusal};
+use broker::{Caller, Settled};
+use routing::{Arguments, Value};
+use std::sync::Arc;
+
+/// As RabbitMQ calls the protocol and its version, which has none.
+pub(super) const PROTOCOL: &str = "{<<\"stream\">>,[]}";
+
+/// What is known of who logs in.
+#[derive(Debug, Default)]
+pub(super) struct Login {
+    user: Option<Arc<str>>,
+    /// What was settled.
+    pub(super) tuned: Option<Tune>,
+    /// What the client says of itself, where somebody hears of it.
+    properties: Arguments,
+    /// What `open` is to be answered under, while it is asked whether one connection more may be open.
+    opening: u32,
+}
+
+/// A connection of this protocol, as it is announced.
+fn caller<'a>(peer: &'a Peer, mechanism: &'a str) -> Caller<'a> {
+    Caller { name: &peer.name, protocol: PROTOCOL, mechanism, encryption: peer.encryption.as_deref() }
+}
+
+impl Adapter {
+    /// Tells the client who we are.
+    pub(super) fn introduce(
+        &mut self,
+        context: &mut Context<'_>,
+        correlation_id: u32,
+        properties: &List<'_, Pair<'_>>,
+    ) {
+        if let Some(name) = properties.iter().find(|pair| pair.key == b"connection_name") {
+            self.peer.call(name.value);
+        }
+        if context.shard.is_heard()
+            && let Some(login) = &mut self.login
+        {
+            let said = properties.iter().map(|pair| (pair.key, Value::Text(pair.value.into())));
+            login.properties = said.collect();
+        }
+        let own = [
+            Pair::new("cluster_name", &context.settings.cluster),
+            Pair::new("copyright", "Copyright (c) the Leveret authors"),
+            Pair::new("information", INFORMATION),
+            Pair::new("platform", PLATFORM),
+            Pair::new("product", PRODUCT),
+            Pair::new("version", VERSION),
+        ];
+        let properties = List::new(&own);
+        let response = Response::PeerProperties { code: ResponseCode::OK, properties };
+        self.machine.respond(correlation_id, &response);
+    }
+
+    pub(super) fn offer(&mut self, context: &mut Context<'_>, correlation_id: u32) {
+        let offered = credentials::STREAM.offered(context.shard.rules(), &self.peer);
+        let names: Vec<&[u8]> = offered.iter().map(|name| name.as_bytes()).collect();
+        let response = Response::SaslHandshake { code: ResponseCode::OK, mechanisms: List::new(&names) };
+        self.machine.respond(correlation_id, &response);
+    }
+
+    /// Who the client is, or what it is told of that.
+    fn prove(
+        &self,
+        context: &mut Context<'_>,
+        mechanism: &str,
+        response: &[u8],
+    ) -> Result<Arc<str>, ResponseCode> {
+        let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
+        let (reason, code) = match credentials::log_in(catalog, rules, &self.peer, mechanism, response) {
+            Ok(user) => return Ok(user.name.clone()),
+            Err(Unproved::Unknown) => {
+                let text = format!("unknown authentication mechanism '{mechanism}'");
+                self.note(context, Gravity::Error, text);
+                return Err(ResponseCode::SASL_MECHANISM_NOT_SUPPORTED);
+            }
+            Err(Unproved::Malformed) => (format!("malformed {mechanism} response"), ResponseCode::SASL_ERROR),
+            Err(Unproved::Denied(reason)) => {
+                // Who would be let in from the server's own machine is told so.
+                let near = Peer { is_loopback: true, ..self.peer.clone() };
+                let is_far = !self.peer.is_loopback
+                    && credentials::log_in(catalog, rules, &near, mechanism, response).is_ok();
+                let code = match is_far {
+                    true => ResponseCode::SASL_AUTHENTICATION_FAILURE_LOOPBACK,
+                    false => ResponseCode::AUTHENTICATION_FAILURE,
+                };
+                (reason, code)
+            }
+        };
+        context.shard.login_tried(context.now, &caller(&self.peer, mechanism), Err(&reason));
+        self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
+        Err(code)
+    }
+
+    pub(super) fn authenticate(
+        &mut self,
+        context: &mut Context<'_>,
+        correlation_id: u32,
+        mechanism: &[u8],
+        response: &[u8],
+    ) {
+        let mechanism = String::from_utf8_lossy(mechanism);
+        if self.login.is_none() {
+            return self.renew(context, correlation_id, &mechanism, response);
+        }
+        match self.prove(context, &mechanism, response) {
+            Ok(user) => {
+                context.shard.login_tried(context.now, &caller(&self.peer, &mechanism), Ok(&user));
+                let offered = credentials::STREAM.offered(context.shard.rules(), &self.peer);
+                self.mechanism = offered.iter().find(|own| **own == mechanism).copied().unwrap_or_default();
+                if let Some(login) = &mut self.login {
+                    login.user = Some(user);
+                }
+                self.machine.accept_login(correlation_id);
+            }
+            Err(code) => self.machine.refuse_login(context.now, correlation_id, code),
+        }
+    }
+
+    /// The client of an open connection proves again who it is.
+    fn renew(&mut self, context: &mut Context<'_>, correlation_id: u32, mechanism: &str, response: &[u8]) {
+        let Some(actor) = self.actor.clone() else { return };
+        let renewed = match mechanism == self.mechanism {
+            false => Err(ResponseCode::SASL_CANNOT_CHANGE_MECHANISM),
+            true => self.prove(context, mechanism, response).and_then(|user| match user == actor.user {
+                true => Ok(()),
+                false => Err(ResponseCode::SASL_CANNOT_CHANGE_USERNAME),
+            }),
+        };
+        let renewed = renewed.and_then(|()| {
+            let catalog = context.shard.catalog();
+            let has_access = catalog.permissions(actor.vhost, &actor.user).is_some();
+            has_access.then_some(()).ok_or(ResponseCode::VIRTUAL_HOST_ACCESS_FAILURE)
+        });
+        match renewed {
+            Ok(()) => {
+                context.shard.login_tried(context.now, &caller(&self.peer, mechanism), Ok(&actor.user));
+                let response = Response::SaslAuthenticate { code: ResponseCode::OK, challenge: &[] };
+                self.machine.respond(correlation_id, &response);
+            }
+            Err(code) => {
+                self.drop_all(context);
+                self.machine.refuse_login(context.now, correlation_id, code);
+            }
+        }
+    }
+
+    pub(super) fn open(&mut self, context: &mut Context<'_>, correlation_id: u32, vhost: &[u8]) {
+        let Some(user) = self.login.as_ref().and_then(|login| login.user.clone()) else { return };
+        match open_vhost(context.shard.catalog(), &user, &String::from_utf8_lossy(vhost)) {
+            Ok(id) => {
+                let actor = Actor::new(user, id, context.port);
+                if context.shard.is_limited(&actor) {
+                    if let Some(login) = &mut self.login {
+                        login.opening = correlation_id;
+                    }
+                    let token = self.wait_to_open(correlation_id, actor.clone());
+                    return context.shard.ask_port(context.port, actor, token);
+                }
+                context.shard.open_port(context.port, actor.clone());
+                self.opened(context, correlation_id, actor);
+            }
+            Err(refusal) => self.not_opened(context, correlation_id, &refusal),
+        }
+    }
+
+    pub(super) fn not_opened(&mut self, context: &mut Context<'_>, correlation_id: u32, refusal: &Refusal) {
+        self.note(context, Gravity::Error, format!("error: {refusal}"));
+        self.machine.refuse_open(context.now, correlation_id);
+    }
+
+    pub(super) fn opened(&mut self, context: &mut Context<'_>, correlation_id: u32, actor: Actor) {
+        let vhost = context.shard.catalog().vhost_definition(actor.vhost).map(|vhost| vhost.name.clone());
+        let (user, vhost) = (&actor.user, vhost.unwrap_or_default());
+        let text = format!("user '{user}' authenticated and granted access to vhost '{vhost}'");
+        self.note(context, Gravity::Info, text);
+        let login = self.login.take().unwrap_or_default();
+        let tuned = login.tuned.unwrap_or(Tune { frame_max: 0, heartbeat_s: 0 });
+        let settled = Settled {
+            timeout_s: tuned.heartbeat_s.into(),
+            frame_max: tuned.frame_max,
+            channel_max: 0,
+            properties: &login.properties,
+            container: None,
+        };
+        let caller = caller(&self.peer, self.mechanism);
+        context.shard.connection_opened(context.now, &actor, &caller, &settled);
+        self.actor = Some(actor);
+        let (host, port) = self.advertised(context);
+        let port = port.to_string();
+        let properties = [Pair::new("advertised_host", &host), Pair::new("advertised_port", &port)];
+        self.machine.open_ok(correlation_id, &properties);
+    }
+
+    /// Where clients are told to go that come as this one does.
+    pub(super) fn advertised(&self, context: &Context<'_>) -> (Arc<str>, u16) {
+        let settings = &context.settings.stream;
+        let advertised = if self.peer.encryption.is_some() { &settings.secure } else { &settings.plain };
+        let own = self.peer.name.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        (advertised.host.clone(), advertised.port.or(own).unwrap_or_default())
+    }
+}

@@ -1,0 +1,282 @@
+//! The stream protocol and the broker.
+//!
+//! [`Adapter`] is a connection; the work is in rooms of its own: who comes in in `login`, requests and what waits for the
+//! broker in `requests`, publishing and confirms in `publishers`, chunks in `subscriptions`, where streams are in
+//! `topology`, streams of streams in `super_streams`. While the broker's answer to a request is awaited nothing further is
+//! read, so that everything a client says takes effect in the order it was said; chunks and confirms go on.
+//!
+//! Not here: streams. A chunk goes out as it lies in memory, and messages go in as they lie in their frame.
+
+mod confirms;
+mod creating;
+mod login;
+mod publishers;
+mod requests;
+mod settings;
+mod subscriptions;
+mod super_streams;
+mod topology;
+mod watching;
+
+pub use settings::{Advertised, StreamSettings};
+
+use crate::connection::{Context, Gravity, Note};
+use crate::frontend::ConnectionRow;
+use crate::settings::{Peer, Settings};
+use ::stream_protocol::{Command, Connection, Event as Said, Input};
+use base::{Now, Output};
+use broker::catalog::{Actor, Catalog};
+use broker::{Event, Events};
+use login::Login;
+use publishers::Publishers;
+use requests::Pending;
+use subscriptions::Subscriptions;
+use watching::Watched;
+
+/// Bytes of a frame that has not all come from which on they are kept here: the socket's would be copied with each read.
+const GATHERED_BYTES_MIN: usize = 64 << 10;
+
+/// A connection that speaks the stream protocol.
+#[derive(Debug)]
+pub struct Adapter {
+    machine: Connection,
+    peer: Peer,
+    /// Only until the connection is open.
+    login: Option<Box<Login>>,
+    /// On whose behalf; once the connection is open.
+    actor: Option<Actor>,
+    /// How it logged in.
+    mechanism: &'static str,
+    publishers: Publishers,
+    subscriptions: Subscriptions,
+    /// Streams whose end it must hear of.
+    watched: Watched,
+    /// What the broker was asked and has not answered.
+    pending: Option<Box<Pending>>,
+    next_token: u32,
+    /// The beginning of a long frame.
+    gathered: Vec<u8>,
+    /// The client takes chunks in frames of version 2.
+    takes_committed: bool,
+    /// Why publishers are blocked, while they are.
+    blocked: Option<&'static str>,
+    /// Its subscriptions are to wait: there is much to send.
+    is_paused: bool,
+    is_over: bool,
+}
+
+impl Adapter {
+    /// The server's end of a connection just accepted.
+    pub fn new(now: Now, settings: &Settings, peer: &Peer) -> Adapter {
+        Adapter {
+            machine: Connection::server(settings.stream.limits, now),
+            peer: peer.clone(),
+            login: Some(Box::default()),
+            actor: None,
+            mechanism: "",
+            publishers: Publishers::default(),
+            subscriptions: Subscriptions::default(),
+            watched: Watched::default(),
+            pending: None,
+            next_token: 0,
+            gathered: Vec::new(),
+            takes_committed: false,
+            blocked: None,
+            is_paused: false,
+            is_over: false,
+        }
+    }
+
+    /// Takes in what the client sent: how many bytes are done with.
+    pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
+        let gathered = self.gather(context, bytes);
+        if !self.gathered.is_empty() {
+            return gathered;
+        }
+        let mut input = Input::new(&bytes[gathered..]);
+        self.listen(context, &mut input);
+        let rest = input.rest();
+        if rest.len() >= GATHERED_BYTES_MIN && self.machine.is_open() && self.machine.wanted() > rest.len() {
+            self.gathered.extend_from_slice(rest);
+            input.consume(usize::MAX);
+        }
+        gathered + input.consumed()
+    }
+
+    fn listen(&mut self, context: &mut Context<'_>, input: &mut Input<'_>) {
+        while !self.is_waiting()
+            && let Some(said) = self.machine.poll_event(context.now, input)
+        {
+            match said {
+                Said::Publish(publish) => self.publish(context, &publish),
+                said => self.heard(context, said),
+            }
+        }
+    }
+
+    /// Goes on with a long frame of which only the beginning had come; how many bytes belong to it.
+    fn gather(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
+        if self.gathered.is_empty() || self.is_waiting() {
+            return 0;
+        }
+        let missing = self.machine.wanted().saturating_sub(self.gathered.len()).min(bytes.len());
+        self.gathered.extend_from_slice(&bytes[..missing]);
+        let frame = std::mem::take(&mut self.gathered);
+        let mut input = Input::new(&frame);
+        self.listen(context, &mut input);
+        if input.consumed() == 0 && self.machine.is_open() {
+            self.gathered = frame;
+        }
+        missing
+    }
+
+    fn heard(&mut self, context: &mut Context<'_>, said: Said<'_>) {
+        match said {
+            Said::Publish(publish) => self.publish(context, &publish),
+            Said::Command(Command::Credit { subscription_id, credit }) => {
+                self.give_credit(context, subscription_id, credit);
+            }
+            Said::Command(Command::StoreOffset { reference, stream, offset }) => {
+                self.store_offset(context, reference, stream, offset);
+            }
+            Said::Request { correlation_id, request } => self.request(context, correlation_id, &request),
+            Said::Response { correlation_id, response } => {
+                self.updated(context, correlation_id, &response);
+            }
+            Said::Tune(tune) => {
+                if let Some(login) = &mut self.login {
+                    login.tuned = Some(tune);
+                }
+            }
+            Said::Failed(error) => {
+                self.pending = None;
+                self.note(context, Gravity::Error, format!("error: {error}"));
+                // Behind its close nothing more may be said: no confirm, no chunk.
+                self.drop_all(context);
+            }
+            Said::Closed => self.is_over = true,
+            // Who answers what nobody asked does no harm; the others a server never hears.
+            Said::Unasked { .. } | Said::Command(_) | Said::Deliver(_) => {}
+        }
+    }
+
+    pub(crate) fn event(&mut self, context: &mut Context<'_>, event: &Event, events: &Events) {
+        match event {
+            Event::Chunk { subscription, memory, bytes, committed_chunk_id, asks } => {
+                let memory = &events.memories[*memory as usize];
+                self.deliver(*subscription, memory, bytes.clone(), *committed_chunk_id);
+                if *asks {
+                    self.subscriptions.asked.push(*subscription);
+                }
+            }
+            Event::Confirmed { publisher, first, last } => {
+                self.publishers.confirmed(*publisher, *first, *last);
+            }
+            Event::Reply { token, reply } => self.answered(context, *token, reply.clone()),
+            Event::Active { consumer, active } => self.activate(context, *consumer, *active),
+            Event::QueueDeleted { queue, .. } => self.stream_gone(context, *queue),
+            Event::Cancelled { queue, .. } => self.stream_gone(context, queue.id),
+            Event::Introduce => context.shard.introduce(context.port, &self.peer.name),
+            // As from RabbitMQ: the connection is cut, and clients come again.
+            Event::Close { refusal } => {
+                self.note(context, Gravity::Error, format!("error: {refusal}"));
+                self.drop_all(context);
+                self.is_over = true;
+            }
+            // Streams refuse nothing that was published, and the rest is for consumers of messages.
+            Event::Refused { .. }
+            | Event::Deliver { .. }
+            | Event::Got { .. }
+            | Event::Drained { .. }
+            | Event::Available { .. }
+            | Event::TimedOut { .. } => {}
+        }
+    }
+
+    /// The turn ends: confirms gathered are told.
+    pub(crate) fn end_turn(&mut self, context: &mut Context<'_>) {
+        if self.publishers.is_due() && self.machine.is_open() {
+            self.publishers.tell(&mut self.machine, &context.settings.stream);
+        }
+        if !self.subscriptions.asked.is_empty() {
+            self.go_on(context);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn output(&mut self) -> &mut Output {
+        self.machine.output_mut()
+    }
+
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.publishers.is_full() || self.pending.is_some()
+    }
+
+    pub(crate) fn is_publishing(&self) -> bool {
+        !self.publishers.is_empty()
+    }
+
+    /// While nothing is read the client's silence is not held against it.
+    pub(crate) fn set_reading(&mut self, reads: bool) {
+        self.machine.set_reading(reads);
+    }
+
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        self.machine.poll_deadline()
+    }
+
+    pub(crate) fn handle_deadline(&mut self, context: &mut Context<'_>) {
+        self.machine.handle_deadline(context.now);
+        let mut nothing = Input::new(&[]);
+        while let Some(said) = self.machine.poll_event(context.now, &mut nothing) {
+            self.heard(context, said);
+        }
+    }
+
+    /// The socket is gone.
+    pub(crate) fn closed(&mut self, context: &mut Context<'_>) {
+        if self.actor.is_some() && !self.is_over {
+            let text = "client unexpectedly closed TCP connection".to_owned();
+            self.note(context, Gravity::Warning, text);
+        }
+        self.watched.clear(context);
+    }
+
+    /// An alarm was raised, changed or cleared.
+    pub(crate) fn set_blocked(&mut self, _context: &mut Context<'_>, reason: Option<&'static str>) {
+        self.blocked = reason;
+    }
+
+    pub(crate) fn row(&self, catalog: &Catalog) -> ConnectionRow {
+        let over = self.is_over.then_some("closing");
+        let row = ConnectionRow::new(catalog, self.actor.as_ref(), login::PROTOCOL, over, 0);
+        ConnectionRow { given_name: self.peer.given_name(), ..row }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        size_of::<Adapter>()
+            + self.machine.capacity()
+            + self.publishers.heap_bytes()
+            + self.subscriptions.heap_bytes()
+            + self.watched.heap_bytes()
+            + self.gathered.capacity()
+    }
+
+    fn note(&self, context: &mut Context<'_>, gravity: Gravity, text: String) {
+        let text = format!("stream connection {}: {text}", self.peer.name);
+        context.notes.push(Note { gravity, text });
+    }
+
+    /// Ends all publishers and subscriptions.
+    fn drop_all(&mut self, context: &mut Context<'_>) {
+        self.publishers = Publishers::default();
+        self.drop_subscriptions(context);
+        self.watched.clear(context);
+    }
+}

@@ -1,0 +1,225 @@
+//! Publishing: what a client sends is appended as it lies in its frame, and told of when it is on disk.
+
+use super::Adapter;
+use super::confirms::Confirms;
+use super::settings::{PUBLISHERS_MAX, REFERENCE_BYTES_MAX, StreamSettings};
+use crate::connection::{Context, Gravity};
+use crate::handles::Handles;
+use ::stream_protocol::{Connection, Publish, PublishedMessage, ResponseCode};
+use base::id::QueueId;
+use broker::NewMessages;
+use broker::access::Access;
+use broker::catalog::QueueDefinition;
+use message::chunk::Content;
+use message::record::Appended;
+use std::sync::Arc;
+
+/// One publisher.
+#[derive(Debug)]
+struct Publisher {
+    id: u8,
+    stream: Arc<QueueDefinition>,
+    /// By what the stream knows it again; empty: not at all.
+    reference: Box<[u8]>,
+    confirms: Confirms,
+    /// Something is to be told at the end of the turn.
+    is_due: bool,
+}
+
+/// The publishers of a connection. Without any it holds no memory.
+#[derive(Debug, Default)]
+pub(super) struct Publishers {
+    all: Handles<Publisher>,
+    /// Handles by the ids that the client chose.
+    by_id: Vec<(u8, u32)>,
+    /// Those of whose messages something is to be told.
+    due: Vec<u32>,
+    /// Messages without a confirm.
+    waiting: u64,
+    /// There are as many as there may be.
+    is_full: bool,
+}
+
+impl Publishers {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    pub(super) fn is_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    fn handle(&self, id: u8) -> Option<u32> {
+        let at = self.by_id.binary_search_by_key(&id, |(own, _)| *own).ok()?;
+        Some(self.by_id[at].1)
+    }
+
+    fn add(&mut self, id: u8, stream: Arc<QueueDefinition>, reference: &[u8]) {
+        let publisher = Publisher {
+            id,
+            stream,
+            reference: reference.into(),
+            confirms: Confirms::default(),
+            is_due: false,
+        };
+        let Some(handle) = self.all.add(|_| publisher) else { return };
+        let at = self.by_id.partition_point(|(own, _)| *own < id);
+        self.by_id.insert(at, (id, handle));
+    }
+
+    /// A publisher is gone. What it waits for makes room: nobody will be told.
+    fn remove(&mut self, handle: u32) -> Option<Publisher> {
+        let removed = self.all.remove(handle)?;
+        self.by_id.retain(|(_, own)| *own != handle);
+        self.waiting -= removed.confirms.waiting();
+        if self.by_id.is_empty() {
+            // Handles stay: what comes late for a publisher of before must find nobody.
+            (self.by_id, self.due) = (Vec::new(), Vec::new());
+        }
+        Some(removed)
+    }
+
+    /// A stream is gone.
+    pub(super) fn remove_of(&mut self, stream: QueueId) {
+        let gone = self.all.iter().filter(|(_, publisher)| publisher.stream.id == stream);
+        let gone: Vec<u32> = gone.map(|(handle, _)| handle).collect();
+        gone.into_iter().for_each(|handle| drop(self.remove(handle)));
+        self.is_full &= self.waiting > 0;
+    }
+
+    #[inline]
+    pub(super) fn confirmed(&mut self, handle: u32, first: u64, last: u64) {
+        let Some(publisher) = self.all.get_mut(handle) else { return };
+        publisher.confirms.safe(first, last);
+        if !std::mem::replace(&mut publisher.is_due, true) {
+            self.due.push(handle);
+        }
+    }
+
+    /// Tells what is safe.
+    pub(super) fn tell(&mut self, machine: &mut Connection, settings: &StreamSettings) {
+        for at in 0..self.due.len() {
+            let Some(publisher) = self.all.get_mut(self.due[at]) else { continue };
+            publisher.is_due = false;
+            let waiting = publisher.confirms.waiting();
+            machine.confirm(publisher.id, publisher.confirms.take());
+            self.waiting -= waiting - publisher.confirms.waiting();
+        }
+        self.due.clear();
+        self.see_whether_full(settings);
+    }
+
+    fn see_whether_full(&mut self, settings: &StreamSettings) {
+        let left = u64::from(settings.initial_credits).saturating_sub(self.waiting);
+        let needed = if self.is_full { u64::from(settings.credits_required_for_unblocking) } else { 0 };
+        // Where nothing waits nothing would ever make room.
+        self.is_full = left <= needed && self.waiting > 0;
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let own =
+            |(_, publisher): (u32, &Publisher)| publisher.confirms.heap_bytes() + publisher.reference.len();
+        self.all.heap_bytes()
+            + self.by_id.capacity() * size_of::<(u8, u32)>()
+            + self.due.capacity() * size_of::<u32>()
+            + self.all.iter().map(own).sum::<usize>()
+    }
+}
+
+/// Whether the broker may have it.
+fn is_fit(message: &PublishedMessage<'_>, settings: &StreamSettings) -> bool {
+    match message.entry.content() {
+        Content::Message(_) => true,
+        Content::Batch(batch) => batch.check(settings.uncompressed_bytes_max).is_ok(),
+    }
+}
+
+fn appended(message: PublishedMessage<'_>) -> Appended<'_> {
+    let PublishedMessage { publishing_id, filter_value, entry } = message;
+    Appended { publishing_id, filter_value: filter_value.unwrap_or_default(), entry }
+}
+
+impl Adapter {
+    /// What came of declaring a publisher. RabbitMQ's rules, in its order.
+    pub(super) fn declare_publisher(
+        &mut self,
+        context: &mut Context<'_>,
+        id: u8,
+        reference: &[u8],
+        name: &[u8],
+    ) -> ResponseCode {
+        if self.blocked.is_some() || self.publishers.by_id.len() >= PUBLISHERS_MAX {
+            return ResponseCode::PRECONDITION_FAILED;
+        }
+        if !self.may(context, Access::Write, name) {
+            return ResponseCode::ACCESS_REFUSED;
+        }
+        let is_taken = |(_, other): (u32, &Publisher)| {
+            !reference.is_empty() && *other.reference == *reference && other.stream.name.as_bytes() == name
+        };
+        if reference.len() > REFERENCE_BYTES_MAX
+            || self.publishers.handle(id).is_some()
+            || self.publishers.all.iter().any(is_taken)
+        {
+            return ResponseCode::PRECONDITION_FAILED;
+        }
+        let Some(stream) = self.stream(context, name) else { return ResponseCode::STREAM_DOES_NOT_EXIST };
+        self.watched.add(context, &stream);
+        self.publishers.add(id, stream, reference);
+        ResponseCode::OK
+    }
+
+    pub(super) fn delete_publisher(&mut self, context: &mut Context<'_>, id: u8) -> ResponseCode {
+        let removed = self.publishers.handle(id).and_then(|handle| self.publishers.remove(handle));
+        let Some(removed) = removed else { return ResponseCode::PUBLISHER_DOES_NOT_EXIST };
+        self.watched.remove(context, removed.stream.id);
+        self.publishers.see_whether_full(&context.settings.stream);
+        ResponseCode::OK
+    }
+
+    #[inline]
+    pub(super) fn publish(&mut self, context: &mut Context<'_>, publish: &Publish<'_>) {
+        let settings = &context.settings.stream;
+        let id = publish.publisher_id;
+        let handle = self.publishers.handle(id);
+        let Some((handle, publisher)) =
+            handle.and_then(|handle| Some((handle, self.publishers.all.get_mut(handle)?)))
+        else {
+            let code = ResponseCode::PUBLISHER_DOES_NOT_EXIST;
+            return self.machine.refuse_messages(id, code, publish.messages().map(|one| one.publishing_id));
+        };
+        // One that is unfit takes those behind it with it, so that publishing ids have no gap.
+        let fit = match publish.has_batches() {
+            false => publish.len(),
+            true => publish.messages().take_while(|one| is_fit(one, settings)).count(),
+        };
+        if fit > 0 {
+            let new = NewMessages {
+                publisher: handle,
+                first: publisher.confirms.next(),
+                reference: (!publisher.reference.is_empty()).then_some(&*publisher.reference),
+                has_filters: publish.has_filter_values(),
+                messages: publish.messages().take(fit).map(appended),
+            };
+            let QueueDefinition { log, id: stream, .. } = *publisher.stream;
+            if let Err(refusal) = context.shard.append(context.now, context.port, log, stream, new) {
+                self.note(context, Gravity::Error, format!("error: {refusal}"));
+                let code = ResponseCode::STREAM_NOT_AVAILABLE;
+                let ids = publish.messages().map(|one| one.publishing_id);
+                return self.machine.refuse_messages(id, code, ids);
+            }
+            publish.messages().take(fit).for_each(|one| publisher.confirms.push(one.publishing_id));
+            self.publishers.waiting += fit as u64;
+            self.publishers.is_full |= self.publishers.waiting >= u64::from(settings.initial_credits);
+        }
+        if fit < publish.len() {
+            let ids = publish.messages().skip(fit).map(|one| one.publishing_id);
+            self.machine.refuse_messages(id, ResponseCode::PRECONDITION_FAILED, ids);
+        }
+    }
+}

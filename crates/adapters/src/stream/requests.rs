@@ -1,0 +1,353 @@
+//! What a client asks, and what waits for the broker: nothing further is read until [`Adapter::answered`].
+
+use super::Adapter;
+use super::creating::code_of;
+use super::subscriptions::from;
+use super::super_streams::Making;
+use crate::connection::{Context, Gravity};
+use ::stream_protocol::key::SERVER_VERSIONS;
+use ::stream_protocol::{Key, List, Request, Response, ResponseCode, Statistic};
+use broker::access::Access;
+use broker::catalog::{Actor, Op, QueueDefinition, Refusal};
+use broker::{QueueCommand, Reply, StreamCommand, StreamReply, StreamStats};
+use std::sync::Arc;
+
+/// What the broker was asked.
+#[derive(Debug)]
+pub(super) struct Pending {
+    /// What the answer carries.
+    correlation_id: u32,
+    /// The tokens that are out: `tokens` of them, from this on.
+    first_token: u32,
+    tokens: u32,
+    /// How many of them are not answered.
+    left: u32,
+    wish: Wish,
+    /// Streams that went by it, to be told of behind the answer.
+    pub(super) gone: Vec<Arc<QueueDefinition>>,
+}
+
+/// What is to be said when it is granted.
+#[derive(Debug)]
+pub(super) enum Wish {
+    Open { actor: Actor },
+    Create,
+    Delete,
+    Subscribe { handle: u32 },
+    Sequence,
+    QueryOffset,
+    Stats,
+    Resolve,
+    MakeSuperStream(Box<Making>),
+    DeleteSuperStream,
+}
+
+impl Pending {
+    /// Streams are to go by it.
+    pub(super) fn deletes(&self) -> bool {
+        matches!(self.wish, Wish::Delete | Wish::DeleteSuperStream | Wish::MakeSuperStream(_))
+    }
+}
+
+impl Adapter {
+    pub(super) fn token(&mut self) -> u32 {
+        self.next_token = self.next_token.wrapping_add(1);
+        self.next_token
+    }
+
+    /// Waits for answers to so many tokens from the next one on: that one.
+    pub(super) fn wait(&mut self, correlation_id: u32, tokens: u32, wish: Wish) -> u32 {
+        let first_token = self.token();
+        self.next_token = self.next_token.wrapping_add(tokens.saturating_sub(1));
+        let gone = self.pending.take().map(|pending| pending.gone).unwrap_or_default();
+        let pending = Pending { correlation_id, first_token, tokens, left: tokens, wish, gone };
+        self.pending = Some(Box::new(pending));
+        first_token
+    }
+
+    pub(super) fn wait_to_open(&mut self, correlation_id: u32, actor: Actor) -> u32 {
+        self.wait(correlation_id, 1, Wish::Open { actor })
+    }
+
+    pub(super) fn plan(&mut self, context: &mut Context<'_>, token: u32, op: Op) {
+        context.shard.request(context.now, context.port, token, op);
+    }
+
+    fn done(&mut self, correlation_id: u32, key: Key, code: ResponseCode) {
+        self.machine.respond(correlation_id, &Response::Done { key, code });
+    }
+
+    pub(super) fn request(&mut self, context: &mut Context<'_>, correlation_id: u32, request: &Request<'_>) {
+        let key = request.key();
+        match *request {
+            Request::PeerProperties { properties } => self.introduce(context, correlation_id, &properties),
+            Request::SaslHandshake => self.offer(context, correlation_id),
+            Request::SaslAuthenticate { mechanism, response } => {
+                self.authenticate(context, correlation_id, mechanism, response);
+            }
+            Request::Open { virtual_host } => self.open(context, correlation_id, virtual_host),
+            Request::Close { .. } => {
+                self.drop_all(context);
+                context.shard.close_port(context.now, context.port);
+                self.machine.close_ok(correlation_id);
+            }
+            Request::DeclarePublisher { publisher_id, reference, stream } => {
+                let code = self.declare_publisher(context, publisher_id, reference, stream);
+                self.done(correlation_id, key, code);
+            }
+            Request::DeletePublisher { publisher_id } => {
+                let code = self.delete_publisher(context, publisher_id);
+                self.done(correlation_id, key, code);
+            }
+            Request::Unsubscribe { subscription_id } => {
+                let code = self.unsubscribe(context, subscription_id);
+                self.done(correlation_id, key, code);
+            }
+            Request::Metadata { streams } => self.metadata(context, correlation_id, &streams),
+            Request::Route { routing_key, super_stream } => {
+                let (code, streams) = self.route(context, routing_key, super_stream);
+                self.streams(correlation_id, key, code, &streams);
+            }
+            Request::Partitions { super_stream } => {
+                let (code, streams) = self.partitions(context, super_stream);
+                self.streams(correlation_id, key, code, &streams);
+            }
+            Request::ExchangeCommandVersions { versions } => {
+                let deliver = versions.iter().find(|own| own.key == Key::Deliver as u16);
+                self.takes_committed |= deliver.is_some_and(|deliver| deliver.max == 2);
+                let versions = List::new(&SERVER_VERSIONS);
+                let response = Response::ExchangeCommandVersions { code: ResponseCode::OK, versions };
+                self.machine.respond(correlation_id, &response);
+            }
+            Request::Create { .. }
+            | Request::Delete { .. }
+            | Request::Subscribe { .. }
+            | Request::QueryPublisherSequence { .. }
+            | Request::QueryOffset { .. }
+            | Request::StreamStats { .. }
+            | Request::CreateSuperStream { .. }
+            | Request::DeleteSuperStream { .. }
+            | Request::ResolveOffsetSpec { .. } => {
+                if let Err(code) = self.ask(context, correlation_id, request) {
+                    self.pending = None;
+                    self.refused(correlation_id, key, code);
+                }
+            }
+            // A server asks this; the machine lets no client.
+            Request::ConsumerUpdate { .. } => {}
+        }
+    }
+
+    /// What only the broker can answer, or why it is not asked.
+    fn ask(
+        &mut self,
+        context: &mut Context<'_>,
+        correlation_id: u32,
+        request: &Request<'_>,
+    ) -> Result<(), ResponseCode> {
+        match *request {
+            Request::Create { stream, arguments } => {
+                let op = self.create(context, stream, &arguments)?;
+                let token = self.wait(correlation_id, 1, Wish::Create);
+                self.plan(context, token, op);
+            }
+            Request::Delete { stream } => {
+                if !self.may(context, Access::Configure, stream) {
+                    return Err(ResponseCode::ACCESS_REFUSED);
+                }
+                let stream = self.stream(context, stream).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
+                let token = self.wait(correlation_id, 1, Wish::Delete);
+                self.delete(context, token, &stream);
+            }
+            Request::Subscribe { .. } => {
+                let token = self.wait(correlation_id, 1, Wish::Subscribe { handle: u32::MAX });
+                let new = self.subscribe(context, token, request)?;
+                if let Some(Pending { wish: Wish::Subscribe { handle }, .. }) = self.pending.as_deref_mut() {
+                    *handle = new;
+                }
+            }
+            Request::QueryPublisherSequence { reference, stream } => {
+                let token = self.wait(correlation_id, 1, Wish::Sequence);
+                let reference = reference.into();
+                self.ask_stream(context, stream, || StreamCommand::Sequence { token, reference })?;
+            }
+            Request::QueryOffset { reference, stream } => {
+                let token = self.wait(correlation_id, 1, Wish::QueryOffset);
+                let reference = reference.into();
+                self.ask_stream(context, stream, || StreamCommand::QueryOffset { token, reference })?;
+            }
+            Request::StreamStats { stream } => {
+                let token = self.wait(correlation_id, 1, Wish::Stats);
+                self.ask_stream(context, stream, || StreamCommand::Stats { token })?;
+            }
+            Request::ResolveOffsetSpec { stream, offset, .. } => {
+                let token = self.wait(correlation_id, 1, Wish::Resolve);
+                let from = from(offset);
+                self.ask_stream(context, stream, || StreamCommand::Resolve { token, from })?;
+            }
+            Request::CreateSuperStream { name, partitions, binding_keys, arguments } => {
+                let wanted = (name, &partitions, &binding_keys, &arguments);
+                self.make_super_stream(context, correlation_id, wanted)?;
+            }
+            Request::DeleteSuperStream { name } => self.delete_super_stream(context, correlation_id, name)?,
+            _ => return Err(ResponseCode::INTERNAL_ERROR),
+        }
+        Ok(())
+    }
+
+    pub(super) fn delete(&mut self, context: &mut Context<'_>, token: u32, stream: &QueueDefinition) {
+        let command = QueueCommand::Delete { token, if_unused: false, if_empty: false };
+        context.shard.command(context.now, context.port, stream.log, stream.id, command);
+    }
+
+    fn streams(&mut self, correlation_id: u32, key: Key, code: ResponseCode, names: &[Box<str>]) {
+        let streams: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+        let streams = List::new(&streams);
+        let response = match key {
+            Key::Route => Response::Route { code, streams },
+            _ => Response::Partitions { code, streams },
+        };
+        self.machine.respond(correlation_id, &response);
+    }
+
+    /// Answers a request that has nothing to tell, in the form that its answer has.
+    fn refused(&mut self, correlation_id: u32, key: Key, code: ResponseCode) {
+        let response = match key {
+            Key::QueryPublisherSequence => Response::QueryPublisherSequence { code, publishing_id: 0 },
+            Key::QueryOffset => Response::QueryOffset { code, offset: 0 },
+            Key::StreamStats => Response::StreamStats { code, statistics: List::default() },
+            Key::ResolveOffsetSpec => Response::ResolveOffsetSpec { code, offset: 0 },
+            key => Response::Done { key, code },
+        };
+        self.machine.respond(correlation_id, &response);
+    }
+
+    /// The broker has answered a token; what it was asked is done when all are.
+    pub(super) fn answered(&mut self, context: &mut Context<'_>, token: u32, reply: Result<Reply, Refusal>) {
+        let Some(pending) = &mut self.pending else { return };
+        if token.wrapping_sub(pending.first_token) >= pending.tokens {
+            return;
+        }
+        pending.left -= 1;
+        let is_last = pending.left == 0;
+        if let Wish::MakeSuperStream(making) = &mut pending.wish {
+            making.heard(reply);
+            if is_last {
+                self.go_on_making(context);
+            }
+            return;
+        }
+        if !is_last {
+            return;
+        }
+        let Some(pending) = self.pending.take() else { return };
+        let Pending { correlation_id, wish, gone, .. } = *pending;
+        match reply {
+            Ok(reply) => self.granted(context, correlation_id, wish, reply),
+            Err(refusal) => self.denied(context, correlation_id, wish, &refusal),
+        }
+        gone.iter().for_each(|stream| self.tell_gone(&stream.name));
+    }
+
+    /// What was made of streams' streams is answered, and then told what went.
+    pub(super) fn finish(&mut self, key: Key, code: ResponseCode) {
+        let Some(pending) = self.pending.take() else { return };
+        self.done(pending.correlation_id, key, code);
+        pending.gone.iter().for_each(|stream| self.tell_gone(&stream.name));
+    }
+
+    pub(super) fn making(&mut self) -> Option<&mut Making> {
+        match &mut self.pending.as_deref_mut()?.wish {
+            Wish::MakeSuperStream(making) => Some(making),
+            _ => None,
+        }
+    }
+
+    /// Waits for so many further answers for what is being made: the first token.
+    pub(super) fn wait_on(&mut self, tokens: u32) -> u32 {
+        let first = self.token();
+        self.next_token = self.next_token.wrapping_add(tokens.saturating_sub(1));
+        if let Some(pending) = &mut self.pending {
+            (pending.first_token, pending.tokens, pending.left) = (first, tokens, tokens);
+        }
+        first
+    }
+
+    fn granted(&mut self, context: &mut Context<'_>, correlation_id: u32, wish: Wish, reply: Reply) {
+        let ok = ResponseCode::OK;
+        let response = match (wish, reply) {
+            (Wish::Open { actor }, _) => return self.opened(context, correlation_id, actor),
+            (Wish::Create, Reply::Declared { is_new: false, .. }) => {
+                Response::Done { key: Key::Create, code: ResponseCode::STREAM_ALREADY_EXISTS }
+            }
+            (Wish::Create, _) => Response::Done { key: Key::Create, code: ok },
+            (Wish::Delete, _) => Response::Done { key: Key::Delete, code: ok },
+            (Wish::DeleteSuperStream, _) => Response::Done { key: Key::DeleteSuperStream, code: ok },
+            (Wish::Subscribe { handle }, _) => {
+                self.subscribed(context, handle);
+                Response::Done { key: Key::Subscribe, code: ok }
+            }
+            (Wish::Sequence, Reply::Stream(StreamReply::Sequence(last))) => {
+                Response::QueryPublisherSequence { code: ok, publishing_id: last.unwrap_or(0) }
+            }
+            (Wish::QueryOffset, Reply::Stream(StreamReply::Offset(offset))) => {
+                let code = if offset.is_some() { ok } else { ResponseCode::NO_OFFSET };
+                Response::QueryOffset { code, offset: offset.unwrap_or(0) }
+            }
+            (Wish::Resolve, Reply::Stream(StreamReply::Offset(offset))) => {
+                // What is empty begins with the first there will be.
+                Response::ResolveOffsetSpec { code: ok, offset: offset.unwrap_or(0) }
+            }
+            (Wish::Stats, Reply::Stream(StreamReply::Stats(stats))) => {
+                let statistics = statistics(stats);
+                let statistics = List::new(&statistics);
+                return self.machine.respond(correlation_id, &Response::StreamStats { code: ok, statistics });
+            }
+            (wish, reply) => {
+                // The broker answers what it is asked.
+                let text = format!("error: {wish:?} was answered with {reply:?}");
+                return self.note(context, Gravity::Error, text);
+            }
+        };
+        self.machine.respond(correlation_id, &response);
+    }
+
+    fn denied(&mut self, context: &mut Context<'_>, correlation_id: u32, wish: Wish, refusal: &Refusal) {
+        let key = match wish {
+            Wish::Open { .. } => {
+                context.shard.close_port(context.now, context.port);
+                return self.not_opened(context, correlation_id, refusal);
+            }
+            Wish::Subscribe { handle } => {
+                self.not_subscribed(context, handle);
+                Key::Subscribe
+            }
+            Wish::Create => Key::Create,
+            Wish::Delete => Key::Delete,
+            Wish::Sequence => Key::QueryPublisherSequence,
+            Wish::QueryOffset => Key::QueryOffset,
+            Wish::Stats => Key::StreamStats,
+            Wish::Resolve => Key::ResolveOffsetSpec,
+            Wish::MakeSuperStream(_) => Key::CreateSuperStream,
+            // Partitions that others deleted meanwhile are gone as was wished.
+            Wish::DeleteSuperStream => {
+                return self.done(correlation_id, Key::DeleteSuperStream, ResponseCode::OK);
+            }
+        };
+        self.note(context, Gravity::Warning, format!("{key:?} was refused: {refusal}"));
+        self.refused(correlation_id, key, code_of(refusal));
+    }
+}
+
+/// In RabbitMQ's words; what there is none of is -1.
+fn statistics(stats: StreamStats) -> [Statistic<'static>; 4] {
+    let number = |number: Option<u64>| number.map_or(-1, |number| i64::try_from(number).unwrap_or(i64::MAX));
+    let StreamStats { first_offset, last_chunk_id, committed_offset, .. } = stats;
+    [
+        ("committed_chunk_id", last_chunk_id),
+        ("committed_offset", committed_offset),
+        ("first_chunk_id", first_offset),
+        ("last_chunk_id", last_chunk_id),
+    ]
+    .map(|(key, value)| Statistic { key: key.as_bytes(), value: number(value) })
+}

@@ -1,0 +1,330 @@
+//! Chunks: subscriptions, their credit, single active consumers, and stored offsets.
+
+use super::Adapter;
+use super::settings::{REFERENCE_BYTES_MAX, SUBSCRIPTIONS_MAX};
+use crate::connection::Context;
+use crate::handles::Handles;
+use ::stream_protocol::{Command, List, OffsetSpec, Pair, Request, Response, ResponseCode};
+use base::Memory;
+use base::id::QueueId;
+use broker::access::Access;
+use broker::catalog::QueueDefinition;
+use broker::{QueueCommand, SingleActive, StreamCommand, StreamFrom};
+use message::chunk::{Filter, HEADER_LEN, Header, Kind};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// One subscription.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    pub(super) id: u8,
+    pub(super) stream: Arc<QueueDefinition>,
+    /// Where the client wanted to begin.
+    offset: OffsetSpec,
+    /// What the client is, or was last, asked of: one at a time.
+    turn: Turn,
+}
+
+/// Where a subscription of a group stands.
+#[derive(Debug, Default)]
+struct Turn {
+    /// It is the active one, and the client knows where it begins.
+    is_reading: bool,
+    /// The client was told so and has not answered; under which correlation id.
+    asked: Option<(u32, bool)>,
+    /// What it is to be told next.
+    next: Option<bool>,
+}
+
+/// The subscriptions of a connection. Without any it holds no memory.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions {
+    all: Handles<Subscription>,
+    /// Handles by the ids that the client chose.
+    by_id: Vec<(u8, u32)>,
+    /// Those that are to be told that there is room for more, by their handles.
+    pub(super) asked: Vec<u32>,
+}
+
+impl Subscriptions {
+    fn handle(&self, id: u8) -> Option<u32> {
+        let at = self.by_id.binary_search_by_key(&id, |(own, _)| *own).ok()?;
+        Some(self.by_id[at].1)
+    }
+
+    fn add(&mut self, subscription: Subscription) -> Option<u32> {
+        let id = subscription.id;
+        let handle = self.all.add(|_| subscription)?;
+        let at = self.by_id.partition_point(|(own, _)| *own < id);
+        self.by_id.insert(at, (id, handle));
+        Some(handle)
+    }
+
+    fn remove(&mut self, handle: u32) -> Option<Subscription> {
+        let removed = self.all.remove(handle)?;
+        self.by_id.retain(|(_, own)| *own != handle);
+        if self.by_id.is_empty() {
+            self.by_id = Vec::new();
+        }
+        Some(removed)
+    }
+
+    /// A stream is gone.
+    pub(super) fn remove_of(&mut self, context: &mut Context<'_>, stream: QueueId) {
+        let gone = self.all.iter().filter(|(_, subscription)| subscription.stream.id == stream);
+        let gone: Vec<u32> = gone.map(|(handle, _)| handle).collect();
+        for handle in gone {
+            self.remove(handle);
+            context.shard.forget_consumer(context.port, handle);
+        }
+    }
+
+    fn reads(&self, name: &[u8]) -> bool {
+        self.all.iter().any(|(_, subscription)| subscription.stream.name.as_bytes() == name)
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let asked = self.asked.capacity() * size_of::<u32>();
+        self.all.heap_bytes() + self.by_id.capacity() * size_of::<(u8, u32)>() + asked
+    }
+}
+
+/// Where the broker begins.
+pub(super) fn from(offset: OffsetSpec) -> StreamFrom {
+    match offset {
+        OffsetSpec::First => StreamFrom::First,
+        OffsetSpec::Last => StreamFrom::Last,
+        OffsetSpec::Next => StreamFrom::Next,
+        // A number below 0, to which the protocol gives no meaning, counts from the end.
+        OffsetSpec::Offset(offset) => match offset.cast_signed() {
+            0.. => StreamFrom::Offset(offset),
+            count => StreamFrom::LastMessages(count.unsigned_abs()),
+        },
+        OffsetSpec::Timestamp(timestamp_ms) => StreamFrom::Timestamp(timestamp_ms),
+    }
+}
+
+/// Only chunks that may hold what is wanted, where anything is said of it.
+pub(super) fn filter(properties: &List<'_, Pair<'_>>) -> Option<Filter> {
+    let mut values = properties.iter().filter(|pair| pair.key.starts_with(b"filter.")).peekable();
+    values.peek()?;
+    let match_unfiltered = properties.get(b"match-unfiltered") == Some(b"true");
+    Some(Filter::new(values.map(|pair| pair.value), match_unfiltered))
+}
+
+impl Adapter {
+    fn tell_stream(&self, context: &mut Context<'_>, stream: &QueueDefinition, command: StreamCommand) {
+        let command = QueueCommand::Stream(Box::new(command));
+        context.shard.command(context.now, context.port, stream.log, stream.id, command);
+    }
+
+    /// Begins a subscription: its handle, when the broker is asked for it. RabbitMQ's rules, in its order.
+    pub(super) fn subscribe(
+        &mut self,
+        context: &mut Context<'_>,
+        token: u32,
+        request: &Request<'_>,
+    ) -> Result<u32, ResponseCode> {
+        let Request::Subscribe { subscription_id, stream: name, offset, credit, properties } = *request
+        else {
+            return Err(ResponseCode::INTERNAL_ERROR);
+        };
+        if self.subscriptions.by_id.len() >= SUBSCRIPTIONS_MAX {
+            return Err(ResponseCode::PRECONDITION_FAILED);
+        }
+        if !self.may(context, Access::Read, name) {
+            return Err(ResponseCode::ACCESS_REFUSED);
+        }
+        let group = properties.get(b"name");
+        if group.is_some_and(|group| group.len() > REFERENCE_BYTES_MAX) {
+            return Err(ResponseCode::PRECONDITION_FAILED);
+        }
+        let stream = self.stream(context, name).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
+        if self.subscriptions.handle(subscription_id).is_some() {
+            return Err(ResponseCode::SUBSCRIPTION_ID_ALREADY_EXISTS);
+        }
+        let is_single = properties.get(b"single-active-consumer") == Some(b"true");
+        let group = match group.filter(|_| is_single).map(str::from_utf8) {
+            None if is_single => return Err(ResponseCode::PRECONDITION_FAILED),
+            Some(Err(_)) => return Err(ResponseCode::PRECONDITION_FAILED),
+            Some(Ok(name)) => {
+                let super_stream = properties.get(b"super-stream");
+                let partition = super_stream
+                    .and_then(|super_stream| self.partition_index(context, super_stream, &stream));
+                Some(SingleActive { name: name.into(), partition })
+            }
+            None => None,
+        };
+        let turn = Turn { is_reading: !is_single, ..Turn::default() };
+        let subscription = Subscription { id: subscription_id, stream: stream.clone(), offset, turn };
+        let handle = self.subscriptions.add(subscription).ok_or(ResponseCode::PRECONDITION_FAILED)?;
+        self.watched.add(context, &stream);
+        let (from, filter) = (from(offset), filter(&properties));
+        let command = StreamCommand::Subscribe { token, handle, from, credit, filter, group };
+        self.tell_stream(context, &stream, command);
+        Ok(handle)
+    }
+
+    /// The broker let a subscription in.
+    pub(super) fn subscribed(&mut self, context: &mut Context<'_>, handle: u32) {
+        if self.is_paused
+            && let Some(subscription) = self.subscriptions.all.get(handle)
+        {
+            let QueueDefinition { log, id, .. } = *subscription.stream;
+            let command = QueueCommand::Pause { handle, paused: true };
+            context.shard.command(context.now, context.port, log, id, command);
+        }
+    }
+
+    /// A subscription that the broker refused is none.
+    pub(super) fn not_subscribed(&mut self, context: &mut Context<'_>, handle: u32) {
+        if let Some(removed) = self.subscriptions.remove(handle) {
+            context.shard.forget_consumer(context.port, handle);
+            self.watched.remove(context, removed.stream.id);
+        }
+    }
+
+    pub(super) fn unsubscribe(&mut self, context: &mut Context<'_>, id: u8) -> ResponseCode {
+        let Some(handle) = self.subscriptions.handle(id) else {
+            return ResponseCode::SUBSCRIPTION_ID_DOES_NOT_EXIST;
+        };
+        self.end_subscription(context, handle);
+        ResponseCode::OK
+    }
+
+    /// Chunks that are on their way find nobody, so the owner's answer is not waited for.
+    fn end_subscription(&mut self, context: &mut Context<'_>, handle: u32) {
+        let Some(removed) = self.subscriptions.remove(handle) else { return };
+        let token = self.token();
+        self.tell_stream(context, &removed.stream, StreamCommand::Unsubscribe { token, handle });
+        context.shard.forget_consumer(context.port, handle);
+        self.watched.remove(context, removed.stream.id);
+    }
+
+    pub(super) fn drop_subscriptions(&mut self, context: &mut Context<'_>) {
+        let handles: Vec<u32> = self.subscriptions.all.iter().map(|(handle, _)| handle).collect();
+        handles.into_iter().for_each(|handle| self.end_subscription(context, handle));
+    }
+
+    #[inline]
+    pub(super) fn give_credit(&mut self, context: &mut Context<'_>, id: u8, credit: i16) {
+        let found = self.subscriptions.handle(id);
+        let found = found.and_then(|handle| Some((handle, self.subscriptions.all.get(handle)?)));
+        let Some((handle, subscription)) = found else {
+            let code = ResponseCode::SUBSCRIPTION_ID_DOES_NOT_EXIST;
+            return self.machine.send(&Command::CreditRefused { code, subscription_id: id });
+        };
+        self.tell_stream(context, &subscription.stream, StreamCommand::Credit { handle, chunks: credit });
+        if !subscription.turn.is_reading {
+            // It counts all the same, as with RabbitMQ.
+            let code = ResponseCode::PRECONDITION_FAILED;
+            self.machine.send(&Command::CreditRefused { code, subscription_id: id });
+        }
+    }
+
+    /// A chunk, of which the Bloom filter and the trailer are not the client's matter.
+    #[inline]
+    pub(super) fn deliver(&mut self, handle: u32, memory: &Memory, bytes: Range<u32>, committed: u64) {
+        let Some(subscription) = self.subscriptions.all.get(handle) else { return };
+        let bytes = bytes.start as usize..bytes.end as usize;
+        let chunk = &memory[bytes.clone()];
+        let header: &[u8; HEADER_LEN] = chunk.first_chunk().expect("chunks are whole");
+        let read = Header::read(header).expect("chunks are checked by those who read them");
+        if read.kind != Kind::User {
+            return;
+        }
+        let data = bytes.start + read.data_at();
+        let data = data..data + read.data_len as usize;
+        assert!(data.end <= bytes.end, "chunks are whole");
+        let committed = self.takes_committed.then_some(committed);
+        self.machine.deliver(subscription.id, committed, header, memory, data);
+    }
+
+    /// Of its group, a subscription is the active one now, or is no longer.
+    pub(super) fn activate(&mut self, context: &mut Context<'_>, handle: u32, active: bool) {
+        let Some(subscription) = self.subscriptions.all.get_mut(handle) else { return };
+        let (id, turn) = (subscription.id, &mut subscription.turn);
+        turn.is_reading = false;
+        if turn.asked.is_some() {
+            turn.next = Some(active);
+            return;
+        }
+        let request = Request::ConsumerUpdate { subscription_id: id, active };
+        // Each subscription is asked one thing at a time, so there is always room for one more.
+        let asked = self.machine.is_open().then(|| self.machine.request(context.now, &request)).flatten();
+        turn.asked = asked.map(|correlation_id| (correlation_id, active));
+    }
+
+    /// The client has answered where a subscription goes on.
+    pub(super) fn updated(&mut self, context: &mut Context<'_>, correlation_id: u32, answer: &Response<'_>) {
+        let Response::ConsumerUpdate { offset, .. } = *answer else { return };
+        let is_asked = |subscription: &Subscription| {
+            subscription.turn.asked.is_some_and(|(own, _)| own == correlation_id)
+        };
+        let found = self.subscriptions.all.iter().find(|(_, subscription)| is_asked(subscription));
+        let Some(handle) = found.map(|(handle, _)| handle) else { return };
+        let Some(subscription) = self.subscriptions.all.get_mut(handle) else { return };
+        let active = subscription.turn.asked.take().is_some_and(|(_, active)| active);
+        if let Some(next) = subscription.turn.next.take() {
+            return self.activate(context, handle, next);
+        }
+        subscription.turn.is_reading = active;
+        let from = from(offset.unwrap_or(subscription.offset));
+        let stream = subscription.stream.clone();
+        self.tell_stream(context, &stream, StreamCommand::Continue { handle, from });
+    }
+
+    /// Subscriptions that wait for it go on, if there is room. Else they are paused now, and go on with all others.
+    pub(super) fn go_on(&mut self, context: &mut Context<'_>) {
+        let has_room = !self.is_paused && self.machine.output().len() <= context.settings.output_bytes_low;
+        for handle in std::mem::take(&mut self.subscriptions.asked) {
+            if let Some(subscription) = self.subscriptions.all.get(handle).filter(|_| has_room) {
+                let QueueDefinition { log, id, .. } = *subscription.stream;
+                let command = QueueCommand::Pause { handle, paused: false };
+                context.shard.command(context.now, context.port, log, id, command);
+            }
+        }
+    }
+
+    /// There is much to send, or no longer: subscriptions pause or go on.
+    pub(crate) fn set_paused(&mut self, context: &mut Context<'_>, paused: bool) {
+        self.is_paused = paused;
+        for (handle, subscription) in self.subscriptions.all.iter() {
+            let QueueDefinition { log, id, .. } = *subscription.stream;
+            let command = QueueCommand::Pause { handle, paused };
+            context.shard.command(context.now, context.port, log, id, command);
+        }
+    }
+
+    /// Keeps how far a consumer is. Nobody is told when that cannot be.
+    pub(super) fn store_offset(
+        &mut self,
+        context: &mut Context<'_>,
+        reference: &[u8],
+        name: &[u8],
+        offset: u64,
+    ) {
+        let may = self.subscriptions.reads(name) || self.may(context, Access::Read, name);
+        let stream = self.stream(context, name).filter(|_| may && reference.len() <= REFERENCE_BYTES_MAX);
+        let Some(stream) = stream else { return };
+        self.tell_stream(
+            context,
+            &stream,
+            StreamCommand::StoreOffset { reference: reference.into(), offset },
+        );
+    }
+
+    pub(super) fn ask_stream(
+        &self,
+        context: &mut Context<'_>,
+        name: &[u8],
+        ask: impl FnOnce() -> StreamCommand,
+    ) -> Result<(), ResponseCode> {
+        if !self.may(context, Access::Read, name) {
+            return Err(ResponseCode::ACCESS_REFUSED);
+        }
+        let stream = self.stream(context, name).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
+        self.tell_stream(context, &stream, ask());
+        Ok(())
+    }
+}

@@ -1,0 +1,79 @@
+//! Streams that a connection publishes to or reads: it hears of their end.
+
+use super::Adapter;
+use crate::connection::Context;
+use ::stream_protocol::{Command, ResponseCode};
+use base::id::QueueId;
+use broker::catalog::QueueDefinition;
+use std::sync::Arc;
+
+/// Each stream once, with how many publishers and subscriptions it has here. Empty, it holds no memory.
+#[derive(Debug, Default)]
+pub(super) struct Watched {
+    streams: Vec<(Arc<QueueDefinition>, u32)>,
+}
+
+impl Watched {
+    pub(super) fn add(&mut self, context: &mut Context<'_>, stream: &Arc<QueueDefinition>) {
+        match self.streams.iter_mut().find(|(own, _)| own.id == stream.id) {
+            Some((_, uses)) => *uses += 1,
+            None => {
+                context.shard.watch_queue(context.port, stream.id, 0);
+                self.streams.push((stream.clone(), 1));
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, context: &mut Context<'_>, stream: QueueId) {
+        let Some(at) = self.streams.iter().position(|(own, _)| own.id == stream) else { return };
+        self.streams[at].1 -= 1;
+        if self.streams[at].1 == 0 {
+            context.shard.unwatch_queue(context.port, stream, 0);
+            self.forget(at);
+        }
+    }
+
+    /// A stream is gone: what it was, if it was watched.
+    fn take(&mut self, stream: QueueId) -> Option<Arc<QueueDefinition>> {
+        let at = self.streams.iter().position(|(own, _)| own.id == stream)?;
+        Some(self.forget(at))
+    }
+
+    fn forget(&mut self, at: usize) -> Arc<QueueDefinition> {
+        let (stream, _) = self.streams.swap_remove(at);
+        if self.streams.is_empty() {
+            self.streams = Vec::new();
+        }
+        stream
+    }
+
+    pub(super) fn clear(&mut self, context: &mut Context<'_>) {
+        for (stream, _) in std::mem::take(&mut self.streams) {
+            context.shard.unwatch_queue(context.port, stream.id, 0);
+        }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.streams.capacity() * size_of::<(Arc<QueueDefinition>, u32)>()
+    }
+}
+
+impl Adapter {
+    /// A stream is gone, and with it its publishers and subscriptions here: the client is told once. Who deleted it hears
+    /// first that it is.
+    pub(super) fn stream_gone(&mut self, context: &mut Context<'_>, stream: QueueId) {
+        let Some(definition) = self.watched.take(stream) else { return };
+        context.shard.unwatch_queue(context.port, stream, 0);
+        self.publishers.remove_of(stream);
+        self.subscriptions.remove_of(context, stream);
+        match self.pending.as_deref_mut().filter(|pending| pending.deletes()) {
+            Some(pending) => pending.gone.push(definition),
+            None => self.tell_gone(&definition.name),
+        }
+    }
+
+    pub(super) fn tell_gone(&mut self, name: &str) {
+        let code = ResponseCode::STREAM_NOT_AVAILABLE;
+        self.machine.send(&Command::MetadataUpdate { code, stream: name.as_bytes() });
+    }
+}

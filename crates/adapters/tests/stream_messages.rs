@@ -1,0 +1,248 @@
+//! Messages over the stream protocol, from publisher to reader, against the whole broker in one process.
+
+mod harness;
+mod stream_client;
+
+use adapters::Settings;
+use harness::World;
+use message::chunk::SubBatch;
+use stream_client::Client;
+use stream_protocol::key::CLIENT_VERSIONS;
+use stream_protocol::{Command, List, OffsetSpec, Pair, Request};
+
+const NAME: &[u8] = b"s";
+
+fn create(world: &mut World, client: &mut Client) {
+    let arguments = List::default();
+    client.asks(world, &Request::Create { stream: NAME, arguments }, "Create 1");
+}
+
+/// A connection with a new stream and a publisher 1 to it.
+fn publisher(world: &mut World, shard: usize, reference: &[u8]) -> Client {
+    let mut client = Client::open(world, shard);
+    create(world, &mut client);
+    let declare = Request::DeclarePublisher { publisher_id: 1, reference, stream: NAME };
+    client.asks(world, &declare, "DeclarePublisher 1");
+    client
+}
+
+fn publish(client: &mut Client, messages: &[(u64, &str)]) {
+    let mut frames = client.machine.publish(1, false);
+    messages.iter().for_each(|(id, body)| assert!(frames.message(*id, None, body.as_bytes())));
+}
+
+fn subscribe<'a>(id: u8, offset: OffsetSpec, credit: u16, properties: &'a [Pair<'a>]) -> Request<'a> {
+    let properties = List::new(properties);
+    Request::Subscribe { subscription_id: id, stream: NAME, offset, credit, properties }
+}
+
+#[test]
+fn messages_are_confirmed_and_delivered() {
+    for (shards, reader) in [(1, 0), (2, 0), (2, 1)] {
+        let mut world = World::new(shards);
+        let mut client = publisher(&mut world, 0, b"");
+        publish(&mut client, &[(7, "a"), (3, "b"), (100, "c")]);
+        client.hears(&mut world, &["confirmed 1: [7, 3, 100]"]);
+        let mut other = Client::open(&mut world, reader);
+        other.ask(&subscribe(5, OffsetSpec::First, 10, &[]));
+        other.hears(&mut world, &["Subscribe 1", "chunk 5 at 0, false: a,b,c"]);
+        publish(&mut client, &[(101, "d")]);
+        client.hears(&mut world, &["confirmed 1: [101]"]);
+        other.hears(&mut world, &["chunk 5 at 3, false: d"]);
+        other.asks(&mut world, &Request::Unsubscribe { subscription_id: 5 }, "Unsubscribe 1");
+        publish(&mut client, &[(102, "e")]);
+        client.hears(&mut world, &["confirmed 1: [102]"]);
+        other.hears(&mut world, &[]);
+    }
+}
+
+#[test]
+fn credit_is_counted_in_chunks() {
+    let mut world = World::new(1);
+    let mut client = publisher(&mut world, 0, b"");
+    for (id, body) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] {
+        publish(&mut client, &[(id, body)]);
+        client.listen(&mut world, "/");
+    }
+    client.heard.clear();
+    client.ask(&subscribe(1, OffsetSpec::First, 1, &[]));
+    client.hears(&mut world, &["Subscribe 1", "chunk 1 at 0, false: a"]);
+    client.machine.send(&Command::Credit { subscription_id: 1, credit: 2 });
+    client.hears(&mut world, &["chunk 1 at 1, false: b", "chunk 1 at 2, false: c"]);
+    let versions = List::new(&CLIENT_VERSIONS);
+    client.asks(&mut world, &Request::ExchangeCommandVersions { versions }, "ExchangeCommandVersions 1");
+    client.machine.send(&Command::Credit { subscription_id: 1, credit: 1 });
+    client.hears(&mut world, &["chunk 1 at 3, true: d"]);
+}
+
+#[test]
+fn a_reference_is_known_again() {
+    let mut world = World::new(2);
+    let mut client = publisher(&mut world, 1, b"ref");
+    publish(&mut client, &[(1, "a"), (2, "b")]);
+    client.hears(&mut world, &["confirmed 1: [1, 2]"]);
+    publish(&mut client, &[(2, "b"), (3, "c")]);
+    client.hears(&mut world, &["confirmed 1: [2, 3]"]);
+    let ask = Request::QueryPublisherSequence { reference: b"ref", stream: NAME };
+    client.asks(&mut world, &ask, "QueryPublisherSequence 1: 3");
+    client.ask(&subscribe(1, OffsetSpec::First, 10, &[]));
+    client.hears(&mut world, &["Subscribe 1", "chunk 1 at 0, false: a,b", "chunk 1 at 2, false: c"]);
+    let taken = Request::DeclarePublisher { publisher_id: 2, reference: b"ref", stream: NAME };
+    client.asks(&mut world, &taken, "DeclarePublisher 17");
+}
+
+#[test]
+fn batches_are_kept_as_they_came_or_refused_with_what_follows() {
+    let mut world = World::new(1);
+    let mut client = publisher(&mut world, 0, b"");
+    let batch = |records, uncompressed_len, compression| SubBatch {
+        compression,
+        records,
+        uncompressed_len,
+        body: b"\0\0\0\x01x\0\0\0\x01y",
+    };
+    let mut frames = client.machine.publish(1, false);
+    assert!(frames.batch(1, &batch(2, 10, 1)) && frames.message(2, None, b"z"));
+    client.hears(&mut world, &["confirmed 1: [1, 2]"]);
+    let mut frames = client.machine.publish(1, false);
+    assert!(
+        frames.message(3, None, b"a") && frames.batch(4, &batch(9, 10, 0)) && frames.message(5, None, b"c")
+    );
+    client.hears(&mut world, &["failed 1: [(4, 17), (5, 17)]", "confirmed 1: [3]"]);
+    client.ask(&subscribe(1, OffsetSpec::First, 10, &[]));
+    let expected = ["Subscribe 1", "chunk 1 at 0, false: batch of 2,z", "chunk 1 at 3, false: a"];
+    client.hears(&mut world, &expected);
+}
+
+#[test]
+fn offsets_are_stored_and_resolved() {
+    let mut world = World::new(1);
+    let mut client = publisher(&mut world, 0, b"");
+    let query = Request::QueryOffset { reference: b"r", stream: NAME };
+    client.asks(&mut world, &query, "QueryOffset 19: 0");
+    let stats = Request::StreamStats { stream: NAME };
+    let nothing = "committed_chunk_id=-1,committed_offset=-1,first_chunk_id=-1,last_chunk_id=-1";
+    client.asks(&mut world, &stats, &format!("StreamStats 1: {nothing}"));
+    publish(&mut client, &[(1, "a"), (2, "b"), (3, "c")]);
+    client.hears(&mut world, &["confirmed 1: [1, 2, 3]"]);
+    client.machine.send(&Command::StoreOffset { reference: b"r", stream: NAME, offset: 2 });
+    client.hears(&mut world, &[]);
+    world.wait(client.wire, 200);
+    client.asks(&mut world, &query, "QueryOffset 1: 2");
+    let something = "committed_chunk_id=0,committed_offset=2,first_chunk_id=0,last_chunk_id=0";
+    client.asks(&mut world, &stats, &format!("StreamStats 1: {something}"));
+    let properties = List::default();
+    for (offset, expected) in [(OffsetSpec::First, 0), (OffsetSpec::Last, 0), (OffsetSpec::Next, 3)] {
+        let resolve = Request::ResolveOffsetSpec { stream: NAME, offset, properties };
+        client.asks(&mut world, &resolve, &format!("ResolveOffsetSpec 1: {expected}"));
+    }
+}
+
+#[test]
+fn who_uses_a_stream_hears_of_its_end() {
+    for (shards, of_other) in [(1, 0), (2, 1)] {
+        let mut world = World::new(shards);
+        let mut client = publisher(&mut world, 0, b"");
+        client.asks(&mut world, &subscribe(4, OffsetSpec::First, 10, &[]), "Subscribe 1");
+        let mut other = Client::open(&mut world, of_other);
+        other.asks(&mut world, &subscribe(1, OffsetSpec::Next, 10, &[]), "Subscribe 1");
+        client.ask(&Request::Delete { stream: NAME });
+        client.hears(&mut world, &["Delete 1", "s is gone: 6"]);
+        other.hears(&mut world, &["s is gone: 6"]);
+        client.asks(&mut world, &Request::DeletePublisher { publisher_id: 1 }, "DeletePublisher 18");
+        client.asks(&mut world, &Request::Unsubscribe { subscription_id: 4 }, "Unsubscribe 4");
+    }
+}
+
+#[test]
+fn one_of_a_group_is_active() {
+    let single = [Pair::new("single-active-consumer", "true"), Pair::new("name", "group")];
+    let mut world = World::new(1);
+    let mut client = publisher(&mut world, 0, b"");
+    publish(&mut client, &[(1, "a")]);
+    client.hears(&mut world, &["confirmed 1: [1]"]);
+    client.ask(&subscribe(1, OffsetSpec::Next, 10, &single));
+    client.hears(&mut world, &["Subscribe 1", "update 1: true", "chunk 1 at 0, false: a"]);
+    let mut other = Client::open(&mut world, 0);
+    other.asks(&mut world, &subscribe(1, OffsetSpec::Next, 10, &single), "Subscribe 1");
+    other.machine.send(&Command::Credit { subscription_id: 1, credit: 1 });
+    other.hears(&mut world, &["credit refused 1: 17"]);
+    world.cut(client.wire);
+    other.hears(&mut world, &["update 1: true", "chunk 1 at 0, false: a"]);
+    let unnamed = [Pair::new("single-active-consumer", "true")];
+    other.asks(&mut world, &subscribe(2, OffsetSpec::Next, 10, &unnamed), "Subscribe 17");
+}
+
+#[test]
+fn super_streams_are_made_whole_or_not_at_all() {
+    for shards in [1, 2] {
+        let mut world = World::new(shards);
+        let mut client = Client::open(&mut world, 0);
+        let (streams, keys) = ([&b"p-0"[..], b"p-1", b"p-2"], [&b"0"[..], b"1", b"2"]);
+        let (partitions, binding_keys, arguments) = (List::new(&streams), List::new(&keys), List::default());
+        let make = |name| Request::CreateSuperStream { name, partitions, binding_keys, arguments };
+        client.asks(&mut world, &make(b"all"), "CreateSuperStream 1");
+        client.asks(&mut world, &Request::Partitions { super_stream: b"all" }, "Partitions 1: [p-0,p-1,p-2]");
+        let route = |routing_key| Request::Route { routing_key, super_stream: b"all" };
+        client.asks(&mut world, &route(b"1"), "Route 1: [p-1]");
+        client.asks(&mut world, &route(b"x"), "Route 1: []");
+        client.asks(&mut world, &make(b"all"), "CreateSuperStream 5");
+        client.asks(&mut world, &make(b"other"), "CreateSuperStream 5");
+        client.asks(&mut world, &Request::Partitions { super_stream: b"other" }, "Partitions 2: []");
+        let properties = List::default();
+        let (offset, credit) = (OffsetSpec::First, 1);
+        let subscribe = Request::Subscribe { subscription_id: 1, stream: b"p-1", offset, credit, properties };
+        client.asks(&mut world, &subscribe, "Subscribe 1");
+        client.ask(&Request::DeleteSuperStream { name: b"all" });
+        client.hears(&mut world, &["DeleteSuperStream 1", "p-1 is gone: 6"]);
+        client.asks(&mut world, &Request::Delete { stream: b"p-0" }, "Delete 2");
+    }
+}
+
+#[test]
+fn what_went_wrong_halfway_is_taken_back() {
+    let mut world = World::new(1);
+    let mut client = Client::open(&mut world, 0);
+    let (streams, keys) = ([&b"q-0"[..], b"q-1"], [&b"0"[..], b"1"]);
+    // The second is refused by the catalog, not by what is looked at before.
+    let unfit = [Pair::new("stream-filter-size-bytes", "3")];
+    let arguments = List::new(&unfit);
+    let (partitions, binding_keys) = (List::new(&streams), List::new(&keys));
+    let make = Request::CreateSuperStream { name: b"half", partitions, binding_keys, arguments };
+    client.asks(&mut world, &make, "CreateSuperStream 17");
+    client.asks(&mut world, &Request::Partitions { super_stream: b"half" }, "Partitions 2: []");
+    client.asks(&mut world, &Request::Delete { stream: b"q-0" }, "Delete 2");
+}
+
+#[test]
+fn a_publisher_ahead_of_the_disk_is_not_read() {
+    let mut settings = Settings::new("rabbit@test");
+    (settings.stream.initial_credits, settings.stream.credits_required_for_unblocking) = (10, 5);
+    let mut world = World::with(1, broker::Limits::default(), settings);
+    let mut client = publisher(&mut world, 0, b"");
+    world.is_disk_slow = true;
+    for id in 0..12 {
+        publish(&mut client, &[(id, "x")]);
+    }
+    client.hears(&mut world, &[]);
+    assert!(world.kept(client.wire) > 0, "two messages more than may wait");
+    world.is_disk_slow = false;
+    client.listen(&mut world, "/");
+    let confirmed: Vec<_> = client.heard.iter().filter(|line| line.starts_with("confirmed")).collect();
+    assert!(!confirmed.is_empty() && world.kept(client.wire) == 0, "{confirmed:?}");
+}
+
+#[test]
+fn filters_leave_chunks_out() {
+    let mut world = World::new(1);
+    let mut client = publisher(&mut world, 0, b"");
+    for (id, value) in [(1, "apple"), (2, "pear"), (3, "apple")] {
+        client.machine.publish(1, true).message(id, Some(value.as_bytes()), value.as_bytes());
+        client.listen(&mut world, "/");
+    }
+    client.heard.clear();
+    let wanted = [Pair::new("filter.0", "apple")];
+    client.ask(&subscribe(1, OffsetSpec::First, 10, &wanted));
+    let expected = ["Subscribe 1", "chunk 1 at 0, false: apple", "chunk 1 at 2, false: apple"];
+    client.hears(&mut world, &expected);
+}
