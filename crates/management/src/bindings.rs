@@ -1,0 +1,280 @@
+//! Bindings, and the key that stands for one in a path.
+
+use crate::body::Body;
+use crate::exchanges::named;
+use crate::node::{Action, Node};
+use crate::request::Method;
+use crate::response::{Answer, Response};
+use crate::routes::Call;
+use crate::{json, list, policies};
+use base::crc::crc32c;
+use broker::catalog::{Binding, Destination, QueueDefinition, VhostId};
+use data_encoding::BASE64URL_NOPAD;
+use routing::{Arguments, ExchangeId};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Queues whose bindings are taken at a time: the shard that does has other work.
+const LOOK: usize = 500;
+
+/// A binding, with the names of both its ends.
+pub(crate) struct Named {
+    vhost: String,
+    source: String,
+    destination: String,
+    to_exchange: bool,
+    key: String,
+    arguments: Arguments,
+}
+
+impl Named {
+    fn shown(&self) -> Value {
+        json!({
+            "source": self.source,
+            "vhost": self.vhost,
+            "destination": self.destination,
+            "destination_type": if self.to_exchange { "exchange" } else { "queue" },
+            "routing_key": self.key,
+            "arguments": json::object(&self.arguments),
+            "properties_key": properties_key(&self.key, &self.arguments),
+        })
+    }
+
+    /// Bindings to every queue by its own name are not made by anybody.
+    pub(crate) fn is_made(&self) -> bool {
+        !self.source.is_empty()
+    }
+
+    /// As definitions have it.
+    pub(crate) fn definition(&self) -> Value {
+        let mut row = self.shown();
+        if let Some(fields) = row.as_object_mut() {
+            fields.remove("properties_key");
+        }
+        row
+    }
+}
+
+/// What stands for key and arguments in a path: the key escaped, and behind `~` a checksum where there are arguments.
+fn properties_key(key: &str, arguments: &Arguments) -> String {
+    let mut text = String::new();
+    for byte in key.bytes() {
+        match byte {
+            b' ' => text.push('+'),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => text.push(char::from(byte)),
+            // Writing to a string does not fail.
+            _ => write!(text, "%{byte:02X}").unwrap_or_default(),
+        }
+    }
+    if !arguments.is_empty() {
+        let sum = crc32c(json::object(arguments).to_string().as_bytes());
+        text.push('~');
+        text.push_str(&BASE64URL_NOPAD.encode(&sum.to_be_bytes()));
+    } else if text.is_empty() {
+        text.push('~');
+    }
+    text
+}
+
+/// All bindings of virtual hosts.
+pub(crate) fn find<N: Node>(node: &N, vhosts: Vec<(String, VhostId)>) -> Result<Vec<Named>, Response> {
+    let mut all = Vec::new();
+    for (vhost, id) in vhosts {
+        of(node, &vhost, id, &mut all)?;
+    }
+    Ok(all)
+}
+
+fn of<N: Node>(node: &N, vhost: &str, id: VhostId, all: &mut Vec<Named>) -> Result<(), Response> {
+    type Taken = (Vec<Arc<QueueDefinition>>, Vec<(ExchangeId, Box<str>, Vec<Arc<Binding>>)>);
+    let (queues, exchanges): Taken = node.look(move |catalog| {
+        let exchanges = catalog.exchanges(id).into_iter().map(|exchange| {
+            let to = catalog.exchange_bindings(exchange.id).cloned().collect();
+            (exchange.id, exchange.name.clone(), to)
+        });
+        (catalog.vhost_queues(id).cloned().collect(), exchanges.collect())
+    })?;
+    let names: BTreeMap<ExchangeId, &str> = exchanges.iter().map(|(id, name, _)| (*id, &**name)).collect();
+    let mut add = |destination: &str, binding: &Binding| {
+        // An exchange that came meanwhile is in the next answer.
+        let Some(source) = names.get(&binding.source) else { return };
+        all.push(Named {
+            vhost: vhost.to_owned(),
+            source: (*source).to_owned(),
+            destination: destination.to_owned(),
+            to_exchange: matches!(binding.destination, Destination::Exchange(_)),
+            key: binding.key.to_string(),
+            arguments: binding.arguments.clone(),
+        });
+    };
+    for (_, name, bindings) in &exchanges {
+        bindings.iter().for_each(|binding| add(name, binding));
+    }
+    let mut defaults = Vec::new();
+    for queues in queues.chunks(LOOK) {
+        let ids: Vec<_> = queues.iter().map(|queue| queue.id).collect();
+        let taken: Vec<Vec<Arc<Binding>>> = node.look(move |catalog| {
+            ids.into_iter().map(|id| catalog.queue_bindings(id).cloned().collect()).collect()
+        })?;
+        for (queue, bindings) in queues.iter().zip(&taken) {
+            bindings.iter().for_each(|binding| add(&queue.name, binding));
+            defaults.push(Named {
+                vhost: vhost.to_owned(),
+                source: String::new(),
+                destination: queue.name.to_string(),
+                to_exchange: false,
+                key: queue.name.to_string(),
+                arguments: Arguments::new(),
+            });
+        }
+    }
+    all.append(&mut defaults);
+    Ok(())
+}
+
+fn answer<N: Node>(call: &Call<'_, N>, found: impl Iterator<Item = Named>) -> Answer {
+    let order = ["vhost", "source", "destination", "routing_key", "properties_key"];
+    let rows = found.map(|binding| binding.shown()).collect();
+    list::answer(rows, call.request, &call.node.about().limits, &order)
+}
+
+/// `GET /api/bindings[/VHOST]`.
+pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
+    answer(call, find(call.node, policies::asked(call, vhost))?.into_iter())
+}
+
+/// `GET /api/queues/VHOST/NAME/bindings`.
+pub(crate) fn of_queue<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    let found = find(call.node, policies::asked(call, Some(vhost)))?;
+    let has = |binding: &Named| !binding.to_exchange && binding.destination == name;
+    // Each queue has the binding by its own name, so who has none is not there.
+    if !found.iter().any(has) {
+        return Err(Response::not_found());
+    }
+    answer(call, found.into_iter().filter(has))
+}
+
+/// `GET /api/exchanges/VHOST/NAME/bindings/{source,destination}`.
+pub(crate) fn of_exchange<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str, is_source: bool) -> Answer {
+    let name = named(name);
+    check_exchange(call, vhost, name)?;
+    let found = find(call.node, policies::asked(call, Some(vhost)))?;
+    answer(
+        call,
+        found.into_iter().filter(|binding| match is_source {
+            true => binding.source == name,
+            false => binding.to_exchange && binding.destination == name,
+        }),
+    )
+}
+
+fn check_exchange<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Result<(), Response> {
+    let (id, name) = (call.caller.vhost(vhost)?, name.to_owned());
+    let is_there = call.node.look(move |catalog| catalog.exchange(id, name.as_bytes()).is_some())?;
+    if is_there { Ok(()) } else { Err(Response::not_found()) }
+}
+
+fn check_queue<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Result<(), Response> {
+    let (id, own) = (call.caller.vhost(vhost)?, name.to_owned());
+    let is_there = call.node.look(move |catalog| catalog.queue_by_name(id, own.as_bytes()).is_some())?;
+    if is_there { Ok(()) } else { Err(Response::not_found()) }
+}
+
+fn both<N: Node>(
+    call: &Call<'_, N>,
+    vhost: &str,
+    source: &str,
+    (to_exchange, destination): (bool, &str),
+) -> Result<Vec<Named>, Response> {
+    let found = find(call.node, policies::asked(call, Some(vhost)))?;
+    let is_between = |binding: &Named| {
+        binding.source == source && binding.to_exchange == to_exchange && binding.destination == destination
+    };
+    Ok(found.into_iter().filter(is_between).collect())
+}
+
+/// `/api/bindings/VHOST/e/SOURCE/{q,e}/DESTINATION`.
+pub(crate) fn between<N: Node>(call: &Call<'_, N>, vhost: &str, source: &str, to: (bool, &str)) -> Answer {
+    let (source, (to_exchange, destination)) = (named(source), to);
+    if call.request.method != Method::Post {
+        check_exchange(call, vhost, source)?;
+        if to_exchange {
+            check_exchange(call, vhost, named(destination))?;
+        } else {
+            check_queue(call, vhost, destination)?;
+        }
+        return answer(call, both(call, vhost, source, to)?.into_iter());
+    }
+    let body = Body::read(&call.request.body)?;
+    let fields = body.object("arguments")?;
+    let key = body.text("routing_key")?.unwrap_or_default();
+    call.node.act(&call.caller.login, vhost, bind(source, to, key, json::table(&fields), true))?;
+    let key = properties_key(key, &json::arguments(&fields));
+    let location = format!("{}/{}", escaped(destination), escaped(&key));
+    Ok(Response::empty(201).with("location", location))
+}
+
+pub(crate) fn bind(source: &str, to: (bool, &str), key: &str, arguments: Vec<u8>, on: bool) -> Action {
+    let (to_exchange, destination) = to;
+    Action::Bind {
+        on,
+        source: source.to_owned(),
+        destination: destination.to_owned(),
+        to_exchange,
+        key: key.to_owned(),
+        arguments,
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
+            _ => write!(out, "%{byte:02X}").unwrap_or_default(),
+        }
+    }
+    out
+}
+
+/// `/api/bindings/VHOST/e/SOURCE/{q,e}/DESTINATION/KEY`.
+pub(crate) fn one<N: Node>(
+    call: &Call<'_, N>,
+    vhost: &str,
+    source: &str,
+    to: (bool, &str),
+    key: &str,
+) -> Answer {
+    let source = named(source);
+    let found = both(call, vhost, source, to)?;
+    let own = found.iter().find(|binding| properties_key(&binding.key, &binding.arguments) == key);
+    let own = own.ok_or_else(Response::not_found)?;
+    if call.request.method != Method::Delete {
+        return list::one(own.shown(), call.request);
+    }
+    let fields = json::object(&own.arguments);
+    let arguments = fields.as_object().map(json::table).unwrap_or_default();
+    call.node.act(&call.caller.login, vhost, bind(source, to, &own.key, arguments, false))?;
+    Ok(Response::empty(204))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_escaped_as_rabbitmq_does() {
+        let check = |key: &str, expected: &str| assert_eq!(properties_key(key, &Arguments::new()), expected);
+        check("a.b", "a.b");
+        check("a~b c/d", "a%7Eb+c%2Fd");
+        check("", "~");
+        check("é#*", "%C3%A9%23%2A");
+        let one = |number| {
+            [("k", routing::Value::long(number))].into_iter().map(|(k, v)| (k.as_bytes(), v)).collect()
+        };
+        let (first, second) = (properties_key("a", &one(1)), properties_key("a", &one(2)));
+        assert!(first.starts_with("a~") && first.len() == 8 && first != second, "{first} {second}");
+    }
+}

@@ -1,0 +1,144 @@
+//! Who asks, and what they may see and do.
+//!
+//! A user needs a tag to be answered at all; the tag says how far it goes, permissions say in which virtual hosts.
+
+use crate::node::{Login, Node};
+use crate::request::Request;
+use crate::response::Response;
+use broker::access::authenticate;
+use broker::catalog::VhostId;
+use std::collections::BTreeMap;
+
+/// Somebody who was let in.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// Who, with what it takes to speak in that name.
+    pub login: Login,
+    /// What the user is.
+    pub tags: Vec<String>,
+    /// The virtual hosts there are, and whether the user has permissions in them.
+    vhosts: BTreeMap<String, (VhostId, bool)>,
+}
+
+/// What it takes to ask for something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need<'a> {
+    /// Nothing, not even a user.
+    Nobody,
+    /// A user of the management API.
+    User,
+    /// One that sees this virtual host.
+    Vhost(&'a str),
+    /// One that may watch everything.
+    Monitor,
+    /// One that may set policies.
+    Policymaker,
+    /// One that may set policies, in this virtual host.
+    PolicymakerIn(&'a str),
+    /// One that may do everything.
+    Administrator,
+}
+
+impl Caller {
+    /// Lets in whom the request names.
+    ///
+    /// # Errors
+    /// The response for who is not let in.
+    pub(crate) fn enter(node: &impl Node, request: &Request) -> Result<Caller, Response> {
+        let Some((user, password)) = request.credentials() else {
+            let realm = "Basic realm=\"RabbitMQ Management\"".to_owned();
+            return Err(Response::empty(401).with("www-authenticate", realm));
+        };
+        let (rules, is_loopback) = (node.about().access.clone(), request.is_loopback);
+        let login = Login { user, password };
+        let asked = login.clone();
+        let found = node.look(move |catalog| {
+            let user = authenticate(catalog, &asked.user, &asked.password, is_loopback, &rules).ok()?;
+            let vhost = |vhost: &broker::catalog::VhostDefinition| {
+                let may_enter = catalog.permissions(vhost.id, &user.name).is_some();
+                (vhost.name.to_string(), (vhost.id, may_enter))
+            };
+            let vhosts = catalog.vhosts().map(|own| vhost(own)).collect();
+            let tags = user.tags.iter().map(|tag| tag.to_string()).collect();
+            Some((tags, vhosts))
+        })?;
+        let denied = || Response::error(401, "not_authorized", "Not_Authorized");
+        let (tags, vhosts) = found.ok_or_else(denied)?;
+        let caller = Caller { login, tags, vhosts };
+        if ["management", "policymaker", "monitoring", "administrator"].iter().any(|tag| caller.is(tag)) {
+            Ok(caller)
+        } else {
+            Err(Response::not_authorised("Not management user"))
+        }
+    }
+
+    fn is(&self, tag: &str) -> bool {
+        self.tags.iter().any(|own| own == tag)
+    }
+
+    pub(crate) fn is_administrator(&self) -> bool {
+        self.is("administrator")
+    }
+
+    pub(crate) fn is_monitor(&self) -> bool {
+        self.is_administrator() || self.is("monitoring")
+    }
+
+    fn is_policymaker(&self) -> bool {
+        self.is_administrator() || self.is("policymaker")
+    }
+
+    /// Whether things of a virtual host are shown to this user.
+    pub(crate) fn sees(&self, vhost: &str) -> bool {
+        self.vhosts.get(vhost).is_some_and(|(_, may_enter)| *may_enter || self.is_administrator())
+    }
+
+    /// The virtual hosts whose things are shown to this user.
+    pub(crate) fn visible(&self) -> impl Iterator<Item = (&str, VhostId)> {
+        let seen = self.vhosts.iter().filter(|(name, _)| self.sees(name));
+        seen.map(|(name, (id, _))| (name.as_str(), *id))
+    }
+
+    /// The number of a virtual host.
+    pub(crate) fn vhost(&self, name: &str) -> Result<VhostId, Response> {
+        self.vhosts.get(name).map(|(id, _)| *id).ok_or_else(Response::not_found)
+    }
+
+    /// Whether a connection of this user and in this virtual host is shown.
+    pub(crate) fn sees_connection(&self, user: &str, vhost: &str) -> bool {
+        self.is_monitor() || (self.login.user == user && self.sees(vhost))
+    }
+
+    /// Whether this user may ask for what needs that.
+    ///
+    /// # Errors
+    /// The response for who may not.
+    pub(crate) fn check(&self, need: Need<'_>, is_read: bool) -> Result<(), Response> {
+        let no = |text: &str| Err(Response::not_authorised(text));
+        match need {
+            Need::Nobody | Need::User => Ok(()),
+            Need::Monitor if self.is_monitor() => Ok(()),
+            Need::Monitor => no("Not monitor user"),
+            Need::Administrator if self.is_administrator() => Ok(()),
+            Need::Administrator => no("Not administrator user"),
+            Need::Policymaker | Need::PolicymakerIn(_) if !self.is_policymaker() => {
+                no("User not authorised to access object")
+            }
+            Need::Policymaker => Ok(()),
+            Need::Vhost(name) | Need::PolicymakerIn(name) => match self.vhosts.contains_key(name) {
+                true if self.sees(name) => Ok(()),
+                true => Err(Response::error(404, "not_found", "Not Found")),
+                false if is_read => Err(Response::not_found()),
+                false => Err(Response::error(404, "not_found", "vhost_not_found")),
+            },
+        }
+    }
+}
+
+impl Caller {
+    /// Who asks what anybody may.
+    pub(crate) fn nobody() -> Caller {
+        let login = Login { user: String::new(), password: String::new() };
+        Caller { login, tags: Vec::new(), vhosts: BTreeMap::new() }
+    }
+}

@@ -1,0 +1,112 @@
+//! Connections: listing and closing them.
+
+use crate::list;
+use crate::node::{ConnectionRow, Node};
+use crate::request::Method;
+use crate::response::{Answer, Response};
+use crate::routes::Call;
+use serde_json::{Value, json};
+
+/// Why a connection is closed where nobody says why, in RabbitMQ's words.
+const REASON: &str = "Closed via management plugin";
+
+fn seen<N: Node>(call: &Call<'_, N>) -> Result<Vec<ConnectionRow>, Response> {
+    let mut rows = call.node.connections()?;
+    // Who has not logged in yet is nobody.
+    rows.retain(|row| !row.user.is_empty() && call.caller.sees_connection(&row.user, &row.vhost));
+    Ok(rows)
+}
+
+fn shown(row: &ConnectionRow, node: &str) -> Value {
+    let encryption = row.encryption.as_ref();
+    let [protocol, key_exchange, cipher, hash] = [0, 1, 2, 3].map(|at| encryption.map(|own| own[at].clone()));
+    let certificate = row.certificate.as_ref();
+    let [subject, issuer, validity] = [0, 1, 2].map(|at| certificate.map(|own| own[at].clone()));
+    let mut item = json!({
+        "name": row.name,
+        "node": node,
+        "type": "network",
+        "protocol": row.protocol,
+        "vhost": row.vhost,
+        "user": row.user,
+        "user_who_performed_action": row.user,
+        "state": row.state,
+        "channels": row.channels,
+        "connected_at": row.connected_at,
+        "host": row.host.to_string(),
+        "port": row.port,
+        "peer_host": row.peer_host.to_string(),
+        "peer_port": row.peer_port,
+        "recv_oct": row.received,
+        "send_oct": row.sent,
+        "ssl": encryption.is_some(),
+        "ssl_protocol": protocol,
+        "ssl_key_exchange": key_exchange,
+        "ssl_cipher": cipher,
+        "ssl_hash": hash,
+        "peer_cert_subject": subject,
+        "peer_cert_issuer": issuer,
+        "peer_cert_validity": validity,
+        "client_properties": {},
+    });
+    if let Some(name) = &row.given_name {
+        item["user_provided_name"] = name.as_str().into();
+        item["client_properties"]["connection_name"] = name.as_str().into();
+    }
+    item
+}
+
+fn answer<N: Node>(call: &Call<'_, N>, rows: &[ConnectionRow]) -> Answer {
+    let node = &call.node.about().node;
+    let rows = rows.iter().map(|row| shown(row, node)).collect();
+    list::answer(rows, call.request, &call.node.about().limits, &["vhost", "name"])
+}
+
+/// `GET /api/connections`.
+pub(crate) fn list<N: Node>(call: &Call<'_, N>) -> Answer {
+    answer(call, &seen(call)?)
+}
+
+/// `GET /api/vhosts/VHOST/connections`.
+pub(crate) fn of_vhost<N: Node>(call: &Call<'_, N>, vhost: &str) -> Answer {
+    let mut rows = seen(call)?;
+    rows.retain(|row| row.vhost == vhost);
+    answer(call, &rows)
+}
+
+/// `/api/connections/username/USER`.
+pub(crate) fn of_user<N: Node>(call: &Call<'_, N>, user: &str) -> Answer {
+    let mut rows = seen(call)?;
+    rows.retain(|row| row.user == user);
+    if call.request.method != Method::Delete {
+        return answer(call, &rows);
+    }
+    for row in &rows {
+        close(call, row)?;
+    }
+    Ok(Response::empty(204))
+}
+
+/// `/api/connections/NAME`.
+pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
+    let rows = call.node.connections()?;
+    let row = rows.iter().find(|row| row.name == name).ok_or_else(Response::not_found)?;
+    if !call.caller.sees_connection(&row.user, &row.vhost) {
+        return Err(Response::not_authorised("User not authorised to access object"));
+    }
+    if call.request.method == Method::Delete {
+        close(call, row)?;
+        return Ok(Response::empty(204));
+    }
+    list::one(shown(row, &call.node.about().node), call.request)
+}
+
+fn close<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Result<(), Response> {
+    if row.user != call.caller.login.user && !call.caller.is_administrator() {
+        return Err(Response::not_authorised("User not authorised to access object"));
+    }
+    let reason = call.request.reason.as_deref().unwrap_or(REASON);
+    // It may be gone by itself meanwhile, which is as well.
+    call.node.close_connection(&row.name, reason)?;
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Exchanges.
+
+use crate::body::Body;
+use crate::node::{Action, Node};
+use crate::request::Method;
+use crate::response::{Answer, Response};
+use crate::routes::Call;
+use crate::{json, list, policies};
+use broker::catalog::{ExchangeDefinition, VhostId};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// What the default exchange is called in paths.
+const DEFAULT: &str = "amq.default";
+
+/// The name that a path means.
+pub(crate) fn named(name: &str) -> &str {
+    if name == DEFAULT { "" } else { name }
+}
+
+/// An exchange, with its virtual host's name and the policy it obeys.
+pub(crate) type Found = (String, Arc<ExchangeDefinition>, Option<Box<str>>);
+
+pub(crate) fn find<N: Node>(node: &N, vhosts: Vec<(String, VhostId)>) -> Result<Vec<Found>, Response> {
+    Ok(node.look(move |catalog| {
+        let each = vhosts.into_iter().flat_map(|(name, id)| {
+            catalog.exchanges(id).into_iter().map(move |exchange| {
+                let policy = catalog.exchange_policies(exchange).user.map(|policy| policy.name.clone());
+                (name.clone(), exchange.clone(), policy)
+            })
+        });
+        each.collect()
+    })?)
+}
+
+fn shown((vhost, exchange, policy): &Found) -> Value {
+    let mut row = json!({
+        "name": *exchange.name,
+        "vhost": vhost,
+        "type": exchange.kind.name(),
+        "durable": exchange.durable,
+        "auto_delete": exchange.auto_delete,
+        "internal": exchange.internal,
+        "arguments": json::object(&exchange.arguments),
+    });
+    if let Some(policy) = policy {
+        row["policy"] = Value::from(&**policy);
+    }
+    row
+}
+
+/// `GET /api/exchanges[/VHOST]`.
+pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
+    let rows = find(call.node, policies::asked(call, vhost))?.iter().map(shown).collect();
+    list::answer(rows, call.request, &call.node.about().limits, &["vhost", "name"])
+}
+
+/// `/api/exchanges/VHOST/NAME`.
+pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    let name = named(name);
+    let own = find(call.node, policies::asked(call, Some(vhost)))?;
+    let own = own.iter().find(|(_, exchange, _)| *exchange.name == *name);
+    let act = |action| call.node.act(&call.caller.login, vhost, action);
+    match (call.request.method, own) {
+        (Method::Put, own) => {
+            let body = Body::read(&call.request.body)?;
+            act(declaration(name, &body)?)?;
+            Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
+        }
+        (_, None) => Err(Response::not_found()),
+        (Method::Delete, Some(_)) => {
+            let if_unused = call.request.says("if-unused");
+            act(Action::DeleteExchange { name: name.to_owned(), if_unused })?;
+            Ok(Response::empty(204))
+        }
+        (_, Some(own)) => {
+            let mut row = shown(own);
+            row["incoming"] = json!([]);
+            row["outgoing"] = json!([]);
+            list::one(row, call.request)
+        }
+    }
+}
+
+/// An exchange as an object says.
+pub(crate) fn declaration(name: &str, body: &Body) -> Result<Action, Response> {
+    Ok(Action::DeclareExchange {
+        name: name.to_owned(),
+        kind: body.text("type")?.unwrap_or("direct").to_owned(),
+        durable: body.boolean("durable", false)?,
+        auto_delete: body.boolean("auto_delete", false)?,
+        internal: body.boolean("internal", false)?,
+        arguments: json::table(&body.object("arguments")?),
+    })
+}

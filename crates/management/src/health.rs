@@ -1,0 +1,128 @@
+//! Health checks: 200 when all is well, 503 when it is not.
+
+use crate::node::Node;
+use crate::response::{Answer, Response};
+use crate::routes::Call;
+use serde_json::{Value, json};
+
+/// What a certificate's time is counted in.
+const UNITS: [&str; 4] = ["days", "weeks", "months", "years"];
+
+fn ok() -> Answer {
+    Ok(Response::ok(&json!({ "status": "ok" })))
+}
+
+fn failed(reason: &str, more: Value) -> Answer {
+    let mut body = json!({ "status": "failed", "reason": reason });
+    if let (Some(body), Value::Object(more)) = (body.as_object_mut(), more) {
+        body.extend(more);
+    }
+    Ok(Response::json(503, &body))
+}
+
+/// `GET /api/health/checks/...`.
+pub(crate) fn check<N: Node>(call: &Call<'_, N>, path: &[&str]) -> Answer {
+    match *path {
+        ["alarms"] => alarms(call, "There are alarms in effect in the cluster"),
+        ["local-alarms"] => alarms(call, "There are alarms in effect on the node"),
+        ["port-listener", port] => port_listener(call, port),
+        ["protocol-listener", names] => protocol_listener(call, names),
+        ["virtual-hosts"] => {
+            // Each virtual host is served as long as the node answers.
+            call.node.look(|catalog| catalog.vhosts().count())?;
+            ok()
+        }
+        ["certificate-expiration", within, unit] => certificates(call, within, unit),
+        ["node-is-quorum-critical"] => {
+            Ok(Response::ok(&json!({ "status": "ok", "reason": "single node cluster" })))
+        }
+        // A node that answers has its catalog, and the members of its queues are its own.
+        ["is-in-service" | "ready-to-serve-clients" | "reached-target-cluster-size"]
+        | ["metadata-store", "initialized"]
+        | ["quorum-queues-without-elected-leaders", "all-vhosts"]
+        | ["quorum-queues-without-elected-leaders", "all-vhosts", "pattern", _] => {
+            call.node.look(|catalog| catalog.version())?;
+            ok()
+        }
+        ["quorum-queues-without-elected-leaders", "vhost", vhost]
+        | ["quorum-queues-without-elected-leaders", "vhost", vhost, "pattern", _] => {
+            call.caller.vhost(vhost)?;
+            ok()
+        }
+        ["metadata-store", "initialized", "with-data"] => {
+            match call
+                .node
+                .look(|catalog| catalog.users().next().is_some() && catalog.vhosts().next().is_some())?
+            {
+                true => ok(),
+                false => failed("Metadata store has not yet been initialized: it has no data", Value::Null),
+            }
+        }
+        ["below-node-connection-limit"] => {
+            let Some(most) = call.node.about().connections_max else { return ok() };
+            let count = call.node.connections()?.len() as u64;
+            match count < most {
+                true => ok(),
+                false => {
+                    failed("node connection limit is reached", json!({ "limit": most, "connections": count }))
+                }
+            }
+        }
+        _ => Err(Response::not_found()),
+    }
+}
+
+fn alarms<N: Node>(call: &Call<'_, N>, reason: &str) -> Answer {
+    let condition = call.node.condition();
+    let raised = [("memory", condition.is_memory_alarm), ("disk", condition.is_disk_alarm)];
+    let node = &call.node.about().node;
+    let raised = raised.iter().filter(|(_, is_raised)| *is_raised);
+    let raised: Vec<Value> = raised.map(|(what, _)| json!({ "node": node, "resource": what })).collect();
+    if raised.is_empty() { ok() } else { failed(reason, json!({ "alarms": raised })) }
+}
+
+fn port_listener<N: Node>(call: &Call<'_, N>, port: &str) -> Answer {
+    let Ok(port) = port.parse::<u16>() else { return Err(Response::bad_request("Invalid port")) };
+    let ports: Vec<u16> = call.node.about().listeners.iter().map(|listener| listener.port).collect();
+    match ports.contains(&port) {
+        true => Ok(Response::ok(&json!({ "status": "ok", "port": port }))),
+        false => failed("No active listener", json!({ "missing": port, "ports": ports })),
+    }
+}
+
+fn protocol_listener<N: Node>(call: &Call<'_, N>, names: &str) -> Answer {
+    let mut served: Vec<&str> =
+        call.node.about().listeners.iter().map(|listener| listener.protocol.as_str()).collect();
+    served.sort_unstable();
+    served.dedup();
+    // Versions of AMQP share a listener.
+    let meant = |name: &str| {
+        match name {
+            "amqp091" | "amqp0.9.1" | "amqp10" | "amqp1.0" => "amqp",
+            "amqps" | "amqp/tls" => "amqp/ssl",
+            "management" => "http",
+            _ => return name.to_owned(),
+        }
+        .to_owned()
+    };
+    let missing: Vec<&str> =
+        names.split(',').filter(|name| !served.contains(&meant(name).as_str())).collect();
+    match missing.is_empty() {
+        true => Ok(Response::ok(&json!({ "status": "ok", "protocols": served }))),
+        false => failed("No active listener", json!({ "missing": missing, "protocols": served })),
+    }
+}
+
+fn certificates<N: Node>(call: &Call<'_, N>, within: &str, unit: &str) -> Answer {
+    if within.parse::<u32>().is_err() || !UNITS.contains(&unit) {
+        return Err(Response::bad_request(
+            "Time unit not recognised. Supported units: days, weeks, months, years.",
+        ));
+    }
+    let has_tls = call.node.about().listeners.iter().any(crate::node::Listener::is_secure);
+    match has_tls {
+        false => ok(),
+        // Better no answer than a wrong one.
+        true => Err(Response::not_found()),
+    }
+}

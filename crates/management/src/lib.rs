@@ -1,0 +1,80 @@
+//! The management HTTP API as pure handlers: a request and a node to ask come in, a response goes out.
+//!
+//! Verbs, paths, codes and JSON shapes are RabbitMQ 4.3's, so that its tools work with the host name changed. What is
+//! not here: sockets and HTTP itself (the server's part), and what a node knows (the [`Node`] it is asked through).
+//! What an endpoint does not know it leaves out rather than make it up; `docs/guide/management.md` says what that is.
+
+mod bindings;
+mod body;
+mod caller;
+mod connections;
+mod definitions;
+mod exchanges;
+mod export;
+mod features;
+mod health;
+mod json;
+mod limits;
+mod list;
+mod messages;
+mod node;
+mod overview;
+mod parameters;
+mod permissions;
+mod policies;
+mod queues;
+mod request;
+mod response;
+mod routes;
+mod users;
+mod vhosts;
+
+#[cfg(test)]
+mod tests;
+
+pub use node::{
+    About, Action, Busy, Condition, ConnectionRow, GetMode, Got, Listener, Login, Node, Outcome, Publication,
+    Trouble, Which,
+};
+pub use request::{Method, Request};
+pub use response::Response;
+pub use routes::handle;
+
+/// Bounds of the HTTP API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a request's body; RabbitMQ's `management.http.max_body_size`.
+    pub body_bytes_max: usize,
+    /// Bytes of a body that are read before it is known who asks.
+    pub first_body_bytes_max: usize,
+    /// Bytes of a request's line and headers.
+    pub head_bytes_max: usize,
+    /// Milliseconds a client may take to send a request, or to take an answer.
+    pub silence_ms_max: u64,
+    /// Connections open at once; more wait until one ends.
+    pub connections_max: usize,
+    /// Items of one page of a list.
+    pub page_items_max: usize,
+    /// Messages one request may get.
+    pub get_messages_max: u32,
+    /// Bytes of messages one request may get; at least one message comes, whatever its size.
+    pub get_bytes_max: usize,
+    /// Bytes of a regular expression over names, and of the names of columns.
+    pub pattern_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            body_bytes_max: 20_000_000,
+            first_body_bytes_max: 16 << 10,
+            head_bytes_max: 64 << 10,
+            silence_ms_max: 60_000,
+            connections_max: 256,
+            page_items_max: 500,
+            get_messages_max: 10_000,
+            get_bytes_max: 64 << 20,
+            pattern_bytes_max: 1024,
+        }
+    }
+}

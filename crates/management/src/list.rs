@@ -1,0 +1,236 @@
+//! Lists: filtered by name, sorted, cut into pages, with the columns that were asked for.
+
+use crate::Limits;
+use crate::request::Request;
+use crate::response::{Answer, Response};
+use regex_lite::RegexBuilder;
+use serde_json::{Map, Value, json};
+use std::cmp::Ordering;
+
+/// Items of a page where nothing else is asked for.
+const PAGE: usize = 100;
+
+/// Bytes a compiled expression over names may take.
+const PATTERN_MEMORY: usize = 256 << 10;
+
+/// A list of objects as it is asked for; without a wish, in the order of these columns.
+pub(crate) fn answer(mut items: Vec<Value>, request: &Request, limits: &Limits, order: &[&str]) -> Answer {
+    check_columns(request, limits)?;
+    let page = Page::asked(request, limits)?;
+    let total = items.len();
+    if page.is_some()
+        && let Some(name) = request.asked("name").filter(|name| !name.is_empty())
+    {
+        let matches = matcher(name, request.says("use_regex"), limits);
+        items.retain(|item| item["name"].as_str().is_some_and(&matches));
+    }
+    sort(&mut items, request, order);
+    let columns = request.asked("columns").map(|columns| columns.split(',').collect::<Vec<_>>());
+    let show = |item: Value| columns.as_ref().map_or_else(|| item.clone(), |columns| only(&item, columns));
+    let Some(Page { number, size }) = page else {
+        return Ok(Response::ok(&items.into_iter().map(show).collect()));
+    };
+    let filtered = items.len();
+    let first = (number - 1).saturating_mul(size);
+    if first >= filtered && number > 1 {
+        let reason = format!("Page out of range, page: {number} page size: {size}, len: {filtered}");
+        return Err(Response::error(400, "page_out_of_range", reason));
+    }
+    let items: Vec<Value> = items.into_iter().skip(first).take(size).map(show).collect();
+    Ok(Response::ok(&json!({
+        "filtered_count": filtered,
+        "item_count": items.len(),
+        "items": items,
+        "page": number,
+        "page_count": filtered.div_ceil(size),
+        "page_size": size,
+        "total_count": total,
+    })))
+}
+
+/// Each column is looked for in each row.
+fn check_columns(request: &Request, limits: &Limits) -> Result<(), Response> {
+    for name in ["columns", "sort"] {
+        if request.asked(name).is_some_and(|columns| columns.len() > limits.pattern_bytes_max) {
+            let most = limits.pattern_bytes_max;
+            return Err(Response::bad_request(format!("{name} is longer than {most} bytes")));
+        }
+    }
+    Ok(())
+}
+
+/// One object, with the columns that were asked for.
+pub(crate) fn one(item: Value, request: &Request) -> Answer {
+    let item = match request.asked("columns") {
+        Some(columns) => only(&item, &columns.split(',').collect::<Vec<_>>()),
+        None => item,
+    };
+    Ok(Response::ok(&item))
+}
+
+struct Page {
+    number: usize,
+    size: usize,
+}
+
+impl Page {
+    fn asked(request: &Request, limits: &Limits) -> Result<Option<Page>, Response> {
+        let Some(number) = request.asked("page") else { return Ok(None) };
+        let invalid = |_| Response::bad_request("Pagination parameters are invalid");
+        let number: usize = number.parse().map_err(invalid)?;
+        let size = request.asked("page_size").filter(|size| !size.is_empty());
+        let size = size.map_or(Ok(PAGE), |size| size.parse().map_err(invalid))?;
+        if number == 0 || size == 0 || size > limits.page_items_max {
+            let reason = format!("Invalid pagination parameters: page number {number}, page size {size}");
+            return Err(Response::error(400, "invalid_pagination_parameters", reason));
+        }
+        Ok(Some(Page { number, size }))
+    }
+}
+
+/// Whether a name has this in it; an expression that is none is in no name.
+fn matcher(name: &str, is_pattern: bool, limits: &Limits) -> Box<dyn Fn(&str) -> bool> {
+    if !is_pattern {
+        let name = name.to_lowercase();
+        return Box::new(move |own| own.to_lowercase().contains(&name));
+    }
+    if name.len() > limits.pattern_bytes_max {
+        return Box::new(|_| false);
+    }
+    match RegexBuilder::new(name).case_insensitive(true).size_limit(PATTERN_MEMORY).build() {
+        Ok(pattern) => Box::new(move |own| pattern.is_match(own)),
+        Err(_) => Box::new(|_| false),
+    }
+}
+
+fn sort(items: &mut [Value], request: &Request, order: &[&str]) {
+    let wish = request.asked("sort").filter(|column| !column.is_empty());
+    let order = wish.as_ref().map_or(order, std::slice::from_ref);
+    let paths: Vec<Vec<&str>> = order.iter().map(|column| column.split('.').collect()).collect();
+    let compare = |a: &Value, b: &Value| {
+        let each = paths.iter().map(|path| compare(at(a, path), at(b, path)));
+        each.fold(Ordering::Equal, Ordering::then)
+    };
+    items.sort_by(compare);
+    if wish.is_some() && request.says("sort_reverse") {
+        items.reverse();
+    }
+}
+
+fn at<'a>(item: &'a Value, path: &[&str]) -> &'a Value {
+    path.iter().fold(item, |item, name| &item[name])
+}
+
+/// In the order of Erlang's terms: numbers, nothing and booleans, objects, lists, texts.
+fn compare(a: &Value, b: &Value) -> Ordering {
+    let rank = |value: &Value| match value {
+        Value::Number(_) => 0,
+        Value::Bool(_) | Value::Null => 1,
+        Value::Object(_) => 2,
+        Value::Array(_) => 3,
+        Value::String(_) => 4,
+    };
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            _ => a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Equal),
+        },
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        _ => rank(a).cmp(&rank(b)),
+    }
+}
+
+fn only(item: &Value, columns: &[&str]) -> Value {
+    let mut shown = Value::Object(Map::new());
+    for column in columns {
+        let path: Vec<&str> = column.split('.').collect();
+        let value = at(item, &path);
+        if value.is_null() && !has(item, &path) {
+            continue;
+        }
+        let mut place = &mut shown;
+        for name in &path {
+            if !place.is_object() {
+                *place = Value::Object(Map::new());
+            }
+            place = &mut place[*name];
+        }
+        *place = value.clone();
+    }
+    shown
+}
+
+fn has(item: &Value, path: &[&str]) -> bool {
+    match path {
+        [] => true,
+        [name, rest @ ..] => item.get(name).is_some_and(|inner| has(inner, rest)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items() -> Vec<Value> {
+        vec![
+            json!({"name": "b", "messages": 2, "arguments": {"x": 1}}),
+            json!({"name": "A", "messages": 10}),
+            json!({"name": "ab", "messages": null}),
+        ]
+    }
+
+    #[test]
+    fn lists_are_cut_as_asked() {
+        let check = |query: &str, status: u16, expected: Value| {
+            let request = Request::new("GET", &format!("/api/queues?{query}"), Vec::new(), true).unwrap();
+            let response = answer(items(), &request, &Limits::default(), &["name"]).unwrap_or_else(|no| no);
+            let body: Value = serde_json::from_slice(&response.body).unwrap();
+            assert_eq!((response.status, body), (status, expected), "{query}");
+        };
+        let names = |names: &[&str]| names.iter().map(|name| json!({ "name": name })).collect::<Value>();
+        check("columns=name", 200, names(&["A", "ab", "b"]));
+        check("columns=name&sort=messages", 200, names(&["b", "A", "ab"]));
+        check("columns=name&sort=messages&sort_reverse=true", 200, names(&["ab", "A", "b"]));
+        check("columns=arguments.x", 200, json!([{}, {}, {"arguments": {"x": 1}}]));
+        check(
+            "columns=messages&name=zz",
+            200,
+            json!([{"messages": 10}, {"messages": null}, {"messages": 2}]),
+        );
+        let page = |items: Value, filtered: usize, page: usize, count: usize, size: usize| {
+            json!({"items": items, "filtered_count": filtered, "item_count": items.as_array().unwrap().len(),
+                   "page": page, "page_count": count, "page_size": size, "total_count": 3})
+        };
+        check("page=2&page_size=2&columns=name", 200, page(names(&["b"]), 3, 2, 2, 2));
+        check("page=1&name=a&columns=name", 200, page(names(&["A", "ab"]), 2, 1, 1, 100));
+        check("page=1&name=^a$&use_regex=true&columns=name", 200, page(names(&["A"]), 1, 1, 1, 100));
+        check("page=1&name=%28&use_regex=true", 200, page(json!([]), 0, 1, 0, 100));
+        let error = |error: &str, reason: &str| json!({"error": error, "reason": reason});
+        check(
+            "page=3&page_size=2",
+            400,
+            error("page_out_of_range", "Page out of range, page: 3 page size: 2, len: 3"),
+        );
+        check("page=x", 400, error("bad_request", "Pagination parameters are invalid"));
+        let long = "x".repeat(Limits::default().pattern_bytes_max + 1);
+        check(&format!("columns={long}"), 400, error("bad_request", "columns is longer than 1024 bytes"));
+        check(&format!("sort={long}"), 400, error("bad_request", "sort is longer than 1024 bytes"));
+        for (size, number) in [(501, 1), (0, 1), (2, 0)] {
+            let reason = format!("Invalid pagination parameters: page number {number}, page size {size}");
+            check(
+                &format!("page={number}&page_size={size}"),
+                400,
+                error("invalid_pagination_parameters", &reason),
+            );
+        }
+    }
+
+    #[test]
+    fn long_expressions_match_nothing() {
+        let limits = Limits::default();
+        let matches = |length: usize| matcher(&".".repeat(length), true, &limits)(&"x".repeat(2000));
+        assert!(matches(limits.pattern_bytes_max) && !matches(limits.pattern_bytes_max + 1));
+        assert!(!matcher("((((a{99}){99}){99}){99})", true, &limits)("a"));
+    }
+}

@@ -1,0 +1,367 @@
+//! What the handlers ask of a node.
+
+use broker::QueueRow;
+use broker::access::AccessRules;
+use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// A node to ask. Every question may be answered by other threads; one that is not answered in time is [`Busy`].
+pub trait Node {
+    /// What does not change while it runs.
+    fn about(&self) -> &About;
+
+    /// How it is now.
+    fn condition(&self) -> Condition;
+
+    /// Has a look at the catalog. The look is had on a shard's thread: it takes what it needs and leaves the rest for later.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn look<T: Send + 'static>(&self, look: impl FnOnce(&Catalog) -> T + Send + 'static) -> Result<T, Busy>;
+
+    /// Queues, in no order.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn queues(&self, which: Which) -> Result<Vec<QueueRow>, Busy>;
+
+    /// The connections, in no order.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn connections(&self) -> Result<Vec<ConnectionRow>, Busy>;
+
+    /// Closes a connection; whether there was one of this name.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn close_connection(&self, name: &str, reason: &str) -> Result<bool, Busy>;
+
+    /// Has the catalog changed in the node's own name, and waits until that is on disk.
+    ///
+    /// # Errors
+    /// The node did not answer in time, or what the catalog says no to.
+    fn wish(&self, op: Op) -> Result<(), Trouble>;
+
+    /// Does what a client would, with that client's rights.
+    ///
+    /// # Errors
+    /// What the broker says no to, or why it could not be asked.
+    fn act(&self, login: &Login, vhost: &str, action: Action) -> Result<Outcome, Trouble>;
+
+    /// What a new virtual host of this name begins with.
+    fn vhost_defaults(&self, name: &str) -> VhostDefaults;
+
+    /// Random bytes for a password's hash.
+    ///
+    /// # Errors
+    /// The system has none.
+    fn salt(&self) -> Result<[u8; broker::access::SALT], Busy>;
+}
+
+/// Queues that are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// All.
+    All,
+    /// Those of a virtual host.
+    Of(VhostId),
+    /// One, by name.
+    One(VhostId, String),
+}
+
+impl Which {
+    /// Whether this is one of them.
+    pub fn has(&self, queue: &QueueDefinition) -> bool {
+        match self {
+            Which::All => true,
+            Which::Of(vhost) => queue.vhost == *vhost,
+            Which::One(vhost, name) => queue.vhost == *vhost && *queue.name == **name,
+        }
+    }
+}
+
+/// The node did not answer in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
+
+/// Why something was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The broker says no.
+    Refused(Refusal),
+    /// It could not be asked.
+    Broken(String),
+}
+
+impl From<Busy> for Trouble {
+    fn from(_: Busy) -> Trouble {
+        Trouble::Broken("a shard did not answer in time".to_owned())
+    }
+}
+
+/// What does not change while a node runs.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// As in `rabbit@host`.
+    pub node: String,
+    /// What the cluster is called.
+    pub cluster: String,
+    /// The version that clients are told.
+    pub version: String,
+    /// What it really is.
+    pub product: String,
+    /// And its version.
+    pub product_version: String,
+    /// Where it listens.
+    pub listeners: Vec<Listener>,
+    /// Files its configuration was read from.
+    pub config_files: Vec<String>,
+    /// Where it keeps everything.
+    pub data_dir: String,
+    /// The process.
+    pub pid: u32,
+    /// Cores it may use.
+    pub processors: u32,
+    /// The operator's rules beside users and permissions.
+    pub access: Arc<AccessRules>,
+    /// Queues that are neither durable nor exclusive may be declared.
+    pub permits_transient_queues: bool,
+    /// A prefetch may be shared by the consumers of a channel.
+    pub permits_global_qos: bool,
+    /// Addresses of the first version may be used over AMQP 1.0.
+    pub permits_address_v1: bool,
+    /// Connections open at once; none: any number.
+    pub connections_max: Option<u64>,
+    /// Milliseconds a consumer of a quorum queue may hold a message.
+    pub consumer_timeout_ms: u64,
+    /// Bounds.
+    pub limits: crate::Limits,
+}
+
+/// A port somebody may connect to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listener {
+    /// The address it is bound to: `::` for all.
+    pub address: String,
+    /// The port.
+    pub port: u16,
+    /// As RabbitMQ names it: `amqp`.
+    pub protocol: String,
+    /// Connections are opened so many at a time before they are accepted.
+    pub backlog: u32,
+}
+
+impl Listener {
+    /// TLS comes first.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.protocol.ends_with("/ssl") || self.protocol.starts_with("https")
+    }
+}
+
+/// How a node is at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Condition {
+    /// Milliseconds since it started.
+    pub uptime_ms: u64,
+    /// Bytes of memory in use.
+    pub memory_used: u64,
+    /// Bytes of memory from which publishers are blocked.
+    pub memory_limit: u64,
+    /// They are.
+    pub is_memory_alarm: bool,
+    /// Bytes of free disk.
+    pub disk_free: u64,
+    /// Bytes of free disk below which publishers are blocked.
+    pub disk_limit: u64,
+    /// They are.
+    pub is_disk_alarm: bool,
+    /// Files and sockets open, and how many there may be.
+    pub files: [u64; 2],
+}
+
+/// A connection.
+#[derive(Clone, Debug)]
+pub struct ConnectionRow {
+    /// `ADDRESS:PORT -> ADDRESS:PORT`.
+    pub name: String,
+    /// What its client calls it.
+    pub given_name: Option<String>,
+    /// `AMQP 0-9-1`, ...
+    pub protocol: String,
+    /// Who logged in; empty before.
+    pub user: String,
+    /// Where; empty before.
+    pub vhost: String,
+    /// `running`, ...
+    pub state: String,
+    /// Channels or sessions.
+    pub channels: u64,
+    /// This node's end.
+    pub host: IpAddr,
+    /// Its port.
+    pub port: u16,
+    /// The client's end.
+    pub peer_host: IpAddr,
+    /// Its port.
+    pub peer_port: u16,
+    /// Bytes received.
+    pub received: u64,
+    /// Bytes sent.
+    pub sent: u64,
+    /// When it was accepted, milliseconds since 1970.
+    pub connected_at: u64,
+    /// What is known of its encryption: protocol, key exchange, cipher, hash; none: it has none.
+    pub encryption: Option<[String; 4]>,
+    /// Subject, issuer and validity of the client's certificate.
+    pub certificate: Option<[String; 3]>,
+}
+
+/// Who asks, with what it takes to ask the broker in that name.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// The user.
+    pub user: String,
+    /// In the clear.
+    pub password: String,
+}
+
+/// Passwords are not for logs.
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// What a client would do. Tables are field tables of AMQP 0-9-1 (§4.2.5.5) without their length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Have a queue like this.
+    DeclareQueue {
+        /// Its name.
+        name: String,
+        /// It survives a restart.
+        durable: bool,
+        /// It goes with the last of its consumers.
+        auto_delete: bool,
+        /// Whatever else.
+        arguments: Vec<u8>,
+    },
+    /// Have no such queue.
+    DeleteQueue {
+        /// Its name.
+        name: String,
+        /// Only where nobody consumes.
+        if_unused: bool,
+        /// Only where nothing is ready.
+        if_empty: bool,
+    },
+    /// Throw away what is ready.
+    Purge {
+        /// The queue.
+        queue: String,
+    },
+    /// Have an exchange like this.
+    DeclareExchange {
+        /// Its name.
+        name: String,
+        /// Its type.
+        kind: String,
+        /// It survives a restart.
+        durable: bool,
+        /// It goes with the last binding from it.
+        auto_delete: bool,
+        /// Clients may not publish to it.
+        internal: bool,
+        /// Whatever else.
+        arguments: Vec<u8>,
+    },
+    /// Have no such exchange.
+    DeleteExchange {
+        /// Its name.
+        name: String,
+        /// Only where no binding is from it.
+        if_unused: bool,
+    },
+    /// Have a binding, or no such binding.
+    Bind {
+        /// Have it.
+        on: bool,
+        /// Where messages come from.
+        source: String,
+        /// Where they go.
+        destination: String,
+        /// That is an exchange.
+        to_exchange: bool,
+        /// Its key.
+        key: String,
+        /// Its arguments.
+        arguments: Vec<u8>,
+    },
+    /// Publish a message, and wait until it is safe.
+    Publish(Publication),
+    /// Get messages.
+    Get {
+        /// From here.
+        queue: String,
+        /// At most so many.
+        count: u32,
+        /// Not so many bytes of them, once there is one.
+        bytes_max: usize,
+        /// What becomes of them.
+        mode: GetMode,
+    },
+}
+
+/// A message to publish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publication {
+    /// Where to.
+    pub exchange: String,
+    /// With which key.
+    pub key: String,
+    /// Property flags and list, AMQP 0-9-1 §2.3.5.2.
+    pub properties: Vec<u8>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// What becomes of messages that were looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GetMode {
+    /// They are gone.
+    Remove,
+    /// They are gone as rejected ones.
+    Reject,
+    /// They are back where they were.
+    Requeue,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is done.
+    Done,
+    /// The message is safe; whether any queue took it.
+    Published(bool),
+    /// These messages.
+    Got(Vec<Got>),
+}
+
+/// A message that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Got {
+    /// It was delivered before.
+    pub redelivered: bool,
+    /// Where it was published to.
+    pub exchange: String,
+    /// With which key.
+    pub key: String,
+    /// Messages that were left.
+    pub left: u32,
+    /// Property flags and list, AMQP 0-9-1 §2.3.5.2.
+    pub properties: Vec<u8>,
+    /// The body.
+    pub body: Vec<u8>,
+}

@@ -1,0 +1,192 @@
+//! The node as a whole.
+
+use crate::list;
+use crate::node::{Condition, Listener, Node, Which};
+use crate::response::{Answer, Response};
+use crate::routes::Call;
+use serde_json::{Value, json};
+
+/// Exchange types and what they are, in RabbitMQ's words where it has them.
+const EXCHANGE_TYPES: [(&str, &str); 4] = [
+    ("direct", "AMQP direct exchange, as per the AMQP specification"),
+    ("fanout", "AMQP fanout exchange, as per the AMQP specification"),
+    ("headers", "AMQP headers exchange, as per the AMQP specification"),
+    ("topic", "AMQP topic exchange, as per the AMQP specification"),
+];
+
+/// Kept for tools that print it.
+const NO_ERLANG: &str = "";
+
+fn exchange_types() -> Value {
+    let of = |(name, description): &(&str, &str)| json!({ "name": name, "description": description, "enabled": true });
+    EXCHANGE_TYPES.iter().map(of).collect()
+}
+
+/// `GET /api/overview`.
+pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
+    let about = call.node.about();
+    let visible: Vec<_> = call.caller.visible().map(|(_, id)| id).collect();
+    let exchanges: usize =
+        call.node.look(move |catalog| visible.into_iter().map(|id| catalog.exchanges(id).len()).sum())?;
+    let (mut queues, mut ready, mut unacknowledged, mut consumers) = (0u64, 0, 0, 0u64);
+    for row in call.node.queues(Which::All)? {
+        if call.caller.sees(&row.definition.vhost_name) {
+            queues += 1;
+            ready += row.ready;
+            unacknowledged += row.unsettled;
+            consumers += u64::from(row.consumers);
+        }
+    }
+    let mut connections = call.node.connections()?;
+    connections.retain(|row| !row.user.is_empty() && call.caller.sees_connection(&row.user, &row.vhost));
+    let channels: u64 = connections.iter().map(|row| row.channels).sum();
+    let mut body = json!({
+        "management_version": about.version,
+        "rabbitmq_version": about.version,
+        "product_name": "RabbitMQ",
+        "product_version": about.version,
+        "platform": about.product,
+        "platform_version": about.product_version,
+        "erlang_version": NO_ERLANG,
+        "erlang_full_version": NO_ERLANG,
+        "cluster_name": about.cluster,
+        "cluster_tags": {},
+        "node": about.node,
+        "node_tags": {},
+        "rates_mode": "none",
+        "disable_stats": false,
+        "enable_queue_totals": false,
+        "default_queue_type": "classic",
+        "is_op_policy_updating_enabled": true,
+        "require_definition_json_extension": false,
+        "sample_retention_policies": { "global": [], "basic": [], "detailed": [] },
+        "exchange_types": exchange_types(),
+        "message_stats": {},
+        "queue_totals": {
+            "messages": ready + unacknowledged,
+            "messages_ready": ready,
+            "messages_unacknowledged": unacknowledged,
+        },
+        "object_totals": {
+            "channels": channels,
+            "connections": connections.len(),
+            "consumers": consumers,
+            "exchanges": exchanges,
+            "queues": queues,
+        },
+        "statistics_db_event_queue": 0,
+    });
+    if call.caller.is_monitor() {
+        let row = |listener: &Listener| {
+            json!({
+                "node": about.node,
+                "protocol": listener.protocol,
+                "ip_address": listener.address,
+                "port": listener.port,
+                "tls": listener.is_secure(),
+                "socket_opts": { "backlog": listener.backlog, "nodelay": true },
+            })
+        };
+        body["listeners"] = about.listeners.iter().map(row).collect();
+        body["contexts"] = contexts(call, true);
+    }
+    list::one(body, call.request)
+}
+
+fn contexts<N: Node>(call: &Call<'_, N>, with_node: bool) -> Value {
+    let about = call.node.about();
+    let row = |listener: &Listener| {
+        let mut row = json!({
+            "description": "RabbitMQ Management",
+            "path": "/",
+            "ip": listener.address,
+            "port": listener.port.to_string(),
+            "cowboy_opts": "[]",
+        });
+        if with_node {
+            row["node"] = about.node.as_str().into();
+            row["ssl_opts"] = json!([]);
+        }
+        row
+    };
+    about.listeners.iter().filter(|listener| listener.protocol == "http").map(row).collect()
+}
+
+/// `GET /api/cluster-name`.
+pub(crate) fn cluster_name<N: Node>(call: &Call<'_, N>) -> Answer {
+    Ok(Response::ok(&json!({ "name": call.node.about().cluster })))
+}
+
+/// `GET /api/nodes`.
+pub(crate) fn nodes<N: Node>(call: &Call<'_, N>) -> Answer {
+    list::answer(vec![shown(call)], call.request, &call.node.about().limits, &["name"])
+}
+
+/// `GET /api/nodes/NAME`.
+pub(crate) fn node<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
+    if name != call.node.about().node {
+        return Err(Response::not_found());
+    }
+    list::one(shown(call), call.request)
+}
+
+fn shown<N: Node>(call: &Call<'_, N>) -> Value {
+    let about = call.node.about();
+    let Condition {
+        uptime_ms,
+        memory_used,
+        memory_limit,
+        is_memory_alarm,
+        disk_free,
+        disk_limit,
+        is_disk_alarm,
+        files: [files_used, files_max],
+    } = call.node.condition();
+    let offered = about.access.mechanisms;
+    let mechanisms = [
+        ("AMQPLAIN", "QPid AMQPLAIN mechanism", offered.amqplain),
+        ("ANONYMOUS", "SASL ANONYMOUS authentication mechanism", offered.anonymous),
+        ("EXTERNAL", "TLS peer verification-based authentication plugin", offered.external),
+        ("PLAIN", "SASL PLAIN authentication mechanism", offered.plain),
+    ];
+    let mechanism = |(name, description, enabled): &(&str, &str, bool)| json!({ "name": name, "description": description, "enabled": enabled });
+    json!({
+        "name": about.node,
+        "type": "disc",
+        "running": true,
+        "being_drained": false,
+        "os_pid": about.pid.to_string(),
+        "uptime": uptime_ms,
+        "processors": about.processors,
+        "run_queue": 0,
+        "rates_mode": "none",
+        "net_ticktime": 60,
+        "rabbitmq_version": about.version,
+        "erlang_version": NO_ERLANG,
+        "erlang_full_version": NO_ERLANG,
+        // A limit that is none is shown as the highest there is: clients read 32 bits.
+        "fd_total": files_max.min(u64::from(u32::MAX)),
+        "fd_used": files_used,
+        "sockets_total": 0,
+        "sockets_used": 0,
+        "proc_total": 0,
+        "proc_used": 0,
+        "mem_limit": memory_limit,
+        "mem_used": memory_used,
+        "mem_alarm": is_memory_alarm,
+        "mem_calculation_strategy": "rss",
+        "disk_free": disk_free,
+        "disk_free_limit": disk_limit,
+        "disk_free_alarm": is_disk_alarm,
+        "partitions": [],
+        "cluster_links": [],
+        "enabled_plugins": ["rabbitmq_management"],
+        "applications": [],
+        "exchange_types": exchange_types(),
+        "auth_mechanisms": mechanisms.iter().map(mechanism).collect::<Vec<_>>(),
+        "contexts": contexts(call, false),
+        "config_files": about.config_files,
+        "log_files": ["<stdout>"],
+        "db_dir": about.data_dir,
+    })
+}

@@ -1,0 +1,98 @@
+//! Policies, the users' and the operator's.
+
+use crate::body::Body;
+use crate::json;
+use crate::list;
+use crate::node::Node;
+use crate::request::Method;
+use crate::response::{Answer, Response};
+use crate::routes::Call;
+use broker::catalog::{Op, PolicyDefinition, PolicyKind, VhostId};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A value as error texts have it.
+pub(crate) fn term(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("<<\"{text}\">>"),
+        other => other.to_string(),
+    }
+}
+
+/// The policies of a kind in virtual hosts; those that count less come first.
+pub(crate) fn find<N: Node>(
+    node: &N,
+    kind: PolicyKind,
+    vhosts: Vec<(String, VhostId)>,
+) -> Result<Vec<Value>, Response> {
+    let found: Vec<(String, Vec<Arc<PolicyDefinition>>)> = node.look(move |catalog| {
+        let own = |(name, id)| (name, catalog.policies(id, kind).cloned().collect());
+        vhosts.into_iter().map(own).collect()
+    })?;
+    let row = |vhost: &str, policy: &PolicyDefinition| {
+        json!({
+            "vhost": vhost,
+            "name": *policy.name,
+            "pattern": policy.pattern.source(),
+            "apply-to": policy.apply_to.name(),
+            "definition": json::object(&policy.definition),
+            "priority": policy.priority,
+        })
+    };
+    Ok(found.iter().flat_map(|(vhost, own)| own.iter().map(move |policy| row(vhost, policy))).collect())
+}
+
+/// The virtual hosts that are asked for, of those that are seen.
+pub(crate) fn asked<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Vec<(String, VhostId)> {
+    let seen = call.caller.visible().filter(|(name, _)| vhost.is_none_or(|vhost| vhost == *name));
+    seen.map(|(name, id)| (name.to_owned(), id)).collect()
+}
+
+/// `GET /api/policies[/VHOST]`.
+pub(crate) fn list<N: Node>(call: &Call<'_, N>, kind: PolicyKind, vhost: Option<&str>) -> Answer {
+    let rows = find(call.node, kind, asked(call, vhost))?;
+    list::answer(rows, call.request, &call.node.about().limits, &["vhost", "name"])
+}
+
+/// `/api/policies/VHOST/NAME`.
+pub(crate) fn one<N: Node>(call: &Call<'_, N>, kind: PolicyKind, vhost: &str, name: &str) -> Answer {
+    let own = find(call.node, kind, asked(call, Some(vhost)))?.into_iter().find(|row| row["name"] == name);
+    match (call.request.method, own) {
+        (Method::Put, own) => {
+            let body = Body::read(&call.request.body)?;
+            set(call.node, kind, vhost, name, &body)?;
+            Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
+        }
+        (_, None) => Err(Response::not_found()),
+        (Method::Delete, Some(_)) => {
+            call.node.wish(Op::ClearPolicy { kind, vhost: vhost.into(), name: name.into() })?;
+            Ok(Response::empty(204))
+        }
+        (_, Some(own)) => list::one(own, call.request),
+    }
+}
+
+/// Has a policy as an object says.
+pub(crate) fn set<N: Node>(
+    node: &N,
+    kind: PolicyKind,
+    vhost: &str,
+    name: &str,
+    body: &Body,
+) -> Result<(), Response> {
+    let pattern = body.need_text("pattern")?.into();
+    body.need("definition")?;
+    let definition = json::arguments(&body.object("definition")?);
+    let priority = body.integer("priority")?.unwrap_or(0);
+    let apply_to = body.text("apply-to")?.unwrap_or("all").into();
+    node.wish(Op::SetPolicy {
+        kind,
+        vhost: vhost.into(),
+        name: name.into(),
+        pattern,
+        apply_to,
+        priority,
+        definition,
+    })?;
+    Ok(())
+}

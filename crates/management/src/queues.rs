@@ -1,0 +1,135 @@
+//! Queues.
+
+use crate::body::Body;
+use crate::node::{Action, Node, Which};
+use crate::request::Method;
+use crate::response::{Answer, Response};
+use crate::routes::Call;
+use crate::{json, list};
+use broker::QueueRow;
+use broker::catalog::{QueueDefinition, QueueType};
+use routing::Arguments;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Queues whose policies are looked up at a time: the shard that does has other work.
+const LOOK: usize = 250;
+
+/// What policies say of a queue.
+#[derive(Default)]
+struct Policies {
+    user: Option<Box<str>>,
+    operator: Option<Box<str>>,
+    definition: Arguments,
+}
+
+/// `GET /api/queues[/VHOST]`.
+pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
+    let which = vhost.map(|vhost| call.caller.vhost(vhost)).transpose()?.map_or(Which::All, Which::Of);
+    let mut rows = call.node.queues(which)?;
+    rows.retain(|row| call.caller.sees(&row.definition.vhost_name));
+    let items = shown(call, &rows)?;
+    list::answer(items, call.request, &call.node.about().limits, &["vhost", "name"])
+}
+
+fn shown<N: Node>(call: &Call<'_, N>, rows: &[QueueRow]) -> Result<Vec<Value>, Response> {
+    let node = call.node.about().node.as_str();
+    let mut items = Vec::with_capacity(rows.len());
+    for rows in rows.chunks(LOOK) {
+        let queues: Vec<Arc<QueueDefinition>> = rows.iter().map(|row| row.definition.clone()).collect();
+        let policies: Vec<Policies> = call.node.look(move |catalog| {
+            let of = |queue: &Arc<QueueDefinition>| {
+                let matched = catalog.queue_policies(queue);
+                Policies {
+                    user: matched.user.map(|policy| policy.name.clone()),
+                    operator: matched.operator.map(|policy| policy.name.clone()),
+                    definition: matched.definition(),
+                }
+            };
+            queues.iter().map(of).collect()
+        })?;
+        items.extend(rows.iter().zip(&policies).map(|(row, policies)| item(row, policies, node)));
+    }
+    Ok(items)
+}
+
+fn item(row: &QueueRow, policies: &Policies, node: &str) -> Value {
+    let queue = &row.definition;
+    let mut item = json!({
+        "name": *queue.name,
+        "vhost": *queue.vhost_name,
+        "type": queue.queue_type.name(),
+        "durable": queue.durable,
+        "auto_delete": queue.auto_delete,
+        "exclusive": queue.exclusive.is_some(),
+        "internal": false,
+        "internal_owner": false,
+        "arguments": json::object(&queue.arguments),
+        "node": node,
+        "state": "running",
+        "policy": policies.user,
+        "operator_policy": policies.operator,
+        "effective_policy_definition": json::object(&policies.definition),
+        "messages": row.ready + row.unsettled,
+        "messages_ready": row.ready,
+        "messages_unacknowledged": row.unsettled,
+        "messages_delayed": row.delayed,
+        "consumers": row.consumers,
+        "memory": row.memory_bytes,
+    });
+    if let Some(bytes) = row.ready_bytes {
+        item["message_bytes_ready"] = bytes.into();
+    }
+    match queue.queue_type {
+        QueueType::Classic => item["storage_version"] = 2.into(),
+        QueueType::Quorum | QueueType::Stream => {
+            item["leader"] = node.into();
+            item["members"] = json!([node]);
+            item["online"] = json!([node]);
+        }
+    }
+    item
+}
+
+/// `/api/queues/VHOST/NAME`.
+pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    let found = call.node.queues(Which::One(call.caller.vhost(vhost)?, name.to_owned()))?;
+    let act = |action| call.node.act(&call.caller.login, vhost, action);
+    match (call.request.method, &found[..]) {
+        (Method::Put, found) => {
+            let body = Body::read(&call.request.body)?;
+            act(declaration(name, &body)?)?;
+            Ok(Response::empty(if found.is_empty() { 201 } else { 204 }))
+        }
+        (_, []) => Err(Response::not_found()),
+        (Method::Delete, _) => {
+            let (if_unused, if_empty) = (call.request.says("if-unused"), call.request.says("if-empty"));
+            act(Action::DeleteQueue { name: name.to_owned(), if_unused, if_empty })?;
+            Ok(Response::empty(204))
+        }
+        (_, found) => {
+            let row = shown(call, found)?.pop().ok_or_else(Response::not_found)?;
+            list::one(row, call.request)
+        }
+    }
+}
+
+/// A queue as an object says.
+pub(crate) fn declaration(name: &str, body: &Body) -> Result<Action, Response> {
+    Ok(Action::DeclareQueue {
+        name: name.to_owned(),
+        durable: body.boolean("durable", false)?,
+        auto_delete: body.boolean("auto_delete", false)?,
+        arguments: json::table(&body.object("arguments")?),
+    })
+}
+
+/// `DELETE /api/queues/VHOST/NAME/contents`.
+pub(crate) fn purge<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    let found = call.node.queues(Which::One(call.caller.vhost(vhost)?, name.to_owned()))?;
+    if found.is_empty() {
+        return Err(Response::not_found());
+    }
+    call.node.act(&call.caller.login, vhost, Action::Purge { queue: name.to_owned() })?;
+    Ok(Response::empty(204))
+}

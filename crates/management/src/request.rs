@@ -1,0 +1,161 @@
+//! What is asked: a method, a path in segments, a query, a body.
+//!
+//! The path is split before its segments are decoded: clients escape `/` in names, and some of them even `-` and `.`.
+
+use data_encoding::BASE64;
+
+/// What is to be done with what the path names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Show it.
+    Get,
+    /// The same, without a body.
+    Head,
+    /// Have it so.
+    Put,
+    /// Do something to it.
+    Post,
+    /// Have it no more.
+    Delete,
+    /// Which of these there are.
+    Options,
+    /// None that is served.
+    Other,
+}
+
+impl Method {
+    fn named(name: &str) -> Method {
+        match name {
+            "GET" => Method::Get,
+            "HEAD" => Method::Head,
+            "PUT" => Method::Put,
+            "POST" => Method::Post,
+            "DELETE" => Method::Delete,
+            "OPTIONS" => Method::Options,
+            _ => Method::Other,
+        }
+    }
+}
+
+/// A request, parsed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What is to be done.
+    pub method: Method,
+    /// The path's segments, decoded.
+    pub path: Vec<String>,
+    /// The query's pairs, decoded, in order.
+    pub query: Vec<(String, String)>,
+    /// The header that says who asks.
+    pub authorization: Option<String>,
+    /// The header that says why something is to end.
+    pub reason: Option<String>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// It has a large body that is not read yet: answered with 100 where who asks may go on.
+    pub awaits_body: bool,
+    /// The client is on this machine.
+    pub is_loopback: bool,
+}
+
+impl Request {
+    /// The request for `target`, a path with perhaps a query behind it. `None` where it cannot be decoded.
+    pub fn new(method: &str, target: &str, body: Vec<u8>, is_loopback: bool) -> Option<Request> {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let path = path.strip_suffix('/').unwrap_or(path);
+        let path = path.split('/').map(|segment| decode(segment, false)).collect::<Option<_>>()?;
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        let pair = |pair: &str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decode(name, true)?, decode(value, true)?))
+        };
+        let query = pairs.map(pair).collect::<Option<_>>()?;
+        let method = Method::named(method);
+        Some(Request {
+            method,
+            path,
+            query,
+            authorization: None,
+            reason: None,
+            body,
+            awaits_body: false,
+            is_loopback,
+        })
+    }
+
+    /// The last value of a name in the query.
+    pub(crate) fn asked(&self, name: &str) -> Option<&str> {
+        self.query.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn says(&self, name: &str) -> bool {
+        self.asked(name) == Some("true")
+    }
+
+    /// User and password of basic authentication (RFC 7617).
+    pub(crate) fn credentials(&self) -> Option<(String, String)> {
+        let (scheme, coded) = self.authorization.as_ref()?.split_once(' ')?;
+        if !scheme.eq_ignore_ascii_case("basic") {
+            return None;
+        }
+        let text = String::from_utf8(BASE64.decode(coded.trim().as_bytes()).ok()?).ok()?;
+        let (user, password) = text.split_once(':')?;
+        Some((user.to_owned(), password.to_owned()))
+    }
+}
+
+/// Percent-decoding (RFC 3986 §2.1); in a query `+` is a space. `None` where it is none, or no UTF-8.
+pub(crate) fn decode(text: &str, is_query: bool) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let digit = |byte: u8| char::from(byte).to_digit(16);
+                (digit(rest.next()?)? * 16 + digit(rest.next()?)?) as u8
+            }
+            b'+' if is_query => b' ',
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_split_before_they_are_decoded() {
+        let check = |target: &str, path: &[&str], query: &[(&str, &str)]| {
+            let request = Request::new("GET", target, Vec::new(), true).expect(target);
+            assert_eq!(request.path, path, "{target}");
+            let asked: Vec<_> = request.query.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+            assert_eq!(asked, query, "{target}");
+        };
+        check("/api/queues/%2F/a%2Fb", &["api", "queues", "/", "a/b"], &[]);
+        check("/api/queues/%2f/max%2Dqueues/", &["api", "queues", "/", "max-queues"], &[]);
+        check("/api/x?a=b+c&d&e=%26", &["api", "x"], &[("a", "b c"), ("d", ""), ("e", "&")]);
+        check("/api/a+b", &["api", "a+b"], &[]);
+        for bad in ["/api/%", "/api/%2", "/api/%zz", "/api/%ff", "/api?x=%"] {
+            assert_eq!(Request::new("GET", bad, Vec::new(), true), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_read() {
+        let check = |header: &str, expected: Option<(&str, &str)>| {
+            let mut request = Request::new("GET", "/api", Vec::new(), true).unwrap();
+            request.authorization = Some(header.to_owned());
+            let expected = expected.map(|(user, password)| (user.to_owned(), password.to_owned()));
+            assert_eq!(request.credentials(), expected, "{header}");
+        };
+        check("Basic Z3Vlc3Q6Z3Vlc3Q=", Some(("guest", "guest")));
+        check("basic YTpiOmM=", Some(("a", "b:c")));
+        check("Bearer Z3Vlc3Q6Z3Vlc3Q=", None);
+        check("Basic zz", None);
+        check("Basic", None);
+        check("Basic Z3Vlc3Q=", None);
+    }
+}

@@ -1,0 +1,87 @@
+//! What is answered: a status, a few headers, a body.
+
+use crate::node::{Busy, Trouble};
+use broker::catalog::{Refusal, ReplyCode};
+use serde_json::{Value, json};
+
+/// An answer to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The status code.
+    pub status: u16,
+    /// Headers besides those about the body's length and the connection.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// What a handler says: what is wrong is a response as well.
+pub(crate) type Answer = Result<Response, Response>;
+
+impl Response {
+    /// A status without a body.
+    pub fn empty(status: u16) -> Response {
+        Response { status, headers: Vec::new(), body: Vec::new() }
+    }
+
+    pub(crate) fn json(status: u16, body: &Value) -> Response {
+        let headers =
+            vec![("content-type", "application/json".to_owned()), ("cache-control", "no-cache".to_owned())];
+        Response { status, headers, body: body.to_string().into_bytes() }
+    }
+
+    pub(crate) fn ok(body: &Value) -> Response {
+        Response::json(200, body)
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: String) -> Response {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// An error in the shape that all of RabbitMQ's have.
+    pub fn error(status: u16, error: &str, reason: impl Into<Value>) -> Response {
+        Response::json(status, &json!({ "error": error, "reason": reason.into() }))
+    }
+
+    pub(crate) fn bad_request(reason: impl Into<Value>) -> Response {
+        Response::error(400, "bad_request", reason)
+    }
+
+    pub(crate) fn missing_key(name: &str) -> Response {
+        Response::bad_request(format!("[{{key_missing,{name}}}]"))
+    }
+
+    /// There is no such thing.
+    pub fn not_found() -> Response {
+        Response::error(404, "Object Not Found", "Not Found")
+    }
+
+    pub(crate) fn not_authorised(reason: &str) -> Response {
+        Response::error(401, "not_authorised", reason)
+    }
+
+    /// What the catalog says no to.
+    pub(crate) fn refused(refusal: &Refusal) -> Response {
+        match refusal.code {
+            ReplyCode::NotFound => Response::error(404, "not_found", refusal.text.as_str()),
+            ReplyCode::AccessRefused => Response::not_authorised("Access refused."),
+            _ => Response::bad_request(refusal.text.as_str()),
+        }
+    }
+}
+
+impl From<Busy> for Response {
+    fn from(_: Busy) -> Response {
+        Response::error(503, "service_unavailable", "the node is busy: a shard did not answer in time")
+    }
+}
+
+impl From<Trouble> for Response {
+    fn from(trouble: Trouble) -> Response {
+        match trouble {
+            Trouble::Refused(refusal) => Response::refused(&refusal),
+            Trouble::Broken(why) => Response::error(500, "internal_server_error", why),
+        }
+    }
+}

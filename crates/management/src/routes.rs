@@ -1,0 +1,234 @@
+//! Which path is what, what may be done with it, and what it takes to.
+
+use crate::caller::{Caller, Need};
+use crate::node::Node;
+use crate::request::{Method, Request};
+use crate::response::{Answer, Response};
+use crate::{
+    bindings, connections, definitions, exchanges, features, health, limits, messages, overview, parameters,
+    permissions, policies, queues, users, vhosts,
+};
+use broker::catalog::PolicyKind;
+
+/// A request of somebody who was let in.
+pub(crate) struct Call<'a, N> {
+    /// Whom to ask.
+    pub node: &'a N,
+    /// What is asked.
+    pub request: &'a Request,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// Answers.
+type Run<'a, N> = Box<dyn FnOnce(&Call<'_, N>) -> Answer + 'a>;
+
+/// What a path is.
+struct Route<'a, N> {
+    /// As the header `allow` has them.
+    methods: &'static str,
+    need: Need<'a>,
+    run: Run<'a, N>,
+}
+
+const READ: &str = "HEAD, GET, OPTIONS";
+const CHANGE: &str = "HEAD, GET, PUT, DELETE, OPTIONS";
+const ADD: &str = "HEAD, GET, POST, OPTIONS";
+const REMOVE: &str = "HEAD, GET, DELETE, OPTIONS";
+const ASK: &str = "POST, OPTIONS";
+
+/// Answers a request.
+pub fn handle<N: Node>(node: &N, request: &Request) -> Response {
+    let mut response = answer(node, request).unwrap_or_else(|refused| refused);
+    if request.method == Method::Head {
+        response.body.clear();
+    }
+    let policy = "script-src 'self'; object-src 'self'".to_owned();
+    response
+        .with("content-security-policy", policy)
+        .with("vary", "accept, accept-encoding, origin".to_owned())
+}
+
+fn answer<N: Node>(node: &N, request: &Request) -> Answer {
+    let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
+    let ["api", path @ ..] = &path[..] else { return Err(Response::not_found()) };
+    let Some(Route { methods, need, run }) = route::<N>(path, request.method) else {
+        return Err(Response::not_found());
+    };
+    let allowing = |response: Response| response.with("allow", methods.to_owned());
+    let name = match request.method {
+        Method::Get => "GET",
+        Method::Head => "HEAD",
+        Method::Put => "PUT",
+        Method::Post => "POST",
+        Method::Delete => "DELETE",
+        Method::Options => return Ok(allowing(Response::empty(200))),
+        Method::Other => return Err(allowing(Response::empty(405))),
+    };
+    if !methods.split(", ").any(|method| method == name) {
+        return Err(allowing(Response::empty(405)));
+    }
+    let caller = match need {
+        Need::Nobody => Ok(Caller::nobody()),
+        _ => Caller::enter(node, request),
+    };
+    let is_read = matches!(request.method, Method::Get | Method::Head);
+    let run = |caller: Caller| {
+        caller.check(need, is_read)?;
+        if request.awaits_body {
+            return Ok(Response::empty(100));
+        }
+        run(&Call { node, request, caller })
+    };
+    caller.and_then(run).map(allowing).map_err(allowing)
+}
+
+fn route<'a, N: Node>(path: &'a [&'a str], method: Method) -> Option<Route<'a, N>> {
+    use Need::{Administrator, Monitor, Nobody, Policymaker, PolicymakerIn, User, Vhost};
+    let is_read = matches!(method, Method::Get | Method::Head);
+    macro_rules! to {
+        ($methods:expr, $need:expr, $call:ident => $answer:expr) => {
+            Some(Route { methods: $methods, need: $need, run: Box::new(move |$call: &Call<'_, N>| $answer) })
+        };
+    }
+    // Who may only look, and who may change it.
+    let policymaker = |vhost: &'a str| if is_read { Vhost(vhost) } else { PolicymakerIn(vhost) };
+    let definer = |vhost: &'a str| if is_read { PolicymakerIn(vhost) } else { Administrator };
+    let operator = |vhost: &'a str| if is_read { Vhost(vhost) } else { Administrator };
+    match *path {
+        ["overview"] => to!(READ, User, call => overview::overview(call)),
+        ["whoami"] => to!(READ, User, call => users::whoami(call)),
+        ["cluster-name"] => to!(READ, User, call => overview::cluster_name(call)),
+        ["nodes"] => to!(READ, Monitor, call => overview::nodes(call)),
+        ["nodes", name] => to!(READ, Monitor, call => overview::node(call, name)),
+        ["extensions"] => to!(READ, User, _call => Ok(Response::ok(&serde_json::json!([])))),
+        ["feature-flags"] => to!(READ, User, call => features::flags(call)),
+        ["deprecated-features"] => to!(READ, User, call => features::deprecated(call)),
+        ["deprecated-features", "used"] => to!(READ, User, call => features::used(call)),
+        ["auth", "hash_password", password] => to!("GET, OPTIONS", User, call => users::hash(call, password)),
+
+        ["definitions"] => to!(ADD, Administrator, call => definitions::definitions(call, None)),
+        ["definitions", vhost] => {
+            to!(ADD, definer(vhost), call => definitions::definitions(call, Some(vhost)))
+        }
+
+        ["vhosts"] => to!(READ, User, call => vhosts::list(call)),
+        ["vhosts", name] => to!(CHANGE, Administrator, call => vhosts::one(call, name)),
+        ["vhosts", name, "permissions"] => {
+            to!(READ, Administrator, call => permissions::of_vhost(call, name))
+        }
+        ["vhosts", name, "topic-permissions"] => {
+            to!(READ, Administrator, call => permissions::topics_of_vhost(call, name))
+        }
+        ["vhosts", name, "deletion", "protection"] => {
+            to!("GET, POST, DELETE, OPTIONS", Administrator, call => vhosts::protect(call, name))
+        }
+        ["vhosts", name, "connections"] => to!(READ, Vhost(name), call => connections::of_vhost(call, name)),
+        ["users"] => to!(READ, Administrator, call => users::list(call)),
+        ["users", "without-permissions"] => {
+            to!(READ, Administrator, call => users::without_permissions(call))
+        }
+        ["users", "bulk-delete"] => to!(ASK, Administrator, call => users::delete_many(call)),
+        ["users", name] => to!(CHANGE, Administrator, call => users::one(call, name)),
+        ["users", name, "permissions"] => to!(READ, Administrator, call => permissions::of_user(call, name)),
+        ["users", name, "topic-permissions"] => {
+            to!(READ, Administrator, call => permissions::topics_of_user(call, name))
+        }
+        ["permissions"] => to!(READ, Administrator, call => permissions::list(call)),
+        ["permissions", vhost, user] => {
+            to!(CHANGE, Administrator, call => permissions::one(call, vhost, user))
+        }
+        ["topic-permissions"] => to!(READ, Administrator, call => permissions::topics(call)),
+        ["topic-permissions", vhost, user] => {
+            to!(CHANGE, Administrator, call => permissions::topics_one(call, vhost, user, None))
+        }
+        ["topic-permissions", vhost, user, exchange] => {
+            to!(REMOVE, Administrator, call => permissions::topics_one(call, vhost, user, Some(exchange)))
+        }
+        ["vhost-limits"] => to!("GET, OPTIONS", User, call => limits::vhosts(call, None)),
+        ["vhost-limits", vhost] => {
+            to!("GET, OPTIONS", Vhost(vhost), call => limits::vhosts(call, Some(vhost)))
+        }
+        ["vhost-limits", vhost, name] => {
+            to!("PUT, DELETE, OPTIONS", Administrator, call => limits::set_vhost(call, vhost, name))
+        }
+        ["user-limits"] => to!("GET, OPTIONS", Administrator, call => limits::users(call, None)),
+        ["user-limits", user] => to!("GET, OPTIONS", Administrator, call => limits::users(call, Some(user))),
+        ["user-limits", user, name] => {
+            to!("PUT, DELETE, OPTIONS", Administrator, call => limits::set_user(call, user, name))
+        }
+
+        ["policies"] => to!(READ, User, call => policies::list(call, PolicyKind::User, None)),
+        ["policies", vhost] => {
+            to!(READ, Vhost(vhost), call => policies::list(call, PolicyKind::User, Some(vhost)))
+        }
+        ["policies", vhost, name] => {
+            to!(CHANGE, policymaker(vhost), call => policies::one(call, PolicyKind::User, vhost, name))
+        }
+        ["operator-policies"] => to!(READ, User, call => policies::list(call, PolicyKind::Operator, None)),
+        ["operator-policies", vhost] => {
+            to!(READ, Vhost(vhost), call => policies::list(call, PolicyKind::Operator, Some(vhost)))
+        }
+        ["operator-policies", vhost, name] => {
+            to!(CHANGE, operator(vhost), call => policies::one(call, PolicyKind::Operator, vhost, name))
+        }
+        ["parameters"] => to!(READ, Policymaker, call => parameters::list(call, None, None)),
+        ["parameters", component] => {
+            to!(READ, Policymaker, call => parameters::list(call, Some(component), None))
+        }
+        ["parameters", component, vhost] => {
+            to!(READ, PolicymakerIn(vhost), call => parameters::list(call, Some(component), Some(vhost)))
+        }
+        ["global-parameters"] => to!(READ, Policymaker, call => parameters::global(call)),
+
+        ["exchanges"] => to!(READ, User, call => exchanges::list(call, None)),
+        ["exchanges", vhost] => to!(READ, Vhost(vhost), call => exchanges::list(call, Some(vhost))),
+        ["exchanges", vhost, name] => to!(CHANGE, Vhost(vhost), call => exchanges::one(call, vhost, name)),
+        ["exchanges", vhost, name, "publish"] => {
+            to!(ASK, Vhost(vhost), call => messages::publish(call, vhost, name))
+        }
+        ["exchanges", vhost, name, "bindings", "source"] => {
+            to!(READ, Vhost(vhost), call => bindings::of_exchange(call, vhost, name, true))
+        }
+        ["exchanges", vhost, name, "bindings", "destination"] => {
+            to!(READ, Vhost(vhost), call => bindings::of_exchange(call, vhost, name, false))
+        }
+        ["queues"] => to!(READ, User, call => queues::list(call, None)),
+        ["queues", vhost] => to!(READ, Vhost(vhost), call => queues::list(call, Some(vhost))),
+        ["queues", vhost, name] => to!(CHANGE, Vhost(vhost), call => queues::one(call, vhost, name)),
+        ["queues", vhost, name, "bindings"] => {
+            to!(READ, Vhost(vhost), call => bindings::of_queue(call, vhost, name))
+        }
+        ["queues", vhost, name, "contents"] => {
+            to!("DELETE, OPTIONS", Vhost(vhost), call => queues::purge(call, vhost, name))
+        }
+        ["queues", vhost, name, "get"] => to!(ASK, Vhost(vhost), call => messages::get(call, vhost, name)),
+        ["bindings"] => to!(READ, User, call => bindings::list(call, None)),
+        ["bindings", vhost] => to!(READ, Vhost(vhost), call => bindings::list(call, Some(vhost))),
+        ["bindings", vhost, "e", source, kind @ ("q" | "e"), destination] => {
+            to!(ADD, Vhost(vhost), call => bindings::between(call, vhost, source, (kind == "e", destination)))
+        }
+        ["bindings", vhost, "e", source, kind @ ("q" | "e"), destination, key] => {
+            to!(REMOVE, Vhost(vhost), call => bindings::one(call, vhost, source, (kind == "e", destination), key))
+        }
+
+        ["connections"] => to!(READ, User, call => connections::list(call)),
+        ["connections", "username", user] => to!(REMOVE, User, call => connections::of_user(call, user)),
+        ["connections", name] => to!(REMOVE, User, call => connections::one(call, name)),
+
+        ["aliveness-test", vhost] => to!(READ, Vhost(vhost), call => messages::aliveness(call, vhost)),
+        ["health", "checks", ref check @ ..] => {
+            // Probes of who has no password: RabbitMQ answers these to everybody, and so do we.
+            let is_open = matches!(
+                *check,
+                ["is-in-service"
+                    | "ready-to-serve-clients"
+                    | "reached-target-cluster-size"
+                    | "below-node-connection-limit"]
+            );
+            let check: Vec<&str> = check.to_vec();
+            to!(READ, if is_open { Nobody } else { User }, call => health::check(call, &check))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,483 @@
+//! Requests and what is answered, against a node that is a catalog and nothing else.
+
+use crate::node::{About, Action, Busy, Condition, ConnectionRow, Login, Node, Outcome, Trouble, Which};
+use crate::request::Request;
+use crate::routes::handle;
+use base::id::{LogId, PortId, ShardId};
+use broker::QueueRow;
+use broker::access::{PasswordHash, SALT};
+use broker::catalog::{Actor, Catalog, Op, VhostDefaults, VhostId};
+use data_encoding::BASE64;
+use serde_json::{Value, json};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Mutex;
+
+const PORT: PortId = PortId { shard: ShardId(0), slot: 0, generation: 1 };
+
+struct Bench {
+    catalog: Mutex<Catalog>,
+    connections: Mutex<Vec<ConnectionRow>>,
+    about: About,
+}
+
+impl Bench {
+    /// With the users of the tags there are, each with its name as password, and a virtual host `v` for `manager`.
+    fn new() -> Bench {
+        let about = About {
+            node: "rabbit@hare".into(),
+            cluster: "burrow".into(),
+            version: "4.3.6".into(),
+            listeners: vec![crate::Listener { protocol: "amqp".into(), port: 5672, ..Default::default() }],
+            ..About::default()
+        };
+        let bench = Bench { catalog: Mutex::default(), connections: Mutex::default(), about };
+        let tags = ["administrator", "monitoring", "policymaker", "management", "none"];
+        for (name, tag) in ["guest", "monitor", "policymaker", "manager", "nobody"].into_iter().zip(tags) {
+            let password = Some(PasswordHash::new(name, [0; SALT]));
+            bench.wish(Op::AddUser { name: name.into(), password, tags: vec![tag.into()] }).unwrap();
+        }
+        for vhost in ["/", "v"] {
+            bench.wish(Op::AddVhost { name: vhost.into(), defaults: VhostDefaults::default() }).unwrap();
+            crate::vhosts::give(&bench, vhost, "guest").unwrap();
+        }
+        crate::vhosts::give(&bench, "v", "manager").unwrap();
+        crate::vhosts::give(&bench, "v", "policymaker").unwrap();
+        bench
+    }
+
+    fn plan(&self, actor: &Actor, op: &Op) -> Result<(), Trouble> {
+        let mut catalog = self.catalog.lock().unwrap();
+        let plan = catalog.plan(actor, op).map_err(Trouble::Refused)?;
+        plan.changes.iter().for_each(|change| drop(catalog.apply(change)));
+        Ok(())
+    }
+
+    fn ask(&self, user: &str, line: &str, body: &str) -> (u16, Value, Vec<(&'static str, String)>) {
+        let (method, target) = line.split_once(' ').unwrap();
+        let target = format!("/api/{target}");
+        let mut request = Request::new(method, &target, body.as_bytes().to_vec(), true).unwrap();
+        if !user.is_empty() {
+            request.authorization =
+                Some(format!("Basic {}", BASE64.encode(format!("{user}:{user}").as_bytes())));
+        }
+        let response = handle(self, &request);
+        let body = serde_json::from_slice(&response.body).unwrap_or(Value::Null);
+        (response.status, body, response.headers)
+    }
+
+    /// Statuses of requests of the administrator, one after the other.
+    fn statuses(&self, rows: &[(&str, &str, u16)]) {
+        for (line, body, status) in rows {
+            let (found, answer, _) = self.ask("guest", line, body);
+            assert_eq!(found, *status, "{line} {body}: {answer}");
+        }
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (status, body, _) = self.ask("guest", &format!("GET {path}"), "");
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+}
+
+impl Node for Bench {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn condition(&self) -> Condition {
+        Condition { is_memory_alarm: true, ..Condition::default() }
+    }
+
+    fn look<T: Send + 'static>(&self, look: impl FnOnce(&Catalog) -> T + Send + 'static) -> Result<T, Busy> {
+        Ok(look(&self.catalog.lock().unwrap()))
+    }
+
+    fn queues(&self, which: Which) -> Result<Vec<QueueRow>, Busy> {
+        let catalog = self.catalog.lock().unwrap();
+        let own = catalog.queues().filter(|queue| which.has(queue));
+        let row = |queue: &std::sync::Arc<broker::catalog::QueueDefinition>| QueueRow {
+            definition: queue.clone(),
+            ready: 2,
+            ready_bytes: None,
+            unsettled: 1,
+            delayed: 0,
+            consumers: 3,
+            memory_bytes: 100,
+        };
+        Ok(own.map(row).collect())
+    }
+
+    fn connections(&self) -> Result<Vec<ConnectionRow>, Busy> {
+        Ok(self.connections.lock().unwrap().clone())
+    }
+
+    fn close_connection(&self, name: &str, reason: &str) -> Result<bool, Busy> {
+        assert_eq!(reason, "Closed via management plugin");
+        self.connections.lock().unwrap().retain(|row| row.name != name);
+        Ok(true)
+    }
+
+    fn wish(&self, op: Op) -> Result<(), Trouble> {
+        self.plan(&Actor::internal(VhostId::default(), PORT), &op)
+    }
+
+    fn act(&self, login: &Login, vhost: &str, action: Action) -> Result<Outcome, Trouble> {
+        let id = self.catalog.lock().unwrap().vhost(vhost).unwrap();
+        let actor = Actor::new(login.user.as_str().into(), id, PORT);
+        let op = match action {
+            Action::DeclareQueue { name, durable, auto_delete, .. } => Op::DeclareQueue {
+                name: name.into(),
+                passive: false,
+                durable,
+                exclusive: false,
+                auto_delete,
+                arguments: Default::default(),
+                log: LogId(0),
+                random: [0; 16],
+            },
+            Action::DeclareExchange { name, kind, durable, auto_delete, internal, .. } => {
+                Op::DeclareExchange {
+                    name: name.into(),
+                    kind: kind.into(),
+                    passive: false,
+                    durable,
+                    auto_delete,
+                    internal,
+                    arguments: Default::default(),
+                }
+            }
+            Action::DeleteExchange { name, if_unused } => Op::DeleteExchange { name: name.into(), if_unused },
+            Action::Bind { on: true, source, destination, to_exchange: false, key, .. } => Op::BindQueue {
+                queue: destination.into(),
+                exchange: source.into(),
+                key: key.into(),
+                arguments: Default::default(),
+            },
+            Action::Bind { on: false, source, destination, to_exchange: false, key, .. } => Op::UnbindQueue {
+                queue: destination.into(),
+                exchange: source.into(),
+                key: key.into(),
+                arguments: Default::default(),
+            },
+            Action::Publish(_) => return Ok(Outcome::Published(false)),
+            other => panic!("not here: {other:?}"),
+        };
+        self.plan(&actor, &op).map(|()| Outcome::Done)
+    }
+
+    fn vhost_defaults(&self, _: &str) -> VhostDefaults {
+        VhostDefaults::default()
+    }
+
+    fn salt(&self) -> Result<[u8; SALT], Busy> {
+        Ok([7; SALT])
+    }
+}
+
+fn connection(name: &str, user: &str, vhost: &str) -> ConnectionRow {
+    ConnectionRow {
+        name: name.into(),
+        given_name: Some("mine".into()),
+        protocol: "AMQP 0-9-1".into(),
+        user: user.into(),
+        vhost: vhost.into(),
+        state: "running".into(),
+        channels: 1,
+        host: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        port: 5672,
+        peer_host: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        peer_port: 1,
+        received: 2,
+        sent: 3,
+        connected_at: 4,
+        encryption: None,
+        certificate: None,
+    }
+}
+
+#[test]
+fn who_is_not_known_is_told_so() {
+    let bench = Bench::new();
+    let (status, body, headers) = bench.ask("", "GET overview", "");
+    assert_eq!((status, body), (401, Value::Null));
+    assert!(headers.contains(&("www-authenticate", "Basic realm=\"RabbitMQ Management\"".to_owned())));
+    let refused = [
+        ("nobody", json!({"error": "not_authorised", "reason": "Not management user"})),
+        ("stranger", json!({"error": "not_authorized", "reason": "Not_Authorized"})),
+    ];
+    for (user, expected) in refused {
+        let (status, body, _) = bench.ask(user, "GET overview", "");
+        assert_eq!((status, body), (401, expected), "{user}");
+    }
+    assert_eq!(bench.ask("", "GET health/checks/is-in-service", "").0, 200);
+    assert_eq!(bench.ask("", "GET health/checks/alarms", "").0, 401);
+}
+
+#[test]
+fn tags_say_how_far_one_goes() {
+    let bench = Bench::new();
+    bench.statuses(&[("PUT queues/%2F/other", "", 201), ("PUT queues/v/own", "", 201)]);
+    let check = |line: &str, expected: [u16; 4]| {
+        let found = ["guest", "monitor", "policymaker", "manager"].map(|user| bench.ask(user, line, "").0);
+        assert_eq!(found, expected, "{line}");
+    };
+    check("GET whoami", [200; 4]);
+    check("GET users", [200, 401, 401, 401]);
+    check("GET nodes", [200, 200, 401, 401]);
+    check("GET nodes/other", [404, 404, 401, 401]);
+    check("GET permissions", [200, 401, 401, 401]);
+    check("GET parameters", [200, 401, 200, 401]);
+    check("GET definitions", [200, 401, 401, 401]);
+    check("GET queues/%2F", [200, 404, 404, 404]);
+    check("GET queues/v", [200, 404, 200, 200]);
+    check("GET queues/v/own", [200, 404, 200, 200]);
+    check("GET policies/v", [200, 404, 200, 200]);
+    check("GET queues/none", [404; 4]);
+    check("GET nothing", [404; 4]);
+    check("POST queues/v/own", [405; 4]);
+    check("PUT vhosts/new", [201, 401, 401, 401]);
+    check("DELETE vhosts/new", [204, 401, 401, 401]);
+    let names = |user: &str| bench.ask(user, "GET queues?columns=name", "").1;
+    assert_eq!(names("guest"), json!([{"name": "other"}, {"name": "own"}]));
+    assert_eq!([names("monitor"), names("manager")], [json!([]), json!([{"name": "own"}])]);
+    let policy = r#"{"pattern": "x", "definition": {"max-length": 1}}"#;
+    let put = |user: &str, line: &str| bench.ask(user, line, policy).0;
+    assert_eq!(put("manager", "PUT policies/v/p"), 401);
+    assert_eq!(put("policymaker", "PUT policies/%2F/p"), 404);
+    assert_eq!(put("policymaker", "PUT policies/v/p"), 201);
+    assert_eq!(put("policymaker", "PUT operator-policies/v/p"), 401);
+}
+
+#[test]
+fn things_come_change_and_go() {
+    let bench = Bench::new();
+    bench.statuses(&[
+        ("PUT vhosts/w", r#"{"description": "d", "tags": "a, b", "default_queue_type": "quorum"}"#, 201),
+        ("PUT vhosts/w", r#"{"tags": ["c"]}"#, 204),
+        ("PUT vhosts/x", r#"{"default_queue_type": "zz"}"#, 400),
+        ("POST vhosts/w/deletion/protection", "", 204),
+        ("DELETE vhosts/w", "", 412),
+        ("DELETE vhosts/w/deletion/protection", "", 204),
+        ("PUT users/u", r#"{"password": "p", "tags": "management"}"#, 201),
+        ("PUT users/u", r#"{"password": "p"}"#, 400),
+        ("PUT users/u", r#"{"password": "p", "password_hash": "h", "tags": ""}"#, 400),
+        ("PUT users/u", r#"{"password_hash": "h", "tags": ""}"#, 400),
+        ("PUT users/u", r#"{"tags": "x"}"#, 204),
+        ("PUT permissions/w/u", r#"{"configure": "", "write": "a", "read": "b"}"#, 201),
+        ("PUT permissions/w/u", r#"{"configure": "", "write": "a", "read": "c"}"#, 204),
+        ("PUT permissions/w/u", r#"{"write": "a", "read": "c"}"#, 400),
+        ("PUT permissions/w/none", r#"{"configure": "", "write": "a", "read": "c"}"#, 400),
+        ("PUT permissions/none/u", r#"{"configure": "", "write": "a", "read": "c"}"#, 400),
+        ("PUT topic-permissions/w/u", r#"{"exchange": "amq.topic", "write": "a", "read": "c"}"#, 201),
+        ("PUT vhost-limits/w/max-queues", r#"{"value": 9}"#, 204),
+        ("PUT vhost-limits/w/zz", r#"{"value": 9}"#, 400),
+        ("PUT vhost-limits/w/max-queues", "{}", 400),
+        ("PUT vhost-limits/w/max-queues", r#"{"value": "x"}"#, 400),
+        ("PUT user-limits/u/max-channels", r#"{"value": 8}"#, 204),
+        ("PUT user-limits/none/max-channels", r#"{"value": 8}"#, 400),
+        (
+            "PUT policies/w/p",
+            r#"{"pattern": "^q", "definition": {"max-length": 10}, "apply-to": "queues"}"#,
+            201,
+        ),
+        ("PUT policies/w/p", r#"{"definition": {"max-length": 10}}"#, 400),
+        (
+            "PUT operator-policies/w/o",
+            r#"{"pattern": "", "definition": {"max-length": 5}, "priority": 2}"#,
+            201,
+        ),
+        ("PUT exchanges/w/e", r#"{"type": "topic", "durable": true}"#, 201),
+        ("PUT exchanges/w/e", r#"{"type": "fanout", "durable": true}"#, 400),
+        ("PUT queues/w/q", r#"{"durable": true}"#, 201),
+        ("PUT queues/w/q", r#"{"durable": true}"#, 204),
+        ("PUT queues/w/q", r#"{"durable": "zz"}"#, 400),
+        ("PUT queues/w/q", "[]", 400),
+        ("PUT queues/none/q", "", 404),
+        ("POST bindings/w/e/e/q/q", r#"{"routing_key": "a/b"}"#, 201),
+        ("GET bindings/w/e/e/q/q/a%252Fb", "", 200),
+        ("GET bindings/w/e/e/q/q/other", "", 404),
+        ("POST bindings/w/e/e/q/none", "", 404),
+    ]);
+    let w = bench.get("vhosts/w");
+    assert_eq!(
+        (&w["description"], &w["tags"], &w["default_queue_type"]),
+        (&json!("d"), &json!(["c"]), &json!("quorum"))
+    );
+    assert_eq!((&w["messages"], &w["messages_ready"]), (&json!(3), &json!(2)));
+    let user = bench.get("users/u");
+    assert_eq!(
+        user,
+        json!({"name": "u", "password_hash": "", "hashing_algorithm": "rabbit_password_hashing_sha256",
+               "tags": ["x"], "limits": {"max-channels": 8}})
+    );
+    assert_eq!(bench.get("user-limits"), json!([{"user": "u", "value": {"max-channels": 8}}]));
+    assert_eq!(bench.get("vhost-limits/w"), json!([{"vhost": "w", "value": {"max-queues": 9}}]));
+    let permission = json!({"user": "u", "vhost": "w", "configure": "", "write": "a", "read": "c"});
+    assert_eq!(bench.get("permissions/w/u"), permission);
+    assert_eq!(bench.get("users/u/permissions"), json!([permission]));
+    let topics = json!([{"user": "u", "vhost": "w", "exchange": "amq.topic", "write": "a", "read": "c"}]);
+    assert_eq!(bench.get("topic-permissions/w/u"), topics);
+    let queue = bench.get("queues/w/q");
+    assert_eq!((&queue["policy"], &queue["operator_policy"]), (&json!("p"), &json!("o")));
+    assert_eq!(queue["effective_policy_definition"], json!({"max-length": 5}));
+    assert_eq!((&queue["messages"], &queue["consumers"]), (&json!(3), &json!(3)));
+    let binding = json!({"source": "e", "vhost": "w", "destination": "q", "destination_type": "queue",
+        "routing_key": "a/b", "arguments": {}, "properties_key": "a%2Fb"});
+    assert_eq!(bench.get("exchanges/w/e/bindings/source"), json!([binding]));
+    assert_eq!(bench.get("queues/w/q/bindings")[1], binding);
+    assert_eq!(bench.get("exchanges/w/amq.default")["name"], "");
+    let policy = json!({"vhost": "w", "name": "p", "pattern": "^q", "apply-to": "queues", "priority": 0,
+        "definition": {"max-length": 10}});
+    assert_eq!(bench.get("policies"), json!([policy]));
+    assert_eq!(bench.get("parameters").as_array().map(Vec::len), Some(2));
+    bench.statuses(&[
+        ("DELETE bindings/w/e/e/q/q/a%252Fb", "", 204),
+        ("DELETE exchanges/w/e", "", 204),
+        ("DELETE exchanges/w/e", "", 404),
+        ("DELETE policies/w/p", "", 204),
+        ("DELETE operator-policies/w/o", "", 204),
+        ("DELETE vhost-limits/w/max-queues", "", 204),
+        ("DELETE user-limits/u/max-channels", "", 204),
+        ("DELETE topic-permissions/w/u", "", 204),
+        ("DELETE permissions/w/u", "", 204),
+        ("DELETE permissions/w/u", "", 404),
+        ("DELETE users/u", "", 204),
+        ("DELETE users/u", "", 404),
+        ("DELETE vhosts/w", "", 204),
+        ("DELETE vhosts/w", "", 404),
+    ]);
+    assert_eq!(bench.get("parameters"), json!([]));
+}
+
+#[test]
+fn connections_are_shown_to_whom_they_concern() {
+    let bench = Bench::new();
+    *bench.connections.lock().unwrap() = vec![
+        connection("a -> b", "guest", "/"),
+        connection("c -> d", "manager", "v"),
+        connection("new", "", ""),
+    ];
+    let names = |user: &str| bench.ask(user, "GET connections?columns=name", "").1;
+    let both = json!([{"name": "a -> b"}, {"name": "c -> d"}]);
+    assert_eq!([names("guest"), names("monitor")], [both.clone(), both]);
+    assert_eq!([names("manager"), names("policymaker")], [json!([{"name": "c -> d"}]), json!([])]);
+    let one = bench.get("connections/a%20-%3E%20b");
+    assert_eq!((&one["user_provided_name"], &one["ssl_protocol"]), (&json!("mine"), &Value::Null));
+    assert_eq!(bench.ask("manager", "DELETE connections/a%20-%3E%20b", "").0, 401);
+    assert_eq!(bench.ask("monitor", "DELETE connections/a%20-%3E%20b", "").0, 401);
+    assert_eq!(bench.ask("manager", "DELETE connections/c%20-%3E%20d", "").0, 204);
+    assert_eq!(bench.ask("guest", "DELETE connections/username/guest", "").0, 204);
+    assert_eq!(bench.get("connections"), json!([]));
+    assert_eq!(bench.ask("guest", "DELETE connections/none", "").0, 404);
+}
+
+#[test]
+fn what_is_exported_can_be_imported() {
+    let (old, new) = (Bench::new(), Bench::new());
+    old.statuses(&[
+        ("PUT vhosts/w", r#"{"description": "d"}"#, 201),
+        ("PUT vhost-limits/w/max-queues", r#"{"value": 9}"#, 204),
+        ("PUT users/u", r#"{"password": "p", "tags": "management"}"#, 201),
+        ("PUT permissions/w/u", r#"{"configure": "", "write": "a", "read": "b"}"#, 201),
+        ("PUT policies/w/p", r#"{"pattern": "^q", "definition": {"max-length": 10}}"#, 201),
+        ("PUT operator-policies/w/o", r#"{"pattern": "", "definition": {"max-length": 5}}"#, 201),
+        ("PUT exchanges/w/e", r#"{"type": "topic", "durable": true}"#, 201),
+        ("PUT queues/w/q", r#"{"durable": true}"#, 201),
+        ("POST bindings/w/e/e/q/q", r#"{"routing_key": "k"}"#, 201),
+    ]);
+    let exported = old.get("definitions");
+    for _ in 0..2 {
+        new.statuses(&[("POST definitions", &exported.to_string(), 204)]);
+        assert_eq!(new.get("definitions"), exported);
+    }
+    let etag = |bench: &Bench| {
+        bench.ask("guest", "GET definitions", "").2.iter().find(|(name, _)| *name == "etag").cloned()
+    };
+    assert!(etag(&old).is_some() && etag(&old) == etag(&new));
+    let single = old.get("definitions/w");
+    assert!(single["queues"][0].get("vhost").is_none() && single["policies"][0].get("vhost").is_none());
+    new.statuses(&[
+        ("PUT vhosts/z", "", 201),
+        ("POST definitions/z", &single.to_string(), 204),
+        ("POST definitions/none", "{}", 404),
+        ("POST definitions", "[]", 400),
+        ("POST definitions", r#"{"queues": [1]}"#, 400),
+        (
+            "POST definitions",
+            r#"{"parameters": [{"component": "shovel", "vhost": "z", "name": "s", "value": {}}]}"#,
+            400,
+        ),
+    ]);
+    assert_eq!(new.get("queues/z?columns=name"), json!([{"name": "q"}]));
+}
+
+#[test]
+fn health_is_told() {
+    let bench = Bench::new();
+    let check = |path: &str, status: u16, body: Value| {
+        let (found, answer, _) = bench.ask("guest", &format!("GET health/checks/{path}"), "");
+        assert_eq!((found, answer), (status, body), "{path}");
+    };
+    let ok = || json!({"status": "ok"});
+    let alarm = json!({"status": "failed", "reason": "There are alarms in effect on the node",
+        "alarms": [{"node": "rabbit@hare", "resource": "memory"}]});
+    check("local-alarms", 503, alarm);
+    check("virtual-hosts", 200, ok());
+    check("metadata-store/initialized/with-data", 200, ok());
+    check("port-listener/5672", 200, json!({"status": "ok", "port": 5672}));
+    let failed = json!({"status": "failed", "reason": "No active listener", "missing": 1, "ports": [5672]});
+    check("port-listener/1", 503, failed);
+    check("protocol-listener/amqp091,amqp10", 200, json!({"status": "ok", "protocols": ["amqp"]}));
+    let failed =
+        json!({"status": "failed", "reason": "No active listener", "missing": ["zz"], "protocols": ["amqp"]});
+    check("protocol-listener/amqp,zz", 503, failed);
+    check("certificate-expiration/1/months", 200, ok());
+    assert_eq!(bench.ask("guest", "GET health/checks/certificate-expiration/1/moons", "").0, 400);
+    assert_eq!(bench.ask("guest", "GET health/checks/else", "").0, 404);
+}
+
+#[test]
+fn large_bodies_are_read_of_whom_they_are_taken() {
+    let bench = Bench::new();
+    let ask = |user: &str, line: &str| {
+        let (method, target) = line.split_once(' ').unwrap();
+        let mut request = Request::new(method, target, Vec::new(), true).unwrap();
+        request.authorization = Some(format!("Basic {}", BASE64.encode(format!("{user}:{user}").as_bytes())));
+        request.awaits_body = true;
+        handle(&bench, &request).status
+    };
+    assert_eq!(ask("guest", "PUT /api/queues/v/q"), 100);
+    assert_eq!(ask("stranger", "PUT /api/queues/v/q"), 401);
+    assert_eq!(ask("manager", "POST /api/definitions"), 401);
+    assert_eq!(ask("guest", "PUT /api/nothing"), 404);
+    assert_eq!(ask("guest", "POST /api/queues/v/q"), 405);
+    assert_eq!(bench.get("queues"), json!([]));
+}
+
+#[test]
+fn any_request_is_answered() {
+    let bench = Bench::new();
+    let bodies =
+        ["", "{", "null", "[]", "{\"a\":[[[[", "\"x\"", "{\"value\":{}}", "{\"tags\":5,\"definition\":5}"];
+    let paths = [
+        "users/u",
+        "permissions/v/u",
+        "policies/v/p",
+        "queues/v/q",
+        "vhosts/v/x",
+        "definitions",
+        "bindings/v/e/a/q/b",
+        "exchanges/v/amq.direct/publish",
+        "queues/v/q/get",
+        "users/bulk-delete",
+        "health/checks",
+        "x/y/z/1/2/3/4/5/6",
+    ];
+    for (path, body) in paths.iter().flat_map(|path| bodies.map(|body| (path, body))) {
+        for method in ["PUT", "POST", "GET", "HEAD", "OPTIONS", "PATCH"] {
+            let (status, ..) = bench.ask("guest", &format!("{method} {path}"), body);
+            assert!((200..500).contains(&status), "{method} {path} {body}: {status}");
+        }
+    }
+}

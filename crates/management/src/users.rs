@@ -1,0 +1,123 @@
+//! Users, and who asks.
+
+use crate::body::Body;
+use crate::list;
+use crate::node::Node;
+use crate::request::Method;
+use crate::response::{Answer, Response};
+use crate::routes::Call;
+use broker::access::PasswordHash;
+use broker::catalog::{Op, UserDefinition, UserLimits};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+const HASHING: &str = "rabbit_password_hashing_sha256";
+
+/// `GET /api/whoami`.
+pub(crate) fn whoami<N: Node>(call: &Call<'_, N>) -> Answer {
+    let caller = &call.caller;
+    Ok(Response::ok(&json!({ "name": caller.login.user, "tags": caller.tags, "is_internal_user": true })))
+}
+
+pub(crate) type Found = Vec<(Arc<UserDefinition>, UserLimits)>;
+
+pub(crate) fn find<N: Node>(node: &N) -> Result<Found, Response> {
+    Ok(node.look(|catalog| {
+        catalog.users().map(|user| (user.clone(), catalog.user_limits(&user.name))).collect()
+    })?)
+}
+
+pub(crate) fn shown((user, limits): &(Arc<UserDefinition>, UserLimits)) -> Value {
+    let hash = user.password.as_ref().map(PasswordHash::to_base64).unwrap_or_default();
+    json!({
+        "name": *user.name,
+        "password_hash": hash,
+        "hashing_algorithm": HASHING,
+        "tags": user.tags.iter().map(|tag| &**tag).collect::<Vec<_>>(),
+        "limits": crate::limits::of_user(limits),
+    })
+}
+
+/// `GET /api/users`.
+pub(crate) fn list<N: Node>(call: &Call<'_, N>) -> Answer {
+    let rows = find(call.node)?.iter().map(shown).collect();
+    list::answer(rows, call.request, &call.node.about().limits, &["name"])
+}
+
+/// `GET /api/users/without-permissions`.
+pub(crate) fn without_permissions<N: Node>(call: &Call<'_, N>) -> Answer {
+    let permitted: BTreeSet<Arc<str>> = call.node.look(|catalog| {
+        let all = catalog.vhosts().flat_map(|vhost| catalog.vhost_permissions(vhost.id));
+        all.map(|own| own.user.clone()).collect()
+    })?;
+    let mut found = find(call.node)?;
+    found.retain(|(user, _)| !permitted.contains(&user.name));
+    let rows = found.iter().map(shown).collect();
+    list::answer(rows, call.request, &call.node.about().limits, &["name"])
+}
+
+/// `POST /api/users/bulk-delete`.
+pub(crate) fn delete_many<N: Node>(call: &Call<'_, N>) -> Answer {
+    let body = Body::read(&call.request.body)?;
+    body.need("users")?;
+    for user in body.words("users")?.unwrap_or_default() {
+        if find(call.node)?.iter().any(|(own, _)| *own.name == *user) {
+            call.node.wish(Op::DeleteUser { name: user.into() })?;
+        }
+    }
+    Ok(Response::empty(204))
+}
+
+/// `/api/users/NAME`.
+pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
+    let found = find(call.node)?;
+    let own = found.iter().find(|(user, _)| *user.name == *name);
+    match (call.request.method, own) {
+        (Method::Put, own) => {
+            let body = Body::read(&call.request.body)?;
+            set(call.node, name, &body, own.is_some())?;
+            Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
+        }
+        (_, None) => Err(Response::not_found()),
+        (Method::Delete, Some(_)) => {
+            call.node.wish(Op::DeleteUser { name: name.into() })?;
+            Ok(Response::empty(204))
+        }
+        (_, Some(own)) => list::one(shown(own), call.request),
+    }
+}
+
+/// Has a user as an object says.
+pub(crate) fn set<N: Node>(node: &N, name: &str, body: &Body, is_there: bool) -> Result<(), Response> {
+    let Some(tags) = body.words("tags")? else { return Err(Response::bad_request("tags_not_present")) };
+    let tags: Vec<Box<str>> = tags.into_iter().map(String::into_boxed_str).collect();
+    let password = match (body.text("password")?, body.text("password_hash")?) {
+        (Some(_), Some(_)) => {
+            return Err(Response::bad_request("both_password_and_password_hash_are_provided"));
+        }
+        (Some(password), None) => Some(PasswordHash::new(password, node.salt()?)),
+        (None, None | Some("")) => None,
+        (None, Some(hash)) => {
+            let algorithm = body.text("hashing_algorithm")?.unwrap_or(HASHING);
+            if algorithm != HASHING {
+                let text = format!("unsupported hashing algorithm '{algorithm}': known is {HASHING}");
+                return Err(Response::bad_request(text));
+            }
+            let hash = PasswordHash::from_base64(hash);
+            Some(hash.ok_or_else(|| Response::bad_request(json!(["not_base64", body.get("password_hash")])))?)
+        }
+    };
+    if is_there {
+        node.wish(Op::ChangePassword { name: name.into(), password })?;
+        node.wish(Op::SetUserTags { name: name.into(), tags })?;
+    } else {
+        node.wish(Op::AddUser { name: name.into(), password, tags })?;
+    }
+    Ok(())
+}
+
+/// `GET /api/auth/hash_password/PASSWORD`.
+pub(crate) fn hash<N: Node>(call: &Call<'_, N>, password: &str) -> Answer {
+    Ok(Response::ok(&json!({ "ok": PasswordHash::new(password, call.node.salt()?).to_base64() })))
+}

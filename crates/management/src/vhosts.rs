@@ -1,0 +1,160 @@
+//! Virtual hosts.
+
+use crate::body::Body;
+use crate::list;
+use crate::node::{Node, Trouble, Which};
+use crate::request::Method;
+use crate::response::{Answer, Response};
+use crate::routes::Call;
+use broker::catalog::{Op, QueueType, ReplyCode, VhostDefinition, VhostId};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+type Found = Vec<(Arc<VhostDefinition>, bool)>;
+
+/// `GET /api/vhosts`.
+pub(crate) fn list<N: Node>(call: &Call<'_, N>) -> Answer {
+    let rows: Vec<Value> = rows(call, None)?;
+    list::answer(rows, call.request, &call.node.about().limits, &["name"])
+}
+
+fn rows<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> Result<Vec<Value>, Response> {
+    let found: Found = call.node.look(|catalog| {
+        catalog.vhosts().map(|vhost| (vhost.clone(), catalog.is_traced(vhost.id))).collect()
+    })?;
+    let mut counts: BTreeMap<VhostId, [u64; 2]> = BTreeMap::new();
+    let which = only.map(|name| call.caller.vhost(name)).transpose()?.map_or(Which::All, Which::Of);
+    for row in call.node.queues(which)? {
+        let count = counts.entry(row.definition.vhost).or_default();
+        count[0] += row.ready;
+        count[1] += row.unsettled;
+    }
+    let seen = found.iter().filter(|(vhost, _)| match only {
+        Some(only) => *vhost.name == *only,
+        None => call.caller.is_monitor() || call.caller.sees(&vhost.name),
+    });
+    let node = call.node.about().node.as_str();
+    Ok(seen
+        .map(|(vhost, is_traced)| {
+            shown(vhost, *is_traced, counts.get(&vhost.id).copied().unwrap_or_default(), node)
+        })
+        .collect())
+}
+
+fn shown(vhost: &VhostDefinition, is_traced: bool, [ready, unacknowledged]: [u64; 2], node: &str) -> Value {
+    json!({
+        "name": *vhost.name,
+        "description": *vhost.about().description,
+        "tags": vhost.about().tags.iter().map(|tag| &**tag).collect::<Vec<_>>(),
+        "default_queue_type": vhost.default_queue_type.name(),
+        "protected_from_deletion": vhost.about().is_protected,
+        "metadata": metadata(vhost),
+        "tracing": is_traced,
+        "cluster_state": { node: "running" },
+        "messages": ready + unacknowledged,
+        "messages_ready": ready,
+        "messages_unacknowledged": unacknowledged,
+    })
+}
+
+/// What is said of a virtual host, as definitions have it.
+pub(crate) fn metadata(vhost: &VhostDefinition) -> Value {
+    let about = vhost.about();
+    let mut metadata = json!({
+        "description": *about.description,
+        "tags": about.tags.iter().map(|tag| &**tag).collect::<Vec<_>>(),
+        "default_queue_type": vhost.default_queue_type.name(),
+    });
+    if about.is_protected {
+        metadata["protected_from_deletion"] = true.into();
+    }
+    metadata
+}
+
+/// `/api/vhosts/NAME`.
+pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
+    let is_there = call.caller.vhost(name).is_ok();
+    match call.request.method {
+        Method::Put => {
+            let body = Body::read(&call.request.body)?;
+            set(call.node, name, &body, is_there)?;
+            if !is_there {
+                // As with RabbitMQ, who makes it may use it.
+                give(call.node, name, &call.caller.login.user)?;
+            }
+            Ok(Response::empty(if is_there { 204 } else { 201 }))
+        }
+        _ if !is_there => Err(Response::not_found()),
+        Method::Delete => {
+            match call.node.wish(Op::DeleteVhost { name: name.into() }) {
+                Err(Trouble::Refused(refusal)) if refusal.code == ReplyCode::PreconditionFailed => {
+                    let reason = format!(
+                        "Refusing to delete virtual host '{name}' because it is protected from deletion"
+                    );
+                    return Err(Response::error(412, "precondition_failed", reason));
+                }
+                other => other?,
+            }
+            Ok(Response::empty(204))
+        }
+        _ => {
+            let row = rows(call, Some(name))?.into_iter().next().ok_or_else(Response::not_found)?;
+            list::one(row, call.request)
+        }
+    }
+}
+
+/// Lets a user do everything in a virtual host.
+pub(crate) fn give(node: &impl Node, vhost: &str, user: &str) -> Result<(), Response> {
+    node.wish(Op::SetPermissions {
+        user: user.into(),
+        vhost: vhost.into(),
+        configure: ".*".into(),
+        write: ".*".into(),
+        read: ".*".into(),
+    })?;
+    Ok(())
+}
+
+/// Has a virtual host as an object says.
+pub(crate) fn set(node: &impl Node, name: &str, body: &Body, is_there: bool) -> Result<(), Response> {
+    let queue_type = body.text("default_queue_type")?.filter(|name| *name != "undefined");
+    let unknown = |name: &str| Response::bad_request(format!("{name} is not a valid queue type"));
+    let queue_type =
+        queue_type.map(|name| QueueType::from_name(name).ok_or_else(|| unknown(name))).transpose()?;
+    let description = body.text("description")?.map(Into::into);
+    let tags = body.words("tags")?.map(|tags| tags.into_iter().map(String::into_boxed_str).collect());
+    let is_protected = body.get("protected_from_deletion").is_some();
+    let is_protected = is_protected.then(|| body.boolean("protected_from_deletion", false)).transpose()?;
+    if is_there {
+        node.wish(Op::UpdateVhost { name: name.into(), description, tags, queue_type, is_protected })?;
+    } else {
+        let mut defaults = node.vhost_defaults(name);
+        defaults.queue_type = queue_type.unwrap_or(defaults.queue_type);
+        defaults.about.description = description.unwrap_or_default();
+        defaults.about.tags = tags.unwrap_or_default();
+        defaults.about.is_protected = is_protected.unwrap_or_default();
+        node.wish(Op::AddVhost { name: name.into(), defaults })?;
+    }
+    if body.get("tracing").is_some() {
+        node.wish(Op::Trace { vhost: name.into(), on: body.boolean("tracing", false)? })?;
+    }
+    Ok(())
+}
+
+/// `/api/vhosts/NAME/deletion/protection`.
+pub(crate) fn protect<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
+    call.caller.vhost(name)?;
+    if call.request.method == Method::Get {
+        return one(call, name);
+    }
+    call.node.wish(Op::UpdateVhost {
+        name: name.into(),
+        description: None,
+        tags: None,
+        queue_type: None,
+        is_protected: Some(call.request.method == Method::Post),
+    })?;
+    Ok(Response::empty(204))
+}
