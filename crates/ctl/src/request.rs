@@ -527,6 +527,9 @@ pub struct TopicPermissionRow {
 /// One connection.
 #[derive(Clone, Debug, Serialize)]
 pub struct ConnectionRow {
+    /// What its client calls it; told over HTTP.
+    #[serde(skip)]
+    pub given_name: Option<String>,
     /// Where it is served: `<node.shard.slot>`.
     pub pid: String,
     /// `peer -> here`.

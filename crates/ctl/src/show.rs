@@ -338,6 +338,7 @@ pub(crate) mod tests {
 
     pub(crate) fn connection() -> ConnectionRow {
         ConnectionRow {
+            given_name: None,
             pid: "<rabbit@hare.0.1>".into(),
             name: "127.0.0.1:40000 -> 127.0.0.1:5672".into(),
             host: [127, 0, 0, 1].into(),

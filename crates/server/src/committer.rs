@@ -6,7 +6,7 @@
 //! ones there too.
 
 use base::id::{LogId, LogIndex, ShardId};
-use journal::{Counters, Disk, Journal, Place, Sealed, WriteError};
+use journal::{Counters, Disk, DiskError, Journal, Place, Sealed, WriteError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,6 +16,9 @@ const ALONE_NS: u64 = 2_000_000;
 
 /// Milliseconds between two attempts while there is no space.
 const RETRY_MS: u64 = 200;
+
+/// Nanoseconds after which publishers that had to stop have stopped: every shard has had a turn, and handed in what it had.
+const STILL_NS: u64 = 500_000_000;
 
 /// A batch that is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +62,12 @@ pub struct Committer {
     roll_signal: Condvar,
     is_out_of_space: AtomicBool,
     /// There is no space for what lies ahead: the next file, or what must be moved before files can be used again.
+    /// Changed while the journal is locked, so that it always tells of the journal as it is.
     is_short: AtomicBool,
+    /// When it was last found to be short, nanoseconds since `started`.
+    short_at_ns: AtomicU64,
+    /// How often it came to lack space.
+    shortages: AtomicU64,
     /// Nanoseconds a flush takes, smoothed.
     flush_ns: AtomicU64,
     flush_inline_max_ns: u64,
@@ -93,6 +101,8 @@ impl Committer {
             roll_signal: Condvar::new(),
             is_out_of_space: AtomicBool::new(false),
             is_short: AtomicBool::new(false),
+            short_at_ns: AtomicU64::new(0),
+            shortages: AtomicU64::new(0),
             flush_ns: AtomicU64::new(0),
             flush_inline_max_ns,
             last_shard: AtomicU64::new(u64::MAX),
@@ -174,12 +184,9 @@ impl Committer {
         if journal.counters().rolls != rolls {
             self.rolls.fetch_add(1, Ordering::Relaxed);
             self.roll_signal.notify_all();
-            // What is on its way needs the room of the file just begun: publishers must hear now that it is the last.
-            if self.is_last_file(journal) {
-                self.is_short.store(true, Ordering::Relaxed);
-                self.look();
-            }
         }
+        // What is on its way needs the room of the file just begun: publishers must hear now that it is the last.
+        self.note_last_file(journal);
         result
     }
 
@@ -273,8 +280,27 @@ impl Committer {
     }
 
     fn set_out_of_space(&self, is_out: bool) {
-        if self.is_out_of_space() != is_out {
-            self.is_out_of_space.store(is_out, Ordering::Relaxed);
+        if self.is_out_of_space.swap(is_out, Ordering::Relaxed) != is_out {
+            self.shortages.fetch_add(u64::from(is_out), Ordering::Relaxed);
+            self.look();
+        }
+    }
+
+    /// Says so where the file that is written to is the last there may be.
+    fn note_last_file(&self, journal: &Journal) {
+        if !self.is_short.load(Ordering::Relaxed) && self.is_last_file(journal) {
+            self.set_short(true);
+        }
+    }
+
+    /// Only while the journal is locked.
+    fn set_short(&self, is_short: bool) {
+        if is_short {
+            self.short_at_ns.store(self.started.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        }
+        if self.is_short.swap(is_short, Ordering::Relaxed) != is_short {
+            self.shortages.fetch_add(u64::from(is_short), Ordering::Relaxed);
+            self.look();
         }
     }
 
@@ -287,6 +313,12 @@ impl Committer {
     /// settle messages, which is what makes room.
     pub fn lacks_space(&self) -> bool {
         self.is_out_of_space() || self.is_short.load(Ordering::Relaxed)
+    }
+
+    /// How often it came to lack space. Shards see for themselves when space is lacking, long before they are told; who
+    /// tells them that it is over must not miss a shortage that came and went in between.
+    pub fn shortages(&self) -> u64 {
+        self.shortages.load(Ordering::Relaxed)
     }
 
     /// Calls `work` with the journal, which is locked meanwhile: for what is quick and does not flush.
@@ -332,14 +364,31 @@ impl Committer {
                 seen = rolls;
                 self.prepare();
             }
-            let is_short = !after() || self.with_journal(|journal| self.is_last_file(journal));
-            self.is_short.store(is_short, Ordering::Relaxed);
-            if has_rolled || is_short != was_short {
-                self.look();
-            }
+            let has_space = after();
+            self.use_released();
+            self.with_journal(|journal| {
+                let is_short = !has_space || self.is_last_file(journal);
+                if is_short != self.is_short.load(Ordering::Relaxed) {
+                    self.set_short(is_short);
+                } else if has_rolled {
+                    self.look();
+                }
+            });
             let guard = lock(&self.has_rolled);
             if self.rolls.load(Ordering::Relaxed) == seen && !self.is_stopping() {
                 drop(self.roll_signal.wait_timeout(guard, interval));
+            }
+        }
+    }
+
+    /// Released files are used again when a group says on disk that nobody needs them: where space is lacking, publishers
+    /// wait for that, and perhaps nobody else writes.
+    fn use_released(&self) {
+        if self.lacks_space() {
+            let mut journal = lock(&self.journal);
+            if journal.has_released() {
+                // A device that failed fails whoever commits next; and one without space has none.
+                let _ = self.write(&mut journal, &[], &mut Vec::new());
             }
         }
     }
@@ -368,12 +417,56 @@ impl Committer {
     /// The device has room for so many more files, and for snapshots.
     fn has_room(&self, journal: &Journal, files: u64) -> bool {
         let wanted = files * journal.limits().file_bytes + journal.limits().reserve_bytes();
-        self.disk.free_bytes().is_ok_and(|free| free >= wanted)
+        // A device that does not tell is taken at its word when it is written to.
+        self.disk.free_bytes().map_or(true, |free| free >= wanted)
     }
 
     /// There may be no file after this one.
     fn is_last_file(&self, journal: &Journal) -> bool {
         journal.spares() == 0 && !self.has_room(journal, 1)
+    }
+
+    /// Bytes of the device that may be taken to move live remains of journal files. The last of the space is for
+    /// snapshots; and while publishers run, what they have under way must find a file.
+    ///
+    /// # Errors
+    /// What the device said.
+    pub fn room_to_move(&self) -> Result<u64, DiskError> {
+        let kept = self.with_journal(|journal| {
+            let needs_file = journal.spares() == 0 && journal.room() < self.room_needed(journal);
+            journal.limits().reserve_bytes() + if needs_file { journal.limits().file_bytes } else { 0 }
+        });
+        Ok(self.disk.free_bytes()?.saturating_sub(kept))
+    }
+
+    /// Removes a file that was prepared, because its room is needed more for what must be moved or written before files
+    /// can be used again. False: none can be spared.
+    pub fn give_up_spare(&self) -> bool {
+        let spare = self.with_journal(|journal| {
+            let spare = journal.give_up_spare(self.room_needed(journal))?;
+            self.note_last_file(journal);
+            Some(spare)
+        });
+        // One that cannot be removed is found and used again by the next start.
+        spare.is_some_and(|name| self.disk.remove(name).is_ok())
+    }
+
+    /// Bytes the current file must have left where it may become the last: what publishers may have under way by the time
+    /// all have stopped, and a quarter of a file for messages to be settled.
+    fn room_needed(&self, journal: &Journal) -> u64 {
+        let quarter = journal.limits().file_bytes / 4;
+        if self.is_still() { quarter } else { 3 * quarter }
+    }
+
+    /// Publishers had to stop, and nothing of theirs is under way any more.
+    fn is_still(&self) -> bool {
+        let since = self.short_at_ns.load(Ordering::Relaxed);
+        let now = self.started.elapsed().as_nanos() as u64;
+        let queue = lock(&self.queue);
+        self.is_short.load(Ordering::Relaxed)
+            && now.saturating_sub(since) >= STILL_NS
+            && queue.jobs.is_empty()
+            && !queue.is_writing
     }
 
     /// Sets what is called when it is time to look how much space there is: after every roll, and when that changes which
@@ -398,7 +491,7 @@ fn report((batch, place): (&Sealed, &Place)) -> Written {
 mod tests {
     use super::*;
     use base::Buffer;
-    use journal::{Batch, DiskError, FaultyDisk, FileId, Limits, RecoveredBatch, Start, faulty::Call};
+    use journal::{Batch, FaultyDisk, FileId, Limits, RecoveredBatch, Start, faulty::Call};
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     const LIMITS: Limits =
@@ -600,5 +693,89 @@ mod tests {
             drop(answers);
         });
         assert!(looks.try_recv().is_err(), "told to look without a change");
+    }
+
+    /// One with a spare file, on a device that has no room for a third file.
+    fn nearly_full(seed: u64) -> (FaultyDisk, Committer) {
+        let disk = FaultyDisk::new(seed);
+        let (committer, ..) = committer(&disk, u64::MAX);
+        commit(&committer, 0, 0, batch(1, 0, 64));
+        committer.prepare();
+        let spares = committer.with_journal(|journal| journal.spares());
+        assert_eq!(spares, 1);
+        disk.set_capacity(disk.used_bytes() + LIMITS.file_bytes);
+        (disk, committer)
+    }
+
+    #[test]
+    fn publishers_hear_at_once_that_the_last_file_was_begun() {
+        let (disk, committer) = nearly_full(11);
+        for base in 1..=3u64 {
+            assert!(!committer.lacks_space(), "there is another file");
+            commit(&committer, 0, 0, batch(1, base * 400_000, 400_000));
+        }
+        assert!(committer.lacks_space());
+        assert_eq!(committer.shortages(), 1);
+        // What was begun with space at hand says nothing of the space there is now.
+        disk.set_capacity(u64::MAX);
+        committer.with_journal(|journal| committer.note_last_file(journal));
+        assert!(committer.lacks_space(), "the housekeeper says when it is over");
+    }
+
+    #[test]
+    fn what_is_under_way_keeps_its_room() {
+        let file = LIMITS.file_bytes;
+        let (disk, committer) = nearly_full(12);
+        let reserve = committer.with_journal(|journal| journal.limits().reserve_bytes());
+        // With a spare file everything but the reserve may be moved to.
+        assert_eq!(committer.room_to_move(), Ok(file - reserve));
+        commit(&committer, 0, 0, batch(1, 400_000, 400_000));
+        assert!(!committer.give_up_spare(), "less than three quarters of the current file are left");
+        assert!(!committer.lacks_space());
+        commit(&committer, 0, 0, batch(1, 800_000, 400_000));
+        commit(&committer, 0, 0, batch(1, 1_200_000, 400_000));
+        assert!(committer.lacks_space(), "the spare file is the current one");
+        disk.set_capacity(disk.used_bytes() + 2 * file);
+        // A file is kept for publishers, until they have stood still for a while.
+        assert_eq!(committer.room_to_move(), Ok(file - reserve));
+        std::thread::sleep(Duration::from_nanos(STILL_NS));
+        assert_eq!(committer.room_to_move(), Ok(2 * file - reserve));
+    }
+
+    #[test]
+    fn a_spare_file_that_is_given_up_makes_the_current_one_the_last() {
+        let (disk, committer) = nearly_full(13);
+        disk.set_capacity(disk.used_bytes());
+        let spares = || committer.with_journal(|journal| journal.spares());
+        assert!(committer.give_up_spare());
+        assert_eq!((spares(), committer.lacks_space()), (0, true));
+        assert!(!committer.give_up_spare(), "there is none");
+    }
+
+    #[test]
+    fn what_is_released_is_used_though_nobody_writes() {
+        let (_disk, committer) = nearly_full(14);
+        for base in 1..=3u64 {
+            commit(&committer, 0, 0, batch(1, base * 400_000, 400_000));
+        }
+        assert!(committer.lacks_space());
+        std::thread::scope(|threads| {
+            let committer = &committer;
+            let after = || {
+                let current = committer.with_journal(|journal| journal.end().0);
+                committer.with_journal(|journal| journal.release(FileId(current.0 - 1)));
+                true
+            };
+            threads.spawn(move || committer.run_housekeeping(Duration::from_millis(1), after));
+            let started = Instant::now();
+            while committer.lacks_space() {
+                assert!(
+                    started.elapsed() < Duration::from_secs(20),
+                    "the file that was released is not used"
+                );
+                std::thread::yield_now();
+            }
+            committer.stop();
+        });
     }
 }

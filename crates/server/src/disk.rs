@@ -27,13 +27,14 @@ const PIECES_MAX: usize = 1024;
 const DIRECT_READ_MIN: usize = 256 << 10;
 
 /// Every kind of file there is a folder for.
-const KINDS: [FileKind; 6] = [
+const KINDS: [FileKind; 7] = [
     FileKind::Identity,
     FileKind::Journal,
     FileKind::Bulk,
     FileKind::Segment,
     FileKind::Snapshot,
     FileKind::Quarantined,
+    FileKind::Stream,
 ];
 
 /// Bounds and keys of a real disk.
@@ -141,7 +142,7 @@ impl RealDisk {
     fn check_capacity(&self, file: FileName, end: u64) -> Result<(), DiskError> {
         let Some(capacity) = self.options.capacity_bytes else { return Ok(()) };
         let len = self.len(file).unwrap_or(0);
-        let fits = end <= len || self.used_bytes()? - len + end <= capacity;
+        let fits = end <= len || self.used_bytes()?.saturating_sub(len) + end <= capacity;
         if fits { Ok(()) } else { Err(DiskError::NoSpace) }
     }
 

@@ -4,9 +4,10 @@ use crate::alarm::Raised;
 use crate::committer::Written;
 use crate::keeper::Errand;
 use crate::mailbox::{Mailbox, Sleeper};
-use crate::socket::Arrival;
+use crate::socket::{Arrival, Socket};
+use adapters::Mover;
 use broker::catalog::{Op, PolicyKind, Refusal, UserLimits, VhostLimits};
-use broker::{Mail, ReadBytes, ReadRequest, Reply};
+use broker::{Mail, ReadBytes, ReadRequest, Reply, Shard, StreamDone};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -14,10 +15,14 @@ use std::sync::mpsc::Sender;
 pub enum Letter {
     /// A connection was accepted.
     Accepted(Arrival),
+    /// A connection left another shard for this one.
+    Moved(Box<(Socket, Mover)>),
     /// Batches are on disk.
     Written(Vec<Written>),
     /// A read that deliveries waited for.
     Loaded(ReadRequest, Vec<Option<ReadBytes>>),
+    /// What came of something that was done for a stream.
+    Streamed(Box<StreamDone>),
     /// The alarms that hold now.
     Alarm(Raised),
     /// The housekeeper wants something done.
@@ -26,11 +31,18 @@ pub enum Letter {
     Wish(Box<Op>, Sender<Result<Reply, Refusal>>),
     /// Delayed messages of a queue are to be thrown away; how many there were, where the queue lives here.
     CancelDelayed(Box<CancelDelayed>, Sender<Option<u64>>),
+    /// Somebody has a look, a quick one: connections wait meanwhile.
+    Look(Look),
+    /// The connection of this name is to be closed, and why; whether it is here.
+    CloseConnection(Box<(String, String)>, Sender<bool>),
     /// Somebody wants to know something.
     Ask(Question, Sender<Part>),
     /// Finish what was begun, and end.
     Stop,
 }
+
+/// A look at a shard.
+pub type Look = Box<dyn FnOnce(&Shard) + Send>;
 
 /// Delayed messages of a queue that are to be thrown away.
 #[derive(Clone, Debug)]

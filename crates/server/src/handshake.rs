@@ -9,7 +9,7 @@ use crate::config::network::CertificateLogin;
 use crate::layer::{Layer, WebRules};
 use crate::socket::Arrival;
 use crate::tls::Secure;
-use adapters::Peer;
+use adapters::{Peer, Protocol};
 use base::time::NS_PER_MS;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -42,6 +42,8 @@ const WAKE: Token = Token(usize::MAX - 1);
 pub struct SecureListener {
     /// The socket.
     pub listener: TcpListener,
+    /// What is spoken.
+    pub protocol: Protocol,
     /// What TLS goes by.
     pub config: Arc<ServerConfig>,
     /// What WebSocket goes by, if it comes after TLS.
@@ -165,7 +167,7 @@ impl Handshaker {
 
     fn accept(&mut self, now_ns: u64, complain: &mut impl FnMut(String)) -> io::Result<()> {
         let Handshaker { poll, listeners, under_way, deadlines, begun, limit_ns, .. } = self;
-        for SecureListener { listener, config, web } in listeners {
+        for SecureListener { listener, protocol, config, web } in listeners {
             let room = HANDSHAKES_MAX - under_way.len();
             acceptor::accept_some(listener, room, &mut |mut stream, peer| {
                 let secure = match Secure::new(config.clone()) {
@@ -180,6 +182,7 @@ impl Handshaker {
                     *begun += 1;
                     let (raw, plain, unsent) = (Vec::new(), Vec::new(), Vec::new());
                     let (number, web) = (*begun, web.clone());
+                    let peer = Peer { protocol: *protocol, ..peer };
                     entry.insert(Handshake {
                         number,
                         stream,
@@ -290,7 +293,9 @@ impl Handshake {
     }
 
     fn arrive(mut self, login: CertificateLogin) -> Arrival {
-        self.peer.certificate_name = self.secure.established(login).map(String::into_boxed_str);
+        if let Some(name) = self.secure.established(login) {
+            self.peer.certify(name);
+        }
         self.peer.encryption = self.secure.about.clone();
         let layer = Layer::new(Some(self.secure), self.web).with_rest(self.raw, self.plain, self.unsent);
         Arrival { stream: self.stream, peer: self.peer, layer: Some(Box::new(layer)) }

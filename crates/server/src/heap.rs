@@ -7,28 +7,28 @@
 //! mapping for each (`docs/decisions/0002-system-allocator.md`). So free pages are given back when nobody is in a hurry: once
 //! a node that was busy is idle, and while the memory alarm holds.
 
-/// Nanoseconds of CPU between two looks at the machine, beyond which a node is busy.
+/// Nanoseconds of CPU in an interval between looks at the machine, beyond which a node is busy.
 const BUSY_NS: u64 = 20_000_000;
 
-/// Looks in a row at which a node that was busy is not, after which it is idle.
-const IDLE_LOOKS: u32 = 2;
+/// Intervals in a row in which a node that was busy is not, after which it is idle.
+const IDLE_INTERVALS: u32 = 2;
 
 /// Knows when free pages are to be given back.
 #[derive(Debug, Default)]
 pub struct Thrift {
-    /// CPU the process had used when it looked last, in nanoseconds.
+    /// CPU the process had used at the end of the last interval, in nanoseconds.
     used_ns: u64,
-    /// Looks since it was busy; at [`IDLE_LOOKS`] all is given back, once.
+    /// Intervals since it was busy; at [`IDLE_INTERVALS`] all is given back, once.
     idle: u32,
 }
 
 impl Thrift {
-    /// Called at each look at the machine with the CPU the process has used so far, in nanoseconds: true when it is time to
-    /// [`trim`].
-    pub fn is_due(&mut self, used_ns: u64, is_memory_short: bool) -> bool {
+    /// Called once an interval with the CPU the process has used so far, in nanoseconds: true when a node that was busy is
+    /// idle and it is time to [`trim`].
+    pub fn is_due(&mut self, used_ns: u64) -> bool {
         let used = used_ns.saturating_sub(std::mem::replace(&mut self.used_ns, used_ns));
         self.idle = if used > BUSY_NS { 0 } else { self.idle.saturating_add(1) };
-        is_memory_short || self.idle == IDLE_LOOKS
+        self.idle == IDLE_INTERVALS
     }
 }
 
@@ -56,20 +56,12 @@ mod tests {
     use super::Thrift;
 
     #[test]
-    fn gives_back_once_when_idle_and_always_when_short() {
+    fn gives_back_once_when_idle() {
         let mut thrift = Thrift::default();
-        let mut check = |used_ms: u64, is_short, expected: bool| {
-            assert_eq!(thrift.is_due(used_ms * 1_000_000, is_short), expected, "{used_ms} {is_short}");
-        };
-        check(100, false, false);
-        check(101, false, false);
-        check(103, false, true);
-        check(104, false, false);
-        check(204, false, false);
-        check(304, true, true);
-        check(305, false, false);
-        check(306, false, true);
-        check(307, false, false);
-        check(307, true, true);
+        let steps = [(100, false), (101, false), (103, true), (104, false), (204, false), (304, false)];
+        let later = [(305, false), (306, true), (307, false)];
+        for (used_ms, expected) in steps.into_iter().chain(later) {
+            assert_eq!(thrift.is_due(used_ms * 1_000_000), expected, "{used_ms} ms");
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::config::Level;
 use crate::door::{Door, Letter};
 use crate::log::Logger;
 use base::id::{LogId, LogIndex};
-use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION};
+use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION, StreamJob};
 use journal::{Cover, DiskError, FileId, FileKind, FileName, Journal, Snapshots};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub enum Errand {
     List(LogId, LogIndex, Sender<Option<MoveJob>>),
     /// Point to where it is now.
     Point(Moved, Sender<()>),
-    /// Say what a log's recorded state is.
-    Snapshot(LogId, Sender<Option<LogSnapshot>>),
+    /// Say what a log's recorded state is, and what of its streams must be on disk before that is.
+    Snapshot(LogId, Sender<Option<(LogSnapshot, Vec<StreamJob>)>>),
     /// Say which segments hold nothing any more.
     Dead(Sender<Vec<u64>>),
 }
@@ -133,7 +133,7 @@ impl Keeper {
         self.groups = groups;
         self.waited = 0;
         let mut outcome = self.move_and_release();
-        if matches!(outcome, Err(Trouble::NoSpace)) && self.give_up_spare() {
+        if matches!(outcome, Err(Trouble::NoSpace)) && self.committer.give_up_spare() {
             outcome = self.move_and_release();
         }
         let was_behind = self.is_behind;
@@ -154,12 +154,6 @@ impl Keeper {
         Ok(!self.is_behind)
     }
 
-    fn give_up_spare(&self) -> bool {
-        let spare = self.committer.with_journal(|journal| journal.give_up_spare());
-        // One that cannot be removed is found and used again by the next start.
-        spare.is_some_and(|name| self.committer.disk().remove(name).is_ok())
-    }
-
     fn move_and_release(&mut self) -> Result<(), Trouble> {
         for (log, bound) in self.committer.with_journal(bounds) {
             // A log that is not of this node's any more has nobody to ask.
@@ -173,7 +167,9 @@ impl Keeper {
             }
         }
         for log in (0..self.placement.logs).map(LogId) {
-            if let Some(snapshot) = self.ask(log, |answer| Errand::Snapshot(log, answer))? {
+            if let Some((snapshot, jobs)) = self.ask(log, |answer| Errand::Snapshot(log, answer))?
+                && self.write_streams(log, jobs)?
+            {
                 self.write(&snapshot)?;
             }
         }
@@ -196,9 +192,7 @@ impl Keeper {
         if self.moved.get(&log).is_some_and(|moved| *moved >= bound) {
             return Ok(false);
         }
-        // The last of the space is for snapshots.
-        let reserve = self.committer.with_journal(|journal| journal.limits().reserve_bytes());
-        let room = self.committer.disk().free_bytes()?.saturating_sub(reserve);
+        let room = self.committer.room_to_move()?;
         let next_segment = &mut self.next_segment;
         let moved = job.carry_out(&**self.committer.disk(), room, || {
             *next_segment += 1;
@@ -211,6 +205,40 @@ impl Keeper {
         self.ask(log, |answer| Errand::Point(moved, answer))?;
         self.moved.insert(log, bound);
         Ok(true)
+    }
+
+    /// Writes the snapshot of a log that ends, and before it what it counts on.
+    ///
+    /// # Errors
+    /// What the device said.
+    pub fn write_last(&mut self, snapshot: &LogSnapshot, jobs: Vec<StreamJob>) -> Result<(), DiskError> {
+        for job in jobs {
+            let done = job.carry_out(&**self.committer.disk());
+            if let Some(error) = done.failure() {
+                return Err(error);
+            }
+            if !done.is_durable() {
+                // The journal has it all: the next start goes on from the snapshot before.
+                return Ok(());
+            }
+        }
+        self.write(snapshot)
+    }
+
+    /// Makes durable what a snapshot counts on, and tells the shard. False: some of it could not be written, and the
+    /// snapshot is not to be either.
+    fn write_streams(&self, log: LogId, jobs: Vec<StreamJob>) -> Result<bool, Trouble> {
+        let mut is_durable = true;
+        for job in jobs {
+            let done = job.carry_out(&**self.committer.disk());
+            if let Some(error) = done.failure() {
+                return Err(error.into());
+            }
+            is_durable &= done.is_durable();
+            let owner = self.placement.owner(log).0 as usize;
+            self.doors[owner].letters.put(Letter::Streamed(Box::new(done)));
+        }
+        Ok(is_durable)
     }
 
     /// Writes a snapshot. Replay starts at the first file that holds what was not moved: live messages are still read

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "the shell is where these live")]
 
 mod acceptor;
+mod agent;
 mod alarm;
 mod certificate;
 mod clock;
@@ -14,11 +15,13 @@ mod disk;
 mod door;
 mod handshake;
 mod heap;
+mod http;
 mod keeper;
 mod layer;
 mod linger;
 mod log;
 mod mailbox;
+mod manager;
 mod node;
 mod ports;
 mod reader;

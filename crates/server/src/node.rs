@@ -7,30 +7,36 @@ use crate::acceptor::Acceptor;
 use crate::alarm::{Alarms, Meter, Raised, Watermarks};
 use crate::clock::Clock;
 use crate::committer::{Committer, Report, Written};
+use crate::config::network::Speech;
 use crate::config::{Config, Level};
 use crate::desk::Desk;
 use crate::disk::{DiskOptions, RealDisk};
 use crate::door::{Door, Letter};
 use crate::handshake::{self, Handshaker};
 use crate::heap::{self, Thrift};
+use crate::http;
 use crate::keeper::Keeper;
 use crate::layer::Layer;
 use crate::log::Logger;
+use crate::manager::Manager;
 use crate::ports::{self, Ports};
 use crate::reader::{READERS, Reader};
 use crate::seed;
 use crate::shard::{ShardLoop, Surroundings, poll};
 use crate::socket::Arrival;
-use adapters::{Frontend, Settings};
-use base::Random;
+use adapters::{Following, Frontend, Peer, Settings};
 use base::id::{LogId, ShardId};
+use base::{Now, Random};
 use broker::access::{AccessRules, Mechanisms};
-use broker::{CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings};
+use broker::{
+    CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings, remove_other_stream_files,
+    stream_files,
+};
 use ctl::client::SOCKET_NAME;
-use journal::{Disk, FileKind, Identity, Journal, Snapshots};
+use journal::{Disk, DiskError, FileKind, Identity, Journal, Snapshots};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -100,8 +106,14 @@ pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<E
     let file_bytes = journal_limits(config).file_bytes;
     seed::flush(clock, &mut recovered.shards, &mut recovered.journal, &*recovered.disk, file_bytes)?;
     let ports = Ports::open(config)?;
-    if let Some(why) = &ports.without_web {
-        logger.warning(format!("AMQP over WebSocket is not served: {why}. web_amqp.tcp = none wants none"));
+    for (speech, why) in &ports.without {
+        let (_, what, _) = speech.names();
+        let key = match speech {
+            Speech::Http => "management.tcp",
+            speech if speech.is_web() => "web_amqp.tcp",
+            _ => "stream.listeners.tcp",
+        };
+        logger.warning(format!("{what} is not served: {why}. {key} = none wants none"));
     }
     let node = Node::start(config, logger, clock, recovered, end)?;
     let outcome = node.serve(config, ports, ends);
@@ -143,21 +155,10 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
     let identity = identity(config, &*disk, logger).map_err(in_folder)?;
     let shards = config.shards.map_or_else(cores, u32::from).clamp(1, identity.logs) as u16;
     let placement = Placement { shards, logs: identity.logs };
-    let has = |mechanism| config.mechanisms.contains(&mechanism);
-    let anonymous = config.anonymous_user.as_deref();
-    let rules = Arc::new(AccessRules {
-        loopback_users: config.loopback_users.iter().map(|user| user.as_str().into()).collect(),
-        anonymous: anonymous.map(|user| (user.into(), config.anonymous_password.as_str().into())),
-        mechanisms: Mechanisms {
-            anonymous: has("ANONYMOUS"),
-            plain: has("PLAIN"),
-            amqplain: has("AMQPLAIN"),
-            external: has("EXTERNAL"),
-        },
-    });
+    let rules = access_rules(config);
     let mut dice = Random::new(seed::random_bits()?);
     let mut shard = |id| {
-        let (limits, rules) = (broker_limits(config), rules.clone());
+        let (limits, rules) = (broker_limits(config, shards), rules.clone());
         Shard::new(ShardSettings {
             id: ShardId(id),
             placement,
@@ -187,6 +188,10 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
             restored.map_err(|error| in_folder(format!("a snapshot cannot be read: {error:?}")))?;
         }
     }
+    for log in (0..placement.logs).map(LogId).filter(|log| !stopped.contains(log)) {
+        let owner = &mut shards[usize::from(placement.owner(log).0)];
+        recover_streams(owner, log, &*disk).map_err(|error| in_folder(error.to_string()))?;
+    }
     let mut trouble = None;
     let start = snapshots.start(identity.secret, (0..placement.logs).map(LogId));
     let (journal, found) = Journal::open(&*disk, journal_limits(config), start, &mut |batch| {
@@ -199,6 +204,7 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
                 Err(error) => trouble = Some(error),
             }
         }
+        carry_out_streams(&mut shards, &*disk, clock.now());
         if let Some(log) = gap {
             stopped.push(log);
             shards.iter_mut().for_each(|shard| shard.stop_log(log));
@@ -247,6 +253,40 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
     Ok(Recovered { disk, journal, snapshots, shards, placement, is_sound })
 }
 
+/// The operator's rules beside users and permissions.
+fn access_rules(config: &Config) -> Arc<AccessRules> {
+    let has = |mechanism| config.mechanisms.contains(&mechanism);
+    let anonymous = config.anonymous_user.as_deref();
+    Arc::new(AccessRules {
+        loopback_users: config.loopback_users.iter().map(|user| user.as_str().into()).collect(),
+        anonymous: anonymous.map(|user| (user.into(), config.anonymous_password.as_str().into())),
+        mechanisms: Mechanisms {
+            anonymous: has("ANONYMOUS"),
+            plain: has("PLAIN"),
+            amqplain: has("AMQPLAIN"),
+            external: has("EXTERNAL"),
+        },
+    })
+}
+
+/// The streams of a log go on with the files there are; files of others are removed.
+fn recover_streams(shard: &mut Shard, log: LogId, disk: &dyn Disk) -> Result<(), DiskError> {
+    let lengths = stream_files(disk, log)?;
+    let kept = shard.recover_streams(log, &lengths);
+    remove_other_stream_files(disk, log, |segment| kept.contains(&segment))
+}
+
+/// Does what streams want of the disk while the journal is replayed: what is made again is not kept in memory.
+fn carry_out_streams(shards: &mut [Shard], disk: &dyn Disk, now: Now) {
+    let mut jobs = Vec::new();
+    for shard in shards {
+        shard.take_stream_jobs(&mut jobs);
+        for job in jobs.drain(..) {
+            shard.stream_done(now, job.carry_out(disk));
+        }
+    }
+}
+
 fn identity(config: &Config, disk: &dyn Disk, logger: &Logger) -> Result<Identity, String> {
     let wanted = config.logs.unwrap_or_else(|| LOGS_MIN.max(2 * cores()));
     let mut dice = Random::new(seed::random_bits()?);
@@ -263,8 +303,13 @@ fn identity(config: &Config, disk: &dyn Disk, logger: &Logger) -> Result<Identit
     Ok(identity)
 }
 
-fn broker_limits(config: &Config) -> Limits {
+fn broker_limits(config: &Config, shards: u16) -> Limits {
+    let limits = Limits::default();
+    // What is under way when a disk is full has to fit the file that is left for it, and leave room there: behind it wait
+    // the settles that make room. Shards may have as much again on its way to each other.
+    let share = journal_limits(config).file_bytes / (4 * u64::from(shards));
     Limits {
+        log_bytes_in_flight_max: limits.log_bytes_in_flight_max.min(share as usize),
         message_size_max: config.message_bytes_max as usize,
         connections_max: config.connection_max.map(u64::from),
         channels_max: config.node_channels_max.map(u64::from),
@@ -272,7 +317,9 @@ fn broker_limits(config: &Config) -> Limits {
         exchanges_max: config.exchanges_max.map(u64::from),
         queues_max: config.queues_max.map(u64::from),
         consumer_timeout_ms: config.consumer_timeout_ms,
-        ..Limits::default()
+        stream_reads_ahead: config.stream.reads_ahead.unwrap_or(limits.stream_reads_ahead),
+        stream_read_bytes_max: config.stream.read_bytes_max.unwrap_or(limits.stream_read_bytes_max),
+        ..limits
     }
 }
 
@@ -316,6 +363,8 @@ fn front_settings(config: &Config) -> Settings {
     settings.amqp10.links_max = u16::try_from(config.link_max).unwrap_or(u16::MAX);
     settings.amqp10.message_bytes_max = config.message_bytes_max;
     settings.amqp10.handshake_ms = settings.amqp091.handshake_ms_max;
+    config.stream.apply(&mut settings.stream);
+    settings.stream.limits.handshake_ms_max = settings.amqp091.handshake_ms_max;
     if let Some(most) = config.credit.incoming_window {
         settings.amqp10.incoming_window_max = most;
     }
@@ -369,7 +418,10 @@ impl Node {
         };
         let delay = Duration::from_micros(config.test_read_delay_us);
         let (reader, asks) = Reader::new(disk, doors.clone(), delay);
-        let settings = Arc::new(front_settings(config));
+        let mut settings = front_settings(config);
+        let follows = config.follows_queues && placement.shards > 1;
+        settings.following = follows.then(|| Arc::new(Following::new(placement.shards)));
+        let settings = Arc::new(settings);
         for (number, (shard, poll)) in shards.into_iter().zip(polls).enumerate() {
             let id = ShardId(number as u16);
             let end = end.clone();
@@ -425,7 +477,7 @@ impl Node {
         }
         let rows = ports.rows(&config.node_name);
         let (acceptor, stop_accepting) = Acceptor::new(ports.plain).map_err(failed)?;
-        let web = &ports.web;
+        let spoken = &ports.spoken;
         let most =
             if ports.secure.is_empty() { 0 } else { (cores() as usize).div_ceil(2).min(HANDSHAKERS_MAX) };
         let handshakers: Result<Vec<_>, std::io::Error> = (0..most)
@@ -444,6 +496,21 @@ impl Node {
             .map_err(|error| format!("cannot listen on {}: {error}", socket.display()))?;
         self.logger.info(format!("administration socket at {}", socket.display()));
         let next = &AtomicUsize::new(0);
+        let https = ports.http.iter().map(|own| socket2::SockRef::from(own).try_clone().map(Into::into));
+        let https: Vec<std::net::TcpListener> = https.collect::<Result<_, _>>().map_err(failed)?;
+        let stop_http = tokio::sync::Notify::new();
+        let (jobs, asked) = channel();
+        let asked = Mutex::new(asked);
+        let raised = || self.raised();
+        let manager = Manager {
+            doors: &self.doors,
+            config,
+            raised: &raised,
+            watermarks: &self.watermarks,
+            clock: self.clock,
+            about: Manager::about(config, &rows, access_rules(config)),
+            next: AtomicUsize::new(0),
+        };
         std::thread::scope(|threads| {
             let doors = &self.doors;
             let hand_over = move |arrival| {
@@ -453,7 +520,9 @@ impl Node {
             let accept = move || {
                 acceptor.run(
                     |number, stream, peer| {
-                        let layer = web[number].clone().map(|rules| Box::new(Layer::new(None, Some(rules))));
+                        let (protocol, web) = &spoken[number];
+                        let layer = web.clone().map(|rules| Box::new(Layer::new(None, Some(rules))));
+                        let peer = Peer { protocol: *protocol, ..peer };
                         hand_over(Arrival { stream, peer, layer });
                     },
                     |text| self.logger.error(text),
@@ -481,6 +550,24 @@ impl Node {
                 spawned = spawned
                     .and_then(|()| Builder::new().name("tls".into()).spawn_scoped(threads, work).map(drop));
             }
+            let (jobs, asked) = (jobs, &asked);
+            if !ports.http.is_empty() {
+                for _ in 0..http::WORKERS {
+                    let manager = &manager;
+                    let work = move || http::work(manager, asked);
+                    spawned = spawned.and_then(|()| {
+                        Builder::new().name("http-work".into()).spawn_scoped(threads, work).map(drop)
+                    });
+                }
+                let (limits, stop, logger) = (manager.about.limits, &stop_http, &self.logger);
+                let work = move || {
+                    if let Err(error) = http::serve(https, limits, &jobs, stop) {
+                        logger.error(format!("the management HTTP API is not served: {error}"));
+                    }
+                };
+                spawned = spawned
+                    .and_then(|()| Builder::new().name("http".into()).spawn_scoped(threads, work).map(drop));
+            }
             let spawned = spawned.map_err(failed);
             let outcome = match spawned {
                 Ok(()) => {
@@ -493,6 +580,7 @@ impl Node {
             };
             self.is_stopping.store(true, Ordering::SeqCst);
             stop_accepting.stop();
+            stop_http.notify_one();
             stop_handshakes.iter().for_each(handshake::Stop::stop);
             // Its thread ends with the next request, which this is; where its file is gone, with its socket.
             if let Err(error) = ctl::server::wake(&socket) {
@@ -511,9 +599,12 @@ impl Node {
         let interval = Duration::from_millis(config.sample_interval_ms);
         let mut lines = Vec::new();
         let mut thrift = Thrift::default();
+        // Whoever calls to look does not make the time between two looks an interval.
+        let mut is_interval = true;
+        let mut shortages = 0;
         loop {
             (alarms.memory_limit, alarms.disk_limit) = self.watermarks.bytes();
-            if thrift.is_due(heap::used_ns(), alarms.raised().memory) {
+            if alarms.raised().memory || (is_interval && thrift.is_due(heap::used_ns())) {
                 heap::trim();
             }
             match meter.sample() {
@@ -521,17 +612,21 @@ impl Node {
                     if let Ok(free) = self.committer.disk().free_bytes() {
                         sample.disk_free = free;
                     }
+                    // Shards have seen each for themselves, and hear from here that it is over.
+                    let seen = std::mem::replace(&mut shortages, self.committer.shortages());
                     if self.committer.lacks_space() {
                         sample.disk_free = 0;
                     }
-                    if alarms.judge(sample, &mut lines) {
+                    if alarms.judge(sample, &mut lines) || seen != shortages {
                         self.announce(alarms.raised());
                     }
                 }
                 Err(error) => self.logger.warning(format!("memory and disk cannot be measured: {error}")),
             }
             lines.drain(..).for_each(|(level, text): (Level, String)| self.logger.log(level, text));
-            match ends.recv_timeout(interval) {
+            let call = ends.recv_timeout(interval);
+            is_interval = call.is_err();
+            match call {
                 Ok(End::Asked) => return Ok(()),
                 Ok(End::Failed(why)) => return Err(why),
                 Ok(End::Look) | Err(RecvTimeoutError::Timeout) => {}
@@ -565,11 +660,11 @@ impl Node {
         }
         let shards = shards.map_err(|_| "a shard failed while the node was stopping".to_owned())?;
         let mut keeper = self.keeper.lock().map_err(|_| "the housekeeper failed".to_owned())?;
-        for shard in &shards {
+        for mut shard in shards {
             for log in shard.durable_logs() {
                 if let Some(snapshot) = shard.snapshot(log, true) {
                     keeper
-                        .write(&snapshot)
+                        .write_last(&snapshot, shard.take_stream_syncs(log))
                         .map_err(|error| format!("a snapshot was not written: {error}"))?;
                 }
             }

@@ -6,6 +6,7 @@ use crate::config::network::Speech;
 use crate::handshake::SecureListener;
 use crate::layer::WebRules;
 use crate::tls;
+use adapters::Protocol;
 use mio::net::TcpListener;
 use std::io;
 use std::net::SocketAddr;
@@ -20,14 +21,16 @@ const PROTOCOLS: [&str; 2] = ["amqp", "amqp091"];
 pub struct Ports {
     /// Listeners without TLS.
     pub plain: Vec<TcpListener>,
-    /// What WebSocket goes by, for each of `plain` that is for it.
-    pub web: Vec<Option<Arc<WebRules>>>,
+    /// What is spoken on each of `plain`, and what WebSocket goes by where it is for that.
+    pub spoken: Vec<(Protocol, Option<Arc<WebRules>>)>,
     /// Listeners with TLS.
     pub secure: Vec<SecureListener>,
+    /// Listeners of the management HTTP API.
+    pub http: Vec<TcpListener>,
     /// All of them, as they were bound.
     pub addresses: Vec<(Speech, SocketAddr)>,
-    /// Why there is none for WebSocket, where that is nobody's wish.
-    pub without_web: Option<String>,
+    /// For what there is none, and why, where that is nobody's wish.
+    pub without: Vec<(Speech, String)>,
 }
 
 impl Ports {
@@ -38,7 +41,9 @@ impl Ports {
     pub fn open(config: &Config) -> Result<Ports, String> {
         let network = &config.network;
         let has = |wanted| config.listeners.iter().any(|(speech, _)| *speech == wanted);
-        let tls = has(Speech::AmqpTls).then(|| tls::server_config(&network.tls)).transpose()?;
+        let tls = (has(Speech::AmqpTls) || has(Speech::StreamTls))
+            .then(|| tls::server_config(&network.tls))
+            .transpose()?;
         let web_tls =
             has(Speech::WebTls).then(|| tls::server_config(&network.web_tls.or(&network.tls))).transpose()?;
         let usual = Limits::default();
@@ -56,31 +61,38 @@ impl Ports {
         });
         let mut ports = Ports {
             plain: Vec::new(),
-            web: Vec::new(),
+            spoken: Vec::new(),
             secure: Vec::new(),
+            http: Vec::new(),
             addresses: Vec::new(),
-            without_web: None,
+            without: Vec::new(),
         };
         let mut listeners = Vec::new();
         for (speech, address) in &config.listeners {
             listeners.push((speech, acceptor::listen(*address, &config.socket)?));
         }
-        match config.web_if_free.map(|address| acceptor::listen(address, &config.socket)) {
-            Some(Ok(listener)) => listeners.push((&Speech::Web, listener)),
-            Some(Err(error)) => ports.without_web = Some(error),
-            None => {}
+        for (speech, address) in &config.if_free {
+            match acceptor::listen(*address, &config.socket) {
+                Ok(listener) => listeners.push((speech, listener)),
+                Err(error) => ports.without.push((*speech, error)),
+            }
         }
         for (speech, listener) in listeners {
             let bound = listener.local_addr().map_err(|error| format!("the node cannot start: {error}"))?;
             ports.addresses.push((*speech, bound));
+            if *speech == Speech::Http {
+                ports.http.push(listener);
+                continue;
+            }
             let web = speech.is_web().then(|| rules.clone());
             match if speech.is_web() { &web_tls } else { &tls } {
                 Some(config) if speech.is_secure() => {
-                    ports.secure.push(SecureListener { listener, config: config.clone(), web });
+                    let protocol = speech.protocol();
+                    ports.secure.push(SecureListener { listener, protocol, config: config.clone(), web });
                 }
                 _ => {
                     ports.plain.push(listener);
-                    ports.web.push(web);
+                    ports.spoken.push((speech.protocol(), web));
                 }
             }
         }
@@ -114,7 +126,12 @@ pub fn again(listeners: &[SecureListener]) -> io::Result<Vec<SecureListener>> {
     let again = |own: &SecureListener| {
         let listener = socket2::SockRef::from(&own.listener).try_clone()?;
         let listener = TcpListener::from_std(listener.into());
-        Ok(SecureListener { listener, config: own.config.clone(), web: own.web.clone() })
+        Ok(SecureListener {
+            listener,
+            protocol: own.protocol,
+            config: own.config.clone(),
+            web: own.web.clone(),
+        })
     };
     listeners.iter().map(again).collect()
 }

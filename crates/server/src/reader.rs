@@ -1,4 +1,5 @@
-//! The threads that read back what deliveries wait for, so that no shard ever waits for the disk.
+//! The threads that read back what deliveries wait for, and carry out what streams want of the disk, so that no shard ever
+//! waits for it.
 //!
 //! A few threads take from one line, in the order the shards asked; a log has only so many reads in it at once
 //! ([`broker::Limits::reads_max`]), so a busy one does not keep the others waiting for long. They end when every shard is
@@ -6,7 +7,7 @@
 
 use crate::door::{Door, Letter};
 use base::id::ShardId;
-use broker::ReadRequest;
+use broker::{ReadRequest, StreamJob};
 use journal::Disk;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,12 +17,20 @@ use std::time::Duration;
 pub const READERS: usize = 4;
 
 /// Where shards ask.
-pub type Asks = Sender<(ShardId, ReadRequest)>;
+pub type Asks = Sender<(ShardId, Ask)>;
+
+/// What a shard asks.
+pub enum Ask {
+    /// To read back what deliveries wait for.
+    Read(ReadRequest),
+    /// To do something for a stream.
+    Stream(Box<StreamJob>),
+}
 
 /// What each of the threads has.
 #[derive(Clone)]
 pub struct Reader {
-    line: Arc<Mutex<Receiver<(ShardId, ReadRequest)>>>,
+    line: Arc<Mutex<Receiver<(ShardId, Ask)>>>,
     disk: Arc<dyn Disk>,
     doors: Arc<[Door]>,
     /// For measurements: every read takes this much longer.
@@ -37,19 +46,25 @@ impl Reader {
 
     /// Reads until nobody can ask any more. To be run by several threads.
     pub fn run(&self) {
-        while let Some((shard, request)) = self.next() {
+        while let Some((shard, ask)) = self.next() {
             if !self.delay.is_zero() {
                 std::thread::sleep(self.delay);
             }
-            // A sector that cannot be read is lost like one that reads wrong.
-            let brought =
-                request.carry_out(&*self.disk).into_iter().map(|part| part.ok().flatten()).collect();
-            self.doors[usize::from(shard.0)].letters.put(Letter::Loaded(request, brought));
+            let letter = match ask {
+                Ask::Read(mut request) => {
+                    // A sector that cannot be read is lost like one that reads wrong.
+                    let brought = request.carry_out(&*self.disk);
+                    let brought = brought.into_iter().map(|part| part.ok().flatten()).collect();
+                    Letter::Loaded(request, brought)
+                }
+                Ask::Stream(job) => Letter::Streamed(Box::new(job.carry_out(&*self.disk))),
+            };
+            self.doors[usize::from(shard.0)].letters.put(letter);
         }
     }
 
     /// One thread at a time waits for the next, the others for it.
-    fn next(&self) -> Option<(ShardId, ReadRequest)> {
+    fn next(&self) -> Option<(ShardId, Ask)> {
         let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         line.recv().ok()
     }

@@ -226,6 +226,7 @@ pub fn connection(row: ConnectionRow, socket: &Socket, pid: String, node: &str) 
     let (peer, here) = row.name.split_once(" -> ").unwrap_or_default();
     let (peer, here) = (address(peer), address(here));
     ctl::ConnectionRow {
+        given_name: row.given_name.map(String::from),
         pid,
         host: here.ip(),
         port: here.port(),

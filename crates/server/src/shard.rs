@@ -16,7 +16,7 @@ use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
 use crate::log::Logger;
 use crate::mailbox::Sleeper;
-use crate::reader::Asks;
+use crate::reader::{Ask, Asks};
 use crate::rows;
 use crate::socket::{Arrival, Brought, Socket};
 use crate::timers::Timers;
@@ -24,7 +24,7 @@ use adapters::{Frontend, Gravity, NODE_SLOT, Note};
 use base::Now;
 use base::id::{PortId, QueueSeq, ShardId};
 use broker::catalog::{Actor, Op, Refusal, VhostId};
-use broker::{Mail, ReadRequest, Reply, Shard};
+use broker::{Mail, ReadRequest, Reply, Shard, StreamJob};
 use journal::{Place, Sealed};
 use mio::{Events, Interest, Poll, Token};
 use std::sync::Arc;
@@ -107,12 +107,14 @@ pub struct ShardLoop {
 #[derive(Default)]
 struct Scratch {
     slots: Vec<u32>,
+    leaving: Vec<(u32, ShardId)>,
     mail: Vec<Mail>,
     letters: Vec<Letter>,
     sealed: Vec<Sealed>,
     places: Vec<Place>,
     written: Vec<Written>,
     reads: Vec<ReadRequest>,
+    stream_jobs: Vec<StreamJob>,
     notes: Vec<Note>,
 }
 
@@ -184,6 +186,9 @@ impl ShardLoop {
     /// False when the node must stop.
     fn turn(&mut self, now: Now) -> bool {
         self.take_letters(now);
+        if !self.raised.disk && self.around.committer.lacks_space() {
+            self.heed_shortage(now);
+        }
         self.take_mail(now);
         self.read_sockets(now);
         self.fire_timers(now);
@@ -201,6 +206,7 @@ impl ShardLoop {
         self.send_mail();
         self.write_sockets(now);
         self.send_mail();
+        self.let_go(now);
         self.resume();
         if !self.wishes.is_empty() {
             self.answer_wishes(now);
@@ -284,29 +290,33 @@ impl ShardLoop {
         for letter in letters.drain(..) {
             match letter {
                 Letter::Accepted(arrival) => self.accept(now, arrival),
+                Letter::Moved(moved) => {
+                    let (socket, mover) = *moved;
+                    let slot = self.front.adopt(now, &mut self.shard, mover);
+                    self.serve(now, slot, socket);
+                    if self.stop_at.is_some() {
+                        self.front.shut_down_one(now, &mut self.shard, slot);
+                    }
+                }
                 Letter::Written(written) => {
                     self.outstanding -= written.len();
                     self.report(now, &written);
                 }
                 Letter::Loaded(request, memory) => self.shard.read_done(now, request, memory),
-                Letter::Alarm(raised) => {
-                    for (source, was, is) in [
-                        ("memory", self.raised.memory, raised.memory),
-                        ("disk", self.raised.disk, raised.disk),
-                    ] {
-                        if was != is {
-                            self.shard.alarm_changed(now, source, is);
-                        }
-                    }
-                    self.raised = raised;
-                    self.front.set_alarm(now, &mut self.shard, reason(raised));
-                }
+                Letter::Streamed(done) => self.shard.stream_done(now, *done),
+                Letter::Alarm(raised) => self.set_raised(now, raised),
                 Letter::Errand(errand) => self.run_errand(errand),
                 Letter::Wish(wish, answer) => self.wish(now, *wish, answer),
                 Letter::CancelDelayed(asked, answer) => {
                     let CancelDelayed { vhost, queue, ids } = *asked;
                     // Who asked may have given up.
                     let _ = answer.send(self.shard.cancel_delayed(now, &vhost, &queue, &ids));
+                }
+                Letter::Look(look) => look(&self.shard),
+                Letter::CloseConnection(asked, answer) => {
+                    let (name, reason) = *asked;
+                    // Who asked may have given up.
+                    let _ = answer.send(self.front.close_named(now, &mut self.shard, &name, &reason));
                 }
                 Letter::Ask(question, answer) => {
                     // Who asked may have given up.
@@ -355,10 +365,33 @@ impl ShardLoop {
                 answer.send(()).unwrap_or_default();
             }
             Errand::Snapshot(log, answer) => {
-                answer.send(self.shard.snapshot(log, false)).unwrap_or_default();
+                let snapshot = self.shard.snapshot(log, false);
+                let snapshot = snapshot.map(|snapshot| (snapshot, self.shard.take_stream_syncs(log)));
+                answer.send(snapshot).unwrap_or_default();
             }
             Errand::Dead(answer) => answer.send(self.shard.take_dead_segments()).unwrap_or_default(),
         }
+    }
+
+    /// Alarms as they are now.
+    fn set_raised(&mut self, now: Now, raised: Raised) {
+        for (source, was, is) in
+            [("memory", self.raised.memory, raised.memory), ("disk", self.raised.disk, raised.disk)]
+        {
+            if was != is {
+                self.shard.alarm_changed(now, source, is);
+            }
+        }
+        self.raised = raised;
+        self.front.set_alarm(now, &mut self.shard, reason(raised));
+    }
+
+    /// Publishers stop in the turn in which space is found to be lacking: until the node tells, what they send would take
+    /// the room that is left to settle messages. That it is over, the node tells.
+    #[cold]
+    #[inline(never)]
+    fn heed_shortage(&mut self, now: Now) {
+        self.set_raised(now, Raised { disk: true, ..self.raised });
     }
 
     fn take_mail(&mut self, now: Now) {
@@ -383,16 +416,23 @@ impl ShardLoop {
         }
     }
 
-    fn accept(&mut self, now: Now, Arrival { mut stream, peer, layer }: Arrival) {
+    fn accept(&mut self, now: Now, Arrival { stream, peer, layer }: Arrival) {
         if self.stop_at.is_some() {
             return;
         }
         if self.around.logger.takes(Level::Info) {
-            self.around.logger.info(format!("accepting AMQP connection {}", peer.name));
+            let protocol = peer.protocol.name();
+            self.around.logger.info(format!("accepting {protocol} connection {}", peer.name));
         }
         let slot = self.front.accept(now, peer);
+        self.serve(now, slot, Socket::new(stream, layer, now.wall_ms));
+    }
+
+    /// The socket of the connection `slot` is read and written here from now on.
+    fn serve(&mut self, now: Now, slot: u32, mut socket: Socket) {
         let interest = Interest::READABLE | Interest::WRITABLE;
-        if let Err(error) = self.poll.registry().register(&mut stream, Token(slot as usize), interest) {
+        if let Err(error) = self.poll.registry().register(&mut socket.stream, Token(slot as usize), interest)
+        {
             self.around.logger.error(format!("a connection could not be served: {error}"));
             self.front.closed(now, &mut self.shard, slot);
             return;
@@ -401,9 +441,32 @@ impl ShardLoop {
         if index >= self.sockets.len() {
             self.sockets.resize_with(index + 1, || None);
         }
-        let socket = self.sockets[index].insert(Socket::new(stream, layer, now.wall_ms));
-        list(&mut self.run_list, socket, slot);
+        let socket = self.sockets[index].insert(socket);
+        if !socket.is_waiting {
+            list(&mut self.run_list, socket, slot);
+        }
         self.timers.set(slot, self.front.deadline(slot));
+    }
+
+    /// Connections whose queue is another shard's go there, with everything that was said on them. What they said before is
+    /// in the mail already.
+    fn let_go(&mut self, now: Now) {
+        let mut leaving = std::mem::take(&mut self.scratch.leaving);
+        self.front.take_leaving(&mut leaving);
+        for (slot, to) in leaving.drain(..) {
+            let Some(Some(socket)) = self.sockets.get(slot as usize) else { continue };
+            if self.stop_at.is_some() || socket.is_parting || to == self.id {
+                continue;
+            }
+            let Some(mover) = self.front.leave(now, &mut self.shard, slot) else { continue };
+            let Some(mut socket) = self.sockets[slot as usize].take() else { continue };
+            // Registered anew where it comes, it hears of everything it is ready for.
+            let _ = self.poll.registry().deregister(&mut socket.stream);
+            self.timers.set(slot, None);
+            socket.moves();
+            self.around.doors[usize::from(to.0)].letters.put(Letter::Moved(Box::new((socket, mover))));
+        }
+        self.scratch.leaving = leaving;
     }
 
     // ---- reading
@@ -441,6 +504,8 @@ impl ShardLoop {
                 Brought::Bytes(count) => {
                     left -= count;
                     let end = have + count;
+                    let is_counting = self.shard.catalog().has_delaying_exchanges();
+                    let now = if is_counting { later(&self.around.clock, now) } else { now };
                     let taken = self.front.input(now, &mut self.shard, slot, &self.buffer[..end]);
                     have = end - taken.consumed;
                     if taken.consumed > 0 && have > 0 {
@@ -527,10 +592,26 @@ impl ShardLoop {
         self.shard.take_reads(&mut reads);
         for request in reads.drain(..) {
             // A reader that is gone means that the node stops.
-            let _ = self.around.reader.send((self.id, request));
+            let _ = self.around.reader.send((self.id, Ask::Read(request)));
         }
         self.scratch.reads = reads;
+        let mut jobs = std::mem::take(&mut self.scratch.stream_jobs);
+        self.shard.take_stream_jobs(&mut jobs);
+        for job in jobs.drain(..) {
+            let _ = self.around.reader.send((self.id, Ask::Stream(Box::new(job))));
+        }
+        self.scratch.stream_jobs = jobs;
+        self.tell_damages();
         goes_on
+    }
+
+    /// Says what was found damaged in streams.
+    fn tell_damages(&mut self) {
+        let mut damages = Vec::new();
+        self.shard.take_stream_damages(&mut damages);
+        for damage in damages {
+            self.around.logger.log(Level::Error, damage.to_string());
+        }
     }
 
     fn report(&mut self, now: Now, written: &[Written]) {
@@ -737,4 +818,12 @@ fn reason(raised: Raised) -> Option<&'static str> {
         (false, true) => Some("low on disk"),
         (true, true) => Some("low on disk & memory"),
     }
+}
+
+/// The time of day, a turn having gone on: delays count from when a message came, which may be long after the turn began. The
+/// rest of the turn knows nothing of it, nor does what counts in monotonic time.
+#[cold]
+#[inline(never)]
+fn later(clock: &Clock, now: Now) -> Now {
+    Now { wall_ms: clock.now().wall_ms, ..now }
 }

@@ -89,6 +89,12 @@ impl Socket {
         }
     }
 
+    /// Another shard's loop has it from now on: it is on none of the lists of this one.
+    pub fn moves(&mut self) {
+        (self.is_listed, self.is_warm, self.is_waiting) = (false, false, true);
+        (self.can_read, self.can_write) = (true, true);
+    }
+
     /// Reads once. A read that does not fill `into` has emptied the socket.
     #[inline]
     pub fn read(&mut self, into: &mut [u8], bench: &mut Bench) -> Brought {

@@ -92,6 +92,41 @@ pub const KEYS: &[(&str, Standing)] = &[
             put(integer(value, 0, 1000), |it| draft.config.network.login.index = it as usize)
         }),
     ),
+    // The stream protocol.
+    (
+        "stream.listeners.tcp",
+        Served(|draft, _, value| {
+            only(value, "none", "or stream.listeners.tcp.NAME = PORT")
+                .map(|()| draft.close_listeners(Speech::Stream))
+        }),
+    ),
+    (
+        "stream.listeners.tcp.$",
+        Served(|draft, name, value| {
+            address(value).map(|address| draft.add_listener(Speech::Stream, name, address))
+        }),
+    ),
+    (
+        "stream.listeners.ssl",
+        Served(|draft, _, value| {
+            only(value, "none", "or stream.listeners.ssl.NAME = PORT")
+                .map(|()| draft.close_listeners(Speech::StreamTls))
+        }),
+    ),
+    (
+        "stream.listeners.ssl.$",
+        Served(|draft, name, value| {
+            address(value).map(|address| draft.add_listener(Speech::StreamTls, name, address))
+        }),
+    ),
+    ("stream.tcp_listen_options.*", Inert("tcp_listen_options goes for every listener")),
+    ("stream.num_acceptors.$", Inert(ERLANG)),
+    ("stream.initial_frame_max", Inert("a frame before the connection is open is at most 8192 bytes")),
+    (
+        "stream.max_connections",
+        Refused("connections are not counted by protocol yet; connection_max counts all"),
+    ),
+    ("stream.*", Served(|draft, name, value| draft.config.stream.set(name, value))),
     // AMQP over WebSocket; the keys are called like those of RabbitMQ's other protocols over it.
     (
         "web_amqp.tcp",
@@ -364,11 +399,36 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("collect_statistics", Inert("counters are always kept")),
     ("collect_statistics_interval", Inert(LATER)),
     ("management_agent.*", Inert(LATER)),
+    (
+        "management.tcp",
+        Served(|draft, _, value| {
+            only(value, "none", "or management.tcp.port = PORT").map(|()| draft.close_listeners(Speech::Http))
+        }),
+    ),
+    (
+        "management.listener.port",
+        Served(|draft, _, value| put(port(value), |it| draft.web_listener(Speech::Http).port = it)),
+    ),
+    (
+        "management.tcp.port",
+        Served(|draft, _, value| put(port(value), |it| draft.web_listener(Speech::Http).port = it)),
+    ),
+    (
+        "management.tcp.ip",
+        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(Speech::Http).ip = it)),
+    ),
+    (
+        "management.http.max_body_size",
+        Served(|draft, _, value| put(integer(value, 1, 1 << 30), |it| draft.config.http_body_bytes_max = it)),
+    ),
+    ("management.ssl.*", Refused("the management HTTP API is not served over TLS yet")),
+    ("management.path_prefix", Refused("paths of the management HTTP API have no prefix yet")),
+    ("management.disable_basic_auth", Refused("basic authentication is the only one")),
+    ("management.oauth_enabled", Served(|_, _, value| only(value, "false", "OAuth 2 is not served yet"))),
     ("management.*", Inert(LATER)),
     ("prometheus.*", Inert(LATER)),
     ("mqtt.*", Inert(LATER)),
     ("stomp.*", Inert(LATER)),
-    ("stream.*", Inert(LATER)),
     ("web_mqtt.*", Inert(LATER)),
     ("web_stomp.*", Inert(LATER)),
     ("amqp1_0.*", Inert(LATER)),
@@ -425,6 +485,10 @@ pub const KEYS: &[(&str, Standing)] = &[
     (
         "leveret.shards",
         Served(|draft, _, value| put(integer(value, 1, 1024), |it| draft.config.shards = Some(it as u16))),
+    ),
+    (
+        "leveret.follow_queues",
+        Served(|draft, _, value| put(boolean(value), |it| draft.config.follows_queues = it)),
     ),
     (
         "leveret.logs",

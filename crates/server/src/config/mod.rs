@@ -6,6 +6,7 @@
 pub mod defaults;
 pub mod keys;
 pub mod network;
+pub mod stream;
 pub mod syntax;
 pub mod terms;
 pub mod value;
@@ -15,12 +16,19 @@ use keys::Standing;
 use network::{Network, Speech};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use stream::StreamOptions;
 use syntax::{Error, Origin, Setting};
 use terms::Term;
 use value::Address;
 
 /// The port of AMQP without TLS.
 const PORT: u16 = 5672;
+
+/// The port of the stream protocol without TLS.
+const PORT_STREAM: u16 = 5552;
+
+/// The port of the management HTTP API.
+const PORT_HTTP: u16 = 15672;
 
 /// The ports of WebSocket without TLS and with it, where only an address was named.
 const PORT_WEB: u16 = 15678;
@@ -144,8 +152,12 @@ pub struct Config {
     pub cluster_name: Option<String>,
     /// Where it listens, and what is spoken there.
     pub listeners: Vec<(Speech, Address)>,
-    /// Where to listen for WebSocket though nobody asked for it: when that cannot be, the node goes without.
-    pub web_if_free: Option<Address>,
+    /// Where to listen though nobody asked for it: when that cannot be, the node goes without.
+    pub if_free: Vec<(Speech, Address)>,
+    /// Bytes of the body of an HTTP request.
+    pub http_body_bytes_max: u64,
+    /// What goes for the stream protocol.
+    pub stream: StreamOptions,
     /// What goes for TLS and WebSocket.
     pub network: Network,
     /// What every accepted socket gets.
@@ -212,6 +224,8 @@ pub struct Config {
     pub log_level: Level,
     /// Threads with connections and queues; `None`: one per core.
     pub shards: Option<u16>,
+    /// Connections go to the shard of the queue they use.
+    pub follows_queues: bool,
     /// Logs of a new data folder; `None`: by the cores.
     pub logs: Option<u32>,
     /// Bytes of a journal file; `None`: the journal's default.
@@ -244,7 +258,9 @@ impl Config {
             node_name: format!("rabbit@{host}"),
             cluster_name: None,
             listeners: vec![(Speech::Amqp, Address { ip: None, port: PORT })],
-            web_if_free: None,
+            if_free: Vec::new(),
+            http_body_bytes_max: management::Limits::default().body_bytes_max as u64,
+            stream: StreamOptions::default(),
             network: Network::default(),
             socket: SocketOptions { backlog: 128, keepalive: false, send_bytes: None, receive_bytes: None },
             handshake_timeout_ms: 10_000,
@@ -286,6 +302,7 @@ impl Config {
             log_console: true,
             log_level: Level::Info,
             shards: None,
+            follows_queues: true,
             logs: None,
             journal_file_bytes: None,
             journal_files: None,
@@ -324,9 +341,13 @@ impl Draft {
         self.listeners.insert((speech, name.to_owned()), (self.layer, address));
     }
 
-    /// The one listener of WebSocket, of which address and port may come apart.
+    /// The one listener of WebSocket or of HTTP, of which address and port may come apart.
     fn web_listener(&mut self, speech: Speech) -> &mut Address {
-        let port = if speech.is_secure() { PORT_WEB_TLS } else { PORT_WEB };
+        let port = match speech {
+            Speech::Http => PORT_HTTP,
+            speech if speech.is_secure() => PORT_WEB_TLS,
+            _ => PORT_WEB,
+        };
         let layer = self.layer;
         let entry = self.listeners.entry((speech, String::new()));
         &mut entry.and_modify(|(named, _)| *named = layer).or_insert((layer, Address { ip: None, port })).1
@@ -357,10 +378,12 @@ impl Draft {
         if is_usual {
             open.splice(0..0, std::mem::take(&mut self.config.listeners));
         }
-        let is_web_usual =
-            !self.closed.contains_key(&Speech::Web) && open.iter().all(|(speech, _)| *speech != Speech::Web);
-        if is_web_usual {
-            self.config.web_if_free = Some(Address { ip: None, port: PORT_WEB });
+        for (speech, port) in
+            [(Speech::Stream, PORT_STREAM), (Speech::Web, PORT_WEB), (Speech::Http, PORT_HTTP)]
+        {
+            if !self.closed.contains_key(&speech) && open.iter().all(|(own, _)| *own != speech) {
+                self.config.if_free.push((speech, Address { ip: None, port }));
+            }
         }
         self.config.listeners = open;
         if !self.mechanisms.is_empty() {

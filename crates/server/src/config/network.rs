@@ -1,6 +1,7 @@
 //! What was told of TLS and WebSocket: options as they came, nothing of them read from files yet.
 
 use super::value::{boolean, integer, one_of, only};
+use adapters::Protocol;
 use std::path::PathBuf;
 
 /// What is spoken on a listener.
@@ -14,17 +15,32 @@ pub enum Speech {
     Web,
     /// AMQP over WebSocket over TLS.
     WebTls,
+    /// The stream protocol.
+    Stream,
+    /// The stream protocol over TLS.
+    StreamTls,
+    /// The management HTTP API.
+    Http,
 }
 
 impl Speech {
     /// TLS comes first.
     pub fn is_secure(self) -> bool {
-        matches!(self, Speech::AmqpTls | Speech::WebTls)
+        matches!(self, Speech::AmqpTls | Speech::WebTls | Speech::StreamTls)
     }
 
     /// WebSocket carries it.
     pub fn is_web(self) -> bool {
         matches!(self, Speech::Web | Speech::WebTls)
+    }
+
+    /// What connections speak at first.
+    pub fn protocol(self) -> Protocol {
+        match self {
+            Speech::Stream | Speech::StreamTls => Protocol::Stream,
+            // Of HTTP no connection comes to speak a protocol of messages.
+            Speech::Amqp | Speech::AmqpTls | Speech::Web | Speech::WebTls | Speech::Http => Protocol::Amqp,
+        }
     }
 
     /// As RabbitMQ's tools name it, what it is for, and how the log calls its listener.
@@ -34,6 +50,9 @@ impl Speech {
             Speech::AmqpTls => ("amqp/ssl", "AMQP 0-9-1 and AMQP 1.0 over TLS", "TLS"),
             Speech::Web => ("http/web-amqp", "AMQP over WebSockets", "WebSocket"),
             Speech::WebTls => ("https/web-amqp", "AMQP over WebSockets and TLS", "WebSocket over TLS"),
+            Speech::Stream => ("stream", "stream", "stream"),
+            Speech::StreamTls => ("stream/ssl", "stream over TLS", "stream TLS"),
+            Speech::Http => ("http", "HTTP API", "HTTP"),
         }
     }
 }

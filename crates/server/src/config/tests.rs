@@ -109,7 +109,7 @@ fn listeners_are_opened_and_closed() {
 
 #[test]
 fn each_kind_of_listeners_is_opened_and_closed_by_itself() {
-    use Speech::{Amqp, AmqpTls, Web, WebTls};
+    use Speech::{Amqp, AmqpTls, Http, Web, WebTls};
     let check = |file: &str, settings: &[&str], expected: &[(Speech, &str, u16)]| {
         let config = load_from(file, "", &[], settings).expect("usable");
         let address = |(speech, ip, port): &(Speech, &str, u16)| {
@@ -134,18 +134,28 @@ fn each_kind_of_listeners_is_opened_and_closed_by_itself() {
         &["web_amqp.tcp.port=4"],
         &[(Amqp, "", 5672), (Web, "127.0.0.1", 4)],
     );
+    check("management.tcp.ip = 127.0.0.1", &[], &[(Amqp, "", 5672), (Http, "127.0.0.1", 15_672)]);
+    check("management.tcp.port = 7", &["management.tcp=none"], &[(Amqp, "", 5672)]);
 }
 
 #[test]
-fn websocket_is_served_where_its_port_is_free_unless_something_else_is_said() {
-    let check = |file: &str, expected: Option<u16>| {
-        assert_eq!(config(file).web_if_free.map(|address| address.port), expected, "{file}");
+fn streams_and_websocket_are_served_where_their_ports_are_free_unless_something_else_is_said() {
+    let check = |file: &str, expected: &[(Speech, u16)]| {
+        let found: Vec<_> =
+            config(file).if_free.iter().map(|(speech, address)| (*speech, address.port)).collect();
+        assert_eq!(found, expected, "{file}");
     };
-    check("", Some(15_678));
-    check("listeners.tcp = none", Some(15_678));
-    check("web_amqp.tcp = none", None);
-    check("web_amqp.tcp.port = 1", None);
-    check("web_amqp.ssl.port = 1", Some(15_678));
+    let (web, stream, http) = ((Speech::Web, 15_678), (Speech::Stream, 5552), (Speech::Http, 15_672));
+    check("", &[stream, web, http]);
+    check("listeners.tcp = none", &[stream, web, http]);
+    check("web_amqp.tcp = none", &[stream, http]);
+    check("web_amqp.tcp.port = 1", &[stream, http]);
+    check("web_amqp.ssl.port = 1", &[stream, web, http]);
+    check("stream.listeners.tcp = none", &[web, http]);
+    check("stream.listeners.tcp.1 = 5553\nstream.listeners.ssl.1 = 5551", &[web, http]);
+    check("management.tcp = none", &[stream, web]);
+    check("management.tcp.port = 1", &[stream, web]);
+    check("management.tcp.ip = ::1", &[stream, web]);
     assert_eq!(config("").network.web_origins, Some(Vec::new()));
     assert_eq!(config("web_amqp.allow_origins = all").network.web_origins, None);
 }
@@ -240,7 +250,7 @@ fn keys_reach_their_place() {
          default_user = me\ndefault_pass = 'se#cret'\ndefault_vhost = v\ndefault_permissions.read = ^r\n\
          default_user_tags.administrator = false\ndefault_user_tags.monitoring = true\n\
          tcp_listen_options.sndbuf = 2048\ntcp_listen_options.recbuf = 4096\ntcp_listen_options.backlog = 4\n\
-         handshake_timeout = 5000\nlog.console.level = warning\nleveret.shards = 3\nleveret.logs = 9\n\
+         handshake_timeout = 5000\nlog.console.level = warning\nleveret.shards = 3\nleveret.follow_queues = false\nleveret.logs = 9\n\
          leveret.test_sync_delay_us = 6000\nleveret.test_read_delay_us = 2000\nmax_message_size = 1000\nleveret.journal_file_bytes = 1MiB",
     );
     assert_eq!(all.memory_limit, Limit::Bytes(1_000_000_000));
@@ -255,6 +265,7 @@ fn keys_reach_their_place() {
     );
     assert_eq!((all.handshake_timeout_ms, all.log_level), (5000, Level::Warning));
     assert_eq!((all.shards, all.logs, all.journal_file_bytes), (Some(3), Some(9), Some(1 << 20)));
+    assert!(!all.follows_queues && config("").follows_queues);
     assert_eq!((all.test_sync_delay_us, all.test_read_delay_us), (6000, 2000));
     assert_eq!(all.message_bytes_max, 1000);
     assert_eq!(Limit::Share(0.5).of(1000), 500);

@@ -1,0 +1,352 @@
+//! What the management HTTP API does as a client would: over a connection of its own to a shard, with the rights and the
+//! refusals that any client gets.
+//!
+//! The connection is a pair of sockets of this machine and speaks AMQP 0-9-1; one action, one connection. That is slow, and
+//! no second way into the broker: HTTP is for a look and for tests.
+
+use crate::door::{Door, Letter};
+use crate::socket::Arrival;
+use adapters::Peer;
+use amqp091::method::{
+    BasicGet, ConfirmSelect, ExchangeBind, ExchangeDeclare, ExchangeDelete, ExchangeUnbind, QueueBind,
+    QueueDeclare, QueueDelete, QueuePurge, QueueUnbind,
+};
+use amqp091::{Body, Connection, Event, Input, Limits, Method, MethodId, PublishPrefix, ReplyCode, Tune};
+use base::Now;
+use broker::catalog::{Refusal, ReplyCode as Code};
+use management::{Action, GetMode, Got, Login, Outcome, Publication, Trouble};
+use message::amqp091::Table;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+const CHANNEL: u16 = 1;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes read at a time.
+const READ: usize = 64 << 10;
+
+/// Strangers that come to the door before the agent itself does.
+const STRANGERS_MAX: usize = 16;
+
+/// Does something in a client's name, over a connection to the shard behind `door`.
+pub fn act(door: &Door, login: &Login, vhost: &str, action: &Action) -> Result<Outcome, Trouble> {
+    let mut agent = Agent::open(door, login, vhost)?;
+    let outcome = agent.carry_out(action);
+    agent.close();
+    outcome
+}
+
+struct Agent {
+    connection: Connection,
+    stream: TcpStream,
+    start: Instant,
+    buffer: Vec<u8>,
+    /// Bytes of `buffer` that are not parsed yet.
+    filled: usize,
+}
+
+fn broken(error: std::io::Error) -> Trouble {
+    Trouble::Broken(format!("the broker could not be asked: {error}"))
+}
+
+/// Both ends of a connection within this machine.
+fn pair() -> std::io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let own = TcpStream::connect(listener.local_addr()?)?;
+    let address = own.local_addr()?;
+    for _ in 0..STRANGERS_MAX {
+        let (other, from) = listener.accept()?;
+        if from == address {
+            return Ok((own, other));
+        }
+    }
+    Err(std::io::Error::other("somebody else connects to a port of this node's own"))
+}
+
+impl Agent {
+    fn open(door: &Door, login: &Login, vhost: &str) -> Result<Agent, Trouble> {
+        let (stream, other) = pair().map_err(broken)?;
+        let set_up = || {
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_nodelay(true)?;
+            other.set_nodelay(true)?;
+            other.set_nonblocking(true)?;
+            Ok((stream.local_addr()?, stream.peer_addr()?))
+        };
+        let (from, to) = set_up().map_err(broken)?;
+        let peer = Peer::new(&format!("{from} -> {to}"), true);
+        let stream_of_shard = mio::net::TcpStream::from_std(other);
+        door.letters.put(Letter::Accepted(Arrival { stream: stream_of_shard, peer, layer: None }));
+        let mut agent = Agent {
+            connection: Connection::client(Limits::default(), Now::default()),
+            stream,
+            start: Instant::now(),
+            buffer: vec![0; READ],
+            filled: 0,
+        };
+        agent.wait(|now, connection, event| {
+            match event {
+                Event::Start(_) => {
+                    let response = format!("\0{}\0{}", login.user, login.password);
+                    connection.start_ok(Table::default(), b"PLAIN", response.as_bytes(), b"en_US");
+                }
+                Event::Tune(proposed) => {
+                    connection.tune_ok(now, Tune { heartbeat_s: 0, ..proposed });
+                    connection.open(vhost.as_bytes());
+                }
+                Event::OpenOk => connection.channel_open(CHANNEL),
+                Event::ChannelOpenOk { .. } => return Ok(Some(())),
+                other => return Err(unexpected(&other)),
+            }
+            Ok(None)
+        })?;
+        Ok(agent)
+    }
+
+    fn close(mut self) {
+        let now = self.now();
+        self.connection.close_connection(now, ReplyCode::Success, "Goodbye", MethodId::NONE);
+        // Whatever goes wrong now goes wrong after the work. What comes on the way to the end is old.
+        let _: Result<(), Trouble> = self.wait(|_, _, event| match event {
+            Event::Closed => Ok(Some(())),
+            _ => Ok(None),
+        });
+    }
+
+    fn now(&self) -> Now {
+        Now { mono_ns: self.start.elapsed().as_nanos() as u64, wall_ms: 0 }
+    }
+
+    fn carry_out(&mut self, action: &Action) -> Result<Outcome, Trouble> {
+        let bytes = |text: &str| -> Result<Vec<u8>, Trouble> {
+            match text.len() {
+                0..=255 => Ok(text.as_bytes().to_vec()),
+                _ => Err(refused(Code::PreconditionFailed, "a name is longer than 255 bytes")),
+            }
+        };
+        let connection = &mut self.connection;
+        match action {
+            Action::DeclareQueue { name, durable, auto_delete, arguments } => {
+                let (queue, arguments) = (&bytes(name)?, table(arguments)?);
+                let (durable, auto_delete) = (*durable, *auto_delete);
+                connection.send(
+                    CHANNEL,
+                    &QueueDeclare { queue, durable, auto_delete, arguments, ..QueueDeclare::default() },
+                );
+            }
+            Action::DeleteQueue { name, if_unused, if_empty } => {
+                let (queue, if_unused, if_empty) = (&bytes(name)?, *if_unused, *if_empty);
+                connection
+                    .send(CHANNEL, &QueueDelete { queue, if_unused, if_empty, ..QueueDelete::default() });
+            }
+            Action::Purge { queue } => {
+                connection.send(CHANNEL, &QueuePurge { queue: &bytes(queue)?, ..QueuePurge::default() });
+            }
+            Action::DeclareExchange { name, kind, durable, auto_delete, internal, arguments } => {
+                let (exchange, kind, arguments) = (&bytes(name)?, &bytes(kind)?, table(arguments)?);
+                let (durable, auto_delete, internal) = (*durable, *auto_delete, *internal);
+                let rest = ExchangeDeclare::default();
+                connection.send(
+                    CHANNEL,
+                    &ExchangeDeclare { exchange, kind, durable, auto_delete, internal, arguments, ..rest },
+                );
+            }
+            Action::DeleteExchange { name, if_unused } => {
+                let (exchange, if_unused) = (&bytes(name)?, *if_unused);
+                connection
+                    .send(CHANNEL, &ExchangeDelete { exchange, if_unused, ..ExchangeDelete::default() });
+            }
+            Action::Bind { on, source, destination, to_exchange, key, arguments } => {
+                let (source, destination, routing_key) =
+                    (&bytes(source)?, &bytes(destination)?, &bytes(key)?);
+                let (exchange, queue, arguments) = (source, destination, table(arguments)?);
+                match (to_exchange, on) {
+                    (false, true) => connection.send(
+                        CHANNEL,
+                        &QueueBind { queue, exchange, routing_key, arguments, ..QueueBind::default() },
+                    ),
+                    (false, false) => connection.send(
+                        CHANNEL,
+                        &QueueUnbind { queue, exchange, routing_key, arguments, ..QueueUnbind::default() },
+                    ),
+                    (true, true) => connection.send(
+                        CHANNEL,
+                        &ExchangeBind {
+                            source,
+                            destination,
+                            routing_key,
+                            arguments,
+                            ..ExchangeBind::default()
+                        },
+                    ),
+                    (true, false) => connection.send(
+                        CHANNEL,
+                        &ExchangeUnbind {
+                            source,
+                            destination,
+                            routing_key,
+                            arguments,
+                            ..ExchangeUnbind::default()
+                        },
+                    ),
+                }
+            }
+            Action::Publish(publication) => return self.publish(publication, &bytes),
+            Action::Get { queue, count, bytes_max, mode } => {
+                return self.get(&bytes(queue)?, *count, *bytes_max, *mode);
+            }
+        }
+        self.wait(|_, _, event| match event {
+            Event::Method { .. } => Ok(Some(Outcome::Done)),
+            other => Err(unexpected(&other)),
+        })
+    }
+
+    fn publish(
+        &mut self,
+        publication: &Publication,
+        bytes: &dyn Fn(&str) -> Result<Vec<u8>, Trouble>,
+    ) -> Result<Outcome, Trouble> {
+        let Publication { exchange, key, properties, body } = publication;
+        self.connection.send(CHANNEL, &ConfirmSelect { nowait: false });
+        let prefix = PublishPrefix::new(CHANNEL, &bytes(exchange)?, &bytes(key)?, true);
+        self.connection.publish(&prefix, properties, &Body::Bytes(body));
+        let mut is_routed = true;
+        self.wait(|_, _, event| match event {
+            Event::Method { method: Method::BasicAck(_), .. } => Ok(Some(Outcome::Published(is_routed))),
+            Event::Method { method: Method::BasicNack(_), .. } => Ok(Some(Outcome::Published(false))),
+            Event::Method { .. } => Ok(None),
+            Event::Return { .. } => {
+                is_routed = false;
+                Ok(None)
+            }
+            other => Err(unexpected(&other)),
+        })
+    }
+
+    fn get(&mut self, queue: &[u8], count: u32, bytes_max: usize, mode: GetMode) -> Result<Outcome, Trouble> {
+        let mut messages: Vec<Got> = Vec::new();
+        let (mut tag, mut size) = (0, 0);
+        while messages.len() < count as usize && (messages.is_empty() || size < bytes_max) {
+            self.connection.send(CHANNEL, &BasicGet { queue, no_ack: false, ..BasicGet::default() });
+            let got = self.wait(|_, _, event| match event {
+                Event::GetOk { get_ok, properties, body, .. } => {
+                    tag = get_ok.delivery_tag;
+                    Ok(Some(Some(Got {
+                        redelivered: get_ok.redelivered,
+                        exchange: String::from_utf8_lossy(get_ok.exchange).into_owned(),
+                        key: String::from_utf8_lossy(get_ok.routing_key).into_owned(),
+                        left: get_ok.message_count,
+                        properties: properties.raw().to_vec(),
+                        body: body.to_vec(),
+                    })))
+                }
+                Event::Method { .. } => Ok(Some(None)),
+                other => Err(unexpected(&other)),
+            })?;
+            let Some(got) = got else { break };
+            size += got.body.len() + got.properties.len();
+            messages.push(got);
+        }
+        if !messages.is_empty() {
+            match mode {
+                GetMode::Remove => self.connection.ack(CHANNEL, tag, true),
+                GetMode::Reject => self.connection.nack(CHANNEL, tag, true, false),
+                GetMode::Requeue => self.connection.nack(CHANNEL, tag, true, true),
+            }
+        }
+        Ok(Outcome::Got(messages))
+    }
+
+    /// Writes what waits, then reads until `on` has what it waits for.
+    fn wait<T>(
+        &mut self,
+        mut on: impl FnMut(Now, &mut Connection, Event<'_>) -> Result<Option<T>, Trouble>,
+    ) -> Result<T, Trouble> {
+        loop {
+            let now = self.now();
+            let mut input = Input::new(&self.buffer[..self.filled]);
+            let mut found = None;
+            while found.is_none()
+                && let Some(polled) = self.connection.poll_event(now, &mut input)
+            {
+                let gathered;
+                let event = match polled {
+                    Event::Gathered(whole) => {
+                        gathered = whole;
+                        gathered.event()
+                    }
+                    other => other,
+                };
+                found = match event {
+                    Event::ChannelClose { close, .. } => {
+                        return Err(said(close.reply_code, close.reply_text));
+                    }
+                    Event::Close(close) => return Err(said(close.reply_code, close.reply_text)),
+                    Event::Failed(error) | Event::ChannelFailed { error, .. } => {
+                        return Err(Trouble::Broken(error.to_string()));
+                    }
+                    other => on(now, &mut self.connection, other)?,
+                };
+            }
+            let consumed = input.consumed();
+            self.buffer.copy_within(consumed..self.filled, 0);
+            self.filled -= consumed;
+            let output = self.connection.output_mut();
+            if !output.is_empty() {
+                self.stream.write_all(&output.to_vec()).map_err(broken)?;
+                output.sent(output.len());
+            }
+            if let Some(found) = found {
+                return Ok(found);
+            }
+            if self.filled == self.buffer.len() {
+                self.buffer.resize(2 * self.buffer.len(), 0);
+            }
+            match self.stream.read(&mut self.buffer[self.filled..]) {
+                Ok(0) => return Err(Trouble::Broken("the broker closed the connection".to_owned())),
+                Ok(count) => self.filled += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(broken(error)),
+            }
+        }
+    }
+}
+
+fn table(bytes: &[u8]) -> Result<Table<'_>, Trouble> {
+    Table::new(bytes).map_err(|_| refused(Code::PreconditionFailed, "the arguments are too many or too deep"))
+}
+
+fn refused(code: Code, text: &str) -> Trouble {
+    Trouble::Refused(Refusal::new(code, text))
+}
+
+fn unexpected(event: &Event<'_>) -> Trouble {
+    let mut text = format!("{event:?}");
+    text.truncate(text.floor_char_boundary(200));
+    Trouble::Broken(format!("the broker did something unexpected: {text}"))
+}
+
+/// What the broker said: `NAME - text`.
+fn said(number: u16, text: &[u8]) -> Trouble {
+    let all = [
+        Code::ConnectionForced,
+        Code::AccessRefused,
+        Code::NotFound,
+        Code::ResourceLocked,
+        Code::PreconditionFailed,
+        Code::ResourceError,
+        Code::NotAllowed,
+        Code::NotImplemented,
+    ];
+    let text = String::from_utf8_lossy(text);
+    let reason = text.split_once(" - ").map_or(&*text, |(_, reason)| reason);
+    match all.into_iter().find(|code| code.number() == number) {
+        Some(code) => refused(code, reason),
+        None => Trouble::Broken(format!("{number} {text}")),
+    }
+}

@@ -1,0 +1,63 @@
+//! The load generator against a broker that it starts itself, for loads that need the stream protocol: each runs, small, to its end.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test of the shell, where these live"
+)]
+
+use std::process::{Command, Output};
+
+/// Runs `leveret bench` with a line of arguments; what it said.
+fn bench(line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leveret"));
+    command.arg("bench").args(line.split(' ')).args(["--folder", env!("CARGO_TARGET_TMPDIR")]);
+    command.output().expect("starts")
+}
+
+/// Runs a load, which is to keep its promises, and says what its report has to say.
+fn check(line: &str, words: &[&str]) {
+    let output = bench(line);
+    let (said, complained) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{line}: {said}{complained}");
+    for word in words {
+        assert!(said.contains(word), "{line}: no {word:?} in {said}");
+    }
+}
+
+#[test]
+fn every_reader_of_a_stream_gets_all_of_it() {
+    check(
+        "stream-fan-out -n 20000 --readers 1,7",
+        &["native stream 12 B, 7 readers", "% of its rate with 1", "; memory grew by "],
+    );
+    check("stream-fan-out -n 1000 --readers 3 --size 300 --json", &["\"consumed\":3000"]);
+}
+
+#[test]
+fn small_chunks_are_read_over_both_protocols_with_and_without_reading_ahead() {
+    let words = ["native ahead/s", "0-9-1 ahead/s", "native not ahead/s", "0-9-1 not ahead/s"];
+    check("stream-small-chunks --chunks 1,7 --size 12,300 --bytes 100000", &words);
+    // One frame is one chunk.
+    let output = bench("stream-small-chunks --chunks 3 --size 48 --bytes 20000 --protocol stream --json");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let number = |name: &str| -> u64 {
+        let (_, rest) = said.split_once(&format!("\"{name}\":")).unwrap_or_default();
+        rest.split(',').next().and_then(|number| number.parse().ok()).unwrap_or_default()
+    };
+    assert_eq!((number("chunks") * 3, number("chunks") > 10), (number("messages"), true), "{said}");
+}
+
+#[test]
+fn a_large_stream_is_attached_to_and_shortened() {
+    check(
+        "stream-large --bytes 20000000 --argument x-stream-max-segment-size-bytes=1000000",
+        &[
+            "19,700 messages, 20 MB",
+            "attach at timestamp: ",
+            "restart: ",
+            "confirms while segments go: ",
+            " MB deleted",
+        ],
+    );
+}
