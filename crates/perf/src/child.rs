@@ -26,6 +26,9 @@ pub struct Broker {
     keep: bool,
     /// Its listeners on 127.0.0.1, plain TCP first.
     ports: Vec<(Transport, u16)>,
+    /// What it was started from, and with.
+    binary: PathBuf,
+    transports: Vec<Transport>,
 }
 
 impl Broker {
@@ -43,35 +46,41 @@ impl Broker {
     ) -> io::Result<Broker> {
         let folder = parent.join(format!("leveret-bench-{}", std::process::id()));
         fs::create_dir_all(&folder)?;
-        let mut command = Command::new(binary);
-        command.arg("server").arg("--data-dir").arg(&folder);
-        command.args(["--set", "listeners.tcp.default=127.0.0.1:0"]);
+        let (binary, transports) = (binary.to_owned(), transports.to_vec());
         let certificate = Certificate::beside(&folder);
         if transports.iter().any(|transport| transport.is_secure()) {
             certificate.write()?;
-            command.args(["--set", &format!("ssl_options.certfile={}", certificate.file.display())]);
-            command.args(["--set", &format!("ssl_options.keyfile={}", certificate.key.display())]);
         }
-        for listener in transports.iter().filter_map(|transport| listener_key(*transport)) {
-            command.args(["--set", &format!("{listener}=127.0.0.1:0")]);
-        }
-        for setting in settings {
-            command.args(["--set", setting]);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| {
-            io::Error::new(error.kind(), format!("{} could not be started: {error}", binary.display()))
-        })?;
-        let lines = gather_lines(&mut child);
-        let mut broker = Broker { child, folder, keep, ports: Vec::new() };
+        let (child, lines) = launch(&binary, &folder, settings, &transports)?;
+        let mut broker = Broker { child, folder, keep, ports: Vec::new(), binary, transports };
         let started = broker.wait_until_it_serves(&lines);
         // Both were read by now.
         drop(certificate);
-        broker.ports = started?;
-        if broker.ports.first().is_none_or(|(transport, _)| *transport != Transport::Tcp) {
-            return Err(io::Error::other("the broker did not name its TCP listener"));
-        }
+        broker.listens_on(started?)?;
         Ok(broker)
+    }
+
+    /// Stops it and starts it again with its data, perhaps with other settings, on other ports; how long it took to start. Without
+    /// TLS.
+    ///
+    /// # Errors
+    /// As of [`Broker::start`].
+    pub fn restart(&mut self, settings: &[String]) -> io::Result<Duration> {
+        self.stop();
+        let start = Instant::now();
+        let (child, lines) = launch(&self.binary, &self.folder, settings, &self.transports)?;
+        self.child = child;
+        let ports = self.wait_until_it_serves(&lines)?;
+        self.listens_on(ports)?;
+        Ok(start.elapsed())
+    }
+
+    fn listens_on(&mut self, ports: Vec<(Transport, u16)>) -> io::Result<()> {
+        self.ports = ports;
+        match self.ports.first() {
+            Some((Transport::Tcp, _)) => Ok(()),
+            _ => Err(io::Error::other("the broker did not name its TCP listener")),
+        }
     }
 
     fn wait_until_it_serves(&mut self, lines: &mpsc::Receiver<String>) -> io::Result<Vec<(Transport, u16)>> {
@@ -100,6 +109,20 @@ impl Broker {
                     return Err(io::Error::other(text));
                 }
             }
+        }
+    }
+
+    /// Tells it what to do, as `leveret ctl` does.
+    ///
+    /// # Errors
+    /// What it said to that, in words for people.
+    pub fn ctl(&self, words: &[&str]) -> Result<(), String> {
+        let mut command = Command::new(&self.binary);
+        command.arg("ctl").arg("--data-dir").arg(&self.folder).args(words).stdin(Stdio::null());
+        let output = command.output().map_err(|error| format!("{}: {error}", self.binary.display()))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
         }
     }
 
@@ -154,6 +177,36 @@ impl Drop for Broker {
     }
 }
 
+/// Starts the process; what it says.
+fn launch(
+    binary: &Path,
+    folder: &Path,
+    settings: &[String],
+    transports: &[Transport],
+) -> io::Result<(Child, mpsc::Receiver<String>)> {
+    let mut command = Command::new(binary);
+    command.arg("server").arg("--data-dir").arg(folder);
+    command.args(["--set", "listeners.tcp.default=127.0.0.1:0"]);
+    if transports.iter().any(|transport| transport.is_secure()) {
+        // Where [`Certificate`] puts them.
+        let [file, key] = ["crt", "key"].map(|extension| folder.with_extension(extension));
+        command.args(["--set", &format!("ssl_options.certfile={}", file.display())]);
+        command.args(["--set", &format!("ssl_options.keyfile={}", key.display())]);
+    }
+    for listener in transports.iter().filter_map(|transport| listener_key(*transport)) {
+        command.args(["--set", &format!("{listener}=127.0.0.1:0")]);
+    }
+    for setting in settings {
+        command.args(["--set", setting]);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| {
+        io::Error::new(error.kind(), format!("{} could not be started: {error}", binary.display()))
+    })?;
+    let lines = gather_lines(&mut child);
+    Ok((child, lines))
+}
+
 /// Both output streams of the child, line by line. They are read for as long as the child lives, so that it never waits
 /// for a full pipe.
 fn gather_lines(child: &mut Child) -> mpsc::Receiver<String> {
@@ -194,7 +247,8 @@ fn is_trouble(line: &str) -> bool {
 fn listener(line: &str) -> Option<(Transport, u16)> {
     let (_, rest) = line.split_once("started ")?;
     let (name, address) = rest.split_once(" listener on ")?;
-    let transport = Transport::ALL.into_iter().find(|transport| transport.name() == name)?;
+    let mut all = Transport::ALL.into_iter().chain([Transport::Stream]);
+    let transport = all.find(|transport| transport.name() == name)?;
     let address = address.split_ascii_whitespace().next()?;
     Some((transport, address.rsplit_once(':')?.1.trim_end_matches('.').parse().ok()?))
 }
@@ -206,6 +260,7 @@ fn listener_key(transport: Transport) -> Option<&'static str> {
         Transport::Tls => Some("listeners.ssl.default"),
         Transport::Ws => Some("web_amqp.tcp.listener"),
         Transport::Wss => Some("web_amqp.ssl.listener"),
+        Transport::Stream => Some("stream.listeners.tcp.1"),
     }
 }
 

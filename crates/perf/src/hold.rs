@@ -8,6 +8,7 @@ use crate::stream::Stream;
 use crate::uri::Uri;
 use crate::wire::amqp10::Amqp10;
 use crate::wire::amqp091::Amqp091;
+use crate::wire::stream::Streaming;
 use crate::wire::{Happenings, Purpose, Wire};
 use base::Now;
 use mio::net::TcpStream;
@@ -90,6 +91,7 @@ impl Hold {
         match plan.protocol {
             Protocol::Amqp091 => Hold::of::<Amqp091>(plan),
             Protocol::Amqp10 => Hold::of::<Amqp10>(plan),
+            Protocol::Stream => Hold::of::<Streaming>(plan),
         }
     }
 

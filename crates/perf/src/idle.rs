@@ -53,6 +53,7 @@ impl Idle {
         let name = match self.protocol {
             Protocol::Amqp091 => "0-9-1, 2 channels each",
             Protocol::Amqp10 => "1.0, 2 sessions each",
+            Protocol::Stream => "stream protocol",
         };
         let mut text = format!(
             "{} connections ({name}, {}, heartbeat {} s, {} client processes): opened {:.0} per second, held {} s, dropped {}\n",

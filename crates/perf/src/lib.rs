@@ -17,11 +17,14 @@ mod crew;
 #[cfg(test)]
 mod double;
 mod end;
+mod fill;
 mod hold;
 mod idle;
+mod large;
 mod load;
 mod machine;
 mod meter;
+mod native;
 mod options;
 mod probe;
 mod process;
@@ -29,6 +32,7 @@ mod progress;
 mod report;
 mod run;
 mod scenario;
+mod small_chunks;
 mod stamp;
 mod stream;
 #[cfg(test)]
@@ -54,6 +58,7 @@ use report::{Report, Row};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Connections that `connections` opens where the command line does not say.
 const CONNECTIONS: u64 = 18_000;
@@ -103,7 +108,8 @@ impl Target {
     fn new(bench: &Bench) -> Result<Target, String> {
         if let Some(uri) = &bench.uri {
             let process = bench.broker_pid.map(Process::new);
-            return Ok(Target { uris: vec![uri.clone()], process, child: None });
+            let streams = Uri { port: bench.stream_port, transport: Transport::Stream, ..uri.clone() };
+            return Ok(Target { uris: vec![uri.clone(), streams], process, child: None });
         }
         let own = std::env::current_exe().map_err(|error| format!("this program is nowhere: {error}"))?;
         let binary = bench.broker_binary.clone().unwrap_or(own);
@@ -122,6 +128,18 @@ impl Target {
         let process = Some(Process::new(child.pid()));
         let uris = child.ports().map(|(transport, port)| Uri::local(port, transport)).collect();
         Ok(Target { uris, process, child: Some(child) })
+    }
+
+    /// Stops our own broker and starts it with its data and other settings; how long it took to start.
+    ///
+    /// # Errors
+    /// It is not ours, or does not start; in words for people.
+    fn restart(&mut self, settings: &[String]) -> Result<Duration, String> {
+        let child = self.child.as_mut().ok_or("the broker is not ours to be started anew")?;
+        let lasted = child.restart(settings).map_err(|error| error.to_string())?;
+        self.process = Some(Process::new(child.pid()));
+        self.uris = child.ports().map(|(transport, port)| Uri::local(port, transport)).collect();
+        Ok(lasted)
     }
 
     fn name(&self) -> String {
@@ -168,7 +186,19 @@ fn measure(bench: &Bench) -> Result<Report, String> {
         probe,
         rows: Vec::new(),
         idle: Vec::new(),
+        cells: Vec::new(),
+        large: Vec::new(),
     };
+    if bench.scenario == Scenario::StreamLarge {
+        for _ in 0..bench.runs {
+            report.large.push(large::run(bench, &mut target, &mut progress)?);
+        }
+        return Ok(report);
+    }
+    if bench.scenario == Scenario::StreamSmallChunks {
+        report.cells = small_chunks::run(bench, &mut target, &mut progress)?;
+        return Ok(report);
+    }
     if bench.scenario == Scenario::Connections {
         report.idle = connections(bench, &mut target, &report.machine, &mut progress)?;
         return Ok(report);

@@ -3,10 +3,10 @@
 use crate::control::Control;
 use crate::end::{Consumer, End, Publisher, Role, latencies};
 use crate::meter::Meter;
-use crate::options::{Bench, Placement, Protocol, Transport};
+use crate::options::{Bench, Placement, Protocol, QueueType, Transport};
 use crate::process::{Process, Usage};
 use crate::progress::Progress;
-use crate::run::{Figures, Latency, Resident};
+use crate::run::{Figures, Latency, Resident, Writing};
 use crate::scenario::{Case, Spread};
 use crate::stamp::{Findings, Seen};
 use crate::stream::Stream;
@@ -14,8 +14,9 @@ use crate::trial::{Look, Step, Trial, Verdict, Witness};
 use crate::uri::Uri;
 use crate::wire::amqp10::Amqp10;
 use crate::wire::amqp091::Amqp091;
+use crate::wire::stream::Streaming;
 use crate::wire::{Purpose, Target, Wire};
-use crate::worker::{News, Worker};
+use crate::worker::{News, Worker, process_cpu_ns};
 use std::net::TcpStream;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -85,6 +86,7 @@ pub fn run(case: &Case, aim: &mut Aim<'_>, progress: &mut Progress) -> Result<Ve
         let phase = match case.protocol {
             Protocol::Amqp091 => phase::<Amqp091>(case, part, &names, &exchange, aim, progress),
             Protocol::Amqp10 => phase::<Amqp10>(case, part, &names, &exchange, aim, progress),
+            Protocol::Stream => phase::<Streaming>(case, part, &names, &exchange, aim, progress),
         };
         match phase {
             Ok(phase) => figures.push(phase),
@@ -94,7 +96,9 @@ pub fn run(case: &Case, aim: &mut Aim<'_>, progress: &mut Progress) -> Result<Ve
             }
         }
     }
+    // What was read from a stream stays there.
     if result.is_ok()
+        && case.queue_type != QueueType::Stream
         && let Some(last) = figures.last_mut()
     {
         last.findings.left_over = left_over(&mut control, &names)?;
@@ -185,8 +189,14 @@ fn queues_of(case: &Case, consumer: u32) -> Vec<usize> {
 
 /// Nothing seen yet of `case`.
 fn seen(case: &Case) -> Seen {
-    let (publishers, queues) = (case.publishers as usize, case.queues as usize);
-    Seen::new(publishers, queues, case.spread == Spread::Copy, u64::from(case.priorities.max(1)))
+    // What each reader of a stream gets is told apart as if each had a queue of its own.
+    let (is_copied, queues) = match case.spread {
+        Spread::Turn => (false, case.queues),
+        Spread::Copy => (true, case.queues),
+        Spread::Readers => (true, case.consumers),
+    };
+    let priorities = u64::from(case.priorities.max(1));
+    Seen::new(case.publishers as usize, queues as usize, is_copied, priorities)
 }
 
 fn quota_of(case: &Case, publisher: u32) -> u64 {
@@ -228,7 +238,7 @@ fn phase<W: Wire>(
         for index in 0..case.publishers {
             let stream = doors.open(with_control)?;
             let targets = match case.spread {
-                Spread::Turn => names.iter().cloned().map(Target::Queue).collect(),
+                Spread::Turn | Spread::Readers => names.iter().cloned().map(Target::Queue).collect(),
                 Spread::Copy => vec![Target::Exchange(exchange.to_owned())],
             };
             let is_confirmed = case.protocol == Protocol::Amqp10 || case.confirm_window > 0;
@@ -255,7 +265,9 @@ fn phase<W: Wire>(
             let purpose = Purpose::Consume {
                 queues: queues.iter().map(|&queue| names[queue].clone()).collect(),
                 credit: case.credit,
+                is_replay: false,
             };
+            let queues = if case.spread == Spread::Readers { vec![index as usize] } else { queues };
             let consumer = Consumer::new(seen(case), queues, case.size as usize, u64::from(case.ack_every));
             consuming
                 .ends
@@ -305,6 +317,7 @@ struct Watched {
     after: Option<Usage>,
     rss_peak: u64,
     client_cpu_ns: u64,
+    writing: Option<Writing>,
     failure: Option<String>,
     verdict: Option<Verdict>,
 }
@@ -329,8 +342,15 @@ fn watch(
     progress: &mut Progress,
 ) -> Watched {
     let Cast { workers, fillers, trial, mut come } = cast;
-    let mut watched =
-        Watched { before: None, after: None, rss_peak: 0, client_cpu_ns: 0, failure: None, verdict: None };
+    let mut watched = Watched {
+        before: None,
+        after: None,
+        rss_peak: 0,
+        client_cpu_ns: 0,
+        writing: None,
+        failure: None,
+        verdict: None,
+    };
     let deadline = Instant::now() + READY;
     for _ in 0..workers {
         match news.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -349,6 +369,7 @@ fn watch(
     let mut witness = Witness::new(trial);
     let mut usage = || aim.process.as_deref_mut().and_then(|process| process.usage().ok());
     watched.before = usage();
+    let own_before_ns = process_cpu_ns();
     meter.go();
     let started = Instant::now();
     let stall = Duration::from_secs(u64::from(aim.bench.stall_seconds));
@@ -360,6 +381,13 @@ fn watch(
             Ok(News::Done { cpu_ns }) => {
                 watched.client_cpu_ns += cpu_ns;
                 left -= 1;
+                // Publishers have done their part before those who read what they wrote.
+                if watched.writing.is_none()
+                    && let (Some(before), Some(now)) = (watched.before, usage())
+                {
+                    let client_ns = process_cpu_ns() - own_before_ns;
+                    watched.writing = Some(Writing::between(started.elapsed(), before, now, client_ns));
+                }
                 if matches!(trial, Trial::Drain { .. }) {
                     // The publishers, for whom the consumers wait.
                     meter.no_more_comes();
@@ -479,6 +507,7 @@ fn count_up<W: Wire>(
             peak: watched.rss_peak.max(after.rss).max(before.rss),
             after: after.rss,
         }),
+        writing: watched.writing.filter(|_| case.spread == Spread::Readers),
         client_ns_per_message: watched.client_cpu_ns as f64 / messages.max(1) as f64,
         findings,
         refusal,

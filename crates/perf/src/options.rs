@@ -13,6 +13,8 @@ pub enum Protocol {
     Amqp091,
     /// AMQP 1.0.
     Amqp10,
+    /// The stream protocol.
+    Stream,
 }
 
 /// A queue type, as `x-queue-type` names it.
@@ -23,6 +25,8 @@ pub enum QueueType {
     Classic,
     /// A quorum queue.
     Quorum,
+    /// A stream.
+    Stream,
 }
 
 impl QueueType {
@@ -31,6 +35,7 @@ impl QueueType {
         match self {
             QueueType::Classic => "classic",
             QueueType::Quorum => "quorum",
+            QueueType::Stream => "stream",
         }
     }
 }
@@ -48,10 +53,13 @@ pub enum Transport {
     Ws,
     /// WebSocket over TLS.
     Wss,
+    /// TCP, on the port of the stream protocol.
+    #[value(skip)]
+    Stream,
 }
 
 impl Transport {
-    /// All of them.
+    /// All that carry AMQP.
     pub const ALL: [Transport; 4] = [Transport::Tcp, Transport::Ws, Transport::Tls, Transport::Wss];
 
     /// Whether there is TLS in it.
@@ -71,6 +79,7 @@ impl Transport {
             Transport::Tls => "TLS",
             Transport::Ws => "WebSocket",
             Transport::Wss => "WebSocket over TLS",
+            Transport::Stream => "stream",
         }
     }
 }
@@ -124,6 +133,9 @@ pub struct Bench {
     /// /ws; what stands behind the port is the virtual host). Certificates are not verified
     #[arg(long)]
     pub uri: Option<Uri>,
+    /// The port on which the broker of --uri speaks the stream protocol
+    #[arg(long, requires = "uri", default_value_t = 5552)]
+    pub stream_port: u16,
     /// Process id of the broker (on this machine): adds its CPU time and memory
     #[arg(long, requires = "uri")]
     pub broker_pid: Option<u32>,
@@ -165,6 +177,15 @@ pub struct Bench {
     /// Consuming connections
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub consumers: Option<u32>,
+    /// Messages of a chunk in `stream-small-chunks`; several values are measured one after the other
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub chunks: Vec<u32>,
+    /// Bytes of chunks written for each cell of `stream-small-chunks` (32 MiB), and for `stream-large` (20 GB)
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub bytes: Option<u64>,
+    /// Readers of `stream-fan-out`; several values are measured one after the other
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub readers: Vec<u32>,
     /// Queues; several values are measured one after the other
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub queues: Vec<u32>,

@@ -59,6 +59,16 @@ impl Process {
         let rss = field_bytes(&status, "VmRSS:").ok_or_else(|| unreadable("status"))?;
         Ok(Usage { cpu_ns: self.threads.values().sum(), user_ticks, system_ticks, rss })
     }
+
+    /// How often it read from files so far: sockets are received from, and do not count.
+    ///
+    /// # Errors
+    /// The process is gone, or is not ours to look at.
+    pub fn reads(&self) -> io::Result<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/io", self.pid))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("syscr:"));
+        line.and_then(first_number).ok_or_else(|| unreadable("io"))
+    }
 }
 
 fn unreadable(file: &str) -> io::Error {

@@ -1,11 +1,13 @@
 //! What a measurement found: a table for people, one JSON object for programs.
 
 use crate::idle::Idle;
+use crate::large::Large;
 use crate::machine::Machine;
 use crate::options::Placement;
 use crate::probe::Probe;
-use crate::run::{Figures, Latency, median};
+use crate::run::{Figures, Latency, Writing, median};
 use crate::scenario::Case;
+use crate::small_chunks::{self, Cell};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -28,6 +30,10 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// The figures of idle connections.
     pub idle: Vec<Idle>,
+    /// The figures of small chunks.
+    pub cells: Vec<Cell>,
+    /// The figures of a large stream.
+    pub large: Vec<Large>,
 }
 
 /// One case, or one part of it, with all its runs.
@@ -95,6 +101,14 @@ impl Report {
             ));
         }
         self.write_remarks(&mut text);
+        if !self.cells.is_empty() {
+            text.push('\n');
+            text.push_str(&small_chunks::text(&self.cells));
+        }
+        for large in &self.large {
+            text.push('\n');
+            text.push_str(&large.text());
+        }
         for idle in &self.idle {
             text.push('\n');
             text.push_str(&idle.text());
@@ -134,6 +148,7 @@ impl Report {
                     grown >> 20
                 );
             }
+            self.write_readers(row, text);
             let plain = self.rows.iter().find(|plain| row.case.is_carried_twin_of(&plain.case));
             if let Some(plain) = plain
                 && let (Some(carried), Some(cpu)) = (row.median.cpu, plain.median.cpu)
@@ -152,6 +167,30 @@ impl Report {
             let what = if self.probe.is_some() { "the lesser of transient and disk" } else { "transient" };
             let _ = writeln!(text, "{}: {share:.0} % of {what}", row.label);
         }
+    }
+
+    /// How a stream's writer fares with so many readers.
+    fn write_readers(&self, row: &Row, text: &mut String) {
+        let (label, figures) = (&row.label, &row.median);
+        if let Some(Writing { seconds, broker_cores, client_cores, grown }) = figures.writing {
+            let _ = writeln!(
+                text,
+                "{label}: while it was written, {seconds:.2} s, the broker used {broker_cores:.2} processors and the load \
+                 generator {client_cores:.2}; its memory grew by {} MB",
+                grown >> 20
+            );
+        }
+        let Some(least) = self.rows.iter().find(|least| row.case.has_more_readers_than(&least.case)) else {
+            return;
+        };
+        let share = 100.0 * figures.in_per_second / least.median.in_per_second.max(1.0);
+        let readers = least.case.consumers;
+        let _ = write!(text, "{label}: the publisher keeps {share:.0} % of its rate with {readers}");
+        if let Some(resident) = figures.resident {
+            let grown = resident.peak.saturating_sub(resident.before) >> 20;
+            let _ = write!(text, "; memory grew by {grown} MB at most");
+        }
+        text.push('\n');
     }
 
     fn write_probe(&self, probe: &Probe, text: &mut String) {
@@ -229,7 +268,7 @@ fn spread(runs: &[Figures]) -> String {
 }
 
 /// A whole number with commas.
-fn count(number: f64) -> String {
+pub fn count(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

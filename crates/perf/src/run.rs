@@ -5,6 +5,7 @@ use crate::stamp::Findings;
 use crate::trial::Verdict;
 use hdrhistogram::Histogram;
 use serde::Serialize;
+use std::time::Duration;
 
 /// A distribution of latencies, microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -67,6 +68,32 @@ pub struct Resident {
     pub after: u64,
 }
 
+/// Who used the processors while the publishers were at work.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Writing {
+    /// How long that was.
+    pub seconds: f64,
+    /// Processors that the broker used.
+    pub broker_cores: f64,
+    /// Processors that the load generator used.
+    pub client_cores: f64,
+    /// How much the broker's memory had grown, bytes.
+    pub grown: u64,
+}
+
+impl Writing {
+    /// What was used between two looks at the broker, so far apart, and by this process meanwhile.
+    pub fn between(lasted: Duration, before: Usage, after: Usage, client_ns: u64) -> Writing {
+        let ns = lasted.as_nanos().max(1) as f64;
+        Writing {
+            seconds: lasted.as_secs_f64(),
+            broker_cores: after.cpu_ns.saturating_sub(before.cpu_ns) as f64 / ns,
+            client_cores: client_ns as f64 / ns,
+            grown: after.rss.saturating_sub(before.rss),
+        }
+    }
+}
+
 /// What one run of a case gave.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
@@ -96,6 +123,8 @@ pub struct Figures {
     pub cpu: Option<Cpu>,
     /// The broker's memory, where its process is known.
     pub resident: Option<Resident>,
+    /// Who used the processors while messages were published, where several readers read them.
+    pub writing: Option<Writing>,
     /// CPU time of the load generator's threads, nanoseconds per message.
     pub client_ns_per_message: f64,
     /// Broken promises.
@@ -157,6 +186,7 @@ mod tests {
             confirm: None,
             cpu: cpu.map(|ns| Cpu { ns_per_message: ns, user_share: 0.5, total_ns: 0 }),
             resident: None,
+            writing: None,
             client_ns_per_message: 0.0,
             findings: Findings::default(),
             refusal: None,

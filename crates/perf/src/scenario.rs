@@ -38,6 +38,19 @@ pub enum Scenario {
     FlatMemory,
     /// 6,000 messages of 20 KB a second; after a minute come 10 consumers: do the publishers keep their rate?
     BacklogDrain,
+    /// One publisher and one reader of a stream over the stream protocol, both with their clients' usual batches.
+    StreamNative,
+    /// One publisher at full speed and 1 and 50 readers of a stream over the stream protocol, each of whom gets all of it: does the
+    /// publisher keep its rate?
+    StreamFanOut,
+    /// Streams of 1 to 384 messages a chunk, read over the stream protocol and AMQP 0-9-1, with read-ahead and without
+    StreamSmallChunks,
+    /// One stream of 20 GB: how long attaching to it, starting with it and deleting most of it take
+    StreamLarge,
+    /// AMQP 1.0, stream: credit 5000, read from the end while it is written
+    StreamAmqp10,
+    /// AMQP 0-9-1, stream: confirm window 3000, prefetch and multi-ack 5000, read from the end while it is written
+    StreamAmqp091,
 }
 
 /// How messages find the queues.
@@ -48,6 +61,8 @@ pub enum Spread {
     Turn,
     /// Each message to every queue, through a fanout exchange.
     Copy,
+    /// Each message of the one stream there is to every consumer.
+    Readers,
 }
 
 /// One measured load: one row of the table.
@@ -99,6 +114,7 @@ impl Case {
         match self.spread {
             Spread::Turn => self.messages,
             Spread::Copy => self.messages * u64::from(self.queues),
+            Spread::Readers => self.messages * u64::from(self.consumers),
         }
     }
 
@@ -109,6 +125,12 @@ impl Case {
             (protocol, queue_type, size, publishers, consumers, queues, is_durable)
         };
         plain.transport == Transport::Tcp && self.transport != Transport::Tcp && load(self) == load(plain)
+    }
+
+    /// Whether it is the same load as `few` but for its having more readers.
+    pub fn has_more_readers_than(&self, few: &Case) -> bool {
+        let load = |case: &Case| (case.spread, case.protocol, case.size, case.publishers, case.messages);
+        self.spread == Spread::Readers && self.consumers > few.consumers && load(self) == load(few)
     }
 
     /// Whether it is the same load as `durable` but for its messages being transient.
@@ -125,17 +147,25 @@ const MILLION: u64 = 1_000_000;
 
 /// The load that the classic scenarios share; the others say what differs.
 fn base(protocol: Protocol, queue_type: QueueType) -> Case {
-    let is_quorum = queue_type == QueueType::Quorum;
-    let confirm_window = match (protocol, is_quorum) {
+    let is_wide = match queue_type {
+        QueueType::Classic => false,
+        QueueType::Quorum => true,
+        QueueType::Stream => protocol != Protocol::Stream,
+    };
+    let confirm_window = match (protocol, is_wide) {
         (Protocol::Amqp091, false) => 192,
         (Protocol::Amqp091, true) => 3000,
         (Protocol::Amqp10, _) => 0,
+        // What stream clients let wait.
+        (Protocol::Stream, _) => 10_000,
     };
-    let credit = if is_quorum { 5000 } else { 200 };
+    let credit = if is_wide { 5000 } else { 200 };
     // A 1.0 client renews its credit when half of it is used, and settles what came with the same write.
     let ack_every = match protocol {
         Protocol::Amqp091 => credit,
         Protocol::Amqp10 => credit / 2,
+        // Each chunk makes room for another.
+        Protocol::Stream => 1,
     };
     Case {
         label: String::new(),
@@ -173,6 +203,9 @@ impl Scenario {
             Scenario::ClassicAmqp091 => Some((Protocol::Amqp091, QueueType::Classic)),
             Scenario::QuorumAmqp10 => Some((Protocol::Amqp10, QueueType::Quorum)),
             Scenario::QuorumAmqp091 => Some((Protocol::Amqp091, QueueType::Quorum)),
+            Scenario::StreamNative | Scenario::StreamFanOut => Some((Protocol::Stream, QueueType::Stream)),
+            Scenario::StreamAmqp10 => Some((Protocol::Amqp10, QueueType::Stream)),
+            Scenario::StreamAmqp091 => Some((Protocol::Amqp091, QueueType::Stream)),
             _ => None,
         }
     }
@@ -189,6 +222,11 @@ impl Scenario {
             return Err("where connections land is known over plain TCP alone".to_owned());
         }
         self.check_seconds(bench)?;
+        if self.is_native() && (bench.queue.is_some() || !bench.transport.is_empty()) {
+            return Err(format!("{} makes a stream of its own, and reads it over plain TCP", self.name()));
+        }
+        self.check_readers(bench)?;
+        self.check_own(bench)?;
         let protocols = match (self.fixed(), bench.protocol) {
             (Some((protocol, _)), _) | (None, Some(protocol)) => vec![protocol],
             (None, None) if matches!(self, Scenario::Trickle | Scenario::Websocket) => {
@@ -221,6 +259,46 @@ impl Scenario {
         Ok(cases)
     }
 
+    /// Whether its load goes over the stream protocol.
+    fn is_native(self) -> bool {
+        matches!(self.fixed(), Some((Protocol::Stream, _)))
+    }
+
+    /// The scenarios that are no [`Case`]s have options of their own, and not those of the others.
+    fn check_own(self, bench: &Bench) -> Result<(), String> {
+        let (has_chunks, has_bytes) = (!bench.chunks.is_empty(), bench.bytes.is_some());
+        let is_loaded = bench.messages.is_some() || bench.queue.is_some();
+        match self {
+            Scenario::StreamSmallChunks if is_loaded || bench.protocol == Some(Protocol::Amqp10) => {
+                Err("stream-small-chunks writes --bytes of streams of its own for each cell, and reads them over the stream \
+                     protocol and AMQP 0-9-1"
+                    .to_owned())
+            }
+            Scenario::StreamLarge if is_loaded || has_chunks || bench.protocol.is_some() || bench.uri.is_some() => {
+                Err("stream-large writes --bytes of one stream of a broker of its own".to_owned())
+            }
+            Scenario::StreamSmallChunks | Scenario::StreamLarge => Ok(()),
+            _ if has_chunks || has_bytes => {
+                Err("--chunks is for stream-small-chunks, --bytes for stream-large too".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Readers are of one stream, which all of them read from its first message on.
+    fn check_readers(self, bench: &Bench) -> Result<(), String> {
+        if self != Scenario::StreamFanOut {
+            let is_given = !bench.readers.is_empty();
+            return if is_given { Err("--readers is for stream-fan-out".to_owned()) } else { Ok(()) };
+        }
+        match bench.consumers.is_some() || !bench.queues.is_empty() || bench.lead.is_some() {
+            true => {
+                Err("stream-fan-out has one stream, --readers, and a publisher who waits for none".to_owned())
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Some loads are measured in seconds, not in messages.
     fn check_seconds(self, bench: &Bench) -> Result<(), String> {
         let is_timed = matches!(self, Scenario::FlatMemory | Scenario::BacklogDrain);
@@ -244,6 +322,9 @@ impl Scenario {
     /// What the load is carried by: what the address says, or else the command line, or else the scenario.
     pub fn transports(self, bench: &Bench) -> Vec<Transport> {
         match (&bench.uri, &bench.transport[..]) {
+            _ if self.is_native() || matches!(self, Scenario::StreamSmallChunks | Scenario::StreamLarge) => {
+                vec![Transport::Stream]
+            }
             (Some(uri), _) => vec![uri.transport],
             (None, [_, ..]) => bench.transport.clone(),
             (None, []) if self == Scenario::Websocket => Transport::ALL.to_vec(),
@@ -267,6 +348,13 @@ impl Scenario {
             for publishers in or(&bench.publishers, publishers) {
                 for queues in or(&bench.queues, queues) {
                     let case = Case { size, publishers, queues, ..base.clone() };
+                    if self == Scenario::StreamFanOut {
+                        for consumers in or(&bench.readers, &[1, 50]) {
+                            let case = Case { consumers, spread: Spread::Readers, ..case.clone() };
+                            self.add_case(bench, case, cases);
+                        }
+                        continue;
+                    }
                     self.add_case(bench, case, cases);
                 }
             }
@@ -287,6 +375,7 @@ impl Scenario {
                 case.spread = Spread::Copy;
                 case.messages = MILLION / u64::from(case.queues).clamp(1, 100);
             }
+            Scenario::StreamFanOut => case.messages = 10 * MILLION,
             // A prefetch counts per consumer, and there is one on every queue.
             Scenario::ManyQueues => case.confirm_window = case.confirm_window.max(3000),
             Scenario::Trickle => {
@@ -334,6 +423,8 @@ impl Scenario {
         let credit = match case.protocol {
             Protocol::Amqp091 => bench.prefetch,
             Protocol::Amqp10 => bench.credit,
+            // Counted in chunks, and as clients have it.
+            Protocol::Stream => None,
         };
         if let Some(credit) = credit {
             case.credit = credit;
@@ -381,19 +472,24 @@ fn label(case: &Case) -> String {
     let protocol = match case.protocol {
         Protocol::Amqp091 => "0-9-1",
         Protocol::Amqp10 => "1.0",
+        Protocol::Stream => "native",
     };
     let mut label = format!("{protocol} {} {} B", case.queue_type.name(), case.size);
     if !case.is_durable {
         label.push_str(" transient");
     }
-    if case.publishers > 1 || case.consumers > 1 {
+    if case.spread == Spread::Readers {
+        let many = if case.consumers == 1 { "" } else { "s" };
+        label.push_str(&format!(", {} reader{many}", case.consumers));
+    }
+    if case.spread != Spread::Readers && (case.publishers > 1 || case.consumers > 1) {
         label.push_str(&format!(", {} to {}", case.publishers, case.consumers));
     }
     if case.queues > 1 {
         let how = if case.spread == Spread::Copy { "copied to" } else { "over" };
         label.push_str(&format!(", {how} {} queues", case.queues));
     }
-    if case.transport != Transport::Tcp {
+    if !matches!(case.transport, Transport::Tcp | Transport::Stream) {
         label.push_str(&format!(", {}", case.transport.name()));
     }
     if case.priorities > 0 {
@@ -452,6 +548,8 @@ mod tests {
             ("bench classic-amqp10", 1),
             ("bench fan-out", 3),
             ("bench many-queues", 1),
+            ("bench stream-fan-out", 2),
+            ("bench stream-fan-out --readers 1,10,50 --size 12,1000", 6),
             ("bench trickle", 4),
             ("bench trickle --protocol amqp10", 2),
             ("bench fsync-bound", 20),
@@ -471,7 +569,7 @@ mod tests {
 
     #[test]
     fn labels_differ() {
-        for name in ["fan-out", "trickle", "fsync-bound", "backlog", "websocket"] {
+        for name in ["fan-out", "trickle", "fsync-bound", "backlog", "websocket", "stream-fan-out"] {
             let mut labels: Vec<_> =
                 cases(&format!("bench {name}")).unwrap().into_iter().map(|case| case.label).collect();
             let rows = labels.len();
@@ -497,6 +595,13 @@ mod tests {
             "bench flat-memory -n 1000",
             "bench backlog-drain -n 1000",
             "bench backlog-drain --one-thread",
+            "bench stream-fan-out --consumers 5",
+            "bench stream-fan-out --lead 1000",
+            "bench stream-small-chunks --protocol amqp10",
+            "bench stream-large --chunks 5",
+            "bench stream-large --protocol stream",
+            "bench stream-native --chunks 5",
+            "bench stream-native --readers 5",
         ] {
             assert!(cases(line).is_err(), "{line}");
         }

@@ -68,7 +68,7 @@ impl<S: Read + Write> Stream<S> {
     /// The host's name cannot stand in a certificate.
     pub fn new(socket: S, uri: &Uri, protocol: Protocol) -> Result<Stream<S>, String> {
         let (is_secure, is_web) = (uri.transport.is_secure(), uri.transport.is_web());
-        if uri.transport == Transport::Tcp {
+        if matches!(uri.transport, Transport::Tcp | Transport::Stream) {
             return Ok(Stream { socket, layers: None });
         }
         let tls = is_secure.then(|| secure(&uri.host)).transpose()?;

@@ -5,6 +5,7 @@
 
 pub mod amqp091;
 pub mod amqp10;
+pub mod stream;
 
 use crate::stamp::STAMP;
 use crate::uri::Uri;
@@ -32,6 +33,8 @@ pub enum Purpose {
         queues: Vec<String>,
         /// Prefetch or link credit; 0: no bound.
         credit: u32,
+        /// From a stream's first message on, over AMQP too.
+        is_replay: bool,
     },
     /// Opens two sessions or channels and says no more.
     Idle {

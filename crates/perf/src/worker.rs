@@ -13,7 +13,7 @@ use std::net::TcpStream;
 use std::sync::mpsc::Sender;
 
 /// Bytes read at a time: larger than any frame agreed on.
-pub const READ: usize = 512 << 10;
+pub const READ: usize = 2 << 20;
 
 /// How often at least a thread looks whether it is to stop, nanoseconds.
 const LOOK_NS: u64 = 50_000_000;
@@ -119,6 +119,12 @@ impl<W: Wire> Worker<W> {
 /// CPU time of this thread, nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// CPU time of this process, nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

@@ -89,10 +89,16 @@ impl Amqp091 {
                 }
                 self.template = Some(self.template());
             }
-            Purpose::Consume { queues, credit } => {
+            Purpose::Consume { queues, credit, is_replay } => {
                 let prefetch_count = *credit as u16;
                 self.connection.send(CHANNEL, &BasicQos { prefetch_count, ..BasicQos::default() });
                 self.awaited += 1 + queues.len();
+                let arguments = TableWriter::fields(|table| {
+                    if *is_replay {
+                        table.put(b"x-stream-offset", Value::Text(b"first"));
+                    }
+                });
+                let arguments = Table::new(&arguments).unwrap_or_default();
                 for (index, queue) in queues.iter().enumerate() {
                     let tag = index.to_string();
                     self.connection.send(
@@ -100,6 +106,7 @@ impl Amqp091 {
                         &BasicConsume {
                             queue: queue.as_bytes(),
                             consumer_tag: tag.as_bytes(),
+                            arguments,
                             ..BasicConsume::default()
                         },
                     );

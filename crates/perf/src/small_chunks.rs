@@ -1,0 +1,456 @@
+//! Streams of small chunks: how fast one reader gets through them, and how often the broker reads its files for that.
+//!
+//! Each cell of the table is a load of its own: streams whose chunks have exactly so many messages of so many bytes. All streams
+//! of a size are filled side by side ([`crate::fill`]), and then read from the first message on, one after the other, over
+//! the stream protocol and over AMQP 0-9-1. A broker of our own does so with `stream.read_ahead` and without it, and is
+//! started anew in between. Every message is looked at: one that is lost, doubled or out of order ends the run.
+
+use crate::control::Control;
+use crate::fill::{Filling, fill};
+use crate::load::connect;
+use crate::native::{Native, Said};
+use crate::options::{Bench, Protocol, QueueType, Transport};
+use crate::process::Process;
+use crate::progress::Progress;
+use crate::report::{count, table};
+use crate::stamp::Stamp;
+use crate::uri::Uri;
+use crate::wire::amqp091::Amqp091;
+use crate::wire::stream::body;
+use crate::wire::{Happenings, Purpose, Wire};
+use crate::{Target, end, worker};
+use base::Now;
+use message::chunk::Content;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::io::Read;
+use std::time::{Duration, Instant};
+use stream_protocol::{List, OffsetSpec, Request};
+
+/// Messages of a chunk, where the command line does not say.
+const COUNTS: [u32; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 384];
+
+/// Bytes of a body, where the command line does not say.
+const SIZES: [u32; 5] = [12, 48, 256, 512, 1024];
+
+/// Bytes of chunks in a cell, where the command line does not say.
+const BYTES: u64 = 32 << 20;
+
+/// Streams of a cell: all are filled at once.
+const STREAMS: u64 = 4;
+
+/// Chunks that a subscription may be sent at first; half as many are given at a time.
+const CREDIT: u16 = 1000;
+
+/// Prefetch over 0-9-1, of which half is settled at a time.
+const PREFETCH: u32 = 5000;
+
+/// Bytes of a chunk's header, and of an entry's and a message's in front of a body, for an estimate.
+const CHUNK_COST: u64 = 48;
+const MESSAGE_COST: u64 = 12;
+
+/// Bytes in a file for which one read is to be enough.
+const READ_BYTES: f64 = 65_536.0;
+
+/// One cell of the table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// Messages of each frame that was published, which is to be each chunk.
+    pub messages_a_chunk: u32,
+    /// Bytes of a body.
+    pub size: u32,
+    /// How it was read.
+    pub protocol: Protocol,
+    /// Whether the broker read ahead, where it was told.
+    pub read_ahead: Option<bool>,
+    /// Messages read.
+    pub messages: u64,
+    /// Chunks they came in, where that shows.
+    pub chunks: Option<u64>,
+    /// Bytes of those chunks.
+    pub bytes: u64,
+    /// How long reading took.
+    pub seconds: f64,
+    /// Messages a second.
+    pub per_second: f64,
+    /// Reads of files for each 64 KiB of chunks, where the broker's process is known.
+    pub reads_a_64k: Option<f64>,
+    /// CPU time of the broker, nanoseconds a message, where its process is known.
+    pub cpu_ns_per_message: Option<f64>,
+}
+
+/// What one reader got out of one stream.
+#[derive(Clone, Copy, Debug, Default)]
+struct Got {
+    messages: u64,
+    chunks: u64,
+    bytes: u64,
+    lasted: Duration,
+}
+
+/// What was written of a cell.
+#[derive(Clone, Debug)]
+struct Written {
+    fillings: Vec<Filling>,
+}
+
+impl Written {
+    fn plan(size: u32, per_frame: u32, bytes: u64) -> Written {
+        let chunk = CHUNK_COST + u64::from(per_frame) * (u64::from(size) + MESSAGE_COST);
+        let frames = (bytes / STREAMS / chunk).max(1);
+        let name = |number| format!("leveret-bench-{size}-{per_frame}-{number}");
+        let filling = |number| Filling { stream: name(number), size, per_frame, frames };
+        Written { fillings: (0..STREAMS).map(filling).collect() }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.fillings.iter().map(|filling| filling.stream.clone()).collect()
+    }
+}
+
+/// Measures every cell that the command line asks for.
+///
+/// # Errors
+/// In words for people: the broker could not be reached, or did not give what was written.
+pub fn run(bench: &Bench, target: &mut Target, progress: &mut Progress) -> Result<Vec<Cell>, String> {
+    let or = |given: &[u32], own: &[u32]| if given.is_empty() { own.to_vec() } else { given.to_vec() };
+    let (counts, sizes) = (or(&bench.chunks, &COUNTS), or(&bench.size, &SIZES));
+    let bytes = bench.bytes.unwrap_or(BYTES);
+    let protocols = match bench.protocol {
+        Some(protocol) => vec![protocol],
+        None => vec![Protocol::Stream, Protocol::Amqp091],
+    };
+    let ways = if target.child.is_some() { vec![Some(true), Some(false)] } else { vec![None] };
+    let mut cells = Vec::new();
+    for size in sizes {
+        let written: Vec<Written> = counts.iter().map(|count| Written::plan(size, *count, bytes)).collect();
+        write(target, &written, progress)?;
+        for &read_ahead in &ways {
+            if let Some(read_ahead) = read_ahead {
+                let mut settings = bench.settings.clone();
+                settings.push(format!("stream.read_ahead={read_ahead}"));
+                target.restart(&settings)?;
+            }
+            for &protocol in &protocols {
+                for cell in &written {
+                    let (size, per_frame) = (cell.fillings[0].size, cell.fillings[0].per_frame);
+                    progress
+                        .say(&format!("{per_frame} messages of {size} bytes a chunk: {}", name(protocol)));
+                    let mut runs = Vec::new();
+                    for _ in 0..bench.runs {
+                        runs.push(read_cell(target, cell, protocol, read_ahead)?);
+                    }
+                    runs.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
+                    cells.push(runs.swap_remove(runs.len() / 2));
+                }
+            }
+        }
+        let mut control = Control::open(&target.uris[0])?;
+        written.iter().try_for_each(|cell| control.delete_queues(&cell.names()))?;
+        control.close();
+    }
+    progress.end();
+    Ok(cells)
+}
+
+fn name(protocol: Protocol) -> &'static str {
+    if protocol == Protocol::Stream { "native" } else { "0-9-1" }
+}
+
+/// Fills the streams of all cells, side by side as far as a connection goes.
+fn write(target: &Target, written: &[Written], progress: &mut Progress) -> Result<(), String> {
+    let mut control = Control::open(&target.uris[0])?;
+    for cell in written {
+        control.delete_queues(&cell.names())?;
+        control.declare_queues(&cell.names(), QueueType::Stream, &[])?;
+    }
+    control.close();
+    let fillings: Vec<Filling> = written.iter().flat_map(|cell| cell.fillings.clone()).collect();
+    for fillings in fillings.chunks(crate::fill::STREAMS_MAX) {
+        let chunks: u64 = fillings.iter().map(|filling| filling.frames).sum();
+        progress.say(&format!("writing {chunks} chunks of messages of {} bytes", fillings[0].size));
+        let mut native = Native::open(stream_uri(target)?)?;
+        fill(&mut native, fillings, 1, None)?;
+        native.close();
+    }
+    Ok(())
+}
+
+fn stream_uri(target: &Target) -> Result<&Uri, String> {
+    let uri = target.uris.iter().find(|uri| uri.transport == Transport::Stream);
+    uri.ok_or_else(|| "the broker has no listener for streams".to_owned())
+}
+
+/// What the broker's process did so far: reads of files, and CPU time.
+fn used(process: Option<&mut Process>) -> Option<(u64, u64)> {
+    let process = process?;
+    Some((process.reads().ok()?, process.usage().ok()?.cpu_ns))
+}
+
+fn read_cell(
+    target: &mut Target,
+    cell: &Written,
+    protocol: Protocol,
+    read_ahead: Option<bool>,
+) -> Result<Cell, String> {
+    let before = used(target.process.as_mut());
+    let mut all = Got::default();
+    for filling in &cell.fillings {
+        let got = match protocol {
+            Protocol::Stream => read_native(stream_uri(target)?, filling)?,
+            Protocol::Amqp091 => read_messages(&target.uris[0], filling)?,
+            Protocol::Amqp10 => return Err("it is read over the stream protocol and AMQP 0-9-1".to_owned()),
+        };
+        all.messages += got.messages;
+        all.chunks += got.chunks;
+        all.bytes += got.bytes;
+        all.lasted += got.lasted;
+    }
+    let used = before.zip(used(target.process.as_mut()));
+    let Filling { size, per_frame, .. } = cell.fillings[0];
+    let chunks = (protocol == Protocol::Stream).then_some(all.chunks);
+    if chunks.is_none() {
+        let frames: u64 = cell.fillings.iter().map(|filling| filling.frames).sum();
+        all.bytes = frames * CHUNK_COST + all.messages * (u64::from(size) + MESSAGE_COST);
+    }
+    let (seconds, messages) = (all.lasted.as_secs_f64(), all.messages);
+    Ok(Cell {
+        messages_a_chunk: per_frame,
+        size,
+        protocol,
+        read_ahead,
+        messages,
+        chunks,
+        bytes: all.bytes,
+        seconds,
+        per_second: crate::run::rate(messages, seconds),
+        reads_a_64k: used.map(|((before, _), (after, _))| {
+            after.saturating_sub(before) as f64 * READ_BYTES / all.bytes.max(1) as f64
+        }),
+        cpu_ns_per_message: used
+            .map(|((_, before), (_, after))| after.saturating_sub(before) as f64 / messages.max(1) as f64),
+    })
+}
+
+/// What a reader expects next.
+fn expect(next: &mut u64, filling: &Filling, body: &[u8]) -> Result<(), String> {
+    match Stamp::read(body) {
+        Some(stamp) if stamp.sequence == *next && body.len() == filling.size as usize => {
+            *next += 1;
+            Ok(())
+        }
+        Some(stamp) => Err(format!("{}: message {} came, not {next}", filling.stream, stamp.sequence)),
+        None => Err(format!("{}: something came that nobody wrote", filling.stream)),
+    }
+}
+
+/// Reads all of a stream by one subscription.
+fn read_native(uri: &Uri, filling: &Filling) -> Result<Got, String> {
+    let mut native = Native::open(uri)?;
+    let mut got = Got::default();
+    let start = Instant::now();
+    native.begin(&Request::Subscribe {
+        subscription_id: 0,
+        stream: filling.stream.as_bytes(),
+        offset: OffsetSpec::First,
+        credit: CREDIT,
+        properties: List::default(),
+    });
+    let mut spent = 0;
+    while got.messages < filling.messages() {
+        let mut wrong = Ok(());
+        native.turn(|said| match said {
+            Said::Chunk(deliver) if wrong.is_ok() => {
+                spent += 1;
+                got.chunks += 1;
+                got.bytes += deliver.chunk.header.stored_len();
+                wrong = deliver.chunk.check_crc().map_err(|error| error.to_string());
+                for entry in deliver.chunk.entries() {
+                    match entry.as_ref().map(|entry| entry.content()) {
+                        Ok(Content::Message(message)) if wrong.is_ok() => {
+                            wrong = expect(&mut got.messages, filling, body(message));
+                        }
+                        Ok(Content::Message(_)) => {}
+                        _ => wrong = Err("something came that nobody wrote".to_owned()),
+                    }
+                }
+            }
+            Said::Answered(code, _) if !code.is_ok() => wrong = Err(format!("no subscription: {code}")),
+            _ => {}
+        })?;
+        wrong?;
+        if spent >= CREDIT / 2 {
+            native.credit(0, std::mem::take(&mut spent));
+        }
+    }
+    got.lasted = start.elapsed();
+    native.close();
+    Ok(got)
+}
+
+/// What comes to a consumer.
+struct Coming<'a> {
+    filling: &'a Filling,
+    next: u64,
+    unsettled: u32,
+    wrong: Result<(), String>,
+}
+
+impl Happenings for Coming<'_> {
+    fn confirmed(&mut self, _first: u64, _last: u64) {}
+    fn confirmed_up_to(&mut self, _last: u64) {}
+    fn refused(&mut self, _first: u64, _last: u64, _why: &str) {}
+    fn returned(&mut self, _why: &str) {}
+
+    #[inline]
+    fn delivered(&mut self, _queue: usize, _is_redelivered: bool, body: &[u8]) {
+        self.unsettled += 1;
+        if self.wrong.is_ok() {
+            self.wrong = expect(&mut self.next, self.filling, body);
+        }
+    }
+}
+
+/// Reads all of a stream by one consumer over AMQP 0-9-1.
+fn read_messages(uri: &Uri, filling: &Filling) -> Result<Got, String> {
+    let mut socket = connect(uri)?;
+    socket.set_read_timeout(Some(Duration::from_secs(60))).map_err(|error| error.to_string())?;
+    let purpose =
+        Purpose::Consume { queues: vec![filling.stream.clone()], credit: PREFETCH, is_replay: true };
+    let started = Instant::now();
+    let now = || Now { mono_ns: started.elapsed().as_nanos() as u64, wall_ms: 0 };
+    let mut wire = Amqp091::new(now(), uri, purpose)?;
+    let mut coming = Coming { filling, next: 0, unsettled: 0, wrong: Ok(()) };
+    let mut buffer = vec![0; worker::READ];
+    let (mut filled, mut first) = (0, None);
+    let broken = |error: std::io::Error| format!("the connection broke: {error}");
+    while coming.next < filling.messages() {
+        end::flush(wire.output(), &mut socket).map_err(broken)?;
+        let asked = Instant::now();
+        let count = socket.read(&mut buffer[filled..]).map_err(broken)?;
+        if count == 0 {
+            return Err("the broker closed the connection".to_owned());
+        }
+        let end = filled + count;
+        let taken = wire.input(now(), &buffer[..end], &mut coming)?;
+        std::mem::replace(&mut coming.wrong, Ok(()))?;
+        buffer.copy_within(taken..end, 0);
+        filled = end - taken;
+        if coming.next > 0 {
+            // From when it was waited for.
+            first.get_or_insert(asked);
+        }
+        if coming.unsettled >= PREFETCH / 2 {
+            coming.unsettled = 0;
+            wire.settle(now());
+        }
+    }
+    let lasted = first.map_or(Duration::ZERO, |first| first.elapsed());
+    wire.close(now());
+    // Whatever goes wrong now goes wrong after the work.
+    let _ = end::flush(wire.output(), &mut socket);
+    Ok(Got { messages: coming.next, lasted, ..Got::default() })
+}
+
+/// The table: a line for each size and count, a column for each way of reading.
+pub fn text(cells: &[Cell]) -> String {
+    let mut ways: Vec<(Protocol, Option<bool>)> = Vec::new();
+    let mut lines: Vec<(u32, u32)> = Vec::new();
+    for cell in cells {
+        let (way, line) = ((cell.protocol, cell.read_ahead), (cell.size, cell.messages_a_chunk));
+        ways.extend((!ways.contains(&way)).then_some(way));
+        lines.extend((!lines.contains(&line)).then_some(line));
+    }
+    let mut header = vec!["bytes".to_owned(), "a chunk".to_owned()];
+    for (protocol, read_ahead) in &ways {
+        let way = match read_ahead {
+            Some(true) => " ahead",
+            Some(false) => " not ahead",
+            None => "",
+        };
+        header.extend([format!("{}{way}/s", name(*protocol)), "reads/64K".to_owned(), "CPU ns".to_owned()]);
+    }
+    let rows: Vec<Vec<String>> = lines
+        .iter()
+        .map(|&(size, messages_a_chunk)| {
+            let mut row = vec![size.to_string(), messages_a_chunk.to_string()];
+            for way in &ways {
+                let found = cells.iter().find(|cell| {
+                    (cell.protocol, cell.read_ahead) == *way
+                        && (cell.size, cell.messages_a_chunk) == (size, messages_a_chunk)
+                });
+                let or = |figure: Option<f64>, digits: usize| {
+                    figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.digits$}"))
+                };
+                row.push(found.map_or_else(|| "-".to_owned(), |cell| count(cell.per_second)));
+                row.push(or(found.and_then(|cell| cell.reads_a_64k), 2));
+                row.push(or(found.and_then(|cell| cell.cpu_ns_per_message), 0));
+            }
+            row
+        })
+        .collect();
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let mut text = table(&header, &rows);
+    for cell in cells {
+        let Some(chunks) =
+            cell.chunks.filter(|chunks| chunks * u64::from(cell.messages_a_chunk) != cell.messages)
+        else {
+            continue;
+        };
+        let each = cell.messages as f64 / chunks.max(1) as f64;
+        let _ = writeln!(
+            text,
+            "{} bytes, {} a chunk: the broker made chunks of {each:.1} of them",
+            cell.size, cell.messages_a_chunk
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_have_as_many_bytes_each() {
+        for (size, per_frame, frames) in [(12, 1, 14_563), (1024, 384, 2), (1024, 384, 2)] {
+            let written = Written::plan(size, per_frame, 4 << 20);
+            assert_eq!(written.fillings.len(), STREAMS as usize);
+            assert_eq!(written.fillings[0].frames, frames, "{size} {per_frame}");
+        }
+        assert_eq!(Written::plan(1024, 384, 1).fillings[3].messages(), 384);
+    }
+
+    #[test]
+    fn what_comes_is_checked() {
+        let filling = Filling { stream: "s".to_owned(), size: 12, per_frame: 1, frames: 9 };
+        let stamp = |sequence| Stamp { publisher: 0, sequence, sent_us: 0 }.bytes();
+        let mut next = 3;
+        assert!(expect(&mut next, &filling, &stamp(2)).is_err());
+        assert!(expect(&mut next, &filling, b"short").is_err());
+        assert!(expect(&mut next, &Filling { size: 13, ..filling.clone() }, &stamp(3)).is_err());
+        assert_eq!((expect(&mut next, &filling, &stamp(3)), next), (Ok(()), 4));
+    }
+
+    #[test]
+    fn the_table_has_a_column_for_each_way() {
+        let cell = |messages_a_chunk, read_ahead| Cell {
+            messages_a_chunk,
+            size: 12,
+            protocol: Protocol::Stream,
+            read_ahead,
+            messages: 100,
+            chunks: Some(50),
+            bytes: 1000,
+            seconds: 0.5,
+            per_second: 2000.0,
+            reads_a_64k: Some(0.25),
+            cpu_ns_per_message: None,
+        };
+        let text = text(&[cell(1, Some(true)), cell(2, Some(true)), cell(1, Some(false))]);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[1], ["12", "1", "2,000", "0.25", "-", "2,000", "0.25", "-"], "{text}");
+        assert_eq!(lines[2], ["12", "2", "2,000", "0.25", "-", "-", "-", "-"], "{text}");
+        assert!(lines[3].contains(&"2.0") && lines.len() == 5, "{text}");
+    }
+}
