@@ -3,10 +3,10 @@
 use crate::committer::{Committer, Written};
 use crate::net::Net;
 use crate::node::Stop;
-use adapters::{Frontend, Peer};
+use adapters::{Frontend, Mover, Peer, Protocol};
 use base::id::ShardId;
 use base::{Now, Random};
-use broker::{Mail, ReadBytes, ReadRequest, Shard};
+use broker::{Mail, ReadBytes, ReadRequest, Shard, StreamDamage, StreamDone, StreamJob};
 use journal::Sealed;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,11 +23,15 @@ const ROUNDS_MAX: usize = 4;
 #[derive(Debug)]
 pub enum Letter {
     /// A client connected over this line.
-    Accepted(usize),
+    Accepted(usize, Protocol),
+    /// A connection left another shard for this one.
+    Moved(Box<Moving>),
     /// Batches are on disk.
     Written(Vec<Written>),
     /// A read ended.
     Loaded(ReadRequest, Vec<Option<ReadBytes>>),
+    /// Something was done for a stream.
+    Streamed(Box<StreamDone>),
     /// The alarm that holds now.
     Alarm(Option<&'static str>),
 }
@@ -37,6 +41,13 @@ struct Socket {
     line: usize,
     tail: Vec<u8>,
     is_waiting: bool,
+}
+
+/// A connection on its way to another shard.
+#[derive(Debug)]
+pub struct Moving {
+    socket: Socket,
+    mover: Mover,
 }
 
 /// A shard at home.
@@ -61,8 +72,14 @@ pub struct Home {
 pub struct Given {
     /// Reads that deliveries wait for.
     pub reads: Vec<ReadRequest>,
+    /// What streams want of the disk.
+    pub jobs: Vec<StreamJob>,
+    /// What was found damaged of streams.
+    pub torn: Vec<StreamDamage>,
     /// Mail for each shard.
     pub mail: Vec<Vec<Mail>>,
+    /// Connections that go to other shards, once that mail is there.
+    pub moving: Vec<(usize, Box<Moving>)>,
 }
 
 impl Home {
@@ -116,12 +133,15 @@ impl Home {
         }
         self.front.end_turn(now, &mut self.shard);
         self.front.take_dirty(&mut Vec::new());
+        self.front.take_node_answers(&mut Vec::new());
         let slots: Vec<u32> = self.sockets.keys().copied().collect();
         for slot in slots {
             self.write(now, dice, net, slot);
         }
         let mut given = Given::default();
         self.shard.take_reads(&mut given.reads);
+        self.shard.take_stream_jobs(&mut given.jobs);
+        self.shard.take_stream_damages(&mut given.torn);
         for to in 0..self.mail.len() {
             let mut mail = Vec::new();
             if to != me {
@@ -129,9 +149,27 @@ impl Home {
             }
             given.mail.push(mail);
         }
+        given.moving = self.let_go(now);
         self.resume(now);
         self.front.take_notes(&mut Vec::new());
         Ok(given)
+    }
+
+    /// Connections whose queue is another shard's go there.
+    fn let_go(&mut self, now: Now) -> Vec<(usize, Box<Moving>)> {
+        let mut leaving = Vec::new();
+        self.front.take_leaving(&mut leaving);
+        let mut moving = Vec::new();
+        for (slot, to) in leaving {
+            if !self.is_stopping
+                && self.sockets.contains_key(&slot)
+                && let Some(mover) = self.front.leave(now, &mut self.shard, slot)
+                && let Some(socket) = self.sockets.remove(&slot)
+            {
+                moving.push((to.0 as usize, Box::new(Moving { socket, mover })));
+            }
+        }
+        moving
     }
 
     /// Every connection is told that the node stops, and none is accepted any more.
@@ -143,17 +181,27 @@ impl Home {
     fn take_letters(&mut self, now: Now, net: &mut Net) {
         while let Some(letter) = self.letters.pop_front() {
             match letter {
-                Letter::Accepted(line) if self.is_stopping => net.line(line).down_ended = true,
-                Letter::Accepted(line) => {
-                    let peer = Peer::new(&format!("client {line}"), true);
+                Letter::Accepted(line, _) if self.is_stopping => net.line(line).down_ended = true,
+                Letter::Accepted(line, protocol) => {
+                    let peer = Peer { protocol, ..Peer::new(&format!("client {line}"), true) };
                     let slot = self.front.accept(now, peer);
                     self.sockets.insert(slot, Socket { line, tail: Vec::new(), is_waiting: false });
+                }
+                Letter::Moved(moved) => {
+                    let Moving { mut socket, mover } = *moved;
+                    let slot = self.front.adopt(now, &mut self.shard, mover);
+                    socket.is_waiting = true;
+                    self.sockets.insert(slot, socket);
+                    if self.is_stopping {
+                        self.front.shut_down_one(now, &mut self.shard, slot);
+                    }
                 }
                 Letter::Written(written) => {
                     self.outstanding -= written.len();
                     self.report(now, &written);
                 }
                 Letter::Loaded(request, brought) => self.shard.read_done(now, request, brought),
+                Letter::Streamed(done) => self.shard.stream_done(now, *done),
                 Letter::Alarm(reason) => self.front.set_alarm(now, &mut self.shard, reason),
             }
         }

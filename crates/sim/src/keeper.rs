@@ -3,11 +3,11 @@
 //!
 //! The order of the steps is the server's; a change there is to be made here too.
 
-use crate::home::Home;
+use crate::home::{Home, Letter};
 use crate::node::Stop;
 use crate::plan::Tally;
 use base::id::{LogId, LogIndex};
-use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION};
+use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION, StreamJob};
 use journal::{Cover, Disk, DiskError, FaultyDisk, FileId, FileKind, FileName, Journal, Snapshots};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ enum Step {
     Copy(MoveJob),
     Point(Moved),
     Ask(LogId),
-    Write(LogSnapshot),
+    Write(LogSnapshot, Vec<StreamJob>),
     CollectDead,
     Release,
 }
@@ -133,10 +133,26 @@ impl Keeper {
                 self.moved.insert(moved.log, moved.bound);
             }
             Step::Ask(log) => {
-                let snapshot = homes[owner(log)].shard.snapshot(log, false);
-                self.steps.extend(snapshot.map(Step::Write));
+                let shard = &mut homes[owner(log)].shard;
+                if let Some(snapshot) = shard.snapshot(log, false) {
+                    let jobs = shard.take_stream_syncs(log);
+                    self.steps.push(Step::Write(snapshot, jobs));
+                }
             }
-            Step::Write(snapshot) => self.write(disk, journal, &snapshot)?,
+            Step::Write(snapshot, jobs) => {
+                let mut is_durable = true;
+                for job in jobs {
+                    let done = job.carry_out(disk);
+                    if let Some(error) = done.failure() {
+                        return Err(error);
+                    }
+                    is_durable &= done.is_durable();
+                    homes[owner(snapshot.log)].letters.push_back(Letter::Streamed(Box::new(done)));
+                }
+                if is_durable {
+                    self.write(disk, journal, &snapshot)?;
+                }
+            }
             Step::CollectDead => {
                 for file in self.dead[1].drain(..) {
                     // As the server does: one that died while the node came up went at the start.

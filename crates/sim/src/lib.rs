@@ -17,6 +17,7 @@ mod oracle;
 mod plan;
 mod rules;
 mod shape;
+mod streams;
 mod trace;
 mod workload;
 mod world;

@@ -26,7 +26,10 @@ fn read(arguments: impl Iterator<Item = String>) -> Option<Wanted> {
         match argument.as_str() {
             "--seeds" => wanted.count = number()?,
             "--wide" => wanted.plan.wide = true,
-            "--rich" => wanted.plan.rich = true,
+            "--rich" => {
+                let Plan { rich, limits, streams, .. } = &mut wanted.plan;
+                (*rich, *limits, *streams) = (true, true, true);
+            }
             "--operations" => wanted.plan.operations = number()? as u32,
             "--trace" => wanted.plan.trace_lines = number()? as usize,
             "--threads" => wanted.threads = number()?.max(1) as usize,

@@ -5,7 +5,6 @@ use adapters::Settings;
 use base::Random;
 use base::memory::BLOCK;
 use broker::Limits;
-use std::sync::Arc;
 
 fn one_of(dice: &mut Random, choices: &[u64]) -> u64 {
     choices[dice.below(choices.len() as u64) as usize]
@@ -13,7 +12,7 @@ fn one_of(dice: &mut Random, choices: &[u64]) -> u64 {
 
 /// A node's makeup.
 pub fn roll(dice: &mut Random, whole_turns: bool) -> Makeup {
-    let limits = Limits {
+    let mut limits = Limits {
         message_size_max: 1 << 20,
         log_bytes_in_flight_max: one_of(dice, &[4096, 65_536, 1 << 24]) as usize,
         lazy_batch_bytes_max: one_of(dice, &[64, 4096, 65_536]) as usize,
@@ -26,12 +25,17 @@ pub fn roll(dice: &mut Random, whole_turns: bool) -> Makeup {
         spare_buffers_max: one_of(dice, &[0, 1, 4]) as usize,
         routes_max: one_of(dice, &[1, 4, 256]) as usize,
         waiting_for_bytes_max: one_of(dice, &[1, 4, 64, 16_384]) as usize,
-        consumer_window_bytes: 1 << 20,
         // Letters to a damaged log are read again for each try, one a round of a world that rests: with one try a second it
         // would never rest.
         burial_retry_ms: 20_000,
         ..Limits::default()
     };
+    // A choice of its own would change what all seeds mean.
+    limits.weighed_at_once_max = limits.waiting_for_bytes_max;
+    limits.loaded_by_priority_bytes_max = limits.loaded_bytes_max * 4;
+    limits.consumer_window_bytes = limits.loaded_bytes_max;
+    limits.stream_dispatch_bytes_max = limits.read_bytes_max;
+    limits.stream_reads_ahead = limits.reads_max > 1;
     let block = BLOCK as u64;
     let file_bytes = block * one_of(dice, &[4, 8, 16, 64]);
     let journal = journal::Limits {
@@ -55,11 +59,17 @@ pub fn roll(dice: &mut Random, whole_turns: bool) -> Makeup {
     settings.amqp10.close_ms = u32::MAX;
     settings.amqp10.frame_bytes_max = one_of(dice, &[512, 8192, 131_072]) as u32;
     settings.amqp10.incoming_window_max = one_of(dice, &[4, 400]) as u32;
+    settings.stream.limits.heartbeat_s = 0;
+    settings.stream.limits.handshake_ms_max = u32::MAX;
     settings.handshake_ms_max = u64::from(u32::MAX);
     settings.output_bytes_max = one_of(dice, &[1024, 1 << 20]) as usize;
     settings.output_bytes_low = settings.output_bytes_max / 4;
     settings.unconfirmed_max = one_of(dice, &[1, 16, 65_536]);
     settings.link_credit_min = one_of(dice, &[2, 170]) as u32;
     settings.link_credit_max = one_of(dice, &[200, 4096]) as u32;
-    Makeup { limits, journal, settings: Arc::new(settings), whole_turns, logs: dice.between(2, 8) as u32 }
+    // As with the limits: no choice of its own.
+    settings.stream.initial_credits = settings.unconfirmed_max as u32;
+    settings.stream.credits_required_for_unblocking = settings.unconfirmed_max as u32 / 4;
+    let logs = dice.between(2, 8) as u32;
+    Makeup { limits, journal, settings, follows: dice.one_in(2), whole_turns, logs }
 }

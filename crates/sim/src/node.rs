@@ -1,17 +1,18 @@
 //! A whole node in one thread: shards, committer, readers and housekeeper over one disk, each moved on only when told to.
 
 use crate::committer::Committer;
-use crate::home::{Home, Letter};
+use crate::home::{Home, Letter, Moving};
 use crate::keeper::Keeper;
 use crate::net::Net;
 use crate::plan::Tally;
-use adapters::{Frontend, Settings};
+use adapters::{Following, Frontend, Protocol, Settings};
 use base::id::{LogId, ShardId};
 use base::{Now, Random};
 use broker::access::AccessRules;
-use broker::catalog::FirstContent;
+use broker::catalog::{FirstContent, Overflow};
 use broker::{
     CATALOG_LOG, Limits, Placement, QueueRow, ReadRequest, RecoveryError, SECTION, Shard, ShardSettings,
+    StreamDamage, StreamJob, remove_other_stream_files, stream_files,
 };
 use journal::{Disk, FaultyDisk, FileKind, Identity, Journal, Snapshots};
 use std::collections::BTreeSet;
@@ -32,7 +33,9 @@ pub struct Makeup {
     /// The journal's bounds.
     pub journal: journal::Limits,
     /// The connections' settings.
-    pub settings: Arc<Settings>,
+    pub settings: Settings,
+    /// Connections go to the shard of the queue they use.
+    pub follows: bool,
     /// What a shard sends in a turn arrives together, as it does in a server, and not piece by piece.
     pub whole_turns: bool,
     /// Logs of a new folder, and how many an older one is given where it has fewer.
@@ -50,11 +53,17 @@ pub struct Node {
     disk: FaultyDisk,
     /// Reads under way, and for which shard.
     reads: Vec<(usize, ReadRequest)>,
+    /// Connections between two shards: from which, to which.
+    moving: Vec<(usize, usize, Box<Moving>)>,
+    /// What streams want of the disk, by shard, in the order they asked.
+    jobs: Vec<(usize, StreamJob)>,
     alarm: bool,
     placement: Placement,
     whole_turns: bool,
     /// Logs of which the node said that something on disk is not what was written; none: it may be any.
     pub damages: Vec<Option<LogId>>,
+    /// What it said of streams.
+    pub torn: Vec<StreamDamage>,
 }
 
 impl Node {
@@ -103,6 +112,12 @@ impl Node {
                 restored.map_err(|error| Stop(format!("a snapshot cannot be read: {error:?}")))?;
             }
         }
+        for log in (0..placement.logs).map(LogId).filter(|log| !stopped.contains(log)) {
+            let lengths = stream_files(disk, log).map_err(|error| stop("streams", &error))?;
+            let kept = shards[placement.owner(log).0 as usize].recover_streams(log, &lengths);
+            let removed = remove_other_stream_files(disk, log, |segment| kept.contains(&segment));
+            removed.map_err(|error| stop("streams", &error))?;
+        }
         let start = snapshots.start(identity.secret, (0..placement.logs).map(LogId));
         let mut trouble = None;
         let (journal, found) = Journal::open(disk, makeup.journal, start, &mut |batch| {
@@ -114,6 +129,11 @@ impl Node {
                     Err(RecoveryError::Gap(log)) => gap = Some(log),
                     Err(error) => trouble = Some(error),
                 }
+            }
+            for shard in &mut shards {
+                let mut jobs = Vec::new();
+                shard.take_stream_jobs(&mut jobs);
+                jobs.into_iter().for_each(|job| shard.stream_done(now, job.carry_out(disk)));
             }
             if let Some(log) = gap {
                 stopped.insert(log);
@@ -148,8 +168,10 @@ impl Node {
         let keeper = Keeper::new(disk, &journal, placement, snapshots, is_sound.then_some(&in_use));
         let keeper = keeper.map_err(|error| stop("segments", &error))?;
         let count = shards.len();
+        let following = makeup.follows.then(|| Arc::new(Following::new(placement.shards)));
+        let settings = Arc::new(Settings { following, ..makeup.settings.clone() });
         let home = |(number, shard)| {
-            let front = Frontend::new(ShardId(number as u16), makeup.settings.clone());
+            let front = Frontend::new(ShardId(number as u16), settings.clone());
             Home::new(shard, front, count)
         };
         Ok(Node {
@@ -158,17 +180,23 @@ impl Node {
             keeper,
             disk: disk.clone(),
             reads: Vec::new(),
+            moving: Vec::new(),
+            jobs: Vec::new(),
             alarm: false,
             placement,
             whole_turns: makeup.whole_turns,
             damages: Vec::new(),
+            torn: Vec::new(),
         })
     }
 
     /// A turn of one shard.
     pub fn turn(&mut self, at: usize, now: Now, dice: &mut Random, net: &mut Net) -> Result<(), Stop> {
+        self.bring_movers(at);
         let given = self.homes[at].turn(at, now, dice, net, &mut self.committer)?;
         self.reads.extend(given.reads.into_iter().map(|request| (at, request)));
+        self.torn.extend(given.torn);
+        self.jobs.extend(given.jobs.into_iter().map(|job| (at, job)));
         for (to, mail) in given.mail.into_iter().enumerate() {
             let to = &mut self.homes[to].mail[at];
             match self.whole_turns {
@@ -177,8 +205,20 @@ impl Node {
                 false => to.extend(mail.into_iter().map(|mail| vec![mail])),
             }
         }
+        self.moving.extend(given.moving.into_iter().map(|(to, moving)| (at, to, moving)));
         self.raise_alarm();
         Ok(())
+    }
+
+    /// Connections that come to a shard, where all mail that was sent before they left has been read.
+    fn bring_movers(&mut self, at: usize) {
+        let Node { homes, moving, .. } = self;
+        let due: Vec<_> = moving
+            .extract_if(.., |(from, to, _)| *to == at && homes.iter().all(|home| home.mail[*from].is_empty()))
+            .collect();
+        for (_, _, moving) in due {
+            homes[at].letters.push_back(Letter::Moved(moving));
+        }
     }
 
     /// Publishers are told when there is no space, and when there is again.
@@ -201,11 +241,18 @@ impl Node {
 
     /// One of the reads under way ends.
     pub fn read(&mut self, dice: &mut Random, tally: &mut Tally) {
+        if !self.jobs.is_empty() && (self.reads.is_empty() || dice.one_in(2)) {
+            // The threads that do it are several: one may overtake another.
+            let at = dice.below(self.jobs.len() as u64) as usize;
+            let (shard, job) = self.jobs.remove(at);
+            let done = job.carry_out(&self.disk);
+            return self.homes[shard].letters.push_back(Letter::Streamed(Box::new(done)));
+        }
         if self.reads.is_empty() {
             return;
         }
         let at = dice.below(self.reads.len() as u64) as usize;
-        let (shard, request) = self.reads.remove(at);
+        let (shard, mut request) = self.reads.remove(at);
         let brought = request.carry_out(&self.disk);
         tally.reads += 1;
         if brought.iter().any(|part| matches!(part, Ok(None))) {
@@ -229,13 +276,15 @@ impl Node {
     }
 
     /// A client connects to a shard.
-    pub fn accept(&mut self, at: usize, line: usize) {
-        self.homes[at].letters.push_back(Letter::Accepted(line));
+    pub fn accept(&mut self, at: usize, line: usize, protocol: Protocol) {
+        self.homes[at].letters.push_back(Letter::Accepted(line, protocol));
     }
 
     /// Nothing is under way inside the node.
     pub fn is_idle(&mut self, now: Now) -> bool {
         self.reads.is_empty()
+            && self.moving.is_empty()
+            && self.jobs.is_empty()
             && self.committer.is_idle()
             && self.keeper.is_idle()
             && self.homes.iter_mut().all(|home| home.is_idle(now) && !home.has_traffic())
@@ -248,19 +297,38 @@ impl Node {
 
     /// Connections there are.
     pub fn connections(&self) -> usize {
-        self.homes.iter().map(Home::connections).sum()
+        self.homes.iter().map(Home::connections).sum::<usize>() + self.moving.len()
     }
 
     /// The end of a node that stops in order: nothing is in flight, and every log gets a snapshot.
     pub fn end(mut self) -> Result<(), Stop> {
         for log in (0..self.placement.logs).map(LogId) {
             let owner = self.placement.owner(log).0 as usize;
-            if let Some(snapshot) = self.homes[owner].shard.snapshot(log, true) {
+            let shard = &mut self.homes[owner].shard;
+            if let Some(snapshot) = shard.snapshot(log, true) {
+                let dones: Vec<_> =
+                    shard.take_stream_syncs(log).into_iter().map(|job| job.carry_out(&self.disk)).collect();
+                if let Some(error) = dones.iter().find_map(|done| done.failure()) {
+                    return Err(Stop(format!("a stream was not made durable: {error}")));
+                }
+                if !dones.iter().all(|done| done.is_durable()) {
+                    continue;
+                }
                 let written = self.keeper.write(&self.disk, &self.committer.journal, &snapshot);
                 written.map_err(|error| Stop(format!("a snapshot was not written: {error}")))?;
             }
         }
         self.committer.seal_end().map(|_| ())
+    }
+
+    /// The queues that are limited in bytes, and drop what is too much: to how many.
+    pub fn limited(&self) -> Vec<(QueueRow, u64)> {
+        let rows = self.homes.iter().flat_map(|home| {
+            let rows = home.shard.queue_rows();
+            rows.map(|row| (home.shard.catalog().rules(&row.definition), row))
+        });
+        let drops = rows.filter(|(rules, _)| rules.overflow == Overflow::DropHead);
+        drops.filter_map(|(rules, row)| Some((row, rules.bytes_max?))).collect()
     }
 
     /// All queues, by name.

@@ -219,6 +219,13 @@ impl Oracle {
         there.map(|(number, _)| number).collect()
     }
 
+    /// The queues that are there and drop what is too much.
+    pub fn dropping(&self) -> Vec<usize> {
+        let rules = |number: &usize| self.queues[*number].rules;
+        let drops = |number: &usize| rules(number).length_max.is_some() && !rules(number).refuses;
+        self.queues_there().into_iter().filter(drops).collect()
+    }
+
     /// The queues that others may send their dead to.
     pub fn graves(&self) -> Vec<usize> {
         let is_fit =
@@ -240,6 +247,7 @@ impl Oracle {
         match target {
             Target::Queue(queue) => vec![queue],
             Target::Exchange(exchange) => self.exchanges[exchange].queues.clone(),
+            Target::Stream(_) => Vec::new(),
         }
     }
 
@@ -317,6 +325,7 @@ impl Oracle {
         let key = match target {
             Target::Queue(queue) => (false, queue),
             Target::Exchange(exchange) => (true, exchange),
+            Target::Stream(stream) => panic!("stream {stream} has a judge of its own"),
         };
         let id = self.messages.len() as u64;
         let due = wish.delay.map(|delay| Due::new(delay, self.now_ms));
@@ -675,9 +684,14 @@ impl Oracle {
         self.all_damaged || !self.damaged.is_empty()
     }
 
+    /// Something of the log is lost; none: of one that nobody knows.
+    pub fn has_lost(&self, log: Option<LogId>) -> bool {
+        self.all_damaged || log.is_some_and(|log| self.damaged.contains(&log))
+    }
+
     /// Something of the queue's log is lost.
     pub fn is_damaged(&self, queue: usize) -> bool {
-        self.all_damaged || self.queues[queue].log.is_some_and(|log| self.damaged.contains(&log))
+        self.has_lost(self.queues[queue].log)
     }
 
     /// The node is down; `in_order`: after a clean end.

@@ -18,6 +18,10 @@ pub struct Plan {
     pub wide: bool,
     /// Clients also use what fewer applications do: transactions, replies, the management node.
     pub rich: bool,
+    /// Whoever administers the node limits queues of rich clients in bytes, and lets them be again.
+    pub limits: bool,
+    /// Clients of the stream protocol come too, and AMQP clients publish to streams.
+    pub streams: bool,
     /// Lines of the trace that are kept for a failure.
     pub trace_lines: usize,
 }
@@ -32,6 +36,8 @@ impl Default for Plan {
             rot: true,
             wide: false,
             rich: false,
+            limits: false,
+            streams: false,
             trace_lines: 80,
         }
     }
@@ -94,6 +100,22 @@ pub struct Tally {
     pub shown: u64,
     /// Messages that came to another because who held them did so for too long.
     pub taken_back: u64,
+    /// Limits in bytes that came to a queue with messages in it.
+    pub limits: u64,
+    /// Messages published to streams.
+    pub stream_published: u64,
+    /// Of these, those that were confirmed over the stream protocol.
+    pub stream_confirmed: u64,
+    /// Messages published again under their publishing id.
+    pub republished: u64,
+    /// Chunks that arrived at a subscription.
+    pub chunks: u64,
+    /// Messages in them.
+    pub stream_delivered: u64,
+    /// Answers to what somebody stored of how far it is.
+    pub offsets_told: u64,
+    /// Damages of streams that the node told of.
+    pub torn: u64,
 }
 
 impl Tally {
@@ -121,6 +143,14 @@ impl Tally {
         self.cancelled += other.cancelled;
         self.shown += other.shown;
         self.taken_back += other.taken_back;
+        self.limits += other.limits;
+        self.stream_published += other.stream_published;
+        self.stream_confirmed += other.stream_confirmed;
+        self.republished += other.republished;
+        self.chunks += other.chunks;
+        self.stream_delivered += other.stream_delivered;
+        self.offsets_told += other.offsets_told;
+        self.torn += other.torn;
         self.replies += other.replies;
         self.refused += other.refused;
         self.buried += other.buried;

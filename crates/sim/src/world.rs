@@ -8,8 +8,10 @@ use crate::oracle::{Check, Oracle};
 use crate::plan::{Plan, Tally};
 use crate::rules::DELAYS_MS;
 use crate::shape::Shape;
+use crate::streams::{FIRST_MESSAGE, STREAM_CLIENTS_MAX, Streams};
 use crate::trace::Trace;
 use crate::workload;
+use adapters::Protocol;
 use base::time::NS_PER_MS;
 use base::{Now, Random};
 use journal::faulty::{Call, Temper};
@@ -52,6 +54,8 @@ pub struct World {
     pub clients: Vec<Option<Client>>,
     /// The judge.
     pub oracle: Oracle,
+    /// Streams, and who uses them.
+    pub streams: Streams,
     /// What happened.
     pub trace: Trace,
     /// How much happened.
@@ -64,7 +68,8 @@ pub struct World {
     pub shape: Shape,
     makeup: Makeup,
     connections: u64,
-    is_stopping: bool,
+    /// Whoever is connected is told so.
+    pub is_stopping: bool,
     /// What clients get they accept at once.
     is_draining: bool,
     /// The catalog is damaged, the node says so and does not start: there is nothing more to see.
@@ -101,6 +106,7 @@ impl World {
             net: Net::default(),
             clients: (0..CLIENTS_MAX).map(|_| None).collect(),
             oracle: Oracle::new(now.wall_ms),
+            streams: Streams::default(),
             trace: Trace::new(plan.trace_lines),
             tally: Tally::default(),
             has_faults: false,
@@ -159,6 +165,10 @@ impl World {
                 self.unless_stopped(result)?;
             }
             58..61 => _ = self.node.prepare(),
+            61..80 if self.plan.streams && self.dice.one_in(2) => {
+                let at = self.dice.below(STREAM_CLIENTS_MAX as u64) as usize;
+                self.exchange_stream(at, false)?;
+            }
             61..80 => {
                 let at = self.dice.below(CLIENTS_MAX as u64) as usize;
                 self.exchange(at, false)?;
@@ -185,6 +195,7 @@ impl World {
     /// A node that must stop goes down. That it must is a mistake where nothing was made to fail.
     pub fn unless_stopped(&mut self, result: Result<(), Stop>) -> Check {
         self.learn_of_damage();
+        self.learn_of_torn()?;
         let Err(Stop(why)) = result else { return Ok(()) };
         self.note(format!("the node stops: {why}"));
         if !self.has_faults && !self.rots {
@@ -203,9 +214,15 @@ impl World {
         if !self.node.damages.is_empty() {
             let rows = self.node.queues();
             self.oracle.learn(&rows);
+            self.streams.oracle.learn(&rows);
             let damages = std::mem::take(&mut self.node.damages);
             self.learn_of(damages);
         }
+    }
+
+    fn learn_of_torn(&mut self) -> Check {
+        let torn = std::mem::take(&mut self.node.torn);
+        torn.iter().try_for_each(|damage| self.stream_torn(damage))
     }
 
     fn learn_of(&mut self, damages: Vec<Option<base::id::LogId>>) {
@@ -237,6 +254,15 @@ impl World {
         let number = client.number;
         match event {
             Seen::Open => self.note(format!("c{number} is open")),
+            Seen::Confirmed(id) if id >= FIRST_MESSAGE => {
+                self.note(format!("c{number} hears that m{id} is confirmed"));
+                self.streams.oracle.confirmed(id);
+            }
+            Seen::Returned(id) | Seen::Refused(id) if id >= FIRST_MESSAGE => {
+                self.note(format!("c{number} hears that m{id} is not taken"));
+                let is_damaged = self.is_stream_damaged(self.streams.oracle.stream_of(id));
+                self.streams.oracle.refused(id, is_damaged)?;
+            }
             Seen::Confirmed(id) => {
                 self.tally.confirmed += 1;
                 self.note(format!("c{number} hears that m{id} is confirmed"));
@@ -357,12 +383,18 @@ impl World {
         let at = self.clients.iter().position(Option::is_none)?;
         let line = self.net.open();
         let shard = self.dice.below(self.node.homes.len() as u64) as usize;
-        self.connections += 1;
-        let client = Client::new(self.connections, line, self.now, kind, &mut self.dice);
+        let number = self.next_connection();
+        let client = Client::new(number, line, self.now, kind, &mut self.dice);
         self.note(format!("c{} connects to shard {shard} over {}", client.number, client.protocol()));
         self.clients[at] = Some(client);
-        self.node.accept(shard, line);
+        self.node.accept(shard, line, Protocol::Amqp);
         Some(at)
+    }
+
+    /// The number of one connection more.
+    pub fn next_connection(&mut self) -> u64 {
+        self.connections += 1;
+        self.connections
     }
 
     /// A client is gone without a word.
@@ -442,9 +474,12 @@ impl World {
         for at in 0..CLIENTS_MAX {
             self.forget_client(at, false);
         }
+        (0..STREAM_CLIENTS_MAX).for_each(|at| self.vanish_stream(at));
         let rows = self.node.queues();
         self.oracle.learn(&rows);
         self.oracle.went_down();
+        self.streams.oracle.learn(&rows);
+        self.streams.oracle.went_down();
         self.disk.set_capacity(u64::MAX);
         Ok(())
     }
@@ -487,7 +522,8 @@ impl World {
                     for row in &rows {
                         self.note(format!("{} has {} ready", row.definition.name, row.ready));
                     }
-                    return self.oracle.came_up(&rows);
+                    self.oracle.came_up(&rows)?;
+                    return self.streams.oracle.came_up(&rows, |log| self.oracle.has_lost(log));
                 }
                 Err(Stop(why)) => {
                     self.note(format!("the node does not start: {why}"));
@@ -579,6 +615,8 @@ impl World {
         if self.rest_while(|_| false)? {
             let rows = self.node.queues();
             self.oracle.rests(&rows)?;
+            self.oracle.check_bytes(&self.node.limited())?;
+            self.streams_rest()?;
             if !self.has_faults {
                 // A browser goes on behind what cannot be read.
                 self.oracle.check_browsers()?;
@@ -599,11 +637,13 @@ impl World {
         let node = Node::start(&disk, makeup, 2, *now, &mut dice, &mut Vec::new());
         let node = node.map_err(|stop| format!("a node that lost its power at rest: {}", stop.0))?;
         let checked = self.oracle.check_on_disk(&node.queues());
+        let checked = checked
+            .and_then(|()| self.streams.oracle.check_counts(&node.queues(), |log| self.oracle.has_lost(log)));
         checked.map_err(|why| format!("a node that lost its power at rest: {why}"))
     }
 
     /// False where the node went down meanwhile.
-    fn rest_while(&mut self, goes_on: impl Fn(&World) -> bool) -> Result<bool, String> {
+    pub fn rest_while(&mut self, goes_on: impl Fn(&World) -> bool) -> Result<bool, String> {
         let mut quiet = 0;
         let crashes = self.tally.crashes;
         for _ in 0..ROUNDS_MAX {
@@ -614,6 +654,9 @@ impl World {
                 if self.is_draining {
                     self.accept_all(at);
                 }
+            }
+            for at in 0..STREAM_CLIENTS_MAX {
+                self.exchange_stream(at, true)?;
             }
             for at in 0..self.node.homes.len() {
                 let World { node, now, dice, net, .. } = self;
@@ -641,7 +684,8 @@ impl World {
             let is_quiet = !goes_on(self)
                 && self.node.is_idle(self.now)
                 && self.net.under_way() == 0
-                && self.clients.iter().flatten().all(|client| !client.is_waiting());
+                && self.clients.iter().flatten().all(|client| !client.is_waiting())
+                && self.streams.clients.iter().flatten().all(|client| !client.is_waiting());
             quiet = if is_quiet { quiet + 1 } else { 0 };
             if quiet >= 8 {
                 return Ok(true);
@@ -671,6 +715,7 @@ impl World {
         for at in 0..CLIENTS_MAX {
             self.vanish(at);
         }
+        (0..STREAM_CLIENTS_MAX).for_each(|at| self.vanish_stream(at));
         self.rest()?;
         match self.dice.below(3) {
             0 => self.crash(None)?,
@@ -717,6 +762,7 @@ impl World {
         self.oracle.end_drain()?;
         self.rest()?;
         self.vanish(at);
+        self.drain_streams()?;
         self.rest()
     }
 }

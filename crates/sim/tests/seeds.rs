@@ -30,7 +30,9 @@ fn a_thousand_seeds() {
             threads.spawn(move || {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    let plan = Plan { wide: seed >= WIDE_FROM, rich: seed >= RICH_FROM, ..Plan::default() };
+                    let (wide, rich) = (seed >= WIDE_FROM, seed >= RICH_FROM);
+                    let streams = rich && seed % 2 == 0;
+                    let plan = Plan { wide, rich, limits: rich, streams, ..Plan::default() };
                     if seed > SEEDS || sender.send(run(seed, plan)).is_err() {
                         return;
                     }
@@ -57,8 +59,15 @@ fn a_thousand_seeds() {
     );
     assert!(undone > 0, "{tally:?}");
     let Tally { delayed, shown, postponed, cancelled, taken_back, .. } = tally;
-    assert!(delayed.min(shown) > SEEDS && postponed.min(cancelled).min(taken_back) > SEEDS / 50, "{tally:?}");
-    let Tally { rotten, rolls, moves, reads, bulk, .. } = tally;
+    assert!(delayed.min(shown) > SEEDS && postponed.min(cancelled) > SEEDS / 50, "{tally:?}");
+    assert!(taken_back > SEEDS / 100, "{tally:?}");
+    let Tally { stream_published, stream_confirmed, stream_delivered, republished, .. } = tally;
+    let Tally { chunks, offsets_told, torn, .. } = tally;
+    let done = [stream_published, stream_confirmed, stream_delivered, chunks];
+    assert!(done.iter().all(|count| *count > SEEDS * 5), "{tally:?}");
+    assert!(republished > SEEDS / 20 && offsets_told > SEEDS && torn > 0, "{tally:?}");
+    let Tally { rotten, rolls, moves, reads, bulk, limits, .. } = tally;
+    assert!(limits > SEEDS / 20, "{tally:?}");
     assert!([rolls, moves, reads, bulk].iter().all(|count| *count > SEEDS) && rotten > 0, "{tally:?}");
 }
 
@@ -172,4 +181,9 @@ fn who_was_too_slow_may_see_a_delivery_after_the_one_that_followed_it() {
 #[test]
 fn what_is_read_again_is_not_dropped_for_having_been_read_before() {
     check_rich(&[407]);
+}
+
+#[test]
+fn a_limit_in_bytes_that_goes_for_a_moment_is_back() {
+    check_plan(Plan { rich: true, limits: true, ..Plan::default() }, &[120]);
 }

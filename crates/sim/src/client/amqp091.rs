@@ -2,6 +2,7 @@
 
 use super::{Asked, Consumer, Delivery, NOTE, Seen, Target, Verdict, exchange_name, queue_name};
 use crate::rules::{Delay, GROUP_HEADER, RETRY_MS_MAX, Rules, Wish, group_of};
+use crate::streams::stream_name;
 use amqp091::method::{
     BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicQos, ConfirmSelect, ExchangeDeclare, QueueBind,
     QueueDeclare, QueueDelete, QueuePurge, TxCommit, TxRollback, TxSelect,
@@ -223,6 +224,7 @@ impl Wire {
     ) -> bool {
         let (exchange, key) = match target {
             Target::Queue(queue) => (String::new(), queue_name(queue)),
+            Target::Stream(stream) => (String::new(), stream_name(stream)),
             Target::Exchange(exchange) => (exchange_name(exchange), "any".to_owned()),
         };
         if wish.may_be_refused {

@@ -6,6 +6,7 @@ use super::{
     Asked, Consumer, Delivery, NOTE, Seen, Target, Transaction, Verdict, exchange_name, queue_name, read_body,
 };
 use crate::rules::{Delay, GROUP_HEADER, Rules, Wish, group_of};
+use crate::streams::stream_name;
 use amqp10::{
     Attach, Body, Config, Connection, Event, Input, Limits, LinkId, Open, Outcome, Role, SaslCode,
     SenderSettleMode, SessionId, Source, Transfer,
@@ -290,6 +291,7 @@ impl Wire {
     fn attach_sender(&mut self, target: Target) {
         let address = match target {
             Target::Queue(queue) => format!("/queues/{}", queue_name(queue)),
+            Target::Stream(stream) => format!("/queues/{}", stream_name(stream)),
             Target::Exchange(exchange) => format!("/exchanges/{}", exchange_name(exchange)),
         };
         let name = format!("to {address}");

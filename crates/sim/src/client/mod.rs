@@ -99,6 +99,8 @@ pub enum Target {
     Queue(usize),
     /// An exchange.
     Exchange(usize),
+    /// A stream.
+    Stream(usize),
 }
 
 /// How a delivery ends.
@@ -441,7 +443,7 @@ impl Client {
     }
 }
 
-fn push(output: &mut Output, into: &mut Vec<u8>) {
+pub fn push(output: &mut Output, into: &mut Vec<u8>) {
     output.slices(usize::MAX, |slice| into.extend_from_slice(slice));
     let len = output.len();
     output.sent(len);

@@ -90,6 +90,22 @@ impl Oracle {
         Ok(())
     }
 
+    /// No queue at rest has more in it than its limit in bytes lets it, and none does not know.
+    pub fn check_bytes(&self, limited: &[(QueueRow, u64)]) -> Check {
+        for (row, most) in limited {
+            let number = number_of(&row.definition.name);
+            let is_theirs = number.is_some_and(|number| !self.is_damaged(number));
+            if is_theirs && row.ready_bytes.is_none_or(|bytes| bytes > *most) {
+                let QueueRow { ready, ready_bytes, definition, .. } = row;
+                let name = &definition.name;
+                return Err(format!(
+                    "{name} has {ready} messages, {ready_bytes:?} bytes, and may have {most}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// What dies and comes into this queue stays there until somebody takes it.
     fn buries(&self, grave: usize) -> bool {
         let queue = &self.queues[grave];

@@ -14,6 +14,7 @@ mod delete;
 mod fail;
 mod fill;
 mod get;
+mod limit;
 mod manage;
 mod publish;
 mod purge;
@@ -23,6 +24,7 @@ mod rest;
 mod rot;
 mod settle;
 mod stop;
+mod streams;
 mod transact;
 
 use crate::oracle::Check;
@@ -60,10 +62,27 @@ const RICH: [(u64, Operation); 6] = [
     (8, cancel_delayed::run),
 ];
 
+/// Those of runs with limits besides.
+const LIMITS: [(u64, Operation); 1] = [(20, limit::run)];
+
+/// Those of runs with streams besides.
+const STREAMS: [(u64, Operation); 8] = [
+    (80, streams::connect),
+    (100, streams::declare),
+    (300, streams::publish),
+    (60, streams::publish_amqp),
+    (80, streams::subscribe),
+    (60, streams::give_credit),
+    (60, streams::track),
+    (30, streams::leave),
+];
+
 /// Carries out one operation, rolled.
 pub fn one(world: &mut World) -> Check {
     let rich: &[_] = if world.plan.rich { &RICH } else { &[] };
-    let operations = || OPERATIONS.iter().chain(rich);
+    let limits: &[_] = if world.plan.limits { &LIMITS } else { &[] };
+    let streams: &[_] = if world.plan.streams { &STREAMS } else { &[] };
+    let operations = || OPERATIONS.iter().chain(rich).chain(limits).chain(streams);
     let all: u64 = operations().map(|(weight, _)| weight).sum();
     let mut at = world.dice.below(all);
     for &(weight, operation) in operations() {

@@ -16,6 +16,8 @@ pub fn run(world: &mut World) -> Check {
         Err(stop) => return world.unless_stopped(Err(stop)),
     }
     let kinds = [FileKind::Journal, FileKind::Journal, FileKind::Segment, FileKind::Snapshot, FileKind::Bulk];
+    let of_streams = [FileKind::Stream, FileKind::Stream, FileKind::StreamIndex];
+    let kinds = if world.plan.streams && world.dice.one_in(2) { &of_streams[..] } else { &kinds };
     let kind = kinds[world.dice.below(kinds.len() as u64) as usize];
     let files = world.disk.list(kind).map_err(|error| error.to_string())?;
     if files.is_empty() {
