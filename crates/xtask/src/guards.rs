@@ -56,12 +56,15 @@ const GUARDS: &[Guard] = &[
     instructions("classic-amqp10", CLOSE[0], Instructions { release: 1927.0, quick: 2086.0 }),
     instructions("quorum-amqp091", CLOSE[1], Instructions { release: 2036.0, quick: 2003.0 }),
     instructions("quorum-amqp10", CLOSE[1], Instructions { release: 1885.0, quick: 2019.0 }),
-    system_calls("classic-amqp091", 0.075),
+    instructions("stream-amqp091", CLOSE[1], Instructions { release: 2660.0, quick: 2660.0 }),
+    instructions("stream-amqp10", CLOSE[1], Instructions { release: 2600.0, quick: 2600.0 }),
+    instructions("stream-native", CLOSE[1], Instructions { release: 570.0, quick: 570.0 }),
+    system_calls("classic-amqp091", 0.055),
     system_calls("classic-amqp10", 0.037),
     system_calls("quorum-amqp091", 0.009),
-    system_calls("quorum-amqp10", 0.016),
-    Guard { scenario: "trickle", options: SLOW[0], messages: [200, 600], ceiling: SystemCalls(12.6) },
-    Guard { scenario: "trickle", options: SLOW[1], messages: [200, 600], ceiling: SystemCalls(12.6) },
+    system_calls("quorum-amqp10", 0.020),
+    Guard { scenario: "trickle", options: SLOW[0], messages: [200, 600], ceiling: SystemCalls(9.6) },
+    Guard { scenario: "trickle", options: SLOW[1], messages: [200, 600], ceiling: SystemCalls(9.6) },
 ];
 
 const fn instructions(scenario: &'static str, options: &'static [&'static str], ceiling: Ceiling) -> Guard {

@@ -12,6 +12,10 @@ use std::time::{Duration, Instant};
 /// How long a broker under a tool may take to start, and to stop.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Where the broker listens: on free ports.
+const LISTENERS: [&str; 2] =
+    ["listeners.tcp.default=127.0.0.1:0", "stream.listeners.tcp.default=127.0.0.1:0"];
+
 /// How often is looked whether it did.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -84,9 +88,10 @@ impl Tool {
 
     fn run(self, broker: &Path, settings: &[&str], load: &Load<'_>, folder: &Path) -> Result<(), String> {
         let mut traced = Traced::start(self, broker, settings, folder)?;
-        let uri = format!("amqp://guest:guest@127.0.0.1:{}", traced.port()?);
+        let uri = format!("amqp://guest:guest@127.0.0.1:{}", traced.port("TCP")?);
         let mut bench = Command::new(broker);
         bench.args(["bench", load.scenario, "--uri", &uri, "-n", &load.messages.to_string()]);
+        bench.args(["--stream-port", &traced.port("stream")?.to_string()]);
         bench.args(load.options).stdin(Stdio::null());
         let output = bench.output().map_err(|error| format!("{}: {error}", broker.display()))?;
         if !output.status.success() {
@@ -138,7 +143,7 @@ impl Traced {
         let words = tool.words(folder);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).arg(broker).arg("server").arg("--data-dir").arg(folder.join("data"));
-        for setting in ["listeners.tcp.default=127.0.0.1:0"].iter().chain(settings) {
+        for setting in LISTENERS.iter().chain(settings) {
             command.args(["--set", setting]);
         }
         command.env("RABBITMQ_PID_FILE", &pid_file).stdin(Stdio::null()).stdout(out).stderr(err);
@@ -155,8 +160,9 @@ impl Traced {
         fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
-    fn port(&self) -> Result<u16, String> {
-        listener_port(&self.said()).ok_or_else(|| "the broker did not name its TCP listener".to_owned())
+    fn port(&self, speech: &str) -> Result<u16, String> {
+        let port = listener_port(&self.said(), speech);
+        port.ok_or_else(|| format!("the broker did not name its {speech} listener"))
     }
 
     /// Waits until `is_so`; false if the tool ended before, or it took too long.
@@ -214,9 +220,9 @@ impl Drop for Traced {
     }
 }
 
-/// The port in the line `started TCP listener on ADDRESS:PORT`.
-fn listener_port(said: &str) -> Option<u16> {
-    let (_, rest) = said.split_once("started TCP listener on ")?;
+/// The port in the line `started SPEECH listener on ADDRESS:PORT`.
+fn listener_port(said: &str, speech: &str) -> Option<u16> {
+    let (_, rest) = said.split_once(&format!("started {speech} listener on "))?;
     rest.split_ascii_whitespace().next()?.rsplit_once(':')?.1.parse().ok()
 }
 
@@ -239,8 +245,10 @@ mod tests {
 
     #[test]
     fn the_listener_is_found() {
-        assert_eq!(listener_port("a\n[info] started TCP listener on 127.0.0.1:4711\nb"), Some(4711));
-        assert_eq!(listener_port("nothing"), None);
+        let said = "a\n[info] started TCP listener on 127.0.0.1:4711\n[info] started stream listener on [::]:5552\nb";
+        assert_eq!(listener_port(said, "TCP"), Some(4711));
+        assert_eq!(listener_port(said, "stream"), Some(5552));
+        assert_eq!(listener_port("nothing", "TCP"), None);
     }
 
     #[test]
