@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use message::record::{Kind, Outcome};
+use message::record::{Kind, Outcome, SeqRange};
 use queue::{Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, Record, Recovery};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -36,11 +36,19 @@ fuzz_target!(|bytes: &[u8]| {
             ended.push(range);
             continue;
         }
-        let Effect::Deliver { first, count, .. } = effect else { panic!("{effect:?}") };
-        let last = base::id::QueueSeq(first.0 + u64::from(count) - 1);
-        let range = message::record::SeqRange { first, last };
+        let ranges: Vec<SeqRange> = match effect {
+            Effect::Deliver { first, count, .. } => {
+                vec![SeqRange { first, last: base::id::QueueSeq(first.0 + u64::from(count) - 1) }]
+            }
+            Effect::DeliverScattered { block, bits, .. } => {
+                queue::scattered(block, bits).map(|seq| SeqRange { first: seq, last: seq }).collect()
+            }
+            other => panic!("{other:?}"),
+        };
         let outcome = Outcome::Accepted;
-        fifo.apply(Command::Settle { consumer: id, range, outcome }, &mut effects);
+        for range in ranges {
+            fifo.apply(Command::Settle { consumer: id, range, outcome }, &mut effects);
+        }
     }
     assert_eq!(given, total);
     ended.into_iter().for_each(|range| fifo.record(Record::Expire { range }, &mut effects));

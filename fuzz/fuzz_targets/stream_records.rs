@@ -1,0 +1,89 @@
+//! Any records of streams: what is read of them is what they say, written again it is the same, and a stream that they are
+//! applied to has dense offsets, whole chunks, and nothing twice of one publishing id.
+#![no_main]
+
+use base::memory::Buffer;
+use libfuzzer_sys::fuzz_target;
+use message::chunk::Chunk;
+use message::record::{Append, Appended, Kind, NewAppend, Track, split};
+use queue::stream::{Common, Effect, From, Limits, NewReader, Next, Published, Settings, Stream};
+
+/// What a record says, written anew, says it again.
+fn check_append(append: &Append<'_>, messages: &[Appended<'_>]) {
+    let Append { stream, at_ms, reference, .. } = *append;
+    let has_filters = messages.iter().any(|message| !message.filter_value.is_empty());
+    let new = NewAppend { stream, at_ms, reference, has_filters };
+    let mut written = Buffer::default();
+    let count = new.write(messages.iter().copied(), &mut written);
+    assert_eq!(count as usize, messages.len());
+    let (kind, record, rest) = split(written.bytes()).expect("a record");
+    assert!(kind == Kind::Append && rest.is_empty());
+    let again = Append::read(record).expect("an append");
+    assert_eq!((again.stream, again.at_ms, again.reference), (stream, at_ms, reference));
+    assert!(again.messages().eq(messages.iter().copied()));
+}
+
+fn check_track(track: &Track<'_>) {
+    let mut written = Buffer::default();
+    track.write(&mut written);
+    let (_, record, _) = split(written.bytes()).expect("a record");
+    assert_eq!(Track::read(record), Some(*track));
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let limits = Limits { offsets_max: 4, sequences_max: 4, chunk_bytes_max: 4096, ..Limits::default() };
+    let (mut common, mut effects) = (Common::new(limits), Vec::<Effect>::new());
+    let mut stream = Stream::new(Settings::default());
+    let mut expected = 0;
+    let mut rest = bytes;
+    while let Some((kind, record, behind)) = split(rest) {
+        rest = behind;
+        match kind {
+            Kind::Append => {
+                let Some(append) = Append::read(record) else { continue };
+                let messages: Vec<Appended<'_>> = append.messages().collect();
+                assert!(messages.len() <= record.len() / 4);
+                check_append(&append, &messages);
+                let reference = append.reference.unwrap_or_default();
+                let mut last = if reference.is_empty() { None } else { stream.sequence(reference) };
+                for message in &messages {
+                    let is_new = reference.is_empty() || last.is_none_or(|last| last < message.publishing_id);
+                    if is_new {
+                        last = Some(message.publishing_id);
+                        expected += u64::from(message.entry.records());
+                    }
+                }
+                let published = messages.iter().map(|message| Published {
+                    id: message.publishing_id,
+                    filter_value: message.filter_value,
+                    entry: message.entry,
+                });
+                let at_ms = append.at_ms as i64;
+                stream.publish(at_ms, reference, published, &mut common, &mut effects);
+                if !reference.is_empty() {
+                    assert_eq!(stream.sequence(reference), last);
+                }
+                stream.close(at_ms, &mut common, &mut effects);
+                assert_eq!(stream.next_offset(), expected);
+            }
+            Kind::Track => {
+                let Some(track) = Track::read(record) else { continue };
+                check_track(&track);
+                if stream.store_offset(track.reference, track.offset, &common) {
+                    assert_eq!(stream.offset(track.reference), Some(track.offset));
+                }
+            }
+            _ => {}
+        }
+    }
+    let new = NewReader { from: From::First, filter: None, credit: u32::MAX, group: None };
+    let reader = stream.attach(new, &mut common, &mut effects);
+    let mut next = 0;
+    while let Next::Chunk(chunk) = stream.next(reader, &mut common, &mut effects) {
+        let (read, behind) = Chunk::read(chunk.bytes()).expect("a chunk");
+        assert!(behind.is_empty() && read.check().is_ok());
+        assert_eq!(chunk.first_offset, next);
+        next = chunk.next_offset();
+    }
+    assert_eq!(next, expected);
+});
