@@ -35,7 +35,7 @@ type result struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-var uri, relayPort, cutPort string
+var uri, streamPort, relayPort, cutPort string
 
 func runSuite(name string, cases []testCase, arguments []string) {
 	flags := flag.NewFlagSet("suite", flag.ExitOnError)
@@ -45,6 +45,7 @@ func runSuite(name string, cases []testCase, arguments []string) {
 	flags.Bool("full", false, "unused here: there is one form")
 	flags.Bool("later", false, "unused here: all of it is due")
 	flags.String("admin", "", "unused here")
+	flags.StringVar(&streamPort, "stream-port", "5552", "where the broker speaks to stream clients")
 	flags.StringVar(&relayPort, "relay", "", "port of a relay before the broker")
 	flags.StringVar(&cutPort, "cut", "", "port that cuts what is relayed")
 	_ = flags.Parse(arguments)

@@ -1,7 +1,7 @@
-// Command foreign runs Go clients against a broker: the suites of amqp091-go and go-amqp, and the
-// loads of the crash suite over both protocols.
+// Command foreign runs Go clients against a broker: the suites of amqp091-go, go-amqp and rabbitmq-stream-go-client, and
+// the loads of the crash suite over both protocols.
 //
-//	foreign suite|go-amqp --uri URI    one JSON result a line
+//	foreign suite|go-amqp|go-stream --uri URI    one JSON result a line
 //	foreign load091|load10 --uri URI   publishes and consumes until told to stop (load.go)
 package main
 
@@ -20,6 +20,8 @@ func main() {
 		runSuite("amqp091-go", allCases(), arguments)
 	case "go-amqp":
 		runSuite("go-amqp", cases10(), arguments)
+	case "go-stream":
+		runSuite("go-stream", casesStream(), arguments)
 	case "load091":
 		runLoad(arguments, open091, turnMax)
 	case "load10":
@@ -30,6 +32,6 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: foreign suite|go-amqp|load091|load10 --uri URI")
+	fmt.Fprintln(os.Stderr, "usage: foreign suite|go-amqp|go-stream|load091|load10 --uri URI")
 	os.Exit(64)
 }

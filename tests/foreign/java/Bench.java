@@ -25,6 +25,7 @@ final class Bench {
   private static final AtomicInteger NUMBERS = new AtomicInteger();
 
   static URI uri = URI.create("amqp://guest:guest@127.0.0.1:5672");
+  static int streamPort = 5552;
   static int relayPort;
   private static int cutPort;
   private static String only = "*";
@@ -100,6 +101,7 @@ final class Bench {
         case "--uri" -> uri = URI.create(words[++at]);
         case "--only" -> only = words[++at];
         case "--later" -> later = true;
+        case "--stream-port" -> streamPort = Integer.parseInt(words[++at]);
         case "--relay" -> relayPort = Integer.parseInt(words[++at]);
         case "--cut" -> cutPort = Integer.parseInt(words[++at]);
         case "--full" -> { } // there is one form

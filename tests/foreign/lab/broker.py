@@ -16,6 +16,7 @@ START_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 30
 LISTENER = re.compile(rb"started TCP listener on \S*?:(\d+)")
 WEB_LISTENER = re.compile(rb"started WebSocket listener on \S*?:(\d+)")
+STREAM_LISTENER = re.compile(rb"started stream listener on \S*?:(\d+)")
 READY = b"Server startup complete"
 
 
@@ -70,11 +71,18 @@ class Broker:
 
     def web_port(self):
         """Where it speaks WebSocket, if it was told to."""
+        return self.port_of(WEB_LISTENER, "WebSocket")
+
+    def stream_port(self):
+        """Where it speaks to stream clients."""
+        return self.port_of(STREAM_LISTENER, "stream")
+
+    def port_of(self, pattern, what):
         with open(self.log, "rb") as log:
-            listener = WEB_LISTENER.search(log.read())
-        if not listener:
-            raise BrokerError("no WebSocket listener in the log")
-        return int(listener.group(1))
+            listeners = pattern.findall(log.read())
+        if not listeners:
+            raise BrokerError(f"no {what} listener in the log")
+        return int(listeners[-1])
 
     def alive(self):
         return self.process is not None and self.process.poll() is None

@@ -18,6 +18,7 @@ APPLICATION_PACKAGES = [
     "rabbitmq-amqp-python-client==1.0.1",
 ]
 NETWORK_PACKAGES = [*PYTHON_PACKAGES, "websockets==17.4"]
+STREAM_PACKAGES = [*PYTHON_PACKAGES, "rstream==1.1.1"]
 INSTALL_SECONDS_MAX = 900
 
 
@@ -45,6 +46,12 @@ def network(deps):
     """The same with a client for WebSocket; certificates are made with openssl."""
     need("openssl")
     return environment(deps, "network", NETWORK_PACKAGES)
+
+
+def streams(deps):
+    """The same with a client for the stream protocol, which speaks TLS too."""
+    need("openssl")
+    return environment(deps, "streams", STREAM_PACKAGES)
 
 
 def environment(deps, name, packages):

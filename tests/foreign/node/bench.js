@@ -19,6 +19,7 @@ const { values: options } = parseArgs({
     full: { type: 'boolean' }, // there is one form
     later: { type: 'boolean', default: false },
     admin: { type: 'string' }, // for other suites
+    'stream-port': { type: 'string', default: '5552' },
     relay: { type: 'string' },
     cut: { type: 'string' },
     web: { type: 'string' }, // port of a WebSocket listener; empty: the broker has none

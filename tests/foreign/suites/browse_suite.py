@@ -6,10 +6,10 @@ the cases are skipped.
 from proton import Terminus
 from proton.reactor import LinkOption
 
-from lab.cases import Skip, Uri, equal, eventually
+from lab.cases import Skip, equal, eventually
 from suites import proton_bench
 from suites.pika_bench import Consumer
-from suites.queue_bench import CLASSIC, Bench, QueueSuite, needs_broker, refusal
+from suites.queue_bench import CLASSIC, Bench, QueueSuite, killable, refusal
 
 suite = QueueSuite("browse")
 BROWSE = {"x-browse": True}
@@ -18,17 +18,6 @@ BROWSE = {"x-browse": True}
 class Copy(LinkOption):
     def apply(self, link):
         link.source.distribution_mode = Terminus.DIST_MODE_COPY
-
-
-def each(name, behaviour, answer, **options):
-    """A case for each type of queue, with a desk; skipped where the broker consumes instead of showing."""
-    def register(function):
-        def act(kind):
-            needs_browsing()
-            with Bench() as desk:
-                function(desk, kind)
-        return suite.each(name, behaviour, answer, **options)(act)
-    return register
 
 
 def needs_browsing():
@@ -40,6 +29,9 @@ def needs_browsing():
         desk.later()
         if desk.count(queue) == 0:
             raise Skip("it has no browsing of queues")
+
+
+each = suite.each_at(Bench, needs_browsing)
 
 
 def browser(desk, queue, auto_ack=True, prefetch=0, **options):
@@ -218,25 +210,17 @@ def _(desk, kind):
 @suite.each("killed", "a browser of a queue with 500 messages of 20 kB, after the broker was killed",
             "all of them in order, from disk, as redelivered")
 def _(kind):
-    broker = needs_broker(suite)
-    broker.start()
-    before, suite.uri = suite.uri, Uri(broker.uri)
-    try:
+    with killable(suite) as kill:
         desk = Bench()
         queue = desk.make(kind)
         bodies = [b"%d:" % number + bytes(20_000) for number in range(500)]
         desk.send(queue, *bodies)
-        broker.kill()
-        broker.start()
-        suite.uri = Uri(broker.uri)
+        kill()
         with Bench() as desk:
             one = browser(desk, queue)
             one.wait(500)
             equal(seen(one) == [(body, True) for body in bodies], True)
             equal(desk.count(queue), 500)
-    finally:
-        suite.uri = before
-        broker.close()
 
 
 def options(parser):

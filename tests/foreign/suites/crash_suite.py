@@ -15,6 +15,7 @@ from lab import wire
 from lab.broker import Broker
 from lab.cases import Skip, Suite, Uri, equal
 from lab.wire import Peer, method, short
+from suites import crash_streams
 
 suite = Suite("crash")
 PROTOCOLS = ("load091", "load10")
@@ -169,6 +170,29 @@ suite.add("kill-delayed", "`kill -9` under the same load of messages of which th
           "nothing confirmed lost, nothing early; second copies redelivered; up again within 2 s",
           lambda: kill_rounds(LATE, delayed_rounds(suite.options)),
           seconds_max=lambda options: ROUND_SECONDS_MAX * delayed_rounds(options))
+
+
+def stream_rounds():
+    own_broker().close()  # or the case is skipped
+    crash_streams.kill_rounds(suite.options.broker, suite.options.seed, suite.options.rounds, LOAD_SECONDS,
+                              RESTART_SECONDS_MAX)
+
+
+suite.add("kill-stream", "`kill -9` at random moments while a stream is filled over the stream protocol, by publishers with a "
+          "reference, and over 0-9-1, and is read",
+          "nothing confirmed lost, offsets dense, no publishing id stored twice though some are sent again; each chunk is "
+          "as it was read before; up again within 2 s", stream_rounds,
+          seconds_max=lambda options: ROUND_SECONDS_MAX * options.rounds)
+
+
+@suite.case("stream-rot", "a bit of a stream's segment changes on disk: in the data of a chunk, its checksum, its offset, its length",
+            "the log tells where; that chunk is not delivered, and where its length is damaged none behind it in the same "
+            "64 KiB; all others are")
+def _():
+    own_broker().close()
+    for at_byte, lost_bytes_max in ((60, 0), (32, 0), (31, 0), (38, crash_streams.INDEXED)):
+        lost = crash_streams.rot(suite.options.broker, at_byte, lost_bytes_max)
+        print(f"byte {at_byte} of a chunk: {lost} chunks are lost", flush=True)
 
 
 DURABLE, TRANSIENT = 2, 1

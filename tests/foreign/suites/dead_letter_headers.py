@@ -2,16 +2,22 @@
 
 import datetime
 
-from lab.cases import Uri, equal
+from lab.cases import equal
 from suites.dead_letter_bench import Morgue, death, deaths, suite
 from suites.pika_bench import connect, fresh
-from suites.queue_bench import CLASSIC, QUORUM, needs_broker
+from suites.queue_bench import CLASSIC, QUORUM, killable
 
 
 def fail(desk, queue):
     """Publishes a message and gives it back once, as failed."""
     desk.send(queue, b"1")
     desk.channel.basic_reject(desk.get(queue)[0].delivery_tag)
+
+
+def to_quorum(desk, kind, **arguments):
+    """A queue whose dead go to a quorum queue, and that queue."""
+    dead = desk.make(QUORUM)
+    return desk.mortal(kind, x_dead_letter_routing_key=dead, **arguments), dead
 
 
 def counted(desk, queue):
@@ -88,8 +94,7 @@ def _(kind):
             "its failures come with it: redelivered, x-delivery-count 2, x-acquired-count 2")
 def _(kind):
     with Morgue() as desk:
-        dead = desk.make(QUORUM)
-        queue = desk.mortal(kind, x_dead_letter_routing_key=dead)
+        queue, dead = to_quorum(desk, kind)
         fail(desk, queue)
         desk.reject(queue)
         equal(counted(desk, dead)[1:], (True, 2, 2))
@@ -99,8 +104,8 @@ def _(kind):
             "not redelivered, no counts")
 def _(kind):
     with Morgue() as desk:
-        dead = desk.make(QUORUM)
-        desk.send(desk.mortal(kind, x_dead_letter_routing_key=dead), b"1", expiration="1")
+        queue, dead = to_quorum(desk, kind)
+        desk.send(queue, b"1", expiration="1")
         equal(counted(desk, dead)[1:], (False, None, None))
 
 
@@ -108,8 +113,7 @@ def _(kind):
             "the failure comes with it, the expiry is none: redelivered, both counts 1")
 def _(kind):
     with Morgue() as desk:
-        dead = desk.make(QUORUM)
-        queue = desk.mortal(kind, x_dead_letter_routing_key=dead)
+        queue, dead = to_quorum(desk, kind)
         desk.send(queue, b"1", expiration="700")
         desk.channel.basic_reject(desk.get(queue)[0].delivery_tag)
         equal(counted(desk, dead)[1:], (True, 1, 1))
@@ -119,8 +123,7 @@ def _(kind):
             "comes to", "redelivered, both counts 1")
 def _(kind):
     with Morgue() as desk:
-        dead = desk.make(QUORUM)
-        queue = desk.mortal(kind, x_dead_letter_routing_key=dead, x_max_length=1)
+        queue, dead = to_quorum(desk, kind, x_max_length=1)
         fail(desk, queue)
         desk.becomes(queue, 1)
         desk.send(queue, b"2")
@@ -131,8 +134,7 @@ def _(kind):
             "failures go on from those it came with, x-acquired-count begins at 1")
 def _(kind):
     with Morgue() as desk:
-        dead = desk.make(QUORUM)
-        queue = desk.mortal(kind, x_dead_letter_routing_key=dead)
+        queue, dead = to_quorum(desk, kind)
         fail(desk, queue)
         desk.reject(queue)
         seen = []
@@ -147,8 +149,7 @@ def _(kind):
             "in order of arrival; those alone that failed are redelivered and have counts")
 def _(kind):
     with Morgue() as desk:
-        dead = desk.make(QUORUM)
-        queue = desk.mortal(kind, x_dead_letter_routing_key=dead)
+        queue, dead = to_quorum(desk, kind)
         desk.send(dead, b"a")
         for number, body in enumerate((b"1", b"2")):
             desk.send(queue, body)
@@ -165,8 +166,7 @@ def _(kind):
             "each counts: x-delivery-count 2")
 def _(kind):
     with Morgue() as desk:
-        dead = desk.make(QUORUM)
-        middle = desk.mortal(kind, x_dead_letter_routing_key=dead)
+        middle, dead = to_quorum(desk, kind)
         first = desk.mortal(kind, x_dead_letter_routing_key=middle)
         desk.send(first, b"1")
         desk.reject(first)
@@ -298,7 +298,6 @@ def _(kind):
               {"x-death": [{"count": 7, "queue": "q"}], "x-first-death-queue": "forged"})
 
 
-
 @suite.each("chain", "three queues, each the dead-letter queue of the one before",
             "one death each, the newest first; first and last death name their queues")
 def _(kind):
@@ -355,11 +354,7 @@ def _(kind):
 @suite.case("fields.kill", "dead letters in a quorum queue, one with BCC, and the broker killed, twice",
             "their counts are as before, and the one that dies again is routed by BCC")
 def _():
-    broker = needs_broker(suite)
-    uri = suite.uri
-    try:
-        broker.start()
-        suite.uri = Uri(broker.uri)
+    with killable(suite) as kill:
         with Morgue() as desk:
             source, exchange, last = (desk.exchange("direct") for _ in range(3))
             queue = desk.make(CLASSIC, x_dead_letter_exchange=exchange)
@@ -372,9 +367,7 @@ def _():
             desk.reject(queue)
             desk.becomes(dead, 1)
             for _ in range(2):
-                broker.kill()
-                broker.start()
-                suite.uri = Uri(broker.uri)
+                kill()
                 desk.connection = connect()
                 desk.channel = desk.connection.channel()
                 tag, *counts = counted(desk, dead)
@@ -386,6 +379,3 @@ def _():
             desk.reject(dead)
             _method, properties, _body = desk.buried()[0]
             equal([entry["reason"] for entry in deaths(properties)], ["rejected", "rejected"])
-    finally:
-        suite.uri = uri
-        broker.close()

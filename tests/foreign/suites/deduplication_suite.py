@@ -9,10 +9,10 @@ import time
 import pika
 from proton import Message
 
-from lab.cases import Skip, Uri, equal
+from lab.cases import Skip, equal
 from suites import proton_bench
 from suites.pika_bench import Consumer
-from suites.queue_bench import Bench, QueueSuite, needs_broker, refusal
+from suites.queue_bench import Bench, QueueSuite, killable, refusal
 
 suite = QueueSuite("deduplication")
 HEADER, TTL = "x-deduplication-header", "x-cache-ttl"
@@ -39,14 +39,7 @@ def needs_window():
         raise Skip("it needs a plugin for it")
 
 
-def each(name, behaviour, answer, **options):
-    def register(function):
-        def act(kind):
-            needs_window()
-            with Desk() as desk:
-                function(desk, kind)
-        return suite.each(name, behaviour, answer, **options)(act)
-    return register
+each = suite.each_at(Desk, needs_window)
 
 
 @each("duplicate", "three messages with one x-deduplication-header", "all are confirmed, the first is in the queue")
@@ -183,10 +176,7 @@ def _(desk, kind):
 @suite.each("killed", "20 times: the broker is killed while keys are published, and all are published again",
             "no key is there twice, and every key that was confirmed is there", seconds_max=120)
 def _(kind):
-    broker = needs_broker(suite)
-    broker.start()
-    before, suite.uri = suite.uri, Uri(broker.uri)
-    try:
+    with killable(suite) as kill:
         desk = Desk()
         queue = desk.window(kind, x_cache_size=100_000)
         confirmed = set()
@@ -199,9 +189,7 @@ def _(kind):
                 channel.basic_publish("", queue, key.encode(), pika.BasicProperties(
                     delivery_mode=2, headers={HEADER: key}))
                 confirmed |= {key} if turn % 2 else set()
-            broker.kill()
-            broker.start()
-            suite.uri = Uri(broker.uri)
+            kill()
             desk = Desk()
             desk.keyed(queue, *keys)
             confirmed |= set(keys)
@@ -210,9 +198,6 @@ def _(kind):
         desk.later()
         found = [body.decode() for _method, _properties, body in one.deliveries]
         equal((len(found), set(found) == confirmed), (len(confirmed), True))
-    finally:
-        suite.uri = before
-        broker.close()
 
 
 if __name__ == "__main__":

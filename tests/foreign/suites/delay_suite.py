@@ -6,6 +6,7 @@ to a quorum queue (`delayed-retry.explicit`): against a broker without the excha
 import json
 import os
 import subprocess
+import threading
 import time
 
 import pika
@@ -23,23 +24,15 @@ LATE_SECONDS_MAX = 1.0  # on a machine that is doing much else; what is promised
 DELIVERY_TIME = symbol("x-opt-delivery-time")
 
 
-def each(name, behaviour, answer, **options):
-    """A case for each type of queue, with a desk; skipped where the exchange type is unknown."""
-    def register(function):
-        def act(kind):
-            needs_delays()
-            with Bench() as desk:
-                function(desk, kind)
-        return suite.each(name, behaviour, answer, **options)(act)
-    return register
-
-
 def needs_delays():
     with Bench() as desk:
         name = fresh("exchange")
         if refusal(lambda: desk.channel.exchange_declare(name, TYPE, arguments={"x-delayed-type": "direct"})):
             raise Skip("it knows no exchanges of type x-delayed-message")
         desk.channel.exchange_delete(name)
+
+
+each = suite.each_at(Bench, needs_delays)
 
 
 def delayed(desk, kind, of="direct", key="k", **options):
@@ -82,6 +75,45 @@ def _(desk, kind):
     for body, at in list(zip(bodies, times))[1:]:
         after = at - begin
         equal(int(body) / 1000 <= after <= int(body) / 1000 + LATE_SECONDS_MAX, True, f"{body} after {after}")
+
+
+def load(uri, is_over):
+    """Publishes large messages that lead nowhere until it is over."""
+    connection = pika.BlockingConnection(pika.URLParameters(uri))
+    channel = connection.channel()
+    while not is_over.is_set():
+        for _ in range(50):
+            channel.basic_publish("amq.fanout", "", b"x" * 100_000)
+    connection.close()
+
+
+@each("never-early", "200 messages with x-delay 40, beside publishers of large messages",
+      "each waits for 40 ms from when it was sent, or longer")
+def _(desk, kind):
+    exchange, queue = delayed(desk, kind)
+    is_over = threading.Event()
+    loads = [threading.Thread(target=load, args=(suite.options.uri, is_over)) for _ in range(3)]
+    for thread in loads:
+        thread.start()
+    try:
+        sent, came = [], {}
+        consumer = desk.connection.channel()
+
+        def note(_channel, _method, _properties, body):
+            came[int(body)] = time.monotonic()
+        consumer.basic_consume(queue, note, auto_ack=True)
+        properties = pika.BasicProperties(headers={"x-delay": 40}, delivery_mode=2)
+        for number in range(200):
+            sent.append(time.monotonic())
+            desk.channel.basic_publish(exchange, "k", b"%d" % number, properties)
+            desk.connection.process_data_events(0.002)
+        eventually(lambda: desk.connection.process_data_events(0.05) or len(came) == len(sent), "all of them")
+    finally:
+        is_over.set()
+        for thread in loads:
+            thread.join()
+    early = [0.04 - (came[number] - at) for number, at in enumerate(sent) if came[number] - at < 0.04]
+    equal(early, [], "seconds too early")
 
 
 @each("order-unconsumed", "messages that come due while nobody consumes",

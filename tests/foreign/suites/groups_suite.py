@@ -9,10 +9,10 @@ import time
 import pika
 from proton import Delivery, Message
 
-from lab.cases import Skip, Uri, equal, eventually
+from lab.cases import Skip, equal, eventually
 from suites import proton_bench
 from suites.pika_bench import Consumer
-from suites.queue_bench import CLASSIC, QUORUM, Bench, QueueSuite, needs_broker, refusal
+from suites.queue_bench import CLASSIC, QUORUM, Bench, QueueSuite, killable, refusal
 
 suite = QueueSuite("groups")
 KEY = "x-key"
@@ -53,14 +53,7 @@ def needs_groups():
         raise Skip("it has no message groups")
 
 
-def each(name, behaviour, answer, **options):
-    def register(function):
-        def act(kind):
-            needs_groups()
-            with Desk() as desk:
-                function(desk, kind)
-        return suite.each(name, behaviour, answer, **options)(act)
-    return register
+each = suite.each_at(Desk, needs_groups)
 
 
 @each("one-consumer", "messages of key a, of key b and of none, two consumers", "each key is with one consumer; those without "
@@ -384,10 +377,7 @@ def _(desk, kind):
 @suite.each("killed", "5 times: the broker is killed while consumers hold messages of ten keys", "all are there again, each key in "
             "order and with one consumer", seconds_max=120)
 def _(kind):
-    broker = needs_broker(suite)
-    broker.start()
-    before, suite.uri = suite.uri, Uri(broker.uri)
-    try:
+    with killable(suite) as kill:
         desk = Desk()
         queue = desk.grouped(kind)
         left = []
@@ -400,9 +390,7 @@ def _(kind):
             desk.later()
             keys = [{body[0] for body in held(taker)} for taker in takers]
             equal(sum(map(len, keys)), len(set.union(*keys)), "a key is with one consumer")
-            broker.kill()
-            broker.start()
-            suite.uri = Uri(broker.uri)
+            kill()
             desk = Desk()
             taker = desk.taker(queue, prefetch=40)
             taker.wait(40)
@@ -418,9 +406,6 @@ def _(kind):
         one = desk.taker(queue, prefetch=0)
         one.wait(len(left))
         equal(held(one), left)
-    finally:
-        suite.uri = before
-        broker.close()
 
 
 if __name__ == "__main__":

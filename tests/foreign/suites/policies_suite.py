@@ -110,6 +110,9 @@ class Room:
         self.desk = desk()
         self.vhost = f"foreign-policies-{os.getpid():x}-{next(_numbers)}"
         self.desk.add_vhost(self.vhost, queue_type)
+        self.connect()
+
+    def connect(self):
         uri = self.desk.uri
         self.connection = pika.BlockingConnection(pika.ConnectionParameters(
             uri.host, uri.port, self.vhost, pika.PlainCredentials(uri.user, uri.password), socket_timeout=15))
@@ -122,6 +125,15 @@ class Room:
         with contextlib.suppress(exceptions.AMQPError):
             self.connection.close()
         self.desk.delete_vhost(self.vhost)
+
+    def kill(self):
+        """Kills the broker, which must be one of ours, starts it again and connects."""
+        if not isinstance(self.desk, Ctl):
+            raise Skip("needs a broker that it may stop (--broker)")
+        self.desk.broker.kill()
+        self.desk.broker.start()
+        self.desk.uri = Uri(self.desk.broker.uri)
+        self.connect()
 
     def try_policy(self, definition, pattern="", name="p", kind="policy", priority=0, apply_to="all"):
         return self.desk.set(kind, self.vhost, name, pattern, definition, priority, apply_to)
@@ -142,14 +154,14 @@ class Room:
         self.channel.queue_declare(name, durable=True, arguments=named)
         return name
 
-    def fill(self, queue, count=9):
-        """Publishes so many and answers how many were confirmed."""
+    def fill(self, queue, count=9, size=1):
+        """Publishes so many, each its number so many times, and answers how many were confirmed."""
         channel = self.connection.channel()
         channel.confirm_delivery()
         confirmed = 0
         for number in range(count):
             with contextlib.suppress(exceptions.NackError):
-                channel.basic_publish("", queue, b"%d" % number, pika.BasicProperties(delivery_mode=2))
+                channel.basic_publish("", queue, b"%d" % number * size, pika.BasicProperties(delivery_mode=2))
                 confirmed += 1
         channel.close()
         return confirmed
@@ -365,6 +377,92 @@ def _():
             equal(room.clear(), None)
             room.fill(queue)
             room.keeps(queue, 12)
+
+
+@suite.case("live.bytes", "a policy with `max-length-bytes` comes and goes over a queue with messages",
+            "what is there counts: the oldest go at once; when it is cleared there is no limit")
+def _():
+    with Room() as room:
+        for kind in ("classic", "quorum"):
+            queue = room.queue(kind, kind)
+            room.fill(queue, 9, 100)
+            room.policy({"max-length-bytes": 450}, f"^{kind}$")
+            room.keeps(queue, 4)
+            equal(room.channel.basic_get(queue, auto_ack=True)[2], b"5" * 100)
+            room.fill(queue, 1, 100)
+            room.keeps(queue, 4)
+            room.fill(queue, 1, 100)
+            room.keeps(queue, 4)
+            equal(room.clear(), None)
+            room.fill(queue, 9, 100)
+            room.keeps(queue, 13)
+
+
+@suite.case("live.bytes-smaller", "a policy with `max-length-bytes` is followed by a smaller one, and by one of the operator",
+            "what is there counts for each")
+def _():
+    with Room() as room:
+        for kind in ("classic", "quorum"):
+            queue = room.queue(kind, kind)
+            room.fill(queue, 9, 100)
+            room.policy({"max-length-bytes": 100_000}, f"^{kind}$")
+            room.fill(queue, 1, 100)
+            room.keeps(queue, 10)
+            room.policy({"max-length-bytes": 650}, f"^{kind}$")
+            room.keeps(queue, 6)
+            room.operator_policy({"max-length-bytes": 350}, f"^{kind}$", name="o")
+            room.keeps(queue, 3)
+
+
+@suite.case("live.bytes-refused", "a policy with `max-length-bytes` and `overflow` `reject-publish` over a queue with more in it",
+            "nothing goes, and what is published is refused until enough is gone")
+def _():
+    with Room() as room:
+        for kind in ("classic", "quorum"):
+            queue = room.queue(kind, kind)
+            room.fill(queue, 9, 100)
+            room.policy({"max-length-bytes": 450, "overflow": "reject-publish"}, f"^{kind}$")
+            eventually(lambda: room.fill(queue, 1, 100) == 0, "a publish that is refused", WAIT_SECONDS_MAX)
+            there = room.count(queue)
+            # Quorum queues take messages again from four fifths of the limit on.
+            for _ in range(there - 3):
+                room.channel.basic_get(queue, auto_ack=True)
+            eventually(lambda: room.fill(queue, 1, 100) == 1, "a publish that is taken", WAIT_SECONDS_MAX)
+
+
+@suite.case("live.bytes-held", "a policy with `max-length-bytes` over a queue of which a consumer holds five of nine messages",
+            "what is held does not count until it comes back, then it goes first")
+def _():
+    with Room() as room:
+        for kind in ("classic", "quorum"):
+            queue = room.queue(kind, kind)
+            room.fill(queue, 9, 100)
+            channel = room.connection.channel()
+            tags = [channel.basic_get(queue)[0].delivery_tag for _ in range(5)]
+            room.policy({"max-length-bytes": 450}, f"^{kind}$")
+            room.fill(queue, 1)
+            room.keeps(queue, 5)
+            channel.basic_nack(tags[-1], multiple=True)
+            room.keeps(queue, 5)
+            equal(room.channel.basic_get(queue, auto_ack=True)[2][:1], b"5")
+            channel.close()
+
+
+@suite.case("live.bytes-disk", "a policy with `max-length-bytes` over 1,500 messages of 20 kB, after the broker was killed, and killed "
+            "again meanwhile", "what is on disk counts too, and goes", seconds_max=60)
+def _():
+    with Room() as room:
+        for kind in ("classic", "quorum"):
+            queue = room.queue(kind, kind)
+            for number in range(1500):
+                room.channel.basic_publish("", queue, b"%04d" % number * 5000, pika.BasicProperties(delivery_mode=2))
+            room.keeps(queue, 1500)
+            room.kill()
+            room.policy({"max-length-bytes": 450_000}, f"^{kind}$")
+            room.kill()
+            room.keeps(queue, 22)
+            equal(room.channel.basic_get(queue, auto_ack=True)[2][:4], b"1478")
+            equal(room.clear(), None)
 
 
 @suite.case("live.ttl", "a policy with `message-ttl` comes over a queue with messages",

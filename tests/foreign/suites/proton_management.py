@@ -121,6 +121,25 @@ def _():
         raise AssertionError("it was attached")
 
 
+@suite.case("manage.large", "a request of 120,000 bytes", "answered")
+def _():
+    with Desk() as desk:
+        queue = fresh("large")
+        body = {"durable": True, "exclusive": True, "arguments": {"x-filler": "x" * 119_000}}
+        equal(desk.pair.ask("PUT", f"/queues/{queue}", body)[0], "201")
+
+
+@suite.case("manage.too-large", "a request of 5,000,000 bytes", "session ended: none may have more than 128 KiB")
+def _():
+    with Desk() as desk:
+        desk.pair.send("PUT", f"/queues/{fresh('large')}", {"arguments": {"x-filler": "x" * 5_000_000}})
+        try:
+            desk.pair.take()
+        except Ended:
+            return
+        raise AssertionError("it was answered")
+
+
 @suite.case("manage.answer", "the shape of an answer",
             "settled; subject is the status, correlation-id the request's message-id, application property "
             "`http:response` is `1.1`")

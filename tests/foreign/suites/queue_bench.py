@@ -3,12 +3,13 @@
 Queues are declared and watched over 0-9-1 with pika; nothing here looks into a broker.
 """
 
+import contextlib
 import time
 
 import pika
 
 from lab.broker import Broker
-from lab.cases import Skip, Suite, equal, eventually
+from lab.cases import Skip, Suite, Uri, equal, eventually
 from suites import pika_bench
 from suites.pika_bench import CLOSED, Desk
 
@@ -35,6 +36,20 @@ class QueueSuite(Suite):
             return function
 
         return register
+
+    def each_at(self, make_desk, needs):
+        """As `each`, of cases that are told the desk too; `needs` skips them where the broker lacks what they are about."""
+
+        def each(name, behaviour, answer, **options):
+            def register(function):
+                def act(kind):
+                    needs()
+                    with make_desk() as desk:
+                        function(desk, kind)
+                return self.each(name, behaviour, answer, **options)(act)
+            return register
+
+        return each
 
 
 class Bench(Desk):
@@ -114,6 +129,28 @@ def gone_after(queue, seconds_max=GONE_SECONDS_MAX):
     begin = time.monotonic()
     eventually(lambda: not exists(queue), f"{queue} gone", seconds_max)
     return time.monotonic() - begin
+
+
+@contextlib.contextmanager
+def killable(suite):
+    """A broker of our own, which the suite's cases then connect to; tells what kills it and starts it again."""
+    broker = needs_broker(suite)
+    before = suite.uri
+
+    def kill():
+        broker.kill()
+        start()
+
+    def start():
+        broker.start()
+        suite.uri = Uri(broker.uri)
+
+    try:
+        start()
+        yield kill
+    finally:
+        suite.uri = before
+        broker.close()
 
 
 def needs_broker(suite):

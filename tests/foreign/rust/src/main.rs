@@ -1,9 +1,10 @@
-//! Clients written in Rust against a broker: `foreign lapin|fe2o3-amqp --uri URI`, one JSON result a line.
+//! Clients written in Rust against a broker: `foreign lapin|fe2o3-amqp|rust-stream --uri URI`, one JSON result a line.
 //!
 //! A case ends after a while whatever it does; every case that was selected yields one result.
 
 mod amqp;
 mod lapin_cases;
+mod stream_cases;
 
 use serde_json::json;
 use std::fmt::Debug;
@@ -36,6 +37,7 @@ pub struct Options {
     only: String,
     pub relay: Option<u16>,
     cut: Option<u16>,
+    pub stream_port: u16,
 }
 
 static OPTIONS: OnceLock<Options> = OnceLock::new();
@@ -89,8 +91,9 @@ fn main() {
     let cases = match suite.as_str() {
         "lapin" => lapin_cases::cases(),
         "fe2o3-amqp" => amqp::cases(),
+        "rust-stream" => stream_cases::cases(),
         _ => {
-            eprintln!("usage: foreign lapin|fe2o3-amqp --uri URI");
+            eprintln!("usage: foreign lapin|fe2o3-amqp|rust-stream --uri URI");
             std::process::exit(64);
         }
     };
@@ -127,6 +130,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Options {
     let mut options = Options {
         uri: "amqp://guest:guest@127.0.0.1:5672".to_owned(),
         only: "*".to_owned(),
+        stream_port: 5552,
         ..Options::default()
     };
     while let Some(word) = words.next() {
@@ -134,6 +138,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Options {
         match word.as_str() {
             "--uri" => options.uri = value(),
             "--only" => options.only = value(),
+            "--stream-port" => options.stream_port = value().parse().unwrap_or(options.stream_port),
             "--relay" => options.relay = value().parse().ok(),
             "--cut" => options.cut = value().parse().ok(),
             "--full" | "--later" => {} // there is one form, and all of it is due

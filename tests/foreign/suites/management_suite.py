@@ -1,0 +1,465 @@
+"""The management HTTP API over Python's own HTTP; `python -m suites.management_suite --uri URI --broker BINARY`.
+
+Starts a broker of its own (--broker), or asks the one at --admin. Shapes are compared by `management_shapes.py`.
+"""
+
+import atexit
+import base64
+import json
+import re
+import time
+import urllib.parse
+from http.client import HTTPConnection
+
+import pika
+from lab.broker import Broker
+from lab.cases import Skip, Suite, equal, eventually
+
+suite = Suite("management")
+_found = []
+HTTP = re.compile(rb"started HTTP listener on \S*?:(\d+)")
+STAMP = f"{time.time_ns():x}"
+
+
+class Api:
+    """Requests to one broker."""
+
+    def __init__(self, host, port, uri):
+        self.host, self.port, self.uri = host, port, uri
+
+    def ask(self, method, path, body=None, user="guest", password=None, headers=()):
+        """Status, headers and what the body is in JSON."""
+        connection = HTTPConnection(self.host, self.port, timeout=20)
+        try:
+            head = {"Content-Type": "application/json"} | dict(headers)
+            if user:
+                pair = f"{user}:{user if password is None else password}"
+                head["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
+            text = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
+            connection.request(method, "/api" + path, text, head)
+            response = connection.getresponse()
+            data = response.read()
+            try:
+                value = json.loads(data) if data else None
+            except ValueError:
+                value = data
+            return response.status, dict((name.lower(), text) for name, text in response.getheaders()), value
+        finally:
+            connection.close()
+
+    def status(self, *words, **options):
+        return self.ask(*words, **options)[0]
+
+    def get(self, path, **options):
+        status, _, value = self.ask("GET", path, **options)
+        equal(status, 200, path)
+        return value
+
+
+def api():
+    if not _found:
+        if suite.options.broker:
+            broker = Broker(suite.options.broker, ["management.tcp.ip=127.0.0.1", "management.tcp.port=0"])
+            broker.start()
+            atexit.register(broker.close)
+            _found.append(Api("127.0.0.1", broker.port_of(HTTP, "HTTP"), broker.uri))
+        elif suite.options.admin:
+            parts = urllib.parse.urlsplit(suite.options.admin)
+            _found.append(Api(parts.hostname, parts.port, suite.uri.text))
+        else:
+            _found.append(None)
+    if _found[0] is None:
+        raise Skip("needs --broker, or --admin with the base URI of the HTTP API")
+    return _found[0]
+
+
+class Vhost:
+    """A virtual host for one case."""
+
+    def __init__(self):
+        self.api = api()
+        self.name = f"foreign-{STAMP}-{time.monotonic_ns():x}"
+
+    def __enter__(self):
+        equal(self.api.status("PUT", f"/vhosts/{self.name}"), 201)
+        return self
+
+    def __exit__(self, *error):
+        self.api.status("DELETE", f"/vhosts/{self.name}")
+
+    def rows(self, rows):
+        """Requests one after the other, with the statuses and parts of the answers that they must have."""
+        for method, path, body, status, *wanted in rows:
+            found, _, value = self.api.ask(method, path.replace("VHOST", self.name), body)
+            shown = json.dumps(value).replace(self.name, "VHOST")
+            equal(found, status, f"{method} {path} {body}: {shown}")
+            if wanted:
+                equal(json.loads(shown), wanted[0], f"{method} {path} {body}")
+
+    def client(self):
+        parameters = pika.URLParameters(self.api.uri)
+        parameters.virtual_host = self.name
+        parameters.client_properties = {"connection_name": "a-name"}
+        return pika.BlockingConnection(parameters)
+
+
+def bad(reason):
+    return {"error": "bad_request", "reason": reason}
+
+
+NOT_FOUND = {"error": "Object Not Found", "reason": "Not Found"}
+
+
+@suite.case("login", "who asks without a user, with a wrong password, or without a tag", "401 each; a challenge for the first")
+def login():
+    status, headers, value = api().ask("GET", "/overview", user="")
+    equal((status, value), (401, None))
+    equal(headers["www-authenticate"], 'Basic realm="RabbitMQ Management"')
+    equal(api().status("PUT", f"/users/u{STAMP}", {"password": "p", "tags": ""}), 201)
+    refused = {"error": "not_authorized", "reason": "Not_Authorized"}
+    for user, password in [("guest", "wrong"), ("nobody", "x")]:
+        status, _, value = api().ask("GET", "/overview", user=user, password=password)
+        equal((status, value), (401, refused), user)
+    status, _, value = api().ask("GET", "/overview", user=f"u{STAMP}", password="p")
+    equal((status, value), (401, {"error": "not_authorised", "reason": "Not management user"}))
+    equal(api().status("DELETE", f"/users/u{STAMP}"), 204)
+
+
+@suite.case("tags", "what each tag may ask for", "by path and tag: 200, 401 or 404")
+def tags():
+    rows = {
+        "/whoami": (200, 200, 200), "/users": (401, 401, 401), "/nodes": (401, 200, 401), "/vhosts": (200, 200, 200),
+        "/queues": (200, 200, 200), "/permissions": (401, 401, 401), "/connections": (200, 200, 200),
+        "/definitions": (401, 401, 401), "/overview": (200, 200, 200), "/parameters": (401, 401, 200),
+        "/global-parameters": (401, 401, 200), "/operator-policies": (200, 200, 200), "/vhost-limits": (200, 200, 200),
+        "/user-limits": (401, 401, 401), "/topic-permissions": (401, 401, 401), "/feature-flags": (200, 200, 200),
+        "/health/checks/local-alarms": (200, 200, 200), "/cluster-name": (200, 200, 200), "/users/guest": (401, 401, 401),
+        "/queues/VHOST": (404, 404, 404), "/policies/VHOST": (404, 404, 404), "/vhosts/VHOST": (401, 401, 401),
+    }
+    with Vhost() as vhost:
+        names = [f"{tag}{STAMP}" for tag in ("management", "monitoring", "policymaker")]
+        for name in names:
+            equal(vhost.api.status("PUT", f"/users/{name}", {"password": "p", "tags": name.removesuffix(STAMP)}), 201)
+        for path, expected in rows.items():
+            path = path.replace("VHOST", vhost.name)
+            found = tuple(vhost.api.status("GET", path, user=name, password="p") for name in names)
+            equal(found, expected, path)
+            equal(vhost.api.status("PUT", f"/vhosts/never{STAMP}", user=names[1], password="p"), 401)
+        for name in names:
+            equal(vhost.api.status("DELETE", f"/users/{name}"), 204)
+
+
+@suite.case("paths", "escaped segments, trailing slashes, unknown paths, verbs that are not served",
+            "decoded after they are split; 404; 405 with the verbs there are")
+def paths():
+    with Vhost() as vhost:
+        name = urllib.parse.quote("a/b c-ü.%2F", safe="")
+        vhost.rows([
+            ("PUT", f"/queues/VHOST/{name}", {}, 201),
+            ("GET", f"/queues/VHOST/{name}?columns=name", None, 200, {"name": "a/b c-ü.%2F"}),
+            ("DELETE", f"/queues/VHOST/{name}", None, 204),
+            ("GET", "/queues/%2F?columns=x", None, 200),
+            ("GET", "/nothing", None, 404, NOT_FOUND),
+            ("GET", "/queues/none-such", None, 404, NOT_FOUND),
+            ("PATCH", "/users/guest", None, 405),
+        ])
+        status, headers, _ = vhost.api.ask("OPTIONS", "/users")
+        equal((status, headers["allow"]), (200, "HEAD, GET, OPTIONS"))
+
+
+@suite.case("queues", "a queue is declared, declared otherwise, shown and deleted",
+            "201, 204 when it is there, 400 with 0-9-1's text when it is another, 401 for reserved names")
+def queues():
+    with Vhost() as vhost:
+        vhost.rows([
+            ("PUT", "/queues/VHOST/q", {"durable": True}, 201),
+            ("PUT", "/queues/VHOST/q", {"durable": True}, 204),
+            ("PUT", "/queues/VHOST/q", {"durable": False}, 400,
+             bad("inequivalent arg 'durable' for queue 'q' in vhost 'VHOST': received 'false' but current is 'true'")),
+            ("PUT", "/queues/VHOST/q", {"durable": "zz"}, 400, bad(["not_boolean", "zz"])),
+            ("PUT", "/queues/VHOST/amq.q", {}, 401, {"error": "not_authorised", "reason": "Access refused."}),
+            ("PUT", "/queues/none-such/q", {}, 404, {"error": "not_found", "reason": "vhost_not_found"}),
+            ("PUT", "/queues/VHOST/t", {}, 201),
+            ("GET", "/queues/VHOST/t?columns=durable,exclusive", None, 200, {"durable": False, "exclusive": False}),
+            ("PUT", "/queues/VHOST/s", {"durable": True, "arguments": {"x-queue-type": "stream"}}, 201),
+            ("GET", "/queues/VHOST?columns=name,type&sort=name&sort_reverse=true", None, 200,
+             [{"name": "t", "type": "classic"}, {"name": "s", "type": "stream"}, {"name": "q", "type": "classic"}]),
+            ("GET", "/queues/VHOST/none", None, 404, NOT_FOUND),
+            ("DELETE", "/queues/VHOST/q", None, 204),
+            ("DELETE", "/queues/VHOST/q", None, 404, NOT_FOUND),
+        ])
+
+
+@suite.case("pages", "a list in pages, with names and expressions over them, and pages that there are not",
+            "page, page_count, page_size, item_count, filtered_count, total_count, items; 400")
+def pages():
+    with Vhost() as vhost:
+        for number in range(5):
+            equal(vhost.api.status("PUT", f"/queues/{vhost.name}/q{number}", {}), 201)
+        path = f"/queues/{vhost.name}?columns=name&"
+
+        def page(query):
+            value = vhost.api.get(path + query)
+            names = [item["name"] for item in value.pop("items")]
+            return names, [value[key] for key in sorted(value)], sorted(value)
+
+        keys = ["filtered_count", "item_count", "page", "page_count", "page_size", "total_count"]
+        equal(page("page=2&page_size=2"), (["q2", "q3"], [5, 2, 2, 3, 2, 5], keys))
+        equal(page("page=1&name=Q3"), (["q3"], [1, 1, 1, 1, 100, 5], keys))
+        equal(page("page=1&name=q%5B01%5D%24&use_regex=true"), (["q0", "q1"], [2, 2, 1, 1, 100, 5], keys))
+        equal(page("page=1&name=%28&use_regex=true"), ([], [0, 0, 1, 0, 100, 5], keys))
+        vhost.rows([
+            ("GET", path + "page=9&page_size=2", None, 400,
+             {"error": "page_out_of_range", "reason": "Page out of range, page: 9 page size: 2, len: 5"}),
+            ("GET", path + "page=1&page_size=1000", None, 400,
+             {"error": "invalid_pagination_parameters",
+              "reason": "Invalid pagination parameters: page number 1, page size 1000"}),
+            ("GET", path + "page=x", None, 400, bad("Pagination parameters are invalid")),
+        ])
+
+
+@suite.case("exchanges", "exchanges and bindings are made, shown and deleted", "201 with where the binding is, 204, 400, 404")
+def exchanges():
+    with Vhost() as vhost:
+        binding = {"source": "x", "vhost": "VHOST", "destination": "q", "destination_type": "queue",
+                   "routing_key": "a~b c/d", "arguments": {}, "properties_key": "a%7Eb+c%2Fd"}
+        vhost.rows([
+            ("PUT", "/exchanges/VHOST/x", {"type": "topic"}, 201),
+            ("PUT", "/exchanges/VHOST/x", {"type": "topic"}, 204),
+            ("PUT", "/exchanges/VHOST/x", {"type": "fanout"}, 400,
+             bad("inequivalent arg 'type' for exchange 'x' in vhost 'VHOST': received 'fanout' but current is 'topic'")),
+            ("PUT", "/exchanges/VHOST/y", {"type": "nope"}, 400, bad("unknown exchange type 'nope'")),
+            ("PUT", "/exchanges/VHOST/y", {}, 201),
+            ("GET", "/exchanges/VHOST/y?columns=type,durable,internal,auto_delete", None, 200,
+             {"type": "direct", "durable": False, "internal": False, "auto_delete": False}),
+            ("GET", "/exchanges/VHOST/amq.default?columns=name", None, 200, {"name": ""}),
+            ("DELETE", "/exchanges/VHOST/amq.direct", None, 401, {"error": "not_authorised", "reason": "Access refused."}),
+            ("PUT", "/queues/VHOST/q", {}, 201),
+            ("POST", "/bindings/VHOST/e/x/q/none", {"routing_key": "a"}, 404,
+             {"error": "not_found", "reason": "no queue 'none' in vhost 'VHOST'"}),
+        ])
+        status, headers, _ = vhost.api.ask("POST", f"/bindings/{vhost.name}/e/x/q/q", {"routing_key": "a~b c/d"})
+        equal((status, headers["location"]), (201, "q/a%257Eb%2Bc%252Fd"))
+        vhost.rows([
+            ("GET", "/bindings/VHOST/e/x/q/q", None, 200, [binding]),
+            ("GET", "/bindings/VHOST/e/x/q/q/a%257Eb%2Bc%252Fd", None, 200, binding),
+            ("GET", "/exchanges/VHOST/x/bindings/source", None, 200, [binding]),
+            ("DELETE", "/exchanges/VHOST/x?if-unused=true", None, 400, bad("exchange 'x' in vhost 'VHOST' in use")),
+            ("DELETE", "/bindings/VHOST/e/x/q/q/a%257Eb%2Bc%252Fd", None, 204),
+            ("DELETE", "/bindings/VHOST/e/x/q/q/a%257Eb%2Bc%252Fd", None, 404, NOT_FOUND),
+            ("DELETE", "/exchanges/VHOST/x", None, 204),
+        ])
+        # What stands for a binding with arguments is the broker's own business, but it leads back to it.
+        status, headers, _ = vhost.api.ask("POST", f"/bindings/{vhost.name}/e/y/q/q", {"routing_key": "k", "arguments": {"n": 1}})
+        equal(status, 201)
+        where = f"/bindings/{vhost.name}/e/y/q/{headers['location']}"
+        equal(vhost.api.get(where)["arguments"], {"n": 1})
+        equal(vhost.api.status("DELETE", where), 204)
+
+
+@suite.case("messages", "publishing and getting over HTTP", "routed or not; payloads as text or base64, requeued or gone; 400 for what is missing")
+def messages():
+    with Vhost() as vhost:
+        properties = {"delivery_mode": 2, "headers": {"a": 1, "b": "c"}, "content_type": "t/p", "message_id": "m", "priority": 3}
+        message = {"properties": properties, "routing_key": "q", "payload": "aGk=", "payload_encoding": "base64"}
+        get = {"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"}
+        got = {"payload_bytes": 2, "redelivered": False, "exchange": "", "routing_key": "q", "message_count": 0,
+               "properties": properties, "payload": "hi", "payload_encoding": "string"}
+        publish = "/exchanges/VHOST/amq.default/publish"
+        vhost.rows([
+            ("PUT", "/queues/VHOST/q", {"durable": True}, 201),
+            ("POST", publish, message, 200, {"routed": True}),
+            ("POST", publish, {**message, "routing_key": "none"}, 200, {"routed": False}),
+            ("POST", publish, {"routing_key": "q", "payload": "", "payload_encoding": "string"}, 400,
+             bad("[{key_missing,properties}]")),
+            ("POST", publish, {**message, "payload_encoding": "zz"}, 400, bad(["unsupported_encoding", "zz"])),
+            ("POST", publish, {**message, "payload": "*"}, 400, bad(["not_base64", "*"])),
+            ("POST", publish, {**message, "properties": {"delivery_mode": "zz"}}, 400, bad(["not_int", "delivery_mode"])),
+            ("POST", publish, {**message, "properties": {"user_id": "zz"}}, 400,
+             bad("406 PRECONDITION_FAILED - user_id property set to 'zz' but authenticated user was 'guest'")),
+            ("POST", "/exchanges/VHOST/none/publish", message, 404, {"error": "not_found", "reason": "exchange_not_found"}),
+            ("POST", "/queues/VHOST/q/get", get, 200, [got]),
+            ("POST", "/queues/VHOST/q/get", {**get, "ackmode": "ack_requeue_false", "encoding": "base64", "truncate": 1}, 200,
+             [{**got, "redelivered": True, "payload": "aA==", "payload_encoding": "base64"}]),
+            ("POST", "/queues/VHOST/q/get", get, 200, []),
+            ("POST", "/queues/VHOST/q/get", {"count": 1, "encoding": "auto"}, 400, bad("[{key_missing,ackmode}]")),
+            ("POST", "/queues/VHOST/q/get", {"ackmode": "ack_requeue_true", "encoding": "auto"}, 400, bad("[{key_missing,count}]")),
+            ("POST", "/queues/VHOST/q/get", {**get, "encoding": "zz"}, 400, bad("Unsupported encoding. Please use auto or base64.")),
+            ("POST", "/queues/VHOST/q/get", {**get, "ackmode": "zz"}, 400,
+             bad("Invalid ackmode value: zz. Valid values are: ack_requeue_true, ack_requeue_false, reject_requeue_true, "
+                 "reject_requeue_false")),
+            ("POST", "/queues/VHOST/q/get", "{", 400, bad("not_json")),
+            ("POST", "/queues/VHOST/none/get", get, 404, {"error": "not_found", "reason": "queue_not_found"}),
+            ("POST", publish, message, 200, {"routed": True}),
+            ("DELETE", "/queues/VHOST/q/contents", None, 204),
+            ("POST", "/queues/VHOST/q/get", get, 200, []),
+            ("GET", "/aliveness-test/VHOST", None, 200, {"status": "ok"}),
+        ])
+
+
+@suite.case("access", "users, permissions, limits and virtual hosts are made, shown and deleted", "201, 204, 400 with RabbitMQ's reasons, 412 for what is protected")
+def access():
+    user = f"user{STAMP}"
+    missing = "vhost_or_user_not_found"
+    permission = {"configure": ".*", "write": "a", "read": "b"}
+    topic = {"exchange": "amq.topic", "write": "a", "read": "b"}
+    with Vhost() as vhost:
+        vhost.rows([
+            ("PUT", f"/users/{user}", {"password": "p"}, 400, bad("tags_not_present")),
+            ("PUT", f"/users/{user}", {"password": "p", "password_hash": "x", "tags": ""}, 400,
+             bad("both_password_and_password_hash_are_provided")),
+            ("PUT", f"/users/{user}", {"password_hash": "zz", "tags": ""}, 400, bad(["not_base64", "zz"])),
+            ("PUT", f"/users/{user}", {"password": "p", "tags": "a, b"}, 201),
+            ("PUT", f"/users/{user}", {"tags": ["c"]}, 204),
+            ("GET", f"/users/{user}", None, 200,
+             {"name": user, "password_hash": "", "hashing_algorithm": "rabbit_password_hashing_sha256", "tags": ["c"], "limits": {}}),
+            ("PUT", f"/permissions/VHOST/{user}", permission, 201),
+            ("PUT", f"/permissions/VHOST/{user}", permission, 204),
+            ("GET", f"/permissions/VHOST/{user}", None, 200, {"user": user, "vhost": "VHOST", **permission}),
+            ("PUT", f"/permissions/VHOST/{user}", {"write": "", "read": ""}, 400, bad("[{key_missing,configure}]")),
+            ("PUT", "/permissions/VHOST/none-such", permission, 400, bad(missing)),
+            ("PUT", f"/topic-permissions/VHOST/{user}", topic, 201),
+            ("GET", f"/topic-permissions/VHOST/{user}", None, 200, [{"user": user, "vhost": "VHOST", **topic}]),
+            ("DELETE", f"/topic-permissions/VHOST/{user}", None, 204),
+            ("DELETE", f"/permissions/VHOST/{user}", None, 204),
+            ("DELETE", f"/permissions/VHOST/{user}", None, 404, NOT_FOUND),
+            ("PUT", f"/user-limits/{user}/max-channels", {"value": 9}, 204),
+            ("GET", f"/user-limits/{user}", None, 200, [{"user": user, "value": {"max-channels": 9}}]),
+            ("PUT", "/user-limits/none-such/max-channels", {"value": 9}, 400, bad(["no_such_user", "none-such"])),
+            ("POST", "/users/bulk-delete", {"users": [user]}, 204),
+            ("GET", f"/users/{user}", None, 404, NOT_FOUND),
+            ("PUT", "/vhost-limits/VHOST/max-queues", {"value": 9}, 204),
+            ("GET", "/vhost-limits/VHOST", None, 200, [{"vhost": "VHOST", "value": {"max-queues": 9}}]),
+            ("PUT", "/vhost-limits/VHOST/max-queues", {}, 400, bad("[{key_missing,value}]")),
+            ("PUT", "/vhost-limits/VHOST/zz", {"value": 9}, 400,
+             bad('Validation failed\n\nUnrecognised terms [{<<"zz">>,9}] in limits\n')),
+            ("PUT", "/vhost-limits/VHOST/max-queues", {"value": "x"}, 400,
+             bad('Validation failed\n\nmax-queues should be a number, actually was <<"x">>\n')),
+            ("DELETE", "/vhost-limits/VHOST/max-queues", None, 204),
+            ("PUT", "/vhosts/VHOST", {"description": "d", "tags": "a,b"}, 204),
+            ("GET", "/vhosts/VHOST?columns=name,description,tags,default_queue_type", None, 200,
+             {"name": "VHOST", "description": "d", "tags": ["a", "b"], "default_queue_type": "classic"}),
+            ("PUT", "/vhosts/never", {"default_queue_type": "zz"}, 400, bad("zz is not a valid queue type")),
+            ("POST", "/vhosts/VHOST/deletion/protection", None, 204),
+            ("DELETE", "/vhosts/VHOST", None, 412,
+             {"error": "precondition_failed",
+              "reason": "Refusing to delete virtual host 'VHOST' because it is protected from deletion"}),
+            ("DELETE", "/vhosts/VHOST/deletion/protection", None, 204),
+        ])
+
+
+@suite.case("policies", "policies and the operator's are set, shown and cleared, and seen on a queue", "201, 204, 400, 404; the lower number counts")
+def policies():
+    with Vhost() as vhost:
+        policy = {"pattern": "^q$", "definition": {"max-length": 10}, "priority": 1, "apply-to": "queues"}
+        operator = {**policy, "definition": {"max-length": 5}}
+        vhost.rows([
+            ("PUT", "/queues/VHOST/q", {}, 201),
+            ("PUT", "/policies/VHOST/p", policy, 201),
+            ("PUT", "/policies/VHOST/p", policy, 204),
+            ("GET", "/policies/VHOST/p", None, 200, {"vhost": "VHOST", "name": "p", **policy}),
+            ("PUT", "/operator-policies/VHOST/o", operator, 201),
+            ("GET", "/operator-policies/VHOST", None, 200, [{"vhost": "VHOST", "name": "o", **operator}]),
+            ("GET", "/parameters/operator_policy/VHOST", None, 200,
+             [{"value": operator, "vhost": "VHOST", "component": "operator_policy", "name": "o"}]),
+            ("PUT", "/policies/VHOST/bad", {**policy, "definition": {"zz": 1}}, 400,
+             bad('Validation failed\n\n[{<<"zz">>,1}] are not recognised policy settings\n')),
+            ("PUT", "/policies/VHOST/bad", {"definition": {"max-length": 1}}, 400, bad("[{key_missing,pattern}]")),
+            ("GET", "/policies/VHOST/none", None, 404, NOT_FOUND),
+        ])
+
+        def seen():
+            queue = vhost.api.get(f"/queues/{vhost.name}/q")
+            return queue.get("policy"), queue.get("operator_policy"), queue.get("effective_policy_definition")
+
+        eventually(lambda: seen() == ("p", "o", {"max-length": 5}), "the queue shows its policies")
+        vhost.rows([
+            ("DELETE", "/policies/VHOST/p", None, 204),
+            ("DELETE", "/operator-policies/VHOST/o", None, 204),
+            ("DELETE", "/policies/VHOST/p", None, 404, NOT_FOUND),
+        ])
+
+
+@suite.case("connections", "a connection is listed with the name its client gave it, and closed with a reason",
+            "204; the client is told 320 CONNECTION_FORCED and the reason; 404 afterwards")
+def connections():
+    with Vhost() as vhost:
+        client = vhost.client()
+
+        def own():
+            rows = [row for row in vhost.api.get("/connections") if row.get("vhost") == vhost.name]
+            return rows and "user" in rows[0] and rows[0]
+
+        eventually(own, "the connection is listed")
+        row = own()
+        equal((row["user"], row["protocol"], row["state"]), ("guest", "AMQP 0-9-1", "running"))
+        equal((row["user_provided_name"], row["client_properties"]["connection_name"]), ("a-name", "a-name"))
+        where = "/connections/" + urllib.parse.quote(row["name"], safe="")
+        equal(vhost.api.get(where)["name"], row["name"])
+        equal(vhost.api.status("DELETE", where, headers={"X-Reason": "out"}), 204)
+        try:
+            for _ in range(100):
+                client.process_data_events(0.1)
+            raise AssertionError("the connection is still open")
+        except pika.exceptions.ConnectionClosedByBroker as closed:
+            equal((closed.reply_code, closed.reply_text), (320, "CONNECTION_FORCED - out"))
+        eventually(lambda: vhost.api.status("GET", where) == 404, "the connection is gone")
+        equal(vhost.api.ask("DELETE", where)[::2], (404, NOT_FOUND))
+
+
+@suite.case("definitions", "what is exported is imported again, of everything and of a virtual host", "204, as often as one likes; the same export")
+def definitions():
+    with Vhost() as vhost, Vhost() as other:
+        vhost.rows([
+            ("PUT", "/queues/VHOST/q", {"durable": True, "arguments": {"x-queue-type": "quorum", "x-max-length": 7}}, 201),
+            ("PUT", "/exchanges/VHOST/x", {"type": "topic", "durable": True, "arguments": {"alternate-exchange": "amq.fanout"}}, 201),
+            ("POST", "/bindings/VHOST/e/x/q/q", {"routing_key": "k.#", "arguments": {"n": 1}}, 201),
+            ("PUT", "/policies/VHOST/p", {"pattern": "", "definition": {"expires": 100000}}, 201),
+            ("PUT", "/vhost-limits/VHOST/max-queues", {"value": 5}, 204),
+        ])
+        keys = ("queues", "exchanges", "bindings", "policies", "parameters")
+        single = vhost.api.get(f"/definitions/{vhost.name}")
+        for _ in range(2):
+            equal(vhost.api.status("POST", f"/definitions/{other.name}", single), 204)
+            again = vhost.api.get(f"/definitions/{other.name}")
+            equal({key: again[key] for key in keys}, {key: single[key] for key in keys})
+        everything = vhost.api.get("/definitions")
+        mine = {key: [row for row in everything[key] if row.get("vhost") == vhost.name] for key in keys}
+        vhosts = [row for row in everything["vhosts"] if row["name"] == vhost.name]
+        equal(vhosts[0]["limits"], {"max-queues": 5})
+        equal(vhost.api.status("DELETE", f"/vhosts/{vhost.name}"), 204)
+        equal(vhost.api.status("POST", "/definitions", {"vhosts": vhosts, **mine}), 204)
+        everything = vhost.api.get("/definitions")
+        equal({key: [row for row in everything[key] if row.get("vhost") == vhost.name] for key in keys}, mine)
+        vhost.rows([
+            ("POST", "/definitions", "[]", 400),
+            ("POST", "/definitions/none-such", {}, 404, {"error": "not_found", "reason": "vhost_not_found"}),
+        ])
+
+
+@suite.case("health", "health checks", "200 with ok; 503 with what is missing; some for everybody")
+def health():
+    ok = {"status": "ok"}
+    for check in ("alarms", "local-alarms", "virtual-hosts", "certificate-expiration/1/months", "metadata-store/initialized",
+                  "metadata-store/initialized/with-data", "quorum-queues-without-elected-leaders/all-vhosts"):
+        equal(api().get(f"/health/checks/{check}"), ok, check)
+    for check in ("is-in-service", "ready-to-serve-clients", "below-node-connection-limit"):
+        equal(api().get(f"/health/checks/{check}", user=""), ok, check)
+    equal(api().get("/health/checks/node-is-quorum-critical"), {"status": "ok", "reason": "single node cluster"})
+    port = urllib.parse.urlsplit(api().uri).port
+    equal(api().get(f"/health/checks/port-listener/{port}"), {"status": "ok", "port": port})
+    status, _, value = api().ask("GET", "/health/checks/port-listener/1")
+    equal((status, value["status"], value["reason"], value["missing"]), (503, "failed", "No active listener", 1))
+    equal(api().get("/health/checks/protocol-listener/amqp091,amqp10")["status"], "ok")
+    status, _, value = api().ask("GET", "/health/checks/protocol-listener/zz")
+    equal((status, value["missing"]), (503, ["zz"]))
+    status, _, value = api().ask("GET", "/health/checks/port-listener/x")
+    equal((status, value), (400, bad("Invalid port")))
+
+
+def add_options(parser):
+    parser.add_argument("--broker", default="", help="path of a leveret binary to start")
+
+
+if __name__ == "__main__":
+    suite.main(add_options)
