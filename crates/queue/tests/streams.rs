@@ -225,7 +225,8 @@ fn memory_of_what_is_read_is_bounded() {
     for _ in 0..3 {
         let reader = attach(&mut bench, From::First);
         assert_eq!(bench.read_all(reader).len(), 500);
-        assert!(bench.common.loaded_bytes() <= 256 << 10);
+        // What is there to be read into again is half as much.
+        assert!(bench.common.loaded_bytes() <= 384 << 10, "{}", bench.common.loaded_bytes());
     }
 }
 
