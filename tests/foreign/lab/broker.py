@@ -16,6 +16,7 @@ START_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 30
 LISTENER = re.compile(rb"started TCP listener on \S*?:(\d+)")
 WEB_LISTENER = re.compile(rb"started WebSocket listener on \S*?:(\d+)")
+SECURE_STREAM_LISTENER = re.compile(rb"started stream TLS listener on \S*?:(\d+)")
 STREAM_LISTENER = re.compile(rb"started stream listener on \S*?:(\d+)")
 READY = b"Server startup complete"
 
@@ -76,6 +77,10 @@ class Broker:
     def stream_port(self):
         """Where it speaks to stream clients."""
         return self.port_of(STREAM_LISTENER, "stream")
+
+    def secure_stream_port(self):
+        """Where it speaks to them over TLS."""
+        return self.port_of(SECURE_STREAM_LISTENER, "stream TLS")
 
     def port_of(self, pattern, what):
         with open(self.log, "rb") as log:

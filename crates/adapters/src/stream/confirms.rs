@@ -2,6 +2,10 @@
 //!
 //! The broker counts a publisher's messages densely from 1; clients number them as they like, mostly one after the other,
 //! so what waits is kept in runs. 16 bytes for each run: at worst for each message.
+//!
+//! Of a publisher with a reference, ids that are not above one of before are duplicates. They are told in a frame of their
+//! own, before the others that became safe with them, as from RabbitMQ: there are clients that take two equal ids in a
+//! frame for an error of the broker. What was sent over another connection is not known here and told with the others.
 
 use base::RangeSet;
 use base::ranges::Range;
@@ -11,7 +15,9 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     first: u64,
-    len: u64,
+    len: u32,
+    /// They came before, so the stream has passed over them.
+    again: bool,
 }
 
 /// See the module.
@@ -20,6 +26,10 @@ pub(super) struct Confirms {
     runs: VecDeque<Run>,
     /// Messages numbered so far.
     numbered: u64,
+    /// The highest publishing id so far of a publisher whose duplicates are told apart.
+    highest: Option<u64>,
+    /// Messages in runs that came again.
+    again: u64,
     /// All numbers up to this are told.
     told: u64,
     /// Safe and not told.
@@ -40,17 +50,25 @@ impl Confirms {
         self.numbered - self.told
     }
 
-    /// Numbers the next message.
+    /// Numbers the next message. `has_reference`: the publisher's duplicates are not stored.
     #[inline]
-    pub(super) fn push(&mut self, publishing_id: u64) {
+    pub(super) fn push(&mut self, publishing_id: u64, has_reference: bool) {
         self.numbered += 1;
+        let mut again = false;
+        if has_reference {
+            again = self.highest.is_some_and(|highest| publishing_id <= highest);
+            self.highest = self.highest.max(Some(publishing_id));
+            self.again += u64::from(again);
+        }
         if let Some(last) = self.runs.back_mut()
-            && last.first.wrapping_add(last.len) == publishing_id
+            && last.first.wrapping_add(u64::from(last.len)) == publishing_id
+            && last.again == again
+            && last.len < u32::MAX
         {
             last.len += 1;
             return;
         }
-        self.runs.push_back(Run { first: publishing_id, len: 1 });
+        self.runs.push_back(Run { first: publishing_id, len: 1, again });
     }
 
     /// The messages with these numbers are safe.
@@ -62,29 +80,49 @@ impl Confirms {
         }
     }
 
-    /// Takes the publishing ids out that are to be told now: safe ones that follow on what was told.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = u64> {
+    /// The last number that is to be told now: what is safe and follows on what was told.
+    fn due(&self) -> u64 {
         let due = self.safe.first().filter(|range| range.first == self.told + 1);
-        if let Some(due) = due {
-            self.safe.remove(due, |_| ());
+        due.map_or(self.told, |due| due.last)
+    }
+
+    /// Duplicates among what is to be told now.
+    pub(super) fn duplicates(&self) -> impl Iterator<Item = u64> {
+        let mut left = if self.again == 0 { 0 } else { self.due() - self.told };
+        let runs = self.runs.iter().map_while(move |run| {
+            let len = left.min(u64::from(run.len));
+            left -= len;
+            (len > 0).then_some((run, len))
+        });
+        let again = runs.filter(|(run, _)| run.again);
+        again.flat_map(|(run, len)| (0..len).map(|at| run.first.wrapping_add(at)))
+    }
+
+    /// Takes out what is to be told now; yields those publishing ids that are not among [`Confirms::duplicates`].
+    pub(super) fn take(&mut self) -> impl Iterator<Item = u64> {
+        let upto = self.due();
+        if upto > self.told {
+            self.safe.remove(Range { first: self.told + 1, last: upto }, |_| ());
         }
-        let upto = due.map_or(self.told, |due| due.last);
         std::iter::from_fn(move || {
-            if self.told == upto {
-                return None;
-            }
-            self.told += 1;
-            let run = self.runs.front_mut()?;
-            let id = run.first;
-            run.first = run.first.wrapping_add(1);
-            run.len -= 1;
-            if run.len == 0 {
-                self.runs.pop_front();
-                if self.runs.is_empty() && self.runs.capacity() > RUNS_KEPT {
-                    self.runs = VecDeque::new();
+            while self.told < upto {
+                self.told += 1;
+                let run = self.runs.front_mut()?;
+                let (id, again) = (run.first, run.again);
+                run.first = run.first.wrapping_add(1);
+                run.len -= 1;
+                self.again -= u64::from(again);
+                if run.len == 0 {
+                    self.runs.pop_front();
+                    if self.runs.is_empty() && self.runs.capacity() > RUNS_KEPT {
+                        self.runs = VecDeque::new();
+                    }
+                }
+                if !again {
+                    return Some(id);
                 }
             }
-            Some(id)
+            None
         })
     }
 
@@ -105,7 +143,7 @@ mod tests {
     fn ids_come_back_in_the_order_they_were_published() {
         let mut confirms = Confirms::default();
         for id in [7, 8, 9, 3, 4, 100] {
-            confirms.push(id);
+            confirms.push(id, false);
         }
         assert_eq!((confirms.runs.len(), confirms.waiting(), confirms.next()), (3, 6, 7));
         confirms.safe(1, 2);
@@ -119,7 +157,7 @@ mod tests {
     #[test]
     fn what_comes_early_waits_for_what_is_before_it() {
         let mut confirms = Confirms::default();
-        (10..20).for_each(|id| confirms.push(id));
+        (10..20).for_each(|id| confirms.push(id, false));
         confirms.safe(4, 6);
         assert_eq!(told(&mut confirms), []);
         confirms.safe(1, 3);
@@ -134,8 +172,39 @@ mod tests {
     #[test]
     fn ids_may_go_round() {
         let mut confirms = Confirms::default();
-        [u64::MAX, 0, 1].into_iter().for_each(|id| confirms.push(id));
+        [u64::MAX, 0, 1].into_iter().for_each(|id| confirms.push(id, false));
         confirms.safe(1, 3);
         assert_eq!(told(&mut confirms), [u64::MAX, 0, 1]);
+    }
+
+    #[test]
+    fn what_comes_again_is_told_before_the_others() {
+        let check = |ids: &[u64], duplicates: &[u64], others: &[u64]| {
+            let mut confirms = Confirms::default();
+            ids.iter().for_each(|id| confirms.push(*id, true));
+            assert_eq!(confirms.duplicates().count(), 0, "nothing is safe");
+            confirms.safe(1, ids.len() as u64);
+            assert_eq!(confirms.duplicates().collect::<Vec<_>>(), duplicates, "{ids:?}");
+            assert_eq!(told(&mut confirms), others, "{ids:?}");
+            assert_eq!((confirms.waiting(), confirms.again, confirms.runs.len()), (0, 0, 0), "{ids:?}");
+        };
+        // As RabbitMQ 4.3.6 answers each of them.
+        check(&[0, 0, 1, 1], &[0, 1], &[0, 1]);
+        check(&[5, 6, 7, 7, 3, 8], &[7, 3], &[5, 6, 7, 8]);
+        check(&[30, 29, 31], &[29], &[30, 31]);
+        check(&[22, 22, 22], &[22, 22], &[22]);
+    }
+
+    #[test]
+    fn duplicates_wait_like_the_others() {
+        let mut confirms = Confirms::default();
+        [4, 5, 4, 5, 4].into_iter().for_each(|id| confirms.push(id, true));
+        confirms.safe(1, 3);
+        assert_eq!(confirms.duplicates().collect::<Vec<_>>(), [4]);
+        assert_eq!(told(&mut confirms), [4, 5]);
+        confirms.safe(4, 5);
+        assert_eq!(confirms.duplicates().collect::<Vec<_>>(), [5, 4]);
+        assert_eq!(told(&mut confirms), []);
+        assert_eq!(confirms.waiting(), 0);
     }
 }

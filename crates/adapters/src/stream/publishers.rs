@@ -107,6 +107,7 @@ impl Publishers {
             let Some(publisher) = self.all.get_mut(self.due[at]) else { continue };
             publisher.is_due = false;
             let waiting = publisher.confirms.waiting();
+            machine.confirm(publisher.id, publisher.confirms.duplicates());
             machine.confirm(publisher.id, publisher.confirms.take());
             self.waiting -= waiting - publisher.confirms.waiting();
         }
@@ -213,7 +214,9 @@ impl Adapter {
                 let ids = publish.messages().map(|one| one.publishing_id);
                 return self.machine.refuse_messages(id, code, ids);
             }
-            publish.messages().take(fit).for_each(|one| publisher.confirms.push(one.publishing_id));
+            let has_reference = !publisher.reference.is_empty();
+            let ids = publish.messages().take(fit).map(|one| one.publishing_id);
+            ids.for_each(|id| publisher.confirms.push(id, has_reference));
             self.publishers.waiting += fit as u64;
             self.publishers.is_full |= self.publishers.waiting >= u64::from(settings.initial_credits);
         }

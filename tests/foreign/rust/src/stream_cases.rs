@@ -1,11 +1,13 @@
 //! rabbitmq-stream-client: streams as Rust applications use them.
 
-use crate::{Case, Outcome, QUIET, Say, equal, fresh, options, soon};
+use crate::{Case, Outcome, QUIET, SKIP, Say, equal, fresh, options, soon};
 use futures_util::StreamExt;
 use rabbitmq_stream_client::types::{
     HashRoutingMurmurStrategy, Message, OffsetSpecification, RoutingStrategy, SuperStreamConsumer,
 };
-use rabbitmq_stream_client::{ConfirmationStatus, Consumer, Environment, FilterConfiguration};
+use rabbitmq_stream_client::{
+    ConfirmationStatus, Consumer, Environment, FilterConfiguration, TlsConfiguration,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,6 +32,12 @@ pub fn cases() -> Vec<Case> {
             "a named producer sends publishing ids 0 to 9 twice",
             "all are confirmed, each is stored once",
             again
+        ),
+        case!(
+            "publish.within",
+            "a named producer sends publishing ids 0, 0, 1, 1 at once",
+            "two are stored and confirmed, and what came again is told before them",
+            within
         ),
         case!(
             "consume.offsets",
@@ -69,6 +77,12 @@ pub fn cases() -> Vec<Case> {
         ),
         case!("error.again", "a stream created twice with other arguments", "refused", created_twice),
         case!("error.login", "a wrong password", "refused", login),
+        case!(
+            "tls.round-trip",
+            "a client that speaks TLS creates, writes and reads a stream",
+            "served; one that does not trust the broker is not",
+            over_tls
+        ),
     ]
 }
 
@@ -226,6 +240,21 @@ async fn again() -> Outcome {
         soon("close", producer.close()).await?.say("close")?;
     }
     equal(bench.read(OffsetSpecification::First, 10).await?, same(0..10), "offsets and numbers")?;
+    bench.end().await
+}
+
+/// Where two equal ids come in one frame of confirms the client fails, and goes on waiting.
+async fn within() -> Outcome {
+    let bench = Bench::new().await?;
+    let builder = bench.environment.producer().name("within");
+    let mut producer = soon("producer", builder.build(&bench.stream)).await?.say("producer")?;
+    let message = |id: u64| Message::builder().body(id.to_string()).publishing_id(id).build();
+    let messages = [0, 0, 1, 1].map(message).to_vec();
+    let confirmed = soon("confirms", producer.batch_send_with_confirm(messages)).await?.say("confirms")?;
+    let ids: Vec<u64> = confirmed.iter().map(ConfirmationStatus::publishing_id).collect();
+    equal(ids, vec![0, 1], "confirmed")?;
+    equal(bench.read(OffsetSpecification::First, 2).await?, same(0..2), "offsets and numbers")?;
+    soon("close", producer.close()).await?.say("close")?;
     bench.end().await
 }
 
@@ -418,4 +447,23 @@ async fn login() -> Outcome {
     let builder = Environment::builder().host(&host).port(options().stream_port);
     let seen = soon("connect", builder.username(&user).password("wrong").build()).await?;
     equal(seen.is_err(), true, "refused")
+}
+
+/// One over TLS, which trusts this root.
+async fn secure(root: &str) -> Outcome<Environment> {
+    let port = options().stream_tls.ok_or(format!("{SKIP}needs --broker, and openssl"))?;
+    let (_, user, password) = place()?;
+    let tls = TlsConfiguration::builder().add_root_certificates(format!("{}/{root}", options().certificates));
+    let builder = Environment::builder().host("localhost").port(port).tls(tls.build().say("TLS")?);
+    let builder = builder.username(&user).password(&password).load_balancer_mode(true);
+    soon("connect", builder.build()).await?.say("connect")
+}
+
+async fn over_tls() -> Outcome {
+    let bench = Bench { environment: secure("ca.pem").await?, stream: fresh("tls") };
+    soon("create", bench.environment.stream_creator().create(&bench.stream)).await?.say("create")?;
+    bench.fill(0..100).await?;
+    equal(bench.read(OffsetSpecification::First, 100).await?, same(0..100), "offsets and numbers")?;
+    equal(secure("strangers.pem").await.is_err(), true, "who trusts others is not served")?;
+    bench.end().await
 }
