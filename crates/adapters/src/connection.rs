@@ -5,7 +5,8 @@ use crate::settings::{Peer, Protocol, Settings};
 use crate::{amqp10, amqp091, stream};
 use base::id::{PortId, QueueId, ShardId};
 use base::{Now, Output};
-use broker::catalog::Catalog;
+use broker::Opened;
+use broker::catalog::{Catalog, VhostId};
 use broker::{Event, Events, Item, Shard};
 use std::ops::Range;
 
@@ -258,6 +259,28 @@ impl Speaker {
 
     pub(crate) fn row(&self, catalog: &Catalog) -> crate::frontend::ConnectionRow {
         speak!(self, adapter => adapter.row(catalog), _greeting => crate::frontend::ConnectionRow::default())
+    }
+
+    /// The virtual host it is in, once it is open.
+    pub(crate) fn vhost(&self) -> Option<VhostId> {
+        speak!(self, adapter => adapter.vhost(), _greeting => None)
+    }
+
+    /// What it has open, into `opened`.
+    pub(crate) fn list(&self, catalog: &Catalog, opened: &mut Opened) {
+        match self {
+            Speaker::Amqp091(adapter) => adapter.list(catalog, opened),
+            Speaker::Amqp10(adapter) => adapter.list(catalog, opened),
+            Speaker::Stream(adapter) => adapter.list(opened),
+            Speaker::Greeting(_) => {}
+        }
+    }
+
+    /// What was counted of each of its channels, to `each`.
+    pub(crate) fn tallies(&self, each: impl FnMut(u16, broker::Tally)) {
+        if let Speaker::Amqp091(adapter) = self {
+            adapter.tallies(each);
+        }
     }
 
     /// Bytes of memory it holds besides itself, output apart.

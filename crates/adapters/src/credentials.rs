@@ -6,6 +6,19 @@ use broker::catalog::{Catalog, UserDefinition};
 use message::amqp091::{Table, Value};
 use std::sync::Arc;
 
+/// Names of mechanisms; none first.
+const MECHANISMS: [&str; 5] = ["", "PLAIN", "AMQPLAIN", "EXTERNAL", "ANONYMOUS"];
+
+/// The number by which a connection remembers its mechanism.
+pub(crate) fn mechanism_number(name: &str) -> u8 {
+    MECHANISMS.iter().position(|own| *own == name).unwrap_or(0) as u8
+}
+
+/// The mechanism of a number.
+pub(crate) fn mechanism(number: u8) -> &'static str {
+    MECHANISMS.get(usize::from(number)).copied().unwrap_or_default()
+}
+
 /// The mechanisms in the order in which a protocol offers them, and every choice of them by the bits of its index.
 #[derive(Debug)]
 pub(crate) struct Choices {

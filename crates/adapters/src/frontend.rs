@@ -7,8 +7,9 @@ use crate::connection::{Context, Note, Scratch, Speaker};
 use crate::settings::{Peer, Settings};
 use base::id::{PortId, ShardId};
 use base::{Now, Output};
-use broker::catalog::{Actor, Catalog};
+use broker::catalog::{Actor, Catalog, VhostId};
 use broker::catalog::{Refusal, ReplyCode};
+use broker::{ChannelTally, Opened};
 use broker::{Event, Events, Leaver, Reply, Shard};
 use slab::Slab;
 use std::sync::Arc;
@@ -42,6 +43,16 @@ pub struct ConnectionRow {
     pub name: String,
     /// What its client calls it.
     pub given_name: Option<Box<str>>,
+    /// Its slot and its number there: which one it is of the shard's.
+    pub port: (u32, u32),
+    /// Bytes of the largest frame; 0: not settled yet.
+    pub frame_max: u32,
+    /// The highest number of a channel.
+    pub channel_max: u16,
+    /// Seconds after which a silent peer is asked about; 0: never.
+    pub timeout_s: u64,
+    /// How it logged in.
+    pub mechanism: &'static str,
 }
 
 impl ConnectionRow {
@@ -62,6 +73,11 @@ impl ConnectionRow {
             channels,
             name: String::new(),
             given_name: None,
+            port: (0, 0),
+            frame_max: 0,
+            channel_max: 0,
+            timeout_s: 0,
+            mechanism: "",
         }
     }
 }
@@ -464,11 +480,51 @@ impl Frontend {
 
     /// The connections, as they are listed.
     pub fn rows(&self, catalog: &Catalog) -> Vec<ConnectionRow> {
-        let row = |(_, connection): (usize, &Connection)| ConnectionRow {
+        let row = |(slot, connection): (usize, &Connection)| ConnectionRow {
             name: connection.peer.name.to_string(),
+            port: (slot as u32, connection.generation),
             ..connection.speaker.row(catalog)
         };
         self.connections.iter().map(row).collect()
+    }
+
+    /// What connections have open, of those that have anything: at most `most` connections are looked at, from number `from` on.
+    /// Where to go on, until all were looked at.
+    pub fn opened(&self, catalog: &Catalog, from: u32, most: usize, rows: &mut Vec<Opened>) -> Option<u32> {
+        let connections = self.connections.iter().skip_while(|(slot, _)| *slot < from as usize);
+        for (looked, (slot, connection)) in connections.enumerate() {
+            if looked == most {
+                return Some(slot as u32);
+            }
+            let mut opened = Opened::default();
+            connection.speaker.list(catalog, &mut opened);
+            if !opened.is_empty() {
+                let ConnectionRow { user, vhost, .. } = connection.speaker.row(catalog);
+                let (connection, port) =
+                    (connection.peer.name.to_string(), (slot as u32, connection.generation));
+                rows.push(Opened { connection, port, user, vhost, ..opened });
+            }
+        }
+        None
+    }
+
+    /// The number of a connection in its slot, and its virtual host; none while it is in none.
+    pub fn whose(&self, slot: u32) -> Option<(u32, VhostId)> {
+        let connection = self.connections.get(slot as usize)?;
+        Some((connection.generation, connection.speaker.vhost()?))
+    }
+
+    /// What was counted of channels, of those something was counted of; as [`Frontend::opened`].
+    pub fn channel_tallies(&self, from: u32, most: usize, tallies: &mut Vec<ChannelTally>) -> Option<u32> {
+        let connections = self.connections.iter().skip_while(|(slot, _)| *slot < from as usize);
+        for (looked, (slot, connection)) in connections.enumerate() {
+            if looked == most {
+                return Some(slot as u32);
+            }
+            let port = (slot as u32, connection.generation);
+            connection.speaker.tallies(|number, tally| tallies.push((port, number, tally)));
+        }
+        None
     }
 
     /// Bytes of memory of the connections, output apart.

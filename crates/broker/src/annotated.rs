@@ -173,7 +173,11 @@ impl Log {
         token: Option<u32>,
         post: &mut Post,
     ) {
-        self.queues[slot as usize].hand(consumer, (range.last.0 - range.first.0 + 1) as u32);
+        self.queues[slot as usize].hand(
+            consumer,
+            (range.last.0 - range.first.0 + 1) as u32,
+            marks & crate::event::REDELIVERED != 0,
+        );
         // Those that lie in memory follow each other in one piece of it.
         let mut buffer = Buffer::default();
         let mut items = Vec::new();

@@ -17,6 +17,7 @@ use crate::post::Post;
 use crate::publisher::Target;
 use crate::reading::ReadWhat;
 use crate::shard::Shard;
+use crate::tally::type_index;
 use base::id::{LogId, PortId, QueueId, QueueSeq, ShardId};
 use base::{Memory, Now};
 use message::deaths::{DeadLetter as Letter, Death, History, dead_letter};
@@ -351,6 +352,10 @@ impl Shard {
         if burial.was_refused {
             log.arm(now, slot);
         } else {
+            if burial.at_least_once {
+                let of = type_index(log.queues[slot as usize].definition.queue_type);
+                self.tallies.buried[of] += 1;
+            }
             log.bury(now, slot, range, &limits, &mut self.post);
         }
         log.list_dying(slot);

@@ -71,7 +71,7 @@ impl Log {
             match effect {
                 Effect::Deliver { consumer, first, count, redelivered, delivery_count, acquired_count } => {
                     let marks = Item::marks_of(redelivered, delivery_count, acquired_count);
-                    self.queues[slot as usize].hand(consumer, count);
+                    self.queues[slot as usize].hand(consumer, count, redelivered);
                     let last = QueueSeq(first.0 + u64::from(count) - 1);
                     let mut next = Some(first);
                     if token.is_none() {
@@ -106,6 +106,9 @@ impl Log {
                     self.deliver_annotated(slot, consumer, SeqRange { first, last }, marks, token, post);
                 }
                 Effect::Append { kind, range, outcome } => {
+                    if outcome != Outcome::Accepted {
+                        self.count_gone(slot, kind, range, outcome);
+                    }
                     let queue = &self.queues[slot as usize];
                     if kind == Kind::Settle && queue.is_waiting() {
                         self.settle_delivered(now, slot, outcome, range);
@@ -214,7 +217,7 @@ impl Log {
         let marks = Item::marks_of(false, 0, 0);
         let Log { queues, batches, loaded, .. } = self;
         let queue = &mut queues[slot as usize];
-        queue.hand(consumer, bits.count_ones());
+        queue.hand(consumer, bits.count_ones(), false);
         let Some(Member { port, handle }) = queue.recipient(consumer) else { return };
         let is_waiting = queue.is_waiting();
         let mut rest = scattered(block, bits).peekable();

@@ -8,6 +8,7 @@ use crate::log::Log;
 use crate::owned::{Member, Waiting};
 use crate::post::Post;
 use crate::request::{Held, NewConsumer, QueueCommand, Reply};
+use crate::tally::Count;
 use base::Now;
 use base::id::{LogIndex, PortId, QueueId};
 use message::record::{Kind, Outcome, SeqRange};
@@ -132,6 +133,14 @@ impl Log {
                 };
                 let owned = &mut self.queues[slot as usize];
                 let taken = owned.fifo.take(id, settled, now.wall_ms, &mut self.effects);
+                owned.count(
+                    match (taken, settled) {
+                        (false, _) => Count::GetEmpty,
+                        (true, false) => Count::Get,
+                        (true, true) => Count::GetNoAck,
+                    },
+                    1,
+                );
                 if !taken {
                     post.reply(port, token, Ok(Reply::Empty));
                 }
@@ -233,6 +242,9 @@ impl Log {
                 });
             }
             QueueCommand::Settle { handle, range, outcome } => {
+                if outcome == Outcome::Accepted {
+                    owned.count(Count::Ack, range.last.0 - range.first.0 + 1);
+                }
                 // While something of it is held a quorum queue is in use.
                 if let Some(features) = &owned.features
                     && owned.definition.is_quorum()
@@ -349,7 +361,8 @@ impl Log {
         if exclusive && owned.has_single_active() {
             return Err(Refusal::exclusive_use(&owned.definition));
         }
-        let id = owned.add_member(member);
+        let counts = if settled { Count::DeliverNoAck } else { Count::Deliver };
+        let id = owned.add_member(member, Some(counts));
         let new = Consume { consumer: id, credit, settled, exclusive, priority };
         match owned.fifo.consume(new) {
             Ok(()) => {
@@ -369,7 +382,7 @@ impl Log {
     /// The consumer that stands for a channel's gets: it has no credit of its own.
     fn add_getter(&mut self, now: Now, slot: u32, member: Member, limits: &Limits) -> ConsumerId {
         let owned = &mut self.queues[slot as usize];
-        let id = owned.add_member(member);
+        let id = owned.add_member(member, None);
         owned.fifo.add_getter(id);
         self.watch(now, slot, id, None, limits);
         id

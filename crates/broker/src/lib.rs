@@ -17,6 +17,7 @@ mod configuring;
 mod dead_letters;
 mod delivery;
 mod desk;
+mod ending;
 mod event;
 mod features;
 pub mod fields;
@@ -30,6 +31,7 @@ mod listing;
 mod log;
 mod mail;
 mod moving;
+mod opened;
 mod owned;
 mod planner;
 mod post;
@@ -43,6 +45,7 @@ mod settling;
 mod shard;
 mod spare;
 mod streams;
+mod tally;
 mod timers;
 mod watch;
 mod weighing;
@@ -55,9 +58,10 @@ pub use commit::CommitRule;
 pub use event::{Event, Events, Item, REDELIVERED, TRACED};
 pub use leaving::Leaver;
 pub use limits::Limits;
-pub use listing::{ListedTo, QueueRow};
+pub use listing::{ListedTo, QueueRow, StreamRow, Tracking};
 pub use mail::{Answering, Mail, Waiter};
 pub use moving::{MoveJob, Moved};
+pub use opened::{ChannelRow, ChannelTally, ConsumerRow, Opened, StreamConsumerRow, StreamPublisherRow};
 pub use presence::Arrived;
 pub use publisher::{More, Publish, Published, Publisher};
 pub use reading::{BlockKey, Brought, ReadBytes, ReadRequest, ReadWhat};
@@ -68,4 +72,8 @@ pub use shard::{CATALOG_LOG, Shard, ShardSettings};
 pub use streams::{
     Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand, StreamDamage, StreamDone, StreamFilter,
     StreamFrom, StreamJob, StreamReply, StreamStats, Wanted, remove_other_stream_files, stream_files,
+};
+pub use tally::{
+    BURIALS, Burial, COUNTS, Churn, Count, ENDS, End, Ends, ExchangeTally, ProtocolTally, QUEUE_TYPES,
+    SIZE_BOUNDS, Survey, TONGUES, Tallies, Tally, Tongue, type_index,
 };

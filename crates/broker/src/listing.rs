@@ -1,14 +1,15 @@
 //! A shard as it is listed: its queues, and the memory they take.
 
-use crate::catalog::QueueDefinition;
+use crate::catalog::{QueueDefinition, VhostId};
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::OwnedQueue;
 use crate::post::Post;
 use crate::shard::Shard;
 use crate::streams::OwnedStream;
+use crate::tally::Tally;
 use base::Now;
-use base::id::QueueSeq;
+use base::id::{PortId, QueueId, QueueSeq};
 use message::record::SeqRange;
 use queue::Command;
 use std::sync::Arc;
@@ -30,6 +31,34 @@ pub struct QueueRow {
     pub consumers: u32,
     /// Bytes of memory it takes, messages apart.
     pub memory_bytes: usize,
+    /// What was counted since the node started.
+    pub tally: Tally,
+    /// Only of a stream.
+    pub stream: Option<StreamRow>,
+    /// Of consumers of which one is active at a time, whose turn it is: its connection, and what that calls it.
+    pub active: Option<(PortId, u32)>,
+}
+
+/// What is listed of a stream alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamRow {
+    /// Files.
+    pub segments: usize,
+    /// Readers.
+    pub readers: usize,
+    /// The offset of the first message there is.
+    pub first_offset: u64,
+    /// The offset that the next message gets.
+    pub next_offset: u64,
+}
+
+/// What a stream keeps of its consumers and publishers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tracking {
+    /// Offsets that consumers stored, by their references.
+    pub offsets: Vec<(String, u64)>,
+    /// The last publishing ids of publishers, by their references.
+    pub writers: Vec<(String, u64)>,
 }
 
 /// How far a list of queues has come.
@@ -50,6 +79,9 @@ fn row(queue: &OwnedQueue) -> QueueRow {
         delayed: queue.fifo.delayed(),
         consumers: queue.fifo.consumers(),
         memory_bytes: queue.fifo.memory_bytes() + size_of_val(queue),
+        tally: queue.tally(),
+        stream: None,
+        active: queue.active().map(|member| (member.port, member.handle)),
     }
 }
 
@@ -62,6 +94,14 @@ fn stream_row(stream: &OwnedStream) -> QueueRow {
         delayed: 0,
         consumers: stream.consumers(),
         memory_bytes: size_of_val(stream),
+        tally: stream.tally(),
+        stream: Some(StreamRow {
+            segments: stream.machine.segments().count(),
+            readers: stream.machine.readers(),
+            first_offset: stream.machine.first_offset(),
+            next_offset: stream.machine.next_offset(),
+        }),
+        active: None,
     }
 }
 
@@ -124,6 +164,41 @@ impl Shard {
         Some(ListedTo { log: at + 1, has_queues: false, slot: 0 })
     }
 
+    /// What was counted of queues that live here, and how many messages of each are ready and held, for who asks often: as [`Shard::queue_rows_from`], those of which nothing was
+    /// counted left out.
+    pub fn queue_tallies_from(
+        &self,
+        from: ListedTo,
+        most: usize,
+        tallies: &mut Vec<(QueueId, Tally, [u64; 2])>,
+    ) -> Option<ListedTo> {
+        let ListedTo { log: at, has_queues, slot } = from;
+        let log = self.logs.get(at)?;
+        let mut add = |queue: QueueId, tally: Tally, lengths: [u64; 2]| {
+            if !tally.is_empty() {
+                tallies.push((queue, tally, lengths));
+            }
+        };
+        if !has_queues {
+            for (looked, (own, queue)) in log.queues.iter().skip_while(|(own, _)| *own < slot).enumerate() {
+                if looked == most {
+                    return Some(ListedTo { log: at, has_queues, slot: own });
+                }
+                let lengths = [queue.fifo.ready(), queue.fifo.unsettled()];
+                add(queue.definition.id, queue.tally(), lengths);
+            }
+            return Some(ListedTo { log: at, has_queues: true, slot: 0 });
+        }
+        let streams = log.streams.iter().flat_map(|streams| streams.iter());
+        for (looked, stream) in streams.skip(slot).enumerate() {
+            if looked == most {
+                return Some(ListedTo { log: at, has_queues, slot: slot + looked });
+            }
+            add(stream.definition.id, stream.tally(), [stream.machine.messages(), 0]);
+        }
+        Some(ListedTo { log: at + 1, has_queues: false, slot: 0 })
+    }
+
     /// Delayed messages of a queue that lives here, at most `count_max`: when each is due, milliseconds since 1970, and
     /// its position; in that order. `None` where it does not.
     pub fn delayed(&self, vhost: &str, queue: &str, count_max: usize) -> Option<Vec<(u64, QueueSeq)>> {
@@ -165,6 +240,19 @@ impl Shard {
             ),
             ("msg_index", sum(&|log| log.batches.overhead_bytes()) + self.parcels.heap_bytes() as u64),
         ]
+    }
+
+    /// What a stream that lives here keeps of its consumers and publishers; `None` where it does not.
+    pub fn tracking(&self, vhost: VhostId, name: &str) -> Option<Tracking> {
+        let streams = self.logs.iter().filter_map(|log| log.streams.as_ref());
+        let mut streams = streams.flat_map(|streams| streams.iter());
+        let is_it = |definition: &QueueDefinition| definition.vhost == vhost && *definition.name == *name;
+        let stream = streams.find(|stream| is_it(&stream.definition))?;
+        let text = |reference: &[u8]| String::from_utf8_lossy(reference).into_owned();
+        let mut tracking = Tracking::default();
+        stream.machine.each_offset(|reference, offset| tracking.offsets.push((text(reference), offset)));
+        stream.machine.each_sequence(|reference, id| tracking.writers.push((text(reference), id)));
+        Some(tracking)
     }
 
     /// The segments that messages of queues here are in.

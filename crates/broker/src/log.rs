@@ -17,6 +17,7 @@ use crate::owned::OwnedQueue;
 use crate::post::Post;
 use crate::reading::{Loaded, Reading};
 use crate::streams::Streams;
+use crate::tally::Ends;
 use crate::timers::Timers;
 use base::id::{LogId, LogIndex, PortId, QueueId, QueueSeq};
 use base::{Buffer, Now};
@@ -111,6 +112,8 @@ pub(crate) struct Log {
     pub(crate) loaded: Loaded,
     /// The streams, once there is one.
     pub(crate) streams: Option<Box<Streams>>,
+    /// Messages that ended otherwise than by being settled.
+    pub(crate) ends: Ends,
 }
 
 impl Log {
@@ -147,6 +150,7 @@ impl Log {
             reading: Reading::default(),
             loaded: Loaded::default(),
             streams: None,
+            ends: Ends::default(),
         }
     }
 
@@ -226,6 +230,7 @@ impl Log {
 
     /// Positions of a queue died: they are to be published anew.
     pub(crate) fn died(&mut self, slot: u32, range: SeqRange, reason: DeathReason) {
+        self.count_dead(slot, range, reason);
         if let Some(features) = &mut self.queues[slot as usize].features {
             match features.dying.back_mut() {
                 Some((before, of)) if *of == reason && before.last.0 + 1 == range.first.0 => {

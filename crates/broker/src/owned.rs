@@ -6,6 +6,7 @@ use crate::browse::Browser;
 use crate::catalog::QueueDefinition;
 use crate::event::TRACED;
 use crate::features::Features;
+use crate::tally::{Count, Tally};
 use base::Now;
 use base::id::{LogIndex, PortId, QueueSeq};
 use message::record::{Enqueue, SeqRange, flag};
@@ -36,6 +37,8 @@ struct Seat {
     /// What deliveries call it: its handle, with [`TRACED`] while they are told of.
     shown: u32,
     delivered: u32,
+    /// What is counted when it is handed something; none: it gets, and gets are counted as such.
+    counts: Option<Count>,
 }
 
 /// The consumers of one queue.
@@ -59,9 +62,9 @@ impl Members {
     }
 
     /// Adds a member; it must not be one yet.
-    pub(crate) fn add(&mut self, member: Member, is_traced: bool) -> ConsumerId {
+    pub(crate) fn add(&mut self, member: Member, is_traced: bool, counts: Option<Count>) -> ConsumerId {
         let shown = member.shown(is_traced).handle;
-        let slot = self.slots.insert(Seat { member, shown, delivered: 0 }) as u32;
+        let slot = self.slots.insert(Seat { member, shown, delivered: 0, counts }) as u32;
         let was = self.by_member.insert(member, slot);
         assert!(was.is_none(), "a handle names one consumer");
         ConsumerId(slot)
@@ -93,10 +96,10 @@ impl Members {
 
     /// So many more were handed to it.
     #[inline]
-    pub(crate) fn hand(&mut self, id: ConsumerId, count: u32) {
-        if let Some(seat) = self.slots.get_mut(id.0 as usize) {
-            seat.delivered = seat.delivered.wrapping_add(count);
-        }
+    fn hand(&mut self, id: ConsumerId, count: u32) -> Option<Count> {
+        let seat = self.slots.get_mut(id.0 as usize)?;
+        seat.delivered = seat.delivered.wrapping_add(count);
+        seat.counts
     }
 
     /// What it may still be handed when `limit` is all it may have had; none where it has had more.
@@ -162,6 +165,10 @@ pub(crate) struct OwnedQueue {
     pub(crate) had_consumer: bool,
     /// What is delivered from it is told of.
     is_traced: bool,
+    /// What consumers and gets did; none yet.
+    tally: Option<Box<Tally>>,
+    /// The position of the first message that is counted.
+    begun_at: u64,
 }
 
 impl OwnedQueue {
@@ -175,6 +182,8 @@ impl OwnedQueue {
             is_dirty: false,
             had_consumer: false,
             is_traced: false,
+            tally: None,
+            begun_at: 0,
         };
         queue.group();
         queue
@@ -289,10 +298,42 @@ impl OwnedQueue {
 
     /// See [`Members::hand`].
     #[inline]
-    pub(crate) fn hand(&mut self, id: ConsumerId, count: u32) {
-        if let Some(members) = &mut self.members {
-            members.hand(id, count);
+    pub(crate) fn hand(&mut self, id: ConsumerId, count: u32, is_again: bool) {
+        let Some(members) = &mut self.members else { return };
+        let counts = members.hand(id, count);
+        let tally = self.tally.get_or_insert_default();
+        if let Some(counts) = counts {
+            tally.add(counts, count.into());
         }
+        if is_again {
+            tally.add(Count::Redeliver, count.into());
+        }
+    }
+
+    /// So many more of something.
+    #[inline]
+    pub(crate) fn count(&mut self, count: Count, more: u64) {
+        self.tally.get_or_insert_default().add(count, more);
+    }
+
+    /// What was counted since the node started.
+    pub(crate) fn tally(&self) -> Tally {
+        let mut tally = self.tally.as_deref().copied().unwrap_or_default();
+        tally.add(Count::Publish, self.fifo.next_seq().0.saturating_sub(self.begun_at));
+        tally
+    }
+
+    /// Where one consumer is active at a time: which.
+    pub(crate) fn active(&self) -> Option<Member> {
+        if !self.has_single_active() {
+            return None;
+        }
+        self.member(self.fifo.active()?)
+    }
+
+    /// What came before is not counted.
+    pub(crate) fn begin_tally(&mut self) {
+        self.begun_at = self.fifo.next_seq().0;
     }
 
     /// So many of what was handed to a consumer were never sent, and have gone back: its link's credit is as before.
@@ -310,8 +351,8 @@ impl OwnedQueue {
         self.members.as_ref().map_or(0, |members| members.credit(id, limit))
     }
 
-    pub(crate) fn add_member(&mut self, member: Member) -> ConsumerId {
-        self.members.get_or_insert_default().add(member, self.is_traced)
+    pub(crate) fn add_member(&mut self, member: Member, counts: Option<Count>) -> ConsumerId {
+        self.members.get_or_insert_default().add(member, self.is_traced, counts)
     }
 
     /// When it is looked next at what consumers hold, monotonic nanoseconds.

@@ -11,6 +11,7 @@ use crate::mail::{Mail, wait};
 use crate::reply::ReplyAddress;
 use crate::request::Placement;
 use crate::shard::Shard;
+use crate::tally::NO_EXCHANGE;
 use base::id::{LogId, PortId, QueueId};
 use base::{Now, Random};
 use message::record::{Format, NewEnqueue, flag};
@@ -128,7 +129,7 @@ enum Due {
     After(u64),
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Route {
     exchange: Box<[u8]>,
     key: Box<[u8]>,
@@ -137,12 +138,36 @@ struct Route {
     replies: Option<Box<[ReplyAddress]>>,
     /// The most queues of one target.
     queues_most: usize,
+    /// The queues of all targets.
+    queues: u32,
+    /// The number under which its exchange is counted.
+    counted: u32,
+    /// Messages that went this way.
+    messages: u64,
     /// It is of one message alone and goes with it.
     holds_once: bool,
     /// An exchange on the way remembers the message; only where it holds once.
     is_remembered: bool,
     /// The message is told of; only where it holds once.
     is_traced: bool,
+}
+
+impl Default for Route {
+    fn default() -> Route {
+        Route {
+            exchange: Box::default(),
+            key: Box::default(),
+            targets: Box::default(),
+            replies: None,
+            queues_most: 0,
+            queues: 0,
+            counted: NO_EXCHANGE,
+            messages: 0,
+            holds_once: false,
+            is_remembered: false,
+            is_traced: false,
+        }
+    }
 }
 
 impl Route {
@@ -172,6 +197,19 @@ struct Known {
     by_hash: FxHashMap<u64, u32>,
     /// Publishes that wait for more than one log, and for how many more; with [`REFUSED`] once one refused.
     split: FxHashMap<u64, u32>,
+    /// Messages by exchange, of routes that are forgotten: of the first exchanges, at most [`EXCHANGES_MAX`].
+    gone: Vec<(Box<str>, u64)>,
+}
+
+/// Exchanges of which a publisher remembers how many messages it published to them.
+const EXCHANGES_MAX: usize = 64;
+
+fn add_messages(counts: &mut Vec<(Box<str>, u64)>, exchange: &[u8], messages: u64) {
+    if let Some((_, count)) = counts.iter_mut().find(|(name, _)| name.as_bytes() == exchange) {
+        *count += messages;
+    } else if counts.len() < EXCHANGES_MAX {
+        counts.push((String::from_utf8_lossy(exchange).into(), messages));
+    }
 }
 
 /// What a publish that was refused has beside the number of logs it still hears from.
@@ -187,6 +225,12 @@ impl Publisher {
     #[inline]
     pub fn handle(&self) -> u32 {
         self.handle
+    }
+
+    /// Where it publishes.
+    #[inline]
+    pub fn vhost(&self) -> VhostId {
+        self.access.vhost()
     }
 
     /// The number the next publish gets; the first is 1.
@@ -220,6 +264,16 @@ impl Publisher {
         &mut self.access
     }
 
+    /// Messages it published, by exchange, as far as it remembers.
+    pub fn exchanges(&self) -> Vec<(Box<str>, u64)> {
+        let Some(known) = &self.known else { return Vec::new() };
+        let mut counts = known.gone.clone();
+        for route in known.routes.iter().filter(|route| route.messages > 0) {
+            add_messages(&mut counts, &route.exchange, route.messages);
+        }
+        counts
+    }
+
     /// Bytes of memory it holds besides itself, roughly.
     pub fn heap_bytes(&self) -> usize {
         let route = |route: &Route| {
@@ -232,6 +286,7 @@ impl Publisher {
                 + known.routes.iter().map(route).sum::<usize>()
                 + known.by_hash.capacity() * 16
                 + known.split.capacity() * 16
+                + known.gone.capacity() * size_of::<(Box<str>, u64)>()
         })
     }
 
@@ -313,8 +368,11 @@ impl Known {
         is_same.then_some(self.last)
     }
 
+    #[cold]
     fn forget(&mut self) {
-        self.routes.clear();
+        for route in self.routes.drain(..).filter(|route| route.messages > 0) {
+            add_messages(&mut self.gone, &route.exchange, route.messages);
+        }
         self.by_hash.clear();
         self.last = 0;
     }
@@ -414,6 +472,7 @@ impl View<'_> {
         route.is_remembered =
             sees_more && !self.catalog.remembering_exchanges(access.vhost(), exchange, &matches).is_empty();
         route.queues_most = route.targets.iter().map(|target| target.queues.len()).max().unwrap_or(0);
+        route.queues = route.targets.iter().map(|target| target.queues.len() as u32).sum();
         if exchange.is_empty() {
             let replies: Vec<_> = keys.iter().filter_map(|key| ReplyAddress::read(key)).collect();
             route.replies = (!replies.is_empty()).then(|| replies.into());
@@ -551,13 +610,19 @@ impl Shard {
             Some(at) => at,
             None => {
                 let at = known.route(access, &self.view((*handle, seq)), publish)?;
+                let counted = &mut known.routes[at].counted;
+                if *counted == NO_EXCHANGE {
+                    *counted = self.tallies.exchange(&self.catalog, access.vhost(), publish.exchange);
+                }
                 if known.routes[at].holds_once {
                     return self.publish_once(now, (*port, *handle, seq), access, known, publish);
                 }
                 at
             }
         };
-        let route = &known.routes[at];
+        let route = &mut known.routes[at];
+        route.messages += 1;
+        self.tallies.publish(route.counted, route.queues, publish);
         if route.targets.is_empty() && route.replies.is_none() {
             return Ok(Published::Unroutable);
         }
@@ -613,7 +678,9 @@ impl Shard {
         publish: &Publish<'_>,
     ) -> Result<Published, Refusal> {
         let route = known.routes.pop().expect("the route was just made");
+        add_messages(&mut known.gone, publish.exchange, 1);
         let message = publish.record(now);
+        self.tallies.publish(route.counted, route.queues, publish);
         if let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log)) {
             return Err(Refusal::log_stopped(target.log));
         }

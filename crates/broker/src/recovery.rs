@@ -281,6 +281,10 @@ impl Shard {
                 self.go_by(now, queue);
             }
         }
+        for log in &mut self.logs {
+            log.queues.iter_mut().for_each(|(_, queue)| queue.begin_tally());
+            log.streams.iter_mut().for_each(|streams| streams.begin_tally());
+        }
         missing
     }
 

@@ -5,6 +5,7 @@ use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::Member;
 use crate::post::Post;
+use crate::tally::Count;
 use base::Now;
 use message::record::{Outcome, SeqRange};
 use queue::Command;
@@ -33,6 +34,8 @@ impl Log {
         }
         let outcome = Outcome::Accepted;
         let owned = &mut self.queues[slot as usize];
+        let accepted = ranges.iter().map(|range| range.last.0 - range.first.0 + 1).sum();
+        owned.count(Count::Ack, accepted);
         let Some(consumer) = owned.find(member) else {
             let settle = |range: &SeqRange| Command::Settle { consumer: NO_CONSUMER, range: *range, outcome };
             return ranges.iter().for_each(|range| self.tell_browser(slot, member, settle(range)));

@@ -28,6 +28,7 @@ use crate::reply::ReplyConsumers;
 use crate::request::{ConsumerRef, Placement, QueueCommand, Reply};
 use crate::spare::Spare;
 use crate::streams::StreamJob;
+use crate::tally::{Survey, Tallies};
 use crate::watch::Watches;
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
 use base::{Buffer, Now, Random};
@@ -91,6 +92,11 @@ struct Untold {
     buffer: Option<Buffer>,
 }
 
+/// Whether it is a connection's, and not the node's own.
+fn is_client(port: PortId) -> bool {
+    port.slot != u32::MAX
+}
+
 /// A shard. See the module's head.
 #[derive(Debug)]
 pub struct Shard {
@@ -116,6 +122,7 @@ pub struct Shard {
     pub(crate) burials: Burials,
     /// Messages that queues refused and that are to be published anew.
     pub(crate) corpses: VecDeque<Corpse>,
+    pub(crate) tallies: Tallies,
     random: Random,
     pub(crate) dead_segments: Vec<u64>,
     /// A log here has, or had, a stream.
@@ -149,6 +156,7 @@ impl Shard {
             spares_at: 0,
             burials: Burials::default(),
             corpses: VecDeque::new(),
+            tallies: Tallies::default(),
             random: Random::new(settings.seed),
             dead_segments: Vec::new(),
             has_streams: false,
@@ -193,6 +201,21 @@ impl Shard {
     /// Its bounds.
     pub fn limits(&self) -> &Limits {
         &self.settings.limits
+    }
+
+    /// Where what happens is counted.
+    #[inline]
+    pub fn tallies(&mut self) -> &mut Tallies {
+        &mut self.tallies
+    }
+
+    /// What has happened here since the node started.
+    pub fn survey(&self) -> Survey {
+        let mut survey = self.tallies.survey();
+        for log in &self.logs {
+            survey.merge(&Survey { ends: log.ends, ..Survey::default() });
+        }
+        survey
     }
 
     /// Dice for a name that the server makes. Not secret, but no two are alike.
@@ -266,6 +289,7 @@ impl Shard {
             announced: None,
         };
         self.ports.insert(port, state);
+        self.tallies.churn.connection_created += u64::from(is_client(port));
         self.tell_census(Mail::Came { actor, unit: Unit::Connection { channels: 0 }, asked });
     }
 
@@ -303,6 +327,7 @@ impl Shard {
             self.connection_closed(now, port, &name, &properties);
         }
         self.tell_census(Mail::Left { actor: actor.clone(), unit: Unit::Connection { channels } });
+        self.tallies.churn.connection_closed += u64::from(is_client(port));
         self.replies.close_port(port);
         consumers.sort_unstable_by_key(|consumer| (consumer.log, consumer.queue));
         consumers.dedup_by_key(|consumer| (consumer.log, consumer.queue));
@@ -474,6 +499,7 @@ impl Shard {
                     self.announce(now, told);
                 }
                 if let Some(queue) = queue {
+                    self.tallies.churn.queue_declared += 1;
                     if !is_new && let Some(answer) = answer {
                         // What it holds now, only its owner knows.
                         let command = QueueCommand::Counts { token: answer.token };
@@ -514,6 +540,7 @@ impl Shard {
                     if self.log_slots.contains_key(&definition.log) {
                         self.create_queue(definition.clone());
                         if let Some(now) = now {
+                            self.tallies.churn.queue_created += 1;
                             self.go_by(now, &definition);
                         }
                         if self.catalog.is_traced(definition.vhost) {
@@ -537,6 +564,8 @@ impl Shard {
                     self.close_ports(&text, |actor| actor.user == user);
                 }
                 Applied::QueueDeleted(definition) => {
+                    let is_here = self.log_slots.contains_key(&definition.log);
+                    self.tallies.churn.queue_deleted += u64::from(now.is_some() && is_here);
                     let limits = self.settings.limits;
                     if definition.is_stream()
                         && let Some(slot) = self.log_slots.get(&definition.log)

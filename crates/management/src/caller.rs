@@ -62,6 +62,7 @@ impl Caller {
             let tags = user.tags.iter().map(|tag| tag.to_string()).collect();
             Some((tags, vhosts))
         })?;
+        node.login_tried(found.is_none());
         let denied = || Response::error(401, "not_authorized", "Not_Authorized");
         let (tags, vhosts) = found.ok_or_else(denied)?;
         let caller = Caller { login, tags, vhosts };

@@ -1,23 +1,28 @@
 //! Connections: listing and closing them.
 
-use crate::list;
+use crate::channels::garbage_collection;
+use crate::history::Whose;
 use crate::node::{ConnectionRow, Node};
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
+use crate::{list, stats};
 use serde_json::{Value, json};
 
 /// Why a connection is closed where nobody says why, in RabbitMQ's words.
 const REASON: &str = "Closed via management plugin";
 
-fn seen<N: Node>(call: &Call<'_, N>) -> Result<Vec<ConnectionRow>, Response> {
+pub(crate) fn seen<N: Node>(call: &Call<'_, N>) -> Result<Vec<ConnectionRow>, Response> {
     let mut rows = call.node.connections()?;
     // Who has not logged in yet is nobody.
     rows.retain(|row| !row.user.is_empty() && call.caller.sees_connection(&row.user, &row.vhost));
     Ok(rows)
 }
 
-fn shown(row: &ConnectionRow, node: &str) -> Value {
+fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
+    let node = &call.node.about().node;
+    let (id, span) = (Whose::Connection(row.id), stats::data_span(call.request));
+    let [received, sent] = call.node.history(|history| [0, 1].map(|at| history.of(id).details(at, span)));
     let encryption = row.encryption.as_ref();
     let [protocol, key_exchange, cipher, hash] = [0, 1, 2, 3].map(|at| encryption.map(|own| own[at].clone()));
     let certificate = row.certificate.as_ref();
@@ -38,7 +43,19 @@ fn shown(row: &ConnectionRow, node: &str) -> Value {
         "peer_host": row.peer_host.to_string(),
         "peer_port": row.peer_port,
         "recv_oct": row.received,
+        "recv_oct_details": received,
         "send_oct": row.sent,
+        "send_oct_details": sent,
+        "recv_cnt": 0,
+        "send_cnt": 0,
+        "send_pend": 0,
+        "reductions": 0,
+        "reductions_details": { "rate": 0.0 },
+        "garbage_collection": garbage_collection(),
+        "frame_max": row.frame_max,
+        "channel_max": row.channel_max,
+        "timeout": row.timeout_s,
+        "auth_mechanism": row.mechanism,
         "ssl": encryption.is_some(),
         "ssl_protocol": protocol,
         "ssl_key_exchange": key_exchange,
@@ -56,9 +73,8 @@ fn shown(row: &ConnectionRow, node: &str) -> Value {
     item
 }
 
-fn answer<N: Node>(call: &Call<'_, N>, rows: &[ConnectionRow]) -> Answer {
-    let node = &call.node.about().node;
-    let rows = rows.iter().map(|row| shown(row, node)).collect();
+pub(crate) fn answer<N: Node>(call: &Call<'_, N>, rows: &[ConnectionRow]) -> Answer {
+    let rows = rows.iter().map(|row| shown(call, row)).collect();
     list::answer(rows, call.request, &call.node.about().limits, &["vhost", "name"])
 }
 
@@ -98,7 +114,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
         close(call, row)?;
         return Ok(Response::empty(204));
     }
-    list::one(shown(row, &call.node.about().node), call.request)
+    list::one(shown(call, row), call.request)
 }
 
 fn close<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Result<(), Response> {

@@ -1,13 +1,15 @@
 //! Exchanges.
 
 use crate::body::Body;
+use crate::history::{Whose, put};
 use crate::node::{Action, Node};
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
-use crate::{json, list, policies};
+use crate::{json, list, policies, stats};
+use broker::Survey;
 use broker::catalog::{ExchangeDefinition, VhostId};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// What the default exchange is called in paths.
@@ -49,9 +51,28 @@ fn shown((vhost, exchange, policy): &Found) -> Value {
     row
 }
 
+/// The same with what was counted.
+fn counted<N: Node>(call: &Call<'_, N>, found: &Found, survey: &Survey) -> Value {
+    let mut row = shown(found);
+    let id = found.1.id;
+    if let Some(tally) = survey.exchanges.get(&id) {
+        let span = stats::rates_span(call.request);
+        row["message_stats"] = call.node.history(|history| {
+            let growth = history.of(Whose::Exchange(id));
+            let mut stats = Map::new();
+            put(&mut stats, "publish_in", tally.publish_in, growth.details(0, span));
+            put(&mut stats, "publish_out", tally.publish_out, growth.details(1, span));
+            stats.into()
+        });
+    }
+    row
+}
+
 /// `GET /api/exchanges[/VHOST]`.
 pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
-    let rows = find(call.node, policies::asked(call, vhost))?.iter().map(shown).collect();
+    let survey = call.node.survey()?;
+    let found = find(call.node, policies::asked(call, vhost))?;
+    let rows = found.iter().map(|found| counted(call, found, &survey)).collect();
     list::answer(rows, call.request, &call.node.about().limits, &["vhost", "name"])
 }
 
@@ -74,7 +95,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answe
             Ok(Response::empty(204))
         }
         (_, Some(own)) => {
-            let mut row = shown(own);
+            let mut row = counted(call, own, &call.node.survey()?);
             row["incoming"] = json!([]);
             row["outgoing"] = json!([]);
             list::one(row, call.request)

@@ -7,12 +7,14 @@
 mod bindings;
 mod body;
 mod caller;
+mod channels;
 mod connections;
 mod definitions;
 mod exchanges;
 mod export;
 mod features;
 mod health;
+mod history;
 mod json;
 mod limits;
 mod list;
@@ -26,19 +28,23 @@ mod queues;
 mod request;
 mod response;
 mod routes;
+mod stats;
+mod streams;
 mod users;
 mod vhosts;
 
 #[cfg(test)]
 mod tests;
 
+pub use history::{ConnectionId, Counters, History, SAMPLE_MS, Whose};
 pub use node::{
     About, Action, Busy, Condition, ConnectionRow, GetMode, Got, Listener, Login, Node, Outcome, Publication,
-    Trouble, Which,
+    Trouble, Which, Writing,
 };
 pub use request::{Method, Request};
 pub use response::Response;
 pub use routes::handle;
+pub use stats::counters;
 
 /// Bounds of the HTTP API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +67,12 @@ pub struct Limits {
     pub get_bytes_max: usize,
     /// Bytes of a regular expression over names, and of the names of columns.
     pub pattern_bytes_max: usize,
+    /// Things whose counters are sampled for rates; of further ones no rate is known.
+    pub sampled_objects_max: usize,
+    /// Milliseconds without a request that wants rates after which nothing is sampled any more.
+    pub sampling_ms_max: u64,
+    /// Partitions of a super stream made at once.
+    pub partitions_max: i64,
 }
 
 impl Default for Limits {
@@ -75,6 +87,9 @@ impl Default for Limits {
             get_messages_max: 10_000,
             get_bytes_max: 64 << 20,
             pattern_bytes_max: 1024,
+            sampled_objects_max: 20_000,
+            sampling_ms_max: 600_000,
+            partitions_max: 1000,
         }
     }
 }

@@ -1,8 +1,9 @@
 //! What the handlers ask of a node.
 
-use broker::QueueRow;
+use crate::history::{ConnectionId, History};
 use broker::access::AccessRules;
 use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
+use broker::{Opened, QueueRow, Survey, Tracking};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -31,6 +32,42 @@ pub trait Node {
     /// # Errors
     /// The node did not answer in time.
     fn connections(&self) -> Result<Vec<ConnectionRow>, Busy>;
+
+    /// What connections have open, each with the shard it is on; in no order.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn opened(&self) -> Result<Vec<(u16, Opened)>, Busy>;
+
+    /// What has happened since the node started.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn survey(&self) -> Result<Survey, Busy>;
+
+    /// Has a look at how counters grow. From now on they are sampled for a while.
+    fn history<T>(&self, look: impl FnOnce(&History) -> T) -> T;
+
+    /// Logins over HTTP: how many were tried, and how many of them refused.
+    fn logins(&self) -> [u64; 2];
+
+    /// Somebody tried to log in over HTTP.
+    fn login_tried(&self, is_refused: bool);
+
+    /// What a stream keeps of its consumers and publishers; none: there is no such stream.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn tracking(&self, vhost: VhostId, stream: &str) -> Result<Option<Tracking>, Busy>;
+
+    /// Bytes of memory by what they are for, in the words of RabbitMQ's memory breakdown.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn memory(&self) -> Result<Vec<(String, u64)>, Busy>;
+
+    /// What was written to the disk.
+    fn writing(&self) -> Writing;
 
     /// Closes a connection; whether there was one of this name.
     ///
@@ -160,6 +197,23 @@ impl Listener {
     }
 }
 
+/// What was written to the disk since a node started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Writing {
+    /// Groups of batches committed.
+    pub groups: u64,
+    /// Batches committed.
+    pub batches: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes of them.
+    pub written_bytes: u64,
+    /// Flushes.
+    pub syncs: u64,
+    /// How long one takes, nanoseconds, smoothed.
+    pub sync_ns: u64,
+}
+
 /// How a node is at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
@@ -184,6 +238,16 @@ pub struct Condition {
 /// A connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionRow {
+    /// Which one it is of the node's.
+    pub id: ConnectionId,
+    /// Bytes of the largest frame; 0: not settled yet.
+    pub frame_max: u32,
+    /// The highest number of a channel.
+    pub channel_max: u16,
+    /// Seconds after which a silent peer is asked about; 0: never.
+    pub timeout_s: u64,
+    /// How it logged in.
+    pub mechanism: String,
     /// `ADDRESS:PORT -> ADDRESS:PORT`.
     pub name: String,
     /// What its client calls it.

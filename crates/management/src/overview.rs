@@ -1,10 +1,12 @@
 //! The node as a whole.
 
-use crate::list;
+use crate::history::{Whose, put};
 use crate::node::{Condition, Listener, Node, Which};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
-use serde_json::{Value, json};
+use crate::{list, stats};
+use broker::{Survey, Tally};
+use serde_json::{Map, Value, json};
 
 /// Exchange types and what they are, in RabbitMQ's words where it has them.
 const EXCHANGE_TYPES: [(&str, &str); 4] = [
@@ -20,6 +22,13 @@ const NO_ERLANG: &str = "";
 fn exchange_types() -> Value {
     let of = |(name, description): &(&str, &str)| json!({ "name": name, "description": description, "enabled": true });
     EXCHANGE_TYPES.iter().map(of).collect()
+}
+
+/// What was counted of all messages.
+pub(crate) fn whole(survey: &Survey) -> Tally {
+    let mut tally = Tally::default();
+    survey.vhosts.values().for_each(|own| tally.merge(own));
+    tally
 }
 
 /// `GET /api/overview`.
@@ -53,20 +62,17 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
         "cluster_tags": {},
         "node": about.node,
         "node_tags": {},
-        "rates_mode": "none",
+        "rates_mode": "basic",
         "disable_stats": false,
         "enable_queue_totals": false,
         "default_queue_type": "classic",
         "is_op_policy_updating_enabled": true,
         "require_definition_json_extension": false,
-        "sample_retention_policies": { "global": [], "basic": [], "detailed": [] },
+        "sample_retention_policies": { "global": [600], "basic": [60], "detailed": [60] },
         "exchange_types": exchange_types(),
         "message_stats": {},
-        "queue_totals": {
-            "messages": ready + unacknowledged,
-            "messages_ready": ready,
-            "messages_unacknowledged": unacknowledged,
-        },
+        "queue_totals": {},
+        "churn_rates": {},
         "object_totals": {
             "channels": channels,
             "connections": connections.len(),
@@ -75,6 +81,30 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
             "queues": queues,
         },
         "statistics_db_event_queue": 0,
+    });
+    let survey = call.node.survey()?;
+    let tally = if call.caller.is_monitor() {
+        whole(&survey)
+    } else {
+        let mut tally = Tally::default();
+        call.caller.visible().filter_map(|(_, id)| survey.vhosts.get(&id)).for_each(|own| tally.merge(own));
+        tally
+    };
+    let [rates, lengths] = [stats::rates_span(call.request), stats::lengths_span(call.request)];
+    call.node.history(|history| {
+        let growth = history.of(Whose::Node);
+        let mut churn = Map::new();
+        for (at, (name, count)) in survey.churn.named().into_iter().enumerate() {
+            put(&mut churn, name, count, growth.details(stats::MESSAGES + at, rates));
+        }
+        body["churn_rates"] = churn.into();
+        let first = stats::MESSAGES + survey.churn.named().len();
+        stats::put_lengths(&mut body["queue_totals"], [ready, unacknowledged], (growth, first), lengths);
+        let Some(mut stats) = stats::messages(&tally, growth, stats::ALL, rates) else { return };
+        for name in ["disk_reads", "disk_writes"] {
+            put(&mut stats, name, 0, json!({ "rate": 0.0 }));
+        }
+        body["message_stats"] = stats.into();
     });
     if call.caller.is_monitor() {
         let row = |listener: &Listener| {
@@ -159,7 +189,7 @@ fn shown<N: Node>(call: &Call<'_, N>) -> Value {
         "uptime": uptime_ms,
         "processors": about.processors,
         "run_queue": 0,
-        "rates_mode": "none",
+        "rates_mode": "basic",
         "net_ticktime": 60,
         "rabbitmq_version": about.version,
         "erlang_version": NO_ERLANG,

@@ -1,11 +1,13 @@
 //! Queues.
 
 use crate::body::Body;
+use crate::channels::{self, garbage_collection};
+use crate::history::Whose;
 use crate::node::{Action, Node, Which};
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
-use crate::{json, list};
+use crate::{json, list, stats};
 use broker::QueueRow;
 use broker::catalog::{QueueDefinition, QueueType};
 use routing::Arguments;
@@ -48,7 +50,17 @@ fn shown<N: Node>(call: &Call<'_, N>, rows: &[QueueRow]) -> Result<Vec<Value>, R
             };
             queues.iter().map(of).collect()
         })?;
-        items.extend(rows.iter().zip(&policies).map(|(row, policies)| item(row, policies, node)));
+        items.extend(rows.iter().zip(&policies).map(|(row, policies)| {
+            let mut item = item(row, policies, node);
+            let whose = Whose::Queue(row.definition.id);
+            let lengths = stats::lengths_span(call.request);
+            call.node.history(|history| {
+                let growth = (history.of(whose), stats::MESSAGES);
+                stats::put_lengths(&mut item, [row.ready, row.unsettled], growth, lengths);
+            });
+            stats::put_messages(call.node, call.request, &mut item, whose, &row.tally, stats::OF_QUEUE);
+            item
+        }));
     }
     Ok(items)
 }
@@ -70,15 +82,22 @@ fn item(row: &QueueRow, policies: &Policies, node: &str) -> Value {
         "policy": policies.user,
         "operator_policy": policies.operator,
         "effective_policy_definition": json::object(&policies.definition),
-        "messages": row.ready + row.unsettled,
-        "messages_ready": row.ready,
-        "messages_unacknowledged": row.unsettled,
         "messages_delayed": row.delayed,
         "consumers": row.consumers,
         "memory": row.memory_bytes,
+        // Whether it could hand out what comes now at once.
+        "consumer_capacity": capacity(row),
+        "consumer_utilisation": capacity(row),
+        "reductions": 0,
+        "reductions_details": { "rate": 0.0 },
+        "garbage_collection": garbage_collection(),
     });
     if let Some(bytes) = row.ready_bytes {
         item["message_bytes_ready"] = bytes.into();
+    }
+    if let Some(stream) = &row.stream {
+        item["segments"] = stream.segments.into();
+        item["readers"] = json!({ node: stream.readers });
     }
     match queue.queue_type {
         QueueType::Classic => item["storage_version"] = 2.into(),
@@ -89,6 +108,17 @@ fn item(row: &QueueRow, policies: &Policies, node: &str) -> Value {
         }
     }
     item
+}
+
+/// Whether the queue could hand out at once what comes now.
+pub(crate) fn capacity(row: &QueueRow) -> f64 {
+    f64::from(row.consumers > 0 && row.ready == 0)
+}
+
+/// The tag of the one consumer of which this holds.
+fn tag_of(consumers: &Value, is_it: impl Fn(&Value) -> bool) -> Value {
+    let mut found = consumers.as_array().into_iter().flatten().filter(|consumer| is_it(consumer));
+    found.next().map_or(Value::Null, |consumer| consumer["consumer_tag"].clone())
 }
 
 /// `/api/queues/VHOST/NAME`.
@@ -108,7 +138,15 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answe
             Ok(Response::empty(204))
         }
         (_, found) => {
-            let row = shown(call, found)?.pop().ok_or_else(Response::not_found)?;
+            let mut row = shown(call, found)?.pop().ok_or_else(Response::not_found)?;
+            let queue = &found[0].definition;
+            let consumers = channels::of_queue(call, queue.id)?;
+            row["exclusive_consumer_tag"] = tag_of(&consumers, |own| own["exclusive"] == true);
+            row["single_active_consumer_tag"] =
+                tag_of(&consumers, |own| own["activity_status"] == "single_active");
+            row["consumer_details"] = consumers;
+            row["incoming"] = json!([]);
+            row["deliveries"] = json!([]);
             list::one(row, call.request)
         }
     }

@@ -5,8 +5,8 @@ use crate::node::Node;
 use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
 use crate::{
-    bindings, connections, definitions, exchanges, features, health, limits, messages, overview, parameters,
-    permissions, policies, queues, users, vhosts,
+    bindings, channels, connections, definitions, exchanges, features, health, limits, messages, overview,
+    parameters, permissions, policies, queues, streams, users, vhosts,
 };
 use broker::catalog::PolicyKind;
 
@@ -81,6 +81,49 @@ fn answer<N: Node>(node: &N, request: &Request) -> Answer {
         run(&Call { node, request, caller })
     };
     caller.and_then(run).map(allowing).map_err(allowing)
+}
+
+/// What a path below `stream` is.
+fn stream<'a, N: Node>(path: &[&'a str]) -> Option<Route<'a, N>> {
+    use Need::{User, Vhost};
+    macro_rules! to {
+        ($methods:expr, $need:expr, $call:ident => $answer:expr) => {
+            Some(Route { methods: $methods, need: $need, run: Box::new(move |$call: &Call<'_, N>| $answer) })
+        };
+    }
+    let asked = streams::Asked::default();
+    match *path {
+        ["connections"] => to!(READ, User, call => streams::list(call, None)),
+        ["connections", vhost] => to!(READ, Vhost(vhost), call => streams::list(call, Some(vhost))),
+        ["connections", vhost, name] => to!(REMOVE, Vhost(vhost), call => streams::one(call, vhost, name)),
+        ["connections", vhost, name, "publishers"] => {
+            let asked = streams::Asked { vhost: Some(vhost), connection: Some(name), ..asked };
+            to!(READ, Vhost(vhost), call => streams::publishers(call, asked))
+        }
+        ["connections", vhost, name, "consumers"] => {
+            let asked = streams::Asked { vhost: Some(vhost), connection: Some(name), ..asked };
+            to!(READ, Vhost(vhost), call => streams::consumers(call, asked))
+        }
+        ["publishers"] => to!(READ, User, call => streams::publishers(call, asked)),
+        ["publishers", vhost] => {
+            let asked = streams::Asked { vhost: Some(vhost), ..asked };
+            to!(READ, Vhost(vhost), call => streams::publishers(call, asked))
+        }
+        ["publishers", vhost, name] => {
+            let asked = streams::Asked { vhost: Some(vhost), stream: Some(name), ..asked };
+            to!(READ, Vhost(vhost), call => streams::publishers(call, asked))
+        }
+        ["consumers"] => to!(READ, User, call => streams::consumers(call, asked)),
+        ["consumers", vhost] => {
+            let asked = streams::Asked { vhost: Some(vhost), ..asked };
+            to!(READ, Vhost(vhost), call => streams::consumers(call, asked))
+        }
+        ["super-streams", vhost, name] => {
+            to!("PUT, OPTIONS", Vhost(vhost), call => streams::super_stream(call, vhost, name))
+        }
+        [vhost, name, "tracking"] => to!(READ, Vhost(vhost), call => streams::tracking(call, vhost, name)),
+        _ => None,
+    }
 }
 
 fn route<'a, N: Node>(path: &'a [&'a str], method: Method) -> Option<Route<'a, N>> {
@@ -214,6 +257,15 @@ fn route<'a, N: Node>(path: &'a [&'a str], method: Method) -> Option<Route<'a, N
 
         ["connections"] => to!(READ, User, call => connections::list(call)),
         ["connections", "username", user] => to!(REMOVE, User, call => connections::of_user(call, user)),
+        ["connections", name, "channels"] => {
+            to!(READ, User, call => channels::of_connection(call, name))
+        }
+        ["channels"] => to!(READ, User, call => channels::list(call)),
+        ["channels", name] => to!(READ, User, call => channels::one(call, name)),
+        ["vhosts", name, "channels"] => to!(READ, Vhost(name), call => channels::of_vhost(call, name)),
+        ["consumers"] => to!(READ, User, call => channels::consumers(call, None)),
+        ["consumers", vhost] => to!(READ, Vhost(vhost), call => channels::consumers(call, Some(vhost))),
+        ["stream", ref path @ ..] => stream(path),
         ["connections", name] => to!(REMOVE, User, call => connections::one(call, name)),
 
         ["aliveness-test", vhost] => to!(READ, Vhost(vhost), call => messages::aliveness(call, vhost)),

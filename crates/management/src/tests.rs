@@ -1,12 +1,19 @@
 //! Requests and what is answered, against a node that is a catalog and nothing else.
 
-use crate::node::{About, Action, Busy, Condition, ConnectionRow, Login, Node, Outcome, Trouble, Which};
+mod counted;
+
+use crate::history::{History, Whose};
+use crate::node::{
+    About, Action, Busy, Condition, ConnectionRow, Login, Node, Outcome, Trouble, Which, Writing,
+};
 use crate::request::Request;
 use crate::routes::handle;
 use base::id::{LogId, PortId, ShardId};
-use broker::QueueRow;
 use broker::access::{PasswordHash, SALT};
 use broker::catalog::{Actor, Catalog, Op, VhostDefaults, VhostId};
+use broker::{
+    ChannelRow, ConsumerRow, Count, ExchangeTally, Opened, QueueRow, Survey, Tally, Tongue, Tracking,
+};
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,7 +24,20 @@ const PORT: PortId = PortId { shard: ShardId(0), slot: 0, generation: 1 };
 struct Bench {
     catalog: Mutex<Catalog>,
     connections: Mutex<Vec<ConnectionRow>>,
+    opened: Mutex<Vec<(u16, Opened)>>,
+    survey: Mutex<Survey>,
+    history: Mutex<History>,
+    logins: Mutex<[u64; 2]>,
     about: About,
+}
+
+/// What was counted of each queue.
+fn tally() -> Tally {
+    let mut tally = Tally::default();
+    tally.add(Count::Publish, 10);
+    tally.add(Count::Deliver, 6);
+    tally.add(Count::GetNoAck, 1);
+    tally
 }
 
 impl Bench {
@@ -30,7 +50,15 @@ impl Bench {
             listeners: vec![crate::Listener { protocol: "amqp".into(), port: 5672, ..Default::default() }],
             ..About::default()
         };
-        let bench = Bench { catalog: Mutex::default(), connections: Mutex::default(), about };
+        let bench = Bench {
+            catalog: Mutex::default(),
+            connections: Mutex::default(),
+            opened: Mutex::default(),
+            survey: Mutex::default(),
+            history: Mutex::default(),
+            logins: Mutex::default(),
+            about,
+        };
         let tags = ["administrator", "monitoring", "policymaker", "management", "none"];
         for (name, tag) in ["guest", "monitor", "policymaker", "manager", "nobody"].into_iter().zip(tags) {
             let password = Some(PasswordHash::new(name, [0; SALT]));
@@ -104,12 +132,50 @@ impl Node for Bench {
             delayed: 0,
             consumers: 3,
             memory_bytes: 100,
+            tally: tally(),
+            stream: None,
+            active: None,
         };
         Ok(own.map(row).collect())
     }
 
     fn connections(&self) -> Result<Vec<ConnectionRow>, Busy> {
         Ok(self.connections.lock().unwrap().clone())
+    }
+
+    fn opened(&self) -> Result<Vec<(u16, Opened)>, Busy> {
+        Ok(self.opened.lock().unwrap().clone())
+    }
+
+    fn survey(&self) -> Result<Survey, Busy> {
+        Ok(self.survey.lock().unwrap().clone())
+    }
+
+    fn history<T>(&self, look: impl FnOnce(&History) -> T) -> T {
+        look(&self.history.lock().unwrap())
+    }
+
+    fn logins(&self) -> [u64; 2] {
+        *self.logins.lock().unwrap()
+    }
+
+    fn login_tried(&self, is_refused: bool) {
+        let mut logins = self.logins.lock().unwrap();
+        logins[0] += 1;
+        logins[1] += u64::from(is_refused);
+    }
+
+    fn tracking(&self, _vhost: VhostId, stream: &str) -> Result<Option<Tracking>, Busy> {
+        let tracking = Tracking { offsets: vec![("c".into(), 7)], writers: vec![("p".into(), 9)] };
+        Ok((stream == "s").then_some(tracking))
+    }
+
+    fn memory(&self) -> Result<Vec<(String, u64)>, Busy> {
+        Ok(vec![("binary".into(), 1000), ("queue_procs".into(), 500)])
+    }
+
+    fn writing(&self) -> Writing {
+        Writing { syncs: 3, sync_ns: 2_000_000, ..Writing::default() }
     }
 
     fn close_connection(&self, name: &str, reason: &str) -> Result<bool, Busy> {
@@ -177,6 +243,11 @@ impl Node for Bench {
 
 fn connection(name: &str, user: &str, vhost: &str) -> ConnectionRow {
     ConnectionRow {
+        id: (0, 0, 0),
+        frame_max: 131_072,
+        channel_max: 2047,
+        timeout_s: 60,
+        mechanism: "PLAIN".into(),
         name: name.into(),
         given_name: Some("mine".into()),
         protocol: "AMQP 0-9-1".into(),

@@ -1,11 +1,12 @@
 //! Virtual hosts.
 
 use crate::body::Body;
-use crate::list;
+use crate::history::{Whose, put};
 use crate::node::{Node, Trouble, Which};
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
+use crate::{list, stats};
 use broker::catalog::{Op, QueueType, ReplyCode, VhostDefinition, VhostId};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -34,15 +35,36 @@ fn rows<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> Result<Vec<Value>, R
         Some(only) => *vhost.name == *only,
         None => call.caller.is_monitor() || call.caller.sees(&vhost.name),
     });
-    let node = call.node.about().node.as_str();
-    Ok(seen
-        .map(|(vhost, is_traced)| {
-            shown(vhost, *is_traced, counts.get(&vhost.id).copied().unwrap_or_default(), node)
-        })
-        .collect())
+    let (node, survey) = (call.node.about().node.as_str(), call.node.survey()?);
+    let mut bytes: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    for row in call.node.connections()? {
+        let of = bytes.entry(row.vhost).or_default();
+        of[0] += row.received;
+        of[1] += row.sent;
+    }
+    let [lengths, data] = [stats::lengths_span(call.request), stats::data_span(call.request)];
+    let row = |(vhost, is_traced): &(Arc<VhostDefinition>, bool)| {
+        let whose = Whose::Vhost(vhost.id);
+        let mut item = shown(vhost, *is_traced, node);
+        let count = counts.get(&vhost.id).copied().unwrap_or_default();
+        let [received, sent] = bytes.get(&*vhost.name).copied().unwrap_or_default();
+        call.node.history(|history| {
+            let growth = history.of(whose);
+            stats::put_lengths(&mut item, count, (growth, stats::MESSAGES + 2), lengths);
+            if let Some(item) = item.as_object_mut() {
+                put(item, "recv_oct", received, growth.details(stats::MESSAGES, data));
+                put(item, "send_oct", sent, growth.details(stats::MESSAGES + 1, data));
+            }
+        });
+        if let Some(tally) = survey.vhosts.get(&vhost.id) {
+            stats::put_messages(call.node, call.request, &mut item, whose, tally, stats::ALL);
+        }
+        item
+    };
+    Ok(seen.map(row).collect())
 }
 
-fn shown(vhost: &VhostDefinition, is_traced: bool, [ready, unacknowledged]: [u64; 2], node: &str) -> Value {
+fn shown(vhost: &VhostDefinition, is_traced: bool, node: &str) -> Value {
     json!({
         "name": *vhost.name,
         "description": *vhost.about().description,
@@ -52,9 +74,6 @@ fn shown(vhost: &VhostDefinition, is_traced: bool, [ready, unacknowledged]: [u64
         "metadata": metadata(vhost),
         "tracing": is_traced,
         "cluster_state": { node: "running" },
-        "messages": ready + unacknowledged,
-        "messages_ready": ready,
-        "messages_unacknowledged": unacknowledged,
     })
 }
 

@@ -5,7 +5,8 @@ use crate::committer::Written;
 use crate::keeper::Errand;
 use crate::mailbox::{Mailbox, Sleeper};
 use crate::socket::{Arrival, Socket};
-use adapters::Mover;
+use adapters::{Frontend, Mover};
+use base::id::ShardId;
 use broker::catalog::{Op, PolicyKind, Refusal, UserLimits, VhostLimits};
 use broker::{Mail, ReadBytes, ReadRequest, Reply, Shard, StreamDone};
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub enum Letter {
     CancelDelayed(Box<CancelDelayed>, Sender<Option<u64>>),
     /// Somebody has a look, a quick one: connections wait meanwhile.
     Look(Look),
+    /// Somebody has a look at the connections too, a quick one.
+    Visit(Visit),
     /// The connection of this name is to be closed, and why; whether it is here.
     CloseConnection(Box<(String, String)>, Sender<bool>),
     /// Somebody wants to know something.
@@ -43,6 +46,21 @@ pub enum Letter {
 
 /// A look at a shard.
 pub type Look = Box<dyn FnOnce(&Shard) + Send>;
+
+/// A shard with its connections.
+pub struct Room<'a> {
+    /// Which one it is.
+    pub id: ShardId,
+    /// The shard.
+    pub shard: &'a Shard,
+    /// Its connections.
+    pub front: &'a Frontend,
+    /// Their sockets, by slot.
+    pub sockets: &'a [Option<Socket>],
+}
+
+/// A look at a shard and its connections.
+pub type Visit = Box<dyn FnOnce(&Room<'_>) + Send>;
 
 /// Delayed messages of a queue that are to be thrown away.
 #[derive(Clone, Debug)]
@@ -76,6 +94,21 @@ pub enum Question {
     Memory,
 }
 
+/// What the management API tells of a connection beside what tools list.
+#[derive(Clone, Debug, Default)]
+pub struct ConnectionMore {
+    /// Which one it is of the node's: its shard, its slot, its number there.
+    pub id: (u16, u32, u32),
+    /// Bytes of the largest frame; 0: not settled yet.
+    pub frame_max: u32,
+    /// The highest number of a channel.
+    pub channel_max: u16,
+    /// Seconds after which a silent peer is asked about; 0: never.
+    pub timeout_s: u64,
+    /// How it logged in.
+    pub mechanism: &'static str,
+}
+
 /// What one shard answers: the part that was asked for.
 #[derive(Debug, Default)]
 pub struct Part {
@@ -85,6 +118,8 @@ pub struct Part {
     pub queues: Vec<ctl::QueueRow>,
     /// Connections at home here.
     pub connections: Vec<ctl::ConnectionRow>,
+    /// What tools do not list of each of them.
+    pub connections_more: Vec<ConnectionMore>,
     /// The users of the node.
     pub users: Vec<ctl::UserRow>,
     /// Its virtual hosts.

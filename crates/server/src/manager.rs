@@ -3,15 +3,23 @@
 use crate::agent;
 use crate::alarm::{Meter, Raised, Watermarks};
 use crate::clock::Clock;
+use crate::committer::Committer;
 use crate::config::Config;
-use crate::door::{Door, Letter, Question};
+use crate::door::{ConnectionMore, Door, Letter, Question, Room};
 use crate::seed;
+use base::id::QueueId;
+use base::time::NS_PER_MS;
 use broker::access::{AccessRules, SALT};
-use broker::catalog::{Catalog, Op, VhostDefaults};
-use broker::{ListedTo, QueueRow, Shard};
-use management::{About, Action, Busy, Condition, ConnectionRow, Login, Node, Outcome, Trouble, Which};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
+use broker::catalog::{Catalog, Op, VhostDefaults, VhostId};
+use broker::{ListedTo, Opened, QueueRow, Shard, Survey, Tally, Tracking};
+use management::{
+    About, Action, Busy, Condition, ConnectionId, ConnectionRow, Counters, History, Login, Node, Outcome,
+    SAMPLE_MS, Trouble, Which, Whose, Writing, counters,
+};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long an answer of a shard is waited for.
@@ -19,6 +27,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Queues a shard looks at in one turn: it takes well under a millisecond.
 const QUEUES_TURN: usize = 2000;
+
+/// Connections a shard looks at in one turn: it takes well under a millisecond.
+const CONNECTIONS_TURN: usize = 2000;
+
+/// A queue, its virtual host, what was counted of it, and how many messages are ready and held.
+type QueueTally = (QueueId, VhostId, Tally, [u64; 2]);
 
 /// See the module.
 pub struct Manager<'a> {
@@ -36,6 +50,16 @@ pub struct Manager<'a> {
     pub about: About,
     /// Whose turn it is to serve a connection.
     pub next: AtomicUsize,
+    /// What writes to the disk.
+    pub committer: &'a Committer,
+    /// How counters grow.
+    pub history: Mutex<History>,
+    /// When somebody last wanted to know, milliseconds since the node started; 0: nobody yet.
+    pub asked_at: AtomicU64,
+    /// Wakes who samples.
+    pub wake: Sender<()>,
+    /// Logins over HTTP: tried, refused.
+    pub logins: [AtomicU64; 2],
 }
 
 impl Manager<'_> {
@@ -85,6 +109,145 @@ impl Manager<'_> {
             let _ = sender.send(look(shard));
         })));
         receiver.recv_timeout(PATIENCE).map_err(|_| Busy)
+    }
+
+    /// Visits every shard, a part of its connections at a time: `visit` says where to go on.
+    fn visit_all<T: Send + 'static>(
+        &self,
+        visit: impl Fn(&Room<'_>, u32, &mut Vec<T>) -> Option<u32> + Clone + Send + 'static,
+    ) -> Result<Vec<T>, Busy> {
+        let mut all = Vec::new();
+        for door in self.doors {
+            let mut from = Some(0);
+            while let Some(at) = from {
+                let (sender, receiver) = channel();
+                let visit = visit.clone();
+                door.letters.put(Letter::Visit(Box::new(move |room| {
+                    let mut found = Vec::new();
+                    let next = visit(room, at, &mut found);
+                    // Who asked may have given up.
+                    let _ = sender.send((next, found));
+                })));
+                let (next, mut found) = receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?;
+                all.append(&mut found);
+                from = next;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Samples every so often while somebody wants to know rates, until the node ends.
+    pub fn sample_while_asked(&self, woken: &Receiver<()>, is_over: impl Fn() -> bool) {
+        let mut interval = None;
+        loop {
+            let called = match interval {
+                Some(interval) => woken.recv_timeout(interval),
+                None => woken.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            if is_over() || called == Err(RecvTimeoutError::Disconnected) {
+                return;
+            }
+            let now = self.clock.now();
+            let asked_at = self.asked_at.load(Ordering::Relaxed);
+            let is_wanted = now.mono_ns / NS_PER_MS < asked_at + self.about.limits.sampling_ms_max;
+            interval = is_wanted.then_some(Duration::from_millis(SAMPLE_MS));
+            if is_wanted {
+                // A shard that does not answer in time is asked again next time.
+                if let Ok(round) = self.sample() {
+                    let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+                    history.add(now.wall_ms, round, &self.about.limits);
+                }
+            }
+            if !is_wanted {
+                *self.history.lock().unwrap_or_else(PoisonError::into_inner) = History::default();
+            }
+        }
+    }
+
+    /// All counters there are, as they are now.
+    fn sample(&self) -> Result<Vec<(Whose, Counters)>, Busy> {
+        let mut round = Vec::new();
+        let survey = self.survey()?;
+        let mut lengths: BTreeMap<VhostId, [u64; 2]> = BTreeMap::new();
+        let mut all = [0, 0];
+        for (queue, vhost, tally, own) in self.queue_tallies()? {
+            let of = lengths.entry(vhost).or_default();
+            for at in [0, 1] {
+                of[at] += own[at];
+                all[at] += own[at];
+            }
+            round.push((Whose::Queue(queue), counters(&tally, &own)));
+        }
+        let mut bytes: BTreeMap<VhostId, [u64; 2]> = BTreeMap::new();
+        for (id, vhost, own) in self.connection_bytes()? {
+            let of = bytes.entry(vhost).or_default();
+            of[0] += own[0];
+            of[1] += own[1];
+            round.push((Whose::Connection(id), own.into()));
+        }
+        let mut whole = Tally::default();
+        for (vhost, tally) in &survey.vhosts {
+            whole.merge(tally);
+            let [received, sent] = bytes.get(vhost).copied().unwrap_or_default();
+            let [ready, held] = lengths.get(vhost).copied().unwrap_or_default();
+            round.push((Whose::Vhost(*vhost), counters(tally, &[received, sent, ready, held])));
+        }
+        for (exchange, tally) in &survey.exchanges {
+            round.push((Whose::Exchange(*exchange), [tally.publish_in, tally.publish_out].into()));
+        }
+        for (id, number, tally) in self.channel_tallies()? {
+            round.push((Whose::Channel(id, number), counters(&tally, &[])));
+        }
+        let churn = survey.churn.named().map(|(_, count)| count);
+        round.insert(0, (Whose::Node, counters(&whole, &[&churn[..], &all].concat())));
+        Ok(round)
+    }
+
+    fn queue_tallies(&self) -> Result<Vec<QueueTally>, Busy> {
+        let mut all = Vec::new();
+        for door in self.doors {
+            let mut from = Some(ListedTo::default());
+            while let Some(at) = from {
+                let (next, mut found) = self.look_at(door, move |shard| {
+                    let mut found = Vec::new();
+                    let next = shard.queue_tallies_from(at, QUEUES_TURN, &mut found);
+                    let vhost = |queue| shard.catalog().queue(queue).map(|definition| definition.vhost);
+                    let found = found.into_iter();
+                    let found =
+                        found.filter_map(|(queue, tally, own)| Some((queue, vhost(queue)?, tally, own)));
+                    (next, found.collect::<Vec<_>>())
+                })?;
+                all.append(&mut found);
+                from = next;
+            }
+        }
+        Ok(all)
+    }
+
+    fn connection_bytes(&self) -> Result<Vec<(ConnectionId, VhostId, [u64; 2])>, Busy> {
+        self.visit_all(|room, from, found| {
+            let sockets = room.sockets.iter().enumerate().skip(from as usize).take(CONNECTIONS_TURN);
+            for (slot, socket) in sockets {
+                let (Some(socket), Some((generation, vhost))) = (socket, room.front.whose(slot as u32))
+                else {
+                    continue;
+                };
+                let bytes = [socket.traffic.received, socket.traffic.sent];
+                found.push(((room.id.0, slot as u32, generation), vhost, bytes));
+            }
+            let next = from as usize + CONNECTIONS_TURN;
+            (next < room.sockets.len()).then_some(next as u32)
+        })
+    }
+
+    fn channel_tallies(&self) -> Result<Vec<(ConnectionId, u16, Tally)>, Busy> {
+        self.visit_all(|room, from, found| {
+            let mut own = Vec::new();
+            let next = room.front.channel_tallies(from, CONNECTIONS_TURN, &mut own);
+            let id = |(slot, generation)| (room.id.0, slot, generation);
+            found.extend(own.into_iter().map(|(port, number, tally)| (id(port), number, tally)));
+            next
+        })
     }
 
     fn next_door(&self) -> &Door {
@@ -145,7 +308,82 @@ impl Node for Manager<'_> {
         drop(sender);
         let parts = self.doors.iter().map(|_| receiver.recv_timeout(PATIENCE).map_err(|_| Busy));
         let parts: Vec<_> = parts.collect::<Result<_, _>>()?;
-        Ok(parts.into_iter().flat_map(|part| part.connections).map(connection).collect())
+        let rows = parts.into_iter().flat_map(|part| part.connections.into_iter().zip(part.connections_more));
+        Ok(rows.map(|(row, more)| connection(row, more)).collect())
+    }
+
+    fn opened(&self) -> Result<Vec<(u16, Opened)>, Busy> {
+        self.visit_all(|room, from, found| {
+            let mut own = Vec::new();
+            let next = room.front.opened(room.shard.catalog(), from, CONNECTIONS_TURN, &mut own);
+            found.extend(own.into_iter().map(|opened| (room.id.0, opened)));
+            next
+        })
+    }
+
+    fn survey(&self) -> Result<Survey, Busy> {
+        let mut survey = Survey::default();
+        for door in self.doors {
+            survey.merge(&self.look_at(door, Shard::survey)?);
+        }
+        Ok(survey)
+    }
+
+    fn history<T>(&self, look: impl FnOnce(&History) -> T) -> T {
+        let now_ms = self.clock.now().mono_ns / NS_PER_MS;
+        let before = self.asked_at.fetch_max(now_ms, Ordering::Relaxed);
+        if now_ms >= before + self.about.limits.sampling_ms_max || before == 0 {
+            // Who ends the node has closed it.
+            let _ = self.wake.send(());
+        }
+        look(&self.history.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn logins(&self) -> [u64; 2] {
+        [&self.logins[0], &self.logins[1]].map(|count| count.load(Ordering::Relaxed))
+    }
+
+    fn login_tried(&self, is_refused: bool) {
+        self.logins[0].fetch_add(1, Ordering::Relaxed);
+        self.logins[1].fetch_add(u64::from(is_refused), Ordering::Relaxed);
+    }
+
+    fn tracking(&self, vhost: VhostId, stream: &str) -> Result<Option<Tracking>, Busy> {
+        for door in self.doors {
+            let name = stream.to_owned();
+            if let Some(tracking) = self.look_at(door, move |shard| shard.tracking(vhost, &name))? {
+                return Ok(Some(tracking));
+            }
+        }
+        Ok(None)
+    }
+
+    fn memory(&self) -> Result<Vec<(String, u64)>, Busy> {
+        let (sender, receiver) = channel();
+        for door in self.doors {
+            door.letters.put(Letter::Ask(Question::Memory, sender.clone()));
+        }
+        drop(sender);
+        let mut pools: BTreeMap<String, u64> = BTreeMap::new();
+        for _ in self.doors {
+            let part = receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?;
+            for (name, bytes) in part.memory {
+                *pools.entry(name.to_owned()).or_default() += bytes;
+            }
+        }
+        Ok(pools.into_iter().collect())
+    }
+
+    fn writing(&self) -> Writing {
+        let counters = self.committer.counters();
+        Writing {
+            groups: counters.groups,
+            batches: counters.batches,
+            writes: counters.writes,
+            written_bytes: counters.written_bytes,
+            syncs: counters.syncs,
+            sync_ns: self.committer.flush_ns(),
+        }
     }
 
     fn close_connection(&self, name: &str, reason: &str) -> Result<bool, Busy> {
@@ -184,7 +422,7 @@ impl Node for Manager<'_> {
     }
 }
 
-fn connection(row: ctl::ConnectionRow) -> ConnectionRow {
+fn connection(row: ctl::ConnectionRow, more: ConnectionMore) -> ConnectionRow {
     let protocol = match &*row.protocol {
         "{0,9,1}" => "AMQP 0-9-1",
         "{1,0}" => "AMQP 1-0",
@@ -195,6 +433,11 @@ fn connection(row: ctl::ConnectionRow) -> ConnectionRow {
     };
     let has_certificate = !row.peer_cert_subject.is_empty();
     ConnectionRow {
+        id: more.id,
+        frame_max: more.frame_max,
+        channel_max: more.channel_max,
+        timeout_s: more.timeout_s,
+        mechanism: more.mechanism.to_owned(),
         protocol: protocol.to_owned(),
         name: row.name,
         given_name: row.given_name,

@@ -35,7 +35,7 @@ use broker::{
 use ctl::client::SOCKET_NAME;
 use journal::{Disk, DiskError, FileKind, Identity, Journal, Snapshots};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
@@ -502,6 +502,8 @@ impl Node {
         let (jobs, asked) = channel();
         let asked = Mutex::new(asked);
         let raised = || self.raised();
+        let (wake, woken) = channel();
+        let stop_samples = wake.clone();
         let manager = Manager {
             doors: &self.doors,
             config,
@@ -510,7 +512,13 @@ impl Node {
             clock: self.clock,
             about: Manager::about(config, &rows, access_rules(config)),
             next: AtomicUsize::new(0),
+            committer: &self.committer,
+            history: Mutex::default(),
+            asked_at: AtomicU64::new(0),
+            wake,
+            logins: [const { AtomicU64::new(0) }; 2],
         };
+        let manager = &manager;
         std::thread::scope(|threads| {
             let doors = &self.doors;
             let hand_over = move |arrival| {
@@ -553,12 +561,16 @@ impl Node {
             let (jobs, asked) = (jobs, &asked);
             if !ports.http.is_empty() {
                 for _ in 0..http::WORKERS {
-                    let manager = &manager;
                     let work = move || http::work(manager, asked);
                     spawned = spawned.and_then(|()| {
                         Builder::new().name("http-work".into()).spawn_scoped(threads, work).map(drop)
                     });
                 }
+                let is_over = || self.is_stopping.load(Ordering::SeqCst);
+                let work = move || manager.sample_while_asked(&woken, is_over);
+                spawned = spawned.and_then(|()| {
+                    Builder::new().name("http-rates".into()).spawn_scoped(threads, work).map(drop)
+                });
                 let (limits, stop, logger) = (manager.about.limits, &stop_http, &self.logger);
                 let work = move || {
                     if let Err(error) = http::serve(https, limits, &jobs, stop) {
@@ -581,6 +593,8 @@ impl Node {
             self.is_stopping.store(true, Ordering::SeqCst);
             stop_accepting.stop();
             stop_http.notify_one();
+            // Nobody samples where nothing is served.
+            let _ = stop_samples.send(());
             stop_handshakes.iter().for_each(handshake::Stop::stop);
             // Its thread ends with the next request, which this is; where its file is gone, with its socket.
             if let Err(error) = ctl::server::wake(&socket) {

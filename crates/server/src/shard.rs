@@ -10,7 +10,7 @@ use crate::alarm::Raised;
 use crate::clock::Clock;
 use crate::committer::{Committer, Handed, Written};
 use crate::config::Level;
-use crate::door::{CancelDelayed, Door, Letter, Part, Question};
+use crate::door::{CancelDelayed, ConnectionMore, Door, Letter, Part, Question, Room};
 use crate::keeper::Errand;
 use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
@@ -313,6 +313,12 @@ impl ShardLoop {
                     let _ = answer.send(self.shard.cancel_delayed(now, &vhost, &queue, &ids));
                 }
                 Letter::Look(look) => look(&self.shard),
+                Letter::Visit(visit) => visit(&Room {
+                    id: self.id,
+                    shard: &self.shard,
+                    front: &self.front,
+                    sockets: &self.sockets,
+                }),
                 Letter::CloseConnection(asked, answer) => {
                     let (name, reason) = *asked;
                     // Who asked may have given up.
@@ -773,8 +779,16 @@ impl ShardLoop {
                 let row = |(row, (slot, socket)): (_, (u32, &Socket))| {
                     rows::connection(row, socket, rows::pid(self.id.0, slot), node)
                 };
-                part.connections =
-                    self.front.rows(self.shard.catalog()).into_iter().zip(sockets).map(row).collect();
+                let rows = self.front.rows(self.shard.catalog());
+                let more = |row: &adapters::ConnectionRow| ConnectionMore {
+                    id: (self.id.0, row.port.0, row.port.1),
+                    frame_max: row.frame_max,
+                    channel_max: row.channel_max,
+                    timeout_s: row.timeout_s,
+                    mechanism: row.mechanism,
+                };
+                part.connections_more = rows.iter().map(more).collect();
+                part.connections = rows.into_iter().zip(sockets).map(row).collect();
             }
             Question::Access => {
                 let catalog = self.shard.catalog();

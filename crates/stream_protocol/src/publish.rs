@@ -58,6 +58,12 @@ impl<'a> Publish<'a> {
         self.len as usize
     }
 
+    /// Bytes of the messages as they are in the frame, without what tells them apart.
+    #[inline]
+    pub fn payload_bytes(&self) -> usize {
+        self.messages.len() - 12 * self.len as usize
+    }
+
     /// Without messages.
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -5,7 +5,9 @@ use super::direct_reply::ReplyConsumer;
 use super::shared_prefetch::SharedPrefetch;
 use super::transaction::ChannelTransaction;
 use super::unacked::Unacked;
-use broker::Publisher;
+use crate::connection::Context;
+use broker::catalog::QueueType;
+use broker::{Count, Publisher, Tally, Tongue};
 use std::collections::VecDeque;
 
 /// A channel of a connection.
@@ -34,6 +36,8 @@ pub(super) struct Channel {
     pub(super) is_counted: bool,
     /// Something is to be told at the end of the turn.
     pub(super) is_due: bool,
+    /// What was counted, publishes apart; none yet.
+    pub(super) tally: Option<Box<Tally>>,
 }
 
 impl Channel {
@@ -52,7 +56,26 @@ impl Channel {
             last_queue: "".into(),
             is_counted: false,
             is_due: false,
+            tally: None,
         }
+    }
+
+    /// So many more of something, of a queue of this type if one has a part in it.
+    #[inline]
+    pub(super) fn note(&mut self, context: &mut Context<'_>, of: Option<QueueType>, count: Count, more: u64) {
+        self.tally.get_or_insert_default().add(count, more);
+        let vhost = self.publisher.vhost();
+        match of {
+            Some(of) => context.shard.tallies().note_of(vhost, Tongue::Amqp091, of, count, more),
+            None => context.shard.tallies().note(vhost, Tongue::Amqp091, count, more),
+        }
+    }
+
+    /// What was counted.
+    pub(super) fn tally(&self) -> Tally {
+        let mut tally = self.tally.as_deref().copied().unwrap_or_default();
+        tally.add(Count::Publish, self.publisher.next_seq() - 1);
+        tally
     }
 
     /// The tag of the next delivery.
@@ -73,6 +96,7 @@ impl Channel {
             + reply
             + self.unacked.heap_bytes()
             + self.last_queue.len()
+            + self.tally.as_ref().map_or(0, |_| size_of::<Tally>())
             + self.publisher.heap_bytes()
     }
 }

@@ -9,12 +9,13 @@ use ::amqp091::method::{BasicCancel, MethodId};
 use ::amqp091::{Body, DeliverPrefix, Outgoing};
 use base::Memory;
 use base::id::QueueSeq;
-use broker::catalog::{QueueDefinition, Refusal, ReplyCode};
-use broker::{ConsumerRef, Events, Held, Item, QueueCommand};
+use broker::catalog::{QueueDefinition, QueueType, Refusal, ReplyCode};
+use broker::{ConsumerRef, Count, Events, Held, Item, QueueCommand};
 use message::amqp10::Message;
 use message::amqp091::write_counts;
 use message::convert::Amqp091;
 use message::record::{Enqueue, Format, Outcome, SeqRange};
+use routing::Arguments;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,6 +36,14 @@ pub(super) struct Consumer {
     pub(super) is_reply: bool,
     /// It shares a prefetch with others of its channel, which keeps its prefix.
     pub(super) is_shared: bool,
+    /// It is the queue's only one.
+    pub(super) exclusive: bool,
+    /// Its queue's type; none: it takes direct replies.
+    pub(super) of: Option<QueueType>,
+    /// What it was declared with, if with anything.
+    pub(super) arguments: Option<Box<Arguments>>,
+    /// What it was sent.
+    pub(super) delivered: u64,
 }
 
 /// Positions of one consumer that follow on each other and are to be settled alike.
@@ -97,24 +106,28 @@ impl Adapter {
         items: Range<u32>,
         events: &Events,
     ) {
-        let (handle, consumer) = match self.consumers.get(handle) {
+        let count = u64::from(items.end - items.start);
+        let (handle, consumer) = match self.consumers.get_mut(handle) {
             Some(consumer) => (handle, consumer),
             // Gone, or what it gets is told of.
             None => {
                 let told = self.tell_delivered(context, handle, memory, items.clone(), events);
                 let Some(handle) = told else { return };
-                let Some(consumer) = self.consumers.get(handle) else { return };
+                let Some(consumer) = self.consumers.get_mut(handle) else { return };
                 (handle, consumer)
             }
         };
+        consumer.delivered += count;
         let Some(prefix) = &consumer.prefix else {
             return self.deliver_shared(context, handle, memory, items, events);
         };
         let Some(channel) = self.channels.get(consumer.channel) else { return };
         let bytes = &events.memories[memory as usize];
+        let mut again = 0;
         for item in &events.items[items.start as usize..items.end as usize] {
             let message = events.message(memory, item);
             let tag = channel.next_tag();
+            again += u64::from(item.is_redelivered());
             if !consumer.no_ack {
                 channel.unacked.push(tag, Delivery { consumer: handle, seq: item.seq });
             }
@@ -126,6 +139,11 @@ impl Adapter {
                 continue;
             }
             self.machine.deliver(prefix, tag, item.is_redelivered(), &outgoing);
+        }
+        let what = if consumer.no_ack { Count::DeliverNoAck } else { Count::Deliver };
+        channel.note(context, consumer.of, what, count);
+        if again > 0 {
+            channel.note(context, consumer.of, Count::Redeliver, again);
         }
     }
 
@@ -140,6 +158,14 @@ impl Adapter {
         events: &Events,
     ) {
         let Some(channel) = self.channels.get(number) else { return };
+        let of = self.consumers.get_mut(handle).and_then(|consumer| {
+            consumer.delivered += 1;
+            consumer.of
+        });
+        channel.note(context, of, if no_ack { Count::GetNoAck } else { Count::Get }, 1);
+        if item.is_redelivered() {
+            channel.note(context, of, Count::Redeliver, 1);
+        }
         let message = events.message(memory, item);
         let tag = channel.next_tag();
         if !no_ack {
@@ -224,7 +250,16 @@ impl Adapter {
             || !is_alike
             || !context.scratch.scattered.add(SeqRange { first, last })
         {
-            self.pass_on_settled(context);
+            return self.pass_on_settled(context);
+        }
+        self.count_accepted(context, consumer, last.0 - first.0 + 1);
+    }
+
+    #[inline]
+    fn count_accepted(&mut self, context: &mut Context<'_>, consumer: u32, count: u64) {
+        let Some(Consumer { channel, of, .. }) = self.consumers.get(consumer) else { return };
+        if let Some(channel) = self.channels.get(*channel) {
+            channel.note(context, *of, Count::Ack, count);
         }
     }
 
@@ -232,6 +267,9 @@ impl Adapter {
     #[inline]
     pub(super) fn pass_on_settled(&mut self, context: &mut Context<'_>) {
         let Some(Settling { consumer, outcome, first, last }) = self.settling.take() else { return };
+        if outcome == Outcome::Accepted {
+            self.count_accepted(context, consumer, last.0 - first.0 + 1);
+        }
         let Some(found) = self.consumers.get(consumer) else { return context.scratch.scattered.clear() };
         let ConsumerRef { log, queue, handle } = found.at;
         let range = SeqRange { first, last };
@@ -261,6 +299,10 @@ impl Adapter {
                 is_cancelled: false,
                 is_reply: false,
                 is_shared: false,
+                exclusive: false,
+                of: Some(queue.queue_type),
+                arguments: None,
+                delivered: 0,
             }
         })
     }
@@ -390,8 +432,11 @@ impl Adapter {
             .map(|(handle, _)| handle)
             .collect();
         handles.into_iter().for_each(|handle| self.close_consumer(context, handle));
-        if self.channels.remove(number).is_some_and(|channel| channel.is_counted) {
-            context.shard.drop_channel(context.port);
+        if let Some(channel) = self.channels.remove(number) {
+            context.shard.tallies().channel_went();
+            if channel.is_counted {
+                context.shard.drop_channel(context.port);
+            }
         }
         if self.pending.as_ref().is_some_and(|pending| pending.channel == number) {
             self.pending = None;

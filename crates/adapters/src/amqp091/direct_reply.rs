@@ -44,6 +44,10 @@ impl Adapter {
             is_cancelled: false,
             is_reply: true,
             is_shared: false,
+            exclusive: false,
+            of: None,
+            arguments: None,
+            delivered: 0,
         })?;
         let address = context.shard.open_reply(context.port, handle, Credit::Prefetch(0));
         if self.is_paused {

@@ -97,6 +97,7 @@ impl Adapter {
         let reason = match found {
             Ok(user) => {
                 let name = user.name.clone();
+                self.mechanism = credentials::mechanism_number(&mechanism);
                 context.shard.login_tried(context.now, &caller(&self.peer, &mechanism), Ok(&name));
                 if let Some(login) = &mut self.login {
                     login.user = Some(name);

@@ -14,8 +14,8 @@ use ::amqp091::DeliverPrefix;
 use ::amqp091::method::*;
 use base::id::{QueueId, ShardId};
 use broker::access::{Access, AccessCache};
-use broker::catalog::{Actor, Op, QueueDefinition, Refusal, ReplyCode};
-use broker::{Credit, Events, Held, NewConsumer, Publisher, QueueCommand, REPLY_TO, Reply};
+use broker::catalog::{Actor, Op, QueueDefinition, QueueType, Refusal, ReplyCode};
+use broker::{Count, Credit, Events, Held, NewConsumer, Publisher, QueueCommand, REPLY_TO, Reply};
 use message::record::Outcome;
 use std::sync::Arc;
 
@@ -68,6 +68,8 @@ pub(super) enum Wish {
     },
     Get {
         no_ack: bool,
+        /// The queue's type.
+        of: QueueType,
     },
     Open {
         actor: Actor,
@@ -110,6 +112,7 @@ impl Adapter {
         let publisher = Publisher::new(context.port, handle, access);
         let channel = Channel::new(number, publisher, context.settings.default_prefetch);
         self.channels.add(Channel { is_counted, ..channel });
+        context.shard.tallies().channel_came();
         self.machine.channel_open_ok(number);
         context.shard.channel_opened(context.now, context.port, &self.peer.name, number);
     }
@@ -308,7 +311,8 @@ impl Adapter {
                     Some(handle) => handle,
                     None => self.add_consumer(&queue, number, None, false)?,
                 };
-                let token = self.wait(number, id.1, false, Wish::Get { no_ack: get.no_ack });
+                let token =
+                    self.wait(number, id.1, false, Wish::Get { no_ack: get.no_ack, of: queue.queue_type });
                 self.command(context, &queue, QueueCommand::Get { token, handle, settled: get.no_ack });
             }
             Method::BasicQos(qos) => {
@@ -498,6 +502,8 @@ impl Adapter {
         let handle = self.add_consumer(&queue, number, prefix, consume.no_ack)?;
         if let Some(consumer) = self.consumers.get_mut(handle) {
             consumer.prefetch = prefetch;
+            consumer.exclusive = consume.exclusive;
+            consumer.arguments = tables::kept(&consume.arguments);
         }
         if let Some(first) = first {
             self.join(number, handle, first);
@@ -620,7 +626,12 @@ impl Adapter {
             (Wish::Cancel { tag, .. }, _) => {
                 self.machine.send(channel, &BasicCancelOk { consumer_tag: &tag });
             }
-            (Wish::Get { .. }, _) => self.machine.send(channel, &BasicGetEmpty { cluster_id: b"" }),
+            (Wish::Get { of, .. }, _) => {
+                if let Some(channel) = self.channels.get(channel) {
+                    channel.note(context, Some(of), Count::GetEmpty, 1);
+                }
+                self.machine.send(channel, &BasicGetEmpty { cluster_id: b"" });
+            }
             (wish, reply) => panic!("{reply:?} does not answer {wish:?}"),
         }
     }
@@ -636,7 +647,7 @@ impl Adapter {
         events: &Events,
     ) {
         let Some(pending) = self.pending.take_if(|pending| pending.token == token) else { return };
-        let no_ack = matches!(pending.wish, Wish::Get { no_ack: true });
+        let no_ack = matches!(pending.wish, Wish::Get { no_ack: true, .. });
         let item = &events.items[item as usize];
         let handle = self.got_traced(context, handle, (memory, item), events);
         self.send_got(context, pending.channel, handle, no_ack, (memory, item), ready, events);

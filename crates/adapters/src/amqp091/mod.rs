@@ -11,6 +11,7 @@ mod consuming;
 mod direct_reply;
 mod firehose;
 mod following;
+mod listing;
 mod login;
 mod methods;
 mod news;
@@ -23,6 +24,7 @@ mod unacked;
 mod wishes;
 
 use crate::connection::{Context, Gravity, Note};
+use crate::credentials;
 use crate::following::Roaming;
 use crate::frontend::ConnectionRow;
 use crate::handles::Handles;
@@ -30,7 +32,7 @@ use crate::settings::Peer;
 use ::amqp091::method::MethodId;
 use ::amqp091::{Connection, Event as Said, Input, ReplyCode};
 use base::Output;
-use broker::catalog::{Actor, Catalog, Refusal};
+use broker::catalog::{Actor, Catalog, Refusal, VhostId};
 use broker::{Event, Events};
 use channel::Channels;
 use consuming::{Consumer, Settling};
@@ -46,6 +48,8 @@ pub struct Adapter {
     login: Option<Box<Login>>,
     /// On whose behalf; once the connection is open.
     actor: Option<Actor>,
+    /// How it logged in, as [`credentials::mechanism`] knows it.
+    mechanism: u8,
     channels: Channels,
     consumers: Handles<Consumer>,
     /// What the broker was asked and has not answered.
@@ -85,6 +89,7 @@ impl Adapter {
             peer: peer.clone(),
             login: Some(Box::default()),
             actor: None,
+            mechanism: 0,
             channels: Channels::default(),
             consumers: Handles::default(),
             pending: None,
@@ -174,7 +179,9 @@ impl Adapter {
             Event::Deliver { consumer, memory, items } => {
                 self.deliver(context, *consumer, *memory, items.clone(), events);
             }
-            Event::Confirmed { publisher, first, last } => self.confirmed(*publisher, *first, *last),
+            Event::Confirmed { publisher, first, last } => {
+                self.confirmed(context, *publisher, *first, *last);
+            }
             Event::Reply { token, reply } => self.answered(context, *token, reply.clone()),
             Event::Got { token, consumer, memory, item, ready } => {
                 self.got(context, *token, *consumer, (*memory, *item), *ready, events);
@@ -261,6 +268,7 @@ impl Adapter {
             self.note(context, Gravity::Warning, text);
         }
         self.announce_ends(context);
+        self.channels.iter().for_each(|_| context.shard.tallies().channel_went());
     }
 
     /// An alarm was raised, changed or cleared. Only who publishes hears of it, and not before it does.
@@ -283,10 +291,22 @@ impl Adapter {
         self.is_told_blocked = self.blocked.is_some();
     }
 
+    /// The virtual host it is in, once it is open.
+    pub(crate) fn vhost(&self) -> Option<VhostId> {
+        self.actor.as_ref().map(|actor| actor.vhost)
+    }
+
     pub(crate) fn row(&self, catalog: &Catalog) -> ConnectionRow {
         let over = self.is_over.then_some("closing");
         let row = ConnectionRow::new(catalog, self.actor.as_ref(), "{0,9,1}", over, self.channels.len());
-        ConnectionRow { given_name: self.peer.given_name(), ..row }
+        ConnectionRow {
+            given_name: self.peer.given_name(),
+            frame_max: self.machine.frame_max(),
+            channel_max: self.machine.channel_max(),
+            timeout_s: self.machine.heartbeat_s(),
+            mechanism: credentials::mechanism(self.mechanism),
+            ..row
+        }
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

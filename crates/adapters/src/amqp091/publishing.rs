@@ -9,7 +9,7 @@ use ::amqp091::method::{BasicNack, BasicPublish, MethodId};
 use ::amqp091::{Body, Outgoing, ReplyCode};
 use broker::catalog::{Refusal, ReplyCode as Code};
 use broker::fields::Fields091;
-use broker::{Publish, Published};
+use broker::{Count, Publish, Published};
 use message::amqp091::Properties;
 use message::record::Format;
 
@@ -133,12 +133,16 @@ impl Adapter {
                 channel.unconfirmed += 1;
                 self.is_full |= channel.unconfirmed >= context.settings.unconfirmed_max;
             }
-            Ok(Published::Done) => self.safe(number, seq),
+            Ok(Published::Done) => self.safe(context, number, seq),
             Ok(Published::Unroutable) => {
+                let what = if mandatory { Count::ReturnUnroutable } else { Count::DropUnroutable };
+                if let Some(channel) = self.channels.get(number) {
+                    channel.note(context, None, what, 1);
+                }
                 if mandatory && let ([head], [body]) = (message.head, message.body) {
                     self.send_back(number, message.exchange, message.routing_key, head, body);
                 }
-                self.safe(number, seq);
+                self.safe(context, number, seq);
             }
             Err(refusal) => self.refuse(context, number, &refusal, PUBLISH),
         }
@@ -183,19 +187,20 @@ impl Adapter {
     }
 
     /// A publish is safe without waiting.
-    fn safe(&mut self, number: u16, seq: u64) {
+    fn safe(&mut self, context: &mut Context<'_>, number: u16, seq: u64) {
         if let Some(channel) = self.channels.get(number)
             && let Some(confirms) = &mut channel.confirms
         {
             confirms.safe(seq, seq);
             channel.is_due = true;
+            channel.note(context, None, Count::Confirm, 1);
             self.is_due = true;
         }
     }
 
     /// The broker confirmed publishes of a channel: publishers are named after their channels, in the lower half.
     #[inline]
-    pub(super) fn confirmed(&mut self, publisher: u32, first: u64, last: u64) {
+    pub(super) fn confirmed(&mut self, context: &mut Context<'_>, publisher: u32, first: u64, last: u64) {
         let channel_number = publisher as u16;
         let Some(channel) = self.channels.get(channel_number) else { return };
         if channel.publisher.handle() != publisher {
@@ -210,6 +215,7 @@ impl Adapter {
             });
             channel.unconfirmed = channel.unconfirmed.saturating_sub(count);
             channel.is_due = true;
+            channel.note(context, None, Count::Confirm, count);
             self.is_due = true;
         } else if channel.transaction.is_some() {
             let mut count = 0;

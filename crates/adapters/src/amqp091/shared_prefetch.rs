@@ -60,6 +60,11 @@ struct Waiting {
 }
 
 impl SharedPrefetch {
+    /// What consumers have together at most.
+    pub(super) fn most(&self) -> u16 {
+        self.most as u16
+    }
+
     fn new(most: u32) -> SharedPrefetch {
         SharedPrefetch { most, members: Vec::new(), waiting: VecDeque::new(), sent: 0, seen: None }
     }

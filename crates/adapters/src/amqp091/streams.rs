@@ -37,6 +37,7 @@ impl Adapter {
         let handle = self.add_consumer(stream, number, prefix, false)?;
         if let Some(consumer) = self.consumers.get_mut(handle) {
             consumer.prefetch = prefetch;
+            consumer.arguments = tables::kept(&consume.arguments);
         }
         let consumer = NewConsumer {
             credit: Credit::Prefetch(prefetch.into()),

@@ -3,6 +3,7 @@
 use broker::catalog::{QueueDefinition, Refusal, ReplyCode};
 pub(super) use broker::fields::arguments;
 use message::amqp091::{Table, Value as Wire};
+use routing::Arguments;
 
 /// Whether a consumer with these arguments is to be shown messages and to take none (`x-browse`).
 ///
@@ -23,6 +24,12 @@ pub(super) fn browses(
         Some(Wire::Bool(browses)) => Ok(browses),
         Some(other) => refused(&format!("expected boolean, got {}", type_name(&other))),
     }
+}
+
+/// What a consumer was declared with, where that is kept: mostly with nothing.
+pub(super) fn kept(table: &Table<'_>) -> Option<Box<Arguments>> {
+    let arguments = arguments(table);
+    (!arguments.is_empty()).then(|| Box::new(arguments))
 }
 
 /// What RabbitMQ calls the type of a value.

@@ -9,6 +9,7 @@ use super::unacked::Delivery;
 use crate::connection::Context;
 use crate::transaction::{HeldPublish, Transaction};
 use ::amqp091::method::{MethodId, TxCommitOk, TxRollbackOk, TxSelectOk};
+use broker::Count;
 use broker::Published;
 use broker::catalog::{Refusal, ReplyCode};
 use message::record::Outcome;
@@ -34,6 +35,11 @@ impl ChannelTransaction {
     /// Whether an ack of something this consumer was sent is held back.
     pub(super) fn holds(&self, consumer: u32) -> bool {
         self.held.settles().iter().any(|settle| settle.delivery.consumer == consumer)
+    }
+
+    /// Publishes and settled deliveries that are held back.
+    pub(super) fn held_counts(&self) -> (u64, u64) {
+        (self.held.publishes().count() as u64, self.held.settles().len() as u64)
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
@@ -119,7 +125,14 @@ impl Adapter {
                     }
                 }
                 Ok(Published::Done) => {}
-                Ok(Published::Unroutable) => self.return_held(number, &publish),
+                Ok(Published::Unroutable) => {
+                    let is_mandatory = publish.mark & MANDATORY != 0;
+                    let what = if is_mandatory { Count::ReturnUnroutable } else { Count::DropUnroutable };
+                    if let Some(channel) = self.channels.get(number) {
+                        channel.note(context, None, what, 1);
+                    }
+                    self.return_held(number, &publish);
+                }
                 // Its exchange was there when it was published; what is gone since leads nowhere.
                 Err(refusal) if refusal.code == ReplyCode::NotFound => self.return_held(number, &publish),
                 Err(refusal) => return Err(refusal),

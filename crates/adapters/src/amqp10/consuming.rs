@@ -10,7 +10,8 @@ use ::amqp10::{
 };
 use base::Memory;
 use base::id::QueueSeq;
-use broker::{ConsumerRef, Events, Modified, QueueCommand};
+use broker::catalog::QueueType;
+use broker::{ConsumerRef, Count, Events, Modified, QueueCommand, Tongue};
 use message::amqp10::{Encoder, Map};
 use message::annotations::may_be_added;
 use message::record::{Enqueue, Outcome, SeqRange};
@@ -101,16 +102,19 @@ impl Adapter {
                 None => return,
             },
         };
-        let ConsumerAt { session: id, link, at } = found;
+        let ConsumerAt { session: id, link, at, of } = found;
+        let count = u64::from(items.end - items.start);
         let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else { return };
         let Some(End::Source { settled, tag, .. }) = session.link(link).map(|link| &mut link.end) else {
             return;
         };
         let settled = *settled;
         let bytes = &events.memories[memory as usize];
+        let mut again = 0;
         for item in &events.items[items.start as usize..items.end as usize] {
             let message = events.message(memory, item);
             let head = head(&message, item, context.scratch);
+            again += u64::from(item.is_redelivered());
             *tag = tag.wrapping_add(1);
             let delivery = Delivery {
                 tag: &tag.to_be_bytes(),
@@ -138,6 +142,19 @@ impl Adapter {
         if self.machine.queued(id) > 0 && !session.is_shut {
             session.is_shut = true;
             self.pause(context, Some(id), true);
+        }
+        let what = if settled { Count::DeliverNoAck } else { Count::Deliver };
+        self.note_of(context, of, what, count);
+        if again > 0 {
+            self.note_of(context, of, Count::Redeliver, again);
+        }
+    }
+
+    /// So many more of something, of a queue of this type.
+    #[inline]
+    pub(super) fn note_of(&self, context: &mut Context<'_>, of: QueueType, count: Count, more: u64) {
+        if let Some(actor) = &self.actor {
+            context.shard.tallies().note_of(actor.vhost, Tongue::Amqp10, of, count, more);
         }
     }
 
@@ -179,11 +196,15 @@ impl Adapter {
         // What was kept back because more of the same may follow.
         let mut kept: Option<(ConsumerRef, SeqRange)> = None;
         let may_scatter = first != last && outcome == Outcome::Accepted;
+        let vhost = session.publisher.vhost();
         self.machine.settle(id, first, last, |Run { link, token, count, .. }| {
             let found = session.links.iter().find(|it| it.id.0 == link);
             let Some(End::Source { consumer, .. }) = found.map(|link| &link.end) else { return };
-            let Some(ConsumerAt { at: Some(at), .. }) = consumers.get(*consumer) else { return };
+            let Some(ConsumerAt { at: Some(at), of, .. }) = consumers.get(*consumer) else { return };
             let ConsumerRef { log, queue, handle } = *at;
+            if outcome == Outcome::Accepted {
+                context.shard.tallies().note_of(vhost, Tongue::Amqp10, *of, Count::Ack, count.into());
+            }
             let range = SeqRange { first: QueueSeq(token), last: QueueSeq(token + u64::from(count) - 1) };
             if may_scatter {
                 return keep(context, &mut kept, (*at, range));

@@ -13,7 +13,7 @@ use ::amqp10::{
     condition,
 };
 use broker::access::{Access, Resource};
-use broker::catalog::{QueueDefinition, Refusal};
+use broker::catalog::{QueueDefinition, QueueType, Refusal};
 use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply, ReplyAddress, StreamCommand};
 use message::amqp10::Value;
 use message::record::Format;
@@ -88,6 +88,8 @@ pub(super) struct ConsumerAt {
     pub(super) link: LinkId,
     /// None: it takes replies and has no queue.
     pub(super) at: Option<ConsumerRef>,
+    /// Its queue's type.
+    pub(super) of: QueueType,
 }
 
 /// Something a peer said on a link that waits for the broker's answer.
@@ -362,10 +364,10 @@ impl Adapter {
         queue: &QueueDefinition,
         mut receiving: Receiving,
     ) -> Result<(), Refused> {
-        let (log, queue_id) = (queue.log, queue.id);
+        let (log, queue_id, of) = (queue.log, queue.id, queue.queue_type);
         let make = |handle| {
             let at = Some(ConsumerRef { log, queue: queue_id, handle });
-            ConsumerAt { session: id, link, at }
+            ConsumerAt { session: id, link, at, of }
         };
         let Some(handle) = self.consumers.add(make) else {
             return Err(Refused::new(condition::RESOURCE_LIMIT_EXCEEDED, "too many links to queues"));

@@ -17,6 +17,7 @@ mod following;
 mod gone;
 mod head;
 mod links;
+mod listing;
 mod login;
 mod management;
 mod news;
@@ -37,7 +38,7 @@ use crate::settings::Peer;
 use ::amqp10::{Config, Connection, Error, Event as Said, Input, SessionId};
 use base::{Now, Output};
 use broker::access::AccessCache;
-use broker::catalog::{Actor, Catalog};
+use broker::catalog::{Actor, Catalog, VhostId};
 use broker::{Event, Events, Publisher};
 use gone::Watched;
 use links::{ConsumerAt, Link, Pending};
@@ -173,7 +174,9 @@ impl Adapter {
             Event::Deliver { consumer, memory, items } => {
                 self.deliver(context, *consumer, *memory, items.clone(), events);
             }
-            Event::Confirmed { publisher, first, last } => self.confirmed(*publisher, *first, *last),
+            Event::Confirmed { publisher, first, last } => {
+                self.confirmed(context, *publisher, *first, *last);
+            }
             Event::Refused { publisher, first, last, queue } => {
                 self.publishes_refused(context, *publisher, (*first, *last), *queue);
             }
@@ -277,9 +280,20 @@ impl Adapter {
         }
     }
 
+    /// The virtual host it is in, once it is open.
+    pub(crate) fn vhost(&self) -> Option<VhostId> {
+        self.actor.as_ref().map(|actor| actor.vhost)
+    }
+
     pub(crate) fn row(&self, catalog: &Catalog) -> ConnectionRow {
         let over = self.is_over().then_some("closed");
-        ConnectionRow::new(catalog, self.actor.as_ref(), "{1,0}", over, self.sessions.len())
+        let row = ConnectionRow::new(catalog, self.actor.as_ref(), "{1,0}", over, self.sessions.len());
+        ConnectionRow {
+            frame_max: self.machine.remote_frame_bytes(),
+            channel_max: self.machine.channel_max(),
+            timeout_s: u64::from(self.machine.idle_ms()) / 500,
+            ..row
+        }
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

@@ -9,7 +9,8 @@ use routing::Arguments;
 
 impl Adapter {
     pub(super) fn announce_consumer(&self, context: &mut Context<'_>, consumer: u32, settled: bool) {
-        let Some(ConsumerAt { session, link, at: Some(at) }) = self.consumers.get(consumer).copied() else {
+        let Some(ConsumerAt { session, link, at: Some(at), .. }) = self.consumers.get(consumer).copied()
+        else {
             return;
         };
         let arrived = Arrived {
@@ -31,7 +32,8 @@ impl Adapter {
         consumer: u32,
         queue: Option<&QueueDefinition>,
     ) {
-        let Some(ConsumerAt { session, link, at: Some(at) }) = self.consumers.get(consumer).copied() else {
+        let Some(ConsumerAt { session, link, at: Some(at), .. }) = self.consumers.get(consumer).copied()
+        else {
             return;
         };
         if !context.shard.is_heard() {

@@ -13,7 +13,7 @@ use ::amqp10::{
     condition,
 };
 use base::id::{LogId, QueueId};
-use broker::catalog::{MADE_FOR_LINK, Op, QueueDefinition, Refusal, generated_name};
+use broker::catalog::{MADE_FOR_LINK, Op, QueueDefinition, QueueType, Refusal, generated_name};
 use broker::{QueueCommand, Reply, ReplyAddress};
 use message::amqp10::{Encoder, Map};
 use routing::Arguments;
@@ -106,7 +106,9 @@ impl Adapter {
         if !is_volatile {
             return Err(Refused::new(condition::NOT_IMPLEMENTED, "Dynamic source not supported"));
         }
-        let Some(handle) = self.consumers.add(|_| ConsumerAt { session: id, link, at: None }) else {
+        let Some(handle) =
+            self.consumers.add(|_| ConsumerAt { session: id, link, at: None, of: QueueType::Classic })
+        else {
             return Err(Refused::new(condition::RESOURCE_LIMIT_EXCEEDED, "too many links to queues"));
         };
         let name = context.shard.open_reply(context.port, handle, broker::Credit::Link).name();

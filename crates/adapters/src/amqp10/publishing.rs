@@ -11,7 +11,7 @@ use base::Now;
 use base::id::QueueId;
 use broker::catalog::{Refusal, ReplyCode};
 use broker::fields::Fields10;
-use broker::{Publish, Published, Publisher};
+use broker::{Count, Publish, Published, Publisher, Tongue};
 use message::amqp10::properties::Property;
 use message::amqp10::{Encoder, Map, Message, Plain};
 use message::record::Format;
@@ -263,8 +263,15 @@ impl Adapter {
     ) {
         match published {
             Ok(Published::Waiting) => {}
-            Ok(Published::Done) => self.tell(transfer, &Outcome::Accepted),
-            Ok(Published::Unroutable) => self.tell(transfer, &Outcome::Released),
+            Ok(Published::Done) => {
+                self.count(context, Count::Confirm, u64::from(!transfer.settled));
+                self.tell(transfer, &Outcome::Accepted);
+            }
+            Ok(Published::Unroutable) => {
+                let what = if transfer.settled { Count::DropUnroutable } else { Count::ReturnUnroutable };
+                self.count(context, what, 1);
+                self.tell(transfer, &Outcome::Released);
+            }
             Err(refusal) if is_internal(&refusal) => {
                 self.end_link(context, transfer, &refusal.into());
             }
@@ -330,13 +337,15 @@ impl Adapter {
     }
 
     /// The broker confirmed publishes of a session.
-    pub(super) fn confirmed(&mut self, publisher: u32, first: u64, last: u64) {
+    pub(super) fn confirmed(&mut self, context: &mut Context<'_>, publisher: u32, first: u64, last: u64) {
         let Some(session) = self.sessions.iter_mut().find(|session| session.handle == publisher) else {
             return self.confirmed_transaction(publisher, first, last);
         };
         let Session { id, publisher, links, unconfirmed, .. } = &mut **session;
         let (machine, id) = (&mut self.machine, *id);
+        let mut count = 0;
         publisher.confirmed(first, last, |first, last| {
+            count += last - first + 1;
             // Delivery numbers are the lower halves of publish numbers.
             machine.settle_incoming(id, first as u32, last as u32, &Outcome::Accepted);
             take(unconfirmed, first, last, |link, count| {
@@ -347,6 +356,14 @@ impl Adapter {
             });
         });
         self.is_due = true;
+        self.count(context, Count::Confirm, count);
+    }
+
+    /// So many more of something that is of no queue.
+    fn count(&self, context: &mut Context<'_>, count: Count, more: u64) {
+        if let Some(actor) = &self.actor {
+            context.shard.tallies().note(actor.vhost, Tongue::Amqp10, count, more);
+        }
     }
 
     /// A queue was full for publishes of a session: each is rejected.

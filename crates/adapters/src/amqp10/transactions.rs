@@ -20,7 +20,7 @@ use ::amqp10::{
 };
 use base::id::QueueSeq;
 use broker::access::AccessCache;
-use broker::{Publish, Published, Publisher, QueueCommand};
+use broker::{Count, Publish, Published, Publisher, QueueCommand};
 use message::amqp10::{BodyKind, Decoder, Encoder, Message, Value};
 use message::record::{Format, Outcome, SeqRange};
 use std::collections::VecDeque;
@@ -527,8 +527,13 @@ impl Adapter {
         added: Option<&Added>,
     ) {
         // Without its consumer it is back in the queue already.
-        let Some(ConsumerAt { at: Some(at), .. }) = self.consumers.get(retired.consumer) else { return };
+        let Some(ConsumerAt { at: Some(at), of, .. }) = self.consumers.get(retired.consumer).copied() else {
+            return;
+        };
         let (handle, range) = (at.handle, retired.range);
+        if outcome == Outcome::Accepted {
+            self.note_of(context, of, Count::Ack, range.last.0 - range.first.0 + 1);
+        }
         let command = match added {
             Some(added) => added.command(handle, range, outcome),
             None => QueueCommand::Settle { handle, range, outcome },

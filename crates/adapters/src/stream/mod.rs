@@ -25,7 +25,8 @@ use crate::frontend::ConnectionRow;
 use crate::settings::{Peer, Settings};
 use ::stream_protocol::{Command, Connection, Event as Said, Input};
 use base::{Now, Output};
-use broker::catalog::{Actor, Catalog};
+use broker::Opened;
+use broker::catalog::{Actor, Catalog, VhostId};
 use broker::{Event, Events};
 use login::Login;
 use publishers::Publishers;
@@ -164,13 +165,13 @@ impl Adapter {
         match event {
             Event::Chunk { subscription, memory, bytes, committed_chunk_id, asks } => {
                 let memory = &events.memories[*memory as usize];
-                self.deliver(*subscription, memory, bytes.clone(), *committed_chunk_id);
+                self.deliver(context, *subscription, memory, bytes.clone(), *committed_chunk_id);
                 if *asks {
                     self.subscriptions.asked.push(*subscription);
                 }
             }
             Event::Confirmed { publisher, first, last } => {
-                self.publishers.confirmed(*publisher, *first, *last);
+                self.publishers.confirmed(context, *publisher, *first, *last);
             }
             Event::Reply { token, reply } => self.answered(context, *token, reply.clone()),
             Event::Active { consumer, active } => self.activate(context, *consumer, *active),
@@ -253,10 +254,26 @@ impl Adapter {
         self.blocked = reason;
     }
 
+    /// The virtual host it is in, once it is open.
+    pub(crate) fn vhost(&self) -> Option<VhostId> {
+        self.actor.as_ref().map(|actor| actor.vhost)
+    }
+
     pub(crate) fn row(&self, catalog: &Catalog) -> ConnectionRow {
         let over = self.is_over.then_some("closing");
         let row = ConnectionRow::new(catalog, self.actor.as_ref(), login::PROTOCOL, over, 0);
-        ConnectionRow { given_name: self.peer.given_name(), ..row }
+        ConnectionRow {
+            given_name: self.peer.given_name(),
+            frame_max: self.machine.frame_max(),
+            mechanism: self.mechanism,
+            ..row
+        }
+    }
+
+    /// What is open, into `opened`.
+    pub(crate) fn list(&self, opened: &mut Opened) {
+        opened.stream_publishers.extend(self.publishers.rows());
+        opened.stream_consumers.extend(self.subscriptions.rows());
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

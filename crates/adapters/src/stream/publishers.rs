@@ -7,9 +7,10 @@ use crate::connection::{Context, Gravity};
 use crate::handles::Handles;
 use ::stream_protocol::{Connection, Publish, PublishedMessage, ResponseCode};
 use base::id::QueueId;
-use broker::NewMessages;
+use broker::StreamPublisherRow;
 use broker::access::Access;
 use broker::catalog::QueueDefinition;
+use broker::{Count, NewMessages, Tongue};
 use message::chunk::Content;
 use message::record::Appended;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ struct Publisher {
     confirms: Confirms,
     /// Something is to be told at the end of the turn.
     is_due: bool,
+    /// Messages that were refused.
+    errored: u64,
 }
 
 /// The publishers of a connection. Without any it holds no memory.
@@ -66,6 +69,7 @@ impl Publishers {
             reference: reference.into(),
             confirms: Confirms::default(),
             is_due: false,
+            errored: 0,
         };
         let Some(handle) = self.all.add(|_| publisher) else { return };
         let at = self.by_id.partition_point(|(own, _)| *own < id);
@@ -93,8 +97,10 @@ impl Publishers {
     }
 
     #[inline]
-    pub(super) fn confirmed(&mut self, handle: u32, first: u64, last: u64) {
+    pub(super) fn confirmed(&mut self, context: &mut Context<'_>, handle: u32, first: u64, last: u64) {
         let Some(publisher) = self.all.get_mut(handle) else { return };
+        let vhost = publisher.stream.vhost;
+        context.shard.tallies().note(vhost, Tongue::Stream, Count::Confirm, last - first + 1);
         publisher.confirms.safe(first, last);
         if !std::mem::replace(&mut publisher.is_due, true) {
             self.due.push(handle);
@@ -120,6 +126,18 @@ impl Publishers {
         let needed = if self.is_full { u64::from(settings.credits_required_for_unblocking) } else { 0 };
         // Where nothing waits nothing would ever make room.
         self.is_full = left <= needed && self.waiting > 0;
+    }
+
+    /// As they are listed.
+    pub(super) fn rows(&self) -> impl Iterator<Item = StreamPublisherRow> {
+        self.all.iter().map(|(_, publisher)| StreamPublisherRow {
+            id: publisher.id,
+            reference: String::from_utf8_lossy(&publisher.reference).into_owned(),
+            stream: publisher.stream.clone(),
+            published: publisher.confirms.next() - 1 + publisher.errored,
+            confirmed: publisher.confirms.next() - 1 - publisher.confirms.waiting(),
+            errored: publisher.errored,
+        })
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
@@ -215,12 +233,16 @@ impl Adapter {
                 return self.machine.refuse_messages(id, code, ids);
             }
             let has_reference = !publisher.reference.is_empty();
+            let bytes = publish.payload_bytes() / publish.len() * fit;
+            let vhost = publisher.stream.vhost;
+            context.shard.tallies().came_to_stream(vhost, fit as u64, bytes as u64);
             let ids = publish.messages().take(fit).map(|one| one.publishing_id);
             ids.for_each(|id| publisher.confirms.push(id, has_reference));
             self.publishers.waiting += fit as u64;
             self.publishers.is_full |= self.publishers.waiting >= u64::from(settings.initial_credits);
         }
         if fit < publish.len() {
+            publisher.errored += (publish.len() - fit) as u64;
             let ids = publish.messages().skip(fit).map(|one| one.publishing_id);
             self.machine.refuse_messages(id, ResponseCode::PRECONDITION_FAILED, ids);
         }

@@ -7,9 +7,10 @@ use crate::handles::Handles;
 use ::stream_protocol::{Command, List, OffsetSpec, Pair, Request, Response, ResponseCode};
 use base::Memory;
 use base::id::QueueId;
+use broker::StreamConsumerRow;
 use broker::access::Access;
 use broker::catalog::QueueDefinition;
-use broker::{QueueCommand, SingleActive, StreamCommand, StreamFrom};
+use broker::{Count, QueueCommand, SingleActive, StreamCommand, StreamFrom, Tongue};
 use message::chunk::{Filter, HEADER_LEN, Header, Kind};
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,6 +24,14 @@ pub(super) struct Subscription {
     offset: OffsetSpec,
     /// What the client is, or was last, asked of: one at a time.
     turn: Turn,
+    /// Messages it was sent.
+    consumed: u64,
+    /// The offset of the chunk it was sent last.
+    offset_at: u64,
+    /// Chunks it may be sent.
+    credit: u32,
+    /// What it was made with.
+    properties: Box<[(Box<str>, Box<str>)]>,
 }
 
 /// Where a subscription of a group stands.
@@ -81,6 +90,19 @@ impl Subscriptions {
 
     fn reads(&self, name: &[u8]) -> bool {
         self.all.iter().any(|(_, subscription)| subscription.stream.name.as_bytes() == name)
+    }
+
+    /// As they are listed.
+    pub(super) fn rows(&self) -> impl Iterator<Item = StreamConsumerRow> {
+        self.all.iter().map(|(_, subscription)| StreamConsumerRow {
+            id: subscription.id,
+            stream: subscription.stream.clone(),
+            credits: subscription.credit,
+            consumed: subscription.consumed,
+            offset: subscription.offset_at,
+            active: subscription.turn.is_reading,
+            properties: subscription.properties.clone(),
+        })
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
@@ -156,7 +178,17 @@ impl Adapter {
             None => None,
         };
         let turn = Turn { is_reading: !is_single, ..Turn::default() };
-        let subscription = Subscription { id: subscription_id, stream: stream.clone(), offset, turn };
+        let text = |bytes: &[u8]| Box::from(&*String::from_utf8_lossy(bytes));
+        let subscription = Subscription {
+            id: subscription_id,
+            stream: stream.clone(),
+            offset,
+            turn,
+            consumed: 0,
+            offset_at: 0,
+            credit: credit.into(),
+            properties: properties.iter().map(|pair| (text(pair.key), text(pair.value))).collect(),
+        };
         let handle = self.subscriptions.add(subscription).ok_or(ResponseCode::PRECONDITION_FAILED)?;
         self.watched.add(context, &stream);
         let (from, filter) = (from(offset), filter(&properties));
@@ -209,11 +241,13 @@ impl Adapter {
     #[inline]
     pub(super) fn give_credit(&mut self, context: &mut Context<'_>, id: u8, credit: i16) {
         let found = self.subscriptions.handle(id);
-        let found = found.and_then(|handle| Some((handle, self.subscriptions.all.get(handle)?)));
+        let found = found.and_then(|handle| Some((handle, self.subscriptions.all.get_mut(handle)?)));
         let Some((handle, subscription)) = found else {
             let code = ResponseCode::SUBSCRIPTION_ID_DOES_NOT_EXIST;
             return self.machine.send(&Command::CreditRefused { code, subscription_id: id });
         };
+        subscription.credit = subscription.credit.saturating_add_signed(credit.into());
+        let Some(subscription) = self.subscriptions.all.get(handle) else { return };
         self.tell_stream(context, &subscription.stream, StreamCommand::Credit { handle, chunks: credit });
         if !subscription.turn.is_reading {
             // It counts all the same, as with RabbitMQ.
@@ -224,8 +258,15 @@ impl Adapter {
 
     /// A chunk, of which the Bloom filter and the trailer are not the client's matter.
     #[inline]
-    pub(super) fn deliver(&mut self, handle: u32, memory: &Memory, bytes: Range<u32>, committed: u64) {
-        let Some(subscription) = self.subscriptions.all.get(handle) else { return };
+    pub(super) fn deliver(
+        &mut self,
+        context: &mut Context<'_>,
+        handle: u32,
+        memory: &Memory,
+        bytes: Range<u32>,
+        committed: u64,
+    ) {
+        let Some(subscription) = self.subscriptions.all.get_mut(handle) else { return };
         let bytes = bytes.start as usize..bytes.end as usize;
         let chunk = &memory[bytes.clone()];
         let header: &[u8; HEADER_LEN] = chunk.first_chunk().expect("chunks are whole");
@@ -233,6 +274,13 @@ impl Adapter {
         if read.kind != Kind::User {
             return;
         }
+        let records = u64::from(read.records);
+        subscription.consumed += records;
+        subscription.offset_at = read.first_offset;
+        subscription.credit = subscription.credit.saturating_sub(1);
+        let stream = &subscription.stream;
+        let (vhost, of) = (stream.vhost, stream.queue_type);
+        context.shard.tallies().note_of(vhost, Tongue::Stream, of, Count::Deliver, records);
         let data = bytes.start + read.data_at();
         let data = data..data + read.data_len as usize;
         assert!(data.end <= bytes.end, "chunks are whole");

@@ -91,6 +91,13 @@ fn settings(rules: &StreamRules) -> Settings {
 }
 
 impl Streams {
+    /// What came before is not counted.
+    pub(crate) fn begin_tally(&mut self) {
+        for (_, stream) in &mut self.owned {
+            stream.begun_at = stream.machine.next_offset();
+        }
+    }
+
     fn new(log: LogId) -> Streams {
         Streams {
             log,

@@ -3,6 +3,7 @@
 use super::consumer::Consumer;
 use crate::catalog::QueueDefinition;
 use crate::owned::Member;
+use crate::tally::{Count, Tally};
 use base::id::PortId;
 use queue::stream::{ReaderId, Stream};
 use rustc_hash::FxHashMap;
@@ -48,6 +49,10 @@ pub(crate) struct OwnedStream {
     pub(crate) is_listed: bool,
     /// Memory of chunks that are not written, as it was counted last.
     pub(crate) unwritten: usize,
+    /// Messages that were handed out since the node started.
+    pub(crate) delivered: u64,
+    /// The offset of the first message that is counted.
+    pub(crate) begun_at: u64,
 }
 
 impl OwnedStream {
@@ -60,7 +65,17 @@ impl OwnedStream {
             told: FxHashMap::default(),
             is_listed: false,
             unwritten: 0,
+            delivered: 0,
+            begun_at: 0,
         }
+    }
+
+    /// What was counted since the node started.
+    pub(crate) fn tally(&self) -> Tally {
+        let mut tally = Tally::default();
+        tally.add(Count::Publish, self.machine.next_offset().saturating_sub(self.begun_at));
+        tally.add(Count::Deliver, self.delivered);
+        tally
     }
 
     /// A consumer says how far it is. Of more than `most` of them who asks hears it when it is on disk.

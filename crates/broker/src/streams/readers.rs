@@ -11,6 +11,7 @@ use crate::owned::Member;
 use crate::post::Post;
 use crate::request::Reply;
 use base::{Buffer, Memory, Now};
+use message::chunk::{HEADER_LEN, Header};
 use queue::stream::{From, NewReader, Next, ReaderId};
 
 /// Memory of what was handed out that is kept to be used again, bytes.
@@ -75,8 +76,9 @@ impl Streams {
         let mut bytes = 0;
         loop {
             let Streams { owned, common, effects, .. } = self;
-            let OwnedStream { machine, readers, .. } = &mut owned[slot as usize];
+            let OwnedStream { machine, readers, delivered, .. } = &mut owned[slot as usize];
             let Next::Chunk(chunk) = machine.next(reader, common, effects) else { break };
+            *delivered += messages_of(&chunk.memory[chunk.at as usize..]);
             let committed_chunk_id = machine.last_chunk_id().unwrap_or(0);
             let range = chunk.at..chunk.at + chunk.len;
             bytes += chunk.len as usize;
@@ -166,6 +168,7 @@ impl Streams {
             let Member { port, handle } = consumer.member;
             let memory: Memory = into.seal();
             if !items.is_empty() {
+                stream.delivered += items.len() as u64;
                 post.deliver_all(port, handle, &memory, items.into_iter());
             }
             if memory.capacity() <= HANDED_BYTES_MAX {
@@ -220,6 +223,12 @@ impl Streams {
         }
         self.sort(slot);
     }
+}
+
+/// Messages of a chunk.
+fn messages_of(chunk: &[u8]) -> u64 {
+    let header = chunk.first_chunk().and_then(|header: &[u8; HEADER_LEN]| Header::read(header).ok());
+    header.map_or(0, |header| header.records.into())
 }
 
 fn take_back(reader: Option<&mut Reader>) -> Option<u64> {

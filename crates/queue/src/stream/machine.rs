@@ -292,6 +292,16 @@ impl Stream {
         self.tracked.offset(reference)
     }
 
+    /// Calls `each` for the offsets that consumers stored.
+    pub fn each_offset(&self, mut each: impl FnMut(&[u8], u64)) {
+        self.tracked.offsets.iter().for_each(|(reference, offset)| each(reference, *offset));
+    }
+
+    /// Calls `each` for the last publishing ids of publishers.
+    pub fn each_sequence(&self, mut each: impl FnMut(&[u8], u64)) {
+        self.tracked.sequences.iter().for_each(|(reference, sequence)| each(reference, sequence.id));
+    }
+
     /// A chunk is open: [`Stream::close`] is to come.
     pub fn is_open(&self) -> bool {
         self.open.is_some()

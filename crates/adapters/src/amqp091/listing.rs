@@ -1,0 +1,69 @@
+//! Channels and consumers as they are listed.
+
+use super::Adapter;
+use super::channel::Channel;
+use super::consuming::Consumer;
+use broker::catalog::Catalog;
+use broker::{ChannelRow, ConsumerRow, Opened};
+
+impl Adapter {
+    /// What is open, into `opened`.
+    pub(crate) fn list(&self, catalog: &Catalog, opened: &mut Opened) {
+        opened.channels.extend(self.channels.iter().map(|channel| self.channel_row(catalog, channel)));
+        let consumers = self.consumers.iter().filter(|(_, consumer)| is_listed(consumer));
+        opened.consumers.extend(consumers.filter_map(|(handle, consumer)| {
+            let prefix = self.prefix_of(handle)?;
+            Some(ConsumerRow {
+                handle,
+                tag: String::from_utf8_lossy(prefix.consumer_tag()).into_owned(),
+                queue: catalog.queue(consumer.at.queue)?.clone(),
+                channel: consumer.channel,
+                settles: !consumer.no_ack,
+                exclusive: consumer.exclusive,
+                prefetch: consumer.prefetch,
+                arguments: consumer.arguments.clone(),
+            })
+        }));
+    }
+
+    fn channel_row(&self, catalog: &Catalog, channel: &Channel) -> ChannelRow {
+        let own = self.consumers.iter().map(|(_, consumer)| consumer);
+        let own: Vec<&Consumer> = own.filter(|consumer| consumer.channel == channel.number).collect();
+        let (uncommitted, uncommitted_acks) =
+            channel.transaction.as_ref().map_or((0, 0), |transaction| transaction.held_counts());
+        ChannelRow {
+            number: channel.number,
+            confirm: channel.confirms.is_some(),
+            transactional: channel.transaction.is_some(),
+            prefetch: channel.prefetch,
+            shared_prefetch: channel.shared.as_ref().map_or(0, |shared| shared.most()),
+            consumers: own.iter().filter(|consumer| is_listed(consumer)).count() as u32,
+            unacknowledged: channel.unacked.len() as u64,
+            unconfirmed: if channel.confirms.is_some() { channel.unconfirmed } else { 0 },
+            uncommitted,
+            uncommitted_acks,
+            tally: channel.tally(),
+            publishes: channel.publisher.exchanges(),
+            deliveries: own
+                .iter()
+                .filter(|consumer| consumer.delivered > 0)
+                .filter_map(|consumer| Some((catalog.queue(consumer.at.queue)?.clone(), consumer.delivered)))
+                .collect(),
+        }
+    }
+
+    /// What was counted of each channel, to `each`.
+    pub(crate) fn tallies(&self, mut each: impl FnMut(u16, broker::Tally)) {
+        for channel in self.channels.iter() {
+            let tally = channel.tally();
+            if !tally.is_empty() {
+                each(channel.number, tally);
+            }
+        }
+    }
+}
+
+/// Whether it is a consumer for those who look, and not what stands for gets.
+fn is_listed(consumer: &Consumer) -> bool {
+    (consumer.prefix.is_some() || consumer.is_shared) && !consumer.is_cancelled && !consumer.is_reply
+}

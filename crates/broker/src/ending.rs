@@ -1,0 +1,46 @@
+//! Messages that end otherwise than by being settled, counted: by the type of queue, by what becomes of them, by why.
+
+use crate::log::Log;
+use crate::tally::{Burial, End, type_index};
+use message::record::{DeathReason, Kind, Outcome, SeqRange};
+
+impl Log {
+    fn count_end(&mut self, slot: u32, range: SeqRange, burial: Burial, end: End) {
+        let of = type_index(self.queues[slot as usize].definition.queue_type);
+        self.ends[of][burial as usize][end as usize] += range.last.0 - range.first.0 + 1;
+    }
+
+    /// Positions died that are to be published anew.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn count_dead(&mut self, slot: u32, range: SeqRange, reason: DeathReason) {
+        let features = self.queues[slot as usize].features.as_ref();
+        let dead_letter = features.and_then(|features| features.rules.dead_letter.as_ref());
+        let burial = match dead_letter {
+            Some(dead_letter) if dead_letter.at_least_once => Burial::AtLeastOnce,
+            Some(_) => Burial::AtMostOnce,
+            None => Burial::Disabled,
+        };
+        let end = match reason {
+            DeathReason::MaxLength => End::MaxLength,
+            DeathReason::Expired => End::Expired,
+            DeathReason::DeliveryLimit => End::DeliveryLimit,
+            DeathReason::Rejected | DeathReason::Undeliverable => End::Rejected,
+        };
+        self.count_end(slot, range, burial, end);
+    }
+
+    /// Positions are recorded as gone without being accepted or sent anywhere.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn count_gone(&mut self, slot: u32, kind: Kind, range: SeqRange, outcome: Outcome) {
+        let end = match (kind, outcome) {
+            (Kind::Expire, _) => End::Expired,
+            (Kind::Drop, Outcome::Failed) => End::DeliveryLimit,
+            (Kind::Drop, _) => End::MaxLength,
+            (Kind::Settle, Outcome::Rejected | Outcome::Undeliverable) => End::Rejected,
+            _ => return,
+        };
+        self.count_end(slot, range, Burial::Disabled, end);
+    }
+}

@@ -1,0 +1,531 @@
+//! What has happened on a shard, counted: messages by exchange, virtual host and protocol, and what came and went.
+//!
+//! Plain numbers that only grow, added to where a count is at hand anyway: once for a publish, once for a run of
+//! deliveries or settled positions. Nobody reads them until somebody asks; rates are the reader's matter. They begin at 0
+//! with the node. What is counted for a queue is with the queue, what is counted for a channel with the channel.
+
+use crate::catalog::{Catalog, QueueType, VhostId};
+use crate::publisher::Publish;
+use message::record::Format;
+use routing::ExchangeId;
+use rustc_hash::FxHashMap;
+use slab::Slab;
+
+/// What is counted of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(usize)]
+pub enum Count {
+    /// Published.
+    Publish,
+    /// Confirmed to their publishers.
+    Confirm,
+    /// Routed nowhere and sent back.
+    ReturnUnroutable,
+    /// Routed nowhere and gone.
+    DropUnroutable,
+    /// Delivered to consumers that settle.
+    Deliver,
+    /// Delivered to consumers that do not.
+    DeliverNoAck,
+    /// Got by who settles.
+    Get,
+    /// Got by who does not.
+    GetNoAck,
+    /// Gets that found nothing.
+    GetEmpty,
+    /// Delivered or got not for the first time.
+    Redeliver,
+    /// Accepted by consumers.
+    Ack,
+}
+
+/// How many there are of [`Count`].
+pub const COUNTS: usize = 11;
+
+impl Count {
+    /// All, in their order.
+    pub const ALL: [Count; COUNTS] = [
+        Count::Publish,
+        Count::Confirm,
+        Count::ReturnUnroutable,
+        Count::DropUnroutable,
+        Count::Deliver,
+        Count::DeliverNoAck,
+        Count::Get,
+        Count::GetNoAck,
+        Count::GetEmpty,
+        Count::Redeliver,
+        Count::Ack,
+    ];
+
+    /// As RabbitMQ's tools call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Count::Publish => "publish",
+            Count::Confirm => "confirm",
+            Count::ReturnUnroutable => "return_unroutable",
+            Count::DropUnroutable => "drop_unroutable",
+            Count::Deliver => "deliver",
+            Count::DeliverNoAck => "deliver_no_ack",
+            Count::Get => "get",
+            Count::GetNoAck => "get_no_ack",
+            Count::GetEmpty => "get_empty",
+            Count::Redeliver => "redeliver",
+            Count::Ack => "ack",
+        }
+    }
+}
+
+/// Messages counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally(pub [u64; COUNTS]);
+
+impl Tally {
+    /// So many more.
+    #[inline]
+    pub fn add(&mut self, count: Count, more: u64) {
+        self.0[count as usize] += more;
+    }
+
+    /// How many.
+    pub fn get(&self, count: Count) -> u64 {
+        self.0[count as usize]
+    }
+
+    /// All of another's as well.
+    pub fn merge(&mut self, other: &Tally) {
+        self.0.iter_mut().zip(other.0).for_each(|(own, more)| *own += more);
+    }
+
+    /// Delivered or got, by whatever way.
+    pub fn deliver_get(&self) -> u64 {
+        [Count::Deliver, Count::DeliverNoAck, Count::Get, Count::GetNoAck]
+            .map(|count| self.get(count))
+            .iter()
+            .sum()
+    }
+
+    /// Nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        *self == Tally::default()
+    }
+}
+
+/// Who speaks with clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Tongue {
+    /// AMQP 0-9-1.
+    Amqp091,
+    /// AMQP 1.0.
+    Amqp10,
+    /// The stream protocol.
+    Stream,
+}
+
+/// How many there are of [`Tongue`].
+pub const TONGUES: usize = 3;
+
+impl Tongue {
+    /// All, in their order.
+    pub const ALL: [Tongue; TONGUES] = [Tongue::Amqp091, Tongue::Amqp10, Tongue::Stream];
+
+    /// As labels of metrics have it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Tongue::Amqp091 => "amqp091",
+            Tongue::Amqp10 => "amqp10",
+            Tongue::Stream => "stream",
+        }
+    }
+
+    /// By the name and version that connections are announced with.
+    pub(crate) fn of(protocol: &str) -> Tongue {
+        match protocol {
+            "{0,9,1}" => Tongue::Amqp091,
+            "{1,0}" => Tongue::Amqp10,
+            _ => Tongue::Stream,
+        }
+    }
+}
+
+impl From<Format> for Tongue {
+    #[inline]
+    fn from(format: Format) -> Tongue {
+        match format {
+            Format::Amqp091 => Tongue::Amqp091,
+            Format::Amqp10 => Tongue::Amqp10,
+        }
+    }
+}
+
+/// How many types of queue there are.
+pub const QUEUE_TYPES: usize = 3;
+
+/// Where messages of queues of a type are counted.
+pub fn type_index(queue_type: QueueType) -> usize {
+    match queue_type {
+        QueueType::Classic => 0,
+        QueueType::Quorum => 1,
+        QueueType::Stream => 2,
+    }
+}
+
+/// Upper bounds of the sizes that bodies are told apart by, bytes; larger ones are in a last group.
+pub const SIZE_BOUNDS: [u64; 8] =
+    [100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 50_000_000, 100_000_000];
+
+/// What was counted of a protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProtocolTally {
+    /// Messages that came.
+    pub received: u64,
+    /// Those of them whose publishers want to know when they are safe.
+    pub received_confirm: u64,
+    /// Places in queues they were routed to.
+    pub routed: u64,
+    /// Bodies by size: see [`SIZE_BOUNDS`].
+    pub sizes: [u64; SIZE_BOUNDS.len() + 1],
+    /// Bytes of all bodies.
+    pub size_bytes: u64,
+    /// What no queue has a part in: confirmed, sent back, dropped.
+    pub own: Tally,
+    /// Delivered, got, settled: by the type of queue.
+    pub by_type: [Tally; QUEUE_TYPES],
+    /// Logins that were tried, and those of them that were refused.
+    pub logins: [u64; 2],
+}
+
+impl ProtocolTally {
+    /// A message came.
+    #[inline]
+    pub(crate) fn came(&mut self, body_bytes: usize, is_confirmed: bool) {
+        self.received += 1;
+        self.received_confirm += u64::from(is_confirmed);
+        self.size_bytes += body_bytes as u64;
+        if body_bytes as u64 <= SIZE_BOUNDS[0] {
+            self.sizes[0] += 1;
+        } else {
+            self.sizes[size_group(body_bytes as u64)] += 1;
+        }
+    }
+
+    fn merge(&mut self, other: &ProtocolTally) {
+        self.received += other.received;
+        self.received_confirm += other.received_confirm;
+        self.routed += other.routed;
+        self.size_bytes += other.size_bytes;
+        self.sizes.iter_mut().zip(other.sizes).for_each(|(own, more)| *own += more);
+        self.own.merge(&other.own);
+        self.by_type.iter_mut().zip(&other.by_type).for_each(|(own, more)| own.merge(more));
+        self.logins.iter_mut().zip(other.logins).for_each(|(own, more)| *own += more);
+    }
+}
+
+fn size_group(bytes: u64) -> usize {
+    SIZE_BOUNDS.iter().position(|bound| bytes <= *bound).unwrap_or(SIZE_BOUNDS.len())
+}
+
+/// What came and went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Churn {
+    /// Connections that were opened.
+    pub connection_created: u64,
+    /// Those that are closed.
+    pub connection_closed: u64,
+    /// Channels that were opened.
+    pub channel_created: u64,
+    /// Those that are closed.
+    pub channel_closed: u64,
+    /// Declarations of queues.
+    pub queue_declared: u64,
+    /// Queues that were made.
+    pub queue_created: u64,
+    /// Queues that were deleted.
+    pub queue_deleted: u64,
+}
+
+impl Churn {
+    /// Each with its name in RabbitMQ's tools.
+    pub fn named(&self) -> [(&'static str, u64); 7] {
+        [
+            ("connection_created", self.connection_created),
+            ("connection_closed", self.connection_closed),
+            ("channel_created", self.channel_created),
+            ("channel_closed", self.channel_closed),
+            ("queue_declared", self.queue_declared),
+            ("queue_created", self.queue_created),
+            ("queue_deleted", self.queue_deleted),
+        ]
+    }
+
+    fn merge(&mut self, other: &Churn) {
+        self.connection_created += other.connection_created;
+        self.connection_closed += other.connection_closed;
+        self.channel_created += other.channel_created;
+        self.channel_closed += other.channel_closed;
+        self.queue_declared += other.queue_declared;
+        self.queue_created += other.queue_created;
+        self.queue_deleted += other.queue_deleted;
+    }
+}
+
+/// What was counted of an exchange.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExchangeTally {
+    /// Its virtual host.
+    pub vhost: VhostId,
+    /// Messages published to it.
+    pub publish_in: u64,
+    /// Places in queues it routed them to.
+    pub publish_out: u64,
+}
+
+/// Why messages left queues otherwise than by being settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum End {
+    /// The queue was full.
+    MaxLength,
+    /// Their time was over.
+    Expired,
+    /// A consumer rejected them.
+    Rejected,
+    /// They had failed too often.
+    DeliveryLimit,
+}
+
+/// How many there are of [`End`].
+pub const ENDS: usize = 4;
+
+/// What becomes of messages that end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Burial {
+    /// They are gone: the queue sends them nowhere.
+    Disabled,
+    /// They are sent on, and go with the sending.
+    AtMostOnce,
+    /// They stay until what was sent on is safe.
+    AtLeastOnce,
+}
+
+/// How many there are of [`Burial`].
+pub const BURIALS: usize = 3;
+
+/// Messages that ended: by the type of queue, by what became of them, by why.
+pub type Ends = [[[u64; ENDS]; BURIALS]; QUEUE_TYPES];
+
+/// The number of an exchange nothing was counted of yet.
+pub(crate) const NO_EXCHANGE: u32 = u32::MAX;
+
+/// Exchanges that may be gone are looked for when there are so many more.
+const SWEEP: usize = 64;
+
+/// Stands for all virtual hosts that are gone.
+const GONE: VhostId = VhostId(u32::MAX);
+
+/// What has happened on a shard.
+#[derive(Debug, Default)]
+pub struct Tallies {
+    /// By protocol, in the order of [`Tongue`].
+    pub(crate) protocols: [ProtocolTally; TONGUES],
+    /// By virtual host: what is not counted for an exchange, and what was for those that are gone.
+    vhosts: FxHashMap<VhostId, Tally>,
+    exchanges: Slab<(ExchangeId, ExchangeTally)>,
+    by_exchange: FxHashMap<ExchangeId, u32>,
+    sweep_at: usize,
+    /// What came and went.
+    pub(crate) churn: Churn,
+    /// Messages that ended.
+    pub(crate) ends: Ends,
+    /// Messages that ended and arrived safely where they were sent: by the type of queue.
+    pub(crate) buried: [u64; QUEUE_TYPES],
+}
+
+impl Tallies {
+    /// Something happened to messages over a protocol, in a virtual host.
+    #[inline]
+    pub fn note(&mut self, vhost: VhostId, tongue: Tongue, count: Count, more: u64) {
+        self.protocols[tongue as usize].own.add(count, more);
+        self.of_vhost(vhost).add(count, more);
+    }
+
+    /// The same, where a queue of this type has a part in it.
+    #[inline]
+    pub fn note_of(&mut self, vhost: VhostId, tongue: Tongue, of: QueueType, count: Count, more: u64) {
+        self.protocols[tongue as usize].by_type[type_index(of)].add(count, more);
+        self.of_vhost(vhost).add(count, more);
+    }
+
+    /// A channel is there.
+    pub fn channel_came(&mut self) {
+        self.churn.channel_created += 1;
+    }
+
+    /// A channel is gone.
+    pub fn channel_went(&mut self) {
+        self.churn.channel_closed += 1;
+    }
+
+    /// Messages came by themselves, without an exchange, to a stream.
+    #[inline]
+    pub fn came_to_stream(&mut self, vhost: VhostId, messages: u64, bytes: u64) {
+        let protocol = &mut self.protocols[Tongue::Stream as usize];
+        protocol.received += messages;
+        protocol.received_confirm += messages;
+        protocol.routed += messages;
+        protocol.size_bytes += bytes;
+        if let Some(each) = bytes.checked_div(messages) {
+            protocol.sizes[size_group(each)] += messages;
+        }
+        self.of_vhost(vhost).add(Count::Publish, messages);
+    }
+
+    #[inline]
+    fn of_vhost(&mut self, vhost: VhostId) -> &mut Tally {
+        self.vhosts.entry(vhost).or_default()
+    }
+
+    /// A message is published to an exchange that has this number here, and goes to so many queues.
+    #[inline]
+    pub(crate) fn publish(&mut self, exchange: u32, queues: u32, publish: &Publish<'_>) {
+        let protocol = &mut self.protocols[Tongue::from(publish.format) as usize];
+        protocol.routed += u64::from(queues);
+        protocol.came(publish.body.iter().map(|piece| piece.len()).sum(), publish.confirm);
+        if let Some((_, tally)) = self.exchanges.get_mut(exchange as usize) {
+            tally.publish_in += 1;
+            tally.publish_out += u64::from(queues);
+        }
+    }
+
+    /// The number of an exchange here, until it is deleted.
+    pub(crate) fn exchange(&mut self, catalog: &Catalog, vhost: VhostId, name: &[u8]) -> u32 {
+        let Some(id) = catalog.exchange(vhost, name).map(|entry| entry.definition.id) else {
+            return NO_EXCHANGE;
+        };
+        if let Some(slot) = self.by_exchange.get(&id) {
+            return *slot;
+        }
+        if self.exchanges.len() >= self.sweep_at {
+            self.sweep(catalog);
+        }
+        let slot = self.exchanges.insert((id, ExchangeTally { vhost, ..ExchangeTally::default() })) as u32;
+        self.by_exchange.insert(id, slot);
+        slot
+    }
+
+    /// Forgets exchanges that are gone, but for what they did in their virtual hosts.
+    #[cold]
+    fn sweep(&mut self, catalog: &Catalog) {
+        let (exchanges, by_exchange, vhosts) = (&mut self.exchanges, &mut self.by_exchange, &mut self.vhosts);
+        exchanges.retain(|_, (id, tally)| {
+            let is_there = catalog.exchange_by_id(*id).is_some();
+            if !is_there {
+                by_exchange.remove(id);
+                vhosts.entry(tally.vhost).or_default().add(Count::Publish, tally.publish_in);
+            }
+            is_there
+        });
+        let mut gone = Tally::default();
+        vhosts.retain(|vhost, tally| {
+            let is_there = catalog.vhost_definition(*vhost).is_some();
+            if !is_there {
+                gone.merge(tally);
+            }
+            is_there
+        });
+        vhosts.insert(GONE, gone);
+        self.sweep_at = 2 * self.exchanges.len() + SWEEP;
+    }
+
+    /// All of it, for somebody else.
+    pub fn survey(&self) -> Survey {
+        let mut vhosts = self.vhosts.clone();
+        for (_, (_, tally)) in &self.exchanges {
+            vhosts.entry(tally.vhost).or_default().add(Count::Publish, tally.publish_in);
+        }
+        Survey {
+            protocols: self.protocols,
+            vhosts,
+            exchanges: self.exchanges.iter().map(|(_, of)| *of).collect(),
+            churn: self.churn,
+            ends: self.ends,
+            buried: self.buried,
+        }
+    }
+}
+
+/// What has happened on a shard, or on several.
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
+    /// By protocol, in the order of [`Tongue`].
+    pub protocols: [ProtocolTally; TONGUES],
+    /// By virtual host.
+    pub vhosts: FxHashMap<VhostId, Tally>,
+    /// By exchange, of those something was published to.
+    pub exchanges: FxHashMap<ExchangeId, ExchangeTally>,
+    /// What came and went.
+    pub churn: Churn,
+    /// Messages that ended.
+    pub ends: Ends,
+    /// Messages that ended and arrived safely where they were sent: by the type of queue.
+    pub buried: [u64; QUEUE_TYPES],
+}
+
+impl Survey {
+    /// What happened elsewhere as well.
+    pub fn merge(&mut self, other: &Survey) {
+        self.protocols.iter_mut().zip(&other.protocols).for_each(|(own, more)| own.merge(more));
+        for (vhost, tally) in &other.vhosts {
+            self.vhosts.entry(*vhost).or_default().merge(tally);
+        }
+        for (id, tally) in &other.exchanges {
+            let own = self.exchanges.entry(*id).or_default();
+            own.vhost = tally.vhost;
+            own.publish_in += tally.publish_in;
+            own.publish_out += tally.publish_out;
+        }
+        self.churn.merge(&other.churn);
+        let ends = self.ends.as_flattened_mut().as_flattened_mut().iter_mut();
+        ends.zip(other.ends.as_flattened().as_flattened()).for_each(|(own, more)| *own += more);
+        self.buried.iter_mut().zip(other.buried).for_each(|(own, more)| *own += more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_told_apart_by_size() {
+        for (bytes, group) in
+            [(0, 0), (100, 0), (101, 1), (1000, 1), (10_001, 3), (100_000_000, 7), (100_000_001, 8)]
+        {
+            let mut tally = ProtocolTally::default();
+            tally.came(bytes, bytes % 2 == 0);
+            let mut sizes = [0; 9];
+            sizes[group] = 1;
+            assert_eq!((tally.sizes, tally.size_bytes), (sizes, bytes as u64), "{bytes}");
+            assert_eq!(tally.received_confirm, u64::from(bytes % 2 == 0));
+        }
+    }
+
+    #[test]
+    fn surveys_add_up() {
+        let mut tallies = Tallies::default();
+        let vhost = VhostId(3);
+        tallies.note(vhost, Tongue::Amqp10, Count::Confirm, 5);
+        tallies.note_of(vhost, Tongue::Amqp091, QueueType::Quorum, Count::Deliver, 7);
+        tallies.came_to_stream(vhost, 10, 5000);
+        tallies.ends[1][2][3] = 4;
+        let mut sum = tallies.survey();
+        sum.merge(&tallies.survey());
+        let own = sum.vhosts[&vhost];
+        let counted = [Count::Confirm, Count::Deliver, Count::Publish].map(|count| own.get(count));
+        assert_eq!((counted, own.deliver_get(), sum.ends[1][2][3]), ([10, 14, 20], 14, 8));
+        assert_eq!(sum.protocols[1].own.get(Count::Confirm), 10);
+        assert_eq!(sum.protocols[0].by_type[1].get(Count::Deliver), 14);
+        assert_eq!((sum.protocols[2].received, sum.protocols[2].sizes[1]), (20, 20));
+    }
+}

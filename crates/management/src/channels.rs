@@ -1,0 +1,232 @@
+//! Channels and consumers.
+
+use crate::history::Whose;
+use crate::node::{ConnectionRow, Node};
+use crate::response::{Answer, Response};
+use crate::routes::Call;
+use crate::{json, list, stats};
+use broker::{ChannelRow, ConsumerRow, Opened};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Milliseconds a consumer may hold a message is of quorum queues alone; of others this is told.
+const NO_TIMEOUT: &str = "infinity";
+
+/// What connections have open that are shown to who asks.
+fn seen<N: Node>(call: &Call<'_, N>) -> Result<Vec<(u16, Opened)>, Response> {
+    let mut all = call.node.opened()?;
+    all.retain(|(_, opened)| call.caller.sees_connection(&opened.user, &opened.vhost));
+    Ok(all)
+}
+
+/// The two ends of `ADDRESS:PORT -> ADDRESS:PORT`: the client's.
+fn peer(connection: &str) -> (&str, u64) {
+    let (peer, _) = connection.split_once(" -> ").unwrap_or((connection, ""));
+    let (host, port) = peer.rsplit_once(':').unwrap_or((peer, ""));
+    (host.trim_start_matches('[').trim_end_matches(']'), port.parse().unwrap_or(0))
+}
+
+fn channel_name(opened: &Opened, number: u16) -> String {
+    format!("{} ({number})", opened.connection)
+}
+
+fn connection_details(opened: &Opened) -> Value {
+    let (host, port) = peer(&opened.connection);
+    json!({ "name": opened.connection, "peer_host": host, "peer_port": port })
+}
+
+fn shown<N: Node>(call: &Call<'_, N>, (shard, opened): &(u16, Opened), row: &ChannelRow) -> Value {
+    let whose = Whose::Channel((*shard, opened.port.0, opened.port.1), row.number);
+    let mut item = json!({
+        "name": channel_name(opened, row.number),
+        "number": row.number,
+        "node": call.node.about().node,
+        "vhost": opened.vhost,
+        "user": opened.user,
+        "user_who_performed_action": opened.user,
+        "connection_details": connection_details(opened),
+        "state": "running",
+        "confirm": row.confirm,
+        "transactional": row.transactional,
+        "consumer_count": row.consumers,
+        "prefetch_count": row.prefetch,
+        "global_prefetch_count": row.shared_prefetch,
+        "messages_unacknowledged": row.unacknowledged,
+        "messages_unconfirmed": row.unconfirmed,
+        "messages_uncommitted": row.uncommitted,
+        "acks_uncommitted": row.uncommitted_acks,
+        "pending_raft_commands": 0,
+        "cached_segments": 0,
+        "reductions": 0,
+        "reductions_details": { "rate": 0.0 },
+        "garbage_collection": garbage_collection(),
+    });
+    stats::put_messages(call.node, call.request, &mut item, whose, &row.tally, stats::ALL);
+    item
+}
+
+/// Kept for clients that read it.
+pub(crate) fn garbage_collection() -> Value {
+    json!({
+        "minor_gcs": 0,
+        "fullsweep_after": 0,
+        "min_heap_size": 0,
+        "min_bin_vheap_size": 0,
+        "max_heap_size": 0,
+    })
+}
+
+fn channels<N: Node>(call: &Call<'_, N>, wanted: impl Fn(&Opened) -> bool) -> Answer {
+    let all = seen(call)?;
+    let own = all.iter().filter(|(_, opened)| wanted(opened));
+    let each = own.flat_map(|opened| opened.1.channels.iter().map(move |row| shown(call, opened, row)));
+    list::answer(each.collect(), call.request, &call.node.about().limits, &["vhost", "name"])
+}
+
+/// `GET /api/channels`.
+pub(crate) fn list<N: Node>(call: &Call<'_, N>) -> Answer {
+    channels(call, |_| true)
+}
+
+/// `GET /api/vhosts/VHOST/channels`.
+pub(crate) fn of_vhost<N: Node>(call: &Call<'_, N>, vhost: &str) -> Answer {
+    channels(call, |opened| opened.vhost == vhost)
+}
+
+/// `GET /api/connections/NAME/channels`.
+pub(crate) fn of_connection<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
+    let rows: Vec<ConnectionRow> = call.node.connections()?;
+    let row = rows.iter().find(|row| row.name == name).ok_or_else(Response::not_found)?;
+    if !call.caller.sees_connection(&row.user, &row.vhost) {
+        return Err(Response::not_authorised("User not authorised to access object"));
+    }
+    channels(call, |opened| opened.connection == name)
+}
+
+/// `GET /api/channels/NAME`.
+pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
+    let all = call.node.opened()?;
+    let found = all.iter().find_map(|opened| {
+        let row = opened.1.channels.iter().find(|row| channel_name(&opened.1, row.number) == name)?;
+        Some((opened, row))
+    });
+    let (opened, row) = found.ok_or_else(Response::not_found)?;
+    if !call.caller.sees_connection(&opened.1.user, &opened.1.vhost) {
+        return Err(Response::not_authorised("User not authorised to access object"));
+    }
+    let mut item = shown(call, opened, row);
+    let consumers = opened.1.consumers.iter().filter(|consumer| consumer.channel == row.number);
+    let actives = actives(call)?;
+    item["consumer_details"] =
+        consumers.map(|consumer| consumer_item(call, opened, consumer, &actives)).collect();
+    let publish = |(exchange, count): &(Box<str>, u64)| {
+        json!({
+            "exchange": { "name": exchange, "vhost": opened.1.vhost },
+            "stats": { "publish": count, "publish_details": { "rate": 0.0 } },
+        })
+    };
+    item["publishes"] = row.publishes.iter().map(publish).collect();
+    let delivery = |(queue, count): &(std::sync::Arc<broker::catalog::QueueDefinition>, u64)| {
+        json!({
+            "queue": { "name": *queue.name, "vhost": *queue.vhost_name },
+            "stats": { "deliver_get": count, "deliver_get_details": { "rate": 0.0 } },
+        })
+    };
+    item["deliveries"] = row.deliveries.iter().map(delivery).collect();
+    list::one(item, call.request)
+}
+
+/// Of queues with one active consumer at a time: which that is.
+type Actives = BTreeMap<base::id::QueueId, ((u16, u32, u32), u32)>;
+
+fn actives<N: Node>(call: &Call<'_, N>) -> Result<Actives, Response> {
+    let rows = call.node.queues(crate::node::Which::All)?;
+    let active = rows.into_iter().filter_map(|row| {
+        let (port, handle) = row.active?;
+        Some((row.definition.id, ((port.shard.0, port.slot, port.generation), handle)))
+    });
+    Ok(active.collect())
+}
+
+fn consumer_item<N: Node>(
+    call: &Call<'_, N>,
+    (shard, opened): &(u16, Opened),
+    row: &ConsumerRow,
+    actives: &Actives,
+) -> Value {
+    let port = (*shard, opened.port.0, opened.port.1);
+    let is_single = row.queue.arguments.get(b"x-single-active-consumer") == Some(&routing::Value::Bool(true));
+    let active = !is_single || actives.get(&row.queue.id) == Some(&(port, row.handle));
+    let (host, peer_port) = peer(&opened.connection);
+    let timeout = if row.queue.is_quorum() {
+        Value::from(call.node.about().consumer_timeout_ms)
+    } else {
+        NO_TIMEOUT.into()
+    };
+    json!({
+        "consumer_tag": row.tag,
+        "queue": { "name": *row.queue.name, "vhost": *row.queue.vhost_name },
+        "channel_details": {
+            "name": channel_name(opened, row.channel),
+            "number": row.channel,
+            "node": call.node.about().node,
+            "user": opened.user,
+            "connection_name": opened.connection,
+            "peer_host": host,
+            "peer_port": peer_port,
+        },
+        "ack_required": row.settles,
+        "active": active,
+        "activity_status": match (is_single, active) {
+            (true, true) => "single_active",
+            (true, false) => "waiting",
+            _ => "up",
+        },
+        "exclusive": row.exclusive,
+        "prefetch_count": row.prefetch,
+        "arguments": row.arguments.as_ref().map_or_else(|| json!({}), |arguments| json::object(arguments)),
+        "consumer_timeout": timeout,
+    })
+}
+
+/// `GET /api/consumers[/VHOST]`.
+pub(crate) fn consumers<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
+    let (all, actives) = (call.node.opened()?, actives(call)?);
+    let mut items = Vec::new();
+    for opened in &all {
+        for row in &opened.1.consumers {
+            let is_wanted = vhost.is_none_or(|vhost| *row.queue.vhost_name == *vhost);
+            if is_wanted && call.caller.sees(&row.queue.vhost_name) {
+                items.push(consumer_item(call, opened, row, &actives));
+            }
+        }
+    }
+    list::answer(
+        items,
+        call.request,
+        &call.node.about().limits,
+        &["queue.vhost", "queue.name", "consumer_tag"],
+    )
+}
+
+/// The consumers of a queue.
+pub(crate) fn of_queue<N: Node>(call: &Call<'_, N>, queue: base::id::QueueId) -> Result<Value, Response> {
+    let (all, actives) = (call.node.opened()?, actives(call)?);
+    let items = all.iter().flat_map(|opened| {
+        let own = opened.1.consumers.iter().filter(|row| row.queue.id == queue);
+        own.map(|row| consumer_item(call, opened, row, &actives))
+    });
+    Ok(items.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::peer;
+
+    #[test]
+    fn clients_are_read_out_of_names() {
+        assert_eq!(peer("127.0.0.1:48480 -> 127.0.0.1:5672"), ("127.0.0.1", 48480));
+        assert_eq!(peer("[::1]:48480 -> [::1]:5672"), ("::1", 48480));
+        assert_eq!(peer("x"), ("x", 0));
+    }
+}

@@ -1,0 +1,260 @@
+//! What was counted at the last moments, and how fast it grows.
+//!
+//! Counters come from outside, every [`SAMPLE_MS`] while somebody asks; rates are differences. A series is kept for each
+//! thing of which something was counted, a longer one for the node and its virtual hosts. What is gone is forgotten with
+//! the next round. Bounds are [`Limits::sampled_objects_max`] and the lengths below.
+
+use crate::Limits;
+use base::id::QueueId;
+use broker::catalog::VhostId;
+use routing::ExchangeId;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Milliseconds between two samples.
+pub const SAMPLE_MS: u64 = 5000;
+
+/// Samples that are kept of the node and of virtual hosts: ten minutes.
+const SAMPLES_WHOLE: usize = 122;
+
+/// Samples that are kept of each other thing: a minute.
+const SAMPLES_EACH: usize = 14;
+
+/// Points that one answer shows of one counter.
+const POINTS_MAX: u64 = 500;
+
+/// A connection of the node: its shard, its slot there, its number in it.
+pub type ConnectionId = (u16, u32, u32);
+
+/// What counters are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Whose {
+    /// The node: messages, then what came and went, then lengths of queues.
+    Node,
+    /// A virtual host: messages, then bytes, then lengths of queues.
+    Vhost(VhostId),
+    /// An exchange: messages in and out.
+    Exchange(ExchangeId),
+    /// A queue: messages.
+    Queue(QueueId),
+    /// A connection: bytes received and sent.
+    Connection(ConnectionId),
+    /// A channel: messages.
+    Channel(ConnectionId, u16),
+}
+
+/// Counters of one thing at one moment, in an order that stays.
+pub type Counters = Box<[u64]>;
+
+/// One thing's counters at several moments, oldest first: milliseconds since 1970.
+#[derive(Debug, Default)]
+struct Series {
+    samples: VecDeque<(u64, Counters)>,
+}
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub struct History {
+    series: BTreeMap<Whose, Series>,
+    now_ms: u64,
+}
+
+impl History {
+    /// A round of counters: of all things there are of which something was counted.
+    pub fn add(&mut self, now_ms: u64, round: Vec<(Whose, Counters)>, limits: &Limits) {
+        self.now_ms = now_ms;
+        for (whose, counters) in round {
+            if self.series.len() >= limits.sampled_objects_max && !self.series.contains_key(&whose) {
+                continue;
+            }
+            let series = self.series.entry(whose).or_default();
+            // Counters that begin anew are another thing's.
+            if series.samples.back().is_some_and(|(_, last)| is_less(&counters, last, whose)) {
+                series.samples.clear();
+            }
+            series.samples.push_back((now_ms, counters));
+            let most = match whose {
+                Whose::Node | Whose::Vhost(_) => SAMPLES_WHOLE,
+                _ => SAMPLES_EACH,
+            };
+            while series.samples.len() > most {
+                series.samples.pop_front();
+            }
+        }
+        self.series.retain(|_, series| series.samples.back().is_some_and(|(at, _)| *at == now_ms));
+    }
+
+    /// What grew, of one thing.
+    pub(crate) fn of(&self, whose: Whose) -> Growth<'_> {
+        Growth { series: self.series.get(&whose), now_ms: self.now_ms }
+    }
+
+    /// Things that are sampled.
+    pub fn len(&self) -> usize {
+        self.series.len()
+    }
+
+    /// Nothing was sampled.
+    pub fn is_empty(&self) -> bool {
+        self.series.is_empty()
+    }
+}
+
+/// Lengths of queues may shrink; they come last.
+fn is_less(counters: &[u64], last: &[u64], whose: Whose) -> bool {
+    let lengths = if matches!(whose, Whose::Node | Whose::Vhost(_)) { 2 } else { 0 };
+    let counted = counters.len().saturating_sub(lengths);
+    counters.len() != last.len() || counters[..counted].iter().zip(last).any(|(new, old)| new < old)
+}
+
+/// Over how long, and how closely, samples are to be shown; seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub age_s: u64,
+    pub incr_s: u64,
+}
+
+impl Span {
+    /// As `PREFIX_age` and `PREFIX_incr` of a query say.
+    pub(crate) fn asked(request: &crate::Request, prefix: &str) -> Option<Span> {
+        let number = |name: &str| request.asked(&format!("{prefix}_{name}"))?.parse::<u64>().ok();
+        let (age_s, incr_s) = (number("age")?, number("incr")?);
+        (incr_s > 0 && age_s / incr_s <= POINTS_MAX).then_some(Span { age_s, incr_s })
+    }
+}
+
+/// How one thing's counters grow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Growth<'a> {
+    series: Option<&'a Series>,
+    now_ms: u64,
+}
+
+impl Growth<'_> {
+    fn value(&self, at: usize, from_last: usize) -> Option<(u64, f64)> {
+        let samples = &self.series?.samples;
+        let (time, counters) = samples.get(samples.len().checked_sub(1 + from_last)?)?;
+        Some((*time, *counters.get(at)? as f64))
+    }
+
+    /// A second, between the last two samples.
+    pub(crate) fn rate(&self, at: usize) -> f64 {
+        let (Some((after, last)), Some((before, first))) = (self.value(at, 0), self.value(at, 1)) else {
+            return 0.0;
+        };
+        if after <= before { 0.0 } else { (last - first) * 1000.0 / (after - before) as f64 }
+    }
+
+    /// The latest value at a moment; what is before the first sample is as that.
+    fn at_moment(&self, at: usize, moment_ms: u64) -> Option<u64> {
+        let samples = &self.series?.samples;
+        let found = samples.iter().rev().find(|(time, _)| *time <= moment_ms).or(samples.front());
+        found?.1.get(at).copied()
+    }
+
+    /// As `X_details` of the counter at a place shows it.
+    pub(crate) fn details(&self, at: usize, span: Option<Span>) -> Value {
+        let mut details = json!({ "rate": self.rate(at) });
+        let Some(Span { age_s, incr_s }) = span else { return details };
+        let step = incr_s * 1000;
+        let last = self.now_ms / step * step;
+        let moments = (0..=age_s / incr_s).filter_map(|back| last.checked_sub(back * step));
+        let points: Vec<(u64, u64)> =
+            moments.filter_map(|moment| Some((moment, self.at_moment(at, moment)?))).collect();
+        if let (Some((end, newest)), Some((begin, oldest))) = (points.first(), points.last()) {
+            let count = points.len() as f64;
+            let sum: f64 = points.iter().map(|(_, value)| *value as f64).sum();
+            let seconds = (end - begin) as f64 / 1000.0;
+            let grown = *newest as f64 - *oldest as f64;
+            details["avg"] = (sum / count).into();
+            details["avg_rate"] = if seconds > 0.0 { grown / seconds } else { 0.0 }.into();
+        }
+        let point = |(moment, value): &(u64, u64)| json!({ "sample": value, "timestamp": moment });
+        details["samples"] = points.iter().map(point).collect();
+        details
+    }
+}
+
+/// Adds a counter and how it grows to an object.
+pub(crate) fn put(into: &mut Map<String, Value>, name: &str, value: u64, details: Value) {
+    into.insert(name.to_owned(), value.into());
+    into.insert(format!("{name}_details"), details);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(number: u64) -> Whose {
+        Whose::Queue(QueueId(number))
+    }
+
+    fn round(of: &[(Whose, &[u64])]) -> Vec<(Whose, Counters)> {
+        of.iter().map(|(whose, counters)| (*whose, (*counters).into())).collect()
+    }
+
+    #[test]
+    fn rates_are_between_the_last_two() {
+        let (mut history, limits) = (History::default(), Limits::default());
+        history.add(10_000, round(&[(queue(1), &[100, 5])]), &limits);
+        assert_eq!(history.of(queue(1)).rate(0), 0.0);
+        history.add(15_000, round(&[(queue(1), &[150, 5])]), &limits);
+        history.add(20_000, round(&[(queue(1), &[250, 5])]), &limits);
+        let growth = history.of(queue(1));
+        assert_eq!((growth.rate(0), growth.rate(1), growth.rate(2)), (20.0, 0.0, 0.0));
+        assert_eq!(history.of(queue(2)).details(0, None), json!({ "rate": 0.0 }));
+        let details = growth.details(0, Some(Span { age_s: 10, incr_s: 5 }));
+        assert_eq!(
+            details,
+            json!({ "rate": 20.0, "avg": 500.0 / 3.0, "avg_rate": 15.0, "samples": [
+                { "sample": 250, "timestamp": 20_000 },
+                { "sample": 150, "timestamp": 15_000 },
+                { "sample": 100, "timestamp": 10_000 },
+            ] })
+        );
+    }
+
+    #[test]
+    fn what_is_gone_or_begins_anew_is_forgotten() {
+        let (mut history, limits) = (History::default(), Limits::default());
+        history.add(5_000, round(&[(queue(1), &[100]), (queue(2), &[7])]), &limits);
+        history.add(10_000, round(&[(queue(1), &[5])]), &limits);
+        assert_eq!((history.len(), history.of(queue(1)).rate(0)), (1, 0.0));
+        history.add(15_000, round(&[(queue(1), &[10])]), &limits);
+        assert_eq!(history.of(queue(1)).rate(0), 1.0);
+        // Lengths shrink.
+        history.add(20_000, round(&[(Whose::Node, &[5, 10, 10])]), &limits);
+        history.add(25_000, round(&[(Whose::Node, &[5, 0, 0])]), &limits);
+        assert_eq!(history.of(Whose::Node).rate(1), -2.0);
+    }
+
+    #[test]
+    fn so_many_things_are_sampled_and_so_long() {
+        let (mut history, limits) =
+            (History::default(), Limits { sampled_objects_max: 3, ..Limits::default() });
+        for time in 1..200 {
+            let all: Vec<_> = (0..5).map(|number| (queue(number), Box::from([time]))).collect();
+            let node = (Whose::Node, Box::from([time, 0, 0]));
+            history.add(time * SAMPLE_MS, [vec![node], all].concat(), &limits);
+        }
+        assert_eq!(history.len(), 3);
+        assert_eq!(history.series[&Whose::Node].samples.len(), SAMPLES_WHOLE);
+        assert_eq!(history.series[&queue(0)].samples.len(), SAMPLES_EACH);
+    }
+
+    #[test]
+    fn spans_are_bounded() {
+        let asked = |query: &str| {
+            let request = crate::Request::new("GET", &format!("/api/x?{query}"), Vec::new(), true).unwrap();
+            Span::asked(&request, "msg_rates")
+        };
+        assert_eq!(asked("msg_rates_age=60&msg_rates_incr=5"), Some(Span { age_s: 60, incr_s: 5 }));
+        for none in
+            ["", "msg_rates_age=60", "msg_rates_age=60&msg_rates_incr=0", "msg_rates_age=x&msg_rates_incr=5"]
+        {
+            assert_eq!(asked(none), None, "{none}");
+        }
+        assert_eq!(asked("msg_rates_age=2505&msg_rates_incr=5"), None);
+        assert!(asked("msg_rates_age=2500&msg_rates_incr=5").is_some());
+    }
+}

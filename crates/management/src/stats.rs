@@ -1,0 +1,114 @@
+//! `message_stats` and the like: counters, each with how it grows.
+
+use crate::history::{Counters, Growth, Span, Whose, put};
+use crate::node::Node;
+use crate::request::Request;
+use broker::{COUNTS, Count, Tally};
+use serde_json::{Map, Value, json};
+
+/// Where the sum of all deliveries and gets is among counters of messages.
+const DELIVER_GET: usize = COUNTS;
+
+/// Counters of messages: those of [`Count`], and the sum of all deliveries and gets.
+pub(crate) const MESSAGES: usize = COUNTS + 1;
+
+/// What is told of whatever publishes and consumes.
+pub(crate) const ALL: &[Count] = &Count::ALL;
+
+/// What is told of a queue.
+pub(crate) const OF_QUEUE: &[Count] = &[
+    Count::Ack,
+    Count::Deliver,
+    Count::DeliverNoAck,
+    Count::Get,
+    Count::GetEmpty,
+    Count::GetNoAck,
+    Count::Publish,
+    Count::Redeliver,
+];
+
+/// A tally as it is sampled, and what else is sampled with it.
+pub fn counters(tally: &Tally, more: &[u64]) -> Counters {
+    let own = tally.0.iter().copied().chain([tally.deliver_get()]);
+    own.chain(more.iter().copied()).collect()
+}
+
+/// How fast messages come and go is asked for so.
+pub(crate) fn rates_span(request: &Request) -> Option<Span> {
+    Span::asked(request, "msg_rates")
+}
+
+/// How long queues are is asked for so.
+pub(crate) fn lengths_span(request: &Request) -> Option<Span> {
+    Span::asked(request, "lengths")
+}
+
+/// How much comes and goes over connections is asked for so.
+pub(crate) fn data_span(request: &Request) -> Option<Span> {
+    Span::asked(request, "data_rates")
+}
+
+/// `message_stats` of what these are told of; none where nothing was counted.
+pub(crate) fn messages(
+    tally: &Tally,
+    growth: Growth<'_>,
+    told: &[Count],
+    span: Option<Span>,
+) -> Option<Map<String, Value>> {
+    if tally.is_empty() {
+        return None;
+    }
+    let mut stats = Map::new();
+    for count in told {
+        put(&mut stats, count.name(), tally.get(*count), growth.details(*count as usize, span));
+    }
+    put(&mut stats, "deliver_get", tally.deliver_get(), growth.details(DELIVER_GET, span));
+    Some(stats)
+}
+
+/// Adds `messages`, `messages_ready` and `messages_unacknowledged`, with how they grow: lengths are the last of the counters.
+pub(crate) fn put_lengths(
+    item: &mut Value,
+    [ready, unacknowledged]: [u64; 2],
+    (growth, first): (Growth<'_>, usize),
+    span: Option<Span>,
+) {
+    let Some(item) = item.as_object_mut() else { return };
+    let (of_ready, of_unacknowledged) = (growth.details(first, span), growth.details(first + 1, span));
+    put(item, "messages", ready + unacknowledged, sum(&of_ready, &of_unacknowledged));
+    put(item, "messages_ready", ready, of_ready);
+    put(item, "messages_unacknowledged", unacknowledged, of_unacknowledged);
+}
+
+/// What grows as two things together do.
+fn sum(one: &Value, other: &Value) -> Value {
+    let number = |name: &str| one[name].as_f64().unwrap_or(0.0) + other[name].as_f64().unwrap_or(0.0);
+    let mut both = json!({ "rate": number("rate") });
+    if let (Some(samples), Some(others)) = (one["samples"].as_array(), other["samples"].as_array()) {
+        both["avg"] = number("avg").into();
+        both["avg_rate"] = number("avg_rate").into();
+        let pairs = samples.iter().zip(others);
+        both["samples"] = pairs
+            .map(|(one, other)| {
+                let sample = one["sample"].as_u64().unwrap_or(0) + other["sample"].as_u64().unwrap_or(0);
+                json!({ "sample": sample, "timestamp": one["timestamp"] })
+            })
+            .collect();
+    }
+    both
+}
+
+/// Puts `message_stats` into an object where anything was counted.
+pub(crate) fn put_messages<N: Node>(
+    node: &N,
+    request: &Request,
+    item: &mut Value,
+    whose: Whose,
+    tally: &Tally,
+    told: &[Count],
+) {
+    let span = rates_span(request);
+    if let Some(stats) = node.history(|history| messages(tally, history.of(whose), told, span)) {
+        item["message_stats"] = Value::Object(stats);
+    }
+}

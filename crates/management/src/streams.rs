@@ -1,0 +1,216 @@
+//! Connections, publishers and consumers of the stream protocol, and what streams keep of both.
+
+use crate::body::Body;
+use crate::node::{Action, Node, Which};
+use crate::response::{Answer, Response};
+use crate::routes::Call;
+use crate::{connections, json, list};
+use broker::catalog::QueueDefinition;
+use broker::{Opened, StreamConsumerRow, StreamPublisherRow};
+use serde_json::{Value, json};
+
+const PROTOCOL: &str = "stream";
+
+/// `GET /api/stream/connections[/VHOST]`.
+pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
+    let mut rows = connections::seen(call)?;
+    rows.retain(|row| row.protocol == PROTOCOL && vhost.is_none_or(|vhost| row.vhost == vhost));
+    connections::answer(call, &rows)
+}
+
+fn is_of_streams<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Result<(), Response> {
+    let rows = call.node.connections()?;
+    let found = rows.iter().any(|row| row.protocol == PROTOCOL && row.name == name && row.vhost == vhost);
+    if found { Ok(()) } else { Err(Response::not_found()) }
+}
+
+/// `/api/stream/connections/VHOST/NAME`.
+pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    is_of_streams(call, vhost, name)?;
+    connections::one(call, name)
+}
+
+fn connection<N: Node>(call: &Call<'_, N>, opened: &Opened) -> Value {
+    let (peer, _) = opened.connection.split_once(" -> ").unwrap_or_default();
+    let (host, port) = peer.rsplit_once(':').unwrap_or_default();
+    json!({
+        "name": opened.connection,
+        "node": call.node.about().node,
+        "user": opened.user,
+        "peer_host": host.trim_start_matches('[').trim_end_matches(']'),
+        "peer_port": port.parse::<u16>().unwrap_or(0),
+    })
+}
+
+fn queue(stream: &QueueDefinition) -> Value {
+    json!({ "name": *stream.name, "vhost": *stream.vhost_name })
+}
+
+/// Which publishers or consumers are asked for.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Asked<'a> {
+    /// Of this virtual host.
+    pub vhost: Option<&'a str>,
+    /// Of this stream.
+    pub stream: Option<&'a str>,
+    /// Of this connection.
+    pub connection: Option<&'a str>,
+}
+
+impl Asked<'_> {
+    fn has(&self, opened: &Opened, stream: &QueueDefinition) -> bool {
+        self.vhost.is_none_or(|vhost| *stream.vhost_name == *vhost)
+            && self.stream.is_none_or(|name| *stream.name == *name)
+            && self.connection.is_none_or(|name| opened.connection == name)
+    }
+
+    fn check<N: Node>(&self, call: &Call<'_, N>) -> Result<(), Response> {
+        match (self.vhost, self.connection) {
+            (Some(vhost), Some(name)) => is_of_streams(call, vhost, name),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `GET /api/stream/publishers[/VHOST[/STREAM]]` and `GET /api/stream/connections/VHOST/NAME/publishers`.
+pub(crate) fn publishers<N: Node>(call: &Call<'_, N>, asked: Asked<'_>) -> Answer {
+    asked.check(call)?;
+    let mut items = Vec::new();
+    for (_, opened) in &call.node.opened()? {
+        for row in &opened.stream_publishers {
+            let StreamPublisherRow { id, reference, stream, published, confirmed, errored } = row;
+            if asked.has(opened, stream) && call.caller.sees(&stream.vhost_name) {
+                items.push(json!({
+                    "connection_details": connection(call, opened),
+                    "queue": queue(stream),
+                    "reference": reference,
+                    "publisher_id": id,
+                    "published": published,
+                    "confirmed": confirmed,
+                    "errored": errored,
+                }));
+            }
+        }
+    }
+    list::answer(
+        items,
+        call.request,
+        &call.node.about().limits,
+        &["queue.vhost", "queue.name", "publisher_id"],
+    )
+}
+
+/// `GET /api/stream/consumers[/VHOST]` and `GET /api/stream/connections/VHOST/NAME/consumers`.
+pub(crate) fn consumers<N: Node>(call: &Call<'_, N>, asked: Asked<'_>) -> Answer {
+    asked.check(call)?;
+    let ends: std::collections::BTreeMap<_, _> = call
+        .node
+        .queues(Which::All)?
+        .into_iter()
+        .filter_map(|row| Some((row.definition.id, row.stream?.next_offset)))
+        .collect();
+    let mut items = Vec::new();
+    for (_, opened) in &call.node.opened()? {
+        for row in &opened.stream_consumers {
+            let StreamConsumerRow { id, stream, credits, consumed, offset, active, properties } = row;
+            if !asked.has(opened, stream) || !call.caller.sees(&stream.vhost_name) {
+                continue;
+            }
+            let last = ends.get(&stream.id).map_or(0, |end| end.saturating_sub(1));
+            let properties: serde_json::Map<String, Value> =
+                properties.iter().map(|(name, value)| (name.to_string(), Value::from(&**value))).collect();
+            items.push(json!({
+                "connection_details": connection(call, opened),
+                "queue": queue(stream),
+                "subscription_id": id,
+                "credits": credits,
+                "consumed": consumed,
+                "offset": offset,
+                "offset_lag": if *consumed == 0 { 0 } else { last.saturating_sub(*offset) },
+                "properties": properties,
+                "active": active,
+                "activity_status": match (properties.contains_key("single-active-consumer"), active) {
+                    (false, _) => "up",
+                    (true, true) => "single_active",
+                    (true, false) => "waiting",
+                },
+            }));
+        }
+    }
+    list::answer(
+        items,
+        call.request,
+        &call.node.about().limits,
+        &["queue.vhost", "queue.name", "subscription_id"],
+    )
+}
+
+/// `GET /api/stream/VHOST/STREAM/tracking`.
+pub(crate) fn tracking<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    let id = call.caller.vhost(vhost)?;
+    let tracking = call.node.tracking(id, name)?.ok_or_else(Response::not_found)?;
+    let object = |pairs: &[(String, u64)]| -> serde_json::Map<String, Value> {
+        pairs.iter().map(|(name, value)| (name.clone(), Value::from(*value))).collect()
+    };
+    let mut body = serde_json::Map::new();
+    // Only one of the two where one is asked for, as in RabbitMQ.
+    let asked = call.request.asked("type");
+    if asked != Some("writer") {
+        body.insert("offsets".into(), Value::Object(object(&tracking.offsets)));
+    }
+    if asked != Some("offset") {
+        body.insert("writers".into(), Value::Object(object(&tracking.writers)));
+    }
+    Ok(Response::ok(&Value::Object(body)))
+}
+
+/// `PUT /api/stream/super-streams/VHOST/NAME`: an exchange, its partitions, and what leads to each.
+pub(crate) fn super_stream<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    let body = Body::read(&call.request.body)?;
+    let keys: Vec<String> = match (body.text("binding-keys")?, body.integer("partitions")?) {
+        (Some(_), Some(_)) => {
+            return Err(Response::bad_request("Specify partitions or binding-keys, not both"));
+        }
+        (Some(keys), None) => keys.split(',').map(|key| key.trim().to_owned()).collect(),
+        (None, count) => {
+            let most = call.node.about().limits.partitions_max;
+            match count.unwrap_or(3) {
+                count @ 1.. if count <= most => (0..count).map(|number| number.to_string()).collect(),
+                _ => return Err(Response::bad_request("The partition number must be greater than 0")),
+            }
+        }
+    };
+    if keys.len() as i64 > call.node.about().limits.partitions_max {
+        return Err(Response::bad_request("too many partitions"));
+    }
+    let act = |action| call.node.act(&call.caller.login, vhost, action);
+    let table = |value: &Value| value.as_object().map(json::table).unwrap_or_default();
+    act(Action::DeclareExchange {
+        name: name.to_owned(),
+        kind: "direct".to_owned(),
+        durable: true,
+        auto_delete: false,
+        internal: false,
+        arguments: table(&json!({ "x-super-stream": true })),
+    })?;
+    let mut arguments = body.object("arguments")?;
+    arguments.insert("x-queue-type".to_owned(), "stream".into());
+    for (order, key) in keys.into_iter().enumerate() {
+        let partition = format!("{name}-{key}");
+        act(Action::DeclareQueue {
+            name: partition.clone(),
+            durable: true,
+            auto_delete: false,
+            arguments: json::table(&arguments),
+        })?;
+        act(Action::Bind {
+            on: true,
+            source: name.to_owned(),
+            destination: partition,
+            to_exchange: false,
+            key,
+            arguments: table(&json!({ "x-stream-partition-order": order })),
+        })?;
+    }
+    Ok(Response::empty(204))
+}
