@@ -5,7 +5,7 @@
 use base::memory::Buffer;
 use libfuzzer_sys::fuzz_target;
 use message::chunk::Chunk;
-use message::record::{Append, Appended, Kind, NewAppend, Track, split};
+use message::record::{Append, Appended, Kind, NewAppend, Track, Truncate, split};
 use queue::stream::{Common, Effect, From, Limits, NewReader, Next, Published, Settings, Stream};
 
 /// What a record says, written anew, says it again.
@@ -66,6 +66,15 @@ fuzz_target!(|bytes: &[u8]| {
                 stream.close(at_ms, &mut common, &mut effects);
                 assert_eq!(stream.next_offset(), expected);
             }
+            Kind::Truncate => {
+                let Some(truncate) = Truncate::read(record) else { continue };
+                let mut written = Buffer::default();
+                truncate.write(&mut written);
+                assert_eq!(Truncate::read(written.bytes()), Some(truncate));
+                let at_ms = i64::try_from(truncate.at_ms).unwrap_or(i64::MAX);
+                stream.truncate(at_ms, truncate.before, &mut common, &mut effects);
+                assert!(truncate.before < stream.next_offset() || stream.messages() == 0);
+            }
             Kind::Track => {
                 let Some(track) = Track::read(record) else { continue };
                 check_track(&track);
@@ -78,7 +87,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let new = NewReader { from: From::First, filter: None, credit: u32::MAX, group: None };
     let reader = stream.attach(new, &mut common, &mut effects);
-    let mut next = 0;
+    let mut next = stream.first_offset();
     while let Next::Chunk(chunk) = stream.next(reader, &mut common, &mut effects) {
         let (read, behind) = Chunk::read(chunk.bytes()).expect("a chunk");
         assert!(behind.is_empty() && read.check().is_ok());

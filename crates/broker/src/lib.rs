@@ -70,8 +70,9 @@ pub use reply::{REPLY_TO, Replies, ReplyAddress};
 pub use request::{ConsumerRef, Credit, Held, NewConsumer, Placement, QueueCommand, Reply};
 pub use shard::{CATALOG_LOG, Shard, ShardSettings};
 pub use streams::{
-    Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand, StreamDamage, StreamDone, StreamFilter,
-    StreamFrom, StreamJob, StreamReply, StreamStats, Wanted, remove_other_stream_files, stream_files,
+    CONSUMER_NAME_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand, StreamDamage,
+    StreamDone, StreamFilter, StreamFrom, StreamJob, StreamReply, StreamStats, Wanted,
+    remove_other_stream_files, stream_files,
 };
 pub use tally::{
     BURIALS, Burial, COUNTS, Churn, Count, ENDS, End, Ends, ExchangeTally, ProtocolTally, QUEUE_TYPES,

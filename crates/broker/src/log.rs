@@ -724,6 +724,7 @@ impl Log {
                 Kind::Catalog => {}
                 Kind::Append => self.apply_append(record),
                 Kind::Track => self.apply_track(record),
+                Kind::Truncate => self.apply_truncate(record),
                 Kind::Configure => self.apply_configure(record),
                 Kind::Annotate => self.apply_annotate(record),
                 _ => self.apply_positions(kind, record),

@@ -80,7 +80,11 @@ fn consume_filtered(
     let (settled, exclusive, browses) = (false, false, false);
     let consumer = NewConsumer { credit, settled, exclusive, priority: 0, browses, timeout_ms: None };
     let format = Format::Amqp10;
-    ask(node, port, StreamCommand::Consume { token: 2, handle, consumer, format, from, filter, rate: None })
+    ask(
+        node,
+        port,
+        StreamCommand::Consume { token: 2, handle, consumer, format, from, filter, rate: None, name: None },
+    )
 }
 
 /// What a consumer gets, as [`Node::seen`] shows it: bodies are data sections.
@@ -445,6 +449,7 @@ fn a_consumer_with_a_rate_gets_its_messages_when_they_are_due() {
         from: StreamFrom::First,
         filter: StreamFilter::default(),
         rate: Some(5),
+        name: None,
     };
     assert_eq!(ask(&mut node, 0, consume), ["0: Consuming".to_owned(), gets(0, 4, 0, "a")]);
     for (ms, expected) in [
@@ -477,4 +482,112 @@ fn queues_are_asked_nothing_of_streams() {
     node.declare(0, "s", true);
     let seen = ask(&mut node, 0, StreamCommand::Stats { token: 4 });
     assert_eq!(seen, ["0: PRECONDITION_FAILED - queue 's' in vhost '/' is no stream"]);
+}
+
+/// The node's only shard goes down at once and comes up again from what is on disk: a snapshot, if there is one, and the
+/// journal.
+fn kill(node: &mut Node) {
+    let mut shard = Node::fresh();
+    shard.recover_streams(LogId(0), &stream_files(&node.disk, LogId(0)).unwrap());
+    for (_, sealed, place) in &node.written {
+        shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
+    }
+    node.unwritten.clear();
+    assert!(shard.finish_recovery(node.now).is_empty());
+    shard.open_port(node.ports[0], Node::actor(node.ports[0]));
+    node.shards[0] = shard;
+    node.take_seen();
+    node.work();
+}
+
+#[test]
+fn what_is_truncated_stays_away() {
+    let mut node = Node::new(1);
+    let size = Value::Int(routing::IntType::SignedInt, 1);
+    let arguments = [("x-queue-type", Value::text("stream")), ("x-stream-max-segment-size-bytes", size)];
+    node.declare_with(0, "s", true, &arguments);
+    for (first, body) in [(1, "a"), (2, "b"), (3, "c")] {
+        append(&mut node, 0, first, None, &[(0, "", body)]);
+    }
+    node.take_seen();
+    let truncate = |before| StreamCommand::Truncate { token: 3, before };
+    for (before, first) in [(1, 1), (0, 1), (2, 2)] {
+        let seen = ask(&mut node, 0, truncate(before));
+        assert_eq!(seen, [format!("0: Stream(Truncated({first}))")], "{before}");
+    }
+    // Nobody is told before it is on disk.
+    node.command(0, "s", QueueCommand::Stream(Box::new(truncate(9))));
+    node.turn();
+    assert_eq!(node.take_seen(), [""; 0]);
+    node.work();
+    assert_eq!(node.take_seen(), ["0: Stream(Truncated(3))"]);
+    append(&mut node, 0, 4, None, &[(0, "", "d")]);
+    kill(&mut node);
+    let stats = "0: Stream(Stats(StreamStats { first_offset: Some(3), last_chunk_id: Some(3), committed_offset: Some(3), \
+                 messages: 1 }))";
+    assert_eq!(ask(&mut node, 0, StreamCommand::Stats { token: 4 }), [stats]);
+    let seen = consume(&mut node, 0, 4, Credit::Prefetch(9), StreamFrom::First);
+    assert_eq!(seen, ["0: Consuming".to_owned(), gets(0, 4, 3, "d")]);
+    // Who waits for a stream that is deleted meanwhile is told.
+    node.command(0, "s", QueueCommand::Stream(Box::new(truncate(9))));
+    node.command(0, "s", QueueCommand::Delete { token: 5, if_unused: false, if_empty: false });
+    node.work();
+    let seen = node.take_seen();
+    assert!(
+        seen.iter().any(|line| line.contains("Truncated") || line.contains("just been deleted")),
+        "{seen:?}"
+    );
+}
+
+fn consume_as(name: &str, handle: u32, settled: bool, from: StreamFrom) -> StreamCommand {
+    let credit = if settled { Credit::Link } else { Credit::Prefetch(9) };
+    let consumer =
+        NewConsumer { credit, settled, exclusive: false, priority: 0, browses: false, timeout_ms: None };
+    let (format, filter, name) = (Format::Amqp10, StreamFilter::default(), Some(name.as_bytes().into()));
+    StreamCommand::Consume { token: 2, handle, consumer, format, from, filter, rate: None, name }
+}
+
+#[test]
+fn who_comes_with_its_name_goes_on_behind_what_it_settled() {
+    let mut node = node(1);
+    append(&mut node, 0, 1, None, &[(0, "", "a"), (0, "", "b"), (0, "", "c"), (0, "", "d")]);
+    node.take_seen();
+    let query = || StreamCommand::QueryOffset { token: 3, reference: b"app"[..].into() };
+    let all: Vec<String> =
+        ["a", "b", "c", "d"].iter().zip(0..).map(|(body, at)| gets(0, 4, at, body)).collect();
+    let seen = ask(&mut node, 0, consume_as("app", 4, false, StreamFrom::First));
+    assert_eq!(seen[1..], all);
+    assert_eq!(ask(&mut node, 0, query()), ["0: Stream(Offset(None))"]);
+    // Of what is settled, what has no gap; what is given back is for whoever comes next.
+    node.settled(0, "s", 4, (3, 3), Outcome::Accepted);
+    node.settled(0, "s", 4, (0, 0), Outcome::Accepted);
+    node.settled(0, "s", 4, (1, 1), Outcome::Rejected);
+    node.settled(0, "s", 4, (2, 2), Outcome::Released);
+    node.turn();
+    assert_eq!(ask(&mut node, 0, query()), ["0: Stream(Offset(Some(1)))"]);
+    node.command(0, "s", QueueCommand::Cancel { token: Some(6), handle: 4, held: broker::Held::GoesBack });
+    node.work();
+    node.take_seen();
+    // It costs no flush of its own; what comes next takes it along, and a clean stop does.
+    append(&mut node, 0, 5, None, &[(0, "", "e")]);
+    kill(&mut node);
+    let seen = ask(&mut node, 0, consume_as("app", 4, false, StreamFrom::First));
+    let expected = [gets(0, 4, 2, "c"), gets(0, 4, 3, "d"), gets(0, 4, 4, "e")];
+    assert_eq!(seen[1..], expected);
+    // Another begins where it says.
+    let seen = ask(&mut node, 0, consume_as("other", 5, false, StreamFrom::Offset(4)));
+    assert_eq!(seen[1..], [gets(0, 5, 4, "e")]);
+}
+
+#[test]
+fn who_settles_nothing_has_settled_what_it_was_sent() {
+    let mut node = node(1);
+    append(&mut node, 0, 1, None, &[(0, "", "a"), (0, "", "b"), (0, "", "c")]);
+    node.take_seen();
+    ask(&mut node, 0, consume_as("app", 4, true, StreamFrom::First));
+    node.command(0, "s", QueueCommand::Credit { handle: 4, limit: 2, drain: false, echo: false });
+    node.work();
+    assert_eq!(node.take_seen(), [gets(0, 4, 0, "a"), gets(0, 4, 1, "b")]);
+    let query = StreamCommand::QueryOffset { token: 3, reference: b"app"[..].into() };
+    assert_eq!(ask(&mut node, 0, query), ["0: Stream(Offset(Some(1)))"]);
 }

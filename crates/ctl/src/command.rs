@@ -96,6 +96,15 @@ enum Word {
         #[arg(required = true)]
         ids: Vec<u64>,
     },
+    /// Lets go of a stream's beginning, for good: the segments without an offset from that one on
+    TruncateStream {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        stream: String,
+        /// Offsets below it are to go
+        before: u64,
+    },
     /// Connections to the node and their properties
     ListConnections {
         /// What to show of each: user, peer_host, state, ...
@@ -353,6 +362,14 @@ fn execute(ctl: &Ctl, socket: &Path) -> Result<String, Refusal> {
             show.formatter = formatter(Formatter::String);
             let cancelled = ask(&Request::CancelDelayedMessages { vhost, queue, ids })?;
             Ok(show.message(&format!("Cancelled {cancelled}")))
+        }
+        Word::TruncateStream { vhost, stream, before } => {
+            let (vhost, stream, before) = (vhost.clone(), stream.clone(), *before);
+            show.banner =
+                banner(format!("Truncating stream '{stream}' in vhost '{vhost}' before offset {before} ..."));
+            show.formatter = formatter(Formatter::String);
+            let first_offset = ask(&Request::TruncateStream { vhost, stream, before })?;
+            Ok(show.message(&format!("The first offset is {first_offset}")))
         }
         Word::ListConnections { columns } => {
             let columns = CONNECTION.choose(columns)?;

@@ -37,6 +37,15 @@ pub enum Request {
         /// The numbers of the messages ([`DelayedRow::id`]).
         ids: Vec<u64>,
     },
+    /// The first offset of a stream once its beginning is gone, and that is on disk.
+    TruncateStream {
+        /// The virtual host.
+        vhost: String,
+        /// The stream.
+        stream: String,
+        /// Offsets below it are to go.
+        before: u64,
+    },
     /// A list of [`ConnectionRow`].
     ListConnections,
     /// A [`Memory`].

@@ -87,6 +87,13 @@ pub trait Node {
     /// What the broker says no to, or why it could not be asked.
     fn act(&self, login: &Login, vhost: &str, action: Action) -> Result<Outcome, Trouble>;
 
+    /// Lets go of the segments of a stream that have no offset from `before` on, and waits until that is on disk: the first
+    /// offset from then on.
+    ///
+    /// # Errors
+    /// The node did not answer in time, or there is no such stream.
+    fn truncate_stream(&self, vhost: &str, stream: &str, before: u64) -> Result<u64, Trouble>;
+
     /// What a new virtual host of this name begins with.
     fn vhost_defaults(&self, name: &str) -> VhostDefaults;
 

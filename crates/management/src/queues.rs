@@ -162,6 +162,17 @@ pub(crate) fn declaration(name: &str, body: &Body) -> Result<Action, Response> {
     })
 }
 
+/// `POST /api/x/streams/VHOST/NAME/truncate`.
+pub(crate) fn truncate<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    let body = Body::read(&call.request.body)?;
+    let before = body.integer("before")?.ok_or_else(|| Response::missing_key("before"))?;
+    let Ok(before) = u64::try_from(before) else {
+        return Err(Response::bad_request("before is below 0"));
+    };
+    let first_offset = call.node.truncate_stream(vhost, name, before)?;
+    Ok(Response::ok(&json!({ "first_offset": first_offset })))
+}
+
 /// `DELETE /api/queues/VHOST/NAME/contents`.
 pub(crate) fn purge<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     let found = call.node.queues(Which::One(call.caller.vhost(vhost)?, name.to_owned()))?;

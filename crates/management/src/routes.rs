@@ -246,6 +246,10 @@ fn route<'a, N: Node>(path: &'a [&'a str], method: Method) -> Option<Route<'a, N
             to!("DELETE, OPTIONS", Vhost(vhost), call => queues::purge(call, vhost, name))
         }
         ["queues", vhost, name, "get"] => to!(ASK, Vhost(vhost), call => messages::get(call, vhost, name)),
+        // Not RabbitMQ's.
+        ["x", "streams", vhost, name, "truncate"] => {
+            to!(ASK, PolicymakerIn(vhost), call => queues::truncate(call, vhost, name))
+        }
         ["bindings"] => to!(READ, User, call => bindings::list(call, None)),
         ["bindings", vhost] => to!(READ, Vhost(vhost), call => bindings::list(call, Some(vhost))),
         ["bindings", vhost, "e", source, kind @ ("q" | "e"), destination] => {

@@ -10,7 +10,7 @@ use crate::request::Request;
 use crate::routes::handle;
 use base::id::{LogId, PortId, ShardId};
 use broker::access::{PasswordHash, SALT};
-use broker::catalog::{Actor, Catalog, Op, VhostDefaults, VhostId};
+use broker::catalog::{Actor, Catalog, Op, Refusal, VhostDefaults, VhostId};
 use broker::{
     ChannelRow, ConsumerRow, Count, ExchangeTally, Opened, QueueRow, Survey, Tally, Tongue, Tracking,
 };
@@ -232,6 +232,13 @@ impl Node for Bench {
         self.plan(&actor, &op).map(|()| Outcome::Done)
     }
 
+    fn truncate_stream(&self, vhost: &str, stream: &str, before: u64) -> Result<u64, Trouble> {
+        match (vhost, stream) {
+            ("/", "events") => Ok(before / 10 * 10),
+            _ => Err(Trouble::Refused(Refusal::missing("queue", stream, vhost))),
+        }
+    }
+
     fn vhost_defaults(&self, _: &str) -> VhostDefaults {
         VhostDefaults::default()
     }
@@ -318,6 +325,24 @@ fn tags_say_how_far_one_goes() {
     assert_eq!(put("policymaker", "PUT policies/%2F/p"), 404);
     assert_eq!(put("policymaker", "PUT policies/v/p"), 201);
     assert_eq!(put("policymaker", "PUT operator-policies/v/p"), 401);
+}
+
+#[test]
+fn streams_are_truncated_by_who_may_set_policies() {
+    let bench = Bench::new();
+    bench.statuses(&[
+        ("POST x/streams/%2F/events/truncate", r#"{"before": "x"}"#, 400),
+        ("POST x/streams/%2F/events/truncate", r#"{"before": -1}"#, 400),
+        ("POST x/streams/%2F/events/truncate", "{}", 400),
+        ("POST x/streams/%2F/none/truncate", r#"{"before": 17}"#, 404),
+        ("POST x/streams/none/events/truncate", r#"{"before": 17}"#, 404),
+        ("GET x/streams/%2F/events/truncate", "", 405),
+    ]);
+    let (status, body, _) = bench.ask("guest", "POST x/streams/%2F/events/truncate", r#"{"before": 17}"#);
+    assert_eq!((status, body), (200, json!({"first_offset": 10})));
+    let found = ["monitor", "policymaker", "manager"]
+        .map(|user| bench.ask(user, "POST x/streams/v/events/truncate", r#"{"before": 17}"#).0);
+    assert_eq!(found, [401, 404, 401]);
 }
 
 #[test]

@@ -18,7 +18,7 @@ mod weigh;
 pub use deduplicate::Deduplicate;
 pub use failures::due_with_failures;
 pub use hidden::hidden_keys;
-pub use stream::{Append, Appended, NewAppend, REFERENCE_MAX, Track};
+pub use stream::{Append, Appended, NewAppend, REFERENCE_MAX, Track, Truncate};
 pub use weigh::Weigh;
 
 use base::cursor::Reader;
@@ -58,6 +58,8 @@ pub enum Kind {
     Append = 12,
     /// A consumer of a stream says how far it has come.
     Track = 13,
+    /// The beginning of a stream is let go of.
+    Truncate = 14,
 }
 
 impl Kind {
@@ -66,7 +68,13 @@ impl Kind {
     pub fn is_positions(self) -> bool {
         !matches!(
             self,
-            Kind::Enqueue | Kind::Catalog | Kind::Configure | Kind::Annotate | Kind::Append | Kind::Track
+            Kind::Enqueue
+                | Kind::Catalog
+                | Kind::Configure
+                | Kind::Annotate
+                | Kind::Append
+                | Kind::Track
+                | Kind::Truncate
         )
     }
 }
@@ -93,6 +101,7 @@ pub fn split(bytes: &[u8]) -> Option<(Kind, &[u8], &[u8])> {
         11 => Kind::Annotate,
         12 => Kind::Append,
         13 => Kind::Track,
+        14 => Kind::Truncate,
         _ => return None,
     };
     Some((kind, record, rest))

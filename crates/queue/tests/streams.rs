@@ -165,10 +165,37 @@ fn truncation_takes_whole_segments() {
     let mut bench = short_segments();
     fill(&mut bench);
     bench.write();
-    for (before, first) in [(5, 0), (6, 6), (17, 12), (1000, 24)] {
-        bench.stream.truncate(before, &mut bench.common, &mut bench.effects);
+    for (before, first) in [(5, 0), (6, 6), (17, 12), (29, 24)] {
+        bench.stream.truncate(0, before, &mut bench.common, &mut bench.effects);
         assert_eq!(bench.stream.first_offset(), first, "{before}");
     }
+}
+
+#[test]
+fn truncation_may_leave_nothing() {
+    let mut bench = short_segments();
+    // Of what has no segment, too.
+    bench.stream.truncate(0, 7, &mut bench.common, &mut bench.effects);
+    assert_eq!((bench.stream.first_offset(), bench.stream.segments().count()), (0, 0));
+    fill(&mut bench);
+    bench.write();
+    let next = bench.stream.next_offset();
+    for _ in 0..2 {
+        bench.stream.truncate(0, next, &mut bench.common, &mut bench.effects);
+        bench.settle();
+        assert_eq!((bench.stream.first_offset(), bench.stream.messages()), (next, 0));
+        assert_eq!((bench.stream.last_chunk_id(), bench.stream.segments().count()), (None, 1));
+        assert!(bench.files.files.is_empty());
+    }
+    let mut bytes = Vec::new();
+    bench.stream.write_snapshot(&mut bytes);
+    let again = Stream::read_snapshot(&bytes, *bench.stream.settings()).expect("a snapshot");
+    assert_eq!((again.first_offset(), again.next_offset(), again.messages()), (next, next, 0));
+    bench.batch(9000, &[b"one"]);
+    bench.write();
+    assert_eq!((bench.stream.first_offset(), bench.stream.messages()), (next, 1));
+    let reader = attach(&mut bench, From::First);
+    assert_eq!(bench.read_all(reader), [next]);
 }
 
 #[test]

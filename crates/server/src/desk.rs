@@ -3,11 +3,12 @@
 use crate::alarm::{Meter, Raised, Watermarks};
 use crate::clock::Clock;
 use crate::config::{Config, Limit};
-use crate::door::{CancelDelayed, Door, Letter, Part, Question};
+use crate::door::{CancelDelayed, Door, Letter, Part, Question, Truncate};
 use crate::rows::value;
 use crate::seed;
 use broker::access::{PasswordHash, SALT};
 use broker::catalog::{Op, PolicyKind, QueueType, UserLimits, VhostLimits};
+use broker::{Reply, StreamReply};
 use ctl::{Change, definition};
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -48,6 +49,9 @@ impl Desk<'_> {
             }
             ctl::Request::CancelDelayedMessages { vhost, queue, ids } => {
                 self.cancel_delayed(CancelDelayed { vhost, queue, ids })
+            }
+            ctl::Request::TruncateStream { vhost, stream, before } => {
+                self.truncate(Truncate { vhost, stream, before })
             }
             ctl::Request::ListConnections => {
                 let parts = self.ask(&Question::Connections)?;
@@ -126,6 +130,17 @@ impl Desk<'_> {
         match answers.into_iter().flatten().next() {
             Some(cancelled) => json(&cancelled),
             None => Err(self.no_queue(&asked.vhost, &asked.queue)),
+        }
+    }
+
+    fn truncate(&self, asked: Truncate) -> ctl::Answer {
+        self.check_vhost(&asked.vhost)?;
+        let (sender, receiver) = channel();
+        self.doors[0].letters.put(Letter::Truncate(Box::new(asked), sender));
+        match receiver.recv_timeout(PATIENCE).map_err(|_| busy())? {
+            Ok(Reply::Stream(StreamReply::Truncated(first_offset))) => json(&first_offset),
+            Ok(_) => Ok(serde_json::Value::Null),
+            Err(refused) => Err(refusal(ctl::exit::DATA, format!("Error:\n{}", refused.text))),
         }
     }
 

@@ -32,6 +32,8 @@ pub enum Letter {
     Wish(Box<Op>, Sender<Result<Reply, Refusal>>),
     /// Delayed messages of a queue are to be thrown away; how many there were, where the queue lives here.
     CancelDelayed(Box<CancelDelayed>, Sender<Option<u64>>),
+    /// The beginning of a stream is to go; what came of it.
+    Truncate(Box<Truncate>, Sender<Result<Reply, Refusal>>),
     /// Somebody has a look, a quick one: connections wait meanwhile.
     Look(Look),
     /// Somebody has a look at the connections too, a quick one.
@@ -71,6 +73,17 @@ pub struct CancelDelayed {
     pub queue: String,
     /// The positions of the messages.
     pub ids: Vec<u64>,
+}
+
+/// A stream of which the beginning is to go.
+#[derive(Clone, Debug)]
+pub struct Truncate {
+    /// The virtual host.
+    pub vhost: String,
+    /// The stream.
+    pub stream: String,
+    /// Offsets below it are to go.
+    pub before: u64,
 }
 
 /// What is asked of every shard.

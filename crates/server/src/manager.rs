@@ -5,13 +5,13 @@ use crate::alarm::{Meter, Raised, Watermarks};
 use crate::clock::Clock;
 use crate::committer::Committer;
 use crate::config::Config;
-use crate::door::{ConnectionMore, Door, Letter, Question, Room};
+use crate::door::{ConnectionMore, Door, Letter, Question, Room, Truncate};
 use crate::seed;
 use base::id::QueueId;
 use base::time::NS_PER_MS;
 use broker::access::{AccessRules, SALT};
 use broker::catalog::{Catalog, Op, VhostDefaults, VhostId};
-use broker::{ListedTo, Opened, QueueRow, Shard, Survey, Tally, Tracking};
+use broker::{ListedTo, Opened, QueueRow, Reply, Shard, StreamReply, Survey, Tally, Tracking};
 use management::{
     About, Action, Busy, Condition, ConnectionId, ConnectionRow, Counters, History, Login, Node, Outcome,
     SAMPLE_MS, Trouble, Which, Whose, Writing, counters,
@@ -408,6 +408,17 @@ impl Node for Manager<'_> {
 
     fn act(&self, login: &Login, vhost: &str, action: Action) -> Result<Outcome, Trouble> {
         agent::act(self.next_door(), login, vhost, &action)
+    }
+
+    fn truncate_stream(&self, vhost: &str, stream: &str, before: u64) -> Result<u64, Trouble> {
+        let asked = Truncate { vhost: vhost.to_owned(), stream: stream.to_owned(), before };
+        let (sender, receiver) = channel();
+        self.next_door().letters.put(Letter::Truncate(Box::new(asked), sender));
+        match receiver.recv_timeout(PATIENCE).map_err(|_| Busy)? {
+            Ok(Reply::Stream(StreamReply::Truncated(first_offset))) => Ok(first_offset),
+            Ok(other) => Err(Trouble::Broken(format!("a stream answered with {other:?}"))),
+            Err(refusal) => Err(Trouble::Refused(refusal)),
+        }
     }
 
     fn vhost_defaults(&self, name: &str) -> VhostDefaults {

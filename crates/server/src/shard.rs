@@ -10,7 +10,7 @@ use crate::alarm::Raised;
 use crate::clock::Clock;
 use crate::committer::{Committer, Handed, Written};
 use crate::config::Level;
-use crate::door::{CancelDelayed, ConnectionMore, Door, Letter, Part, Question, Room};
+use crate::door::{CancelDelayed, ConnectionMore, Door, Letter, Part, Question, Room, Truncate};
 use crate::keeper::Errand;
 use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
@@ -24,7 +24,7 @@ use adapters::{Frontend, Gravity, NODE_SLOT, Note};
 use base::Now;
 use base::id::{PortId, QueueSeq, ShardId};
 use broker::catalog::{Actor, Op, Refusal, VhostId};
-use broker::{Mail, ReadRequest, Reply, Shard, StreamJob};
+use broker::{Mail, QueueCommand, ReadRequest, Reply, Shard, StreamCommand, StreamJob};
 use journal::{Place, Sealed};
 use mio::{Events, Interest, Poll, Token};
 use std::sync::Arc;
@@ -312,6 +312,7 @@ impl ShardLoop {
                     // Who asked may have given up.
                     let _ = answer.send(self.shard.cancel_delayed(now, &vhost, &queue, &ids));
                 }
+                Letter::Truncate(asked, answer) => self.truncate(now, &asked, answer),
                 Letter::Look(look) => look(&self.shard),
                 Letter::Visit(visit) => visit(&Room {
                     id: self.id,
@@ -336,6 +337,27 @@ impl ShardLoop {
 
     /// Asks the catalog in the node's own name.
     fn wish(&mut self, now: Now, wish: Op, answer: Sender<Result<Reply, Refusal>>) {
+        let (port, token) = self.await_answer(answer);
+        self.shard.request(now, port, token, wish);
+    }
+
+    /// Has the beginning of a stream let go of, in the node's own name.
+    fn truncate(&mut self, now: Now, asked: &Truncate, answer: Sender<Result<Reply, Refusal>>) {
+        let Truncate { vhost, stream, before } = asked;
+        let catalog = self.shard.catalog();
+        let found = catalog.vhost(vhost).and_then(|vhost| catalog.queue_by_name(vhost, stream.as_bytes()));
+        let Some(found) = found.cloned() else {
+            // Who asked may have given up.
+            let _ = answer.send(Err(Refusal::missing("queue", stream, vhost)));
+            return;
+        };
+        let (port, token) = self.await_answer(answer);
+        let command = StreamCommand::Truncate { token, before: *before };
+        self.shard.command(now, port, found.log, found.id, QueueCommand::Stream(Box::new(command)));
+    }
+
+    /// The port of the node itself, and the token that an answer comes back with.
+    fn await_answer(&mut self, answer: Sender<Result<Reply, Refusal>>) -> (PortId, u32) {
         let port = PortId { shard: self.id, slot: NODE_SLOT, generation: 1 };
         if self.wishes.is_empty() {
             let internal = Actor::internal(VhostId::default(), port);
@@ -343,7 +365,7 @@ impl ShardLoop {
         }
         self.next_wish = self.next_wish.wrapping_add(1);
         self.wishes.push((self.next_wish, answer));
-        self.shard.request(now, port, self.next_wish, wish);
+        (port, self.next_wish)
     }
 
     fn answer_wishes(&mut self, now: Now) {

@@ -9,7 +9,9 @@ use crate::connection::Context;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::{BasicConsume, MethodId};
 use broker::catalog::{QueueDefinition, Refusal, ReplyCode, age_ms};
-use broker::{Credit, NewConsumer, QueueCommand, RATE_MAX, StreamCommand, StreamFilter, StreamFrom};
+use broker::{
+    CONSUMER_NAME_MAX, Credit, NewConsumer, QueueCommand, RATE_MAX, StreamCommand, StreamFilter, StreamFrom,
+};
 use message::amqp091::Value;
 use message::chunk::Filter;
 use message::record::Format;
@@ -30,7 +32,7 @@ impl Adapter {
         tag: &[u8],
     ) -> Result<(), Refusal> {
         let prefetch = self.channels.get(number).map_or(0, |channel| channel.prefetch);
-        let (from, filter, rate) = wishes(consume, stream, prefetch, context.now.wall_ms)?;
+        let (from, filter, rate, name) = wishes(consume, stream, prefetch, context.now.wall_ms)?;
         // Consumers of streams share no prefetch.
         self.check_shared(number, stream)?;
         let prefix = Some(DeliverPrefix::new(number, tag));
@@ -52,8 +54,16 @@ impl Adapter {
             Box::new(News { exclusive: consume.exclusive, arguments })
         });
         let token = self.wait(number, method, consume.nowait, Wish::Consume { handle, news });
-        let command =
-            StreamCommand::Consume { token, handle, consumer, format: Format::Amqp091, from, filter, rate };
+        let command = StreamCommand::Consume {
+            token,
+            handle,
+            consumer,
+            format: Format::Amqp091,
+            from,
+            filter,
+            rate,
+            name,
+        };
         self.command(context, stream, QueueCommand::Stream(Box::new(command)));
         if self.is_paused {
             self.command(context, stream, QueueCommand::Pause { handle, paused: true });
@@ -61,6 +71,9 @@ impl Adapter {
         Ok(())
     }
 }
+
+/// Where a consumer begins, what it is to see, how many a second, and by what name it is known.
+type Wishes = (StreamFrom, StreamFilter, Option<u32>, Option<Box<[u8]>>);
 
 /// Where a consumer of a stream begins and what it is to see.
 ///
@@ -71,7 +84,7 @@ fn wishes(
     stream: &QueueDefinition,
     prefetch: u16,
     now_ms: u64,
-) -> Result<(StreamFrom, StreamFilter, Option<u32>), Refusal> {
+) -> Result<Wishes, Refusal> {
     let named = stream.named();
     let precondition = |text: String| Err(Refusal::new(ReplyCode::PreconditionFailed, text));
     if let Some(name) = OTHERS.iter().find(|name| consume.arguments.get(name.as_bytes()).is_some()) {
@@ -102,6 +115,16 @@ fn wishes(
             }
         },
     };
+    let name = match consume.arguments.get(b"x-stream-consumer-name") {
+        None => None,
+        Some(Value::Text(name) | Value::Bytes(name)) if (1..=CONSUMER_NAME_MAX).contains(&name.len()) => {
+            Some(name.into())
+        }
+        Some(_) => {
+            let why = format!("it is to be a text of 1 to {CONSUMER_NAME_MAX} bytes");
+            return precondition(format!("invalid arg 'x-stream-consumer-name' for {named}: {why}"));
+        }
+    };
     if prefetch == 0 {
         return precondition(format!("consumer prefetch count is not set for stream {named}"));
     }
@@ -109,7 +132,7 @@ fn wishes(
         let text = format!("automatic acknowledgement not supported by stream {named}");
         return Err(Refusal::new(ReplyCode::NotImplemented, text));
     }
-    Ok((from, StreamFilter { chunks: filter(consume), messages: None }, rate))
+    Ok((from, StreamFilter { chunks: filter(consume), messages: None }, rate, name))
 }
 
 /// Where `x-stream-offset` says; none where it says nothing.

@@ -394,7 +394,7 @@ impl Adapter {
         self.pending = Some(Box::new(Pending { token, session: id, link, waiting }));
         let consume = match wishes {
             None => QueueCommand::Consume { token, handle, consumer },
-            Some(Wishes { from, filter, rate, .. }) => {
+            Some(Wishes { from, filter, rate, name, .. }) => {
                 let consume = StreamCommand::Consume {
                     token,
                     handle,
@@ -403,6 +403,7 @@ impl Adapter {
                     from,
                     filter,
                     rate,
+                    name,
                 };
                 QueueCommand::Stream(Box::new(consume))
             }

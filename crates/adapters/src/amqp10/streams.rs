@@ -7,7 +7,7 @@
 use super::links::Refused;
 use ::amqp10::{Source, condition};
 use broker::catalog::{QueueDefinition, age_ms};
-use broker::{RATE_MAX, StreamFilter, StreamFrom, Wanted};
+use broker::{CONSUMER_NAME_MAX, RATE_MAX, StreamFilter, StreamFrom, Wanted};
 use filter::{Expression, Limits, Program, Reference, References};
 use message::amqp10::{Descriptor, Map, Value};
 use message::chunk::Filter;
@@ -20,6 +20,8 @@ const OFFSET: &str = "rabbitmq:stream-offset-spec";
 const FILTER: &str = "rabbitmq:stream-filter";
 /// Messages a second, at most.
 const RATE: &str = "x-replay-rate";
+/// By what it is known.
+const CONSUMER_NAME: &str = "x-stream-consumer-name";
 const MATCH_UNFILTERED: &str = "rabbitmq:stream-match-unfiltered";
 /// How the one in the set is called that is SQL.
 const SQL_NAME: &str = "sql-filter";
@@ -34,6 +36,8 @@ pub(super) struct Wishes {
     pub(super) filter: StreamFilter,
     /// Messages a second, at most.
     pub(super) rate: Option<u32>,
+    /// By what it is known.
+    pub(super) name: Option<Box<[u8]>>,
     /// The filters that are in place, as they were asked: names and values.
     in_place: Vec<bool>,
 }
@@ -47,6 +51,7 @@ struct Found {
     values: Option<Vec<Vec<u8>>>,
     match_unfiltered: bool,
     rate: Option<u32>,
+    name: Option<Box<[u8]>>,
 }
 
 impl Wishes {
@@ -78,8 +83,8 @@ impl Wishes {
                 descriptor => found.take(name, descriptor, value),
             };
         }
-        let rate = found.rate;
-        Ok(Wishes { from, filter: found.finish()?, rate, in_place })
+        let (rate, name) = (found.rate, found.name.take());
+        Ok(Wishes { from, filter: found.finish()?, rate, name, in_place })
     }
 
     /// Of the filters asked for those that are in place, written into `bytes`.
@@ -148,6 +153,13 @@ impl Found {
                 let rate = rate.filter(|rate| (1..=RATE_MAX).contains(rate));
                 self.rate = rate.or(self.rate);
                 rate.is_some()
+            }
+            (Descriptor::Name(CONSUMER_NAME), Value::String(text) | Value::Symbol(text)) => {
+                let is_fit = (1..=CONSUMER_NAME_MAX).contains(&text.len());
+                if is_fit {
+                    self.name = Some(text.as_bytes().into());
+                }
+                is_fit
             }
             (Descriptor::Name(MATCH_UNFILTERED), Value::Boolean(is_wanted)) => {
                 self.match_unfiltered = is_wanted;

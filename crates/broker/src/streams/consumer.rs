@@ -6,6 +6,7 @@
 
 use super::messages::{Converter, Entry};
 use super::pace::Pace;
+use super::progress::Progress;
 use super::request::Wanted;
 use crate::catalog::QueueDefinition;
 use crate::event::Item;
@@ -14,7 +15,7 @@ use crate::request::{Credit, NewConsumer};
 use base::Buffer;
 use base::id::QueueSeq;
 use message::chunk::{self, Compression, Content, Filter, HEADER_LEN, Header};
-use message::record::{Format, SeqRange};
+use message::record::{Format, Outcome, SeqRange};
 use queue::stream::Chunk;
 
 /// See the module's head.
@@ -49,6 +50,8 @@ pub(crate) struct Consumer {
     pub(crate) back_to: Option<u64>,
     /// Messages before this are not for it.
     pub(crate) from: u64,
+    /// How far it has come, where it has a name by which that is remembered.
+    pub(crate) progress: Option<Box<Progress>>,
 }
 
 /// Where in a chunk.
@@ -103,6 +106,7 @@ impl Consumer {
             has_chunk_credit: false,
             back_to: None,
             from: 0,
+            progress: None,
         }
     }
 
@@ -141,6 +145,11 @@ impl Consumer {
         self.waits = false;
     }
 
+    /// It settles nothing.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.settled
+    }
+
     pub(crate) fn is_in_chunk(&self) -> bool {
         self.open.is_some()
     }
@@ -154,7 +163,10 @@ impl Consumer {
         self.credit = Credit::Prefetch(prefetch);
     }
 
-    pub(crate) fn settle(&mut self, range: SeqRange) {
+    pub(crate) fn settle(&mut self, range: SeqRange, outcome: Outcome) {
+        if let Some(progress) = &mut self.progress {
+            progress.settle(range, outcome);
+        }
         self.unsettled = self.unsettled.saturating_sub(range.last.0.saturating_sub(range.first.0) + 1);
     }
 
@@ -164,6 +176,9 @@ impl Consumer {
         self.delivered = self.delivered.wrapping_sub(count as u32);
         if !self.settled {
             self.unsettled = self.unsettled.saturating_sub(count);
+        }
+        if let Some(progress) = &mut self.progress {
+            progress.unsent(range);
         }
         self.back_to = Some(self.back_to.map_or(range.first.0, |back_to| back_to.min(range.first.0)));
         self.open = None;
@@ -237,6 +252,9 @@ impl Consumer {
                         let record_at = into.len() as u32;
                         let entry = Entry { message, offset, at_ms, stream };
                         if converter.show(entry, self.format, wanted, into) {
+                            if let Some(progress) = &mut self.progress {
+                                progress.hand_out(offset, self.settled);
+                            }
                             items.push(Item { seq: QueueSeq(offset), offset: record_at, marks: 0 });
                             shown += 1;
                             room -= 1;

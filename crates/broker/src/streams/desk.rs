@@ -3,7 +3,9 @@
 use super::Streams;
 use super::consumer::Consumer;
 use super::owned::Reader;
+use super::progress::Progress;
 use super::request::{SingleActive, StreamCommand, StreamFilter, StreamFrom, StreamReply, StreamStats};
+use crate::annotated::Modified;
 use crate::catalog::Refusal;
 use crate::desk::Done;
 use crate::event::Event;
@@ -14,7 +16,7 @@ use crate::post::Post;
 use crate::request::{NewConsumer, QueueCommand, Reply};
 use base::Now;
 use base::id::{PortId, QueueId};
-use message::record::{Format, Track};
+use message::record::{Format, Outcome, Track};
 use queue::stream::{From, Group, NewReader};
 
 fn from(from: StreamFrom) -> From {
@@ -35,13 +37,20 @@ impl Streams {
         member: Member,
         (consumer, format): (NewConsumer, Format),
         begin: StreamFrom,
-        (filter, rate): (StreamFilter, Option<u32>),
+        (filter, rate, name): (StreamFilter, Option<u32>, Option<Box<[u8]>>),
     ) {
         let StreamFilter { chunks, messages } = filter;
         let Streams { owned, common, effects, .. } = self;
         let stream = &mut owned[slot as usize];
         let mut consumer = Consumer::new(member, &consumer, format, (messages, rate));
         consumer.chunks.clone_from(&chunks);
+        let mut begin = begin;
+        if let Some(name) = name {
+            if let Some(stored) = stream.stored(&name) {
+                begin = StreamFrom::Offset(stored.saturating_add(1));
+            }
+            consumer.progress = Some(Box::new(Progress::new(name)));
+        }
         let new = NewReader { from: from(begin), filter: chunks.map(Box::new), credit: 0, group: None };
         let id = stream.machine.attach(new, common, effects);
         stream.add(id, Reader::Messages(Box::new(consumer)));
@@ -67,6 +76,11 @@ impl Streams {
         let Some(id) = stream.find(member) else { return };
         if let Some(Reader::Messages(consumer)) = stream.readers.get_mut(&id) {
             change(consumer);
+            let progress = consumer.progress.as_mut().and_then(|progress| progress.take());
+            if let Some((name, offset)) = progress {
+                let stream = stream.definition.id;
+                self.note_progress(stream, name, offset);
+            }
             self.list(slot, id);
         }
     }
@@ -95,9 +109,10 @@ impl Streams {
         let Streams { owned, common, effects, .. } = self;
         let stream = &mut owned[slot as usize];
         match command {
-            StreamCommand::Consume { token, handle, consumer, format, from, filter, rate } => {
+            StreamCommand::Consume { token, handle, consumer, format, from, filter, rate, name } => {
                 post.reply(port, token, Ok(Reply::Consuming));
-                self.consume(slot, Member { port, handle }, (consumer, format), from, (filter, rate));
+                let rest = (filter, rate, name);
+                self.consume(slot, Member { port, handle }, (consumer, format), from, rest);
             }
             StreamCommand::Subscribe { token, handle, from: begin, credit, filter, group } => {
                 post.reply(port, token, Ok(Reply::Consuming));
@@ -135,8 +150,7 @@ impl Streams {
                 post.reply(port, token, Ok(Reply::Stream(sequence)));
             }
             StreamCommand::QueryOffset { token, reference } => {
-                let told = stream.told.get(&reference).copied();
-                let offset = StreamReply::Offset(told.or_else(|| stream.machine.offset(&reference)));
+                let offset = StreamReply::Offset(stream.stored(&reference));
                 post.reply(port, token, Ok(Reply::Stream(offset)));
             }
             StreamCommand::Stats { token } => {
@@ -157,8 +171,8 @@ impl Streams {
                 self.sort(slot);
                 self.answer(slot, id, post);
             }
-            // Written to the log before it comes here.
-            StreamCommand::StoreOffset { .. } => {}
+            // Written to the log before they come here.
+            StreamCommand::StoreOffset { .. } | StreamCommand::Truncate { .. } => {}
         }
     }
 }
@@ -189,6 +203,12 @@ impl Log {
                 track.write(records);
                 None
             });
+            return Done::Nothing;
+        }
+        if let QueueCommand::Stream(command) = &command
+            && let StreamCommand::Truncate { token, before } = **command
+        {
+            self.append_truncate(now, queue, before, (port, token));
             return Done::Nothing;
         }
         let Some(streams) = &mut self.streams else { return Done::Nothing };
@@ -244,12 +264,12 @@ impl Log {
                 streams.with(slot, Member { port, handle }, |consumer| consumer.prefetch(prefetch));
             }
             QueueCommand::Pause { handle, paused } => streams.pause(slot, Member { port, handle }, paused),
-            QueueCommand::Settle { handle, range, .. } => {
-                streams.with(slot, Member { port, handle }, |consumer| consumer.settle(range));
+            QueueCommand::Settle { handle, range, outcome } => {
+                streams.with(slot, Member { port, handle }, |consumer| consumer.settle(range, outcome));
             }
             QueueCommand::Accept { handle, ranges } => {
                 streams.with(slot, Member { port, handle }, |consumer| {
-                    ranges.iter().for_each(|range| consumer.settle(*range));
+                    ranges.iter().for_each(|range| consumer.settle(*range, Outcome::Accepted));
                 });
             }
             QueueCommand::Unsent { handle, range } => {
@@ -257,7 +277,8 @@ impl Log {
             }
             QueueCommand::Modify(modified) => {
                 let member = Member { port, handle: modified.handle };
-                streams.with(slot, member, |consumer| consumer.settle(modified.range));
+                let Modified { range, outcome, .. } = *modified;
+                streams.with(slot, member, |consumer| consumer.settle(range, outcome));
             }
         }
         Done::Nothing
@@ -273,6 +294,7 @@ impl Log {
         streams.open.retain(|open| *open != slot);
         streams.ready.retain(|(of, _)| *of != slot);
         streams.turns.retain(|(of, ..)| *of != slot);
+        streams.truncations.refuse(id, post);
         for (port, token) in stream.asking() {
             post.reply(port, token, Err(Refusal::queue_gone()));
         }

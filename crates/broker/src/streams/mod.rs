@@ -12,10 +12,12 @@ mod desk;
 mod messages;
 mod owned;
 mod pace;
+mod progress;
 mod readers;
 mod recovery;
 mod request;
 mod shown;
+mod truncating;
 mod writing;
 
 mod file;
@@ -28,8 +30,8 @@ mod seek;
 pub use file::{remove_other_stream_files, stream_files};
 pub use job::{StreamDone, StreamJob};
 pub use request::{
-    Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand, StreamFilter, StreamFrom, StreamReply,
-    StreamStats, Wanted,
+    CONSUMER_NAME_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand, StreamFilter,
+    StreamFrom, StreamReply, StreamStats, Wanted,
 };
 pub use writing::StreamDamage;
 
@@ -46,6 +48,7 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use truncating::Truncations;
 
 /// The streams of a log.
 #[derive(Debug)]
@@ -78,6 +81,9 @@ pub(crate) struct Streams {
     /// Consumers that get so many messages a second, and when each may have its next: monotonic nanoseconds.
     paced: Vec<(u64, u32, Member)>,
     converter: Converter,
+    truncations: Truncations,
+    /// How far consumers with names have come, to be stored at the end of the turn.
+    progress: Vec<(QueueId, Arc<[u8]>, u64)>,
     /// Messages as consumers were handed them last.
     handed: [Option<Memory>; readers::HANDED_MAX],
     /// What a snapshot held of streams that the catalog has not named yet; only until the replay is over.
@@ -118,6 +124,8 @@ impl Streams {
             retry_at: None,
             paced: Vec::new(),
             converter: Converter::default(),
+            truncations: Truncations::default(),
+            progress: Vec::new(),
             handed: Default::default(),
             restored: FxHashMap::default(),
         }
@@ -153,7 +161,7 @@ impl Streams {
 
     /// A reader may have something to be handed out.
     pub(crate) fn has_work(&self) -> bool {
-        !self.ready.is_empty() || !self.turns.is_empty()
+        !self.ready.is_empty() || !self.turns.is_empty() || self.truncations.has_answers()
     }
 
     /// When what could not be written is tried again, or a consumer's next message is due, monotonic nanoseconds.

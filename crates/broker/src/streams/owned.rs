@@ -78,6 +78,11 @@ impl OwnedStream {
         tally
     }
 
+    /// How far the consumers of this name said they have come.
+    pub(crate) fn stored(&self, reference: &[u8]) -> Option<u64> {
+        self.told.get(reference).copied().or_else(|| self.machine.offset(reference))
+    }
+
     /// A consumer says how far it is. Of more than `most` of them who asks hears it when it is on disk.
     pub(crate) fn tell(&mut self, reference: &[u8], offset: u64, most: usize) {
         if let Some(told) = self.told.get_mut(reference) {

@@ -31,6 +31,9 @@ impl Streams {
                 }
             }
         }
+        if self.truncations.has_answers() {
+            self.truncations.answer(post);
+        }
         let mut left = limits.stream_dispatch_bytes_max;
         for _ in 0..self.ready.len() {
             let Some((slot, reader)) = self.ready.pop_front() else { break };
@@ -164,9 +167,15 @@ impl Streams {
         let bytes = into.len();
         let stream = &mut self.owned[slot as usize];
         let is_at_end = stream.machine.stands_at(reader) == Some(stream.machine.next_offset());
+        let mut progress = None;
         if let Some(Reader::Messages(consumer)) = stream.readers.get_mut(&reader) {
             let Member { port, handle } = consumer.member;
             let memory: Memory = into.seal();
+            // Who settles nothing has settled what it was sent.
+            progress = match items.is_empty() || !consumer.is_settled() {
+                true => None,
+                false => consumer.progress.as_mut().and_then(|progress| progress.take()),
+            };
             if !items.is_empty() {
                 stream.delivered += items.len() as u64;
                 post.deliver_all(port, handle, &memory, items.into_iter());
@@ -183,6 +192,10 @@ impl Streams {
             {
                 post.event(port, Event::Drained { consumer: handle, unused });
             }
+        }
+        if let Some((name, offset)) = progress {
+            let stream = self.owned[slot as usize].definition.id;
+            self.note_progress(stream, name, offset);
         }
         self.sort(slot);
         if has_more {
@@ -249,6 +262,9 @@ impl Log {
                 streams.ring(now);
             }
             streams.dispatch(now, limits, post);
+            if !streams.progress.is_empty() {
+                self.store_progress(now, limits.stream_offsets_told_max);
+            }
         }
     }
 }

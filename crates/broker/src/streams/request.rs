@@ -7,6 +7,9 @@
 
 pub use super::pace::RATE_MAX;
 
+/// Longest name of a consumer over AMQP whose offset is remembered, bytes.
+pub const CONSUMER_NAME_MAX: usize = 255;
+
 use crate::request::NewConsumer;
 use message::chunk::Filter;
 use message::record::{Appended, Format};
@@ -79,6 +82,9 @@ pub enum StreamCommand {
         filter: StreamFilter,
         /// Messages it is sent a second at most, 1 to [`RATE_MAX`]; none: as many as it has room for.
         rate: Option<u32>,
+        /// By what it is known: what it settles is remembered, and who comes with the name again goes on behind that,
+        /// wherever it says to begin.
+        name: Option<Box<[u8]>>,
     },
     /// Open a subscription to chunks. Answer: [`crate::Reply::Consuming`]. One in a group gets nothing before it was told
     /// that it is active ([`crate::Event::Active`]) and has answered ([`StreamCommand::Continue`]).
@@ -143,6 +149,14 @@ pub enum StreamCommand {
         /// For the answer.
         token: u32,
     },
+    /// Let go of the segments that have no offset from there on, for good. Answer, when that is on disk:
+    /// [`StreamReply::Truncated`].
+    Truncate {
+        /// For the answer.
+        token: u32,
+        /// Offsets below it are to go.
+        before: u64,
+    },
     /// Which offset this is now. Answer: [`StreamReply::Offset`].
     Resolve {
         /// For the answer.
@@ -162,6 +176,7 @@ impl StreamCommand {
             | StreamCommand::Sequence { token, .. }
             | StreamCommand::QueryOffset { token, .. }
             | StreamCommand::Stats { token }
+            | StreamCommand::Truncate { token, .. }
             | StreamCommand::Resolve { token, .. } => Some(*token),
             StreamCommand::Credit { .. }
             | StreamCommand::Continue { .. }
@@ -187,6 +202,8 @@ pub enum StreamReply {
     Offset(Option<u64>),
     /// What there is.
     Stats(StreamStats),
+    /// The first offset from now on; in an empty stream, that of what comes next.
+    Truncated(u64),
 }
 
 /// What there is in a stream. Where it is empty there is neither.

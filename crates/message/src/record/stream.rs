@@ -1,4 +1,5 @@
-//! Records of streams: what publishers of the stream protocol appended, and where consumers say they stand.
+//! Records of streams: what publishers of the stream protocol appended, where consumers say they stand, and what somebody
+//! let go of.
 //!
 //! Messages that reach a stream in other ways are [`super::Enqueue`] records like any queue's. Readers take any bytes:
 //! lengths are checked when a record is read, entries while they are gone through.
@@ -214,6 +215,48 @@ impl<'a> Track<'a> {
     }
 }
 
+/// Bytes of a truncate record.
+const TRUNCATE: usize = 32;
+
+/// Somebody lets go of the beginning of a stream.
+///
+/// ```text
+///   0        4    5   8           16        24       32
+///   | length | 14 | 0 | stream id | at (ms) | before |
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Truncate {
+    /// The stream.
+    pub stream: QueueId,
+    /// When, milliseconds since 1970.
+    pub at_ms: u64,
+    /// Offsets below it are to go.
+    pub before: u64,
+}
+
+impl Truncate {
+    /// Reads a record of kind [`Kind::Truncate`].
+    pub fn read(record: &[u8]) -> Option<Truncate> {
+        let mut reader = Reader::new(record);
+        let _length_and_kind = reader.take(5).ok()?;
+        let zeros = reader.take(3).ok()?;
+        let stream = QueueId(reader.u64_le().ok()?);
+        let (at_ms, before) = (reader.u64_le().ok()?, reader.u64_le().ok()?);
+        (zeros == [0; 3] && reader.is_empty()).then_some(Truncate { stream, at_ms, before })
+    }
+
+    /// Appends the record.
+    pub fn write(&self, into: &mut Buffer) {
+        let mut record = [0; TRUNCATE];
+        record[0..4].copy_from_slice(&(TRUNCATE as u32).to_le_bytes());
+        record[4] = Kind::Truncate as u8;
+        record[8..16].copy_from_slice(&self.stream.0.to_le_bytes());
+        record[16..24].copy_from_slice(&self.at_ms.to_le_bytes());
+        record[24..32].copy_from_slice(&self.before.to_le_bytes());
+        into.extend(&record);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,6 +325,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn truncates_come_back_as_written() {
+        let truncate = Truncate { stream: QueueId(3), at_ms: 4, before: u64::MAX };
+        let mut buffer = Buffer::default();
+        truncate.write(&mut buffer);
+        let (kind, record, rest) = split(buffer.bytes()).unwrap();
+        assert_eq!((kind, Truncate::read(record), rest.len()), (Kind::Truncate, Some(truncate), 0));
+        assert!((0..TRUNCATE).all(|len| Truncate::read(&record[..len]).is_none()));
+    }
+
     use proptest::prelude::*;
 
     /// What a publisher may say of a message: its id, its filter value, and the message or a batch.
@@ -324,6 +377,11 @@ mod tests {
             if let Some(append) = Append::read(&bytes) {
                 let len: usize = append.messages().map(|message| message.entry.bytes().len()).sum();
                 prop_assert!(len <= bytes.len());
+            }
+            if let Some(truncate) = Truncate::read(&bytes) {
+                let mut buffer = Buffer::default();
+                truncate.write(&mut buffer);
+                prop_assert_eq!(Truncate::read(buffer.bytes()), Some(truncate));
             }
             if let Some(track) = Track::read(&bytes) {
                 let mut buffer = Buffer::default();

@@ -146,8 +146,13 @@ impl Stream {
         self.tracked.store(reference, offset, self.first_offset(), &common.limits)
     }
 
-    /// Removes the segments that have no offset from `before` on, but for the last.
-    pub fn truncate(&mut self, before: u64, common: &mut Common, effects: &mut Vec<Effect>) {
+    /// Removes the segments that have no offset from `before` on. Where that is all of them nothing is left, and what comes
+    /// goes on with the next offset in a segment of its own.
+    pub fn truncate(&mut self, at_ms: i64, before: u64, common: &mut Common, effects: &mut Vec<Effect>) {
+        self.close(at_ms, common, effects);
+        if before >= self.next_offset && self.segments.last().is_some_and(|last| last.chunks > 0) {
+            self.segments.roll(common.take_file(), self.next_offset, self.last_timestamp_ms);
+        }
         self.remove_first(self.segments.count_before(before), common, effects);
     }
 

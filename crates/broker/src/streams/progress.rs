@@ -1,0 +1,158 @@
+//! How far a consumer of AMQP messages has come whose name is remembered: everything up to there it has settled.
+//!
+//! What is stored is what consumers of the stream protocol store, an offset under a name in the stream, so that they may take
+//! turns. Nobody waits for it: it goes to disk with what comes next, as settling does in queues; what was settled shortly
+//! before a crash may come again.
+
+use super::Streams;
+use crate::log::Log;
+use base::id::QueueId;
+use base::ranges::Range;
+use base::{Now, RangeSet};
+use message::record::{Outcome, SeqRange, Track};
+use std::sync::Arc;
+
+/// Runs of messages that a consumer may hold or have given back; of more the first count as settled.
+const HELD_RUNS_MAX: usize = 4096;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    name: Arc<[u8]>,
+    /// Handed out and not settled, or given back: for whoever comes next.
+    held: RangeSet,
+    /// The last that was handed out.
+    last: Option<u64>,
+    /// What was stored last.
+    stored: Option<u64>,
+}
+
+impl Progress {
+    pub(crate) fn new(name: Box<[u8]>) -> Progress {
+        Progress { name: name.into(), held: RangeSet::default(), last: None, stored: None }
+    }
+
+    /// It is handed the message at this offset, and settles it or not.
+    #[inline]
+    pub(crate) fn hand_out(&mut self, offset: u64, is_settled: bool) {
+        self.last = Some(offset);
+        if !is_settled {
+            self.held.insert(Range { first: offset, last: offset });
+        }
+    }
+
+    /// It was handed these and will be again.
+    pub(crate) fn unsent(&mut self, range: SeqRange) {
+        let from = range.first.0;
+        self.held.remove(Range { first: from, last: u64::MAX }, |_| ());
+        self.last = self.last.min(from.checked_sub(1)).filter(|_| from > 0);
+    }
+
+    /// It has done with these, but for those it gives back.
+    pub(crate) fn settle(&mut self, range: SeqRange, outcome: Outcome) {
+        if !matches!(outcome, Outcome::Released | Outcome::Failed) {
+            self.held.remove(Range { first: range.first.0, last: range.last.0 }, |_| ());
+        }
+        while self.held.ranges_count() > HELD_RUNS_MAX
+            && let Some(first) = self.held.first()
+        {
+            self.held.remove(first, |_| ());
+        }
+    }
+
+    /// Up to which offset it has settled everything, if it has come further.
+    pub(crate) fn take(&mut self) -> Option<(Arc<[u8]>, u64)> {
+        let upto = match self.held.first() {
+            Some(held) => held.first.checked_sub(1)?.min(self.last?),
+            None => self.last?,
+        };
+        if self.stored.is_some_and(|stored| stored >= upto) {
+            return None;
+        }
+        self.stored = Some(upto);
+        Some((self.name.clone(), upto))
+    }
+}
+
+impl Streams {
+    /// A consumer has come so far; it is stored at the end of the turn, once for all it settled in it.
+    pub(super) fn note_progress(&mut self, stream: QueueId, name: Arc<[u8]>, offset: u64) {
+        let is_its =
+            |(of, known, _): &&mut (QueueId, Arc<[u8]>, u64)| *of == stream && Arc::ptr_eq(known, &name);
+        match self.progress.iter_mut().find(is_its) {
+            Some((.., last)) => *last = offset,
+            None => self.progress.push((stream, name, offset)),
+        }
+    }
+}
+
+impl Log {
+    /// Stores how far consumers have come.
+    #[cold]
+    pub(super) fn store_progress(&mut self, now: Now, most: usize) {
+        let Some(streams) = &mut self.streams else { return };
+        for (stream, name, offset) in std::mem::take(&mut streams.progress) {
+            if let Some(streams) = &mut self.streams
+                && let Some(slot) = streams.slot(stream)
+            {
+                streams.owned[slot as usize].tell(&name, offset, most);
+                let track = Track { stream, at_ms: now.wall_ms, offset, reference: &name };
+                self.append_rare(now, |records| track.write(records));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::id::QueueSeq;
+
+    fn range(first: u64, last: u64) -> SeqRange {
+        SeqRange { first: QueueSeq(first), last: QueueSeq(last) }
+    }
+
+    fn taken(progress: &mut Progress) -> Option<u64> {
+        progress.take().map(|(_, offset)| offset)
+    }
+
+    #[test]
+    fn what_is_settled_without_a_gap_counts() {
+        let mut progress = Progress::new(b"app"[..].into());
+        assert_eq!(taken(&mut progress), None);
+        // A filter leaves some out.
+        [5, 6, 9, 12].into_iter().for_each(|offset| progress.hand_out(offset, false));
+        progress.settle(range(6, 6), Outcome::Accepted);
+        assert_eq!(taken(&mut progress), Some(4), "all that came before was left out");
+        progress.settle(range(5, 5), Outcome::Rejected);
+        assert_eq!(taken(&mut progress), Some(8));
+        assert_eq!(taken(&mut progress), None);
+        progress.settle(range(12, 12), Outcome::Accepted);
+        assert_eq!(taken(&mut progress), None);
+        // What is given back is for whoever comes next.
+        progress.settle(range(9, 9), Outcome::Released);
+        assert_eq!(taken(&mut progress), None);
+        progress.settle(range(9, 9), Outcome::Accepted);
+        assert_eq!(taken(&mut progress), Some(12));
+    }
+
+    #[test]
+    fn what_was_not_sent_does_not_count() {
+        let mut progress = Progress::new(b"app"[..].into());
+        (0..6).for_each(|offset| progress.hand_out(offset, offset > 2));
+        progress.unsent(range(2, 5));
+        progress.settle(range(0, 1), Outcome::Accepted);
+        assert_eq!(taken(&mut progress), Some(1));
+        progress.unsent(range(0, 1));
+        assert_eq!(taken(&mut progress), None);
+    }
+
+    #[test]
+    fn runs_held_are_bounded() {
+        let mut progress = Progress::new(b"app"[..].into());
+        let most = HELD_RUNS_MAX as u64 + 3;
+        (0..most).for_each(|number| progress.hand_out(number * 2, false));
+        progress.settle(range(1, 1), Outcome::Accepted);
+        assert_eq!(taken(&mut progress), Some(5));
+    }
+}
