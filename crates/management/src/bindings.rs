@@ -252,7 +252,7 @@ pub(crate) fn one<N: Node>(
     let own = found.iter().find(|binding| properties_key(&binding.key, &binding.arguments) == key);
     let own = own.ok_or_else(Response::not_found)?;
     if call.request.method != Method::Delete {
-        return list::one(own.shown(), call.request);
+        return list::one(own.shown(), call.request, &call.node.about().limits);
     }
     let fields = json::object(&own.arguments);
     let arguments = fields.as_object().map(json::table).unwrap_or_default();

@@ -133,7 +133,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
         })
     };
     item["deliveries"] = row.deliveries.iter().map(delivery).collect();
-    list::one(item, call.request)
+    list::one(item, call.request, &call.node.about().limits)
 }
 
 /// Of queues with one active consumer at a time: which that is.

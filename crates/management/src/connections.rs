@@ -114,7 +114,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
         close(call, row)?;
         return Ok(Response::empty(204));
     }
-    list::one(shown(call, row), call.request)
+    list::one(shown(call, row), call.request, &call.node.about().limits)
 }
 
 fn close<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Result<(), Response> {

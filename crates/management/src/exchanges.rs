@@ -98,7 +98,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answe
             let mut row = counted(call, own, &call.node.survey()?);
             row["incoming"] = json!([]);
             row["outgoing"] = json!([]);
-            list::one(row, call.request)
+            list::one(row, call.request, &call.node.about().limits)
         }
     }
 }

@@ -4,14 +4,18 @@ use crate::Limits;
 use crate::request::Request;
 use crate::response::{Answer, Response};
 use regex_lite::RegexBuilder;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 use std::cmp::Ordering;
 
 /// Items of a page where nothing else is asked for.
 const PAGE: usize = 100;
 
-/// Bytes a compiled expression over names may take.
-const PATTERN_MEMORY: usize = 256 << 10;
+/// Bytes a compiled expression over names may take: the least of these in which it has room tells how dear it is.
+const PATTERN_MEMORIES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
+
+/// Bytes of a compiled expression that each byte of a name may be held against, times the bytes of all names: three seconds of one
+/// processor.
+const PATTERN_WORK: usize = 16 << 30;
 
 /// A list of objects as it is asked for; without a wish, in the order of these columns.
 pub(crate) fn answer(mut items: Vec<Value>, request: &Request, limits: &Limits, order: &[&str]) -> Answer {
@@ -21,7 +25,8 @@ pub(crate) fn answer(mut items: Vec<Value>, request: &Request, limits: &Limits, 
     if page.is_some()
         && let Some(name) = request.asked("name").filter(|name| !name.is_empty())
     {
-        let matches = matcher(name, request.says("use_regex"), limits);
+        let bytes = items.iter().filter_map(|item| item["name"].as_str()).map(str::len).sum();
+        let matches = matcher(name, request.says("use_regex"), bytes, limits)?;
         items.retain(|item| item["name"].as_str().is_some_and(&matches));
     }
     sort(&mut items, request, order);
@@ -60,7 +65,8 @@ fn check_columns(request: &Request, limits: &Limits) -> Result<(), Response> {
 }
 
 /// One object, with the columns that were asked for.
-pub(crate) fn one(item: Value, request: &Request) -> Answer {
+pub(crate) fn one(item: Value, request: &Request, limits: &Limits) -> Answer {
+    check_columns(request, limits)?;
     let item = match request.asked("columns") {
         Some(columns) => only(&item, &columns.split(',').collect::<Vec<_>>()),
         None => item,
@@ -89,18 +95,32 @@ impl Page {
 }
 
 /// Whether a name has this in it; an expression that is none is in no name.
-fn matcher(name: &str, is_pattern: bool, limits: &Limits) -> Box<dyn Fn(&str) -> bool> {
+///
+/// # Errors
+/// The response for who asks too much of names that have so many `bytes` in all.
+fn matcher(
+    name: &str,
+    is_pattern: bool,
+    bytes: usize,
+    limits: &Limits,
+) -> Result<Box<dyn Fn(&str) -> bool>, Response> {
     if !is_pattern {
         let name = name.to_lowercase();
-        return Box::new(move |own| own.to_lowercase().contains(&name));
+        return Ok(Box::new(move |own| own.to_lowercase().contains(&name)));
     }
     if name.len() > limits.pattern_bytes_max {
-        return Box::new(|_| false);
+        return Ok(Box::new(|_| false));
     }
-    match RegexBuilder::new(name).case_insensitive(true).size_limit(PATTERN_MEMORY).build() {
-        Ok(pattern) => Box::new(move |own| pattern.is_match(own)),
-        Err(_) => Box::new(|_| false),
+    // A name costs its length times the expression's states, and these are known by their size alone.
+    for memory in PATTERN_MEMORIES {
+        if let Ok(pattern) = RegexBuilder::new(name).case_insensitive(true).size_limit(memory).build() {
+            if bytes.saturating_mul(memory) > PATTERN_WORK {
+                return Err(Response::bad_request("the expression takes too long over so many names"));
+            }
+            return Ok(Box::new(move |own| pattern.is_match(own)));
+        }
     }
+    Ok(Box::new(|_| false))
 }
 
 fn sort(items: &mut [Value], request: &Request, order: &[&str]) {
@@ -121,22 +141,24 @@ fn at<'a>(item: &'a Value, path: &[&str]) -> &'a Value {
     path.iter().fold(item, |item, name| &item[name])
 }
 
-/// In the order of Erlang's terms: numbers, nothing and booleans, objects, lists, texts.
+/// In the order of Erlang's terms: numbers, false, nothing, true, objects, lists, texts. A total order, as sorting needs.
 fn compare(a: &Value, b: &Value) -> Ordering {
     let rank = |value: &Value| match value {
         Value::Number(_) => 0,
-        Value::Bool(_) | Value::Null => 1,
-        Value::Object(_) => 2,
-        Value::Array(_) => 3,
-        Value::String(_) => 4,
+        Value::Bool(false) => 1,
+        Value::Null => 2,
+        Value::Bool(true) => 3,
+        Value::Object(_) => 4,
+        Value::Array(_) => 5,
+        Value::String(_) => 6,
     };
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
-            (Some(a), Some(b)) => a.cmp(&b),
-            _ => a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Equal),
-        },
+        // Of integers that one float stands for, the exact difference would contradict what the float says of others.
+        (Value::Number(a), Value::Number(b)) => {
+            let float = |number: &Number| number.as_f64().unwrap_or(0.0);
+            float(a).total_cmp(&float(b))
+        }
         (Value::String(a), Value::String(b)) => a.cmp(b),
-        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         _ => rank(a).cmp(&rank(b)),
     }
 }
@@ -229,8 +251,61 @@ mod tests {
     #[test]
     fn long_expressions_match_nothing() {
         let limits = Limits::default();
-        let matches = |length: usize| matcher(&".".repeat(length), true, &limits)(&"x".repeat(2000));
-        assert!(matches(limits.pattern_bytes_max) && !matches(limits.pattern_bytes_max + 1));
-        assert!(!matcher("((((a{99}){99}){99}){99})", true, &limits)("a"));
+        let matches = |pattern: &str, name: &str| matcher(pattern, true, name.len(), &limits).unwrap()(name);
+        let dots = |length: usize| matches(&".".repeat(length), &"x".repeat(2000));
+        assert!(dots(limits.pattern_bytes_max) && !dots(limits.pattern_bytes_max + 1));
+        assert!(!matches("((((a{99}){99}){99}){99})", "a"));
+    }
+
+    #[test]
+    fn dear_expressions_over_many_names_are_refused() {
+        let status = |pattern: &str, bytes: usize| {
+            matcher(pattern, true, bytes, &Limits::default()).map_or_else(|no| no.status, |_| 200)
+        };
+        assert_eq!(status("^orders\\..*", 1_000_000), 200);
+        assert_eq!(status(&".{200}".repeat(5), 1_000), 200);
+        assert_eq!(status(&".{200}".repeat(5), 1_000_000), 400);
+    }
+
+    #[test]
+    fn values_of_any_kinds_have_one_order() {
+        let values = [
+            json!(null),
+            json!(false),
+            json!(true),
+            json!({}),
+            json!([]),
+            json!(""),
+            json!("b"),
+            json!(-1),
+            json!(0.5),
+            json!(u64::MAX),
+            json!(i64::MAX),
+            json!(i64::MAX - 1),
+            json!(9_223_372_036_854_775_807.0),
+        ];
+        for a in &values {
+            assert_eq!(compare(a, a), Ordering::Equal, "{a}");
+            for b in &values {
+                assert_eq!(compare(a, b), compare(b, a).reverse(), "{a} {b}");
+                for c in &values {
+                    let is_so = compare(a, b).is_le() && compare(b, c).is_le();
+                    assert!(!is_so || compare(a, c).is_le(), "{a} {b} {c}");
+                    let is_equal = compare(a, b).is_eq() && compare(b, c).is_eq();
+                    assert!(!is_equal || compare(a, c).is_eq(), "{a} {b} {c}");
+                }
+            }
+        }
+        // An order that contradicts itself ends a sort, and with it the node.
+        let row = |flag: Option<bool>| json!({ "name": "q", "arguments": flag.map_or(json!({}), |flag| json!({ "k": flag })) });
+        let flags = [Some(true), Some(false), None, None, None, None, None, None, None, None, None, None];
+        let again = [Some(false), Some(false), None, None, None, None, None, None, None, None, None, None];
+        let rows: Vec<Value> = flags.iter().chain(&again).map(|flag| row(*flag)).collect();
+        let request = Request::new("GET", "/api/queues?sort=arguments.k", Vec::new(), true).unwrap();
+        assert_eq!(
+            answer(rows, &request, &Limits::default(), &["name"])
+                .map_or_else(|no| no.status, |yes| yes.status),
+            200
+        );
     }
 }

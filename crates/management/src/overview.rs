@@ -120,7 +120,7 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
         body["listeners"] = about.listeners.iter().map(row).collect();
         body["contexts"] = contexts(call, true);
     }
-    list::one(body, call.request)
+    list::one(body, call.request, &call.node.about().limits)
 }
 
 fn contexts<N: Node>(call: &Call<'_, N>, with_node: bool) -> Value {
@@ -157,7 +157,7 @@ pub(crate) fn node<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     if name != call.node.about().node {
         return Err(Response::not_found());
     }
-    list::one(shown(call), call.request)
+    list::one(shown(call), call.request, &call.node.about().limits)
 }
 
 fn shown<N: Node>(call: &Call<'_, N>) -> Value {

@@ -120,7 +120,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, user: &str) -> Answe
             call.node.wish(Op::ClearPermissions { user: user.into(), vhost: vhost.into() })?;
             Ok(Response::empty(204))
         }
-        (_, Some(own)) => list::one(own, call.request),
+        (_, Some(own)) => list::one(own, call.request, &call.node.about().limits),
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, kind: PolicyKind, vhost: &str, na
             call.node.wish(Op::ClearPolicy { kind, vhost: vhost.into(), name: name.into() })?;
             Ok(Response::empty(204))
         }
-        (_, Some(own)) => list::one(own, call.request),
+        (_, Some(own)) => list::one(own, call.request, &call.node.about().limits),
     }
 }
 

@@ -147,7 +147,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answe
             row["consumer_details"] = consumers;
             row["incoming"] = json!([]);
             row["deliveries"] = json!([]);
-            list::one(row, call.request)
+            list::one(row, call.request, &call.node.about().limits)
         }
     }
 }

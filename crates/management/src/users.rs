@@ -84,7 +84,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
             call.node.wish(Op::DeleteUser { name: name.into() })?;
             Ok(Response::empty(204))
         }
-        (_, Some(own)) => list::one(shown(own), call.request),
+        (_, Some(own)) => list::one(shown(own), call.request, &call.node.about().limits),
     }
 }
 

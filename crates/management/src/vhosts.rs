@@ -119,7 +119,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
         }
         _ => {
             let row = rows(call, Some(name))?.into_iter().next().ok_or_else(Response::not_found)?;
-            list::one(row, call.request)
+            list::one(row, call.request, &call.node.about().limits)
         }
     }
 }
