@@ -562,9 +562,9 @@ impl Log {
             self.close_full(now);
         }
         if self.not_given_out > 0 {
-            out.extend(self.in_flight.iter().map(|batch| batch.sealed.clone()));
-            self.not_given_out = 0;
-        } else if self.open_has_messages {
+            return self.give_out(out);
+        }
+        if self.open_has_messages {
             let (sealed, applied) = self.seal(now);
             let waiters = self.take_waiters();
             self.apply_sealed(now, (&sealed, applied), None, &waiters, limits, post);
@@ -572,11 +572,22 @@ impl Log {
             out.push(sealed);
         } else {
             self.apply_open(now, limits, post);
-            if self.is_lazy_due(now, limits) {
+            if !self.open_needs_flush && self.is_lazy_due(now, limits) {
                 self.apply_rest(limits);
                 out.push(self.seal(now).0);
             }
         }
+        // What handing out fed to a queue goes to disk now: no other turn may come.
+        if self.open_needs_flush {
+            self.close_full(now);
+            self.give_out(out);
+        }
+    }
+
+    /// Gives out what was closed; nothing else is in flight.
+    fn give_out(&mut self, out: &mut Vec<Sealed>) {
+        out.extend(self.in_flight.iter().map(|batch| batch.sealed.clone()));
+        self.not_given_out = 0;
     }
 
     fn is_lazy_due(&self, now: Now, limits: &Limits) -> bool {

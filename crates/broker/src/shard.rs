@@ -575,6 +575,10 @@ impl Shard {
                         && let Some(queue) = self.logs[*slot as usize].remove_queue(definition.id, &limits)
                     {
                         Log::tell_members(&queue, &mut self.post);
+                        // A replay finds the record of it.
+                        if let Some(now) = now.filter(|_| definition.has_source()) {
+                            self.logs[*slot as usize].end_feed(now, definition.id);
+                        }
                     }
                     for (port, watcher) in self.watches.take(definition.id) {
                         self.post.event(port, Event::QueueDeleted { watcher, queue: definition.id });
@@ -598,7 +602,13 @@ impl Shard {
         let limits = self.settings.limits;
         if let Some(slot) = self.log_slots.get(&definition.log) {
             let rules = self.catalog.rules(definition);
-            self.logs[*slot as usize].go_by(now, definition.id, rules, &limits, &mut self.post);
+            let log = &mut self.logs[*slot as usize];
+            log.go_by(now, definition.id, rules, &limits, &mut self.post);
+            if definition.has_source()
+                && let Some(source) = self.catalog.source(definition)
+            {
+                log.begin_feed(now, definition.id, source);
+            }
         }
     }
 

@@ -13,12 +13,19 @@ impl Fifo {
     /// with one message more there would be too many. What is delayed is promised a place and counts. False where the
     /// queue makes room by itself ([`Rules::drops_head`]).
     pub fn is_full(&self, coming: u64, coming_bytes: u64) -> bool {
-        let Some(features) = &self.features else { return false };
+        self.vacancy(coming, coming_bytes) == 0
+    }
+
+    /// Messages that a queue which refuses them has room for, as far as their number goes; of one that does not, any.
+    pub fn vacancy(&self, coming: u64, coming_bytes: u64) -> u64 {
+        let Some(features) = &self.features else { return u64::MAX };
         let Rules { length_max, bytes_max, drops_head, .. } = features.rules;
-        let is_reached = |max: Option<u64>, now: u64, coming| max.is_some_and(|max| now + coming >= max);
-        !drops_head
-            && (is_reached(length_max, self.ready() + features.delays.count(), coming)
-                || is_reached(bytes_max, features.ready_bytes + features.delays.bytes, coming_bytes))
+        let left =
+            |max: Option<u64>, now: u64, coming| max.map_or(u64::MAX, |max| max.saturating_sub(now + coming));
+        if drops_head || left(bytes_max, features.ready_bytes + features.delays.bytes, coming_bytes) == 0 {
+            return if drops_head { u64::MAX } else { 0 };
+        }
+        left(length_max, self.ready() + features.delays.count(), coming)
     }
 
     /// While a limit is passed, what would be handed out next goes.

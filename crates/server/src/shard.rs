@@ -411,6 +411,7 @@ impl ShardLoop {
             }
         }
         self.raised = raised;
+        self.shard.hold_feeds(raised != Raised::default());
         self.front.set_alarm(now, &mut self.shard, reason(raised));
     }
 

@@ -4,6 +4,7 @@
 //! Rules, their order and their texts are RabbitMQ 4.3.6's, seen by declaring queues through pika with one or all of
 //! them wrong. What this broker does not serve yet is refused by name, never passed over. Unknown arguments are kept.
 
+use super::source;
 use super::stream::{STREAM_SAME, age_ms, compared};
 use super::{QueueDefinition, QueueType, Refusal, ReplyCode};
 use queue::WindowSettings;
@@ -48,6 +49,10 @@ enum Check {
     DeadLetterKey,
     /// A number above 0 and a unit of time.
     Age,
+    /// Where in a stream.
+    Offset,
+    /// An expression over messages.
+    Expression,
 }
 
 const TYPE: &[u8] = b"x-queue-type";
@@ -75,7 +80,7 @@ const fn row(name: &'static str, check: Check, types: &str, served: bool) -> Row
 }
 
 /// In the order in which values are checked.
-const ROWS: [Row; 33] = [
+const ROWS: [Row; 36] = [
     row("x-expires", Check::Expiry, "cq", true),
     row("x-message-ttl", Check::Time, "cq", true),
     row("x-dead-letter-exchange", Check::Text, "cq", true),
@@ -128,6 +133,9 @@ const ROWS: [Row; 33] = [
     row("x-deduplication-header", Check::Text, "cq", true),
     // Nobody else's.
     row("x-group-key", Check::GroupKey, "cq", true),
+    row(source::STREAM, Check::Text, "cq", true),
+    row(source::OFFSET, Check::Offset, "cq", true),
+    row(source::FILTER, Check::Expression, "cq", true),
 ];
 
 /// What became `x-queue-leader-locator`.
@@ -142,7 +150,10 @@ const MASTER_LOCATOR_DENIED: &str = "Feature `queue_master_locator` is deprecate
     configuration:\n    \"deprecated_features.permit.queue_master_locator = true\"";
 
 /// What must be the same on declaring again, in the order in which it is compared.
-const CLASSIC_SAME: [&str; 18] = [
+const CLASSIC_SAME: [&str; 21] = [
+    source::STREAM,
+    source::OFFSET,
+    source::FILTER,
     "x-group-key",
     "x-message-deduplication",
     "x-cache-size",
@@ -163,7 +174,10 @@ const CLASSIC_SAME: [&str; 18] = [
     "x-queue-leader-locator",
 ];
 
-const QUORUM_SAME: [&str; 25] = [
+const QUORUM_SAME: [&str; 28] = [
+    source::STREAM,
+    source::OFFSET,
+    source::FILTER,
     "x-group-key",
     "x-message-deduplication",
     "x-cache-size",
@@ -333,6 +347,11 @@ fn check_value(check: Check, value: &Value, arguments: &Arguments) -> Result<(),
             Some(_) => Ok(()),
             None => Err("invalid_max_age".to_owned()),
         },
+        Check::Offset => match source::from(value) {
+            Some(_) => Ok(()),
+            None => Err("invalid_stream_offset".to_owned()),
+        },
+        Check::Expression => source::program(text()?).map(drop),
     }
 }
 

@@ -30,6 +30,7 @@ mod refusal;
 mod retry;
 mod route;
 mod snapshot;
+mod source;
 mod stream;
 mod trace;
 mod wire;
@@ -52,6 +53,7 @@ pub use plan_queue::{MADE_FOR_LINK, generated_name};
 pub use policy::{ApplyTo, Matched, PolicyDefinition, PolicyKind};
 pub use refusal::{Refusal, ReplyCode};
 pub use snapshot::BadSnapshot;
+pub(crate) use source::{Source, SourceFrom};
 pub use stream::{StreamRules, age_ms};
 pub use wire::{BadChange, Limits};
 

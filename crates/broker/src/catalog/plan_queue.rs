@@ -87,6 +87,7 @@ impl Catalog {
         }
         let queue_type = queue_type(arguments, unnamed, &named)?;
         check(arguments, queue_type, &named)?;
+        let source_log = self.check_source(by, arguments, (&named, durable, *exclusive))?;
         self.check_queue_limit(by.vhost, &name)?;
         if queue_type != QueueType::Classic {
             let rules =
@@ -104,7 +105,7 @@ impl Catalog {
             vhost: by.vhost,
             vhost_name: vhost.name.clone(),
             name,
-            log: *log,
+            log: source_log.unwrap_or(*log),
             queue_type,
             durable,
             exclusive: owner,

@@ -13,7 +13,7 @@ use crate::event::Item;
 use crate::owned::Member;
 use crate::request::{Credit, NewConsumer};
 use base::Buffer;
-use base::id::QueueSeq;
+use base::id::{QueueId, QueueSeq};
 use message::chunk::{self, Compression, Content, Filter, HEADER_LEN, Header};
 use message::record::{Format, Outcome, SeqRange};
 use queue::stream::Chunk;
@@ -52,6 +52,8 @@ pub(crate) struct Consumer {
     pub(crate) from: u64,
     /// How far it has come, where it has a name by which that is remembered.
     pub(crate) progress: Option<Box<Progress>>,
+    /// It is none: what it is shown is written as records for this queue.
+    pub(crate) feeds: Option<QueueId>,
 }
 
 /// Where in a chunk.
@@ -107,6 +109,7 @@ impl Consumer {
             back_to: None,
             from: 0,
             progress: None,
+            feeds: None,
         }
     }
 
@@ -143,6 +146,11 @@ impl Consumer {
     /// It is listed again.
     pub(crate) fn has_waited(&mut self) {
         self.waits = false;
+    }
+
+    /// The offset of the next message in the chunk it stands in.
+    pub(crate) fn stands_at(&self) -> Option<u64> {
+        self.open.as_ref().map(|place| place.offset)
     }
 
     /// It settles nothing.
@@ -251,7 +259,11 @@ impl Consumer {
                     if offset >= self.from {
                         let record_at = into.len() as u32;
                         let entry = Entry { message, offset, at_ms, stream };
-                        if converter.show(entry, self.format, wanted, into) {
+                        let is_shown = match self.feeds {
+                            Some(queue) => converter.feed(entry, (queue, now_ms), wanted, into),
+                            None => converter.show(entry, self.format, wanted, into),
+                        };
+                        if is_shown {
                             if let Some(progress) = &mut self.progress {
                                 progress.hand_out(offset, self.settled);
                             }

@@ -17,7 +17,7 @@ use crate::request::{NewConsumer, QueueCommand, Reply};
 use base::Now;
 use base::id::{PortId, QueueId};
 use message::record::{Format, Outcome, Track};
-use queue::stream::{From, Group, NewReader};
+use queue::stream::{FEED, From, Group, NewReader};
 
 fn from(from: StreamFrom) -> From {
     match from {
@@ -192,6 +192,10 @@ impl Log {
         if let QueueCommand::Stream(command) = &command
             && let StreamCommand::StoreOffset { reference, offset } = &**command
         {
+            // How far queues were fed is nobody's to say.
+            if reference.starts_with(FEED) {
+                return Done::Nothing;
+            }
             if let Some(streams) = &mut self.streams
                 && let Some(slot) = streams.slot(queue)
             {

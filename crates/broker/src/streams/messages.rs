@@ -8,6 +8,7 @@ use super::alike::{self, NewShown, OFFSET};
 use super::shown::Shown;
 use crate::catalog::QueueDefinition;
 use base::Buffer;
+use base::id::QueueId;
 use filter::Program;
 use message::amqp10::section::data_prefix;
 use message::amqp10::section::descriptor::MESSAGE_ANNOTATIONS;
@@ -129,6 +130,58 @@ impl Converter {
             Format::Amqp10 => &self.for_amqp10,
         };
         alike.write(&entry, into) || self.show_anew(entry, format, into)
+    }
+
+    /// Writes a message of a chunk as a record for a queue, as if it had been published now where it was published to, with
+    /// its offset as an annotation, if it is wanted. A time to live of its own counts for nothing: it was over the stream's
+    /// to say.
+    pub(crate) fn feed(
+        &mut self,
+        entry: Entry<'_>,
+        (queue, now_ms): (QueueId, u64),
+        wanted: Option<(&Program, u64)>,
+        into: &mut Buffer,
+    ) -> bool {
+        if let Some(wanted) = wanted
+            && !is_wanted(entry.message, wanted)
+        {
+            return false;
+        }
+        let prefix = data_prefix(entry.message.len());
+        let read = Message::read(entry.message);
+        let (header, theirs): (Header, Map<'_>) = match &read {
+            Ok(message) => (message.header, message.message_annotations),
+            Err(_) => Default::default(),
+        };
+        let bytes = &mut self.bytes;
+        bytes.clear();
+        Header { durable: true, ttl_ms: None, first_acquirer: false, delivery_count: 0, ..header }
+            .write(bytes);
+        // As for 0-9-1: where it was published to is in the record, and shown from there.
+        let (exchange, routing_key) = show_annotations(&entry, theirs, Format::Amqp091, bytes);
+        let body: [&[u8]; 2] = match &read {
+            Ok(message) => [message.bare, b""],
+            Err(_) => [&prefix.0[..prefix.1], entry.message],
+        };
+        let has_priority = if header.priority.is_some() { flag::PRIORITY } else { 0 };
+        let record = NewEnqueue {
+            flags: flag::DURABLE | has_priority,
+            format: Format::Amqp10,
+            priority: header.priority.unwrap_or(0),
+            received_at_ms: now_ms,
+            expires_at_ms: 0,
+            due_at_ms: 0,
+            ordering_key: 0,
+            exchange,
+            routing_key,
+            head: &[bytes],
+            body: &body,
+        };
+        let is_fit = record.record_len(1).is_some();
+        if is_fit {
+            record.write(&[queue], into);
+        }
+        is_fit
     }
 
     #[cold]

@@ -9,6 +9,7 @@ mod alike;
 mod append;
 mod consumer;
 mod desk;
+mod feeding;
 mod messages;
 mod owned;
 mod pace;
@@ -40,6 +41,7 @@ use crate::log::Log;
 use crate::owned::Member;
 use base::id::{LogId, QueueId};
 use base::{Memory, Now};
+use feeding::Fed;
 use message::record::{Append, Enqueue, Track};
 use messages::Converter;
 pub(crate) use owned::OwnedStream;
@@ -82,6 +84,12 @@ pub(crate) struct Streams {
     paced: Vec<(u64, u32, Member)>,
     converter: Converter,
     truncations: Truncations,
+    /// Queues are fed from a stream.
+    has_feeds: bool,
+    /// Nothing is fed for now.
+    feeds_wait: bool,
+    /// What was taken out for queues, to be put into the log.
+    fed: Vec<Fed>,
     /// How far consumers with names have come, to be stored at the end of the turn.
     progress: Vec<(QueueId, Arc<[u8]>, u64)>,
     /// Messages as consumers were handed them last.
@@ -125,6 +133,9 @@ impl Streams {
             paced: Vec::new(),
             converter: Converter::default(),
             truncations: Truncations::default(),
+            has_feeds: false,
+            feeds_wait: false,
+            fed: Vec::new(),
             progress: Vec::new(),
             handed: Default::default(),
             restored: FxHashMap::default(),
@@ -211,6 +222,9 @@ impl Streams {
         let _has_room = stream.machine.store_offset(track.reference, track.offset, common);
         if stream.told.get(track.reference) == Some(&track.offset) {
             stream.told.remove(track.reference);
+        }
+        if self.has_feeds {
+            self.fed_upto(slot, track.reference, track.offset);
         }
     }
 

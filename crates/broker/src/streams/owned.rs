@@ -1,10 +1,11 @@
 //! A stream at its owner: the machine, and which connections its readers belong to.
 
 use super::consumer::Consumer;
+use super::feeding::Feed;
 use crate::catalog::QueueDefinition;
 use crate::owned::Member;
 use crate::tally::{Count, Tally};
-use base::id::PortId;
+use base::id::{PortId, QueueId};
 use queue::stream::{ReaderId, Stream};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub(crate) enum Reader {
     },
     /// A consumer of AMQP messages.
     Messages(Box<Consumer>),
+    /// A queue that is filled from the stream.
+    Feeds(Box<Feed>),
     /// Nobody: somebody asked where it would stand, and is to be answered.
     Asks { port: PortId, token: u32 },
 }
@@ -31,7 +34,7 @@ impl Reader {
         match self {
             Reader::Chunks { member, .. } => Some(*member),
             Reader::Messages(consumer) => Some(consumer.member),
-            Reader::Asks { .. } => None,
+            Reader::Feeds(_) | Reader::Asks { .. } => None,
         }
     }
 }
@@ -43,6 +46,8 @@ pub(crate) struct OwnedStream {
     pub(crate) machine: Stream,
     pub(crate) readers: FxHashMap<ReaderId, Reader>,
     by_member: FxHashMap<Member, ReaderId>,
+    /// Queues that are filled from it.
+    feeds: Vec<(QueueId, ReaderId)>,
     /// Offsets that are to be kept, by reference, and whose records are not applied yet: who asks for one hears what it said.
     pub(crate) told: FxHashMap<Box<[u8]>, u64>,
     /// It is on the list of those with an open chunk.
@@ -62,6 +67,7 @@ impl OwnedStream {
             machine,
             readers: FxHashMap::default(),
             by_member: FxHashMap::default(),
+            feeds: Vec::new(),
             told: FxHashMap::default(),
             is_listed: false,
             unwritten: 0,
@@ -101,6 +107,29 @@ impl OwnedStream {
             self.by_member.insert(member, id);
         }
         self.readers.insert(id, reader);
+    }
+
+    /// The reader for a queue that is filled from here.
+    pub(crate) fn feed_of(&self, queue: QueueId) -> Option<ReaderId> {
+        self.feeds().find(|(fed, _)| *fed == queue).map(|(_, reader)| reader)
+    }
+
+    /// Queues that are filled from here.
+    pub(crate) fn feeds(&self) -> impl Iterator<Item = (QueueId, ReaderId)> {
+        self.feeds.iter().copied()
+    }
+
+    pub(super) fn add_feed(&mut self, queue: QueueId, reader: ReaderId, feed: Feed) {
+        self.feeds.push((queue, reader));
+        self.readers.insert(reader, Reader::Feeds(Box::new(feed)));
+    }
+
+    /// The machine is told by who calls.
+    pub(super) fn remove_feed(&mut self, queue: QueueId) {
+        if let Some(at) = self.feeds.iter().position(|(fed, _)| *fed == queue) {
+            let (_, reader) = self.feeds.swap_remove(at);
+            self.readers.remove(&reader);
+        }
     }
 
     /// Takes a reader out; the machine is told by who calls.

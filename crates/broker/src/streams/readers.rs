@@ -60,6 +60,7 @@ impl Streams {
                 let member = *member;
                 self.hand_chunks(slot, reader, member, limits, post)
             }
+            Some(Reader::Feeds(_)) => self.feed(now, slot, reader, limits),
             Some(Reader::Messages(_)) => self.hand_messages(now, slot, reader, limits, post),
             Some(Reader::Asks { .. }) => {
                 self.answer(slot, reader, post);
@@ -256,14 +257,21 @@ impl Log {
     #[cold]
     #[inline(never)]
     pub(crate) fn dispatch_streams(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+        if self.streams.as_ref().is_some_and(|streams| streams.has_feeds) {
+            self.see_their_room();
+        }
         if let Some(streams) = &mut self.streams {
             streams.retry(now);
             if !streams.paced.is_empty() {
                 streams.ring(now);
             }
             streams.dispatch(now, limits, post);
+            let has_fed = !streams.fed.is_empty();
             if !streams.progress.is_empty() {
                 self.store_progress(now, limits.stream_offsets_told_max);
+            }
+            if has_fed {
+                self.append_fed(now);
             }
         }
     }

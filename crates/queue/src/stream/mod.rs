@@ -26,6 +26,7 @@ pub use groups::Group;
 pub use machine::{Published, Stream};
 pub use readers::{From, NewReader, Next, ReaderId};
 pub use segments::Segment;
+pub use tracking::FEED;
 pub use work::{
     Block, BlockChunk, Damage, DamageReason, Done, IndexEntry, Read, ReadDone, Remove, Seek, SeekDone,
     SeekFor, Sought, Spare, StorePiece, Sync, SyncDone, SyncFailure, Work, WorkError, Write, WriteDone,

@@ -6,6 +6,10 @@
 use super::Limits;
 use std::collections::BTreeMap;
 
+/// How the names begin under which a stream remembers how far it fed a queue. They have room beside the others, stay
+/// whatever is gone from the stream, and go with the offset `u64::MAX`.
+pub const FEED: &[u8] = b"\0queue\0";
+
 /// How far a publisher has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sequence {
@@ -51,8 +55,17 @@ impl Tracked {
         first_offset: u64,
         limits: &Limits,
     ) -> bool {
+        let is_feed = reference.starts_with(FEED);
+        if is_feed && offset == u64::MAX {
+            self.offsets.remove(reference);
+            return true;
+        }
         if let Some(known) = self.offsets.get_mut(reference) {
             *known = offset;
+            return true;
+        }
+        if is_feed {
+            self.offsets.insert(reference.into(), offset);
             return true;
         }
         if self.offsets.len() >= limits.offsets_max {
@@ -72,7 +85,7 @@ impl Tracked {
     }
 
     fn forget_before(&mut self, first_offset: u64) {
-        self.offsets.retain(|_, offset| *offset >= first_offset);
+        self.offsets.retain(|reference, offset| *offset >= first_offset || reference.starts_with(FEED));
     }
 
     /// Forgets those that were idle for longest. Where there are many too many at once, it is one pass for all.
@@ -94,7 +107,7 @@ impl Tracked {
 
 #[cfg(test)]
 mod tests {
-    use super::{Limits, Sequence, Tracked};
+    use super::{FEED, Limits, Sequence, Tracked};
 
     const LIMITS: fn() -> Limits =
         || Limits { sequences_kept: 2, sequences_max: 3, offsets_max: 2, ..Limits::default() };
@@ -123,5 +136,18 @@ mod tests {
         assert_eq!([b"a", b"b", b"c"].map(|reference| tracked.offset(reference)), [None, Some(9), Some(12)]);
         tracked.trim(10, &limits);
         assert_eq!(tracked.offset(b"b"), None);
+    }
+
+    #[test]
+    fn how_far_queues_were_fed_stays_until_it_is_taken_back() {
+        let (limits, mut tracked) = (LIMITS(), Tracked::default());
+        let feeds: Vec<Vec<u8>> = (0..5).map(|queue| [FEED, &[queue]].concat()).collect();
+        for feed in &feeds {
+            assert!(tracked.store(feed, 3, 0, &limits));
+        }
+        tracked.trim(10, &limits);
+        assert!(feeds.iter().all(|feed| tracked.offset(feed) == Some(3)));
+        assert!(tracked.store(&feeds[1], u64::MAX, 0, &limits));
+        assert_eq!((tracked.offset(&feeds[1]), tracked.offsets.len()), (None, 4));
     }
 }

@@ -1,0 +1,126 @@
+//! Queues that are filled from a stream: from where, and with what.
+//!
+//! `x-source-stream` names a stream of the same virtual host, `x-source-offset` says where to begin (what comes first, if it
+//! does not), and `x-source-filter` which messages are wanted, in SQL. The queue is placed on the stream's log, so that what
+//! it was fed and how far that went are one record of that log or none.
+
+use super::arguments::integer;
+use super::stream::age_ms;
+use super::{Actor, Catalog, QueueDefinition, Refusal};
+use crate::access::{Access, Resource};
+use crate::streams::{StreamFrom, Wanted};
+use base::id::{LogId, QueueId};
+use filter::{Expression, Limits, Program};
+use routing::{Arguments, Value};
+use std::sync::Arc;
+
+pub(super) const STREAM: &str = "x-source-stream";
+pub(super) const OFFSET: &str = "x-source-offset";
+pub(super) const FILTER: &str = "x-source-filter";
+
+/// What a queue is filled from.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// On the log of the queue.
+    pub(crate) stream: QueueId,
+    /// Where it began, when the queue was declared.
+    pub(crate) from: SourceFrom,
+    /// Which messages it takes.
+    pub(crate) wanted: Option<Wanted>,
+}
+
+/// Where a queue begins to be filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SourceFrom {
+    /// There.
+    At(StreamFrom),
+    /// With what is not older than so many milliseconds.
+    Age(u64),
+}
+
+/// Where an argument says; none: it says nothing.
+pub(super) fn from(value: &Value) -> Option<SourceFrom> {
+    Some(SourceFrom::At(match value {
+        Value::Text(text) => match &**text {
+            b"first" => StreamFrom::First,
+            b"last" => StreamFrom::Last,
+            b"next" => StreamFrom::Next,
+            text => return age_ms(str::from_utf8(text).ok()?).map(SourceFrom::Age),
+        },
+        Value::Timestamp(seconds) => {
+            StreamFrom::Timestamp(i64::try_from(*seconds).unwrap_or(i64::MAX).saturating_mul(1000))
+        }
+        value => match integer(value)? {
+            offset @ 0.. => StreamFrom::Offset(u64::try_from(offset).unwrap_or(u64::MAX)),
+            count => StreamFrom::LastMessages(u64::try_from(-count).unwrap_or(u64::MAX)),
+        },
+    }))
+}
+
+/// The program that an argument is.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn program(text: &[u8]) -> Result<Program, String> {
+    let text = str::from_utf8(text).map_err(|error| error.to_string())?;
+    let expression = Expression::parse(text, &Limits::default()).map_err(|error| error.to_string())?;
+    Program::compile(&expression).map_err(|error| error.to_string())
+}
+
+impl Catalog {
+    /// The log on which a new queue with these arguments is to be, if they name a stream to fill it from.
+    ///
+    /// # Errors
+    /// There is no such stream, or it may not be read.
+    pub(super) fn check_source(
+        &self,
+        by: &Actor,
+        arguments: &Arguments,
+        (named, durable, exclusive): (&str, bool, bool),
+    ) -> Result<Option<LogId>, Refusal> {
+        let others = [OFFSET, FILTER];
+        let Some(Value::Text(name)) = arguments.get(STREAM.as_bytes()) else {
+            return match others.into_iter().find(|name| arguments.get(name.as_bytes()).is_some()) {
+                Some(name) => {
+                    Err(Refusal::precondition(format!("invalid arg '{name}' for {named}: no_source_stream")))
+                }
+                None => Ok(None),
+            };
+        };
+        let rules = [(exclusive, "exclusive-owner"), (!durable, "non-durable")];
+        if let Some((_, property)) = rules.into_iter().find(|(is_broken, _)| *is_broken) {
+            return Err(Refusal::precondition(format!("invalid property '{property}' for {named}")));
+        }
+        let shown = String::from_utf8_lossy(name);
+        self.check_access(by, Access::Read, Resource::Queue(&shown))?;
+        match self.queue_by_name(by.vhost, name) {
+            None => Err(Refusal::missing("queue", &shown, self.vhost_name(by.vhost))),
+            Some(stream) if !stream.is_stream() => Err(Refusal::no_stream(stream)),
+            Some(stream) => Ok(Some(stream.log)),
+        }
+    }
+
+    /// What a queue is filled from, while that is there. A stream that took the name later is another.
+    pub(crate) fn source(&self, queue: &QueueDefinition) -> Option<Source> {
+        let Some(Value::Text(name)) = queue.arguments.get(STREAM.as_bytes()) else { return None };
+        let stream = self.queue_by_name(queue.vhost, name)?;
+        if !stream.is_stream() || stream.log != queue.log || stream.id > queue.id {
+            return None;
+        }
+        let begin = queue.arguments.get(OFFSET.as_bytes()).and_then(from);
+        let wanted = match queue.arguments.get(FILTER.as_bytes()) {
+            // It was compiled when the queue was declared.
+            Some(Value::Text(text)) => Some(Wanted(Arc::new(program(text).ok()?))),
+            _ => None,
+        };
+        let begin = begin.unwrap_or(SourceFrom::At(StreamFrom::First));
+        Some(Source { stream: stream.id, from: begin, wanted })
+    }
+}
+
+impl QueueDefinition {
+    /// It is filled from a stream.
+    pub(crate) fn has_source(&self) -> bool {
+        self.arguments.get(STREAM.as_bytes()).is_some()
+    }
+}

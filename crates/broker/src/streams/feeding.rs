@@ -1,0 +1,251 @@
+//! Filling queues from a stream: a reader of the stream whose messages are put into a queue of the same log.
+//!
+//! What is fed goes into the log in one piece, messages and how far they go, so that a crash leaves both or neither; how far
+//! they go is an offset stored under a name that only queues have. The next piece follows when the one before is applied:
+//! the disk sets the pace, and what is under way is bounded. A queue that refuses messages when it is full is fed as many as it
+//! has room for; one that is limited in bytes may be fed one piece too much. Nothing is fed while an alarm holds.
+//! Not here: which queue is fed from where (`catalog::source`).
+
+use super::Streams;
+use super::consumer::{Consumer, Unpacked};
+use super::owned::Reader;
+use crate::catalog::{Source, SourceFrom};
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::owned::Member;
+use crate::request::{Credit, NewConsumer};
+use crate::shard::Shard;
+use crate::streams::StreamFrom;
+use base::id::{PortId, QueueId};
+use base::{Buffer, Now};
+use message::record::{Format, Track};
+use queue::stream::{FEED, From, NewReader, Next, ReaderId};
+
+/// Set in what is stored where it is no offset but a time, milliseconds since 1970, from which on the queue wants messages.
+const IS_TIME: u64 = 1 << 63;
+
+/// A queue that is fed.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    queue: QueueId,
+    /// Where it stands in a chunk.
+    consumer: Consumer,
+    /// The offset behind the chunk it stands in.
+    chunk_end: u64,
+    /// What was fed up to this offset is not in the queue yet.
+    waits_for: Option<u64>,
+    /// Messages that its queue has room for.
+    room: u64,
+}
+
+/// What is to be put into a log: records of messages for a queue, and behind them how far they go.
+#[derive(Debug)]
+pub(super) struct Fed {
+    records: Buffer,
+}
+
+/// Under which name it is stored how far a queue was fed.
+fn reference(queue: QueueId) -> [u8; FEED.len() + 8] {
+    let mut reference = [0; FEED.len() + 8];
+    reference[..FEED.len()].copy_from_slice(FEED);
+    reference[FEED.len()..].copy_from_slice(&queue.0.to_le_bytes());
+    reference
+}
+
+impl Streams {
+    /// It was applied how far the queue of this name was fed: it may go on.
+    pub(super) fn fed_upto(&mut self, slot: u32, reference: &[u8], offset: u64) {
+        let Some(id) = reference.strip_prefix(FEED).and_then(|id| id.first_chunk()) else { return };
+        let queue = QueueId(u64::from_le_bytes(*id));
+        let Some(reader) = self.owned[slot as usize].feed_of(queue) else { return };
+        if let Some(Reader::Feeds(feed)) = self.owned[slot as usize].readers.get_mut(&reader)
+            && feed.waits_for == Some(offset)
+        {
+            feed.waits_for = None;
+            self.list(slot, reader);
+        }
+    }
+
+    /// Takes out of the stream what the queue is fed next; how many bytes.
+    pub(super) fn feed(&mut self, now: Now, slot: u32, reader: ReaderId, limits: &Limits) -> usize {
+        if self.feeds_wait {
+            return 0;
+        }
+        let mut records = Buffer::default();
+        let mut upto = None;
+        let mut shown = Vec::new();
+        loop {
+            let Streams { owned, common, effects, converter, .. } = self;
+            let stream = &mut owned[slot as usize];
+            let Some(Reader::Feeds(feed)) = stream.readers.get_mut(&reader) else { return 0 };
+            let room = feed.room.saturating_sub(shown.len() as u64);
+            let room = u32::try_from(room).unwrap_or(u32::MAX);
+            if feed.waits_for.is_some() || room == 0 {
+                break;
+            }
+            if !feed.consumer.is_in_chunk() {
+                if !std::mem::replace(&mut feed.consumer.has_chunk_credit, true) {
+                    stream.machine.credit(reader, 1);
+                }
+                match stream.machine.next(reader, common, effects) {
+                    Next::Chunk(chunk) => {
+                        feed.consumer.has_chunk_credit = false;
+                        feed.consumer.from = stream.machine.wanted_from(reader);
+                        feed.chunk_end = chunk.next_offset();
+                        feed.consumer.enter(chunk);
+                    }
+                    Next::Wait | Next::NoCredit => break,
+                }
+            }
+            let left = (limits.dispatch_messages_max as usize).saturating_sub(shown.len()) as u32;
+            let budget = (limits.stream_turn_bytes_max, left, room);
+            let definition = &*stream.definition;
+            let out = (&mut records, &mut shown);
+            let unpacked = feed.consumer.unpack(definition, now.wall_ms, budget, converter, out);
+            upto = Some(feed.consumer.stands_at().unwrap_or(feed.chunk_end));
+            if unpacked != Unpacked::Done || records.len() >= limits.stream_turn_bytes_max {
+                break;
+            }
+        }
+        let bytes = records.len();
+        let stream = &mut self.owned[slot as usize];
+        if let Some(offset) = upto
+            && let Some(Reader::Feeds(feed)) = stream.readers.get_mut(&reader)
+        {
+            feed.waits_for = Some(offset);
+            let (stream, reference) = (stream.definition.id, &reference(feed.queue));
+            Track { stream, at_ms: now.wall_ms, offset, reference }.write(&mut records);
+            self.fed.push(Fed { records });
+        }
+        self.sort(slot);
+        bytes
+    }
+
+    /// Nothing is fed while an alarm holds.
+    fn hold_feeds(&mut self, hold: bool) {
+        self.feeds_wait = hold;
+        if !hold {
+            let feeds = self
+                .owned
+                .iter()
+                .flat_map(|(slot, stream)| stream.feeds().map(move |(_, reader)| (slot as u32, reader)));
+            for (slot, reader) in feeds.collect::<Vec<_>>() {
+                self.list(slot, reader);
+            }
+        }
+    }
+}
+
+impl Log {
+    /// A queue of this log is filled from a stream of this log from now on, going on where it was before.
+    pub(crate) fn begin_feed(&mut self, now: Now, queue: QueueId, source: Source) {
+        let Some(streams) = &mut self.streams else { return };
+        let Some(slot) = streams.slot(source.stream) else { return };
+        let stream = &mut streams.owned[slot as usize];
+        if stream.feed_of(queue).is_some() {
+            return;
+        }
+        let reference = &reference(queue);
+        let stored = stream.machine.offset(reference);
+        let place = stored.unwrap_or_else(|| {
+            let next = stream.machine.next_offset();
+            let time = |at_ms: i64| IS_TIME | u64::try_from(at_ms).unwrap_or(0);
+            match source.from {
+                SourceFrom::At(StreamFrom::First) => 0,
+                SourceFrom::At(StreamFrom::Last) => stream.machine.last_chunk_id().unwrap_or(next),
+                SourceFrom::At(StreamFrom::Next) => next,
+                SourceFrom::At(StreamFrom::Offset(offset)) => offset.min(IS_TIME - 1),
+                SourceFrom::At(StreamFrom::LastMessages(count)) => next.saturating_sub(count),
+                SourceFrom::At(StreamFrom::Timestamp(at_ms)) => time(at_ms),
+                SourceFrom::Age(age_ms) => time(now.wall_ms.saturating_sub(age_ms) as i64),
+            }
+        });
+        let from = match place & IS_TIME {
+            0 => From::Offset(place),
+            _ => From::Timestamp((place & !IS_TIME) as i64),
+        };
+        let credit = Credit::Prefetch(0);
+        let new = NewConsumer {
+            credit,
+            settled: true,
+            exclusive: false,
+            priority: 0,
+            browses: false,
+            timeout_ms: None,
+        };
+        let nobody = Member { port: PortId::default(), handle: 0 };
+        let mut consumer = Consumer::new(nobody, &new, Format::Amqp10, (source.wanted, None));
+        consumer.feeds = Some(queue);
+        let Streams { owned, common, effects, .. } = &mut **streams;
+        let stream = &mut owned[slot as usize];
+        let new = NewReader { from, filter: None, credit: 0, group: None };
+        let reader = stream.machine.attach(new, common, effects);
+        let feed = Feed { queue, consumer, chunk_end: 0, waits_for: None, room: u64::MAX };
+        stream.add_feed(queue, reader, feed);
+        streams.has_feeds = true;
+        streams.sort(slot);
+        streams.list(slot, reader);
+        if stored.is_none() {
+            // From here on it is known, whatever `next` or an age would mean later.
+            self.append_fed_upto(now, source.stream, queue, place);
+        }
+    }
+
+    /// A queue is gone: nothing is kept of how far it was fed.
+    pub(crate) fn end_feed(&mut self, now: Now, queue: QueueId) {
+        let Some(streams) = &mut self.streams else { return };
+        let found = streams.owned.iter().find_map(|(slot, stream)| Some((slot, stream.feed_of(queue)?)));
+        let Some((slot, reader)) = found else { return };
+        let Streams { owned, common, effects, .. } = &mut **streams;
+        let stream = &mut owned[slot];
+        stream.remove_feed(queue);
+        stream.machine.detach(reader, common, effects);
+        let id = stream.definition.id;
+        streams.sort(slot as u32);
+        self.append_fed_upto(now, id, queue, u64::MAX);
+    }
+
+    fn append_fed_upto(&mut self, now: Now, stream: QueueId, queue: QueueId, offset: u64) {
+        let track = Track { stream, at_ms: now.wall_ms, offset, reference: &reference(queue) };
+        self.append_stream(now, |records| {
+            track.write(records);
+            None
+        });
+    }
+
+    /// Looks how much room the queues have that are fed.
+    #[cold]
+    pub(super) fn see_their_room(&mut self) {
+        let Some(mut streams) = self.streams.take() else { return };
+        let mut again = Vec::new();
+        for (slot, stream) in &mut streams.owned {
+            for (queue, reader) in stream.feeds().collect::<Vec<_>>() {
+                let Some(Reader::Feeds(feed)) = stream.readers.get_mut(&reader) else { continue };
+                let room = self.queue_mut(queue).map_or(0, |(_, queue)| queue.fifo.vacancy(0, 0));
+                if std::mem::replace(&mut feed.room, room) == 0 && room > 0 {
+                    again.push((slot as u32, reader));
+                }
+            }
+        }
+        again.into_iter().for_each(|(slot, reader)| streams.list(slot, reader));
+        self.streams = Some(streams);
+    }
+
+    /// Puts what was taken out of streams into the log.
+    #[cold]
+    pub(super) fn append_fed(&mut self, now: Now) {
+        let Some(streams) = &mut self.streams else { return };
+        for Fed { records } in std::mem::take(&mut streams.fed) {
+            self.append_records(now, records.bytes(), &[], true);
+        }
+    }
+}
+
+impl Shard {
+    /// Queues are not filled from streams while an alarm holds, as nobody else may publish.
+    pub fn hold_feeds(&mut self, hold: bool) {
+        for streams in self.logs.iter_mut().filter_map(|log| log.streams.as_mut()) {
+            streams.hold_feeds(hold);
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Queues that are filled from a stream: what they hold, and that nothing is lost or comes twice however the node ends.
+
+mod node;
+
+use base::Random;
+use base::id::{LogId, LogIndex};
+use broker::catalog::{Op, VhostId};
+use broker::{NewMessages, QueueCommand, stream_files};
+use message::amqp10::section::data_prefix;
+use message::chunk::Entry;
+use message::record::{Appended, Outcome};
+use node::Node;
+use routing::{IntType, Value};
+
+const TYPE: &str = "x-queue-type";
+
+fn node(shards: u16) -> Node {
+    let mut node = Node::new(shards);
+    node.declare_with(0, "s", true, &[(TYPE, Value::text("stream"))]);
+    node
+}
+
+/// Declares a queue that is filled from `s`, and more.
+fn declare(node: &mut Node, port: usize, name: &str, more: &[(&str, Value)]) {
+    let arguments = [&[("x-source-stream", Value::text("s"))], more].concat();
+    node.declare_with(port, name, true, &arguments);
+    node.work();
+}
+
+/// The section of a body.
+fn data(body: &str) -> Vec<u8> {
+    let (prefix, len) = data_prefix(body.len());
+    [&prefix[..len], body.as_bytes()].concat()
+}
+
+/// A message whose subject is its body.
+fn entry(body: &str) -> Vec<u8> {
+    let subject = body.as_bytes();
+    let len = subject.len() as u8;
+    let properties = [&b"\0\x53\x73\xC0"[..], &[len + 6, 4], b"\x40\x40\x40\xA1", &[len], subject].concat();
+    let message = [properties, data(body)].concat();
+    [&(message.len() as u32).to_be_bytes()[..], &message].concat()
+}
+
+/// Appends messages to the stream; nothing is on disk yet.
+fn append(node: &mut Node, port: usize, bodies: &[&str]) {
+    let entries: Vec<Vec<u8>> = bodies.iter().map(|body| entry(body)).collect();
+    let messages = entries.iter().map(|entry| Appended {
+        publishing_id: 0,
+        filter_value: b"",
+        entry: Entry::split(entry).unwrap().0,
+    });
+    let new = NewMessages { publisher: 9, first: 1, reference: None, has_filters: false, messages };
+    let (now, id) = (node.now, node.ports[port]);
+    let shard = &mut node.shards[port];
+    let stream = shard.catalog().queue_by_name(VhostId(0), b"s").unwrap().clone();
+    shard.append(now, id, stream.log, stream.id, new).unwrap();
+}
+
+fn fill(node: &mut Node, port: usize, bodies: &[&str]) {
+    append(node, port, bodies);
+    node.work();
+    node.take_seen();
+}
+
+/// The bodies, and their positions, of what came since.
+fn came(node: &mut Node) -> Vec<String> {
+    // What is not in memory is read, a piece at a time.
+    for _ in 0..4 {
+        node.work();
+        node.read();
+    }
+    let seen = node.take_seen();
+    let shown = seen.iter().filter_map(|line| line.split_once(" gets "));
+    shown.map(|(_, message)| message.rsplit('\u{0}').next().unwrap_or(message)).map(tail).collect()
+}
+
+/// What follows the sections' heads: the body is said twice, as subject and as data.
+fn tail(message: &str) -> String {
+    let printable = message.rfind(|byte: char| byte.is_control() || byte == '\u{FFFD}');
+    message[printable.map_or(0, |at| at + message[at..].chars().next().map_or(1, char::len_utf8))..]
+        .to_owned()
+}
+
+/// All that is in a queue: a consumer takes it and gives it back.
+fn holds(node: &mut Node, queue: &str) -> Vec<String> {
+    node.work();
+    node.take_seen();
+    node.consume(0, queue, 77, 0);
+    let came = came(node);
+    node.command(0, queue, QueueCommand::Cancel { token: None, handle: 77, held: broker::Held::GoesBack });
+    node.work();
+    node.take_seen();
+    came.iter().map(|body| body.split('@').next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn a_queue_holds_a_streams_past_and_follows_it() {
+    for port in 0..2 {
+        for queue_type in ["classic", "quorum"] {
+            let mut node = node(2);
+            fill(&mut node, port, &["one", "two"]);
+            fill(&mut node, port, &["three"]);
+            declare(&mut node, port, "q", &[(TYPE, Value::text(queue_type))]);
+            node.consume(port, "q", 4, 10);
+            assert_eq!(came(&mut node), ["one@0", "two@1", "three@2"]);
+            append(&mut node, port, &["four"]);
+            assert_eq!(came(&mut node), ["four@3"]);
+            // It is a queue like any other, and published to like any other.
+            let mut publisher = node.publisher(port);
+            node.publish(port, &mut publisher, "q", "five", true);
+            assert_eq!(came(&mut node), ["five@4"]);
+        }
+    }
+}
+
+#[test]
+fn where_it_begins() {
+    let rows: [(Option<Value>, &[&str]); 9] = [
+        (None, &["one", "two", "three", "four"]),
+        (Some(Value::text("first")), &["one", "two", "three", "four"]),
+        (Some(Value::text("last")), &["three", "four"]),
+        (Some(Value::text("next")), &["four"]),
+        (Some(Value::Int(IntType::SignedInt, 1)), &["two", "three", "four"]),
+        (Some(Value::Int(IntType::SignedInt, -1)), &["three", "four"]),
+        (Some(Value::Int(IntType::SignedInt, 99)), &["four"]),
+        (Some(Value::Timestamp(5)), &["three", "four"]),
+        (Some(Value::text("3s")), &["three", "four"]),
+    ];
+    for (offset, expected) in rows {
+        let mut node = node(1);
+        fill(&mut node, 0, &["one", "two"]);
+        node.pass(5_000);
+        fill(&mut node, 0, &["three"]);
+        let more: Vec<_> = offset.clone().map(|offset| ("x-source-offset", offset)).into_iter().collect();
+        declare(&mut node, 0, "q", &more);
+        // What it means does not change while the node is away.
+        kill(&mut node, None);
+        node.pass(60_000);
+        fill(&mut node, 0, &["four"]);
+        assert_eq!(holds(&mut node, "q"), expected, "{offset:?}");
+        kill(&mut node, None);
+        assert_eq!(holds(&mut node, "q"), expected, "{offset:?}");
+    }
+}
+
+#[test]
+fn only_what_is_wanted() {
+    let mut node = node(1);
+    fill(&mut node, 0, &["one", "two", "three", "two"]);
+    declare(&mut node, 0, "q", &[("x-source-filter", Value::text("properties.subject = 'two'"))]);
+    fill(&mut node, 0, &["two", "four"]);
+    assert_eq!(holds(&mut node, "q"), ["two", "two", "two"]);
+    kill(&mut node, None);
+    assert_eq!(holds(&mut node, "q"), ["two", "two", "two"]);
+}
+
+#[test]
+fn what_it_cannot_be_filled_from() {
+    let mut node = node(1);
+    node.declare(0, "classic", true);
+    let text = Value::text;
+    let source = |name| ("x-source-stream", text(name));
+    type Row<'a> = (&'a [(&'a str, Value)], bool, &'a str);
+    let rows: [Row<'_>; 8] = [
+        (&[source("none")], true, "NOT_FOUND - no queue 'none' in vhost '/'"),
+        (&[source("classic")], true, "PRECONDITION_FAILED - queue 'classic' in vhost '/' is no stream"),
+        (
+            &[source("s")],
+            false,
+            "PRECONDITION_FAILED - invalid property 'non-durable' for queue 'q' in vhost '/'",
+        ),
+        (
+            &[("x-source-offset", text("first"))],
+            true,
+            "PRECONDITION_FAILED - invalid arg 'x-source-offset' for queue 'q' in vhost '/': no_source_stream",
+        ),
+        (
+            &[source("s"), ("x-source-offset", text("soon"))],
+            true,
+            "PRECONDITION_FAILED - invalid arg 'x-source-offset' for queue 'q' in vhost '/': invalid_stream_offset",
+        ),
+        (
+            &[source("s"), ("x-source-offset", Value::Bool(true))],
+            true,
+            "PRECONDITION_FAILED - invalid arg 'x-source-offset' for queue 'q' in vhost '/': invalid_stream_offset",
+        ),
+        (
+            &[source("s"), ("x-source-filter", text("a = "))],
+            true,
+            "PRECONDITION_FAILED - invalid arg 'x-source-filter'",
+        ),
+        (
+            &[source("s"), (TYPE, text("stream"))],
+            true,
+            "PRECONDITION_FAILED - invalid arg 'x-source-stream' for queue 'q' in vhost '/' of queue type",
+        ),
+    ];
+    for (arguments, durable, expected) in rows {
+        let log = node.shards[0].log_for_new_queue(durable);
+        let op = Op::DeclareQueue {
+            name: "q".into(),
+            passive: false,
+            durable,
+            exclusive: false,
+            auto_delete: false,
+            arguments: arguments.iter().map(|(name, value)| (name.as_bytes(), value.clone())).collect(),
+            log,
+            random: [0; 16],
+        };
+        node.shards[0].request(node.now, node.ports[0], 1, op);
+        node.settle();
+        let seen = node.take_seen();
+        assert!(seen[0].starts_with(&format!("0: {expected}")), "{seen:?} {expected}");
+    }
+}
+
+#[test]
+fn a_queue_that_is_full_is_fed_when_it_has_room() {
+    let mut node = node(1);
+    let most = Value::Int(IntType::SignedInt, 2);
+    declare(&mut node, 0, "q", &[("x-max-length", most), ("x-overflow", Value::text("reject-publish"))]);
+    fill(&mut node, 0, &["one", "two"]);
+    fill(&mut node, 0, &["three"]);
+    fill(&mut node, 0, &["four"]);
+    let ready = |node: &mut Node| {
+        node.command(0, "q", QueueCommand::Counts { token: 3 });
+        node.work();
+        node.take_seen().pop().unwrap_or_default()
+    };
+    assert_eq!(ready(&mut node), "0: declared q 2 0");
+    node.consume(0, "q", 4, 1);
+    assert_eq!(came(&mut node), ["one@0"]);
+    assert_eq!(ready(&mut node), "0: declared q 2 1", "the third");
+    for (at, body) in ["two@1", "three@2", "four@3"].iter().enumerate() {
+        let at = at as u64;
+        node.settled(0, "q", 4, (at, at), Outcome::Accepted);
+        assert_eq!(came(&mut node), [*body]);
+    }
+}
+
+#[test]
+fn an_alarm_holds_it() {
+    let mut node = node(1);
+    declare(&mut node, 0, "q", &[]);
+    node.shards[0].hold_feeds(true);
+    fill(&mut node, 0, &["one"]);
+    assert_eq!(holds(&mut node, "q"), [""; 0]);
+    node.shards[0].hold_feeds(false);
+    assert_eq!(holds(&mut node, "q"), ["one"]);
+}
+
+#[test]
+fn one_that_takes_the_name_begins_anew() {
+    let mut node = node(1);
+    fill(&mut node, 0, &["one", "two"]);
+    declare(&mut node, 0, "q", &[]);
+    assert_eq!(holds(&mut node, "q"), ["one", "two"]);
+    let delete = || QueueCommand::Delete { token: 5, if_unused: false, if_empty: false };
+    node.command(0, "q", delete());
+    node.work();
+    node.take_seen();
+    declare(&mut node, 0, "q", &[]);
+    assert_eq!(holds(&mut node, "q"), ["one", "two"]);
+    // A stream that is gone feeds nothing any more, and another of its name is another.
+    node.command(0, "s", delete());
+    node.work();
+    node.take_seen();
+    node.declare_with(0, "s", true, &[(TYPE, Value::text("stream"))]);
+    fill(&mut node, 0, &["three"]);
+    assert_eq!(holds(&mut node, "q"), ["one", "two"]);
+    kill(&mut node, None);
+    fill(&mut node, 0, &["four"]);
+    assert_eq!(holds(&mut node, "q"), ["one", "two"]);
+}
+
+/// What a snapshot holds, and up to where.
+type Snapshot = (LogIndex, Vec<u8>);
+
+fn snapshot(node: &mut Node) -> Snapshot {
+    let snapshot = node.shards[0].snapshot(LogId(0), false).unwrap();
+    for job in node.shards[0].take_stream_syncs(LogId(0)) {
+        let done = job.carry_out(&node.disk);
+        assert!(done.is_durable() && done.failure().is_none());
+        node.shards[0].stream_done(node.now, done);
+    }
+    (snapshot.covered, snapshot.bytes)
+}
+
+/// The only shard goes down at once and comes up from what is on disk.
+fn kill(node: &mut Node, snapshot: Option<&Snapshot>) {
+    let mut shard = Node::fresh();
+    if let Some((covered, bytes)) = snapshot {
+        shard.restore(LogId(0), *covered, bytes).unwrap();
+    }
+    shard.recover_streams(LogId(0), &stream_files(&node.disk, LogId(0)).unwrap());
+    for (_, sealed, place) in &node.written {
+        shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
+    }
+    node.unwritten.clear();
+    assert!(shard.finish_recovery(node.now).is_empty());
+    shard.open_port(node.ports[0], Node::actor(node.ports[0]));
+    node.shards[0] = shard;
+    node.take_seen();
+}
+
+#[test]
+fn nothing_is_lost_or_comes_twice_however_the_node_ends() {
+    for seed in 0..60 {
+        let mut dice = Random::new(seed);
+        let mut node = node(1);
+        declare(&mut node, 0, "q", &[]);
+        let (mut next, mut kept) = (0u32, None);
+        for _ in 0..60 {
+            match dice.below(10) {
+                0..=3 => {
+                    let bodies: Vec<String> = (0..=dice.below(3))
+                        .map(|_| {
+                            next += 1;
+                            format!("m{next}")
+                        })
+                        .collect();
+                    append(&mut node, 0, &bodies.iter().map(String::as_str).collect::<Vec<_>>());
+                }
+                4..=5 => node.turn(),
+                6..=7 => {
+                    node.turn();
+                    node.write();
+                }
+                8 => {
+                    node.work();
+                    kept = Some(snapshot(&mut node));
+                }
+                _ => kill(&mut node, kept.as_ref()),
+            }
+        }
+        node.work();
+        let fed = holds(&mut node, "q");
+        let written = in_stream(&mut node);
+        assert_eq!(fed, written, "seed {seed}");
+        assert!(!fed.is_empty());
+    }
+}
+
+/// What is in the stream, read by a queue of its own.
+fn in_stream(node: &mut Node) -> Vec<String> {
+    let seen = {
+        let (now, port) = (node.now, node.ports[0]);
+        let found = node.shards[0].catalog().queue_by_name(VhostId(0), b"s").unwrap().clone();
+        let consumer = broker::NewConsumer {
+            credit: broker::Credit::Prefetch(0),
+            settled: true,
+            exclusive: false,
+            priority: 0,
+            browses: false,
+            timeout_ms: None,
+        };
+        let command = broker::StreamCommand::Consume {
+            token: 2,
+            handle: 78,
+            consumer,
+            format: message::record::Format::Amqp10,
+            from: broker::StreamFrom::First,
+            filter: broker::StreamFilter::default(),
+            rate: None,
+            name: None,
+        };
+        node.shards[0].command(now, port, found.log, found.id, QueueCommand::Stream(Box::new(command)));
+        came(node)
+    };
+    seen.iter().map(|body| body.split('@').next().unwrap_or_default().to_owned()).collect()
+}
