@@ -81,10 +81,13 @@ impl Bench {
     }
 
     fn carry_out(&mut self, work: Work) -> Done {
-        let job = StreamJob { log: LOG, stream: STREAM, work };
-        let StreamDone { log, stream, done } = job.carry_out(&self.disk);
+        let StreamDone { log, stream, done } = self.job(work);
         assert_eq!((log, stream), (LOG, STREAM));
         done
+    }
+
+    fn job(&self, work: Work) -> StreamDone {
+        StreamJob { log: LOG, stream: STREAM, work }.carry_out(&self.disk)
     }
 
     fn take(&mut self) {
@@ -327,13 +330,17 @@ fn a_sync_that_fails_is_the_end() {
     bench.fill();
     bench.disk.fail(Call::Write, 1, DiskError::NoSpace);
     let work = bench.stream.take_sync().expect("chunks");
-    let done = bench.carry_out(work);
+    let done = bench.job(work);
+    assert_eq!((done.lacks_space(), done.is_durable(), done.failure()), (true, false, None));
+    let StreamDone { done, .. } = done;
     assert!(!done.is_fatal());
     bench.stream.done(done, &mut bench.common, &mut bench.effects);
     for call in [Call::Sync, Call::SyncFolder] {
         bench.disk.fail(call, 1, DiskError::Io(5));
         let work = bench.stream.take_sync().expect("chunks");
-        let done = bench.carry_out(work);
+        let done = bench.job(work);
+        assert_eq!((done.lacks_space(), done.is_durable()), (false, false));
+        let StreamDone { done, .. } = done;
         assert!(done.is_fatal());
         let Done::Synced(synced) = &done else { panic!("{done:?}") };
         assert_eq!(synced.result, Err(SyncFailure::Sync(WorkError::Io(5))));

@@ -141,7 +141,7 @@ impl Keeper {
         match outcome {
             Ok(()) | Err(Trouble::Silence) => {}
             Err(Trouble::NoSpace) => {
-                let text = "journal files cannot be released: there is no space to move what is left in them; make \
+                let text = "journal files cannot be released: there is no space for what is left in them elsewhere; make \
                             room on the disk, or let consumers take messages";
                 if !was_behind {
                     self.logger.log(Level::Warning, text);
@@ -166,11 +166,16 @@ impl Keeper {
                 }
             }
         }
+        let mut lacks_space = false;
         for log in (0..self.placement.logs).map(LogId) {
-            if let Some((snapshot, jobs)) = self.ask(log, |answer| Errand::Snapshot(log, answer))?
-                && self.write_streams(log, jobs)?
-            {
-                self.write(&snapshot)?;
+            if let Some((snapshot, jobs)) = self.ask(log, |answer| Errand::Snapshot(log, answer))? {
+                match self.write_streams(log, jobs) {
+                    Ok(true) => self.write(&snapshot)?,
+                    Ok(false) => {}
+                    // Other logs may have less to write.
+                    Err(Trouble::NoSpace) => lacks_space = true,
+                    Err(trouble) => return Err(trouble),
+                }
             }
         }
         self.collect_dead()?;
@@ -180,7 +185,7 @@ impl Keeper {
                 journal.release(through);
             }
         });
-        Ok(())
+        if lacks_space { Err(Trouble::NoSpace) } else { Ok(()) }
     }
 
     /// Moves what lives of a log before `bound`, or the first part of that; false: there is nothing more to be moved now,
@@ -226,19 +231,20 @@ impl Keeper {
     }
 
     /// Makes durable what a snapshot counts on, and tells the shard. False: some of it could not be written, and the
-    /// snapshot is not to be either.
+    /// snapshot is not to be either. No space for it is trouble, which is told once all was tried.
     fn write_streams(&self, log: LogId, jobs: Vec<StreamJob>) -> Result<bool, Trouble> {
-        let mut is_durable = true;
+        let (mut is_durable, mut lacks_space) = (true, false);
         for job in jobs {
             let done = job.carry_out(&**self.committer.disk());
             if let Some(error) = done.failure() {
                 return Err(error.into());
             }
             is_durable &= done.is_durable();
+            lacks_space |= done.lacks_space();
             let owner = self.placement.owner(log).0 as usize;
             self.doors[owner].letters.put(Letter::Streamed(Box::new(done)));
         }
-        Ok(is_durable)
+        if lacks_space { Err(Trouble::NoSpace) } else { Ok(is_durable) }
     }
 
     /// Writes a snapshot. Replay starts at the first file that holds what was not moved: live messages are still read

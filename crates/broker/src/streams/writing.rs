@@ -224,6 +224,11 @@ impl StreamDone {
         }
     }
 
+    /// It is not on disk because there is no space for it there.
+    pub fn lacks_space(&self) -> bool {
+        matches!(&self.done, Done::Synced(synced) if synced.result == Err(SyncFailure::Write(WorkError::NoSpace)))
+    }
+
     /// Nobody knows what the device holds: the node must stop, and recovers when it starts again.
     pub fn failure(&self) -> Option<DiskError> {
         match &self.done {
