@@ -214,6 +214,14 @@ pub trait Disk: Send + Sync {
     /// Removes the file.
     fn remove(&self, file: FileName) -> Result<(), DiskError>;
 
+    /// Removes the file: its name at once, its space piece by piece where the disk can do so, so that whoever else waits for
+    /// the device waits for one piece at most. `pause` is called in front of each; when it says `false`, the rest goes at once.
+    fn remove_slowly(&self, file: FileName, pause: &mut dyn FnMut() -> bool) -> Result<(), DiskError> {
+        // One piece: what it says makes no difference.
+        pause();
+        self.remove(file)
+    }
+
     /// Bytes that may still be written on the device.
     fn free_bytes(&self) -> Result<u64, DiskError>;
 }

@@ -54,6 +54,39 @@ fn large_reads_end_where_the_file_does() {
 }
 
 #[test]
+fn a_file_that_is_removed_slowly_is_gone_at_once_and_gives_its_space_back_in_pieces() {
+    use journal::{Disk, DiskError, FileKind, FileName};
+    use std::os::unix::fs::MetadataExt;
+    let root = folder("slowly");
+    let disk = RealDisk::open(&root, DiskOptions::default()).unwrap();
+    let name = FileName::new(FileKind::Stream, 1);
+    for stop_after in [usize::MAX, 2] {
+        disk.create(name, 0).unwrap();
+        disk.write_at(name, 0, &[std::io::IoSlice::new(&vec![7; 18 << 20])]).unwrap();
+        disk.sync(name).unwrap();
+        // Another link to the file shows what becomes of it.
+        let (path, link) = (root.join(name.kind.folder()).join(name.leaf()), root.join("link"));
+        std::fs::hard_link(&path, &link).unwrap();
+        let mut seen = Vec::new();
+        let mut pause = || {
+            assert_eq!(disk.list(FileKind::Stream), Ok(Vec::new()), "nobody finds half a file");
+            seen.push(std::fs::metadata(&link).unwrap().size() >> 20);
+            seen.len() <= stop_after
+        };
+        disk.remove_slowly(name, &mut pause).unwrap();
+        let left = std::fs::metadata(&link).unwrap().size() >> 20;
+        match stop_after {
+            2 => assert_eq!((&seen[..], left), (&[18, 14, 10][..], 10)),
+            _ => assert_eq!((&seen[..], left), (&[18, 14, 10, 6, 2][..], 0)),
+        }
+        std::fs::remove_file(link).unwrap();
+        assert_eq!(disk.remove_slowly(name, &mut || true), Err(DiskError::NotFound));
+    }
+    drop(disk);
+    std::fs::remove_dir_all(root).unwrap();
+}
+
+#[test]
 fn a_folder_has_one_owner() {
     let root = folder("owner");
     let first = RealDisk::open(&root, DiskOptions::default()).unwrap();

@@ -23,6 +23,10 @@ use std::time::Duration;
 /// Pieces one system call takes (IOV_MAX on Linux).
 const PIECES_MAX: usize = 1024;
 
+/// Bytes of a large file that are given back at a time, and pieces that the device hears of together.
+const GIVEN_BACK: u64 = 4 << 20;
+const PIECES_TOLD: u64 = 8;
+
 /// Bytes from which on an aligned read goes past the page cache.
 const DIRECT_READ_MIN: usize = 256 << 10;
 
@@ -197,9 +201,10 @@ impl RealDisk {
 
     fn forget(&self, file: FileName) {
         let mut open = self.open_files();
-        for access in [Access::Cached, Access::Direct] {
-            open.files.remove(&(file, access));
-        }
+        let forgotten = [Access::Cached, Access::Direct].map(|access| open.files.remove(&(file, access)));
+        drop(open);
+        // The last descriptor of a file without a name takes its space with it, for which nobody else is to wait.
+        drop(forgotten);
     }
 
     fn delay_sync(&self) {
@@ -403,8 +408,28 @@ impl Disk for RealDisk {
     }
 
     fn remove(&self, file: FileName) -> Result<(), DiskError> {
+        let removed = rustix::fs::unlink(self.path(file)).map_err(disk_error);
         self.forget(file);
-        rustix::fs::unlink(self.path(file)).map_err(disk_error)
+        removed
+    }
+
+    fn remove_slowly(&self, file: FileName, pause: &mut dyn FnMut() -> bool) -> Result<(), DiskError> {
+        let descriptor = self.descriptor(file, Access::Cached)?;
+        let mut len = retry(|| rustix::fs::fstat(&descriptor))?.st_size as u64;
+        // The name goes first: nobody finds half a file, nor does a start after a crash.
+        self.remove(file)?;
+        while len > 0 && pause() {
+            len = len.saturating_sub(GIVEN_BACK);
+            // The device hears of freed space with the filesystem's own commit, seconds later. What is to be told then is kept
+            // small; a commit for each piece would be worse for those who write.
+            let is_told = (len / GIVEN_BACK).is_multiple_of(PIECES_TOLD);
+            let cut = retry(|| rustix::fs::ftruncate(&descriptor, len));
+            // What cannot be given back now goes with the descriptor.
+            if cut.is_err() || (is_told && rustix::fs::fsync(&*descriptor).is_err()) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn free_bytes(&self) -> Result<u64, DiskError> {

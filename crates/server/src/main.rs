@@ -29,6 +29,7 @@ mod rows;
 mod seed;
 mod shard;
 mod socket;
+mod sweeper;
 mod timers;
 mod tls;
 

@@ -24,6 +24,7 @@ use crate::reader::{READERS, Reader};
 use crate::seed;
 use crate::shard::{ShardLoop, Surroundings, poll};
 use crate::socket::Arrival;
+use crate::sweeper::Sweeper;
 use adapters::{Following, Frontend, Peer, Settings};
 use base::id::{LogId, ShardId};
 use base::{Now, Random};
@@ -417,7 +418,9 @@ impl Node {
             watermarks: Watermarks::new(config),
         };
         let delay = Duration::from_micros(config.test_read_delay_us);
-        let (reader, asks) = Reader::new(disk, doors.clone(), delay);
+        let (removals, line) = channel();
+        let sweeper = Sweeper::new(line, disk.clone(), doors.clone(), node.is_stopping.clone());
+        let (reader, asks) = Reader::new(disk, doors.clone(), delay, removals);
         let mut settings = front_settings(config);
         let follows = config.follows_queues && placement.shards > 1;
         settings.following = follows.then(|| Arc::new(Following::new(placement.shards)));
@@ -461,6 +464,7 @@ impl Node {
             let reader = reader.clone();
             node.spawn("reader", move || reader.run()).map_err(failed)?;
         }
+        node.spawn("sweeper", move || sweeper.run()).map_err(failed)?;
         Ok(node)
     }
 

@@ -17,7 +17,22 @@ use std::time::Duration;
 pub const READERS: usize = 4;
 
 /// Where shards ask.
-pub type Asks = Sender<(ShardId, Ask)>;
+#[derive(Clone)]
+pub struct Asks {
+    line: Sender<(ShardId, Ask)>,
+    removals: Sender<(ShardId, StreamJob)>,
+}
+
+impl Asks {
+    /// A shard asks. Where nobody hears it the node stops.
+    pub fn ask(&self, shard: ShardId, ask: Ask) {
+        match ask {
+            // It takes its time, and is not to keep others waiting: see [`crate::sweeper`].
+            Ask::Stream(job) if job.is_removal() => drop(self.removals.send((shard, *job))),
+            ask => drop(self.line.send((shard, ask))),
+        }
+    }
+}
 
 /// What a shard asks.
 pub enum Ask {
@@ -38,10 +53,15 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// What the threads share, and where to ask them.
-    pub fn new(disk: Arc<dyn Disk>, doors: Arc<[Door]>, delay: Duration) -> (Reader, Asks) {
+    /// What the threads share, and where to ask them; what is to be removed goes to `removals`.
+    pub fn new(
+        disk: Arc<dyn Disk>,
+        doors: Arc<[Door]>,
+        delay: Duration,
+        removals: Sender<(ShardId, StreamJob)>,
+    ) -> (Reader, Asks) {
         let (asks, line) = channel();
-        (Reader { line: Arc::new(Mutex::new(line)), disk, doors, delay }, asks)
+        (Reader { line: Arc::new(Mutex::new(line)), disk, doors, delay }, Asks { line: asks, removals })
     }
 
     /// Reads until nobody can ask any more. To be run by several threads.

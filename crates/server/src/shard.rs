@@ -620,14 +620,13 @@ impl ShardLoop {
         let mut reads = std::mem::take(&mut self.scratch.reads);
         self.shard.take_reads(&mut reads);
         for request in reads.drain(..) {
-            // A reader that is gone means that the node stops.
-            let _ = self.around.reader.send((self.id, Ask::Read(request)));
+            self.around.reader.ask(self.id, Ask::Read(request));
         }
         self.scratch.reads = reads;
         let mut jobs = std::mem::take(&mut self.scratch.stream_jobs);
         self.shard.take_stream_jobs(&mut jobs);
         for job in jobs.drain(..) {
-            let _ = self.around.reader.send((self.id, Ask::Stream(Box::new(job))));
+            self.around.reader.ask(self.id, Ask::Stream(Box::new(job)));
         }
         self.scratch.stream_jobs = jobs;
         self.tell_damages();

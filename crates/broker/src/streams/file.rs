@@ -66,12 +66,16 @@ pub(super) fn sync(disk: &dyn Disk, log: LogId, sync: &Sync) -> Result<(), SyncF
     synced.map_err(|error| SyncFailure::Sync(work_error(error)))
 }
 
-/// Removes segments; those that were never written are none.
-pub(super) fn remove(disk: &dyn Disk, log: LogId, segments: &[u64]) -> Result<(), DiskError> {
+/// Removes segments, each of their files with `remove`; those that were never written are none.
+pub(super) fn remove(
+    log: LogId,
+    segments: &[u64],
+    mut remove: impl FnMut(FileName) -> Result<(), DiskError>,
+) -> Result<(), DiskError> {
     let mut outcome = Ok(());
     for segment in segments {
         for name in [index::index_of(log, *segment), chunks_of(log, *segment)] {
-            match disk.remove(name) {
+            match remove(name) {
                 Err(DiskError::NotFound) => {}
                 removed => outcome = outcome.and(removed),
             }

@@ -30,6 +30,18 @@ pub struct StreamDone {
 }
 
 impl StreamJob {
+    /// Files are to be removed: that may take its time.
+    pub fn is_removal(&self) -> bool {
+        matches!(self.work, Work::Remove(_))
+    }
+
+    /// As [`StreamJob::carry_out`], but what is removed goes piece by piece: see [`Disk::remove_slowly`].
+    pub fn carry_out_slowly(self, disk: &dyn Disk, pause: &mut dyn FnMut() -> bool) -> StreamDone {
+        let StreamJob { log, stream, work: Work::Remove(remove) } = self else { return self.carry_out(disk) };
+        let removed = file::remove(log, &remove.segments, |name| disk.remove_slowly(name, pause));
+        StreamDone { log, stream, done: Done::Removed(removed.map_err(work_error)) }
+    }
+
     /// Does it. What failed is in the answer, and whether the node can go on ([`Done::is_fatal`]).
     pub fn carry_out(self, disk: &dyn Disk) -> StreamDone {
         let StreamJob { log, stream, work } = self;
@@ -52,7 +64,8 @@ impl StreamJob {
                 Done::Sought(seek.done(result))
             }
             Work::Remove(remove) => {
-                Done::Removed(file::remove(disk, log, &remove.segments).map_err(work_error))
+                let removed = file::remove(log, &remove.segments, |name| disk.remove(name));
+                Done::Removed(removed.map_err(work_error))
             }
         };
         StreamDone { log, stream, done }
