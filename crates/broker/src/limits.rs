@@ -61,6 +61,13 @@ pub struct Limits {
     /// Bytes that the readers of a log's streams are handed together before sockets, and publishers, have their turn: so many
     /// readers as there are, the publisher is not kept waiting for longer.
     pub stream_dispatch_bytes_max: usize,
+    /// Bytes of messages for the streams of a log, committed within 16 ms, from which on publishers are at full speed.
+    pub stream_busy_bytes_min: u64,
+    /// As [`Limits::stream_dispatch_bytes_max`], while publishers are at full speed.
+    pub stream_dispatch_busy_bytes_max: usize,
+    /// Bytes a millisecond that the readers of a log's streams have together while publishers are at full speed, where that is
+    /// more than four times what is published.
+    pub stream_busy_bytes_per_ms: u64,
     /// Readers of streams that read on are read for ahead of need.
     pub stream_reads_ahead: bool,
     /// Bytes that streams are read back in at a time, at most.
@@ -105,6 +112,9 @@ impl Default for Limits {
             consumer_timeout_ms: 1_800_000,
             stream_turn_bytes_max: 256 << 10,
             stream_dispatch_bytes_max: 512 << 10,
+            stream_busy_bytes_min: 1 << 20,
+            stream_dispatch_busy_bytes_max: 256 << 10,
+            stream_busy_bytes_per_ms: 256 << 10,
             stream_reads_ahead: true,
             stream_read_bytes_max: 1 << 20,
             stream_unwritten_bytes_max: 64 << 20,

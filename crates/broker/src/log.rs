@@ -334,11 +334,14 @@ impl Log {
         self.committed
     }
 
-    /// A queue can hand out more at once.
+    /// A queue or a stream can hand out more at once.
     pub(crate) fn has_work(&self) -> bool {
-        !self.dirty.is_empty()
-            || !self.dying.is_empty()
-            || self.streams.as_ref().is_some_and(|streams| streams.has_work())
+        self.has_pressing_work() || self.streams.as_ref().is_some_and(|streams| streams.has_work())
+    }
+
+    /// A queue can hand out more at once.
+    pub(crate) fn has_pressing_work(&self) -> bool {
+        !self.dirty.is_empty() || !self.dying.is_empty()
     }
 
     // ---- appending
@@ -535,6 +538,9 @@ impl Log {
         if self.in_flight.is_empty() && !self.open_has_messages && !self.open_needs_flush {
             // What came back goes to the front before anything else is handed out.
             self.apply_rest(limits);
+        }
+        if self.streams.is_some() {
+            self.begin_share(now, limits);
         }
         self.dispatch(now, limits, post);
         if self.open.is_empty() && self.not_given_out == 0 {

@@ -796,7 +796,12 @@ impl Shard {
 
     /// Something is left to do at once, without anything more coming in.
     pub fn has_work(&self) -> bool {
-        self.logs.iter().any(Log::has_work)
+        self.has_pressing_work() || self.logs.iter().any(Log::has_work)
+    }
+
+    /// As [`Shard::has_work`], but for what readers of streams wait for: who has something to publish comes before them.
+    pub fn has_pressing_work(&self) -> bool {
+        self.logs.iter().any(Log::has_pressing_work)
             || self.post.has_events()
             || !self.post.heard.is_empty()
             || !self.corpses.is_empty()

@@ -34,6 +34,12 @@ use std::time::Duration;
 /// Bytes one connection may bring in one turn.
 pub const READ_BYTES_TURN: usize = 256 << 10;
 
+/// Bytes written to all connections together before sockets are read again; who has little to be told hears it all the same.
+const WRITE_BYTES_TURN: usize = 256 << 10;
+
+/// Bytes of output that are little.
+const LITTLE_BYTES: usize = 16 << 10;
+
 /// Rounds of commit and delivery before sockets are looked at again.
 const ROUNDS_MAX: usize = 4;
 
@@ -196,7 +202,7 @@ impl ShardLoop {
         for _ in 0..ROUNDS_MAX {
             goes_on = self.commit(now);
             self.front.handle_events(now, &mut self.shard);
-            if !self.shard.has_work() {
+            if !self.shard.has_pressing_work() {
                 break;
             }
         }
@@ -267,7 +273,7 @@ impl ShardLoop {
         if event.is_writable() {
             socket.can_write = true;
             if !self.front.output(slot).is_empty() || socket.has_unsent() {
-                self.unsent.push(slot);
+                go_on(&mut self.unsent, socket, slot);
             }
         }
         if event.is_readable() || event.is_read_closed() || event.is_error() {
@@ -553,7 +559,7 @@ impl ShardLoop {
             Some(_) => return self.close(now, slot),
         }
         if socket.has_unsent() {
-            self.unsent.push(slot);
+            go_on(&mut self.unsent, socket, slot);
         }
         if have > 0 {
             socket.tail.extend_from_slice(&self.buffer[..have]);
@@ -654,30 +660,47 @@ impl ShardLoop {
         let mut slots = std::mem::take(&mut self.scratch.slots);
         slots.append(&mut self.unsent);
         self.front.take_dirty(&mut slots);
+        for slot in &slots {
+            if let Some(Some(socket)) = self.sockets.get_mut(*slot as usize) {
+                socket.goes_on = false;
+            }
+        }
+        let mut left = WRITE_BYTES_TURN;
         for slot in slots.drain(..) {
-            self.write_socket(now, slot);
+            let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { continue };
+            if left == 0 && socket.can_write && self.front.output(slot).len() > LITTLE_BYTES {
+                go_on(&mut self.unsent, socket, slot);
+            } else {
+                left = left.saturating_sub(self.write_socket(now, slot));
+            }
         }
         self.scratch.slots = slots;
         self.cool(now);
         self.lingering.give_up(now);
     }
 
-    fn write_socket(&mut self, now: Now, slot: u32) {
-        let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { return };
+    /// How many bytes it could be written.
+    fn write_socket(&mut self, now: Now, slot: u32) -> usize {
+        let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { return 0 };
         let output = self.front.output(slot);
+        let before = output.len();
         let sent = match output.is_empty() && !socket.has_unsent() {
             true => Ok(false),
             false => socket.write(output, &mut self.bench),
         };
         let is_sent = output.is_empty() && !socket.has_unsent();
+        let written = before - output.len();
         match sent {
-            Err(()) => return self.close(now, slot),
+            Err(()) => {
+                self.close(now, slot);
+                return written;
+            }
             Ok(true) => self.front.sent(now, &mut self.shard, slot),
             Ok(false) => {}
         }
         if !is_sent && socket.can_write {
             // Others had their turn to wait for; this one goes on in the next.
-            self.unsent.push(slot);
+            go_on(&mut self.unsent, socket, slot);
         }
         socket.was_active = true;
         if !socket.is_warm {
@@ -685,17 +708,16 @@ impl ShardLoop {
             self.warm.push(slot);
         }
         if !self.front.is_over(slot) {
-            return self.timers.set(slot, self.front.deadline(slot));
-        }
-        if is_sent {
-            return self.part(now, slot);
-        }
-        if let Some(Some(socket)) = self.sockets.get_mut(slot as usize)
+            self.timers.set(slot, self.front.deadline(slot));
+        } else if is_sent {
+            self.part(now, slot);
+        } else if let Some(Some(socket)) = self.sockets.get_mut(slot as usize)
             && !socket.is_parting
         {
             socket.is_parting = true;
             self.timers.set(slot, Some(now.mono_ns + PART_NS));
         }
+        written
     }
 
     /// Takes the buffers of connections that have been quiet since the last time, and of the others what is far more than
@@ -843,6 +865,14 @@ fn list(run_list: &mut Vec<u32>, socket: &mut Socket, slot: u32) {
     if !socket.is_listed {
         socket.is_listed = true;
         run_list.push(slot);
+    }
+}
+
+/// What a connection has to send goes on in the next turn.
+fn go_on(unsent: &mut Vec<u32>, socket: &mut Socket, slot: u32) {
+    if !socket.goes_on {
+        socket.goes_on = true;
+        unsent.push(slot);
     }
 }
 

@@ -45,6 +45,8 @@ pub struct Socket {
     pub is_ending: bool,
     /// It is on the list of those to be read.
     pub is_listed: bool,
+    /// It is on the list of those with more to send in the next turn.
+    pub goes_on: bool,
     /// The connection does not want its input for now.
     pub is_waiting: bool,
     /// It holds buffers and is on the list of those that do.
@@ -81,6 +83,7 @@ impl Socket {
             can_write: true,
             is_ending: false,
             is_listed: false,
+            goes_on: false,
             is_waiting: false,
             is_warm: false,
             was_active: false,
@@ -91,7 +94,7 @@ impl Socket {
 
     /// Another shard's loop has it from now on: it is on none of the lists of this one.
     pub fn moves(&mut self) {
-        (self.is_listed, self.is_warm, self.is_waiting) = (false, false, true);
+        (self.is_listed, self.goes_on, self.is_warm, self.is_waiting) = (false, false, false, true);
         (self.can_read, self.can_write) = (true, true);
     }
 

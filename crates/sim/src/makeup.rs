@@ -35,6 +35,7 @@ pub fn roll(dice: &mut Random, whole_turns: bool) -> Makeup {
     limits.loaded_by_priority_bytes_max = limits.loaded_bytes_max * 4;
     limits.consumer_window_bytes = limits.loaded_bytes_max;
     limits.stream_dispatch_bytes_max = limits.read_bytes_max;
+    limits.stream_dispatch_busy_bytes_max = limits.read_bytes_max / 2;
     limits.stream_reads_ahead = limits.reads_max > 1;
     let block = BLOCK as u64;
     let file_bytes = block * one_of(dice, &[4, 8, 16, 64]);

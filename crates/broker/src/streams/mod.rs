@@ -17,6 +17,7 @@ mod progress;
 mod readers;
 mod recovery;
 mod request;
+mod share;
 mod shown;
 mod truncating;
 mod writing;
@@ -47,6 +48,7 @@ use messages::Converter;
 pub(crate) use owned::OwnedStream;
 use queue::stream::{self, Common, Effect, ReaderId, Settings, Stream};
 use rustc_hash::FxHashMap;
+use share::Share;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -70,6 +72,8 @@ pub(crate) struct Streams {
     ready: VecDeque<(u32, ReaderId)>,
     /// Readers to be told that they are active, or no more.
     turns: Vec<(u32, ReaderId, bool)>,
+    /// What readers may be handed in this turn.
+    share: Share,
     jobs: Vec<StreamJob>,
     /// Files of streams that are gone, to be removed.
     removals: Vec<StreamJob>,
@@ -124,6 +128,7 @@ impl Streams {
             effects: Vec::new(),
             ready: VecDeque::new(),
             turns: Vec::new(),
+            share: Share::default(),
             jobs: Vec::new(),
             removals: Vec::new(),
             leaving: FxHashMap::default(),
@@ -172,12 +177,14 @@ impl Streams {
 
     /// A reader may have something to be handed out.
     pub(crate) fn has_work(&self) -> bool {
-        !self.ready.is_empty() || !self.turns.is_empty() || self.truncations.has_answers()
+        let may_hand = !self.ready.is_empty() && self.share.resume_at().is_none();
+        may_hand || !self.turns.is_empty() || self.truncations.has_answers()
     }
 
     /// When what could not be written is tried again, or a consumer's next message is due, monotonic nanoseconds.
     pub(crate) fn deadline(&self) -> Option<u64> {
-        self.paced.iter().map(|(at, ..)| *at).chain(self.retry_at).min()
+        let resume_at = self.share.resume_at().filter(|_| !self.ready.is_empty());
+        self.paced.iter().map(|(at, ..)| *at).chain(self.retry_at).chain(resume_at).min()
     }
 
     fn open(&mut self, slot: u32, at_ms: u64) {
@@ -311,6 +318,7 @@ impl Log {
     pub(crate) fn apply_to_stream(&mut self, id: QueueId, record: &[u8]) {
         if let Some(streams) = &mut self.streams {
             let message = Enqueue::read(record).expect("it was read before");
+            streams.share.published(record.len());
             streams.enqueue(id, &message);
         }
     }
@@ -320,6 +328,7 @@ impl Log {
     pub(crate) fn apply_append(&mut self, record: &[u8]) {
         let append = Append::read(record).expect("a committed batch holds whole records");
         if let Some(streams) = &mut self.streams {
+            streams.share.published(record.len());
             streams.append(&append);
         }
     }

@@ -34,13 +34,13 @@ impl Streams {
         if self.truncations.has_answers() {
             self.truncations.answer(post);
         }
-        let mut left = limits.stream_dispatch_bytes_max;
         for _ in 0..self.ready.len() {
-            let Some((slot, reader)) = self.ready.pop_front() else { break };
-            left = left.saturating_sub(self.hand_out(now, slot, reader, limits, post));
-            if left == 0 {
+            if !self.share.has_some() {
                 break;
             }
+            let Some((slot, reader)) = self.ready.pop_front() else { break };
+            let handed = self.hand_out(now, slot, reader, limits, post);
+            self.share.handed(handed);
         }
     }
 
@@ -253,6 +253,15 @@ fn take_back(reader: Option<&mut Reader>) -> Option<u64> {
 }
 
 impl Log {
+    /// The turn ends: readers of streams have their share anew.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn begin_share(&mut self, now: Now, limits: &Limits) {
+        if let Some(streams) = &mut self.streams {
+            streams.share.begin(now, limits);
+        }
+    }
+
     /// Hands out what readers of streams wait for.
     #[cold]
     #[inline(never)]
