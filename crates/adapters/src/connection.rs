@@ -237,14 +237,17 @@ impl Speaker {
         match self {
             Speaker::Amqp091(adapter) => adapter.goal(),
             Speaker::Amqp10(adapter) => adapter.goal(),
-            Speaker::Greeting(_) | Speaker::Stream(_) => None,
+            Speaker::Stream(adapter) => adapter.goal(),
+            Speaker::Greeting(_) => None,
         }
     }
 
     /// It leaves its shard.
     pub(crate) fn depart(&mut self, context: &mut Context<'_>) {
-        if let Speaker::Amqp10(adapter) = self {
-            adapter.depart(context);
+        match self {
+            Speaker::Amqp10(adapter) => adapter.depart(context),
+            Speaker::Stream(adapter) => adapter.depart(context),
+            Speaker::Greeting(_) | Speaker::Amqp091(_) => {}
         }
     }
 
@@ -253,7 +256,8 @@ impl Speaker {
         match self {
             Speaker::Amqp091(adapter) => adapter.arrive(context),
             Speaker::Amqp10(adapter) => adapter.arrive(context),
-            Speaker::Greeting(_) | Speaker::Stream(_) => unreachable!("it has no goal"),
+            Speaker::Stream(adapter) => adapter.arrive(context),
+            Speaker::Greeting(_) => unreachable!("it has no goal"),
         }
     }
 

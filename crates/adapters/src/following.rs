@@ -7,7 +7,7 @@
 //! the loop around it.
 //!
 //! Who has more to do by himself than the queue has with him (TLS) stays where he is, so that a crowd does not meet on one
-//! core; nor does a shard take in more than [`Following::has_room`] says.
+//! core, and so does who reads a stream over its own protocol; nor does a shard take in more than [`Following::has_room`] says.
 
 use crate::settings::{Peer, Settings};
 use base::id::ShardId;

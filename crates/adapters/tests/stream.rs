@@ -207,3 +207,95 @@ fn the_node_may_send_everybody_away() {
     world.run();
     assert!(world.is_gone(client.wire));
 }
+
+/// A node whose connections go where their stream is, the shard its stream `s` is on, and who declared that.
+fn following(stream_at: usize) -> (World, Client) {
+    let following = Some(std::sync::Arc::new(adapters::Following::new(3)));
+    let settings = Settings { following, ..Settings::new("rabbit@test") };
+    let mut world = World::with(3, broker::Limits::default(), settings);
+    let mut owner = Client::open(&mut world, stream_at);
+    create(&mut world, &mut owner, b"s");
+    (world, owner)
+}
+
+fn create(world: &mut World, client: &mut Client, stream: &[u8]) {
+    client.asks(world, &Request::Create { stream, arguments: List::default() }, "Create 1");
+}
+
+fn publish(world: &mut World, client: &mut Client, publisher: u8, ids: std::ops::Range<u64>) {
+    for id in ids {
+        client.machine.publish(publisher, false).message(id, None, b"hello");
+        client.hears(world, &[&format!("confirmed {publisher}: [{id}]")]);
+    }
+}
+
+fn declare(world: &mut World, client: &mut Client, publisher_id: u8, stream: &[u8]) {
+    let declare = Request::DeclarePublisher { publisher_id, reference: b"", stream };
+    client.asks(world, &declare, "DeclarePublisher 1");
+}
+
+#[test]
+fn a_publisher_goes_where_its_stream_is_and_loses_nothing() {
+    let (mut world, mut owner) = following(2);
+    let mut publisher = Client::open(&mut world, 1);
+    declare(&mut world, &mut publisher, 3, b"s");
+    publish(&mut world, &mut publisher, 3, 0..7);
+    assert_eq!(world.shard_of(publisher.wire), 1, "it may be gone as soon as it came");
+    publish(&mut world, &mut publisher, 3, 7..40);
+    assert_eq!(world.shard_of(publisher.wire), 2);
+    owner.ask(&Request::StreamStats { stream: b"s" });
+    owner.listen(&mut world, "/");
+    let heard = std::mem::take(&mut owner.heard);
+    assert!(heard[0].contains("committed_offset=39"), "{heard:?}");
+    // It reads where it is, and is told of what becomes of its streams.
+    create(&mut world, &mut publisher, b"other");
+    let offset = OffsetSpec::First;
+    let properties = List::default();
+    let subscribe = Request::Subscribe { subscription_id: 1, stream: b"s", offset, credit: 0, properties };
+    publisher.asks(&mut world, &subscribe, "Subscribe 1");
+    owner.asks(&mut world, &Request::Delete { stream: b"s" }, "Delete 1");
+    publisher.hears(&mut world, &["s is gone: 6"]);
+}
+
+#[test]
+fn a_publisher_stays_who_reads_or_writes_elsewhere_too() {
+    let (mut world, mut owner) = following(2);
+    let mut near = Client::open(&mut world, 0);
+    create(&mut world, &mut near, b"near");
+    let mut reader = Client::open(&mut world, 1);
+    let offset = OffsetSpec::Next;
+    let properties = List::default();
+    let subscribe = Request::Subscribe { subscription_id: 1, stream: b"s", offset, credit: 0, properties };
+    reader.asks(&mut world, &subscribe, "Subscribe 1");
+    let mut several = Client::open(&mut world, 1);
+    declare(&mut world, &mut several, 1, b"near");
+    for client in [&mut reader, &mut several] {
+        declare(&mut world, client, 0, b"s");
+        publish(&mut world, client, 0, 0..20);
+        assert_eq!(world.shard_of(client.wire), 1);
+    }
+    declare(&mut world, &mut owner, 0, b"s");
+    publish(&mut world, &mut owner, 0, 0..20);
+    assert_eq!(world.shard_of(owner.wire), 2, "it is there");
+}
+
+#[test]
+fn a_stream_that_is_deleted_while_its_publisher_is_on_its_way_is_missed() {
+    let (mut world, mut owner) = following(2);
+    let mut publisher = Client::open(&mut world, 1);
+    declare(&mut world, &mut publisher, 3, b"s");
+    publish(&mut world, &mut publisher, 3, 0..7);
+    // It is to go, and waits for its last confirm.
+    world.is_disk_slow = true;
+    publisher.machine.publish(3, false).message(7, None, b"hello");
+    publisher.hears(&mut world, &[]);
+    assert_eq!(world.shard_of(publisher.wire), 1);
+    owner.ask(&Request::Delete { stream: b"s" });
+    owner.listen(&mut world, "/");
+    world.is_disk_slow = false;
+    owner.hears(&mut world, &["Delete 1"]);
+    publisher.listen(&mut world, "/");
+    let heard = std::mem::take(&mut publisher.heard);
+    assert_eq!((world.shard_of(publisher.wire), heard.last().map(String::as_str)), (2, Some("s is gone: 6")));
+    publisher.asks(&mut world, &Request::DeletePublisher { publisher_id: 3 }, "DeletePublisher 18");
+}

@@ -9,6 +9,7 @@
 
 mod confirms;
 mod creating;
+mod following;
 mod login;
 mod publishers;
 mod requests;
@@ -21,9 +22,11 @@ mod watching;
 pub use settings::{Advertised, StreamSettings};
 
 use crate::connection::{Context, Gravity, Note};
+use crate::following::Roaming;
 use crate::frontend::ConnectionRow;
 use crate::settings::{Peer, Settings};
 use ::stream_protocol::{Command, Connection, Event as Said, Input};
+use base::id::ShardId;
 use base::{Now, Output};
 use broker::Opened;
 use broker::catalog::{Actor, Catalog, VhostId};
@@ -64,6 +67,9 @@ pub struct Adapter {
     /// Its subscriptions are to wait: there is much to send.
     is_paused: bool,
     is_over: bool,
+    roaming: Roaming,
+    /// The shard it is to go to: until it has gone nothing further is read.
+    goes_to: Option<ShardId>,
 }
 
 impl Adapter {
@@ -85,6 +91,8 @@ impl Adapter {
             blocked: None,
             is_paused: false,
             is_over: false,
+            roaming: Roaming::new(settings, peer),
+            goes_to: None,
         }
     }
 
@@ -202,6 +210,9 @@ impl Adapter {
         if !self.subscriptions.asked.is_empty() {
             self.go_on(context);
         }
+        if self.roaming.may_go() && self.publishers.is_waiting() {
+            self.look_for_home(context);
+        }
     }
 
     #[inline]
@@ -211,7 +222,7 @@ impl Adapter {
 
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        self.publishers.is_full() || self.pending.is_some()
+        self.publishers.is_full() || self.pending.is_some() || self.goes_to.is_some()
     }
 
     pub(crate) fn is_publishing(&self) -> bool {

@@ -6,7 +6,7 @@ use super::settings::{PUBLISHERS_MAX, REFERENCE_BYTES_MAX, StreamSettings};
 use crate::connection::{Context, Gravity};
 use crate::handles::Handles;
 use ::stream_protocol::{Connection, Publish, PublishedMessage, ResponseCode};
-use base::id::QueueId;
+use base::id::{LogId, QueueId};
 use broker::StreamPublisherRow;
 use broker::access::Access;
 use broker::catalog::QueueDefinition;
@@ -51,6 +51,17 @@ impl Publishers {
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.is_full
+    }
+
+    /// Messages wait for their confirms.
+    #[inline]
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// The logs of their streams.
+    pub(super) fn logs(&self) -> impl Iterator<Item = LogId> {
+        self.all.iter().map(|(_, publisher)| publisher.stream.log)
     }
 
     pub(super) fn is_due(&self) -> bool {

@@ -56,6 +56,10 @@ pub(super) struct Subscriptions {
 }
 
 impl Subscriptions {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
     fn handle(&self, id: u8) -> Option<u32> {
         let at = self.by_id.binary_search_by_key(&id, |(own, _)| *own).ok()?;
         Some(self.by_id[at].1)

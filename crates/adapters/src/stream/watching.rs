@@ -47,6 +47,11 @@ impl Watched {
         stream
     }
 
+    /// Those that it is to hear of.
+    pub(super) fn streams(&self) -> impl Iterator<Item = &Arc<QueueDefinition>> {
+        self.streams.iter().map(|(stream, _)| stream)
+    }
+
     pub(super) fn clear(&mut self, context: &mut Context<'_>) {
         for (stream, _) in std::mem::take(&mut self.streams) {
             context.shard.unwatch_queue(context.port, stream.id, 0);
