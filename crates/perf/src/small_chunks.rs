@@ -3,7 +3,9 @@
 //! Each cell of the table is a load of its own: streams whose chunks have exactly so many messages of so many bytes. All streams
 //! of a size are filled side by side ([`crate::fill`]), and then read from the first message on, one after the other, over
 //! the stream protocol and over AMQP 0-9-1. A broker of our own does so with `stream.read_ahead` and without it, and is
-//! started anew in between. Every message is looked at: one that is lost, doubled or out of order ends the run.
+//! started anew in between: one cell after the other, several rounds each, with and without in turn, so that both see the same
+//! moments of the machine. Medians count, and for the two ways the median of how they compare within a round.
+//! Every message is looked at: one that is lost, doubled or out of order ends the run.
 
 use crate::control::Control;
 use crate::fill::{Filling, fill};
@@ -35,6 +37,12 @@ const SIZES: [u32; 5] = [12, 48, 256, 512, 1024];
 
 /// Bytes of chunks in a cell, where the command line does not say.
 const BYTES: u64 = 32 << 20;
+
+/// Rounds of each cell, where the command line does not say more.
+const ROUNDS_MIN: u32 = 3;
+
+/// What reading ahead may cost at most: this share of the rate without it is kept.
+const SHARE_MIN: f64 = 0.95;
 
 /// Streams of a cell: all are filled at once.
 const STREAMS: u64 = 4;
@@ -73,6 +81,8 @@ pub struct Cell {
     pub seconds: f64,
     /// Messages a second.
     pub per_second: f64,
+    /// The rate of reading ahead, as a share of that without it; the median of all rounds.
+    pub share_of_not_ahead: Option<f64>,
     /// Reads of files for each 64 KiB of chunks, where the broker's process is known.
     pub reads_a_64k: Option<f64>,
     /// CPU time of the broker, nanoseconds a message, where its process is known.
@@ -120,30 +130,12 @@ pub fn run(bench: &Bench, target: &mut Target, progress: &mut Progress) -> Resul
         Some(protocol) => vec![protocol],
         None => vec![Protocol::Stream, Protocol::Amqp091],
     };
-    let ways = if target.child.is_some() { vec![Some(true), Some(false)] } else { vec![None] };
     let mut cells = Vec::new();
     for size in sizes {
         let written: Vec<Written> = counts.iter().map(|count| Written::plan(size, *count, bytes)).collect();
         write(target, &written, progress)?;
-        for &read_ahead in &ways {
-            if let Some(read_ahead) = read_ahead {
-                let mut settings = bench.settings.clone();
-                settings.push(format!("stream.read_ahead={read_ahead}"));
-                target.restart(&settings)?;
-            }
-            for &protocol in &protocols {
-                for cell in &written {
-                    let (size, per_frame) = (cell.fillings[0].size, cell.fillings[0].per_frame);
-                    progress
-                        .say(&format!("{per_frame} messages of {size} bytes a chunk: {}", name(protocol)));
-                    let mut runs = Vec::new();
-                    for _ in 0..bench.runs {
-                        runs.push(read_cell(target, cell, protocol, read_ahead)?);
-                    }
-                    runs.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
-                    cells.push(runs.swap_remove(runs.len() / 2));
-                }
-            }
+        for cell in &written {
+            measure(bench, target, cell, &protocols, &mut cells, progress)?;
         }
         let mut control = Control::open(&target.uris[0])?;
         written.iter().try_for_each(|cell| control.delete_queues(&cell.names()))?;
@@ -151,6 +143,65 @@ pub fn run(bench: &Bench, target: &mut Target, progress: &mut Progress) -> Resul
     }
     progress.end();
     Ok(cells)
+}
+
+/// Reads one cell over each protocol, with reading ahead and without it in turn, round after round: its medians.
+fn measure(
+    bench: &Bench,
+    target: &mut Target,
+    written: &Written,
+    protocols: &[Protocol],
+    cells: &mut Vec<Cell>,
+    progress: &mut Progress,
+) -> Result<(), String> {
+    let Filling { size, per_frame, .. } = written.fillings[0];
+    let ways: &[Option<bool>] = if target.child.is_some() { &[Some(true), Some(false)] } else { &[None] };
+    let mut all: Vec<Cell> = Vec::new();
+    for round in 0..bench.runs.max(ROUNDS_MIN) {
+        let mut ways = ways.to_vec();
+        // Who comes first finds the machine as others left it: each way does so in turn.
+        let first = round as usize % ways.len();
+        ways.rotate_left(first);
+        for read_ahead in ways {
+            if let Some(read_ahead) = read_ahead {
+                let mut settings = bench.settings.clone();
+                settings.push(format!("stream.read_ahead={read_ahead}"));
+                target.restart(&settings)?;
+            }
+            for &protocol in protocols {
+                let way = name(protocol);
+                progress.say(&format!(
+                    "{per_frame} messages of {size} bytes a chunk: {way}, round {}",
+                    round + 1
+                ));
+                all.push(read_cell(target, written, protocol, read_ahead)?);
+            }
+        }
+    }
+    for &read_ahead in ways {
+        for &protocol in protocols {
+            cells.extend(middle(&all, protocol, read_ahead));
+        }
+    }
+    Ok(())
+}
+
+/// The median of several rounds, one way; and how reading ahead compares with the same round without.
+fn middle(all: &[Cell], protocol: Protocol, read_ahead: Option<bool>) -> Option<Cell> {
+    let of = |read_ahead| {
+        all.iter().filter(move |cell| (cell.protocol, cell.read_ahead) == (protocol, read_ahead))
+    };
+    let mut rounds: Vec<&Cell> = of(read_ahead).collect();
+    rounds.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
+    let mut cell = (*rounds.get(rounds.len() / 2)?).clone();
+    if read_ahead == Some(true) {
+        let pairs = of(read_ahead).zip(of(Some(false)));
+        let mut shares: Vec<f64> =
+            pairs.map(|(ahead, not)| ahead.per_second / not.per_second.max(1e-9)).collect();
+        shares.sort_by(f64::total_cmp);
+        cell.share_of_not_ahead = shares.get(shares.len() / 2).copied();
+    }
+    Some(cell)
 }
 
 fn name(protocol: Protocol) -> &'static str {
@@ -224,6 +275,7 @@ fn read_cell(
         bytes: all.bytes,
         seconds,
         per_second: crate::run::rate(messages, seconds),
+        share_of_not_ahead: None,
         reads_a_64k: used.map(|((before, _), (after, _))| {
             after.saturating_sub(before) as f64 * READ_BYTES / all.bytes.max(1) as f64
         }),
@@ -391,6 +443,7 @@ pub fn text(cells: &[Cell]) -> String {
         .collect();
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let mut text = table(&header, &rows);
+    text.push_str(&verdict(cells));
     for cell in cells {
         let Some(chunks) =
             cell.chunks.filter(|chunks| chunks * u64::from(cell.messages_a_chunk) != cell.messages)
@@ -403,6 +456,27 @@ pub fn text(cells: &[Cell]) -> String {
             "{} bytes, {} a chunk: the broker made chunks of {each:.1} of them",
             cell.size, cell.messages_a_chunk
         );
+    }
+    text
+}
+
+/// Where reading ahead costs more than it may.
+fn verdict(cells: &[Cell]) -> String {
+    let share = |cell: &&Cell| cell.share_of_not_ahead;
+    let compared: Vec<&Cell> = cells.iter().filter(|cell| share(cell).is_some()).collect();
+    let Some(least) = compared.iter().filter_map(share).min_by(f64::total_cmp) else { return String::new() };
+    let percent = SHARE_MIN * 100.0;
+    let mut text = String::new();
+    let behind: Vec<&&Cell> = compared.iter().filter(|cell| share(cell) < Some(SHARE_MIN)).collect();
+    let judged = if behind.is_empty() { "held" } else { "MISSED" };
+    let _ = writeln!(
+        text,
+        "reading ahead keeps at least {:.0} % of the rate without it ({percent:.0} % asked for): {judged}",
+        least * 100.0
+    );
+    for cell in behind {
+        let (way, kept) = (name(cell.protocol), share(cell).unwrap_or_default() * 100.0);
+        let _ = writeln!(text, "{} bytes, {} a chunk, {way}: {kept:.0} %", cell.size, cell.messages_a_chunk);
     }
     text
 }
@@ -444,6 +518,7 @@ mod tests {
             bytes: 1000,
             seconds: 0.5,
             per_second: 2000.0,
+            share_of_not_ahead: None,
             reads_a_64k: Some(0.25),
             cpu_ns_per_message: None,
         };
@@ -452,5 +527,25 @@ mod tests {
         assert_eq!(lines[1], ["12", "1", "2,000", "0.25", "-", "2,000", "0.25", "-"], "{text}");
         assert_eq!(lines[2], ["12", "2", "2,000", "0.25", "-", "-", "-", "-"], "{text}");
         assert!(lines[3].contains(&"2.0") && lines.len() == 5, "{text}");
+        let compared = |share| Cell { share_of_not_ahead: Some(share), ..cell(1, Some(true)) };
+        let held = super::text(&[compared(0.96), compared(1.2)]);
+        assert!(held.contains("at least 96 % of the rate without it (95 % asked for): held"), "{held}");
+        let missed = super::text(&[compared(0.96), compared(0.944)]);
+        assert!(missed.contains("MISSED\n12 bytes, 1 a chunk, native: 94 %"), "{missed}");
+        // Rounds with and without are compared one by one.
+        let round = |read_ahead, per_second| Cell { per_second, ..cell(1, Some(read_ahead)) };
+        let rounds = [
+            round(true, 99.0),
+            round(false, 100.0),
+            round(false, 50.0),
+            round(true, 49.5),
+            round(true, 20.0),
+            round(false, 40.0),
+        ];
+        let ahead = middle(&rounds, Protocol::Stream, Some(true)).unwrap();
+        assert_eq!((ahead.per_second, ahead.share_of_not_ahead), (49.5, Some(0.99)));
+        let not = middle(&rounds, Protocol::Stream, Some(false)).unwrap();
+        assert_eq!((not.per_second, not.share_of_not_ahead), (50.0, None));
+        assert!(middle(&rounds, Protocol::Amqp091, Some(true)).is_none());
     }
 }
