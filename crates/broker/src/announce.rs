@@ -361,7 +361,10 @@ impl Announcer<'_> {
             }
             Change::Bind(binding) => self.binding("binding.created", binding),
             Change::Unbind(binding) => self.binding("binding.deleted", binding),
-            Change::ReserveQueueIds { .. } | Change::Remember { .. } | Change::Trace { .. } => {}
+            Change::ReserveQueueIds { .. }
+            | Change::Remember { .. }
+            | Change::SetParameter { .. }
+            | Change::Trace { .. } => {}
         }
     }
 

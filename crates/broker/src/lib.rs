@@ -76,5 +76,5 @@ pub use streams::{
 };
 pub use tally::{
     BURIALS, Burial, COUNTS, Churn, Count, ENDS, End, Ends, ExchangeTally, ProtocolTally, QUEUE_TYPES,
-    SIZE_BOUNDS, Survey, TONGUES, Tallies, Tally, Tongue, type_index,
+    SIZE_BOUNDS, STREAM_ERRORS, Survey, TONGUES, Tallies, Tally, Tongue, type_index,
 };

@@ -33,6 +33,10 @@ pub struct QueueRow {
     pub memory_bytes: usize,
     /// What was counted since the node started.
     pub tally: Tally,
+    /// The position of the oldest message there is.
+    pub head: u64,
+    /// The position that the next message gets.
+    pub end: u64,
     /// Only of a stream.
     pub stream: Option<StreamRow>,
     /// Of consumers of which one is active at a time, whose turn it is: its connection, and what that calls it.
@@ -80,6 +84,8 @@ fn row(queue: &OwnedQueue) -> QueueRow {
         consumers: queue.fifo.consumers(),
         memory_bytes: queue.fifo.memory_bytes() + size_of_val(queue),
         tally: queue.tally(),
+        head: queue.fifo.head().0,
+        end: queue.fifo.next_seq().0,
         stream: None,
         active: queue.active().map(|member| (member.port, member.handle)),
     }
@@ -95,6 +101,8 @@ fn stream_row(stream: &OwnedStream) -> QueueRow {
         consumers: stream.consumers(),
         memory_bytes: size_of_val(stream),
         tally: stream.tally(),
+        head: stream.machine.first_offset(),
+        end: stream.machine.next_offset(),
         stream: Some(StreamRow {
             segments: stream.machine.segments().count(),
             readers: stream.machine.readers(),

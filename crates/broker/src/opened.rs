@@ -109,6 +109,8 @@ pub struct Opened {
     pub channels: Vec<ChannelRow>,
     /// Consumers.
     pub consumers: Vec<ConsumerRow>,
+    /// Links of AMQP 1.0 that publish.
+    pub senders: u32,
     /// Publishers to streams.
     pub stream_publishers: Vec<StreamPublisherRow>,
     /// Subscriptions to streams.
@@ -120,6 +122,7 @@ impl Opened {
     pub fn is_empty(&self) -> bool {
         self.channels.is_empty()
             && self.consumers.is_empty()
+            && self.senders == 0
             && self.stream_publishers.is_empty()
             && self.stream_consumers.is_empty()
     }

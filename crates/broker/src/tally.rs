@@ -322,6 +322,27 @@ pub(crate) const NO_EXCHANGE: u32 = u32::MAX;
 /// Exchanges that may be gone are looked for when there are so many more.
 const SWEEP: usize = 64;
 
+/// Errors of the stream protocol by code, from 2 on, as metrics call them.
+pub const STREAM_ERRORS: [&str; 17] = [
+    "global_stream_error_stream_does_not_exist_total",
+    "global_stream_error_subscription_id_already_exists_total",
+    "global_stream_error_subscription_id_does_not_exist_total",
+    "global_stream_error_stream_already_exists_total",
+    "global_stream_error_stream_not_available_total",
+    "global_stream_error_sasl_mechanism_not_supported_total",
+    "global_stream_error_authentication_failure_total",
+    "global_stream_error_sasl_error_total",
+    "global_stream_error_sasl_challenge_total",
+    "global_stream_error_sasl_authentication_failure_loopback_total",
+    "global_stream_error_vhost_access_failure_total",
+    "global_stream_error_unknown_frame_total",
+    "global_stream_error_frame_too_large_total",
+    "global_stream_error_internal_error_total",
+    "global_stream_error_access_refused_total",
+    "global_stream_error_precondition_failed_total",
+    "global_stream_error_publisher_does_not_exist_total",
+];
+
 /// Stands for all virtual hosts that are gone.
 const GONE: VhostId = VhostId(u32::MAX);
 
@@ -341,6 +362,8 @@ pub struct Tallies {
     pub(crate) ends: Ends,
     /// Messages that ended and arrived safely where they were sent: by the type of queue.
     pub(crate) buried: [u64; QUEUE_TYPES],
+    /// In the order of [`STREAM_ERRORS`].
+    stream_errors: [u64; STREAM_ERRORS.len()],
 }
 
 impl Tallies {
@@ -356,6 +379,13 @@ impl Tallies {
     pub fn note_of(&mut self, vhost: VhostId, tongue: Tongue, of: QueueType, count: Count, more: u64) {
         self.protocols[tongue as usize].by_type[type_index(of)].add(count, more);
         self.of_vhost(vhost).add(count, more);
+    }
+
+    /// Clients of the stream protocol were told of so many errors with this code.
+    pub fn stream_errors(&mut self, code: u16, more: u64) {
+        if let Some(count) = self.stream_errors.get_mut(usize::from(code).wrapping_sub(2)) {
+            *count += more;
+        }
     }
 
     /// A channel is there.
@@ -452,6 +482,7 @@ impl Tallies {
             churn: self.churn,
             ends: self.ends,
             buried: self.buried,
+            stream_errors: self.stream_errors,
         }
     }
 }
@@ -471,6 +502,8 @@ pub struct Survey {
     pub ends: Ends,
     /// Messages that ended and arrived safely where they were sent: by the type of queue.
     pub buried: [u64; QUEUE_TYPES],
+    /// In the order of [`STREAM_ERRORS`].
+    pub stream_errors: [u64; STREAM_ERRORS.len()],
 }
 
 impl Survey {
@@ -490,6 +523,7 @@ impl Survey {
         let ends = self.ends.as_flattened_mut().as_flattened_mut().iter_mut();
         ends.zip(other.ends.as_flattened().as_flattened()).for_each(|(own, more)| *own += more);
         self.buried.iter_mut().zip(other.buried).for_each(|(own, more)| *own += more);
+        self.stream_errors.iter_mut().zip(other.stream_errors).for_each(|(own, more)| *own += more);
     }
 }
 

@@ -57,23 +57,9 @@ fn shown<N: Node>(call: &Call<'_, N>, (shard, opened): &(u16, Opened), row: &Cha
         "acks_uncommitted": row.uncommitted_acks,
         "pending_raft_commands": 0,
         "cached_segments": 0,
-        "reductions": 0,
-        "reductions_details": { "rate": 0.0 },
-        "garbage_collection": garbage_collection(),
     });
     stats::put_messages(call.node, call.request, &mut item, whose, &row.tally, stats::ALL);
     item
-}
-
-/// Kept for clients that read it.
-pub(crate) fn garbage_collection() -> Value {
-    json!({
-        "minor_gcs": 0,
-        "fullsweep_after": 0,
-        "min_heap_size": 0,
-        "min_bin_vheap_size": 0,
-        "max_heap_size": 0,
-    })
 }
 
 fn channels<N: Node>(call: &Call<'_, N>, wanted: impl Fn(&Opened) -> bool) -> Answer {

@@ -1,6 +1,5 @@
 //! Connections: listing and closing them.
 
-use crate::channels::garbage_collection;
 use crate::history::Whose;
 use crate::node::{ConnectionRow, Node};
 use crate::request::Method;
@@ -49,9 +48,6 @@ fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
         "recv_cnt": 0,
         "send_cnt": 0,
         "send_pend": 0,
-        "reductions": 0,
-        "reductions_details": { "rate": 0.0 },
-        "garbage_collection": garbage_collection(),
         "frame_max": row.frame_max,
         "channel_max": row.channel_max,
         "timeout": row.timeout_s,

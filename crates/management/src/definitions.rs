@@ -8,7 +8,9 @@ use crate::node::{Action, Node, Trouble};
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
-use crate::{bindings, exchanges, export, json, limits, permissions, policies, queues, users, vhosts};
+use crate::{
+    bindings, exchanges, export, json, limits, parameters, permissions, policies, queues, users, vhosts,
+};
 use broker::catalog::{Op, PolicyKind, ReplyCode};
 use serde_json::{Map, Value};
 
@@ -61,6 +63,16 @@ impl<N: Node> Import<'_, '_, N> {
             }
             for own in rows(body, "topic_permissions")? {
                 permissions::set_topics(node, own.need_text("vhost")?, own.need_text("user")?, &own)?;
+            }
+        }
+        if self.only.is_none() {
+            for parameter in rows(body, "global_parameters")? {
+                let name = parameter.need_text("name")?;
+                // Which cluster it is does not travel.
+                if name != "internal_cluster_id" {
+                    let value = Some(parameter.need("value")?.to_string().into());
+                    node.wish(Op::SetParameter { name: name.into(), value })?;
+                }
             }
         }
         for parameter in rows(body, "parameters")? {
@@ -161,18 +173,13 @@ impl<N: Node> Import<'_, '_, N> {
     }
 
     fn parameter(&self, row: &Body) -> Result<(), Response> {
-        let (node, vhost, value) = (self.call.node, self.vhost_of(row)?, Body(row.object("value")?));
-        match row.need_text("component")? {
-            "operator_policy" => {
-                policies::set(node, PolicyKind::Operator, vhost, row.need_text("name")?, &value)
-            }
-            "vhost-limits" => {
-                let limits = limits::vhost_limits(&value.0)?;
-                Ok(node.wish(Op::SetVhostLimits { vhost: vhost.into(), limits })?)
-            }
-            other => Err(Response::bad_request(format!(
-                "parameters of the component '{other}' are not served: take them out of the file"
-            ))),
+        let (vhost, value) = (self.vhost_of(row)?, Body(row.object("value")?));
+        let component = row.need_text("component")?;
+        if !["operator_policy", "vhost-limits"].contains(&component) {
+            return Err(Response::bad_request(format!(
+                "parameters of the component '{component}' are not served: take them out of the file"
+            )));
         }
+        parameters::set(self.call.node, component, vhost, row.text("name")?.unwrap_or_default(), &value)
     }
 }

@@ -66,7 +66,10 @@ pub(crate) fn export<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> Answer 
                 .collect();
             body["permissions"] = permissions::find(call.node)?.into();
             body["topic_permissions"] = permissions::find_topics(call.node)?.into();
-            body["global_parameters"] = parameters::of_node();
+            body["global_parameters"] = parameters::of_node(call.node)?
+                .iter()
+                .map(|(name, value)| json!({ "name": name, "value": value }))
+                .collect();
         }
         Some(name) => {
             let (vhost, own, ..) = taken.first().ok_or_else(Response::not_found)?;

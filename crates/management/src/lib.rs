@@ -18,8 +18,11 @@ mod history;
 mod json;
 mod limits;
 mod list;
+mod memory;
 mod messages;
+mod metrics;
 mod node;
+mod operations;
 mod overview;
 mod parameters;
 mod permissions;
@@ -37,9 +40,10 @@ mod vhosts;
 mod tests;
 
 pub use history::{ConnectionId, Counters, History, SAMPLE_MS, Whose};
+pub use metrics::metrics;
 pub use node::{
-    About, Action, Busy, Condition, ConnectionRow, GetMode, Got, Listener, Login, Node, Outcome, Publication,
-    Trouble, Which, Writing,
+    About, Action, Busy, COMMIT_BOUNDS, Condition, ConnectionRow, FLUSH_BOUNDS_US, GetMode, Got, Listener,
+    Login, Node, Outcome, Publication, Trouble, Which, Writing,
 };
 pub use request::{Method, Request};
 pub use response::Response;

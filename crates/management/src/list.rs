@@ -18,7 +18,7 @@ const PATTERN_MEMORIES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
 const PATTERN_WORK: usize = 16 << 30;
 
 /// Whether a name is one that is asked for.
-type Matcher = Box<dyn Fn(&str) -> bool>;
+pub(crate) type Matcher = Box<dyn Fn(&str) -> bool>;
 
 /// A list of objects as it is asked for; without a wish, in the order of these columns.
 pub(crate) fn answer(mut items: Vec<Value>, request: &Request, limits: &Limits, order: &[&str]) -> Answer {
@@ -101,7 +101,12 @@ impl Page {
 ///
 /// # Errors
 /// The response for who asks too much of names that have so many `bytes` in all.
-fn matcher(name: &str, is_pattern: bool, bytes: usize, limits: &Limits) -> Result<Matcher, Response> {
+pub(crate) fn matcher(
+    name: &str,
+    is_pattern: bool,
+    bytes: usize,
+    limits: &Limits,
+) -> Result<Matcher, Response> {
     if !is_pattern {
         let name = name.to_lowercase();
         return Ok(Box::new(move |own| own.to_lowercase().contains(&name)));

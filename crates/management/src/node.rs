@@ -54,6 +54,15 @@ pub trait Node {
     /// Somebody tried to log in over HTTP.
     fn login_tried(&self, is_refused: bool);
 
+    /// How counters grew is forgotten.
+    fn forget_history(&self);
+
+    /// Logins by protocol that are not to be told of any more.
+    fn forget_logins(&self, logins: Vec<[u64; 2]>);
+
+    /// Those.
+    fn forgotten_logins(&self) -> Vec<[u64; 2]>;
+
     /// What a stream keeps of its consumers and publishers; none: there is no such stream.
     ///
     /// # Errors
@@ -152,6 +161,10 @@ pub struct About {
     pub node: String,
     /// What the cluster is called.
     pub cluster: String,
+    /// Which one it is, whatever it is called.
+    pub cluster_id: String,
+    /// Metrics tell of each object where nothing else is asked for.
+    pub metrics_each: bool,
     /// The version that clients are told.
     pub version: String,
     /// What it really is.
@@ -215,11 +228,30 @@ pub struct Writing {
     pub writes: u64,
     /// Bytes of them.
     pub written_bytes: u64,
+    /// Bytes of records committed.
+    pub record_bytes: u64,
     /// Flushes.
     pub syncs: u64,
     /// How long one takes, nanoseconds, smoothed.
     pub sync_ns: u64,
+    /// Groups by how long committing them took: see [`FLUSH_BOUNDS_US`].
+    pub flushes: [u64; FLUSH_BOUNDS_US.len() + 1],
+    /// Nanoseconds they took together.
+    pub flush_sum_ns: u64,
+    /// Groups by their bytes of records: see [`COMMIT_BOUNDS`].
+    pub commits: [u64; COMMIT_BOUNDS.len() + 1],
+    /// Reads of what deliveries waited for, and what streams wanted of the disk.
+    pub reads: u64,
+    /// Nanoseconds they took together.
+    pub read_ns: u64,
 }
+
+/// Microseconds that times of flushes are told apart by.
+pub const FLUSH_BOUNDS_US: [u64; 12] =
+    [20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 100_000, 1_000_000];
+
+/// Bytes that commits are told apart by.
+pub const COMMIT_BOUNDS: [u64; 8] = [1_000, 4_000, 16_000, 64_000, 256_000, 1_000_000, 4_000_000, 16_000_000];
 
 /// How a node is at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -240,6 +272,8 @@ pub struct Condition {
     pub is_disk_alarm: bool,
     /// Files and sockets open, and how many there may be.
     pub files: [u64; 2],
+    /// Threads, and how many there may be.
+    pub threads: [u64; 2],
 }
 
 /// A connection.

@@ -1,10 +1,10 @@
 //! The node as a whole.
 
 use crate::history::{Whose, put};
-use crate::node::{Condition, Listener, Node, Which};
+use crate::node::{About, Condition, Listener, Node, Which};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
-use crate::{list, stats};
+use crate::{list, parameters, stats};
 use broker::{Survey, Tally};
 use serde_json::{Map, Value, json};
 
@@ -14,6 +14,19 @@ const EXCHANGE_TYPES: [(&str, &str); 4] = [
     ("fanout", "AMQP fanout exchange, as per the AMQP specification"),
     ("headers", "AMQP headers exchange, as per the AMQP specification"),
     ("topic", "AMQP topic exchange, as per the AMQP specification"),
+];
+
+/// What encrypts.
+const CRYPTO: &str = "ring";
+
+/// What of RabbitMQ's plugins is always there.
+const PLUGINS: [&str; 6] = [
+    "rabbitmq_management",
+    "rabbitmq_management_agent",
+    "rabbitmq_prometheus",
+    "rabbitmq_stream",
+    "rabbitmq_stream_management",
+    "rabbitmq_web_amqp",
 ];
 
 /// Kept for tools that print it.
@@ -58,8 +71,9 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
         "platform_version": about.product_version,
         "erlang_version": NO_ERLANG,
         "erlang_full_version": NO_ERLANG,
-        "cluster_name": about.cluster,
-        "cluster_tags": {},
+        "crypto_lib_version": CRYPTO,
+        "cluster_name": parameters::cluster(call.node)?,
+        "cluster_tags": parameters::cluster_tags(call.node)?,
         "node": about.node,
         "node_tags": {},
         "rates_mode": "basic",
@@ -123,6 +137,14 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
     list::one(body, call.request, &call.node.about().limits)
 }
 
+/// What runs, as tools print it: the version clients are told, and what it really is.
+fn applications(about: &About) -> Value {
+    json!([
+        { "name": "leveret", "description": about.product, "version": about.product_version },
+        { "name": "rabbit", "description": "RabbitMQ", "version": about.version },
+    ])
+}
+
 fn contexts<N: Node>(call: &Call<'_, N>, with_node: bool) -> Value {
     let about = call.node.about();
     let row = |listener: &Listener| {
@@ -142,9 +164,9 @@ fn contexts<N: Node>(call: &Call<'_, N>, with_node: bool) -> Value {
     about.listeners.iter().filter(|listener| listener.protocol == "http").map(row).collect()
 }
 
-/// `GET /api/cluster-name`.
-pub(crate) fn cluster_name<N: Node>(call: &Call<'_, N>) -> Answer {
-    Ok(Response::ok(&json!({ "name": call.node.about().cluster })))
+/// `GET /api/version`.
+pub(crate) fn version<N: Node>(call: &Call<'_, N>) -> Answer {
+    Ok(Response::ok(&call.node.about().version.as_str().into()))
 }
 
 /// `GET /api/nodes`.
@@ -171,6 +193,7 @@ fn shown<N: Node>(call: &Call<'_, N>) -> Value {
         disk_limit,
         is_disk_alarm,
         files: [files_used, files_max],
+        threads: [threads, threads_max],
     } = call.node.condition();
     let offered = about.access.mechanisms;
     let mechanisms = [
@@ -194,13 +217,14 @@ fn shown<N: Node>(call: &Call<'_, N>) -> Value {
         "rabbitmq_version": about.version,
         "erlang_version": NO_ERLANG,
         "erlang_full_version": NO_ERLANG,
+        "crypto_lib_version": CRYPTO,
         // A limit that is none is shown as the highest there is: clients read 32 bits.
         "fd_total": files_max.min(u64::from(u32::MAX)),
         "fd_used": files_used,
         "sockets_total": 0,
         "sockets_used": 0,
-        "proc_total": 0,
-        "proc_used": 0,
+        "proc_total": threads_max.min(u64::from(u32::MAX)),
+        "proc_used": threads,
         "mem_limit": memory_limit,
         "mem_used": memory_used,
         "mem_alarm": is_memory_alarm,
@@ -210,8 +234,8 @@ fn shown<N: Node>(call: &Call<'_, N>) -> Value {
         "disk_free_alarm": is_disk_alarm,
         "partitions": [],
         "cluster_links": [],
-        "enabled_plugins": ["rabbitmq_management"],
-        "applications": [],
+        "enabled_plugins": PLUGINS,
+        "applications": applications(about),
         "exchange_types": exchange_types(),
         "auth_mechanisms": mechanisms.iter().map(mechanism).collect::<Vec<_>>(),
         "contexts": contexts(call, false),

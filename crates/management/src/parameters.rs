@@ -1,11 +1,20 @@
-//! Runtime parameters: the things that RabbitMQ keeps as such and that are here, limits and the operator's policies.
+//! Runtime parameters: what RabbitMQ keeps as such and is here, limits and the operator's policies; and parameters of the
+//! whole node, which only who sets them understands.
 
+use crate::body::Body;
 use crate::node::Node;
+use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{limits, policies};
-use broker::catalog::{PolicyKind, VhostId, VhostLimits};
+use broker::catalog::{Op, PolicyKind, VhostId, VhostLimits};
 use serde_json::{Value, json};
+
+/// Under which the name of the cluster is kept.
+const CLUSTER_NAME: &str = "cluster_name";
+
+/// Under which what operators say of the cluster is kept.
+const CLUSTER_TAGS: &str = "cluster_tags";
 
 /// The parameters of virtual hosts.
 pub(crate) fn find<N: Node>(node: &N, vhosts: Vec<(String, VhostId)>) -> Result<Vec<Value>, Response> {
@@ -36,12 +45,127 @@ pub(crate) fn list<N: Node>(call: &Call<'_, N>, component: Option<&str>, vhost: 
     crate::list::answer(rows, call.request, &call.node.about().limits, &["vhost", "component", "name"])
 }
 
-/// Parameters of the whole node.
-pub(crate) fn of_node() -> Value {
-    json!([{ "name": "cluster_tags", "value": [] }])
+/// `/api/parameters/COMPONENT/VHOST/NAME`.
+pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, name: &str) -> Answer {
+    let rows = find(call.node, policies::asked(call, Some(vhost)))?;
+    let own = rows.into_iter().find(|row| row["component"] == component && row["name"] == name);
+    match (call.request.method, own) {
+        (Method::Put, own) => {
+            let body = Body::read(&call.request.body)?;
+            body.need("value")?;
+            set(call.node, component, vhost, name, &Body(body.object("value")?))?;
+            Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
+        }
+        (_, None) => Err(Response::not_found()),
+        (Method::Delete, Some(_)) => {
+            let (vhost, limits) = (vhost.into(), VhostLimits::default());
+            call.node.wish(match component {
+                "vhost-limits" => Op::SetVhostLimits { vhost, limits },
+                _ => Op::ClearPolicy { kind: PolicyKind::Operator, vhost, name: name.into() },
+            })?;
+            Ok(Response::empty(204))
+        }
+        (_, Some(own)) => crate::list::one(own, call.request, &call.node.about().limits),
+    }
+}
+
+/// Has a parameter of a virtual host as an object says.
+pub(crate) fn set<N: Node>(
+    node: &N,
+    component: &str,
+    vhost: &str,
+    name: &str,
+    value: &Body,
+) -> Result<(), Response> {
+    match component {
+        "operator_policy" => policies::set(node, PolicyKind::Operator, vhost, name, value),
+        "vhost-limits" => {
+            let limits = limits::vhost_limits(&value.0)?;
+            Ok(node.wish(Op::SetVhostLimits { vhost: vhost.into(), limits })?)
+        }
+        other => Err(Response::bad_request(format!("Validation failed\n\ncomponent {other} not found\n"))),
+    }
+}
+
+/// Parameters of the whole node, by name.
+pub(crate) fn of_node<N: Node>(node: &N) -> Result<Vec<(String, Value)>, Response> {
+    let about = node.about();
+    let kept: Vec<(String, String)> = node.look(|catalog| {
+        catalog.parameters().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    })?;
+    let mut all = vec![
+        (CLUSTER_NAME.to_owned(), Value::from(about.cluster.as_str())),
+        (CLUSTER_TAGS.to_owned(), json!([])),
+        ("internal_cluster_id".to_owned(), Value::from(about.cluster_id.as_str())),
+    ];
+    for (name, text) in kept {
+        let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        match all.iter_mut().find(|(own, _)| *own == name) {
+            Some((_, own)) => *own = value,
+            None => all.push((name, value)),
+        }
+    }
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(all)
+}
+
+fn shown((name, value): &(String, Value)) -> Value {
+    json!({ "name": name, "value": value })
 }
 
 /// `GET /api/global-parameters`.
-pub(crate) fn global<N: Node>(_call: &Call<'_, N>) -> Answer {
-    Ok(Response::ok(&of_node()))
+pub(crate) fn global<N: Node>(call: &Call<'_, N>) -> Answer {
+    let rows = of_node(call.node)?.iter().map(shown).collect();
+    crate::list::answer(rows, call.request, &call.node.about().limits, &["name"])
+}
+
+/// `/api/global-parameters/NAME`.
+pub(crate) fn global_one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
+    let asked = name.to_owned();
+    let is_kept = call.node.look(move |catalog| catalog.parameters().any(|(own, _)| own == asked))?;
+    match call.request.method {
+        Method::Put => {
+            let body = Body::read(&call.request.body)?;
+            let value = Some(body.need("value")?.to_string().into());
+            call.node.wish(Op::SetParameter { name: name.into(), value })?;
+            Ok(Response::empty(if is_kept { 204 } else { 201 }))
+        }
+        Method::Delete if is_kept => {
+            call.node.wish(Op::SetParameter { name: name.into(), value: None })?;
+            Ok(Response::empty(204))
+        }
+        Method::Delete => Err(Response::not_found()),
+        _ => {
+            let all = of_node(call.node)?;
+            let own = all.iter().find(|(own, _)| own == name).ok_or_else(Response::not_found)?;
+            crate::list::one(shown(own), call.request, &call.node.about().limits)
+        }
+    }
+}
+
+fn of_name<N: Node>(node: &N, name: &str) -> Result<Value, Response> {
+    Ok(of_node(node)?.into_iter().find(|(own, _)| own == name).map_or(Value::Null, |(_, value)| value))
+}
+
+/// What the cluster is called.
+pub(crate) fn cluster<N: Node>(node: &N) -> Result<String, Response> {
+    let name = of_name(node, CLUSTER_NAME)?;
+    Ok(name.as_str().map_or_else(|| node.about().cluster.clone(), str::to_owned))
+}
+
+/// What operators say of the cluster.
+pub(crate) fn cluster_tags<N: Node>(node: &N) -> Result<Value, Response> {
+    let tags = of_name(node, CLUSTER_TAGS)?;
+    Ok(if tags.is_object() { tags } else { json!({}) })
+}
+
+/// `/api/cluster-name`.
+pub(crate) fn cluster_name<N: Node>(call: &Call<'_, N>) -> Answer {
+    if call.request.method != Method::Put {
+        return Ok(Response::ok(&json!({ "name": cluster(call.node)? })));
+    }
+    let body = Body::read(&call.request.body)?;
+    let value = Some(Value::from(body.need_text("name")?).to_string().into());
+    call.node.wish(Op::SetParameter { name: CLUSTER_NAME.into(), value })?;
+    Ok(Response::empty(204))
 }

@@ -1,7 +1,7 @@
 //! Queues.
 
 use crate::body::Body;
-use crate::channels::{self, garbage_collection};
+use crate::channels;
 use crate::history::Whose;
 use crate::node::{Action, Node, Which};
 use crate::request::Method;
@@ -88,9 +88,6 @@ fn item(row: &QueueRow, policies: &Policies, node: &str) -> Value {
         // Whether it could hand out what comes now at once.
         "consumer_capacity": capacity(row),
         "consumer_utilisation": capacity(row),
-        "reductions": 0,
-        "reductions_details": { "rate": 0.0 },
-        "garbage_collection": garbage_collection(),
     });
     if let Some(bytes) = row.ready_bytes {
         item["message_bytes_ready"] = bytes.into();

@@ -5,8 +5,8 @@ use crate::node::Node;
 use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
 use crate::{
-    bindings, channels, connections, definitions, exchanges, features, health, limits, messages, overview,
-    parameters, permissions, policies, queues, streams, users, vhosts,
+    bindings, channels, connections, definitions, exchanges, features, health, limits, memory, messages,
+    operations, overview, parameters, permissions, policies, queues, streams, users, vhosts,
 };
 use broker::catalog::PolicyKind;
 
@@ -35,6 +35,7 @@ const READ: &str = "HEAD, GET, OPTIONS";
 const CHANGE: &str = "HEAD, GET, PUT, DELETE, OPTIONS";
 const ADD: &str = "HEAD, GET, POST, OPTIONS";
 const REMOVE: &str = "HEAD, GET, DELETE, OPTIONS";
+const REPLACE: &str = "HEAD, GET, PUT, OPTIONS";
 const ASK: &str = "POST, OPTIONS";
 
 /// Answers a request.
@@ -141,7 +142,28 @@ fn route<'a, N: Node>(path: &'a [&'a str], method: Method) -> Option<Route<'a, N
     match *path {
         ["overview"] => to!(READ, User, call => overview::overview(call)),
         ["whoami"] => to!(READ, User, call => users::whoami(call)),
-        ["cluster-name"] => to!(READ, User, call => overview::cluster_name(call)),
+        ["cluster-name"] if is_read => to!(REPLACE, User, call => parameters::cluster_name(call)),
+        ["cluster-name"] => to!(REPLACE, Administrator, call => parameters::cluster_name(call)),
+        ["version"] => to!(READ, User, call => overview::version(call)),
+        ["login"] => to!(ASK, Nobody, call => operations::login(call)),
+        ["rebalance", "queues"] => to!(ASK, Administrator, call => operations::rebalance(call)),
+        ["reset"] => to!("DELETE, OPTIONS", Administrator, call => operations::reset(call, None)),
+        ["reset", name] => to!("DELETE, OPTIONS", Administrator, call => operations::reset(call, Some(name))),
+        ["nodes", name, "memory"] => to!(READ, Monitor, call => memory::of_node(call, name, false)),
+        ["nodes", name, "memory", "relative"] => {
+            to!(READ, Monitor, call => memory::of_node(call, name, true))
+        }
+        ["auth", "attempts", name] if is_read => to!(REMOVE, Monitor, call => operations::auth(call, name)),
+        ["auth", "attempts", name] => to!(REMOVE, Administrator, call => operations::auth(call, name)),
+        ["auth", "attempts", name, "source"] if is_read => {
+            to!(REMOVE, Monitor, call => operations::auth_sources(call, name))
+        }
+        ["auth", "attempts", name, "source"] => {
+            to!(REMOVE, Administrator, call => operations::auth_sources(call, name))
+        }
+        ["feature-flags", name, "enable"] => {
+            to!("PUT, OPTIONS", Administrator, call => features::enable(call, name))
+        }
         ["nodes"] => to!(READ, Monitor, call => overview::nodes(call)),
         ["nodes", name] => to!(READ, Monitor, call => overview::node(call, name)),
         ["extensions"] => to!(READ, User, _call => Ok(Response::ok(&serde_json::json!([])))),
@@ -222,6 +244,13 @@ fn route<'a, N: Node>(path: &'a [&'a str], method: Method) -> Option<Route<'a, N
         ["parameters", component, vhost] => {
             to!(READ, PolicymakerIn(vhost), call => parameters::list(call, Some(component), Some(vhost)))
         }
+        ["parameters", component, vhost, name] => {
+            to!(CHANGE, PolicymakerIn(vhost), call => parameters::one(call, component, vhost, name))
+        }
+        ["global-parameters", name] if is_read => {
+            to!(CHANGE, Policymaker, call => parameters::global_one(call, name))
+        }
+        ["global-parameters", name] => to!(CHANGE, Administrator, call => parameters::global_one(call, name)),
         ["global-parameters"] => to!(READ, Policymaker, call => parameters::global(call)),
 
         ["exchanges"] => to!(READ, User, call => exchanges::list(call, None)),
@@ -237,6 +266,7 @@ fn route<'a, N: Node>(path: &'a [&'a str], method: Method) -> Option<Route<'a, N
             to!(READ, Vhost(vhost), call => bindings::of_exchange(call, vhost, name, false))
         }
         ["queues"] => to!(READ, User, call => queues::list(call, None)),
+        ["queues", "detailed"] => to!(READ, User, call => queues::list(call, None)),
         ["queues", vhost] => to!(READ, Vhost(vhost), call => queues::list(call, Some(vhost))),
         ["queues", vhost, name] => to!(CHANGE, Vhost(vhost), call => queues::one(call, vhost, name)),
         ["queues", vhost, name, "bindings"] => {

@@ -1,6 +1,7 @@
 //! Requests and what is answered, against a node that is a catalog and nothing else.
 
 mod counted;
+mod operated;
 
 use crate::history::{History, Whose};
 use crate::node::{
@@ -28,6 +29,7 @@ struct Bench {
     survey: Mutex<Survey>,
     history: Mutex<History>,
     logins: Mutex<[u64; 2]>,
+    forgotten: Mutex<Vec<[u64; 2]>>,
     about: About,
 }
 
@@ -57,6 +59,7 @@ impl Bench {
             survey: Mutex::default(),
             history: Mutex::default(),
             logins: Mutex::default(),
+            forgotten: Mutex::default(),
             about,
         };
         let tags = ["administrator", "monitoring", "policymaker", "management", "none"];
@@ -133,6 +136,8 @@ impl Node for Bench {
             consumers: 3,
             memory_bytes: 100,
             tally: tally(),
+            head: 7,
+            end: 10,
             stream: None,
             active: None,
         };
@@ -163,6 +168,18 @@ impl Node for Bench {
         let mut logins = self.logins.lock().unwrap();
         logins[0] += 1;
         logins[1] += u64::from(is_refused);
+    }
+
+    fn forget_history(&self) {
+        *self.history.lock().unwrap() = History::default();
+    }
+
+    fn forget_logins(&self, logins: Vec<[u64; 2]>) {
+        *self.forgotten.lock().unwrap() = logins;
+    }
+
+    fn forgotten_logins(&self) -> Vec<[u64; 2]> {
+        self.forgotten.lock().unwrap().clone()
     }
 
     fn tracking(&self, _vhost: VhostId, stream: &str) -> Result<Option<Tracking>, Busy> {

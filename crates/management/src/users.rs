@@ -33,7 +33,7 @@ pub(crate) fn shown((user, limits): &(Arc<UserDefinition>, UserLimits)) -> Value
     json!({
         "name": *user.name,
         "password_hash": hash,
-        "hashing_algorithm": HASHING,
+        "hashing_algorithm": user.password.as_ref().map_or(HASHING, PasswordHash::algorithm),
         "tags": user.tags.iter().map(|tag| &**tag).collect::<Vec<_>>(),
         "limits": crate::limits::of_user(limits),
     })
@@ -99,13 +99,16 @@ pub(crate) fn set<N: Node>(node: &N, name: &str, body: &Body, is_there: bool) ->
         (Some(password), None) => Some(PasswordHash::new(password, node.salt()?)),
         (None, None | Some("")) => None,
         (None, Some(hash)) => {
-            let algorithm = body.text("hashing_algorithm")?.unwrap_or(HASHING);
-            if algorithm != HASHING {
-                let text = format!("unsupported hashing algorithm '{algorithm}': known is {HASHING}");
+            let found = PasswordHash::from_base64(hash);
+            let found = found
+                .ok_or_else(|| Response::bad_request(json!(["not_base64", body.get("password_hash")])))?;
+            let algorithm = body.text("hashing_algorithm")?.unwrap_or(found.algorithm());
+            if algorithm != found.algorithm() {
+                let text =
+                    format!("the hash is none of '{algorithm}': it may be one of {}", found.algorithm());
                 return Err(Response::bad_request(text));
             }
-            let hash = PasswordHash::from_base64(hash);
-            Some(hash.ok_or_else(|| Response::bad_request(json!(["not_base64", body.get("password_hash")])))?)
+            Some(found)
         }
     };
     if is_there {

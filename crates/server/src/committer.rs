@@ -5,6 +5,7 @@
 //! Invariant: a shard's batches are written in the order it handed them in; one with batches at the writer hands later
 //! ones there too.
 
+use crate::flushes::Flushes;
 use base::id::{LogId, LogIndex, ShardId};
 use journal::{Counters, Disk, DiskError, Journal, Place, Sealed, WriteError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -70,6 +71,7 @@ pub struct Committer {
     shortages: AtomicU64,
     /// Nanoseconds a flush takes, smoothed.
     flush_ns: AtomicU64,
+    flushes: Flushes,
     flush_inline_max_ns: u64,
     last_shard: AtomicU64,
     last_change_ns: AtomicU64,
@@ -104,6 +106,7 @@ impl Committer {
             short_at_ns: AtomicU64::new(0),
             shortages: AtomicU64::new(0),
             flush_ns: AtomicU64::new(0),
+            flushes: Flushes::default(),
             flush_inline_max_ns,
             last_shard: AtomicU64::new(u64::MAX),
             last_change_ns: AtomicU64::new(0),
@@ -174,14 +177,18 @@ impl Committer {
         places: &mut Vec<Place>,
     ) -> Result<(), WriteError> {
         let started = Instant::now();
-        let rolls = journal.counters().rolls;
+        let before_it = journal.counters();
         let result = journal.write(&*self.disk, batches, places);
         let took = started.elapsed().as_nanos() as u64;
         // Eight flushes back count for a third; one stall alone does not change the way.
         let before = self.flush_ns.load(Ordering::Relaxed);
         let smoothed = if before == 0 { took } else { before - before / 8 + took.min(before * 4) / 8 };
         self.flush_ns.store(smoothed.max(1), Ordering::Relaxed);
-        if journal.counters().rolls != rolls {
+        let counters = journal.counters();
+        if counters.groups != before_it.groups {
+            self.flushes.add(took, counters.record_bytes - before_it.record_bytes);
+        }
+        if counters.rolls != before_it.rolls {
             self.rolls.fetch_add(1, Ordering::Relaxed);
             self.roll_signal.notify_all();
         }
@@ -334,6 +341,11 @@ impl Committer {
     /// What the journal has done.
     pub fn counters(&self) -> Counters {
         self.with_journal(|journal| journal.counters())
+    }
+
+    /// How long commits took, and how large they were.
+    pub fn flushes(&self) -> &Flushes {
+        &self.flushes
     }
 
     /// Nanoseconds a flush takes, smoothed; 0: none yet.

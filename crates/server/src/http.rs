@@ -31,8 +31,18 @@ pub const WORKERS: usize = 2;
 /// Milliseconds without accepting after the process ran out of descriptors.
 const PAUSE_MS: u64 = 100;
 
+/// What is served on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// The management API.
+    Api,
+    /// Metrics.
+    Metrics,
+}
+
 /// A request and where its answer goes.
 pub struct Job {
+    service: Service,
     request: Box<Request>,
     answer: oneshot::Sender<Response>,
 }
@@ -41,9 +51,13 @@ pub struct Job {
 pub fn work(node: &impl Node, jobs: &Mutex<Receiver<Job>>) {
     loop {
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Job { request, answer }) = job else { return };
+        let Ok(Job { service, request, answer }) = job else { return };
+        let response = match service {
+            Service::Api => management::handle(node, &request),
+            Service::Metrics => management::metrics(node, &request),
+        };
         // Who asked may be gone.
-        let _ = answer.send(management::handle(node, &request));
+        let _ = answer.send(response);
     }
 }
 
@@ -52,7 +66,7 @@ pub fn work(node: &impl Node, jobs: &Mutex<Receiver<Job>>) {
 /// # Errors
 /// What the system said.
 pub fn serve(
-    listeners: Vec<std::net::TcpListener>,
+    listeners: Vec<(Service, std::net::TcpListener)>,
     limits: Limits,
     jobs: &Sender<Job>,
     stop: &Notify,
@@ -60,16 +74,24 @@ pub fn serve(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(async {
         let room = Arc::new(Semaphore::new(limits.connections_max));
-        for listener in listeners {
+        for (service, listener) in listeners {
             listener.set_nonblocking(true)?;
-            tokio::spawn(accept(TcpListener::from_std(listener)?, limits, room.clone(), jobs.clone()));
+            let line = Line { service, jobs: jobs.clone() };
+            tokio::spawn(accept(TcpListener::from_std(listener)?, limits, room.clone(), line));
         }
         stop.notified().await;
         Ok(())
     })
 }
 
-async fn accept(listener: TcpListener, limits: Limits, room: Arc<Semaphore>, jobs: Sender<Job>) {
+/// Where the requests of a port go.
+#[derive(Clone)]
+struct Line {
+    service: Service,
+    jobs: Sender<Job>,
+}
+
+async fn accept(listener: TcpListener, limits: Limits, room: Arc<Semaphore>, jobs: Line) {
     // The semaphore is never closed.
     while let Ok(place) = room.clone().acquire_owned().await {
         let Ok((stream, from)) = listener.accept().await else {
@@ -84,7 +106,7 @@ async fn accept(listener: TcpListener, limits: Limits, room: Arc<Semaphore>, job
     }
 }
 
-async fn converse(stream: TcpStream, from: SocketAddr, limits: Limits, jobs: Sender<Job>) {
+async fn converse(stream: TcpStream, from: SocketAddr, limits: Limits, jobs: Line) {
     let silence = Duration::from_millis(limits.silence_ms_max);
     let is_loopback = from.ip().to_canonical().is_loopback();
     if stream.set_nodelay(true).is_err() {
@@ -107,7 +129,7 @@ async fn answer(
     request: hyper::Request<Incoming>,
     is_loopback: bool,
     limits: Limits,
-    jobs: Sender<Job>,
+    jobs: Line,
 ) -> hyper::Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
@@ -139,9 +161,10 @@ async fn answer(
 }
 
 /// What one of the workers answers.
-async fn done(jobs: &Sender<Job>, request: Request) -> Response {
+async fn done(line: &Line, request: Request) -> Response {
     let (sender, receiver) = oneshot::channel();
-    let is_sent = jobs.send(Job { request: Box::new(request), answer: sender }).is_ok();
+    let job = Job { service: line.service, request: Box::new(request), answer: sender };
+    let is_sent = line.jobs.send(job).is_ok();
     let response = if is_sent { receiver.await.ok() } else { None };
     response.unwrap_or_else(|| Response::error(503, "service_unavailable", "the node is stopping"))
 }
@@ -238,10 +261,10 @@ mod tests {
         let (jobs, asked) = channel::<Job>();
         let stop = Notify::new();
         std::thread::scope(|threads| {
-            threads.spawn(|| serve(vec![listener], limits, &jobs, &stop).expect("serves"));
+            threads.spawn(|| serve(vec![(Service::Api, listener)], limits, &jobs, &stop).expect("serves"));
             threads.spawn(move || {
                 let next = || asked.recv_timeout(Duration::from_secs(5));
-                while let Ok(Job { request, answer }) = next() {
+                while let Ok(Job { request, answer, .. }) = next() {
                     let status = if request.awaits_body { 100 } else { 200 };
                     let body = request.body.len().to_string().into_bytes();
                     let _ = answer.send(Response { status, headers: Vec::new(), body });

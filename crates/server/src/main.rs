@@ -13,6 +13,7 @@ mod config;
 mod desk;
 mod disk;
 mod door;
+mod flushes;
 mod handshake;
 mod heap;
 mod http;

@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::committer::Committer;
 use crate::config::Config;
 use crate::door::{ConnectionMore, Door, Letter, Question, Room, Truncate};
+use crate::reader::Reads;
 use crate::seed;
 use base::id::QueueId;
 use base::time::NS_PER_MS;
@@ -16,10 +17,11 @@ use management::{
     About, Action, Busy, Condition, ConnectionId, ConnectionRow, Counters, History, Login, Node, Outcome,
     SAMPLE_MS, Trouble, Which, Whose, Writing, counters,
 };
+use rustix::process::Resource;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long an answer of a shard is waited for.
@@ -60,11 +62,20 @@ pub struct Manager<'a> {
     pub wake: Sender<()>,
     /// Logins over HTTP: tried, refused.
     pub logins: [AtomicU64; 2],
+    /// Those that are not to be told of any more, by protocol.
+    pub forgotten: Mutex<Vec<[u64; 2]>>,
+    /// What was read back.
+    pub reads: Arc<Reads>,
 }
 
 impl Manager<'_> {
     /// What does not change while the node runs.
-    pub fn about(config: &Config, listeners: &[ctl::Listener], access: std::sync::Arc<AccessRules>) -> About {
+    pub fn about(
+        config: &Config,
+        identity: u128,
+        listeners: &[ctl::Listener],
+        access: Arc<AccessRules>,
+    ) -> About {
         let listener = |own: &ctl::Listener| management::Listener {
             address: if own.interface == "[::]" { "::".to_owned() } else { own.interface.clone() },
             port: own.port,
@@ -74,6 +85,8 @@ impl Manager<'_> {
         About {
             node: config.node_name.clone(),
             cluster: config.cluster_name.clone().unwrap_or_else(|| config.node_name.clone()),
+            cluster_id: format!("leveret-{identity:032x}"),
+            metrics_each: config.metrics_each,
             version: adapters::settings::VERSION.to_owned(),
             product: "Leveret".to_owned(),
             product_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -265,7 +278,8 @@ impl Node for Manager<'_> {
         let sample = Meter::new(&self.config.data_dir).sample();
         let raised = (self.raised)();
         let files = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
-        let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let threads = std::fs::read_dir("/proc/self/task").map_or(0, |entries| entries.count() as u64);
+        let most = rustix::process::getrlimit(Resource::Nofile).current;
         Condition {
             uptime_ms: self.clock.now().mono_ns / base::time::NS_PER_MS,
             memory_used: sample.as_ref().map_or(0, |sample| sample.memory_used),
@@ -275,6 +289,7 @@ impl Node for Manager<'_> {
             disk_limit,
             is_disk_alarm: raised.disk,
             files: [files, most.unwrap_or(u64::MAX)],
+            threads: [threads, rustix::process::getrlimit(Resource::Nproc).current.unwrap_or(u64::MAX)],
         }
     }
 
@@ -348,6 +363,18 @@ impl Node for Manager<'_> {
         self.logins[1].fetch_add(u64::from(is_refused), Ordering::Relaxed);
     }
 
+    fn forget_history(&self) {
+        *self.history.lock().unwrap_or_else(PoisonError::into_inner) = History::default();
+    }
+
+    fn forget_logins(&self, logins: Vec<[u64; 2]>) {
+        *self.forgotten.lock().unwrap_or_else(PoisonError::into_inner) = logins;
+    }
+
+    fn forgotten_logins(&self) -> Vec<[u64; 2]> {
+        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn tracking(&self, vhost: VhostId, stream: &str) -> Result<Option<Tracking>, Busy> {
         for door in self.doors {
             let name = stream.to_owned();
@@ -375,14 +402,20 @@ impl Node for Manager<'_> {
     }
 
     fn writing(&self) -> Writing {
-        let counters = self.committer.counters();
+        let (counters, flushes) = (self.committer.counters(), self.committer.flushes());
         Writing {
             groups: counters.groups,
             batches: counters.batches,
             writes: counters.writes,
             written_bytes: counters.written_bytes,
+            record_bytes: counters.record_bytes,
             syncs: counters.syncs,
             sync_ns: self.committer.flush_ns(),
+            flushes: flushes.times(),
+            flush_sum_ns: flushes.sum_ns(),
+            commits: flushes.sizes(),
+            reads: self.reads.count.load(Ordering::Relaxed),
+            read_ns: self.reads.took_ns.load(Ordering::Relaxed),
         }
     }
 

@@ -20,7 +20,7 @@ use crate::layer::Layer;
 use crate::log::Logger;
 use crate::manager::Manager;
 use crate::ports::{self, Ports};
-use crate::reader::{READERS, Reader};
+use crate::reader::{READERS, Reader, Reads};
 use crate::seed;
 use crate::shard::{ShardLoop, Surroundings, poll};
 use crate::socket::Arrival;
@@ -93,6 +93,8 @@ struct Recovered {
     placement: Placement,
     /// Nothing is damaged, now or since an earlier run.
     is_sound: bool,
+    /// The number of the data folder.
+    identity: u128,
 }
 
 /// Runs a node until it ends. `end` is where whoever wants that says so; `ends` is where the node hears of it.
@@ -111,6 +113,7 @@ pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<E
         let (_, what, _) = speech.names();
         let key = match speech {
             Speech::Http => "management.tcp",
+            Speech::Prometheus => "prometheus.tcp",
             speech if speech.is_web() => "web_amqp.tcp",
             _ => "stream.listeners.tcp",
         };
@@ -251,7 +254,8 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
     // What was damaged in an earlier run still lies in quarantine.
     let quarantined = disk.list(FileKind::Quarantined).map_err(|error| in_folder(error.to_string()))?;
     let is_sound = found.damages.is_empty() && stopped.is_empty() && quarantined.is_empty();
-    Ok(Recovered { disk, journal, snapshots, shards, placement, is_sound })
+    let identity = identity.node;
+    Ok(Recovered { disk, journal, snapshots, shards, placement, is_sound, identity })
 }
 
 /// The operator's rules beside users and permissions.
@@ -384,6 +388,8 @@ struct Node {
     clock: Clock,
     raised: Arc<AtomicU8>,
     watermarks: Watermarks,
+    reads: Arc<Reads>,
+    identity: u128,
 }
 
 impl Node {
@@ -395,7 +401,7 @@ impl Node {
         end: Sender<End>,
     ) -> Result<Node, String> {
         let failed = |error: std::io::Error| format!("the node cannot start: {error}");
-        let Recovered { disk, journal, snapshots, shards, placement, is_sound } = recovered;
+        let Recovered { disk, journal, snapshots, shards, placement, is_sound, identity } = recovered;
         let committer = Arc::new(Committer::new(disk.clone(), journal, config.inline_flush_us * 1000));
         let polls: Result<Vec<_>, _> = shards.iter().map(|_| poll()).collect();
         let (polls, sleepers): (Vec<_>, Vec<_>) = polls.map_err(failed)?.into_iter().unzip();
@@ -416,11 +422,14 @@ impl Node {
             clock,
             raised: Arc::new(AtomicU8::new(0)),
             watermarks: Watermarks::new(config),
+            reads: Arc::default(),
+            identity,
         };
         let delay = Duration::from_micros(config.test_read_delay_us);
         let (removals, line) = channel();
         let sweeper = Sweeper::new(line, disk.clone(), doors.clone(), node.is_stopping.clone());
         let (reader, asks) = Reader::new(disk, doors.clone(), delay, removals);
+        node.reads = reader.reads();
         let mut settings = front_settings(config);
         let follows = config.follows_queues && placement.shards > 1;
         settings.following = follows.then(|| Arc::new(Following::new(placement.shards)));
@@ -500,8 +509,10 @@ impl Node {
             .map_err(|error| format!("cannot listen on {}: {error}", socket.display()))?;
         self.logger.info(format!("administration socket at {}", socket.display()));
         let next = &AtomicUsize::new(0);
-        let https = ports.http.iter().map(|own| socket2::SockRef::from(own).try_clone().map(Into::into));
-        let https: Vec<std::net::TcpListener> = https.collect::<Result<_, _>>().map_err(failed)?;
+        let https = ports.http.iter().map(|(service, own)| {
+            Ok((*service, socket2::SockRef::from(own).try_clone().map(std::net::TcpListener::from)?))
+        });
+        let https = https.collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let stop_http = tokio::sync::Notify::new();
         let (jobs, asked) = channel();
         let asked = Mutex::new(asked);
@@ -514,13 +525,15 @@ impl Node {
             raised: &raised,
             watermarks: &self.watermarks,
             clock: self.clock,
-            about: Manager::about(config, &rows, access_rules(config)),
+            about: Manager::about(config, self.identity, &rows, access_rules(config)),
             next: AtomicUsize::new(0),
             committer: &self.committer,
             history: Mutex::default(),
             asked_at: AtomicU64::new(0),
             wake,
             logins: [const { AtomicU64::new(0) }; 2],
+            forgotten: Mutex::default(),
+            reads: self.reads.clone(),
         };
         let manager = &manager;
         std::thread::scope(|threads| {

@@ -4,6 +4,7 @@ use crate::acceptor;
 use crate::config::Config;
 use crate::config::network::Speech;
 use crate::handshake::SecureListener;
+use crate::http::Service;
 use crate::layer::WebRules;
 use crate::tls;
 use adapters::Protocol;
@@ -25,8 +26,8 @@ pub struct Ports {
     pub spoken: Vec<(Protocol, Option<Arc<WebRules>>)>,
     /// Listeners with TLS.
     pub secure: Vec<SecureListener>,
-    /// Listeners of the management HTTP API.
-    pub http: Vec<TcpListener>,
+    /// Listeners of the management HTTP API, and of metrics.
+    pub http: Vec<(Service, TcpListener)>,
     /// All of them, as they were bound.
     pub addresses: Vec<(Speech, SocketAddr)>,
     /// For what there is none, and why, where that is nobody's wish.
@@ -80,8 +81,13 @@ impl Ports {
         for (speech, listener) in listeners {
             let bound = listener.local_addr().map_err(|error| format!("the node cannot start: {error}"))?;
             ports.addresses.push((*speech, bound));
-            if *speech == Speech::Http {
-                ports.http.push(listener);
+            let service = match speech {
+                Speech::Http => Some(Service::Api),
+                Speech::Prometheus => Some(Service::Metrics),
+                _ => None,
+            };
+            if let Some(service) = service {
+                ports.http.push((service, listener));
                 continue;
             }
             let web = speech.is_web().then(|| rules.clone());

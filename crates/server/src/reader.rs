@@ -9,9 +9,10 @@ use crate::door::{Door, Letter};
 use base::id::ShardId;
 use broker::{ReadRequest, StreamJob};
 use journal::Disk;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many: so many reads a device has at once.
 pub const READERS: usize = 4;
@@ -42,6 +43,15 @@ pub enum Ask {
     Stream(Box<StreamJob>),
 }
 
+/// What was read back, counted.
+#[derive(Debug, Default)]
+pub struct Reads {
+    /// How often.
+    pub count: AtomicU64,
+    /// Nanoseconds it took together.
+    pub took_ns: AtomicU64,
+}
+
 /// What each of the threads has.
 #[derive(Clone)]
 pub struct Reader {
@@ -50,6 +60,7 @@ pub struct Reader {
     doors: Arc<[Door]>,
     /// For measurements: every read takes this much longer.
     delay: Duration,
+    reads: Arc<Reads>,
 }
 
 impl Reader {
@@ -61,7 +72,13 @@ impl Reader {
         removals: Sender<(ShardId, StreamJob)>,
     ) -> (Reader, Asks) {
         let (asks, line) = channel();
-        (Reader { line: Arc::new(Mutex::new(line)), disk, doors, delay }, Asks { line: asks, removals })
+        let line = Arc::new(Mutex::new(line));
+        (Reader { line, disk, doors, delay, reads: Arc::default() }, Asks { line: asks, removals })
+    }
+
+    /// What was read back.
+    pub fn reads(&self) -> Arc<Reads> {
+        self.reads.clone()
     }
 
     /// Reads until nobody can ask any more. To be run by several threads.
@@ -70,6 +87,7 @@ impl Reader {
             if !self.delay.is_zero() {
                 std::thread::sleep(self.delay);
             }
+            let started = Instant::now();
             let letter = match ask {
                 Ask::Read(mut request) => {
                     // A sector that cannot be read is lost like one that reads wrong.
@@ -79,6 +97,8 @@ impl Reader {
                 }
                 Ask::Stream(job) => Letter::Streamed(Box::new(job.carry_out(&*self.disk))),
             };
+            self.reads.count.fetch_add(1, Ordering::Relaxed);
+            self.reads.took_ns.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
             self.doors[usize::from(shard.0)].letters.put(letter);
         }
     }

@@ -8,6 +8,8 @@ use broker::{ConsumerRow, Opened};
 impl Adapter {
     /// What is open, into `opened`.
     pub(crate) fn list(&self, catalog: &Catalog, opened: &mut Opened) {
+        let links = self.sessions.iter().flat_map(|session| &session.links);
+        opened.senders = links.filter(|link| link.is_publishing()).count() as u32;
         for (handle, ConsumerAt { session: id, link, at, .. }) in self.consumers.iter() {
             let session = self.sessions.iter().find(|session| session.id == *id);
             let found = session.and_then(|session| session.links.iter().find(|own| own.id == *link));

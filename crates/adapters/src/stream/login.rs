@@ -122,7 +122,10 @@ impl Adapter {
                 }
                 self.machine.accept_login(correlation_id);
             }
-            Err(code) => self.machine.refuse_login(context.now, correlation_id, code),
+            Err(code) => {
+                context.shard.tallies().stream_errors(code.0, 1);
+                self.machine.refuse_login(context.now, correlation_id, code);
+            }
         }
     }
 
@@ -149,6 +152,7 @@ impl Adapter {
             }
             Err(code) => {
                 self.drop_all(context);
+                context.shard.tallies().stream_errors(code.0, 1);
                 self.machine.refuse_login(context.now, correlation_id, code);
             }
         }
@@ -175,6 +179,7 @@ impl Adapter {
 
     pub(super) fn not_opened(&mut self, context: &mut Context<'_>, correlation_id: u32, refusal: &Refusal) {
         self.note(context, Gravity::Error, format!("error: {refusal}"));
+        context.shard.tallies().stream_errors(ResponseCode::VIRTUAL_HOST_ACCESS_FAILURE.0, 1);
         self.machine.refuse_open(context.now, correlation_id);
     }
 

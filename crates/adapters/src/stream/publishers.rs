@@ -221,6 +221,7 @@ impl Adapter {
             handle.and_then(|handle| Some((handle, self.publishers.all.get_mut(handle)?)))
         else {
             let code = ResponseCode::PUBLISHER_DOES_NOT_EXIST;
+            context.shard.tallies().stream_errors(code.0, publish.len() as u64);
             return self.machine.refuse_messages(id, code, publish.messages().map(|one| one.publishing_id));
         };
         // One that is unfit takes those behind it with it, so that publishing ids have no gap.
@@ -241,6 +242,7 @@ impl Adapter {
                 self.note(context, Gravity::Error, format!("error: {refusal}"));
                 let code = ResponseCode::STREAM_NOT_AVAILABLE;
                 let ids = publish.messages().map(|one| one.publishing_id);
+                context.shard.tallies().stream_errors(code.0, publish.len() as u64);
                 return self.machine.refuse_messages(id, code, ids);
             }
             let has_reference = !publisher.reference.is_empty();
@@ -255,7 +257,9 @@ impl Adapter {
         if fit < publish.len() {
             publisher.errored += (publish.len() - fit) as u64;
             let ids = publish.messages().skip(fit).map(|one| one.publishing_id);
-            self.machine.refuse_messages(id, ResponseCode::PRECONDITION_FAILED, ids);
+            let code = ResponseCode::PRECONDITION_FAILED;
+            context.shard.tallies().stream_errors(code.0, (publish.len() - fit) as u64);
+            self.machine.refuse_messages(id, code, ids);
         }
     }
 }

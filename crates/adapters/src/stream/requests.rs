@@ -130,7 +130,7 @@ impl Adapter {
             | Request::ResolveOffsetSpec { .. } => {
                 if let Err(code) = self.ask(context, correlation_id, request) {
                     self.pending = None;
-                    self.refused(correlation_id, key, code);
+                    self.refused(context, correlation_id, key, code);
                 }
             }
             // A server asks this; the machine lets no client.
@@ -211,7 +211,8 @@ impl Adapter {
     }
 
     /// Answers a request that has nothing to tell, in the form that its answer has.
-    fn refused(&mut self, correlation_id: u32, key: Key, code: ResponseCode) {
+    fn refused(&mut self, context: &mut Context<'_>, correlation_id: u32, key: Key, code: ResponseCode) {
+        context.shard.tallies().stream_errors(code.0, 1);
         let response = match key {
             Key::QueryPublisherSequence => Response::QueryPublisherSequence { code, publishing_id: 0 },
             Key::QueryOffset => Response::QueryOffset { code, offset: 0 },
@@ -335,7 +336,7 @@ impl Adapter {
             }
         };
         self.note(context, Gravity::Warning, format!("{key:?} was refused: {refusal}"));
-        self.refused(correlation_id, key, code_of(refusal));
+        self.refused(context, correlation_id, key, code_of(refusal));
     }
 }
 

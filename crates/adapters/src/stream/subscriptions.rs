@@ -248,6 +248,7 @@ impl Adapter {
         let found = found.and_then(|handle| Some((handle, self.subscriptions.all.get_mut(handle)?)));
         let Some((handle, subscription)) = found else {
             let code = ResponseCode::SUBSCRIPTION_ID_DOES_NOT_EXIST;
+            context.shard.tallies().stream_errors(code.0, 1);
             return self.machine.send(&Command::CreditRefused { code, subscription_id: id });
         };
         subscription.credit = subscription.credit.saturating_add_signed(credit.into());
@@ -256,6 +257,7 @@ impl Adapter {
         if !subscription.turn.is_reading {
             // It counts all the same, as with RabbitMQ.
             let code = ResponseCode::PRECONDITION_FAILED;
+            context.shard.tallies().stream_errors(code.0, 1);
             self.machine.send(&Command::CreditRefused { code, subscription_id: id });
         }
     }

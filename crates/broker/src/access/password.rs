@@ -1,48 +1,52 @@
-//! Password hashes in RabbitMQ's form: a salt of four bytes, then SHA-256 over salt and password.
+//! Password hashes in RabbitMQ's form: a salt of four bytes, then SHA-256, or SHA-512, over salt and password.
 //!
 //! The form is RabbitMQ's so that its definition files can be loaded and ours be loaded there; it is not what one would
 //! choose today.
 
-use sha2::{Digest, Sha256};
+use sha2::{Digest, Sha256, Sha512};
 
 /// Bytes of salt.
 pub const SALT: usize = 4;
 
+/// Bytes of SHA-256.
 const DIGEST: usize = 32;
+
+/// Bytes of SHA-512.
+const LONG_DIGEST: usize = 64;
 
 /// A salted hash. A user without one cannot log in with a password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PasswordHash([u8; SALT + DIGEST]);
+pub struct PasswordHash(Box<[u8]>);
 
 impl PasswordHash {
     /// The hash of `password` with a salt the caller rolled.
     pub fn new(password: &str, salt: [u8; SALT]) -> PasswordHash {
-        let mut hash = [0; SALT + DIGEST];
-        hash[..SALT].copy_from_slice(&salt);
-        hash[SALT..].copy_from_slice(&Sha256::new().chain_update(salt).chain_update(password).finalize());
-        PasswordHash(hash)
+        let digest = Sha256::new().chain_update(salt).chain_update(password).finalize();
+        PasswordHash([&salt[..], &digest].concat().into())
     }
 
-    /// From salt and digest as they are stored.
+    /// From salt and digest as they are stored: which digest it is its length says.
     pub fn from_bytes(bytes: &[u8]) -> Option<PasswordHash> {
-        bytes.try_into().ok().map(PasswordHash)
+        let is_known = [SALT + DIGEST, SALT + LONG_DIGEST].contains(&bytes.len());
+        is_known.then(|| PasswordHash(bytes.into()))
     }
 
     /// From base64 as it stands in definition files.
     pub fn from_base64(text: &str) -> Option<PasswordHash> {
-        let text = text.as_bytes();
-        if text.len() != (SALT + DIGEST) / 3 * 4 {
+        let symbols = text.trim_end_matches('=');
+        if !text.len().is_multiple_of(4) || text.len() - symbols.len() > 2 || text.len() > 2 * LONG_DIGEST {
             return None;
         }
-        let mut bytes = [0; SALT + DIGEST];
-        for (four, three) in text.chunks(4).zip(bytes.chunks_mut(3)) {
+        let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+        for four in symbols.as_bytes().chunks(4) {
             let mut bits = 0;
             for symbol in four {
                 bits = bits << 6 | STANDARD.iter().position(|s| s == symbol)? as u32;
             }
-            three.copy_from_slice(&bits.to_be_bytes()[1..]);
+            bits <<= 6 * (4 - four.len());
+            bytes.extend(&bits.to_be_bytes()[1..four.len()]);
         }
-        Some(PasswordHash(bytes))
+        PasswordHash::from_bytes(&bytes)
     }
 
     /// Salt and digest.
@@ -50,17 +54,29 @@ impl PasswordHash {
         &self.0
     }
 
-    /// As it stands in definition files. Needs no padding: 36 bytes are 48 symbols.
+    /// The digest as RabbitMQ calls it.
+    pub fn algorithm(&self) -> &'static str {
+        let is_long = self.0.len() == SALT + LONG_DIGEST;
+        if is_long { "rabbit_password_hashing_sha512" } else { "rabbit_password_hashing_sha256" }
+    }
+
+    /// As it stands in definition files.
     pub fn to_base64(&self) -> String {
-        base64(STANDARD, &self.0)
+        let mut text = base64(STANDARD, &self.0);
+        while !text.len().is_multiple_of(4) {
+            text.push('=');
+        }
+        text
     }
 
     /// Whether this is `password`'s hash. Takes the same time wherever they differ.
     pub fn matches(&self, password: &str) -> bool {
-        let mut salt = [0; SALT];
-        salt.copy_from_slice(&self.0[..SALT]);
-        let other = PasswordHash::new(password, salt);
-        let difference = self.0.iter().zip(&other.0).fold(0, |all, (a, b)| all | (a ^ b));
+        let (salt, digest) = self.0.split_at(SALT);
+        let difference = |other: &[u8]| digest.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
+        let difference = match digest.len() {
+            LONG_DIGEST => difference(&Sha512::new().chain_update(salt).chain_update(password).finalize()),
+            _ => difference(&Sha256::new().chain_update(salt).chain_update(password).finalize()),
+        };
         std::hint::black_box(difference) == 0
     }
 }
@@ -104,6 +120,18 @@ mod tests {
         assert_eq!(hash.to_base64(), stored);
         assert!(hash.matches("p"));
         assert!(!hash.matches("P") && !hash.matches(""));
+        assert_eq!(PasswordHash::from_bytes(hash.as_bytes()), Some(hash));
+    }
+
+    #[test]
+    fn long_hashes_are_taken_too() {
+        let stored =
+            "AQIDBEv08L+iRi6ZYtPsVLlHi/nOFKLypZXpZLuQCrgZ4K1q+WrKAlgZwNbemOkemTfbWw6ukQpIJFFKquObC2n3wxc=";
+        let hash = PasswordHash::from_base64(stored).unwrap();
+        assert_eq!(hash.to_base64(), stored);
+        assert!(hash.matches("p") && !hash.matches("P") && !hash.matches(""));
+        assert_eq!(hash.algorithm(), "rabbit_password_hashing_sha512");
+        assert_eq!(PasswordHash::new("p", [0; 4]).algorithm(), "rabbit_password_hashing_sha256");
         assert_eq!(PasswordHash::from_bytes(hash.as_bytes()), Some(hash));
     }
 

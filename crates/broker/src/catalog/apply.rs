@@ -99,6 +99,7 @@ impl Catalog {
             Change::DeleteQueue { id, .. } => return self.delete_queue(*id).into_iter().collect(),
             Change::Bind(binding) => self.bind(binding),
             Change::Unbind(binding) => self.unbind(binding),
+            Change::SetParameter { name, value } => self.apply_parameter(name, value.as_deref()),
             Change::Trace { vhost, on } => return self.apply_trace(*vhost, *on),
             Change::Remember { exchange, number, message, .. } => self.remember(*exchange, *number, message),
         }

@@ -100,6 +100,13 @@ pub enum Change {
     Bind(Arc<Binding>),
     /// A binding is gone.
     Unbind(Arc<Binding>),
+    /// A parameter of the whole node has this value, or is gone.
+    SetParameter {
+        /// Its name.
+        name: Box<str>,
+        /// JSON; none: it is gone.
+        value: Option<Box<str>>,
+    },
     /// What happens to the messages of a virtual host is told at its exchange for that, or no longer. Not logged: a restart
     /// ends it.
     Trace {
@@ -145,6 +152,7 @@ impl Change {
             | Change::SetVhostLimits { .. }
             | Change::SetUserLimits { .. }
             | Change::SetPolicy(_)
+            | Change::SetParameter { .. }
             | Change::ClearPolicy { .. } => true,
         }
     }

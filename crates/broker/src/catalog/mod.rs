@@ -17,6 +17,7 @@ mod history;
 mod limits;
 mod memory;
 mod op;
+mod parameters;
 mod plan;
 mod plan_access;
 mod plan_binding;
@@ -154,6 +155,8 @@ pub struct Catalog {
     user_limits: BTreeMap<Arc<str>, UserLimits>,
     queues: FxHashMap<QueueId, QueueEntry>,
     exchanges: FxHashMap<ExchangeId, ExchangeEntry>,
+    /// Parameters of the whole node, by name.
+    parameters: BTreeMap<Box<str>, Box<str>>,
     /// The queues of the connections that have some for themselves.
     exclusive: FxHashMap<PortId, BTreeSet<QueueId>>,
     /// The exchange at which changes are announced.

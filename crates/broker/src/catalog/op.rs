@@ -262,6 +262,13 @@ pub enum Op {
         /// All its limits from now on.
         limits: VhostLimits,
     },
+    /// Have a parameter of the whole node.
+    SetParameter {
+        /// Its name.
+        name: Box<str>,
+        /// JSON; none: it is to be gone.
+        value: Option<Box<str>>,
+    },
     /// Tell what happens to the messages of a virtual host, or stop to.
     Trace {
         /// The virtual host.

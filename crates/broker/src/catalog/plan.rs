@@ -65,6 +65,7 @@ impl Catalog {
                 self.clear_topic_permissions(by, user, vhost, exchange.as_deref())
             }
             Op::SetVhostLimits { vhost, limits } => self.set_vhost_limits(by, vhost, *limits),
+            Op::SetParameter { name, value } => self.set_parameter(by, name, value.as_deref()),
             Op::Trace { vhost, on } => self.trace(by, vhost, *on),
             Op::SetUserLimits { user, limits } => self.set_user_limits(by, user, *limits),
         }

@@ -95,6 +95,9 @@ impl Catalog {
         if self.reserved_queues > 0 {
             each(&Change::ReserveQueueIds { below: self.reserved_queues, may_be_used: false });
         }
+        for (name, value) in &self.parameters {
+            each(&Change::SetParameter { name: name.clone(), value: Some(value.clone()) });
+        }
         for user in self.users.values() {
             each(&Change::SetUser(user.clone()));
             if let Some(limits) = self.user_limits.get(&user.name) {

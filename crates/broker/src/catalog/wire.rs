@@ -244,6 +244,15 @@ impl Change {
             }
             Change::Bind(binding) => put_binding(out, 12, binding),
             Change::Unbind(binding) => put_binding(out, 13, binding),
+            Change::SetParameter { name, value: Some(value) } => {
+                out.push(25);
+                put_text(out, name);
+                put_text(out, value);
+            }
+            Change::SetParameter { name, value: None } => {
+                out.push(26);
+                put_text(out, name);
+            }
             Change::Trace { vhost, on } => {
                 out.push(24);
                 out.extend(vhost.0.to_le_bytes());
@@ -465,6 +474,11 @@ impl<'a> Decoder<'a> {
                 Change::Remember { exchange, durable, number, message: message.into() }
             }
             24 => Change::Trace { vhost: self.vhost()?, on: self.one_flag()? },
+            25 => {
+                let name = self.text()?.into();
+                Change::SetParameter { name, value: Some(self.text()?.into()) }
+            }
+            26 => Change::SetParameter { name: self.text()?.into(), value: None },
             tag => return Err(BadChange::Tag { of: "change", tag }),
         })
     }

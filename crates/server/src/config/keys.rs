@@ -426,6 +426,27 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("management.disable_basic_auth", Refused("basic authentication is the only one")),
     ("management.oauth_enabled", Served(|_, _, value| only(value, "false", "OAuth 2 is not served yet"))),
     ("management.*", Inert(LATER)),
+    (
+        "prometheus.tcp",
+        Served(|draft, _, value| {
+            only(value, "none", "or prometheus.tcp.port = PORT")
+                .map(|()| draft.close_listeners(Speech::Prometheus))
+        }),
+    ),
+    (
+        "prometheus.tcp.port",
+        Served(|draft, _, value| put(port(value), |it| draft.web_listener(Speech::Prometheus).port = it)),
+    ),
+    (
+        "prometheus.tcp.ip",
+        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(Speech::Prometheus).ip = it)),
+    ),
+    (
+        "prometheus.return_per_object_metrics",
+        Served(|draft, _, value| put(boolean(value), |it| draft.config.metrics_each = it)),
+    ),
+    ("prometheus.path", Served(|_, _, value| only(value, "/metrics", "other paths are not served yet"))),
+    ("prometheus.ssl.*", Refused("metrics are not served over TLS yet")),
     ("prometheus.*", Inert(LATER)),
     ("mqtt.*", Inert(LATER)),
     ("stomp.*", Inert(LATER)),

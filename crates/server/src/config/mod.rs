@@ -30,6 +30,9 @@ const PORT_STREAM: u16 = 5552;
 /// The port of the management HTTP API.
 const PORT_HTTP: u16 = 15672;
 
+/// The port of metrics.
+const PORT_METRICS: u16 = 15692;
+
 /// The ports of WebSocket without TLS and with it, where only an address was named.
 const PORT_WEB: u16 = 15678;
 const PORT_WEB_TLS: u16 = 15677;
@@ -156,6 +159,8 @@ pub struct Config {
     pub if_free: Vec<(Speech, Address)>,
     /// Bytes of the body of an HTTP request.
     pub http_body_bytes_max: u64,
+    /// Metrics tell of each object where nothing else is asked for.
+    pub metrics_each: bool,
     /// What goes for the stream protocol.
     pub stream: StreamOptions,
     /// What goes for TLS and WebSocket.
@@ -260,6 +265,7 @@ impl Config {
             listeners: vec![(Speech::Amqp, Address { ip: None, port: PORT })],
             if_free: Vec::new(),
             http_body_bytes_max: management::Limits::default().body_bytes_max as u64,
+            metrics_each: false,
             stream: StreamOptions::default(),
             network: Network::default(),
             socket: SocketOptions { backlog: 128, keepalive: false, send_bytes: None, receive_bytes: None },
@@ -345,6 +351,7 @@ impl Draft {
     fn web_listener(&mut self, speech: Speech) -> &mut Address {
         let port = match speech {
             Speech::Http => PORT_HTTP,
+            Speech::Prometheus => PORT_METRICS,
             speech if speech.is_secure() => PORT_WEB_TLS,
             _ => PORT_WEB,
         };
@@ -378,9 +385,12 @@ impl Draft {
         if is_usual {
             open.splice(0..0, std::mem::take(&mut self.config.listeners));
         }
-        for (speech, port) in
-            [(Speech::Stream, PORT_STREAM), (Speech::Web, PORT_WEB), (Speech::Http, PORT_HTTP)]
-        {
+        for (speech, port) in [
+            (Speech::Stream, PORT_STREAM),
+            (Speech::Web, PORT_WEB),
+            (Speech::Http, PORT_HTTP),
+            (Speech::Prometheus, PORT_METRICS),
+        ] {
             if !self.closed.contains_key(&speech) && open.iter().all(|(own, _)| *own != speech) {
                 self.config.if_free.push((speech, Address { ip: None, port }));
             }

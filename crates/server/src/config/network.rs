@@ -21,6 +21,8 @@ pub enum Speech {
     StreamTls,
     /// The management HTTP API.
     Http,
+    /// Metrics, over HTTP.
+    Prometheus,
 }
 
 impl Speech {
@@ -39,7 +41,12 @@ impl Speech {
         match self {
             Speech::Stream | Speech::StreamTls => Protocol::Stream,
             // Of HTTP no connection comes to speak a protocol of messages.
-            Speech::Amqp | Speech::AmqpTls | Speech::Web | Speech::WebTls | Speech::Http => Protocol::Amqp,
+            Speech::Amqp
+            | Speech::AmqpTls
+            | Speech::Web
+            | Speech::WebTls
+            | Speech::Http
+            | Speech::Prometheus => Protocol::Amqp,
         }
     }
 
@@ -53,6 +60,7 @@ impl Speech {
             Speech::Stream => ("stream", "stream", "stream"),
             Speech::StreamTls => ("stream/ssl", "stream over TLS", "stream TLS"),
             Speech::Http => ("http", "HTTP API", "HTTP"),
+            Speech::Prometheus => ("http/prometheus", "Prometheus exporter API over HTTP", "Prometheus"),
         }
     }
 }

@@ -32,6 +32,27 @@ fn refused(access: &str, what: &str) -> String {
 }
 
 #[test]
+fn parameters_of_the_node_are_kept_for_who_sets_them() {
+    let mut world = World::new();
+    let set =
+        |name: &str, value: Option<&str>| Op::SetParameter { name: name.into(), value: value.map(Box::from) };
+    for op in [set("a", Some("1")), set("b", Some("[]")), set("a", Some("2")), set("b", None), set("c", None)]
+    {
+        world.must(&op);
+    }
+    assert_eq!(world.catalog.parameters().collect::<Vec<_>>(), [("a", "2")]);
+    let mut bytes = Vec::new();
+    world.catalog.write_snapshot(&mut bytes);
+    let read = Catalog::read_snapshot(&bytes).unwrap();
+    assert_eq!(read.parameters().collect::<Vec<_>>(), [("a", "2")]);
+    assert!(world.wish(&set("long", Some(&"x".repeat((64 << 10) + 1)))).starts_with("406"));
+    for number in 1..1000 {
+        world.must(&set(&format!("p{number}"), Some("0")));
+    }
+    assert!(world.wish(&set("more", Some("0"))).starts_with("406"));
+}
+
+#[test]
 fn what_is_said_of_a_virtual_host_changes_and_may_keep_it_from_being_deleted() {
     let mut world = World::new();
     let update =

@@ -388,7 +388,7 @@ fn about_vhost(is_protected: bool) -> Arc<VhostDefinition> {
 #[test]
 fn old_bytes_are_still_read() {
     // The format as documented in docs/formats/catalog.md, byte by byte: these must be read for ever.
-    let rows: [(&[u8], Change); 10] = [
+    let rows: [(&[u8], Change); 12] = [
         (b"\x01\x00\x04\x00\x00\x00\x00\x00\x00", Change::ReserveQueueIds { below: 1024, may_be_used: true }),
         (
             b"\x02\x03\x00\x00\x00\x01\x00\x00\x00v",
@@ -452,6 +452,11 @@ fn old_bytes_are_still_read() {
             Change::Remember { exchange: ExchangeId(7), durable: true, number: 2, message: remembered(5) },
         ),
         (b"\x18\x03\x00\x00\x00\x01", Change::Trace { vhost: VhostId(3), on: true }),
+        (
+            b"\x19\x01\x00\x00\x00p\x02\x00\x00\x00[]",
+            Change::SetParameter { name: "p".into(), value: Some("[]".into()) },
+        ),
+        (b"\x1a\x01\x00\x00\x00p", Change::SetParameter { name: "p".into(), value: None }),
     ];
     for (bytes, change) in rows {
         assert_eq!(Change::decode(bytes).as_ref(), Ok(&change));

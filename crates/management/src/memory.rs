@@ -1,0 +1,71 @@
+//! What memory is used for, in RabbitMQ's words.
+
+use crate::list;
+use crate::node::Node;
+use crate::response::{Answer, Response};
+use crate::routes::Call;
+use serde_json::{Map, Value, json};
+
+/// RabbitMQ's pools, each with its metric. Those that nothing here is in are 0: clients want all.
+const POOLS: [(&str, &str); 26] = [
+    ("connection_readers", "memory_client_connection_reader_bytes"),
+    ("connection_writers", "memory_client_connection_writer_bytes"),
+    ("connection_channels", "memory_client_connection_channel_bytes"),
+    ("connection_other", "memory_client_connection_other_bytes"),
+    ("queue_procs", "memory_classic_queue_erlang_process_bytes"),
+    ("quorum_queue_procs", "memory_quorum_queue_erlang_process_bytes"),
+    ("quorum_queue_dlx_procs", "memory_quorum_queue_dlx_erlang_process_bytes"),
+    ("stream_queue_procs", "memory_stream_erlang_process_bytes"),
+    ("stream_queue_replica_reader_procs", "memory_stream_replica_reader_erlang_process_bytes"),
+    ("stream_queue_coordinator_procs", "memory_stream_coordinator_erlang_process_bytes"),
+    ("plugins", "memory_plugin_bytes"),
+    ("metadata_store", "memory_modern_metadata_store_bytes"),
+    ("other_proc", "memory_other_erlang_process_bytes"),
+    ("metrics", "memory_metrics_bytes"),
+    ("mgmt_db", "memory_management_stats_db_bytes"),
+    ("mnesia", "memory_classic_metadata_store_bytes"),
+    ("quorum_ets", "memory_quorum_queue_ets_table_bytes"),
+    ("metadata_store_ets", "memory_modern_metadata_store_ets_table_bytes"),
+    ("other_ets", "memory_other_ets_table_bytes"),
+    ("binary", "memory_binary_heap_bytes"),
+    ("msg_index", "memory_message_index_bytes"),
+    ("code", "memory_code_module_bytes"),
+    ("atom", "memory_atom_table_bytes"),
+    ("other_system", "memory_other_system_bytes"),
+    ("allocated_unused", "memory_runtime_allocated_unused_bytes"),
+    ("reserved_unallocated", "memory_runtime_reserved_unallocated_bytes"),
+];
+
+/// The metric of a pool.
+pub(crate) fn metric(pool: &str) -> Option<&'static str> {
+    POOLS.iter().find(|(name, _)| *name == pool).map(|(_, metric)| *metric)
+}
+
+/// Bytes of all pools: what is in none is the system's.
+pub(crate) fn named<N: Node>(node: &N) -> Result<Vec<(&'static str, u64)>, Response> {
+    let known = node.memory()?;
+    let of = |pool: &str| known.iter().find(|(name, _)| name == pool).map_or(0, |(_, bytes)| *bytes);
+    let counted: u64 = known.iter().map(|(_, bytes)| bytes).sum();
+    let rest = node.condition().memory_used.saturating_sub(counted);
+    Ok(POOLS.iter().map(|(name, _)| (*name, if *name == "other_system" { rest } else { of(name) })).collect())
+}
+
+/// `GET /api/nodes/NAME/memory`.
+pub(crate) fn of_node<N: Node>(call: &Call<'_, N>, name: &str, is_relative: bool) -> Answer {
+    if name != call.node.about().node {
+        return Err(Response::not_found());
+    }
+    let pools = named(call.node)?;
+    let sum: u64 = pools.iter().map(|(_, bytes)| bytes).sum();
+    let shown = |bytes: u64| if is_relative { bytes * 100 / sum.max(1) } else { bytes };
+    let mut memory: Map<String, Value> =
+        pools.iter().map(|(name, bytes)| ((*name).to_owned(), shown(*bytes).into())).collect();
+    if is_relative {
+        memory.insert("total".into(), 100.into());
+    } else {
+        let rss = call.node.condition().memory_used;
+        memory.insert("strategy".into(), "rss".into());
+        memory.insert("total".into(), json!({ "rss": rss, "allocated": rss, "erlang": sum }));
+    }
+    list::one(json!({ "memory": memory }), call.request, &call.node.about().limits)
+}

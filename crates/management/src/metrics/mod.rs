@@ -1,0 +1,162 @@
+//! Metrics for Prometheus, with RabbitMQ's names and labels: `/metrics`, `/metrics/per-object`, `/metrics/detailed` and
+//! `/metrics/memory-breakdown`.
+//!
+//! What is asked for is gathered once, then written family by family. What RabbitMQ tells of its runtime and its Raft, and
+//! has no meaning here, is left out; what dashboards read is there.
+
+mod families;
+mod text;
+
+use crate::node::{ConnectionRow, Node, Which, Writing};
+use crate::request::{Method, Request};
+use crate::response::{Answer, Response};
+use crate::{list, memory};
+use broker::{Opened, QueueRow, Survey};
+use families::Family;
+use text::{Kind, Text};
+
+/// As scrapers of the text format read it.
+const CONTENT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Where objects are told of one by one, or added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Detail {
+    Sums,
+    Each,
+}
+
+/// What is known of a node at one moment.
+struct Facts {
+    survey: Survey,
+    queues: Vec<QueueRow>,
+    connections: Vec<ConnectionRow>,
+    opened: Vec<(u16, Opened)>,
+    writing: Writing,
+    detail: Detail,
+}
+
+impl Facts {
+    fn gather<N: Node>(node: &N, detail: Detail) -> Result<Facts, Response> {
+        Ok(Facts {
+            survey: node.survey()?,
+            queues: node.queues(Which::All)?,
+            connections: node.connections()?.into_iter().filter(|row| !row.user.is_empty()).collect(),
+            opened: node.opened()?,
+            writing: node.writing(),
+            detail,
+        })
+    }
+}
+
+/// Answers a request for metrics, which anybody may have.
+pub fn metrics<N: Node>(node: &N, request: &Request) -> Response {
+    let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
+    let answer = match (request.method, &path[..]) {
+        (Method::Get | Method::Head, ["metrics", registry @ ..]) => write(node, request, registry),
+        (Method::Options, ["metrics", ..]) => Ok(Response::empty(200).with("allow", "GET, HEAD".to_owned())),
+        (_, ["metrics", ..]) => Err(Response::empty(405).with("allow", "GET, HEAD".to_owned())),
+        _ => Err(Response::empty(404)),
+    };
+    let mut response = answer.unwrap_or_else(|refused| refused);
+    if request.method == Method::Head {
+        response.body.clear();
+        if response.status == 200 {
+            response.status = 204;
+        }
+    }
+    response
+}
+
+fn write<N: Node>(node: &N, request: &Request, registry: &[&str]) -> Answer {
+    let mut text = Text::default();
+    text.prefix("rabbitmq_");
+    match registry {
+        [] if node.about().metrics_each => whole(node, &mut text, "per-object", Detail::Each)?,
+        [] => whole(node, &mut text, "aggregated", Detail::Sums)?,
+        ["per-object"] => whole(node, &mut text, "per-object", Detail::Each)?,
+        ["detailed"] => detailed(node, request, &mut text)?,
+        ["memory-breakdown"] => {
+            identity(node, &mut text, "memory-breakdown");
+            for (name, bytes) in memory::named(node)? {
+                if let Some(metric) = memory::metric(name) {
+                    text.one(metric, Kind::Gauge, "Memory used, by what for.", bytes);
+                }
+            }
+        }
+        _ => return Err(Response::empty(404)),
+    }
+    let headers = vec![("content-type", CONTENT.to_owned())];
+    Ok(Response { status: 200, headers, body: text.finish().into_bytes() })
+}
+
+/// What dashboards join everything with.
+fn identity<N: Node>(node: &N, text: &mut Text, endpoint: &str) {
+    let about = node.about();
+    text.family("identity_info", Kind::Untyped, "RabbitMQ node & cluster identity info");
+    text.sample(
+        &[
+            ("rabbitmq_node", &about.node),
+            ("rabbitmq_cluster", &about.cluster),
+            ("rabbitmq_cluster_permanent_id", &about.cluster_id),
+            ("rabbitmq_endpoint", endpoint),
+        ],
+        1,
+    );
+    text.family("build_info", Kind::Untyped, "RabbitMQ & Erlang/OTP version info");
+    text.sample(
+        &[
+            ("rabbitmq_version", &about.version),
+            ("prometheus_plugin_version", &about.version),
+            ("prometheus_client_version", &about.product_version),
+            ("erlang_version", ""),
+            ("product_name", &about.product),
+            ("product_version", &about.product_version),
+        ],
+        1,
+    );
+}
+
+fn whole<N: Node>(node: &N, text: &mut Text, endpoint: &str, detail: Detail) -> Result<(), Response> {
+    identity(node, text, endpoint);
+    let facts = Facts::gather(node, detail)?;
+    for family in Family::ALL.iter().filter(|family| family.is_usual()) {
+        family.write(node, &facts, text)?;
+    }
+    Ok(())
+}
+
+/// Only families that are asked for, of virtual hosts and queues that are.
+fn detailed<N: Node>(node: &N, request: &Request, text: &mut Text) -> Result<(), Response> {
+    text.prefix("rabbitmq_detailed_");
+    identity(node, text, "detailed");
+    let wanted: Vec<&str> =
+        request.query.iter().filter(|(name, _)| name == "family").map(|(_, value)| value.as_str()).collect();
+    let families: Vec<Family> =
+        Family::ALL.into_iter().filter(|family| wanted.contains(&family.name())).collect();
+    if families.is_empty() {
+        return Ok(());
+    }
+    let mut facts = Facts::gather(node, Detail::Each)?;
+    let vhosts: Vec<&str> =
+        request.query.iter().filter(|(name, _)| name == "vhost").map(|(_, value)| value.as_str()).collect();
+    if !vhosts.is_empty() {
+        let is_wanted = |vhost: &str| vhosts.contains(&vhost);
+        facts.queues.retain(|row| is_wanted(&row.definition.vhost_name));
+        facts.opened.retain(|(_, opened)| is_wanted(&opened.vhost));
+        facts.connections.retain(|row| is_wanted(&row.vhost));
+        let ids: Vec<_> = node
+            .look(|catalog| catalog.vhosts().map(|own| (own.id, own.name.to_string())).collect::<Vec<_>>())?;
+        let is_id = |id| ids.iter().any(|(own, name)| *own == id && is_wanted(name));
+        facts.survey.exchanges.retain(|_, tally| is_id(tally.vhost));
+    }
+    if let Some(pattern) = request.asked("queue") {
+        let bytes = facts.queues.iter().map(|row| row.definition.name.len()).sum();
+        let matches = list::matcher(pattern, true, bytes, &node.about().limits)?;
+        facts.queues.retain(|row| matches(&row.definition.name));
+    }
+    for family in families {
+        text.prefix(if family.is_of_cluster() { "rabbitmq_cluster_" } else { "rabbitmq_detailed_" });
+        family.write(node, &facts, text)?;
+    }
+    Ok(())
+}

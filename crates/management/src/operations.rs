@@ -1,0 +1,97 @@
+//! Small things operators ask of a node: logging in, rebalancing, forgetting counters, what was tried at its doors.
+
+use crate::body::Body;
+use crate::caller::Caller;
+use crate::node::Node;
+use crate::request::{Method, Request, decode};
+use crate::response::{Answer, Response};
+use crate::routes::Call;
+use broker::Tongue;
+use data_encoding::BASE64;
+use serde_json::{Value, json};
+
+/// `POST /api/login`: user and password in a form or an object, for pages that ask for both.
+pub(crate) fn login<N: Node>(call: &Call<'_, N>) -> Answer {
+    let body = call.request.body.as_slice();
+    let (user, password) = match Body::read(body) {
+        Ok(object) if !object.0.is_empty() => {
+            (object.need_text("username")?.to_owned(), object.need_text("password")?.to_owned())
+        }
+        _ => {
+            let text = std::str::from_utf8(body).map_err(|_| Response::bad_request("the form is no text"))?;
+            let field = |name: &str| {
+                let mut pairs = text.split('&').filter_map(|pair| pair.split_once('='));
+                let found = pairs.find(|(own, _)| *own == name);
+                found.and_then(|(_, value)| decode(value, true)).ok_or_else(|| Response::missing_key(name))
+            };
+            (field("username")?, field("password")?)
+        }
+    };
+    let token = BASE64.encode(format!("{user}:{password}").as_bytes());
+    let request = Request { authorization: Some(format!("Basic {token}")), ..call.request.clone() };
+    let caller = Caller::enter(call.node, &request)?;
+    Ok(Response::ok(&json!({
+        "user": { "name": caller.login.user, "tags": caller.tags, "is_internal_user": true },
+        "token": { "type": "basic", "value": token },
+    })))
+}
+
+/// `POST /api/rebalance/queues`: every queue has one member here, which leads it.
+pub(crate) fn rebalance<N: Node>(call: &Call<'_, N>) -> Answer {
+    call.node.look(|catalog| catalog.version())?;
+    Ok(Response::empty(204))
+}
+
+fn check_node<N: Node>(call: &Call<'_, N>, name: Option<&str>) -> Result<(), Response> {
+    match name {
+        Some(name) if name != call.node.about().node => Err(Response::not_found()),
+        _ => Ok(()),
+    }
+}
+
+/// `DELETE /api/reset[/NODE]`: how counters grew is forgotten, not the counters.
+pub(crate) fn reset<N: Node>(call: &Call<'_, N>, name: Option<&str>) -> Answer {
+    check_node(call, name)?;
+    call.node.forget_history();
+    Ok(Response::empty(204))
+}
+
+/// Logins by protocol since the node started: tried, refused.
+pub(crate) fn attempts<N: Node>(node: &N) -> Result<Vec<(&'static str, [u64; 2])>, Response> {
+    let survey = node.survey()?;
+    let own = |tongue: &Tongue| (tongue.label(), survey.protocols[*tongue as usize].logins);
+    Ok(Tongue::ALL.iter().map(own).chain([("http", node.logins())]).collect())
+}
+
+/// `/api/auth/attempts/NODE`.
+pub(crate) fn auth<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
+    check_node(call, Some(name))?;
+    let all = attempts(call.node)?;
+    if call.request.method == Method::Delete {
+        call.node.forget_logins(all.iter().map(|(_, own)| *own).collect());
+        return Ok(Response::empty(204));
+    }
+    let before = call.node.forgotten_logins();
+    let rows = all.iter().enumerate().filter_map(|(at, (protocol, own))| {
+        let [tried_before, refused_before] = before.get(at).copied().unwrap_or_default();
+        let (tried, refused) = (own[0] - tried_before, own[1] - refused_before);
+        (tried > 0).then(|| {
+            json!({
+                "protocol": protocol,
+                "auth_attempts": tried,
+                "auth_attempts_failed": refused,
+                "auth_attempts_succeeded": tried - refused,
+            })
+        })
+    });
+    Ok(Response::ok(&rows.collect::<Value>()))
+}
+
+/// `GET /api/auth/attempts/NODE/source`: nobody counts by where they come from, as in RabbitMQ where nothing else is said.
+pub(crate) fn auth_sources<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
+    check_node(call, Some(name))?;
+    if call.request.method == Method::Delete {
+        return Ok(Response::empty(204));
+    }
+    Ok(Response::ok(&json!([])))
+}

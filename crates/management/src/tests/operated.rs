@@ -1,0 +1,181 @@
+//! Parameters, what operators ask of a node, and metrics.
+
+use super::*;
+
+#[test]
+fn parameters_are_set_and_cleared() {
+    let bench = Bench::new();
+    let policy = r#"{"value": {"pattern": "a", "definition": {"max-length": 5}, "apply-to": "queues"}}"#;
+    bench.statuses(&[
+        ("PUT parameters/vhost-limits/v/limits", r#"{"value": {"max-connections": 10}}"#, 201),
+        ("PUT parameters/vhost-limits/v/limits", r#"{"value": {"max-connections": 11}}"#, 204),
+        ("PUT parameters/operator_policy/v/x", policy, 201),
+        ("PUT parameters/shovel/v/x", r#"{"value": {}}"#, 400),
+        ("PUT parameters/vhost-limits/v/limits", "{}", 400),
+    ]);
+    assert_eq!(bench.get("parameters/vhost-limits/v/limits")["value"], json!({ "max-connections": 11 }));
+    assert_eq!(bench.get("vhost-limits/v")[0]["value"], json!({ "max-connections": 11 }));
+    assert_eq!(bench.get("operator-policies/v/x")["definition"], json!({ "max-length": 5 }));
+    bench.statuses(&[
+        ("DELETE parameters/vhost-limits/v/limits", "", 204),
+        ("DELETE parameters/vhost-limits/v/limits", "", 404),
+        ("DELETE parameters/operator_policy/v/x", "", 204),
+        ("GET operator-policies/v/x", "", 404),
+    ]);
+    assert_eq!(bench.ask("manager", "PUT parameters/vhost-limits/v/limits", r#"{"value": {}}"#).0, 401);
+}
+
+#[test]
+fn the_node_has_parameters_too() {
+    let bench = Bench::new();
+    assert_eq!(bench.get("cluster-name"), json!({ "name": "burrow" }));
+    bench.statuses(&[
+        ("PUT global-parameters/x", r#"{"value": {"a": [1, "b"]}}"#, 201),
+        ("PUT global-parameters/x", r#"{"value": {"a": [2, "b"]}}"#, 204),
+        ("PUT global-parameters/x", "{}", 400),
+        ("PUT global-parameters/cluster_tags", r#"{"value": {"region": "r"}}"#, 201),
+        ("PUT cluster-name", r#"{"name": "warren"}"#, 204),
+    ]);
+    assert_eq!(bench.get("global-parameters/x")["value"], json!({ "a": [2, "b"] }));
+    assert_eq!(bench.get("cluster-name"), json!({ "name": "warren" }));
+    let overview = bench.get("overview");
+    assert_eq!(
+        (&overview["cluster_name"], &overview["cluster_tags"]),
+        (&json!("warren"), &json!({ "region": "r" }))
+    );
+    let exported = bench.get("definitions")["global_parameters"].take();
+    let other = Bench::new();
+    other.statuses(&[("POST definitions", &json!({ "global_parameters": exported }).to_string(), 204)]);
+    assert_eq!(other.get("global-parameters"), bench.get("global-parameters"));
+    bench.statuses(&[
+        ("DELETE global-parameters/x", "", 204),
+        ("DELETE global-parameters/x", "", 404),
+        ("GET global-parameters/x", "", 404),
+    ]);
+    assert_eq!(bench.ask("monitor", "PUT cluster-name", r#"{"name": "x"}"#).0, 401);
+}
+
+#[test]
+fn operators_are_served() {
+    let bench = Bench::new();
+    bench.statuses(&[
+        ("POST rebalance/queues", "", 204),
+        ("DELETE reset", "", 204),
+        ("DELETE reset/rabbit@hare", "", 204),
+        ("DELETE reset/other", "", 404),
+        ("PUT feature-flags/khepri_db/enable", "{}", 204),
+        ("PUT feature-flags/none/enable", "{}", 400),
+        ("GET queues/detailed", "", 200),
+    ]);
+    assert_eq!(bench.get("version"), "4.3.6");
+    let (status, body, _) = bench.ask("", "POST login", "username=guest&password=guest");
+    assert_eq!(
+        (status, &body["user"]["name"], &body["token"]["type"]),
+        (200, &json!("guest"), &json!("basic"))
+    );
+    assert_eq!(bench.ask("", "POST login", r#"{"username": "guest", "password": "no"}"#).0, 401);
+    bench.statuses(&[("DELETE auth/attempts/rabbit@hare", "", 204)]);
+    bench.ask("stranger", "GET whoami", "");
+    let attempts = bench.get("auth/attempts/rabbit@hare");
+    let expected = json!([{ "protocol": "http", "auth_attempts": 2, "auth_attempts_failed": 1, "auth_attempts_succeeded": 1 }]);
+    assert_eq!(attempts, expected);
+    bench.statuses(&[("GET auth/attempts/other", "", 404)]);
+    let memory = bench.get("nodes/rabbit@hare/memory")["memory"].take();
+    assert_eq!(
+        (&memory["binary"], &memory["queue_procs"], &memory["strategy"]),
+        (&json!(1000), &json!(500), &json!("rss"))
+    );
+    assert_eq!(bench.get("nodes/rabbit@hare/memory/relative")["memory"]["binary"], 66);
+    bench.statuses(&[("GET nodes/other/memory", "", 404)]);
+    assert_eq!(bench.ask("manager", "GET nodes/rabbit@hare/memory", "").0, 401);
+}
+
+fn scraped(bench: &Bench, path: &str) -> (u16, String) {
+    let request = Request::new("GET", path, Vec::new(), false).unwrap();
+    let response = crate::metrics(bench, &request);
+    (response.status, String::from_utf8(response.body).unwrap())
+}
+
+/// The value of a sample, by all that stands before it.
+fn sample(text: &str, name: &str) -> f64 {
+    let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    found.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+}
+
+#[test]
+fn metrics_agree_with_what_was_counted() {
+    let bench = Bench::new();
+    bench.statuses(&[("PUT queues/v/q", "{}", 201), ("PUT queues/v/other", "{}", 201)]);
+    let vhost = bench.catalog.lock().unwrap().vhost("v").unwrap();
+    {
+        let mut survey = bench.survey.lock().unwrap();
+        survey.vhosts.insert(vhost, tally());
+        let own = &mut survey.protocols[Tongue::Amqp091 as usize];
+        (own.received, own.routed, own.size_bytes) = (10, 9, 700);
+        own.own.add(Count::DropUnroutable, 1);
+        own.sizes[0] = 7;
+        own.sizes[2] = 3;
+        own.by_type[1] = tally();
+        survey.ends[0][1][2] = 4;
+        survey.stream_errors[0] = 2;
+        survey.churn.channel_created = 5;
+    }
+    let (status, text) = scraped(&bench, "/metrics");
+    assert_eq!(status, 200);
+    for (name, value) in [
+        ("rabbitmq_global_messages_received_total{protocol=\"amqp091\"}", 10.0),
+        ("rabbitmq_global_messages_routed_total{protocol=\"amqp091\"}", 9.0),
+        ("rabbitmq_global_messages_unroutable_dropped_total{protocol=\"amqp091\"}", 1.0),
+        (
+            "rabbitmq_global_messages_delivered_total{protocol=\"amqp091\",queue_type=\"rabbit_quorum_queue\"}",
+            7.0,
+        ),
+        (
+            "rabbitmq_global_messages_dead_lettered_rejected_total{queue_type=\"rabbit_classic_queue\",dead_letter_strategy=\"at_most_once\"}",
+            4.0,
+        ),
+        ("rabbitmq_global_stream_error_stream_does_not_exist_total{protocol=\"stream\"}", 2.0),
+        ("rabbitmq_message_size_bytes_bucket{protocol=\"amqp091\",le=\"100\"}", 7.0),
+        ("rabbitmq_message_size_bytes_bucket{protocol=\"amqp091\",le=\"+Inf\"}", 10.0),
+        ("rabbitmq_message_size_bytes_sum{protocol=\"amqp091\"}", 700.0),
+        ("rabbitmq_channels_opened_total", 5.0),
+        ("rabbitmq_queues", 2.0),
+        ("rabbitmq_queue_messages_ready", 4.0),
+        ("rabbitmq_queue_messages", 6.0),
+        ("rabbitmq_queue_messages_delivered_ack_total", 12.0),
+        ("rabbitmq_alarms_memory_used_watermark", 1.0),
+        ("rabbitmq_io_sync_ops_total", 3.0),
+    ] {
+        assert_eq!(sample(&text, name), value, "{name}");
+    }
+    assert!(text.contains("rabbitmq_endpoint=\"aggregated\""), "{text}");
+    let (_, each) = scraped(&bench, "/metrics/per-object");
+    assert_eq!(sample(&each, "rabbitmq_queue_messages_ready{vhost=\"v\",queue=\"q\"}"), 2.0);
+    // Each family once, with a type before its samples.
+    let families: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    let mut names: Vec<&str> = families.iter().map(|line| line.split(' ').next().unwrap()).collect();
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn metrics_are_told_in_detail_where_asked_for() {
+    let bench = Bench::new();
+    bench.statuses(&[("PUT queues/v/q", "{}", 201), ("PUT queues/%2F/p", "{}", 201)]);
+    let of = |query: &str| scraped(&bench, &format!("/metrics/detailed?{query}")).1;
+    let coarse = of("family=queue_coarse_metrics&vhost=v");
+    assert_eq!(sample(&coarse, "rabbitmq_detailed_queue_messages_ready{vhost=\"v\",queue=\"q\"}"), 2.0);
+    assert!(!coarse.contains("queue=\"p\"") && !coarse.contains("consumer_capacity"), "{coarse}");
+    assert!(!of("family=queue_coarse_metrics&queue=^p$").contains("queue=\"q\""));
+    assert!(of("").contains("identity_info") && !of("").contains("queue_messages"));
+    assert_eq!(sample(&of("family=vhost_status"), "rabbitmq_cluster_vhost_status{vhost=\"v\"}"), 1.0);
+    assert!(!of("family=queue_coarse_metrics&queue=(").contains("queue=\"q\""));
+    let (_, memory) = scraped(&bench, "/metrics/memory-breakdown");
+    assert_eq!(sample(&memory, "rabbitmq_memory_binary_heap_bytes"), 1000.0);
+    assert_eq!((scraped(&bench, "/metrics/none").0, scraped(&bench, "/").0), (404, 404));
+    let head = Request::new("HEAD", "/metrics", Vec::new(), false).unwrap();
+    let response = crate::metrics(&bench, &head);
+    assert_eq!((response.status, response.body.len()), (204, 0));
+}
