@@ -349,6 +349,83 @@ fn a_sync_that_fails_is_the_end() {
     assert!(bench.stream.take_sync().is_some());
 }
 
+/// Something happened to files while the node was down; the log goes on in the last of them, and in the next.
+#[test]
+fn what_is_left_of_files_is_kept_when_the_log_goes_on() {
+    type Harm = fn(&FaultyDisk);
+    fn remove(disk: &FaultyDisk, segments: &[u64]) {
+        segments.iter().for_each(|segment| disk.remove(chunks(*segment)).expect("a file"));
+    }
+    const CUT: u64 = at(1) + 60;
+    let short = (3, CUT, DamageReason::Short);
+    let missing = |segment| (segment, FILE_HEADER_LEN, DamageReason::Disk(WorkError::Missing));
+    let (header, rest) = ((3, at(1), DamageReason::Chunk(Malformed::Short)), 69..108);
+    type Row = (&'static str, Harm, Vec<u64>, Vec<(u64, u64, DamageReason)>, Vec<(u64, u64, DamageReason)>);
+    let rows: [Row; 7] = [
+        ("nothing", |_| {}, (0..69).collect(), vec![], vec![]),
+        ("an end", |disk| disk.truncate(chunks(3), CUT), (0..63).collect(), vec![short], vec![header]),
+        ("all bytes", |disk| disk.truncate(chunks(3), 0), (0..60).collect(), vec![(3, 8, short.2)], vec![]),
+        ("the last", |disk| remove(disk, &[3]), (0..60).collect(), vec![missing(3)], vec![]),
+        ("all", |disk| remove(disk, &[1, 2, 3]), vec![], vec![], vec![]),
+        (
+            "others and an end",
+            |disk| {
+                remove(disk, &[1, 2]);
+                disk.truncate(chunks(3), CUT);
+            },
+            (60..63).collect(),
+            vec![short],
+            vec![header],
+        ),
+        ("the middle", |disk| remove(disk, &[2, 3]), (0..30).collect(), vec![missing(3)], vec![missing(2)]),
+    ];
+    for (name, harm, left, told, found) in rows {
+        for is_synced in [false, true] {
+            let mut bench = Bench::new();
+            let more = |bench: &mut Bench, batches: std::ops::Range<i64>| {
+                batches.for_each(|batch| {
+                    let messages = [0, 1, 2].map(|at| (vec![batch as u8 * 3 + at; 116], Vec::new()));
+                    bench.batch(1000 + batch * 10, &messages);
+                });
+            };
+            bench.fill();
+            more(&mut bench, 20..23);
+            bench.sync();
+            more(&mut bench, 23..36);
+            harm(&bench.disk);
+            bench.restart();
+            let new = NewReader { from: From::Offset(105), filter: None, credit: 9, group: None };
+            let reader = bench.stream.attach(new, &mut bench.common, &mut bench.effects);
+            bench.settle();
+            let next =
+                |bench: &mut Bench| match bench.stream.next(reader, &mut bench.common, &mut bench.effects) {
+                    Next::Chunk(chunk) => Some(chunk.first_offset),
+                    _ => None,
+                };
+            assert_eq!((next(&mut bench), next(&mut bench)), (Some(105), None), "{name}");
+            for _ in 0..2 {
+                if is_synced {
+                    bench.waiting.extend(bench.stream.take_sync());
+                    bench.settle();
+                } else {
+                    bench.write();
+                }
+            }
+            assert_eq!(bench.stream.unwritten_bytes(), 0, "{name}");
+            assert_eq!(std::mem::take(&mut bench.damages), told, "{name}");
+            assert_eq!(next(&mut bench), None, "{name}: nothing comes twice");
+            let expected: Vec<u64> = left.iter().copied().chain(rest.clone()).step_by(3).collect();
+            for again in [false, true] {
+                assert_eq!(bench.read(From::First, None), expected, "{name} {again}");
+                assert_eq!(std::mem::take(&mut bench.damages), found, "{name} {again}");
+                bench.sync();
+                bench.restart();
+                assert!(bench.damages.is_empty());
+            }
+        }
+    }
+}
+
 #[test]
 fn nothing_is_left_of_a_stream_that_ends() {
     let mut bench = Bench::new();

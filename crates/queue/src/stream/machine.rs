@@ -8,10 +8,12 @@
 use super::common::Common;
 use super::groups::Groups;
 use super::readers::Readers;
-use super::segments::{NewChunk, Segments};
+use super::segments::{NewChunk, SegmentEnd, Segments};
 use super::tail::{NewTailChunk, Tail};
 use super::tracking::{Sequence, Tracked};
-use super::work::{Done, Remove, Sync, SyncDone, SyncFailure, Work, WorkError, Write, WriteDone};
+use super::work::{
+    Damage, DamageReason, Done, Remove, Sync, SyncDone, SyncFailure, Work, WorkError, Write, WriteDone,
+};
 use super::{Chunk, Effect, FILE_HEADER_LEN, Place, Segment, Settings};
 use base::Buffer;
 use message::chunk::{self, BATCH_HEAD, Entry, Kind, MESSAGE_HEAD, Writer};
@@ -59,8 +61,8 @@ struct Durability {
     changes: u64,
     /// Segments that go when nothing is being written.
     leaving: Vec<u64>,
-    /// Segments whose files were gone at the start.
-    missing: Vec<u64>,
+    /// Segments whose files had fewer bytes at the start than they should, and how many; `None`: the file was gone.
+    short: BTreeMap<u64, Option<u64>>,
 }
 
 /// A message, or a batch of them, as the stream protocol publishes it.
@@ -352,9 +354,9 @@ impl Stream {
                 self.disk.is_writing = false;
                 // Also where it failed, some may be there.
                 self.disk.changes += 1;
-                for segment in segments {
-                    if self.segments.find(segment).is_some() {
-                        self.disk.dirty.insert(segment, self.disk.changes);
+                for segment in &segments {
+                    if self.segments.find(*segment).is_some() {
+                        self.disk.dirty.insert(*segment, self.disk.changes);
                     }
                 }
                 match result {
@@ -362,12 +364,12 @@ impl Stream {
                         self.tail.note_written(to);
                         self.shrink_tail(common);
                     }
-                    Err(WorkError::Missing) => self.begin_anew(common, effects),
+                    Err(WorkError::Missing) => self.begin_anew(&segments, common, effects),
                     Err(_) => {}
                 }
                 self.let_go(effects);
             }
-            Done::Synced(SyncDone { to, stamp, result }) => {
+            Done::Synced(SyncDone { to, stamp, written, result }) => {
                 self.disk.syncs -= 1;
                 match result {
                     Ok(()) => {
@@ -375,7 +377,9 @@ impl Stream {
                         self.tail.note_written(to);
                         self.shrink_tail(common);
                     }
-                    Err(SyncFailure::Write(WorkError::Missing)) => self.begin_anew(common, effects),
+                    Err(SyncFailure::Write(WorkError::Missing)) => {
+                        self.begin_anew(&written, common, effects);
+                    }
                     Err(_) => {}
                 }
                 self.let_go(effects);
@@ -401,39 +405,79 @@ impl Stream {
     /// segment's file.
     pub fn recover(&mut self, len_of: impl Fn(u64) -> Option<u64>, common: &mut Common) {
         common.begin_files_behind(self.segments.last().map_or(0, |last| last.number));
-        let missing =
-            self.segments.iter().filter(|segment| segment.chunks > 0 && len_of(segment.number).is_none());
-        self.disk.missing = missing.map(|segment| segment.number).collect();
+        let with_chunks = self.segments.iter().filter(|segment| segment.chunks > 0);
+        self.disk.short = with_chunks
+            .map(|segment| (segment, len_of(segment.number)))
+            .filter(|(segment, len)| len.is_none_or(|len| len < segment.bytes))
+            .map(|(segment, len)| (segment.number, len))
+            .collect();
     }
 
     /// Lets segments go whose files were gone at the start. Retention took them after the snapshot was written, and mostly
-    /// does so again in the replay, which has to go the same way as before; but it may be less strict by now. The last one is
-    /// left to [`Stream::begin_anew`].
+    /// does so again in the replay, which has to go the same way as before; but it may be less strict by now. The last one, and
+    /// one that the replay added to, are left to [`Stream::begin_anew`].
     pub(super) fn forget_missing(&mut self, common: &mut Common, effects: &mut Vec<Effect>) {
-        let missing = std::mem::take(&mut self.disk.missing);
-        let others = self.segments.count().saturating_sub(1);
-        let gone = self.segments.iter().take(others).take_while(|first| missing.contains(&first.number));
-        self.remove_first(gone.count(), common, effects);
-    }
-
-    /// The file is gone to which the next chunk would be added: what is in memory goes on in a new one.
-    #[cold]
-    fn begin_anew(&mut self, common: &mut Common, effects: &mut Vec<Effect>) {
-        let Some(unwritten) = self.tail.first_unwritten() else { return };
-        let (lost, first_offset) = (unwritten.place.segment, unwritten.chunk.first_offset);
-        if unwritten.place.position == FILE_HEADER_LEN {
+        if self.disk.short.is_empty() {
             return;
         }
-        if self.segments.last().is_some_and(|last| last.number == lost) {
-            self.segments.roll(common.take_file(), first_offset, unwritten.timestamp_ms);
-            let (segments, limits) = (&mut self.segments, &common.limits);
-            self.tail.move_unwritten(|new| segments.push(new, limits));
-            self.last_chunk = self.tail.last().map(|last| (last.place, last.chunk.first_offset));
-            let tail = &self.tail;
-            self.readers.moved(lost, |offset| tail.with_offset(offset).map(|found| found.place));
+        let added_to = self.tail.first_unwritten().map_or(u64::MAX, |unwritten| unwritten.place.segment);
+        let is_missing = |segment: &&Segment| {
+            segment.number < added_to && self.disk.short.get(&segment.number) == Some(&None)
+        };
+        let others = self.segments.count().saturating_sub(1);
+        let gone = self.segments.iter().take(others).take_while(is_missing).count();
+        self.remove_first(gone, common, effects);
+    }
+
+    /// The file is gone, or has lost its end, to which chunks would be added: what is in memory goes on in a new one. What is
+    /// left in the files stays. `tried`: the segments that could not be written.
+    #[cold]
+    fn begin_anew(&mut self, tried: &[u64], common: &mut Common, effects: &mut Vec<Effect>) {
+        let Some(unwritten) = self.tail.first_unwritten() else { return };
+        let (Place { segment: lost, position }, timestamp_ms) = (unwritten.place, unwritten.timestamp_ms);
+        let first_offset = unwritten.chunk.first_offset;
+        // It goes on elsewhere already when a second write fails.
+        if position == FILE_HEADER_LEN || !tried.contains(&lost) {
+            return;
         }
-        let count = self.segments.iter().take_while(|segment| segment.number <= lost).count();
-        self.remove_first(count, common, effects);
+        let short = self.disk.short.get(&lost).copied();
+        let bytes = match short {
+            Some(left) => left.unwrap_or(0),
+            None => position,
+        };
+        let bytes = bytes.clamp(FILE_HEADER_LEN, position);
+        let (chunks, indexed) = self.tail.unwritten_in(lost);
+        let end = SegmentEnd { bytes, next_offset: first_offset, timestamp_ms, chunks, indexed };
+        for number in self.segments.cut(lost, end) {
+            common.forget_segment(number);
+            self.disk.dirty.remove(&number);
+            self.disk.leaving.push(number);
+        }
+        self.disk.dirty.remove(&lost);
+        self.segments.roll(common.take_file(), first_offset, timestamp_ms);
+        let (segments, settings) = (&mut self.segments, &self.settings);
+        self.tail.move_unwritten(|new| {
+            if segments.is_full(settings, &common.limits) {
+                let next_offset = segments.last().map_or(first_offset, |last| last.next_offset);
+                segments.roll(common.take_file(), next_offset, new.timestamp_ms);
+            }
+            segments.push(new, &common.limits)
+        });
+        self.last_chunk = self.tail.last().map(|last| (last.place, last.chunk.first_offset));
+        let last = self.segments.last().map(|last| Place { segment: last.number, position: last.bytes });
+        let (tail, next_offset) = (&self.tail, self.next_offset);
+        self.readers.moved(lost, |offset| match tail.with_offset(offset) {
+            Some(found) => Some(found.place),
+            None => last.filter(|_| offset >= next_offset),
+        });
+        self.forget_missing(common, effects);
+        if self.segments.find(lost).is_some() {
+            let reason = match short {
+                Some(Some(_)) => DamageReason::Short,
+                _ => DamageReason::Disk(WorkError::Missing),
+            };
+            effects.push(Effect::Damaged(Damage { place: Place { segment: lost, position: bytes }, reason }));
+        }
     }
 
     /// What is written stays in memory only while somebody reads, within a bound.

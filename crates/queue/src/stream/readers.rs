@@ -128,9 +128,9 @@ impl Readers {
         self.at_tail = waiting;
     }
 
-    /// What followed in this segment is elsewhere, by offset.
+    /// What followed in this segment, and behind it, is elsewhere, by offset.
     pub(super) fn moved(&mut self, segment: u64, place_of: impl Fn(u64) -> Option<Place>) {
-        for reader in self.slots.iter_mut().flatten().filter(|reader| reader.place.segment == segment) {
+        for reader in self.slots.iter_mut().flatten().filter(|reader| reader.place.segment >= segment) {
             reader.place = place_of(reader.offset).unwrap_or(reader.place);
         }
     }

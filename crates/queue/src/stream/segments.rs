@@ -36,6 +36,21 @@ pub(super) struct NewChunk {
     pub(super) len: u64,
 }
 
+/// Where a segment ends that has lost what followed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SegmentEnd {
+    /// Bytes that are left, its header included.
+    pub(super) bytes: u64,
+    /// Where the next segment goes on.
+    pub(super) next_offset: u64,
+    /// Nothing in it is younger.
+    pub(super) timestamp_ms: i64,
+    /// So many chunks are elsewhere now.
+    pub(super) chunks: u32,
+    /// So many of those were in its index.
+    pub(super) indexed: u32,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Segments {
@@ -107,6 +122,23 @@ impl Segments {
         last.last_timestamp_ms = chunk.timestamp_ms;
         last.chunks += 1;
         (place, is_indexed.then_some(last.indexed))
+    }
+
+    /// Ends a segment where its file does, and takes away those behind it, whose numbers it answers.
+    pub(super) fn cut(&mut self, number: u64, end: SegmentEnd) -> Vec<u64> {
+        let behind = self.list.partition_point(|segment| segment.number <= number);
+        let gone = self.list.drain(behind..).map(|segment| segment.number).collect();
+        if let Some(last) = self.list.back_mut().filter(|last| last.number == number) {
+            last.bytes = end.bytes;
+            last.next_offset = end.next_offset;
+            last.last_timestamp_ms = last.last_timestamp_ms.min(end.timestamp_ms);
+            // How many are cut off with the file's end nobody knows; without bytes there are none.
+            let least = u32::from(end.bytes > FILE_HEADER_LEN);
+            last.chunks = if least > 0 { last.chunks.saturating_sub(end.chunks).max(least) } else { 0 };
+            last.indexed = last.indexed.saturating_sub(end.indexed).min(last.chunks);
+            last.indexed_at = last.indexed_at.min(end.bytes);
+        }
+        gone
     }
 
     /// The segment with this number.

@@ -176,6 +176,14 @@ impl Tail {
         self.chunks.get(self.written)
     }
 
+    /// How many chunks of this segment are not written, and how many of those its index has.
+    pub(super) fn unwritten_in(&self, segment: u64) -> (u32, u32) {
+        let chunks = self.chunks.range(self.written..).filter(|chunk| chunk.place.segment == segment);
+        chunks.fold((0, 0), |(chunks, indexed), chunk| {
+            (chunks + 1, indexed + u32::from(chunk.indexed.is_some()))
+        })
+    }
+
     pub(super) fn last(&self) -> Option<&TailChunk> {
         self.chunks.back()
     }

@@ -175,7 +175,11 @@ pub struct WriteDone {
 impl Write {
     /// What came of it.
     pub fn done(self, result: Result<(), WorkError>) -> WriteDone {
-        WriteDone { to: self.to, segments: self.pieces.iter().map(|piece| piece.segment).collect(), result }
+        WriteDone { to: self.to, segments: self.segments(), result }
+    }
+
+    fn segments(&self) -> Vec<u64> {
+        self.pieces.iter().map(|piece| piece.segment).collect()
     }
 }
 
@@ -184,6 +188,8 @@ impl Write {
 pub struct SyncDone {
     pub(super) to: u64,
     pub(super) stamp: u64,
+    /// The segments to which something was to be written.
+    pub(super) written: Vec<u64>,
     /// Whether it is durable.
     pub result: Result<(), SyncFailure>,
 }
@@ -200,7 +206,8 @@ pub enum SyncFailure {
 impl Sync {
     /// What came of it.
     pub fn done(self, result: Result<(), SyncFailure>) -> SyncDone {
-        SyncDone { to: self.write.to, stamp: self.stamp, result }
+        let written = self.write.segments();
+        SyncDone { to: self.write.to, stamp: self.stamp, written, result }
     }
 }
 
