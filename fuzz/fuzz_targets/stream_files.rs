@@ -30,7 +30,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (mut common, mut effects) = (Common::new(limits), Vec::new());
     let mut stream = Stream::new(Settings::default());
     for batch in 0..20 {
-        stream.push_message(batch, &[7; 60], b"value", &mut common, &mut effects);
+        stream.push_message(batch, &[&[7; 60][..]], b"value", &mut common, &mut effects);
         stream.close(batch, &mut common, &mut effects);
     }
     let disk = FaultyDisk::new(1);

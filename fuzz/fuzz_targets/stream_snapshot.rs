@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (mut common, mut effects) = (Common::new(Limits::default()), Vec::new());
     stream.recover(|_| None, &mut common);
     let offset = stream.next_offset();
-    assert_eq!(stream.push_message(1, b"more", b"", &mut common, &mut effects), offset);
+    assert_eq!(stream.push_message(1, &[&b"more"[..]], b"", &mut common, &mut effects), offset);
     stream.close(1, &mut common, &mut effects);
     let new = NewReader { from: From::Last, filter: None, credit: 1, group: None };
     let reader = stream.attach(new, &mut common, &mut effects);

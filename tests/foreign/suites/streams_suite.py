@@ -9,7 +9,7 @@ from proton.reactor import ReceiverOption
 from proton.utils import LinkDetached
 
 from lab.cases import Skip, Suite, Uri, equal, eventually
-from suites import pika_bench, proton_bench
+from suites import pika_bench, proton_bench, streams_beyond
 from suites.pika_bench import Consumer, Desk, fresh
 from suites.queue_bench import needs_broker, refusal
 
@@ -495,8 +495,11 @@ def _():
         broker.close()
 
 
+streams_beyond.add(suite, Streams, needs_replay, seen10, numbered)
+
+
 def options(parser):
-    parser.add_argument("--broker", default="", help="a leveret binary, for the case that restarts one")
+    parser.add_argument("--broker", default="", help="a leveret binary, for cases that restart one")
 
 
 if __name__ == "__main__":
