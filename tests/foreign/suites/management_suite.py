@@ -14,15 +14,20 @@ from http.client import HTTPConnection
 import pika
 from lab.broker import Broker
 from lab.cases import Skip, Suite, equal, eventually
+from suites import management_counters
 
 suite = Suite("management")
 _found = []
 HTTP = re.compile(rb"started HTTP listener on \S*?:(\d+)")
+METRICS = re.compile(rb"started Prometheus listener on \S*?:(\d+)")
 STAMP = f"{time.time_ns():x}"
 
 
 class Api:
     """Requests to one broker."""
+
+    # The port of its metrics, where nobody else uses the broker.
+    metrics = None
 
     def __init__(self, host, port, uri):
         self.host, self.port, self.uri = host, port, uri
@@ -59,10 +64,12 @@ class Api:
 def api():
     if not _found:
         if suite.options.broker:
-            broker = Broker(suite.options.broker, ["management.tcp.ip=127.0.0.1", "management.tcp.port=0"])
+            broker = Broker(suite.options.broker, ["management.tcp.ip=127.0.0.1", "management.tcp.port=0",
+                                                   "prometheus.tcp.ip=127.0.0.1", "prometheus.tcp.port=0"])
             broker.start()
             atexit.register(broker.close)
             _found.append(Api("127.0.0.1", broker.port_of(HTTP, "HTTP"), broker.uri))
+            _found[0].metrics = broker.port_of(METRICS, "metrics")
         elif suite.options.admin:
             parts = urllib.parse.urlsplit(suite.options.admin)
             _found.append(Api(parts.hostname, parts.port, suite.uri.text))
@@ -455,6 +462,30 @@ def health():
     equal((status, value["missing"]), (503, ["zz"]))
     status, _, value = api().ask("GET", "/health/checks/port-listener/x")
     equal((status, value), (400, bad("Invalid port")))
+
+
+@suite.case("counters", "what is told of messages after a load", "publish, confirm, deliver, ack, redeliver, unroutable: by queue, channel, exchange, virtual host")
+def counters():
+    with Vhost() as vhost:
+        management_counters.counters(vhost)
+
+
+@suite.case("channels", "channels and consumers of a connection", "listed with what they were opened with")
+def channels():
+    with Vhost() as vhost:
+        management_counters.listed(vhost)
+
+
+@suite.case("parameters", "parameters of a virtual host and of the node", "201, 204, 400, 404")
+def parameters():
+    with Vhost() as vhost:
+        management_counters.parameters(vhost)
+
+
+@suite.case("metrics", "metrics after a load", "received = routed + unroutable; sizes; as many as the load did")
+def metrics():
+    with Vhost() as vhost:
+        management_counters.metrics(vhost, vhost.api.metrics)
 
 
 def add_options(parser):
