@@ -206,6 +206,40 @@ fn super_streams_are_made_whole_or_not_at_all() {
 }
 
 #[test]
+fn of_two_who_make_a_super_stream_one_does() {
+    for [first, second] in [[0, 1], [1, 0], [1, 2], [2, 1]] {
+        let mut world = World::new(3);
+        let mut clients = [first, second].map(|shard| Client::open(&mut world, shard));
+        let (streams, keys) = ([&b"p-0"[..], b"p-1"], [&b"0"[..], b"1"]);
+        let (partitions, binding_keys, arguments) = (List::new(&streams), List::new(&keys), List::default());
+        for client in &mut clients {
+            client.ask(&Request::CreateSuperStream { name: b"all", partitions, binding_keys, arguments });
+        }
+        // Neither can know of the other.
+        for client in &mut clients {
+            let output = client.machine.output_mut();
+            let (bytes, len) = (output.to_vec(), output.len());
+            output.sent(len);
+            world.send(client.wire, &bytes);
+        }
+        let mut heard: Vec<String> = Vec::new();
+        for client in &mut clients {
+            client.listen(&mut world, "/");
+            heard.append(&mut client.heard);
+        }
+        heard.sort();
+        assert_eq!(heard, ["CreateSuperStream 1", "CreateSuperStream 5"], "{first} {second}");
+        let [mut client, _] = clients;
+        client.asks(&mut world, &Request::Partitions { super_stream: b"all" }, "Partitions 1: [p-0,p-1]");
+        client.asks(
+            &mut world,
+            &Request::Route { routing_key: b"1", super_stream: b"all" },
+            "Route 1: [p-1]",
+        );
+    }
+}
+
+#[test]
 fn what_went_wrong_halfway_is_taken_back() {
     let mut world = World::new(1);
     let mut client = Client::open(&mut world, 0);

@@ -236,6 +236,8 @@ impl QueueCommand {
 pub enum Reply {
     /// The exchange, binding, user, ... is as was asked.
     Done,
+    /// The exchange, binding, user, ... was as is asked before: nothing changed.
+    Unchanged,
     /// The queue is there.
     Declared {
         /// What it is.

@@ -507,6 +507,8 @@ impl Shard {
                         return;
                     }
                     reply = Ok(Reply::Declared { queue, is_new, ready: 0, consumers: 0 });
+                } else if !is_new {
+                    reply = Ok(Reply::Unchanged);
                 }
             }
         }

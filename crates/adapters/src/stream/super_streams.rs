@@ -41,8 +41,11 @@ pub(super) struct Making {
 impl Making {
     pub(super) fn heard(&mut self, reply: Result<Reply, Refusal>) {
         match reply {
+            // Somebody else made it meanwhile, and it is theirs.
+            Ok(Reply::Unchanged) if self.step == Step::Exchange => {
+                self.failed = Some(ResponseCode::STREAM_ALREADY_EXISTS);
+            }
             Ok(Reply::Declared { is_new: false, .. }) => {
-                // Somebody else made it meanwhile.
                 self.failed.get_or_insert(ResponseCode::STREAM_ALREADY_EXISTS);
             }
             Ok(Reply::Declared { queue, .. }) => self.made.push(queue),
@@ -134,7 +137,7 @@ impl Adapter {
             (Step::Exchange, None) => Step::Partitions,
             (Step::Partitions, None) => Step::Bindings,
             (Step::Bindings, None) => return self.finish(Key::CreateSuperStream, ResponseCode::OK),
-            // Without an exchange nothing was made.
+            // Where the exchange was not made here nothing was.
             (Step::Exchange | Step::Back, Some(code)) => return self.finish(Key::CreateSuperStream, code),
             (_, _) => Step::Back,
         };
