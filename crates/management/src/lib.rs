@@ -55,6 +55,8 @@ pub use stats::counters;
 pub struct Limits {
     /// Bytes of a request's body; RabbitMQ's `management.http.max_body_size`.
     pub body_bytes_max: usize,
+    /// Bytes of all bodies that are read, or wait for their answer, at once, but for those that are small.
+    pub bodies_bytes_max: usize,
     /// Bytes of a body that are read before it is known who asks.
     pub first_body_bytes_max: usize,
     /// Bytes of a request's line and headers.
@@ -83,6 +85,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             body_bytes_max: 20_000_000,
+            bodies_bytes_max: 64 << 20,
             first_body_bytes_max: 16 << 10,
             head_bytes_max: 64 << 10,
             silence_ms_max: 60_000,

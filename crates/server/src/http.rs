@@ -1,7 +1,7 @@
 //! The listener of the management HTTP API: requests in, answers of [`management::handle`] out.
 //!
-//! A thread of its own reads and writes on a current-thread runtime; what takes a shard's answer is done by two more, so
-//! that nobody who asks holds up who sends or takes bytes. All sleep while nobody asks anything. Bounds are
+//! A thread of its own reads and writes on a current-thread runtime; what takes a shard's answer is done by two more, and
+//! health checks by a third, so that nobody who asks holds up who sends or takes bytes. All sleep while nobody asks anything. Bounds are
 //! [`management::Limits`]: a client that is too slow, or sends too much, is closed.
 
 use bytes::Bytes;
@@ -31,6 +31,9 @@ pub const WORKERS: usize = 2;
 /// Milliseconds without accepting after the process ran out of descriptors.
 const PAUSE_MS: u64 = 100;
 
+/// Bytes in which room for bodies is counted.
+const BODY_UNIT: usize = 1024;
+
 /// What is served on a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
@@ -45,6 +48,15 @@ pub struct Job {
     service: Service,
     request: Box<Request>,
     answer: oneshot::Sender<Response>,
+}
+
+/// Where requests wait for a thread that answers.
+#[derive(Clone)]
+pub struct Queues {
+    /// All but health checks.
+    pub usual: Sender<Job>,
+    /// Health checks, which wait for nobody who asks more: whoever gets none in time takes the node for dead.
+    pub checks: Sender<Job>,
 }
 
 /// Answers requests until nobody is left to send any.
@@ -68,15 +80,16 @@ pub fn work(node: &impl Node, jobs: &Mutex<Receiver<Job>>) {
 pub fn serve(
     listeners: Vec<(Service, std::net::TcpListener)>,
     limits: Limits,
-    jobs: &Sender<Job>,
+    jobs: &Queues,
     stop: &Notify,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(async {
         let room = Arc::new(Semaphore::new(limits.connections_max));
+        let bodies = Arc::new(Semaphore::new(limits.bodies_bytes_max / BODY_UNIT));
         for (service, listener) in listeners {
             listener.set_nonblocking(true)?;
-            let line = Line { service, jobs: jobs.clone() };
+            let line = Line { service, jobs: jobs.clone(), bodies: bodies.clone() };
             tokio::spawn(accept(TcpListener::from_std(listener)?, limits, room.clone(), line));
         }
         stop.notified().await;
@@ -88,7 +101,16 @@ pub fn serve(
 #[derive(Clone)]
 struct Line {
     service: Service,
-    jobs: Sender<Job>,
+    jobs: Queues,
+    /// Room for bodies, in units of [`BODY_UNIT`].
+    bodies: Arc<Semaphore>,
+}
+
+impl Line {
+    fn queue(&self, request: &Request) -> &Sender<Job> {
+        let is_check = matches!(&request.path[..], [api, health, ..] if api == "api" && health == "health");
+        if is_check { &self.jobs.checks } else { &self.jobs.usual }
+    }
 }
 
 async fn accept(listener: TcpListener, limits: Limits, room: Arc<Semaphore>, jobs: Line) {
@@ -134,43 +156,60 @@ async fn answer(
     let (head, body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
     let Some(mut request) = Request::new(head.method.as_str(), target, Vec::new(), is_loopback) else {
-        return closing(&Response::error(400, "bad_request", "the path or the query cannot be decoded"));
+        return closing(Response::error(400, "bad_request", "the path or the query cannot be decoded"));
     };
     let text = |name: HeaderName| head.headers.get(name)?.to_str().ok().map(str::to_owned);
     request.authorization = text(AUTHORIZATION);
     request.reason = text(HeaderName::from_static("x-reason"));
     let is_small = body.size_hint().upper().is_some_and(|size| size <= limits.first_body_bytes_max as u64);
+    let silence = Duration::from_millis(limits.silence_ms_max);
+    let mut place = None;
     if !is_small {
         // Whoever may not ask this is told so before anything is kept of what they send.
         let asked = Request { awaits_body: true, ..request.clone() };
         let response = done(&jobs, asked).await;
         if response.status != 100 {
-            return closing(&response);
+            return closing(response);
+        }
+        let length = body.size_hint().upper().and_then(|length| usize::try_from(length).ok());
+        let length = length.unwrap_or(usize::MAX).min(limits.body_bytes_max).min(limits.bodies_bytes_max);
+        let units = u32::try_from(length / BODY_UNIT).unwrap_or(u32::MAX);
+        // The semaphore is never closed.
+        match timeout(silence, jobs.bodies.clone().acquire_many_owned(units)).await {
+            Ok(Ok(room)) => place = Some(room),
+            _ => {
+                return closing(Response::error(
+                    503,
+                    "service_unavailable",
+                    "too many bodies are on their way",
+                ));
+            }
         }
     }
-    let silence = Duration::from_millis(limits.silence_ms_max);
     request.body = match timeout(silence, Limited::new(body, limits.body_bytes_max).collect()).await {
         Ok(Ok(body)) => body.to_bytes().into(),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            return closing(&Response::error(413, "payload_too_large", "the body is too large"));
+            return closing(Response::error(413, "payload_too_large", "the body is too large"));
         }
-        Ok(Err(_)) => return closing(&Response::error(400, "bad_request", "the body cannot be read")),
-        Err(_) => return closing(&Response::error(408, "request_timeout", "the body did not come in time")),
+        Ok(Err(_)) => return closing(Response::error(400, "bad_request", "the body cannot be read")),
+        Err(_) => return closing(Response::error(408, "request_timeout", "the body did not come in time")),
     };
-    shown(&done(&jobs, request).await)
+    let response = done(&jobs, request).await;
+    drop(place);
+    shown(response)
 }
 
 /// What one of the workers answers.
 async fn done(line: &Line, request: Request) -> Response {
     let (sender, receiver) = oneshot::channel();
     let job = Job { service: line.service, request: Box::new(request), answer: sender };
-    let is_sent = line.jobs.send(job).is_ok();
+    let is_sent = line.queue(&job.request).send(job).is_ok();
     let response = if is_sent { receiver.await.ok() } else { None };
     response.unwrap_or_else(|| Response::error(503, "service_unavailable", "the node is stopping"))
 }
 
-fn shown(response: &Response) -> hyper::Response<Full<Bytes>> {
-    let mut shown = hyper::Response::new(Full::new(Bytes::copy_from_slice(&response.body)));
+fn shown(response: Response) -> hyper::Response<Full<Bytes>> {
+    let mut shown = hyper::Response::new(Full::new(Bytes::from(response.body)));
     *shown.status_mut() =
         hyper::StatusCode::from_u16(response.status).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in &response.headers {
@@ -182,7 +221,7 @@ fn shown(response: &Response) -> hyper::Response<Full<Bytes>> {
 }
 
 /// The same where the rest of what the client sends is not read.
-fn closing(response: &Response) -> hyper::Response<Full<Bytes>> {
+fn closing(response: Response) -> hyper::Response<Full<Bytes>> {
     let mut shown = shown(response);
     shown.headers_mut().insert(hyper::header::CONNECTION, HeaderValue::from_static("close"));
     shown
@@ -258,7 +297,8 @@ mod tests {
     fn told(limits: Limits, sent: &[&[u8]]) -> String {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
         let address = listener.local_addr().expect("bound");
-        let (jobs, asked) = channel::<Job>();
+        let (usual, asked) = channel::<Job>();
+        let jobs = Queues { checks: usual.clone(), usual };
         let stop = Notify::new();
         std::thread::scope(|threads| {
             threads.spawn(|| serve(vec![(Service::Api, listener)], limits, &jobs, &stop).expect("serves"));
@@ -297,6 +337,79 @@ mod tests {
         assert!(check(5, 5, "200").ends_with("\r\n\r\n5"));
         assert!(check(100_000, 100_000, "200").ends_with("\r\n\r\n100000"));
         check(100_001, 100_001, "413");
+    }
+
+    #[test]
+    fn health_checks_wait_for_nobody() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+        let address = listener.local_addr().expect("bound");
+        let ((usual, _waiting), (checks, asked)) = (channel::<Job>(), channel::<Job>());
+        let (jobs, stop) = (Queues { usual, checks }, Notify::new());
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                serve(vec![(Service::Api, listener)], Limits::default(), &jobs, &stop).expect("serves")
+            });
+            let ask = |path: &str| {
+                let mut client = Client::connect(address).expect("connects");
+                write!(client, "GET {path} HTTP/1.1\r\nhost: h\r\n\r\n").expect("sends");
+                client
+            };
+            let _others = ["/api/queues", "/api/overview", "/healthy"].map(ask);
+            let _own = ask("/api/health/checks/local-alarms");
+            let Job { request, .. } = asked.recv_timeout(Duration::from_secs(20)).expect("comes");
+            assert_eq!(request.path, ["api", "health", "checks", "local-alarms"]);
+            assert!(asked.try_recv().is_err());
+            stop.notify_one();
+        });
+    }
+
+    #[test]
+    fn bodies_share_a_bound() {
+        let limits = Limits { bodies_bytes_max: 50 << 10, silence_ms_max: 1500, ..Limits::default() };
+        let head = |length: usize| format!("PUT /x HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+        let address = listener.local_addr().expect("bound");
+        let (usual, asked) = channel::<Job>();
+        let (came, has_come) = channel();
+        let (jobs, stop) = (Queues { checks: usual.clone(), usual }, Notify::new());
+        let hear = |mut client: Client| {
+            client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+            let mut line = [0; 12];
+            client.read_exact(&mut line).expect("is answered");
+            String::from_utf8_lossy(&line[9..]).into_owned()
+        };
+        std::thread::scope(|threads| {
+            threads.spawn(|| serve(vec![(Service::Api, listener)], limits, &jobs, &stop).expect("serves"));
+            threads.spawn(move || {
+                // The first has its answer when all have asked.
+                let mut held = Vec::new();
+                while let Ok(Job { request, answer, .. }) = asked.recv_timeout(Duration::from_secs(5)) {
+                    let status = if request.awaits_body { 100 } else { 200 };
+                    let response = Response { status, headers: Vec::new(), body: Vec::new() };
+                    if request.body.is_empty() {
+                        drop(answer.send(response))
+                    } else {
+                        {
+                            held.push((answer, response));
+                            came.send(()).expect("is heard")
+                        }
+                    }
+                }
+                held.into_iter().for_each(|(answer, response)| drop(answer.send(response)));
+            });
+            let put = |length: usize| {
+                let mut client = Client::connect(address).expect("connects");
+                client.write_all(head(length).as_bytes()).expect("sends");
+                client.write_all(&vec![b'x'; length]).expect("sends");
+                client
+            };
+            let first = put(40 << 10);
+            has_come.recv_timeout(Duration::from_secs(20)).expect("comes");
+            let (second, small) = (put(40 << 10), put(10));
+            assert_eq!(hear(second), "503", "there is no room for both");
+            assert_eq!((hear(first), hear(small)), ("200".to_owned(), "200".to_owned()));
+            stop.notify_one();
+        });
     }
 
     #[test]

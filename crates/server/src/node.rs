@@ -514,8 +514,9 @@ impl Node {
         });
         let https = https.collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let stop_http = tokio::sync::Notify::new();
-        let (jobs, asked) = channel();
-        let asked = Mutex::new(asked);
+        let ((usual, asked), (checks, checked)) = (channel(), channel());
+        let (asked, checked) = (Mutex::new(asked), Mutex::new(checked));
+        let jobs = http::Queues { usual, checks };
         let raised = || self.raised();
         let (wake, woken) = channel();
         let stop_samples = wake.clone();
@@ -575,9 +576,9 @@ impl Node {
                 spawned = spawned
                     .and_then(|()| Builder::new().name("tls".into()).spawn_scoped(threads, work).map(drop));
             }
-            let (jobs, asked) = (jobs, &asked);
+            let (jobs, asked, checked) = (jobs, &asked, &checked);
             if !ports.http.is_empty() {
-                for _ in 0..http::WORKERS {
+                for asked in [asked; http::WORKERS].into_iter().chain([checked]) {
                     let work = move || http::work(manager, asked);
                     spawned = spawned.and_then(|()| {
                         Builder::new().name("http-work".into()).spawn_scoped(threads, work).map(drop)
