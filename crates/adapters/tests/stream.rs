@@ -115,6 +115,35 @@ fn classic_queues_are_no_streams() {
 }
 
 #[test]
+fn who_may_no_longer_write_is_refused() {
+    let mut world = World::new(1);
+    let mut client = Client::open(&mut world, 0);
+    let (stream, arguments) = (&b"s"[..], List::default());
+    client.asks(&mut world, &Request::Create { stream, arguments }, "Create 1");
+    let declare = Request::DeclarePublisher { publisher_id: 1, reference: b"", stream };
+    client.asks(&mut world, &declare, "DeclarePublisher 1");
+    let port = base::id::PortId::default();
+    world.shards[0].open_port(port, broker::catalog::Actor::internal(broker::catalog::VhostId(0), port));
+    let rows = [(".*", "confirmed 1: [1, 2]"), ("^other$", "failed 1: [(1, 16), (2, 16)]")];
+    for (token, (write, expected)) in rows.into_iter().chain(rows).enumerate() {
+        let op = broker::catalog::Op::SetPermissions {
+            user: "guest".into(),
+            vhost: "/".into(),
+            configure: ".*".into(),
+            write: write.into(),
+            read: ".*".into(),
+        };
+        world.shards[0].request(world.now, port, token as u32, op);
+        world.run();
+        for _ in 0..2 {
+            let mut frames = client.machine.publish(1, false);
+            assert!(frames.message(1, None, b"hello") && frames.message(2, None, b"you"));
+            client.hears(&mut world, &[expected]);
+        }
+    }
+}
+
+#[test]
 fn versions_are_exchanged() {
     let mut world = World::new(1);
     let mut client = Client::open(&mut world, 0);

@@ -23,6 +23,8 @@ struct Publisher {
     /// By what the stream knows it again; empty: not at all.
     reference: Box<[u8]>,
     confirms: Confirms,
+    /// Its client may write to the stream, by the permissions of [`Publishers::access_version`].
+    may_write: bool,
     /// Something is to be told at the end of the turn.
     is_due: bool,
     /// Messages that were refused.
@@ -41,6 +43,8 @@ pub(super) struct Publishers {
     waiting: u64,
     /// There are as many as there may be.
     is_full: bool,
+    /// The permissions by which publishers were last looked at.
+    access_version: u64,
 }
 
 impl Publishers {
@@ -79,6 +83,7 @@ impl Publishers {
             stream,
             reference: reference.into(),
             confirms: Confirms::default(),
+            may_write: true,
             is_due: false,
             errored: 0,
         };
@@ -212,8 +217,26 @@ impl Adapter {
         ResponseCode::OK
     }
 
+    /// Somebody's permissions changed: whose publishers may no longer write is found anew.
+    #[cold]
+    fn ask_access(&mut self, context: &Context<'_>, version: u64) {
+        for at in 0..self.publishers.by_id.len() {
+            let handle = self.publishers.by_id[at].1;
+            let Some(publisher) = self.publishers.all.get(handle) else { continue };
+            let may_write = self.may(context, Access::Write, publisher.stream.name.as_bytes());
+            if let Some(publisher) = self.publishers.all.get_mut(handle) {
+                publisher.may_write = may_write;
+            }
+        }
+        self.publishers.access_version = version;
+    }
+
     #[inline]
     pub(super) fn publish(&mut self, context: &mut Context<'_>, publish: &Publish<'_>) {
+        let access_version = context.shard.catalog().access_version();
+        if self.publishers.access_version != access_version {
+            self.ask_access(context, access_version);
+        }
         let settings = &context.settings.stream;
         let id = publish.publisher_id;
         let handle = self.publishers.handle(id);
@@ -224,6 +247,11 @@ impl Adapter {
             context.shard.tallies().stream_errors(code.0, publish.len() as u64);
             return self.machine.refuse_messages(id, code, publish.messages().map(|one| one.publishing_id));
         };
+        if !publisher.may_write {
+            publisher.errored += publish.len() as u64;
+            let ids = publish.messages().map(|one| one.publishing_id);
+            return self.machine.refuse_messages(id, ResponseCode::ACCESS_REFUSED, ids);
+        }
         // One that is unfit takes those behind it with it, so that publishing ids have no gap.
         let fit = match publish.has_batches() {
             false => publish.len(),
