@@ -273,6 +273,35 @@ fn a_publisher_ahead_of_the_disk_is_not_read() {
 }
 
 #[test]
+fn offsets_wait_for_the_disk() {
+    let limits = broker::Limits { log_bytes_in_flight_max: 4096, ..broker::Limits::default() };
+    let mut world = World::with(1, limits, Settings::new("rabbit@test"));
+    let mut client = Client::open(&mut world, 0);
+    create(&mut world, &mut client);
+    world.is_disk_slow = true;
+    let mut store = |world: &mut World, offsets: std::ops::Range<u64>, reference: &[u8]| {
+        for offset in offsets {
+            client.machine.send(&Command::StoreOffset { reference, stream: NAME, offset });
+        }
+        client.hears(world, &[]);
+    };
+    store(&mut world, 0..1000, b"app");
+    assert!(!world.shards[0].is_congested(), "they are one record");
+    (0..1000).for_each(|turn| store(&mut world, turn..turn + 1, b"other"));
+    assert!(world.shards[0].is_congested());
+    assert!(world.kept(client.wire) > 0);
+    world.is_disk_slow = false;
+    client.listen(&mut world, "/");
+    assert_eq!(world.kept(client.wire), 0);
+    for (reference, expected) in [(&b"app"[..], "QueryOffset 1: 999"), (b"other", "QueryOffset 1: 999")] {
+        client.asks(&mut world, &Request::QueryOffset { reference, stream: NAME }, expected);
+    }
+    // Who asks in the same breath hears what it has just stored.
+    client.machine.send(&Command::StoreOffset { reference: b"app", stream: NAME, offset: 5 });
+    client.asks(&mut world, &Request::QueryOffset { reference: b"app", stream: NAME }, "QueryOffset 1: 5");
+}
+
+#[test]
 fn filters_leave_chunks_out() {
     let mut world = World::new(1);
     let mut client = publisher(&mut world, 0, b"");

@@ -148,7 +148,11 @@ impl Adapter {
             Said::Command(Command::StoreOffset { reference, stream, offset }) => {
                 self.store_offset(context, reference, stream, offset);
             }
-            Said::Request { correlation_id, request } => self.request(context, correlation_id, &request),
+            Said::Request { correlation_id, request } => {
+                // Who asks hears of what was said before.
+                self.hand_on_offsets(context);
+                self.request(context, correlation_id, &request);
+            }
             Said::Response { correlation_id, response } => {
                 self.updated(context, correlation_id, &response);
             }
@@ -210,6 +214,7 @@ impl Adapter {
         if !self.subscriptions.asked.is_empty() {
             self.go_on(context);
         }
+        self.hand_on_offsets(context);
         if self.roaming.may_go() && self.publishers.is_waiting() {
             self.look_for_home(context);
         }
@@ -226,7 +231,8 @@ impl Adapter {
     }
 
     pub(crate) fn is_publishing(&self) -> bool {
-        !self.publishers.is_empty()
+        // Offsets that consumers store are written as messages are.
+        !self.publishers.is_empty() || self.subscriptions.stores_offsets
     }
 
     /// While nothing is read the client's silence is not held against it.
@@ -257,6 +263,7 @@ impl Adapter {
             let text = "client unexpectedly closed TCP connection".to_owned();
             self.note(context, Gravity::Warning, text);
         }
+        self.hand_on_offsets(context);
         self.watched.clear(context);
     }
 

@@ -40,6 +40,9 @@ pub(super) const SUBSCRIPTIONS_MAX: usize = 256;
 /// Bytes of a publisher's reference, and of a consumer's name.
 pub(super) const REFERENCE_BYTES_MAX: usize = 255;
 
+/// Offsets that a connection's consumers stored in a turn, each under a name in a stream, before they are handed on.
+pub(super) const STORED_OFFSETS_MAX: usize = 64;
+
 /// Bytes of a stream's name.
 pub(super) const NAME_BYTES_MAX: usize = 255;
 

@@ -1,7 +1,7 @@
 //! Chunks: subscriptions, their credit, single active consumers, and stored offsets.
 
 use super::Adapter;
-use super::settings::{REFERENCE_BYTES_MAX, SUBSCRIPTIONS_MAX};
+use super::settings::{REFERENCE_BYTES_MAX, STORED_OFFSETS_MAX, SUBSCRIPTIONS_MAX};
 use crate::connection::Context;
 use crate::handles::Handles;
 use ::stream_protocol::{Command, List, OffsetSpec, Pair, Request, Response, ResponseCode};
@@ -53,6 +53,18 @@ pub(super) struct Subscriptions {
     by_id: Vec<(u8, u32)>,
     /// Those that are to be told that there is room for more, by their handles.
     pub(super) asked: Vec<u32>,
+    /// How far consumers said they are since that was handed on, the last of each.
+    stored: Vec<StoredOffset>,
+    /// Some consumer has said so once.
+    pub(super) stores_offsets: bool,
+}
+
+/// How far a consumer is.
+#[derive(Debug)]
+struct StoredOffset {
+    stream: Arc<QueueDefinition>,
+    reference: Box<[u8]>,
+    offset: u64,
 }
 
 impl Subscriptions {
@@ -111,7 +123,9 @@ impl Subscriptions {
 
     pub(super) fn heap_bytes(&self) -> usize {
         let asked = self.asked.capacity() * size_of::<u32>();
-        self.all.heap_bytes() + self.by_id.capacity() * size_of::<(u8, u32)>() + asked
+        let references = self.stored.iter().map(|stored| stored.reference.len()).sum::<usize>();
+        let stored = self.stored.capacity() * size_of::<StoredOffset>() + references;
+        self.all.heap_bytes() + self.by_id.capacity() * size_of::<(u8, u32)>() + asked + stored
     }
 }
 
@@ -350,7 +364,8 @@ impl Adapter {
         }
     }
 
-    /// Keeps how far a consumer is. Nobody is told when that cannot be.
+    /// Keeps how far a consumer is. Nobody is told when that cannot be. It is written once a turn: a client that says so with
+    /// each message must not fill the log.
     pub(super) fn store_offset(
         &mut self,
         context: &mut Context<'_>,
@@ -361,11 +376,24 @@ impl Adapter {
         let may = self.subscriptions.reads(name) || self.may(context, Access::Read, name);
         let stream = self.stream(context, name).filter(|_| may && reference.len() <= REFERENCE_BYTES_MAX);
         let Some(stream) = stream else { return };
-        self.tell_stream(
-            context,
-            &stream,
-            StreamCommand::StoreOffset { reference: reference.into(), offset },
-        );
+        let Subscriptions { stored, stores_offsets, .. } = &mut self.subscriptions;
+        *stores_offsets = true;
+        let is_its =
+            |known: &&mut StoredOffset| known.stream.id == stream.id && *known.reference == *reference;
+        match stored.iter_mut().find(is_its) {
+            Some(known) => known.offset = offset,
+            None => stored.push(StoredOffset { stream, reference: reference.into(), offset }),
+        }
+        if stored.len() >= STORED_OFFSETS_MAX {
+            self.hand_on_offsets(context);
+        }
+    }
+
+    /// Has what consumers stored written.
+    pub(super) fn hand_on_offsets(&mut self, context: &mut Context<'_>) {
+        for StoredOffset { stream, reference, offset } in std::mem::take(&mut self.subscriptions.stored) {
+            self.tell_stream(context, &stream, StreamCommand::StoreOffset { reference, offset });
+        }
     }
 
     pub(super) fn ask_stream(
