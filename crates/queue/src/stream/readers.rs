@@ -90,6 +90,8 @@ pub(super) struct Reader {
     credit: u32,
     /// Bytes of its next read.
     window: u32,
+    /// Bytes of the chunk that it got last: the next ones are mostly like it.
+    chunk_len: u32,
     filter: Option<Box<Filter>>,
     /// Names the blocks that its filter has left chunks out of; 0 without one.
     tag: u32,
@@ -194,6 +196,7 @@ impl Stream {
             from,
             credit,
             window: common.limits.read_bytes_min,
+            chunk_len: 0,
             tag: if filter.is_some() { common.take_tag() } else { 0 },
             filter,
             group: group.as_ref().map(|group| group.name.clone()),
@@ -322,6 +325,7 @@ impl Stream {
             };
             reader.place.position += u64::from(chunk.len);
             reader.offset = chunk.next_offset();
+            reader.chunk_len = chunk.len;
             if reader.filter.as_ref().is_none_or(|filter| filter.may_match(chunk.bloom())) {
                 reader.credit -= 1;
                 return Next::Chunk(chunk);
@@ -493,6 +497,13 @@ struct Span<'a> {
     segment: &'a Segment,
 }
 
+/// So many bytes, or somewhat less, so that the last of several long chunks is not read in part, and again. They may be a little
+/// longer than the one before.
+fn whole(bytes: u32, chunk_len: u32) -> u32 {
+    let is_long = chunk_len > bytes / 16 && chunk_len <= bytes;
+    if is_long { (bytes - bytes % chunk_len + chunk_len / 8).min(bytes) } else { bytes }
+}
+
 impl Readers {
     /// Has something read for `waiting`, or ahead of need, if nobody has asked for it.
     fn read(
@@ -521,7 +532,7 @@ impl Readers {
         let Limits { read_bytes_min, read_bytes_max, reads_ahead, loaded_bytes_max, .. } = common.limits;
         // Where many read, what they read has to fit until they have read it.
         let share = u32::try_from(loaded_bytes_max / (2 * (self.count + 1))).unwrap_or(u32::MAX);
-        let bytes = reader.window.min(share.max(read_bytes_min));
+        let bytes = whole(reader.window.min(share.max(read_bytes_min)), reader.chunk_len);
         if reads_ahead {
             reader.window = reader.window.saturating_mul(2).min(read_bytes_max);
         }
@@ -542,5 +553,23 @@ impl Readers {
         };
         effects.push(Effect::Work(Work::Read(Read { memory, ..read.clone() })));
         self.reads.push(UnderWay { tries: 1, read, waiting: Vec::from_iter(waiting) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole;
+
+    #[test]
+    fn long_chunks_are_read_whole() {
+        let rows = [(1 << 20, 400_000, 850_000), (1 << 20, 0, 1 << 20), (1 << 20, 2000, 1 << 20)];
+        for (bytes, chunk_len, expected) in rows {
+            assert_eq!(whole(bytes, chunk_len), expected, "{chunk_len}");
+        }
+        // One that is longer than a read is read to its end; one that fits is all there is.
+        assert_eq!(
+            (whole(65_536, 70_000), whole(65_536, 65_536), whole(65_536, 40_000)),
+            (65_536, 65_536, 45_000)
+        );
     }
 }
