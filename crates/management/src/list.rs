@@ -35,25 +35,43 @@ pub(crate) fn answer(mut items: Vec<Value>, request: &Request, limits: &Limits, 
     sort(&mut items, request, order);
     let columns = request.asked("columns").map(|columns| columns.split(',').collect::<Vec<_>>());
     let show = |item: Value| columns.as_ref().map_or_else(|| item.clone(), |columns| only(&item, columns));
-    let Some(Page { number, size }) = page else {
+    let Some(page) = page else {
         return Ok(Response::ok(&items.into_iter().map(show).collect()));
     };
     let filtered = items.len();
-    let first = (number - 1).saturating_mul(size);
-    if first >= filtered && number > 1 {
-        let reason = format!("Page out of range, page: {number} page size: {size}, len: {filtered}");
-        return Err(Response::error(400, "page_out_of_range", reason));
+    let first = page.first(filtered)?;
+    let items = items.into_iter().skip(first).take(page.size).map(show).collect();
+    Ok(page.answer(items, filtered, total))
+}
+
+/// The same of things that are dear to show, by virtual host and name: of a page in that order, only its own are shown.
+pub(crate) fn paged<T>(
+    mut rows: Vec<T>,
+    request: &Request,
+    limits: &Limits,
+    key: impl Fn(&T) -> (&str, &str),
+    show: impl FnOnce(&[T]) -> Result<Vec<Value>, Response>,
+) -> Answer {
+    check_columns(request, limits)?;
+    let has_wish = request.asked("sort").is_some_and(|column| !column.is_empty());
+    let Some(page) = Page::asked(request, limits)?.filter(|_| !has_wish) else {
+        return answer(show(&rows)?, request, limits, &["vhost", "name"]);
+    };
+    let total = rows.len();
+    if let Some(name) = request.asked("name").filter(|name| !name.is_empty()) {
+        let bytes = rows.iter().map(|row| key(row).1.len()).sum();
+        let matches = matcher(name, request.says("use_regex"), bytes, limits)?;
+        rows.retain(|row| matches(key(row).1));
     }
-    let items: Vec<Value> = items.into_iter().skip(first).take(size).map(show).collect();
-    Ok(Response::ok(&json!({
-        "filtered_count": filtered,
-        "item_count": items.len(),
-        "items": items,
-        "page": number,
-        "page_count": filtered.div_ceil(size),
-        "page_size": size,
-        "total_count": total,
-    })))
+    rows.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+    let filtered = rows.len();
+    let first = page.first(filtered)?.min(filtered);
+    let mut items = show(&rows[first..filtered.min(first.saturating_add(page.size))])?;
+    if let Some(columns) = request.asked("columns") {
+        let columns: Vec<&str> = columns.split(',').collect();
+        items.iter_mut().for_each(|item| *item = only(item, &columns));
+    }
+    Ok(page.answer(items, filtered, total))
 }
 
 /// Each column is looked for in each row.
@@ -83,6 +101,29 @@ struct Page {
 }
 
 impl Page {
+    /// How many come before it.
+    fn first(&self, filtered: usize) -> Result<usize, Response> {
+        let Page { number, size } = *self;
+        let first = (number - 1).saturating_mul(size);
+        if first >= filtered && number > 1 {
+            let reason = format!("Page out of range, page: {number} page size: {size}, len: {filtered}");
+            return Err(Response::error(400, "page_out_of_range", reason));
+        }
+        Ok(first)
+    }
+
+    fn answer(&self, items: Vec<Value>, filtered: usize, total: usize) -> Response {
+        Response::ok(&json!({
+            "filtered_count": filtered,
+            "item_count": items.len(),
+            "items": items,
+            "page": self.number,
+            "page_count": filtered.div_ceil(self.size),
+            "page_size": self.size,
+            "total_count": total,
+        }))
+    }
+
     fn asked(request: &Request, limits: &Limits) -> Result<Option<Page>, Response> {
         let Some(number) = request.asked("page") else { return Ok(None) };
         let invalid = |_| Response::bad_request("Pagination parameters are invalid");
@@ -248,6 +289,42 @@ mod tests {
                 400,
                 error("invalid_pagination_parameters", &reason),
             );
+        }
+    }
+
+    #[test]
+    fn pages_are_the_same_whether_all_is_shown_or_a_page() {
+        let rows: Vec<String> = (0..25).map(|number| format!("q{:02}", number * 7 % 25)).collect();
+        let item = |name: &String| json!({ "vhost": "v", "name": name, "messages": 25 - name.len() });
+        for query in [
+            "page=1&page_size=4",
+            "page=3&page_size=4&columns=name",
+            "page=1&name=q1",
+            "page=2&name=q1&page_size=3",
+            "page=1&name=[02]$&use_regex=true",
+            "page=8&page_size=4",
+            "page=1&page_size=4&sort=name&sort_reverse=true",
+            "page=1&name=none",
+            "columns=name",
+            "page=x",
+        ] {
+            let request = Request::new("GET", &format!("/api/queues?{query}"), Vec::new(), true).unwrap();
+            let limits = Limits::default();
+            let whole = answer(rows.iter().map(item).collect(), &request, &limits, &["vhost", "name"]);
+            let cut = paged(
+                rows.clone(),
+                &request,
+                &limits,
+                |name| ("v", name),
+                |rows| {
+                    let is_page =
+                        query.starts_with("page") && !query.contains("sort") && !query.contains('x');
+                    assert!(!is_page || rows.len() < 25, "{query}: all were shown");
+                    Ok(rows.iter().map(item).collect())
+                },
+            );
+            let [whole, cut] = [whole, cut].map(|answer| answer.unwrap_or_else(|refused| refused));
+            assert_eq!(cut, whole, "{query}");
         }
     }
 

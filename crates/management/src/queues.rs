@@ -30,8 +30,13 @@ pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
     let which = vhost.map(|vhost| call.caller.vhost(vhost)).transpose()?.map_or(Which::All, Which::Of);
     let mut rows = call.node.queues(which)?;
     rows.retain(|row| call.caller.sees(&row.definition.vhost_name));
-    let items = shown(call, &rows)?;
-    list::answer(items, call.request, &call.node.about().limits, &["vhost", "name"])
+    let limits = &call.node.about().limits;
+    list::paged(rows, call.request, limits, key, |rows| shown(call, rows))
+}
+
+/// By what queues are ordered.
+fn key(row: &QueueRow) -> (&str, &str) {
+    (&row.definition.vhost_name, &row.definition.name)
 }
 
 fn shown<N: Node>(call: &Call<'_, N>, rows: &[QueueRow]) -> Result<Vec<Value>, Response> {
