@@ -302,6 +302,21 @@ fn offsets_wait_for_the_disk() {
 }
 
 #[test]
+fn filters_and_properties_are_bounded() {
+    let mut world = World::new(1);
+    let mut client = Client::open(&mut world, 0);
+    create(&mut world, &mut client);
+    let values =
+        |count: usize| (0..count).map(|at| Pair::new("filter.x", ["a", "b"][at % 2])).collect::<Vec<_>>();
+    client.asks(&mut world, &subscribe(1, OffsetSpec::First, 1, &values(255)), "Subscribe 1");
+    client.asks(&mut world, &subscribe(2, OffsetSpec::First, 1, &values(256)), "Subscribe 17");
+    let long = "v".repeat(16 << 10);
+    let with = |len: usize| [Pair::new("k", &long[..len])];
+    client.asks(&mut world, &subscribe(2, OffsetSpec::First, 1, &with((16 << 10) - 1)), "Subscribe 1");
+    client.asks(&mut world, &subscribe(3, OffsetSpec::First, 1, &with(16 << 10)), "Subscribe 17");
+}
+
+#[test]
 fn filters_leave_chunks_out() {
     let mut world = World::new(1);
     let mut client = publisher(&mut world, 0, b"");

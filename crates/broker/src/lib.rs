@@ -70,8 +70,8 @@ pub use reply::{REPLY_TO, Replies, ReplyAddress};
 pub use request::{ConsumerRef, Credit, Held, NewConsumer, Placement, QueueCommand, Reply};
 pub use shard::{CATALOG_LOG, Shard, ShardSettings};
 pub use streams::{
-    CONSUMER_NAME_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand, StreamDamage,
-    StreamDone, StreamFilter, StreamFrom, StreamJob, StreamReply, StreamStats, Wanted,
+    CONSUMER_NAME_MAX, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand,
+    StreamDamage, StreamDone, StreamFilter, StreamFrom, StreamJob, StreamReply, StreamStats, Wanted,
     remove_other_stream_files, stream_files,
 };
 pub use tally::{

@@ -10,7 +10,8 @@ use ::amqp091::DeliverPrefix;
 use ::amqp091::method::{BasicConsume, MethodId};
 use broker::catalog::{QueueDefinition, Refusal, ReplyCode, age_ms};
 use broker::{
-    CONSUMER_NAME_MAX, Credit, NewConsumer, QueueCommand, RATE_MAX, StreamCommand, StreamFilter, StreamFrom,
+    CONSUMER_NAME_MAX, Credit, FILTER_VALUES_MAX, NewConsumer, QueueCommand, RATE_MAX, StreamCommand,
+    StreamFilter, StreamFrom,
 };
 use message::amqp091::Value;
 use message::chunk::Filter;
@@ -125,6 +126,12 @@ fn wishes(
             return precondition(format!("invalid arg 'x-stream-consumer-name' for {named}: {why}"));
         }
     };
+    if let Some(Value::Array(values)) = consume.arguments.get(b"x-stream-filter")
+        && values.iter().count() > FILTER_VALUES_MAX
+    {
+        let why = format!("it has more than {FILTER_VALUES_MAX} values");
+        return precondition(format!("invalid arg 'x-stream-filter' for {named}: {why}"));
+    }
     if prefetch == 0 {
         return precondition(format!("consumer prefetch count is not set for stream {named}"));
     }

@@ -7,7 +7,7 @@
 use super::links::Refused;
 use ::amqp10::{Source, condition};
 use broker::catalog::{QueueDefinition, age_ms};
-use broker::{CONSUMER_NAME_MAX, RATE_MAX, StreamFilter, StreamFrom, Wanted};
+use broker::{CONSUMER_NAME_MAX, FILTER_VALUES_MAX, RATE_MAX, StreamFilter, StreamFrom, Wanted};
 use filter::{Expression, Limits, Program, Reference, References};
 use message::amqp10::{Descriptor, Map, Value};
 use message::chunk::Filter;
@@ -190,6 +190,10 @@ impl Found {
 
     fn finish(self) -> Result<StreamFilter, Refused> {
         let Found { sql, properties, application_properties, values, match_unfiltered, .. } = self;
+        if values.as_ref().is_some_and(|values| values.len() > FILTER_VALUES_MAX) {
+            let text = format!("filter '{FILTER}' has more than {FILTER_VALUES_MAX} values");
+            return Err(Refused::new(condition::PRECONDITION_FAILED, text));
+        }
         let all = [sql, properties, application_properties].into_iter().flatten();
         let expression = all.reduce(|left, right| Expression::And(Box::new(left), Box::new(right)));
         let program = expression.map(|expression| Program::compile(&expression)).transpose();
@@ -234,5 +238,18 @@ fn reference(value: Value<'_>) -> Reference<'_> {
         Value::Binary(bytes) => Reference::Binary(bytes),
         Value::Uuid(bytes) => Reference::Uuid(*bytes),
         _ => Reference::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FILTER_VALUES_MAX, Found};
+
+    #[test]
+    fn filter_values_are_bounded() {
+        for (count, is_fit) in [(0, true), (FILTER_VALUES_MAX, true), (FILTER_VALUES_MAX + 1, false)] {
+            let found = Found { values: Some(vec![b"v".to_vec(); count]), ..Found::default() };
+            assert_eq!(found.finish().is_ok(), is_fit, "{count}");
+        }
     }
 }

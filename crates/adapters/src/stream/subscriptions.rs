@@ -1,7 +1,7 @@
 //! Chunks: subscriptions, their credit, single active consumers, and stored offsets.
 
 use super::Adapter;
-use super::settings::{REFERENCE_BYTES_MAX, STORED_OFFSETS_MAX, SUBSCRIPTIONS_MAX};
+use super::settings::{PROPERTIES_BYTES_MAX, REFERENCE_BYTES_MAX, STORED_OFFSETS_MAX, SUBSCRIPTIONS_MAX};
 use crate::connection::Context;
 use crate::handles::Handles;
 use ::stream_protocol::{Command, List, OffsetSpec, Pair, Request, Response, ResponseCode};
@@ -10,7 +10,7 @@ use base::id::QueueId;
 use broker::StreamConsumerRow;
 use broker::access::Access;
 use broker::catalog::QueueDefinition;
-use broker::{Count, QueueCommand, SingleActive, StreamCommand, StreamFrom, Tongue};
+use broker::{Count, FILTER_VALUES_MAX, QueueCommand, SingleActive, StreamCommand, StreamFrom, Tongue};
 use message::chunk::{Filter, HEADER_LEN, Header, Kind};
 use std::ops::Range;
 use std::sync::Arc;
@@ -144,12 +144,16 @@ pub(super) fn from(offset: OffsetSpec) -> StreamFrom {
     }
 }
 
+fn filter_values<'a>(properties: &List<'a, Pair<'a>>) -> impl Iterator<Item = &'a [u8]> {
+    properties.iter().filter(|pair| pair.key.starts_with(b"filter.")).map(|pair| pair.value)
+}
+
 /// Only chunks that may hold what is wanted, where anything is said of it.
 pub(super) fn filter(properties: &List<'_, Pair<'_>>) -> Option<Filter> {
-    let mut values = properties.iter().filter(|pair| pair.key.starts_with(b"filter.")).peekable();
+    let mut values = filter_values(properties).peekable();
     values.peek()?;
     let match_unfiltered = properties.get(b"match-unfiltered") == Some(b"true");
-    Some(Filter::new(values.map(|pair| pair.value), match_unfiltered))
+    Some(Filter::new(values, match_unfiltered))
 }
 
 impl Adapter {
@@ -174,6 +178,10 @@ impl Adapter {
         }
         if !self.may(context, Access::Read, name) {
             return Err(ResponseCode::ACCESS_REFUSED);
+        }
+        let bytes: usize = properties.iter().map(|pair| pair.key.len() + pair.value.len()).sum();
+        if bytes > PROPERTIES_BYTES_MAX || filter_values(&properties).count() > FILTER_VALUES_MAX {
+            return Err(ResponseCode::PRECONDITION_FAILED);
         }
         let group = properties.get(b"name");
         if group.is_some_and(|group| group.len() > REFERENCE_BYTES_MAX) {

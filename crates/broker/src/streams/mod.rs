@@ -32,8 +32,8 @@ mod seek;
 pub use file::{remove_other_stream_files, stream_files};
 pub use job::{StreamDone, StreamJob};
 pub use request::{
-    CONSUMER_NAME_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand, StreamFilter,
-    StreamFrom, StreamReply, StreamStats, Wanted,
+    CONSUMER_NAME_MAX, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand,
+    StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
 };
 pub use writing::StreamDamage;
 

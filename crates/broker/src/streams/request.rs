@@ -10,6 +10,9 @@ pub use super::pace::RATE_MAX;
 /// Longest name of a consumer over AMQP whose offset is remembered, bytes.
 pub const CONSUMER_NAME_MAX: usize = 255;
 
+/// Filter values that a reader of a stream may name: each is looked for in each chunk.
+pub const FILTER_VALUES_MAX: usize = 255;
+
 use crate::request::NewConsumer;
 use message::chunk::Filter;
 use message::record::{Appended, Format};
