@@ -401,6 +401,31 @@ fn a_snapshot_goes_on_where_it_was() {
     }
 }
 
+/// A shard has others to serve: after so many chunks that do not match it has its turn again later.
+#[test]
+fn passing_over_chunks_in_memory_takes_turns() {
+    let limits = Limits { passed_over_max: 4, ..Limits::default() };
+    let mut bench = Bench::new(Settings::default(), limits);
+    let filter = Some(Box::new(Filter::new([&b"rare"[..]], false)));
+    let new = NewReader { from: From::First, filter, credit: CREDIT, group: None };
+    for id in 0..10 {
+        bench.publish(1000, b"", &[(id, b"m", if id == 9 { b"rare" } else { b"plain" })]);
+    }
+    let reader = bench.stream.attach(new, &mut bench.common, &mut bench.effects);
+    let is_ready = |bench: &mut Bench| {
+        let is_ready = |effect: &Effect| matches!(effect, Effect::Ready(ready) if *ready == reader);
+        std::mem::take(&mut bench.effects).iter().any(is_ready)
+    };
+    assert!(is_ready(&mut bench));
+    for _ in 0..2 {
+        assert!(matches!(bench.next(reader), Next::Wait));
+        assert!(is_ready(&mut bench));
+    }
+    assert!(matches!(bench.next(reader), Next::Chunk(chunk) if chunk.first_offset == 9));
+    assert!(matches!(bench.next(reader), Next::Wait));
+    assert!(!is_ready(&mut bench), "it has all there is");
+}
+
 /// Retention took the last segment of the snapshot; when the log is replayed it is not so strict any more.
 #[test]
 fn a_file_that_is_gone_is_not_written_to() {

@@ -84,6 +84,8 @@ pub struct Limits {
     pub read_bytes_min: u32,
     /// Bytes of a read, unless one chunk has more.
     pub read_bytes_max: u32,
+    /// Chunks in memory that a reader goes over at once because its filter does not want them; then others have a turn.
+    pub passed_over_max: u32,
     /// Who reads on is read for in larger and larger pieces, and before it asks.
     pub reads_ahead: bool,
     /// Publishers whose last publishing id is still known when a segment is full.
@@ -106,6 +108,7 @@ impl Default for Limits {
             loaded_bytes_max: 16 << 20,
             read_bytes_min: 64 << 10,
             read_bytes_max: 1 << 20,
+            passed_over_max: 1024,
             reads_ahead: true,
             sequences_kept: 255,
             sequences_max: 4096,

@@ -287,6 +287,7 @@ impl Stream {
         effects: &mut Vec<Effect>,
     ) -> Next {
         let tag = reader.tag;
+        let mut passed_over = 0;
         loop {
             let Some(segment) = self.segments.standing(&mut reader.place) else {
                 reader.state = State::AtTail;
@@ -329,6 +330,11 @@ impl Stream {
             if reader.filter.as_ref().is_none_or(|filter| filter.may_match(chunk.bloom())) {
                 reader.credit -= 1;
                 return Next::Chunk(chunk);
+            }
+            passed_over += 1;
+            if passed_over >= common.limits.passed_over_max {
+                effects.push(Effect::Ready(id));
+                return Next::Wait;
             }
         }
     }
