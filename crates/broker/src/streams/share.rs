@@ -65,17 +65,18 @@ impl Share {
         }
         self.is_busy &= now_ns < self.busy_until_ns;
         if !self.is_busy {
-            (self.left, self.resume_at_ns) = (limits.stream_dispatch_bytes_max, None);
+            // Whatever the bound, somebody has his turn.
+            (self.left, self.resume_at_ns) = (limits.stream_dispatch_bytes_max.max(1), None);
             return;
         }
         let saved_ns = now_ns.saturating_sub(self.saved_at_ns);
         let more =
             u64::try_from(u128::from(self.rate) * u128::from(saved_ns) / 1_000_000).unwrap_or(u64::MAX);
-        let most = i64::try_from(limits.stream_dispatch_bytes_max).unwrap_or(i64::MAX);
+        let most = i64::try_from(limits.stream_dispatch_bytes_max.max(1)).unwrap_or(i64::MAX);
         self.saved = self.saved.saturating_add_unsigned(more).min(most);
         self.saved_at_ns = now_ns;
         let left = usize::try_from(self.saved).unwrap_or(0);
-        self.left = left.min(limits.stream_dispatch_busy_bytes_max);
+        self.left = left.min(limits.stream_dispatch_busy_bytes_max.max(1));
         self.resume_at_ns = None;
         if self.left == 0 {
             self.wait();

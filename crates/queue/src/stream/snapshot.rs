@@ -83,6 +83,9 @@ impl Stream {
         stream.last_timestamp_ms = reader.i64_le()?;
         let last = Place { segment: reader.u64_le()?, position: reader.u64_le()? };
         let last_first = reader.u64_le()?;
+        if last == Place::default() && last_first != 0 {
+            return Err(SnapshotError::Broken("last chunk"));
+        }
         stream.last_chunk = (last != Place::default()).then_some((last, last_first));
         stream.read_segments(&mut reader)?;
         for _ in 0..reader.u64_le()? {
