@@ -146,16 +146,20 @@ fn streams_and_websocket_are_served_where_their_ports_are_free_unless_something_
         assert_eq!(found, expected, "{file}");
     };
     let (web, stream, http) = ((Speech::Web, 15_678), (Speech::Stream, 5552), (Speech::Http, 15_672));
-    check("", &[stream, web, http]);
-    check("listeners.tcp = none", &[stream, web, http]);
-    check("web_amqp.tcp = none", &[stream, http]);
-    check("web_amqp.tcp.port = 1", &[stream, http]);
-    check("web_amqp.ssl.port = 1", &[stream, web, http]);
-    check("stream.listeners.tcp = none", &[web, http]);
-    check("stream.listeners.tcp.1 = 5553\nstream.listeners.ssl.1 = 5551", &[web, http]);
-    check("management.tcp = none", &[stream, web]);
-    check("management.tcp.port = 1", &[stream, web]);
-    check("management.tcp.ip = ::1", &[stream, web]);
+    let metrics = (Speech::Prometheus, 15_692);
+    check("", &[stream, web, http, metrics]);
+    check("listeners.tcp = none", &[stream, web, http, metrics]);
+    check("web_amqp.tcp = none", &[stream, http, metrics]);
+    check("web_amqp.tcp.port = 1", &[stream, http, metrics]);
+    check("web_amqp.ssl.port = 1", &[stream, web, http, metrics]);
+    check("stream.listeners.tcp = none", &[web, http, metrics]);
+    check("stream.listeners.tcp.1 = 5553\nstream.listeners.ssl.1 = 5551", &[web, http, metrics]);
+    check("management.tcp = none", &[stream, web, metrics]);
+    check("management.tcp.port = 1", &[stream, web, metrics]);
+    check("management.tcp.ip = ::1", &[stream, web, metrics]);
+    for file in ["prometheus.tcp = none", "prometheus.tcp.port = 1", "prometheus.tcp.ip = ::1"] {
+        check(file, &[stream, web, http]);
+    }
     assert_eq!(config("").network.web_origins, Some(Vec::new()));
     assert_eq!(config("web_amqp.allow_origins = all").network.web_origins, None);
 }
