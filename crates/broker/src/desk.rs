@@ -52,7 +52,10 @@ impl Log {
     ) -> Done {
         if matches!(
             command,
-            QueueCommand::Get { .. } | QueueCommand::Purge { .. } | QueueCommand::Delete { .. }
+            QueueCommand::Get { .. }
+                | QueueCommand::Purge { .. }
+                | QueueCommand::Counts { .. }
+                | QueueCommand::Delete { .. }
         ) && let Some(until) = self.end_of_news(queue)
             && let Some((_, owned)) = self.queue_mut(queue)
             && (owned.fifo.ready() == 0

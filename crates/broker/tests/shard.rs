@@ -137,6 +137,23 @@ fn a_get_a_purge_and_a_delete_wait_for_what_was_published_before_them() {
     }
 }
 
+/// Who declares a queue again is told of what was published before, and of what somebody else was told is safe.
+#[test]
+fn counts_wait_for_what_was_published_before_them() {
+    for (shards, is_durable) in [(1, true), (1, false), (2, true), (2, false)] {
+        let mut node = Node::new(shards);
+        node.declare(usize::from(shards) - 1, "q", is_durable);
+        node.take_seen();
+        let mut publisher = node.publisher(0);
+        node.publish(0, &mut publisher, "q", "x", true);
+        node.command(0, "q", QueueCommand::Counts { token: 1 });
+        node.settle();
+        let seen = node.take_seen();
+        let is_told = seen.iter().any(|line| line == "0: declared q 1 0");
+        assert!(is_told, "{shards} shards, durable: {is_durable}: {seen:?}");
+    }
+}
+
 #[test]
 fn a_get_that_waits_goes_with_its_connection() {
     let mut node = Node::new(1);
