@@ -41,6 +41,7 @@ const (
 	ackBatch        = 20
 	paddingMax      = 1500
 	drainQuiet      = 700 * time.Millisecond
+	burialMax       = 3 * time.Second // the dead wait for the disk, and are in neither queue meanwhile
 	drainMax        = 60 * time.Second
 	messagesPerLane = 200_000
 	mortalTime      = 300 // milliseconds: less than drainQuiet
@@ -223,6 +224,17 @@ func onChannel(uri string, act func(*amqp.Channel) error) error {
 		return err
 	}
 	return act(channel)
+}
+
+// ready is how many messages of a queue nobody was handed.
+func ready(uri, queue string) (int, error) {
+	left := 0
+	err := onChannel(uri, func(channel *amqp.Channel) error {
+		state, err := channel.QueueDeclarePassive(queue, true, false, false, false, nil)
+		left = state.Messages
+		return err
+	})
+	return left, err
 }
 
 func (l *load) start(seed uint64) error {
@@ -495,10 +507,22 @@ func (l *ledger) drainQueue(open opener, uri, queue string, taken func(body []by
 	if l.late != "" {
 		quiet += lateMax
 	}
+	if queue == l.dead {
+		quiet += burialMax
+	}
 	for {
 		select {
 		case <-came:
 		case <-time.After(quiet):
+			// on a busy machine it may be quiet although there is more
+			left, err := ready(uri, queue)
+			if err != nil {
+				return fmt.Errorf("draining %s: %w", queue, err)
+			}
+			if left > 0 {
+				fmt.Fprintf(os.Stderr, "draining %s: nothing for %v, and %d are ready\n", queue, quiet, left)
+				continue
+			}
 			c.cut()
 			<-ended
 			return nil
