@@ -24,6 +24,12 @@ impl Scattered {
         self.ranges.is_empty()
     }
 
+    /// How many positions.
+    #[inline]
+    pub(crate) fn count(&self) -> u64 {
+        self.ranges.iter().map(|range| range.last.0 - range.first.0 + 1).sum()
+    }
+
     /// Adds positions; false: there is no room for them before the others are passed on.
     #[cold]
     #[inline(never)]

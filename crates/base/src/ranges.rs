@@ -297,14 +297,37 @@ impl RangeSet {
             rest.insert_bits(block, bits);
             return rest.numbers - before;
         }
-        let mut left = bits;
         let mut count = 0;
-        while left != 0 {
-            let run = blocks::run(block, left);
-            count += self.insert(run);
-            left &= !blocks::bits_within(block, run);
-        }
+        blocks::each_run(block, bits, |run| count += self.insert(run));
         count
+    }
+
+    /// Takes numbers of one block of 64 out, the lowest bit being `block`, a multiple of 64; which of them were in it.
+    pub fn remove_bits(&mut self, block: u64, bits: u64) -> u64 {
+        let taken = bits & self.bits(block);
+        if taken == 0 {
+            return 0;
+        }
+        let of_block = Range { first: block, last: block + (BLOCK - 1) };
+        let head = Range { first: self.head.first, last: self.head.last };
+        match &mut self.rest {
+            Some(rest) if head.last < block => rest.set_bits(block, rest.bits(block) & !taken),
+            Some(rest) if head.overlap(of_block) == Some(head) => {
+                let left = (blocks::bits_within(block, head) | rest.bits(block)) & !taken;
+                if left == 0 {
+                    rest.set_bits(block, 0);
+                    self.promote();
+                } else {
+                    let run = blocks::run(block, left);
+                    rest.set_bits(block, left & !blocks::bits_within(block, run));
+                    // What reaches the end of its block may go on behind it.
+                    let last = if run.last == of_block.last { rest.absorb(run) } else { run.last };
+                    self.head = Head { first: run.first, last };
+                }
+            }
+            _ => blocks::each_run(block, taken, |run| _ = self.remove(run, |_| {})),
+        }
+        taken
     }
 
     /// What is in it of the block of 64 numbers that begins at `block`, a multiple of 64.
@@ -398,6 +421,14 @@ mod tests {
             assert_eq!(self.set.insert_bits(block, bits), (self.plain.len() - before) as u64);
         }
 
+        fn remove_bits(&mut self, block: u64, bits: u64) {
+            let of_block = (0..64).filter(|bit| bits >> bit & 1 != 0);
+            let taken = of_block
+                .filter(|bit| self.plain.remove(&(block + bit)))
+                .fold(0, |taken, bit| taken | 1 << bit);
+            assert_eq!(self.set.remove_bits(block, bits), taken);
+        }
+
         fn remove(&mut self, range: Range) {
             let mut taken = Vec::new();
             let count = self.set.remove(range, |part| taken.extend(part.first..=part.last));
@@ -459,13 +490,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_as_a_plain_set(steps in prop::collection::vec((0..4u8, any_range(400), any::<u64>()), 0..200)) {
+        fn behaves_as_a_plain_set(steps in prop::collection::vec((0..6u8, any_range(400), any::<u64>()), 0..200)) {
             let mut pair = Pair::default();
             for (verb, range, bits) in steps {
                 match verb {
                     0 => pair.insert(range),
                     1 => pair.remove(range),
                     2 => pair.insert_bits(range.first & !63, bits >> (range.first % 64) & range.last.wrapping_mul(bits)),
+                    3 => pair.remove_bits(range.first & !63, bits >> (range.first % 64) & range.last.wrapping_mul(bits)),
+                    4 => pair.remove_bits(range.first & !63, bits << (range.first % 64)),
                     _ => pair.pop_first(range.len()),
                 }
                 pair.check(406);

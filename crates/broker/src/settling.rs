@@ -32,17 +32,15 @@ impl Log {
             }
             self.used(now, slot);
         }
-        let outcome = Outcome::Accepted;
         let owned = &mut self.queues[slot as usize];
         let accepted = ranges.iter().map(|range| range.last.0 - range.first.0 + 1).sum();
         owned.count(Count::Ack, accepted);
         let Some(consumer) = owned.find(member) else {
+            let outcome = Outcome::Accepted;
             let settle = |range: &SeqRange| Command::Settle { consumer: NO_CONSUMER, range: *range, outcome };
             return ranges.iter().for_each(|range| self.tell_browser(slot, member, settle(range)));
         };
-        for range in ranges {
-            owned.fifo.apply(Command::Settle { consumer, range: *range, outcome }, &mut self.effects);
-        }
+        owned.fifo.accept_together(consumer, ranges.iter().copied(), &mut self.effects);
         self.carry_out(now, slot, None, limits, post);
         self.mark_dirty(slot);
     }

@@ -2,15 +2,16 @@
 //!
 //! Where priorities take turns, what is settled together is one position here and one there. Each by itself costs as much as
 //! thousands that follow on each other; those of a block cost little more than one.
-//! What this does is what [`Fifo::settled`] does with each range by itself.
+//! What this does is what [`Fifo::settled`], or a command to settle, does with each range by itself.
 
+use crate::command::{Command, ConsumerId};
 use crate::effect::Effects;
 use crate::features::Features;
 use crate::fifo::Fifo;
 use crate::mixed::{BLOCK, Block, block_of};
 use crate::{numbers, positions};
 use base::ranges::Range;
-use message::record::SeqRange;
+use message::record::{Kind, Outcome, SeqRange};
 
 /// Some of the positions.
 enum Some64 {
@@ -58,6 +59,38 @@ impl Fifo {
             Some64::Range(range) => self.settled(positions(range), effects),
             Some64::Bits(block, bits) => self.settled_bits(block, bits, effects),
         });
+    }
+
+    /// `id` accepts each of `ranges`, in the order of positions ([`Command::Settle`](crate::Command::Settle)).
+    #[cold]
+    #[inline(never)]
+    pub fn accept_together(
+        &mut self,
+        id: ConsumerId,
+        ranges: impl Iterator<Item = SeqRange>,
+        effects: &mut Effects,
+    ) {
+        by_block(ranges, |some| match some {
+            Some64::Range(range) => {
+                let settle =
+                    Command::Settle { consumer: id, range: positions(range), outcome: Outcome::Accepted };
+                self.apply(settle, effects);
+            }
+            Some64::Bits(block, bits) => self.accept_bits(id, block, bits, effects),
+        });
+    }
+
+    fn accept_bits(&mut self, id: ConsumerId, block: u64, bits: u64, effects: &mut Effects) {
+        let mut taken = 0;
+        if let Some(audience) = &mut self.audience
+            && let Some(consumer) = audience.get_mut(id)
+        {
+            taken = consumer.unsettled.remove_bits(block, bits);
+            audience.refresh(id);
+        }
+        Block::runs_of(block, taken, &mut |run| effects.append(Kind::Settle, Outcome::Accepted, run));
+        self.unsettled -= u64::from(taken.count_ones());
+        effects.ignored += u64::from((bits & !taken).count_ones());
     }
 
     fn settled_bits(&mut self, block: u64, bits: u64, effects: &mut Effects) {

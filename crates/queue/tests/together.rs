@@ -50,8 +50,9 @@ impl Twins {
     fn accept(&mut self, ranges: &[SeqRange]) {
         for range in ranges {
             let settle = Command::Settle { consumer: CONSUMER, range: *range, outcome: Outcome::Accepted };
-            self.both(|fifo, effects| fifo.apply(settle, effects));
+            self.single.0.apply(settle, &mut self.single.1);
         }
+        self.together.0.accept_together(CONSUMER, ranges.iter().copied(), &mut self.together.1);
     }
 
     /// Records of what was asked for, the first `count` of them.

@@ -250,9 +250,8 @@ impl Adapter {
             || !is_alike
             || !context.scratch.scattered.add(SeqRange { first, last })
         {
-            return self.pass_on_settled(context);
+            self.pass_on_settled(context);
         }
-        self.count_accepted(context, consumer, last.0 - first.0 + 1);
     }
 
     #[inline]
@@ -268,7 +267,8 @@ impl Adapter {
     pub(super) fn pass_on_settled(&mut self, context: &mut Context<'_>) {
         let Some(Settling { consumer, outcome, first, last }) = self.settling.take() else { return };
         if outcome == Outcome::Accepted {
-            self.count_accepted(context, consumer, last.0 - first.0 + 1);
+            let count = last.0 - first.0 + 1 + context.scratch.scattered.count();
+            self.count_accepted(context, consumer, count);
         }
         let Some(found) = self.consumers.get(consumer) else { return context.scratch.scattered.clear() };
         let ConsumerRef { log, queue, handle } = found.at;

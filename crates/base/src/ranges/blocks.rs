@@ -38,6 +38,17 @@ pub(super) fn run(block: u64, bits: u64) -> Range {
     Range { first, last: first + u64::from((bits >> bit).trailing_ones()) - 1 }
 }
 
+/// Tells `each` of the ranges that `bits` are in the block that begins at `block`, lowest first.
+#[inline]
+pub(super) fn each_run(block: u64, bits: u64, mut each: impl FnMut(Range)) {
+    let mut left = bits;
+    while left != 0 {
+        let run = run(block, left);
+        each(run);
+        left &= !bits_within(block, run);
+    }
+}
+
 /// How many ranges these bits are.
 #[inline]
 fn runs(bits: u64) -> u64 {
@@ -266,6 +277,13 @@ impl Blocks {
         self.put(spot, block, old, old | bits);
     }
 
+    /// Of the block that begins at `block` there are these numbers from here on.
+    #[inline]
+    pub(super) fn set_bits(&mut self, block: u64, bits: u64) {
+        let spot = self.find(block);
+        self.put(spot, block, self.bits_at(spot, block), bits);
+    }
+
     /// The block at `block`, which is or would be at `spot` and has the bits `old`, gets the bits `new`.
     #[inline]
     fn put(&mut self, spot: Spot, block: u64, old: u64, new: u64) {
@@ -454,13 +472,9 @@ impl Blocks {
                 blocks.last
             } else {
                 let old = entry.bits();
-                let mut gone = old & bits_within(block, Range { first: from, last: range.last });
+                let gone = old & bits_within(block, Range { first: from, last: range.last });
                 self.put(spot, block, old, old & !gone);
-                while gone != 0 {
-                    let part = run(block, gone);
-                    tell(part);
-                    gone &= !bits_within(block, part);
-                }
+                each_run(block, gone, &mut tell);
                 end
             };
             if last >= range.last {
