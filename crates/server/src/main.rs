@@ -19,6 +19,7 @@ mod heap;
 mod http;
 mod keeper;
 mod layer;
+mod line;
 mod linger;
 mod log;
 mod mailbox;

@@ -6,12 +6,13 @@
 //! gone.
 
 use crate::door::{Door, Letter};
+use crate::line::{Entry, Exit, line};
 use base::id::ShardId;
 use broker::{ReadRequest, StreamJob};
 use journal::Disk;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 /// How many: so many reads a device has at once.
@@ -20,17 +21,17 @@ pub const READERS: usize = 4;
 /// Where shards ask.
 #[derive(Clone)]
 pub struct Asks {
-    line: Sender<(ShardId, Ask)>,
+    line: Entry<(ShardId, Ask)>,
     removals: Sender<(ShardId, StreamJob)>,
 }
 
 impl Asks {
-    /// A shard asks. Where nobody hears it the node stops.
+    /// A shard asks.
     pub fn ask(&self, shard: ShardId, ask: Ask) {
         match ask {
             // It takes its time, and is not to keep others waiting: see [`crate::sweeper`].
             Ask::Stream(job) if job.is_removal() => drop(self.removals.send((shard, *job))),
-            ask => drop(self.line.send((shard, ask))),
+            ask => self.line.put((shard, ask)),
         }
     }
 }
@@ -55,7 +56,7 @@ pub struct Reads {
 /// What each of the threads has.
 #[derive(Clone)]
 pub struct Reader {
-    line: Arc<Mutex<Receiver<(ShardId, Ask)>>>,
+    line: Exit<(ShardId, Ask)>,
     disk: Arc<dyn Disk>,
     doors: Arc<[Door]>,
     /// For measurements: every read takes this much longer.
@@ -71,8 +72,7 @@ impl Reader {
         delay: Duration,
         removals: Sender<(ShardId, StreamJob)>,
     ) -> (Reader, Asks) {
-        let (asks, line) = channel();
-        let line = Arc::new(Mutex::new(line));
+        let (asks, line) = line();
         (Reader { line, disk, doors, delay, reads: Arc::default() }, Asks { line: asks, removals })
     }
 
@@ -83,7 +83,7 @@ impl Reader {
 
     /// Reads until nobody can ask any more. To be run by several threads.
     pub fn run(&self) {
-        while let Some((shard, ask)) = self.next() {
+        while let Some((shard, ask)) = self.line.take() {
             if !self.delay.is_zero() {
                 std::thread::sleep(self.delay);
             }
@@ -101,11 +101,5 @@ impl Reader {
             self.reads.took_ns.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
             self.doors[usize::from(shard.0)].letters.put(letter);
         }
-    }
-
-    /// One thread at a time waits for the next, the others for it.
-    fn next(&self) -> Option<(ShardId, Ask)> {
-        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        line.recv().ok()
     }
 }
