@@ -250,6 +250,55 @@ fn an_alarm_holds_it() {
     assert_eq!(holds(&mut node, "q"), ["one"]);
 }
 
+/// Chunks none of which has as many messages as are looked at in a turn, though together they have far more.
+fn fill_with_unwanted(node: &mut Node) -> u32 {
+    let most = node.shards[0].limits().dispatch_messages_max;
+    for _ in 0..30 {
+        fill(node, 0, &vec!["no"; most as usize / 10]);
+    }
+    3
+}
+
+/// A shard has others to serve: what a filter leaves out counts too.
+#[test]
+fn passing_over_messages_takes_turns() {
+    let mut node = node(1);
+    let least = fill_with_unwanted(&mut node);
+    let expression = filter::Expression::parse("properties.subject = 'yes'", &filter::Limits::default());
+    let program = filter::Program::compile(&expression.unwrap()).unwrap();
+    let wanted =
+        broker::StreamFilter { messages: Some(broker::Wanted(program.into())), ..Default::default() };
+    consume_stream(&mut node, wanted);
+    let mut turns = 0;
+    while node.shards[0].has_work() && turns < 100 {
+        node.shards[0].end_turn(node.now, &mut Vec::new());
+        node.shards[0].take_events(&mut broker::Events::default());
+        turns += 1;
+    }
+    assert!((least..2 * least + 2).contains(&turns), "{turns}");
+}
+
+#[test]
+fn a_queue_that_wants_few_is_filled_in_turns() {
+    let mut node = node(1);
+    declare(&mut node, 0, "q", &[("x-source-filter", Value::text("properties.subject = 'yes'"))]);
+    node.shards[0].hold_feeds(true);
+    let least = fill_with_unwanted(&mut node);
+    fill(&mut node, 0, &["yes"]);
+    node.shards[0].hold_feeds(false);
+    let mut flushes = 0;
+    loop {
+        node.turn();
+        if node.unwritten.is_empty() {
+            break;
+        }
+        node.write();
+        flushes += 1;
+    }
+    assert!((least..2 * least + 2).contains(&flushes), "{flushes}");
+    assert_eq!(holds(&mut node, "q"), ["yes"]);
+}
+
 #[test]
 fn one_that_takes_the_name_begins_anew() {
     let mut node = node(1);
@@ -342,31 +391,34 @@ fn nothing_is_lost_or_comes_twice_however_the_node_ends() {
     }
 }
 
-/// What is in the stream, read by a queue of its own.
-fn in_stream(node: &mut Node) -> Vec<String> {
-    let seen = {
-        let (now, port) = (node.now, node.ports[0]);
-        let found = node.shards[0].catalog().queue_by_name(VhostId(0), b"s").unwrap().clone();
-        let consumer = broker::NewConsumer {
-            credit: broker::Credit::Prefetch(0),
-            settled: true,
-            exclusive: false,
-            priority: 0,
-            browses: false,
-            timeout_ms: None,
-        };
-        let command = broker::StreamCommand::Consume {
-            token: 2,
-            handle: 78,
-            consumer,
-            format: message::record::Format::Amqp10,
-            from: broker::StreamFrom::First,
-            filter: broker::StreamFilter::default(),
-            rate: None,
-            name: None,
-        };
-        node.shards[0].command(now, port, found.log, found.id, QueueCommand::Stream(Box::new(command)));
-        came(node)
+/// Has somebody consume the stream from its beginning.
+fn consume_stream(node: &mut Node, filter: broker::StreamFilter) {
+    let (now, port) = (node.now, node.ports[0]);
+    let found = node.shards[0].catalog().queue_by_name(VhostId(0), b"s").unwrap().clone();
+    let consumer = broker::NewConsumer {
+        credit: broker::Credit::Prefetch(0),
+        settled: true,
+        exclusive: false,
+        priority: 0,
+        browses: false,
+        timeout_ms: None,
     };
+    let command = broker::StreamCommand::Consume {
+        token: 2,
+        handle: 78,
+        consumer,
+        format: message::record::Format::Amqp10,
+        from: broker::StreamFrom::First,
+        filter,
+        rate: None,
+        name: None,
+    };
+    node.shards[0].command(now, port, found.log, found.id, QueueCommand::Stream(Box::new(command)));
+}
+
+/// What is in the stream.
+fn in_stream(node: &mut Node) -> Vec<String> {
+    consume_stream(node, broker::StreamFilter::default());
+    let seen = came(node);
     seen.iter().map(|body| body.split('@').next().unwrap_or_default().to_owned()).collect()
 }

@@ -214,18 +214,19 @@ impl Consumer {
         self.open = Some(Place { offset: chunk.first_offset, at_ms, at, end, outer: None, chunk });
     }
 
-    /// Unpacks what follows in the chunk, up to `bytes_max` bytes, `messages_max` messages that are looked at and `allowed` that
-    /// are shown, as long as there is room. Records go to `into`, and what there is to tell of them to `items`.
+    /// Unpacks what follows in the chunk, up to `bytes_max` bytes, `messages_left` messages that are looked at, which are counted
+    /// off, and `allowed` that are shown, as long as there is room. Records go to `into`, and what there is to tell of them to
+    /// `items`.
     pub(crate) fn unpack(
         &mut self,
         stream: &QueueDefinition,
         now_ms: u64,
-        (bytes_max, messages_max, allowed): (usize, u32, u32),
+        (bytes_max, messages_left, allowed): (usize, &mut u32, u32),
         converter: &mut Converter,
         (into, items): (&mut Buffer, &mut Vec<Item>),
     ) -> Unpacked {
         let Some(mut place) = self.open.take() else { return Unpacked::Done };
-        let (mut room, mut looked_at, mut shown) = (self.room().min(allowed), 0, 0);
+        let (mut room, mut shown) = (self.room().min(allowed), 0);
         let wanted = self.wanted.clone();
         let wanted = wanted.as_ref().map(|wanted| (&*wanted.0, now_ms));
         let Place { chunk, at_ms, offset, at, end, outer } = &mut place;
@@ -243,7 +244,7 @@ impl Consumer {
             if room == 0 {
                 break Unpacked::Full;
             }
-            if into.len() >= bytes_max || looked_at >= messages_max {
+            if into.len() >= bytes_max || *messages_left == 0 {
                 break Unpacked::Enough;
             }
             // What is not as it was written was not to be here: the checksum said that it was.
@@ -255,7 +256,7 @@ impl Consumer {
             match entry.content() {
                 Content::Message(message) => {
                     let offset = std::mem::replace(offset, *offset + 1);
-                    looked_at += 1;
+                    *messages_left -= 1;
                     if offset >= self.from {
                         let record_at = into.len() as u32;
                         let entry = Entry { message, offset, at_ms, stream };
@@ -283,7 +284,7 @@ impl Consumer {
                 }
                 Content::Batch(batch) => {
                     *offset += u64::from(batch.records);
-                    looked_at += 1;
+                    *messages_left -= 1;
                     *at = behind;
                 }
             }

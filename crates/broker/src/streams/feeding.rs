@@ -74,6 +74,7 @@ impl Streams {
         let mut records = Buffer::default();
         let mut upto = None;
         let mut shown = Vec::new();
+        let mut messages_left = limits.dispatch_messages_max;
         loop {
             let Streams { owned, common, effects, converter, .. } = self;
             let stream = &mut owned[slot as usize];
@@ -97,8 +98,7 @@ impl Streams {
                     Next::Wait | Next::NoCredit => break,
                 }
             }
-            let left = (limits.dispatch_messages_max as usize).saturating_sub(shown.len()) as u32;
-            let budget = (limits.stream_turn_bytes_max, left, room);
+            let budget = (limits.stream_turn_bytes_max, &mut messages_left, room);
             let definition = &*stream.definition;
             let out = (&mut records, &mut shown);
             let unpacked = feed.consumer.unpack(definition, now.wall_ms, budget, converter, out);

@@ -119,6 +119,8 @@ impl Streams {
         let mut reader = reader;
         let mut has_more = false;
         let bytes_max = limits.stream_turn_bytes_max;
+        // Of all chunks together: what a filter leaves out costs no bytes.
+        let mut messages_left = limits.dispatch_messages_max;
         loop {
             let Streams { owned, common, effects, converter, paced, .. } = self;
             let stream = &mut owned[slot as usize];
@@ -155,7 +157,7 @@ impl Streams {
                     Next::Wait | Next::NoCredit => break,
                 }
             }
-            let budget = (bytes_max, limits.dispatch_messages_max, allowed);
+            let budget = (bytes_max, &mut messages_left, allowed);
             let definition = &*stream.definition;
             let out = (&mut into, &mut items);
             if consumer.unpack(definition, now.wall_ms, budget, converter, out) == Unpacked::Enough
