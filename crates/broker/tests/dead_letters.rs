@@ -1,0 +1,156 @@
+//! Messages that die in a queue are in the queue its dead go to, however the node ends: more of them than are under way at
+//! once, in memory and read back, behind snapshots and without.
+
+mod node;
+
+use base::Random;
+use base::id::{LogId, LogIndex};
+use node::Node;
+use routing::{IntType, Value};
+use std::collections::BTreeSet;
+
+const LENGTH: i64 = 20;
+
+/// Messages published at once at most: more than dead letters of a queue are under way.
+const BURST: u64 = 700;
+
+struct Story {
+    node: Node,
+    publisher: broker::Publisher,
+    /// The number of the first message of this publisher.
+    first: u64,
+    next: u64,
+    confirmed: BTreeSet<u64>,
+    /// What a snapshot holds, and up to where.
+    kept: Option<(LogIndex, Vec<u8>)>,
+}
+
+impl Story {
+    fn begin() -> Story {
+        let mut node = Node::new(1);
+        node.declare(0, "dead", true);
+        let text = Value::text;
+        let rules = [
+            ("x-max-length", Value::Int(IntType::SignedInt, LENGTH)),
+            ("x-dead-letter-exchange", text("")),
+            ("x-dead-letter-routing-key", text("dead")),
+        ];
+        node.declare_with(0, "q", true, &rules);
+        let publisher = node.publisher(0);
+        Story { node, publisher, first: 0, next: 0, confirmed: BTreeSet::new(), kept: None }
+    }
+
+    fn publish(&mut self, count: u64) {
+        for _ in 0..count {
+            self.node.publish(0, &mut self.publisher, "q", &self.next.to_string(), true);
+            self.next += 1;
+        }
+    }
+
+    fn hear(&mut self) {
+        for line in self.node.take_seen() {
+            let Some((_, range)) = line.split_once(" confirmed ") else { continue };
+            let (first, last) = range.split_once('-').unwrap();
+            let (first, last): (u64, u64) = (first.parse().unwrap(), last.parse().unwrap());
+            // Numbers of a publisher begin with 1.
+            self.confirmed.extend((first..=last).map(|seq| self.first + seq - 1));
+        }
+    }
+
+    fn snapshot(&mut self) {
+        let snapshot = self.node.shards[0].snapshot(LogId(0), false);
+        self.kept = snapshot.map(|snapshot| (snapshot.covered, snapshot.bytes)).or(self.kept.take());
+    }
+
+    /// The node is killed and comes up from what is on disk.
+    fn kill(&mut self) {
+        self.hear();
+        let mut shard = Node::fresh();
+        if let Some((covered, bytes)) = &self.kept {
+            shard.restore(LogId(0), *covered, bytes).unwrap();
+        }
+        for (_, sealed, place) in &self.node.written {
+            shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
+        }
+        self.node.unwritten.clear();
+        assert!(shard.finish_recovery(self.node.now).is_empty());
+        shard.open_port(self.node.ports[0], Node::actor(self.node.ports[0]));
+        self.node.shards[0] = shard;
+        self.node.take_seen();
+        self.publisher = self.node.publisher(0);
+        self.first = self.next;
+    }
+
+    /// What is in a queue when nothing moves any more; it stays there.
+    fn holds(&mut self, queue: &str, handle: u32) -> Vec<u64> {
+        self.node.consume(0, queue, handle, 0);
+        let (mut all, mut quiet) = (Vec::new(), 0);
+        while quiet < 3 {
+            self.node.settle();
+            self.node.read();
+            let seen = self.node.take_seen();
+            let came = seen.iter().filter_map(|line| line.split_once(" gets ")?.1.split('@').next());
+            let before = all.len();
+            all.extend(came.map(|body| body.parse::<u64>().unwrap()));
+            quiet = if all.len() == before { quiet + 1 } else { 0 };
+        }
+        all
+    }
+
+    /// Nothing is on its way.
+    fn rest(&mut self) {
+        let mut ready = Vec::new();
+        while ready.len() < 4 || ready[ready.len() - 4..].iter().any(|line| *line != ready[ready.len() - 1]) {
+            self.node.settle();
+            self.node.read();
+            self.hear();
+            for queue in ["q", "dead"] {
+                self.node.command(0, queue, broker::QueueCommand::Counts { token: 3 });
+            }
+            self.node.settle();
+            ready.push(self.node.take_seen().join(", "));
+        }
+    }
+}
+
+#[test]
+fn what_died_is_in_the_queue_it_goes_to_however_the_node_ends() {
+    let mut many = 0;
+    for seed in 0..15 {
+        let mut dice = Random::new(seed);
+        let mut story = Story::begin();
+        for _ in 0..40 {
+            match dice.below(12) {
+                0..=2 => story.publish(dice.below(BURST)),
+                3 => story.publish(dice.below(20)),
+                4..=5 => story.node.turn(),
+                6..=7 => {
+                    story.node.turn();
+                    story.node.write();
+                }
+                8 => story.node.read(),
+                9 => story.snapshot(),
+                10 => story.node.settle(),
+                _ => story.kill(),
+            }
+        }
+        story.node.settle();
+        story.kill();
+        story.rest();
+        let dead: BTreeSet<u64> = story.holds("dead", 78).into_iter().collect();
+        let alive = story.holds("q", 77);
+        assert!(alive.len() as i64 <= LENGTH, "seed {seed}: {} are left", alive.len());
+        assert!(alive.is_sorted());
+        let there: BTreeSet<u64> = dead.iter().chain(&alive).copied().collect();
+        let lost: Vec<&u64> = story.confirmed.difference(&there).collect();
+        assert!(
+            lost.is_empty(),
+            "seed {seed}: {} of {} are lost, first {:?}",
+            lost.len(),
+            story.confirmed.len(),
+            lost.first()
+        );
+        many += u64::from(dead.len() > BURST as usize);
+    }
+    assert!(many > 4, "{many}");
+}
