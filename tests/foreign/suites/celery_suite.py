@@ -118,6 +118,19 @@ def _():
     equal((type(error).__name__, str(error), result.state), ("ValueError", "on purpose", "FAILURE"), "error")
 
 
+# Before all that has a countdown: for each of those the worker takes one more message beside what it works on, until a moment
+# after its end, and would be told of the task that expires.
+@case("task.expires", "a task that expires in the queue while the worker is busy (its message has a TTL)",
+      "dropped by the broker: no worker hears of it")
+def _():
+    tasks = shared()
+    busy = tasks.slow.delay(1)
+    late = tasks.add.apply_async((1, 1), expires=0.3)
+    equal(got(busy), "done", "the one before")
+    equal(got(tasks.add.delay(2, 2)), 4, "the one after")
+    equal(late.state, "PENDING", "state of the expired task")
+
+
 @case("task.retry", "a task that retries with a countdown", "succeeds at its third attempt")
 def _():
     equal(got(shared().third_time.delay()), 2, "retries")
@@ -132,17 +145,6 @@ def _():
     begin = time.time()
     ran = got(tasks.now.apply_async(countdown=1.5)) - begin
     equal(1.4 < ran < 6, True, f"ran after {ran:.2f} s")
-
-
-@case("task.expires", "a task that expires in the queue while the worker is busy (its message has a TTL)",
-      "dropped by the broker: no worker hears of it")
-def _():
-    tasks = shared()
-    busy = tasks.slow.delay(1)
-    late = tasks.add.apply_async((1, 1), expires=0.3)
-    equal(got(busy), "done", "the one before")
-    equal(got(tasks.add.delay(2, 2)), 4, "the one after")
-    equal(late.state, "PENDING", "state of the expired task")
 
 
 @case("task.canvas", "a chain, and a group of 10", "results in order")
