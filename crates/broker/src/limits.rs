@@ -23,7 +23,7 @@ pub struct Limits {
     pub read_bytes_max: usize,
     /// Deliveries one queue makes before the shard turns to the next.
     pub dispatch_messages_max: u32,
-    /// Bytes of buffers of finished batches a log keeps to fill again.
+    /// Bytes of buffers of finished batches a log keeps to fill again: about what large messages have under way.
     pub spare_buffers_max: usize,
     /// Milliseconds after which such a buffer goes if it was not needed meanwhile.
     pub spare_ms_max: u64,
@@ -94,7 +94,7 @@ impl Default for Limits {
             reads_max: 4,
             read_bytes_max: 512 << 10,
             dispatch_messages_max: 4096,
-            spare_buffers_max: 2 << 20,
+            spare_buffers_max: 16 << 20,
             spare_ms_max: 2_000,
             routes_max: 16_384,
             connections_max: None,

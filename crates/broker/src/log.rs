@@ -81,6 +81,8 @@ pub(crate) struct Log {
     open_needs_flush: bool,
     /// When the first record of the open batch came, for the lazy deadline; monotonic nanoseconds.
     open_since: u64,
+    /// Bytes of the largest batches of late.
+    batch_bytes: usize,
     waiters: Vec<Waiter>,
     spare_waiters: Vec<Vec<Waiter>>,
     in_flight: VecDeque<InFlight>,
@@ -127,6 +129,7 @@ impl Log {
             open_has_messages: false,
             open_needs_flush: false,
             open_since: 0,
+            batch_bytes: 0,
             waiters: Vec::new(),
             spare_waiters: Vec::new(),
             in_flight: VecDeque::new(),
@@ -612,13 +615,24 @@ impl Log {
     /// Closes the open batch: it, and how many bytes of its records are applied already.
     fn seal(&mut self, now: Now) -> (Sealed, usize) {
         let applied = self.open_applied;
-        let fresh = Batch::new(self.id, self.open.next(), self.batches.spare.take());
+        // Batches are mostly about as large as those before them.
+        self.batch_bytes = self.open.len().max(self.batch_bytes - self.batch_bytes / 8);
+        let fresh = Batch::new(self.id, self.open.next(), self.batches.spare.take_like(self.batch_bytes));
         let full = std::mem::replace(&mut self.open, fresh);
         self.open_applied = 0;
         self.open_positions = None;
         self.open_has_messages = false;
         self.open_needs_flush = false;
         (full.seal(now.wall_ms), applied)
+    }
+
+    /// Lets go of the buffers that were not needed lately.
+    pub(crate) fn forget_spares(&mut self) {
+        self.batches.spare.forget_unused();
+        if self.open.is_empty() && self.batches.spare.is_empty() {
+            *self.open.records() = Buffer::default();
+            self.batch_bytes = 0;
+        }
     }
 
     fn take_waiters(&mut self) -> Vec<Waiter> {

@@ -727,7 +727,7 @@ impl Shard {
     #[inline(never)]
     fn forget_spares(&mut self, now: Now) {
         self.spares_at = now.after_ms(self.settings.limits.spare_ms_max);
-        self.logs.iter_mut().for_each(|log| log.batches.spare.forget_unused());
+        self.logs.iter_mut().for_each(Log::forget_spares);
         self.parcels.forget_unused();
     }
 

@@ -10,6 +10,12 @@
 
 use base::{Buffer, Memory};
 
+/// How many of the last are looked at for one that fits.
+const LOOKED_AT: usize = 16;
+
+/// Bytes from which on a buffer is made as large as it will be.
+const LARGE: usize = 256 << 10;
+
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(crate) struct Spare {
@@ -28,10 +34,26 @@ impl Spare {
         buffer
     }
 
+    /// One to fill with `bytes` or about as many: a used one that can hold them and is not much larger, when there is one
+    /// among the last. For many bytes a new one rather than one that has to grow, which copies what is in it.
+    pub(crate) fn take_like(&mut self, bytes: usize) -> Buffer {
+        let first = self.buffers.len().saturating_sub(LOOKED_AT);
+        let fits = |buffer: &Buffer| (bytes..=bytes.saturating_mul(2)).contains(&buffer.capacity());
+        match self.buffers[first..].iter().rposition(fits) {
+            Some(at) => self.take_at(first + at),
+            None if bytes >= LARGE => Buffer::with_capacity(bytes),
+            None => self.take(),
+        }
+    }
+
     /// One to read `bytes` into: the last used one that can hold them and is not much larger, when there is one.
     pub(crate) fn take_for(&mut self, bytes: usize) -> Buffer {
         let fits = |buffer: &Buffer| (bytes..=bytes.saturating_mul(2)).contains(&buffer.capacity());
         let Some(at) = self.buffers.iter().rposition(fits) else { return Buffer::default() };
+        self.take_at(at)
+    }
+
+    fn take_at(&mut self, at: usize) -> Buffer {
         let buffer = self.buffers.remove(at);
         self.bytes -= buffer.capacity();
         self.unused = self.unused.min(self.buffers.len());
@@ -134,5 +156,20 @@ mod tests {
         assert!(spare.is_empty(), "somebody reads it");
         spare.put(other, 1 << 20);
         assert_eq!(spare.bytes, BYTES);
+    }
+
+    #[test]
+    fn a_large_one_is_as_large_as_it_will_be() {
+        let mut spare = Spare::default();
+        assert_eq!(spare.take_like(10).capacity(), 0, "small ones grow");
+        assert_eq!(spare.take_like(LARGE).capacity(), LARGE);
+        put(&mut spare, 1);
+        spare.put(Buffer::with_capacity(4 * LARGE).seal(), 16 << 20);
+        put(&mut spare, 1);
+        assert_eq!(spare.take_like(BYTES / 2).capacity(), BYTES);
+        assert_eq!(spare.take_like(2 * LARGE).capacity(), 4 * LARGE);
+        assert_eq!(spare.take_like(5 * LARGE).capacity(), 5 * LARGE);
+        assert_eq!(spare.take_like(10).capacity(), BYTES, "rather any than none");
+        assert!(spare.is_empty() && spare.bytes == 0);
     }
 }
