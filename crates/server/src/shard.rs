@@ -174,8 +174,9 @@ impl ShardLoop {
 
     fn turns(&mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
+        // The start may have left reads to ask for, and nobody need ever knock.
+        let mut timeout = Some(Duration::ZERO);
         loop {
-            let timeout = self.timeout();
             if let Err(error) = self.wait(&mut events, timeout) {
                 return (self.around.fail)(format!("waiting for sockets failed: {error}"));
             }
@@ -186,6 +187,7 @@ impl ShardLoop {
             if !self.turn(now) || self.is_finished(now) {
                 return;
             }
+            timeout = self.timeout();
         }
     }
 

@@ -143,6 +143,117 @@ fn starts_again_where_it_was_after_a_stop_and_after_a_kill() {
     }
 }
 
+/// A client of AMQP 0-9-1 that says just enough.
+struct Client(TcpStream);
+
+fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let channel = 1u16.to_be_bytes();
+    [&[kind], &channel[..], &(payload.len() as u32).to_be_bytes(), payload, &[0xCE]].concat()
+}
+
+fn method(class: u16, number: u16, arguments: &[u8]) -> Vec<u8> {
+    frame(1, &[&class.to_be_bytes(), &number.to_be_bytes(), arguments].concat())
+}
+
+/// A method of channel 0.
+fn of_connection(number: u16, arguments: &[u8]) -> Vec<u8> {
+    let mut bytes = method(10, number, arguments);
+    bytes[1..3].fill(0);
+    bytes
+}
+
+fn short(text: &str) -> Vec<u8> {
+    [&[text.len() as u8], text.as_bytes()].concat()
+}
+
+fn long(bytes: &[u8]) -> Vec<u8> {
+    [&(bytes.len() as u32).to_be_bytes(), bytes].concat()
+}
+
+impl Client {
+    fn open(node: &Node) -> Client {
+        let mut client = Client(node.connect());
+        client.send(b"AMQP\0\0\x09\x01");
+        client.until(10, 10);
+        let login = [long(b""), short("PLAIN"), long(b"\0guest\0guest"), short("en_US")].concat();
+        client.send(&of_connection(11, &login));
+        client.until(10, 30);
+        client.send(&of_connection(31, &[0, 1, 0, 2, 0, 0, 0, 0]));
+        client.send(&of_connection(40, &[&short("/")[..], &[0, 0]].concat()));
+        client.until(10, 41);
+        client.send(&method(20, 10, &short("")));
+        client.until(20, 11);
+        client
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).expect("sends");
+    }
+
+    /// The arguments of the next method, which is this one.
+    fn until(&mut self, class: u16, number: u16) -> Vec<u8> {
+        let mut head = [0; 7];
+        self.0.read_exact(&mut head).expect("a frame");
+        let mut payload = vec![0; u32::from_be_bytes([head[3], head[4], head[5], head[6]]) as usize + 1];
+        self.0.read_exact(&mut payload).expect("its payload");
+        assert_eq!(payload[..4], [class.to_be_bytes(), number.to_be_bytes()].concat());
+        payload[4..].to_vec()
+    }
+
+    /// How many messages are ready in a queue, which is declared with these bits if it is not there.
+    fn declare(&mut self, name: &str, bits: u8, arguments: &[u8]) -> u32 {
+        self.send(&method(50, 10, &[&[0, 0], &short(name)[..], &[bits], &long(arguments)].concat()));
+        let told = self.until(50, 11);
+        let at = 1 + name.len();
+        u32::from_be_bytes([told[at], told[at + 1], told[at + 2], told[at + 3]])
+    }
+}
+
+const PASSIVE: u8 = 1;
+const DURABLE: u8 = 2;
+
+/// Nobody says anything to the shard that has them, on disk alone; another one counts them.
+#[test]
+fn what_died_before_a_kill_goes_where_the_dead_go_though_nobody_knocks() {
+    const MESSAGES: u32 = 5000;
+    let folder = Folder::new();
+    let settings = ["leveret.shards=2"];
+    let mut node = Node::start(&folder.0, &settings);
+    let mut other = Client::open(&node);
+    other.declare("dead", DURABLE, b"");
+    let mut client = Client::open(&node);
+    let limits = [
+        [&short("x-max-length")[..], b"I\0\0\0\x01"].concat(),
+        [&short("x-dead-letter-exchange")[..], b"S", &long(b"")].concat(),
+        [&short("x-dead-letter-routing-key")[..], b"S", &long(b"dead")].concat(),
+    ];
+    client.declare("q", DURABLE, &limits.concat());
+    client.send(&method(85, 10, &[0]));
+    client.until(85, 11);
+    let header = [&[0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0x10, 0][..], &[2]].concat();
+    let publish = method(60, 40, &[&[0, 0], &short("")[..], &short("q"), &[0]].concat());
+    let message = [publish, frame(2, &header), frame(3, b"body")].concat();
+    client.send(&message.repeat(MESSAGES as usize));
+    let mut confirmed = 0;
+    while confirmed < u64::from(MESSAGES) {
+        let told = client.until(60, 80);
+        confirmed = told[..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    }
+    node.child.kill().expect("it is there");
+    node.child.wait().expect("ends");
+    let node = Node::start(&folder.0, &settings);
+    let mut client = Client::open(&node);
+    let started = Instant::now();
+    loop {
+        let there = client.declare("dead", PASSIVE, b"");
+        if there >= MESSAGES - 1 {
+            break;
+        }
+        assert!(started.elapsed() < PATIENCE, "{there} are there");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn what_is_no_protocol_gets_the_header_and_the_door() {
     let folder = Folder::new();
