@@ -78,6 +78,8 @@ struct Burial {
     /// Logs that have not answered.
     left: u32,
     was_refused: bool,
+    /// Bytes of the message.
+    bytes: usize,
 }
 
 /// What a shard has published anew and waits for.
@@ -85,6 +87,10 @@ struct Burial {
 pub(crate) struct Burials {
     next: u64,
     open: FxHashMap<u64, Burial>,
+    /// Bytes of the messages in `open`.
+    bytes: usize,
+    /// Whose dead come first.
+    first_log: usize,
 }
 
 /// What a log said of publishes `first..=last` of the shard's own.
@@ -111,7 +117,11 @@ impl Log {
     pub(crate) fn next_corpse(&mut self, now: Now, limits: &Limits, post: &mut Post) -> Option<Corpse> {
         while let Some(slot) = self.dying.front().copied() {
             match self.corpse_of(slot, limits) {
-                Found::Corpse(corpse) => return Some(corpse),
+                Found::Corpse(corpse) => {
+                    // Queues take turns.
+                    self.dying.rotate_left(1);
+                    return Some(corpse);
+                }
                 Found::Nobody(range) => self.bury(now, slot, range, limits, post),
                 Found::Gone => {}
                 Found::Later => {
@@ -211,6 +221,13 @@ enum Found {
 }
 
 impl Shard {
+    /// More of the dead may be under way. Publishers have nothing to do with that: those who keep the disk busy would keep the
+    /// dead from it for ever.
+    #[inline]
+    pub(crate) fn may_bury(&self) -> bool {
+        self.burials.bytes < self.settings.limits.burial_bytes_max
+    }
+
     /// Publishes anew what died, and takes in what logs said of what was published before.
     pub(crate) fn bury(&mut self, now: Now) {
         for Heard { first, last, is_safe } in std::mem::take(&mut self.post.heard) {
@@ -219,9 +236,14 @@ impl Shard {
         while let Some(corpse) = self.corpses.pop_front() {
             self.bury_one(now, &corpse);
         }
-        let limits = self.settings.limits;
-        for slot in 0..self.logs.len() {
+        let (limits, logs, first_log) = (self.settings.limits, self.logs.len(), self.burials.first_log);
+        for slot in (first_log..first_log + logs).map(|slot| slot % logs) {
             for _ in 0..limits.dispatch_messages_max {
+                if !self.may_bury() {
+                    // Or one log would always be first.
+                    self.burials.first_log = slot + 1;
+                    return;
+                }
                 let Some(corpse) = self.logs[slot].next_corpse(now, &limits, &mut self.post) else { break };
                 self.bury_one(now, &corpse);
             }
@@ -283,8 +305,10 @@ impl Shard {
             at_least_once: to.at_least_once,
             left,
             was_refused: is_held || (to.at_least_once && targets.is_empty()),
+            bytes: message.head.len() + message.body.len(),
         };
         if left > 0 {
+            self.burials.bytes += burial.bytes;
             self.burials.open.insert(id, burial);
         } else {
             self.end_burial(now, &burial);
@@ -331,6 +355,7 @@ impl Shard {
         if burial.left == 0
             && let Some(burial) = self.burials.open.remove(&id)
         {
+            self.burials.bytes -= burial.bytes;
             self.end_burial(now, &burial);
         }
     }

@@ -45,6 +45,8 @@ pub struct Limits {
     pub waiting_for_bytes_max: usize,
     /// Dead letters of one queue that are under way at once.
     pub burials_max: usize,
+    /// Bytes of dead letters of a shard under way at once, beyond which no more are published until some are safe.
+    pub burial_bytes_max: usize,
     /// Milliseconds after which a dead letter is tried again that led nowhere and must not be lost.
     pub burial_retry_ms: u64,
     /// Bytes of annotations that consumers may add to a message in all; what would be more is not kept.
@@ -105,6 +107,7 @@ impl Default for Limits {
             weighed_at_once_max: 4096,
             waiting_for_bytes_max: 256,
             burials_max: 256,
+            burial_bytes_max: 8 << 20,
             burial_retry_ms: 1_000,
             annotations_bytes_max: 64 << 10,
             queue_annotations_bytes_max: 16 << 20,

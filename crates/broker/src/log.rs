@@ -342,9 +342,9 @@ impl Log {
         self.has_pressing_work() || self.streams.as_ref().is_some_and(|streams| streams.has_work())
     }
 
-    /// A queue can hand out more at once.
+    /// A queue can hand out more at once; whether its dead can be buried is the shard's to say.
     pub(crate) fn has_pressing_work(&self) -> bool {
-        !self.dirty.is_empty() || !self.dying.is_empty()
+        !self.dirty.is_empty()
     }
 
     // ---- appending

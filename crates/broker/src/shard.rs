@@ -747,9 +747,13 @@ impl Shard {
     /// Something is to be published anew, or what was is answered.
     #[inline]
     fn has_dead(&self) -> bool {
-        !self.post.heard.is_empty()
-            || !self.corpses.is_empty()
-            || self.logs.iter().any(|log| !log.dying.is_empty())
+        !self.post.heard.is_empty() || !self.corpses.is_empty() || self.has_dying()
+    }
+
+    /// Queues have something to bury.
+    #[inline]
+    fn has_dying(&self) -> bool {
+        self.logs.iter().any(|log| !log.dying.is_empty())
     }
 
     /// Tells other shards that what they sent is taken in, unless too much waits for the disk here: then they hold
@@ -807,6 +811,7 @@ impl Shard {
             || self.post.has_events()
             || !self.post.heard.is_empty()
             || !self.corpses.is_empty()
+            || (self.may_bury() && self.has_dying())
             || self.planner.as_ref().is_some_and(Planner::has_open_wave)
     }
 

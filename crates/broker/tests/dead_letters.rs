@@ -154,3 +154,50 @@ fn what_died_is_in_the_queue_it_goes_to_however_the_node_ends() {
     }
     assert!(many > 4, "{many}");
 }
+
+/// What is published anew waits for the disk like all else, and what waits is bounded by its bytes, however large each is.
+#[test]
+fn large_ones_wait_until_the_disk_has_those_before() {
+    const BYTES: usize = 512 << 10;
+    const MESSAGES: u64 = 120;
+    let mut node = Node::new(1);
+    node.declare(0, "dead", true);
+    let rules = [
+        ("x-message-ttl", Value::Int(IntType::SignedInt, 1000)),
+        ("x-dead-letter-exchange", Value::text("")),
+        ("x-dead-letter-routing-key", Value::text("dead")),
+    ];
+    node.declare_with(0, "q", true, &rules);
+    let (mut publisher, body) = (node.publisher(0), "x".repeat(BYTES));
+    for _ in 0..MESSAGES {
+        node.publish(0, &mut publisher, "q", &body, true);
+        node.settle();
+    }
+    node.now = base::Now { mono_ns: node.now.after_ms(2000), wall_ms: node.now.wall_ms + 2000 };
+    let most = node.shards[0].limits().burial_bytes_max / BYTES;
+    let mut reads = Vec::new();
+    let mut read = 0;
+    // The disk reads, and does not write.
+    loop {
+        node.turn();
+        node.shards[0].take_reads(&mut reads);
+        if reads.is_empty() {
+            break;
+        }
+        for mut request in reads.drain(..) {
+            read += request.parts.len();
+            let brought = request.carry_out(&node.disk).into_iter().map(Result::unwrap).collect();
+            node.shards[0].read_done(node.now, request, brought);
+        }
+    }
+    assert!(read <= most + 10, "{read} were read");
+    assert!(read > 0 && !node.shards[0].has_work());
+    for _ in 0..2 * MESSAGES {
+        node.settle();
+        node.read();
+    }
+    node.take_seen();
+    node.command(0, "dead", broker::QueueCommand::Counts { token: 3 });
+    node.settle();
+    assert_eq!(node.take_seen(), [format!("0: declared dead {MESSAGES} 0")]);
+}
