@@ -851,10 +851,13 @@ impl Shard {
     /// When it brought more or fewer parts than were asked for.
     pub fn read_done(&mut self, now: Now, request: ReadRequest, brought: Vec<Option<ReadBytes>>) {
         let limits = self.settings.limits;
-        if let Some(slot) = self.log_slots.get(&request.log) {
-            let log = &mut self.logs[*slot as usize];
-            log.read_done(now, request, brought, &limits, &mut self.post);
-            log.take_reads(&limits, &mut self.reads);
+        if let Some(slot) = self.log_slots.get(&request.log).map(|slot| *slot as usize) {
+            self.logs[slot].read_done(now, request, brought, &limits, &mut self.post);
+            // Now, while it is there: what is read next, for whom ever, may drive it out.
+            if self.has_dying() {
+                self.bury(now);
+            }
+            self.logs[slot].take_reads(&limits, &mut self.reads);
         }
     }
 

@@ -65,18 +65,7 @@ impl Story {
     /// The node is killed and comes up from what is on disk.
     fn kill(&mut self) {
         self.hear();
-        let mut shard = Node::fresh();
-        if let Some((covered, bytes)) = &self.kept {
-            shard.restore(LogId(0), *covered, bytes).unwrap();
-        }
-        for (_, sealed, place) in &self.node.written {
-            shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
-        }
-        self.node.unwritten.clear();
-        assert!(shard.finish_recovery(self.node.now).is_empty());
-        shard.open_port(self.node.ports[0], Node::actor(self.node.ports[0]));
-        self.node.shards[0] = shard;
-        self.node.take_seen();
+        kill(&mut self.node, self.kept.as_ref());
         self.publisher = self.node.publisher(0);
         self.first = self.next;
     }
@@ -111,6 +100,22 @@ impl Story {
             ready.push(self.node.take_seen().join(", "));
         }
     }
+}
+
+/// The only shard goes down at once and comes up from what is on disk.
+fn kill(node: &mut Node, snapshot: Option<&(LogIndex, Vec<u8>)>) {
+    let mut shard = Node::fresh();
+    if let Some((covered, bytes)) = snapshot {
+        shard.restore(LogId(0), *covered, bytes).unwrap();
+    }
+    for (_, sealed, place) in &node.written {
+        shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
+    }
+    node.unwritten.clear();
+    assert!(shard.finish_recovery(node.now).is_empty());
+    shard.open_port(node.ports[0], Node::actor(node.ports[0]));
+    node.shards[0] = shard;
+    node.take_seen();
 }
 
 #[test]
@@ -200,4 +205,38 @@ fn large_ones_wait_until_the_disk_has_those_before() {
     node.command(0, "dead", broker::QueueCommand::Counts { token: 3 });
     node.settle();
     assert_eq!(node.take_seen(), [format!("0: declared dead {MESSAGES} 0")]);
+}
+
+/// Where what is read back of one queue drives out what was read of another, the other does not wait until the one is done.
+#[test]
+fn each_queue_gets_on_with_what_is_read_of_it() {
+    let mut node = Node::new(1);
+    node.declare(0, "dead", true);
+    // Two of them are more than is kept.
+    let body = "x".repeat(node.shards[0].limits().loaded_bytes_max * 3 / 4);
+    let rules = [
+        ("x-message-ttl", Value::Int(IntType::SignedInt, 1000)),
+        ("x-dead-letter-exchange", Value::text("")),
+        ("x-dead-letter-routing-key", Value::text("dead")),
+    ];
+    let mut publisher = node.publisher(0);
+    for (queue, messages) in [("few", 1), ("many", 8)] {
+        node.declare_with(0, queue, true, &rules);
+        for _ in 0..messages {
+            node.publish(0, &mut publisher, queue, &body, true);
+            node.settle();
+            node.take_seen();
+        }
+    }
+    kill(&mut node, None);
+    node.pass(2000);
+    for _ in 0..3 {
+        node.read();
+    }
+    let left = |name: &str| {
+        let row = node.shards[0].queue_rows().find(|row| *row.definition.name == *name).unwrap();
+        row.end - row.head
+    };
+    assert_eq!(left("few"), 0);
+    assert!(left("many") > 0, "it was done first");
 }
