@@ -286,9 +286,10 @@ impl Home {
     fn write(&mut self, now: Now, dice: &mut Random, net: &mut Net, slot: u32) {
         let Some(socket) = self.sockets.get(&slot) else { return };
         let line = net.line(socket.line);
+        let is_over = self.front.is_over(slot);
         let output = self.front.output(slot);
-        if line.up_ended && line.up.is_empty() {
-            // Nobody reads it any more.
+        if line.up_ended && (line.up.is_empty() || is_over) {
+            // Nobody reads it any more; of a connection that is over what came is not read either.
             let len = output.len();
             output.sent(len);
         }

@@ -32,6 +32,8 @@ pub fn roll(dice: &mut Random, whole_turns: bool) -> Makeup {
     };
     // A choice of its own would change what all seeds mean.
     limits.weighed_at_once_max = limits.waiting_for_bytes_max;
+    limits.burials_max = limits.waiting_for_bytes_max;
+    limits.burial_bytes_max = limits.log_bytes_in_flight_max;
     limits.loaded_by_priority_bytes_max = limits.loaded_bytes_max * 4;
     limits.consumer_window_bytes = limits.loaded_bytes_max;
     limits.stream_dispatch_bytes_max = limits.read_bytes_max;
