@@ -22,7 +22,9 @@ use crate::timers::Timers;
 use base::id::{LogId, LogIndex, PortId, QueueId, QueueSeq};
 use base::{Buffer, Now};
 use journal::{Batch, Place, Sealed};
-use message::record::{self, DeathReason, Enqueue, Kind, NewEnqueue, Outcome, Positions, SeqRange, flag};
+use message::record::{
+    self, DeathReason, Enqueue, Kind, NewEnqueue, Outcome, Positions, SeqRange, Sizes, flag,
+};
 use queue::{Effect, Effects, Fifo, Record};
 use rustc_hash::FxHashMap;
 use slab::Slab;
@@ -391,7 +393,7 @@ impl Log {
         waiter: Option<(PortId, u32, u64)>,
         needs_flush: bool,
     ) {
-        self.append_message(now, message, queues, waiter, needs_flush);
+        self.append_message(now, (message, message.sizes()), queues, waiter, needs_flush);
     }
 
     /// Appends a message for `queues` of this log. `waiter`: who waits for it to be committed.
@@ -399,14 +401,14 @@ impl Log {
     pub(crate) fn append_message(
         &mut self,
         now: Now,
-        message: &NewEnqueue<'_>,
+        (message, sizes): (&NewEnqueue<'_>, Sizes),
         queues: &[QueueId],
         waiter: Option<(PortId, u32, u64)>,
         needs_flush: bool,
     ) {
         self.make_room(now, 0);
         self.touch(now);
-        message.write(queues, self.open.records());
+        message.write_of(sizes, queues, self.open.records());
         self.open_positions = None;
         self.open_has_messages = true;
         self.open_needs_flush |= needs_flush;

@@ -622,17 +622,18 @@ impl Shard {
         };
         let route = &mut known.routes[at];
         route.messages += 1;
-        self.tallies.publish(route.counted, route.queues, publish);
+        let message = publish.record(now);
+        let sizes = message.sizes();
+        self.tallies.publish(route.counted, route.queues, publish, sizes.body);
         if route.targets.is_empty() && route.replies.is_none() {
             return Ok(Published::Unroutable);
         }
-        let message = publish.record(now);
         if !self.stopped.is_empty()
             && let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log))
         {
             return Err(Refusal::log_stopped(target.log));
         }
-        if message.record_len(route.queues_most).is_none() {
+        if message.record_len_of(sizes, route.queues_most).is_none() {
             return Err(Refusal::message_too_large());
         }
         let mut waits = 0;
@@ -648,7 +649,7 @@ impl Shard {
             match target.slot {
                 Some(slot) => {
                     let log = &mut self.logs[slot as usize];
-                    log.append_message(now, &message, &target.queues, waiter, needs_flush);
+                    log.append_message(now, (&message, sizes), &target.queues, waiter, needs_flush);
                 }
                 None => self.append_remote(&message, target, waiter, needs_flush),
             }
@@ -680,7 +681,7 @@ impl Shard {
         let route = known.routes.pop().expect("the route was just made");
         add_messages(&mut known.gone, publish.exchange, 1);
         let message = publish.record(now);
-        self.tallies.publish(route.counted, route.queues, publish);
+        self.tallies.publish(route.counted, route.queues, publish, message.sizes().body);
         if let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log)) {
             return Err(Refusal::log_stopped(target.log));
         }

@@ -417,12 +417,12 @@ impl Tallies {
         self.vhosts.entry(vhost).or_default()
     }
 
-    /// A message is published to an exchange that has this number here, and goes to so many queues.
+    /// A message with a body of so many bytes is published to an exchange that has this number here, and goes to so many queues.
     #[inline]
-    pub(crate) fn publish(&mut self, exchange: u32, queues: u32, publish: &Publish<'_>) {
+    pub(crate) fn publish(&mut self, exchange: u32, queues: u32, publish: &Publish<'_>, body: usize) {
         let protocol = &mut self.protocols[Tongue::from(publish.format) as usize];
         protocol.routed += u64::from(queues);
-        protocol.came(publish.body.iter().map(|piece| piece.len()).sum(), publish.confirm);
+        protocol.came(body, publish.confirm);
         if let Some((_, tally)) = self.exchanges.get_mut(exchange as usize) {
             tally.publish_in += 1;
             tally.publish_out += u64::from(queues);

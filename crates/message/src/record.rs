@@ -267,16 +267,33 @@ pub struct NewEnqueue<'a> {
     pub body: &'a [&'a [u8]],
 }
 
+/// Bytes of a message's head and body, all pieces of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Of the head.
+    pub head: usize,
+    /// Of the body.
+    pub body: usize,
+}
+
 impl NewEnqueue<'_> {
+    /// Adds the pieces up.
+    #[inline]
+    pub fn sizes(&self) -> Sizes {
+        Sizes { head: total(self.head), body: total(self.body) }
+    }
+
     /// Bytes the record takes for `queues` queues, or `None` where a length is over its bound.
     #[inline]
     pub fn record_len(&self, queues: usize) -> Option<usize> {
-        let len = ENQUEUE
-            + queues * 8
-            + self.exchange.len()
-            + self.routing_key.len()
-            + total(self.head)
-            + total(self.body);
+        self.record_len_of(self.sizes(), queues)
+    }
+
+    /// As [`NewEnqueue::record_len`] for who knows the sizes.
+    #[inline]
+    pub fn record_len_of(&self, sizes: Sizes, queues: usize) -> Option<usize> {
+        let len =
+            ENQUEUE + queues * 8 + self.exchange.len() + self.routing_key.len() + sizes.head + sizes.body;
         let fits = queues <= u16::MAX as usize
             && self.exchange.len() <= u8::MAX as usize
             && self.routing_key.len() <= u16::MAX as usize
@@ -287,7 +304,13 @@ impl NewEnqueue<'_> {
     /// Appends the record for `queues`. Panics where [`NewEnqueue::record_len`] is `None`: ask it first.
     #[inline]
     pub fn write(&self, queues: &[QueueId], into: &mut Buffer) {
-        let len = self.record_len(queues.len()).expect("asked record_len before");
+        self.write_of(self.sizes(), queues, into);
+    }
+
+    /// As [`NewEnqueue::write`] for who knows the sizes; panics where they are not its own.
+    #[inline]
+    pub fn write_of(&self, sizes: Sizes, queues: &[QueueId], into: &mut Buffer) {
+        let len = self.record_len_of(sizes, queues.len()).expect("asked record_len before");
         let record = into.extend_stale(len);
         // Padding, unless it is overwritten.
         if let Some(end) = record.last_chunk_mut::<8>() {
@@ -304,8 +327,8 @@ impl NewEnqueue<'_> {
         fixed[9] = self.priority;
         fixed[10] = self.exchange.len() as u8;
         fixed[12..14].copy_from_slice(&(self.routing_key.len() as u16).to_le_bytes());
-        fixed[16..20].copy_from_slice(&(total(self.head) as u32).to_le_bytes());
-        fixed[20..24].copy_from_slice(&(total(self.body) as u32).to_le_bytes());
+        fixed[16..20].copy_from_slice(&(sizes.head as u32).to_le_bytes());
+        fixed[20..24].copy_from_slice(&(sizes.body as u32).to_le_bytes());
         fixed[24..32].copy_from_slice(&self.received_at_ms.to_le_bytes());
         fixed[32..40].copy_from_slice(&self.expires_at_ms.to_le_bytes());
         fixed[40..48].copy_from_slice(&self.due_at_ms.to_le_bytes());
