@@ -9,6 +9,9 @@ use broker::access::authenticate;
 use broker::catalog::VhostId;
 use std::collections::BTreeMap;
 
+/// What the node calls itself, as RabbitMQ's tools do.
+const OWN_NAME: &str = "rmq-cli";
+
 /// Somebody who was let in.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
@@ -45,12 +48,15 @@ impl Caller {
     /// # Errors
     /// The response for who is not let in.
     pub(crate) fn enter(node: &impl Node, request: &Request) -> Result<Caller, Response> {
+        if request.is_own {
+            return Caller::own(node);
+        }
         let Some((user, password)) = request.credentials() else {
             let realm = "Basic realm=\"RabbitMQ Management\"".to_owned();
             return Err(Response::empty(401).with("www-authenticate", realm));
         };
         let (rules, is_loopback) = (node.about().access.clone(), request.is_loopback);
-        let login = Login { user, password };
+        let login = Login { user, password, is_own: false };
         let asked = login.clone();
         let found = node.look(move |catalog| {
             let user = authenticate(catalog, &asked.user, &asked.password, is_loopback, &rules).ok()?;
@@ -139,7 +145,15 @@ impl Caller {
 impl Caller {
     /// Who asks what anybody may.
     pub(crate) fn nobody() -> Caller {
-        let login = Login { user: String::new(), password: String::new() };
+        let login = Login { user: String::new(), password: String::new(), is_own: false };
         Caller { login, tags: Vec::new(), vhosts: BTreeMap::new() }
+    }
+
+    /// The node itself.
+    fn own(node: &impl Node) -> Result<Caller, Response> {
+        let vhosts = node
+            .look(|catalog| catalog.vhosts().map(|own| (own.name.to_string(), (own.id, true))).collect())?;
+        let login = Login { user: OWN_NAME.to_owned(), password: String::new(), is_own: true };
+        Ok(Caller { login, tags: vec!["administrator".to_owned()], vhosts })
     }
 }

@@ -148,7 +148,7 @@ impl<N: Node> Import<'_, '_, N> {
         let mut said: Map<String, Value> = row.0.clone();
         said.extend(row.object("metadata")?);
         vhosts::set(node, name, &Body(said), is_there)?;
-        if !is_there {
+        if !is_there && !self.call.caller.login.is_own {
             vhosts::give(node, name, &self.call.caller.login.user)?;
         }
         let own = row.object("limits")?;

@@ -330,6 +330,8 @@ pub struct Login {
     pub user: String,
     /// In the clear.
     pub password: String,
+    /// The node itself: nobody's permissions are asked, and there is no password.
+    pub is_own: bool,
 }
 
 /// Passwords are not for logs.

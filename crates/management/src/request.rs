@@ -56,6 +56,8 @@ pub struct Request {
     pub awaits_body: bool,
     /// The client is on this machine.
     pub is_loopback: bool,
+    /// It comes from who may do everything with the node, in the node's own name.
+    pub is_own: bool,
 }
 
 impl Request {
@@ -81,6 +83,7 @@ impl Request {
             body,
             awaits_body: false,
             is_loopback,
+            is_own: false,
         })
     }
 

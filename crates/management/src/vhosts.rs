@@ -98,7 +98,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
         Method::Put => {
             let body = Body::read(&call.request.body)?;
             set(call.node, name, &body, is_there)?;
-            if !is_there {
+            if !is_there && !call.caller.login.is_own {
                 // As with RabbitMQ, who makes it may use it.
                 give(call.node, name, &call.caller.login.user)?;
             }

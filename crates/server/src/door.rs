@@ -34,6 +34,8 @@ pub enum Letter {
     CancelDelayed(Box<CancelDelayed>, Sender<Option<u64>>),
     /// The beginning of a stream is to go; what came of it.
     Truncate(Box<Truncate>, Sender<Result<Reply, Refusal>>),
+    /// The node wants something done in a virtual host, in its own name; what came of it.
+    Act(Box<Act>, Sender<Result<Reply, Refusal>>),
     /// Somebody has a look, a quick one: connections wait meanwhile.
     Look(Look),
     /// Somebody has a look at the connections too, a quick one.
@@ -84,6 +86,15 @@ pub struct Truncate {
     pub stream: String,
     /// Offsets below it are to go.
     pub before: u64,
+}
+
+/// What is to be done in a virtual host in the node's own name.
+#[derive(Clone, Debug)]
+pub struct Act {
+    /// The virtual host.
+    pub vhost: String,
+    /// Anything but publishing and getting.
+    pub action: management::Action,
 }
 
 /// What is asked of every shard.

@@ -10,6 +10,7 @@ mod certificate;
 mod clock;
 mod committer;
 mod config;
+mod definitions;
 mod desk;
 mod disk;
 mod door;
@@ -73,6 +74,9 @@ struct Server {
     /// One more setting, which wins over files and environment
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
+    /// Says whether the settings can be used, and ends
+    #[arg(long)]
+    check_config: bool,
 }
 
 fn main() -> ExitCode {
@@ -88,7 +92,21 @@ fn main() -> ExitCode {
     }
 }
 
+/// Says what has no effect, and that the rest is understood.
+fn check(config: &Config) -> ExitCode {
+    config.warnings.iter().for_each(|warning| println!("warning: {warning}"));
+    if let Err(why) = definitions::read(config) {
+        eprintln!("leveret: {why}");
+        return ExitCode::FAILURE;
+    }
+    let files: Vec<String> = config.files.iter().map(|file| file.display().to_string()).collect();
+    let of = if files.is_empty() { "no files".to_owned() } else { files.join(", ") };
+    println!("the configuration can be used: {} settings, {of}", config.told.len());
+    ExitCode::SUCCESS
+}
+
 fn serve(server: Server) -> ExitCode {
+    let is_check = server.check_config;
     let config = match load(server) {
         Ok(config) => config,
         Err(error) => {
@@ -96,6 +114,9 @@ fn serve(server: Server) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if is_check {
+        return check(&config);
+    }
     let level = if config.log_console { config.log_level } else { Level::None };
     let (logger, writer) = match log::start(level, std::io::stdout()) {
         Ok(started) => started,

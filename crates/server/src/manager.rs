@@ -5,7 +5,7 @@ use crate::alarm::{Meter, Raised, Watermarks};
 use crate::clock::Clock;
 use crate::committer::Committer;
 use crate::config::Config;
-use crate::door::{ConnectionMore, Door, Letter, Question, Room, Truncate};
+use crate::door::{Act, ConnectionMore, Door, Letter, Question, Room, Truncate};
 use crate::reader::Reads;
 use crate::seed;
 use base::id::QueueId;
@@ -440,6 +440,13 @@ impl Node for Manager<'_> {
     }
 
     fn act(&self, login: &Login, vhost: &str, action: Action) -> Result<Outcome, Trouble> {
+        if login.is_own {
+            let asked = Box::new(Act { vhost: vhost.to_owned(), action });
+            let (sender, receiver) = channel();
+            self.next_door().letters.put(Letter::Act(asked, sender));
+            let answer = receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?;
+            return answer.map(|_| Outcome::Done).map_err(Trouble::Refused);
+        }
         agent::act(self.next_door(), login, vhost, &action)
     }
 

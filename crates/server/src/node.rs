@@ -9,6 +9,7 @@ use crate::clock::Clock;
 use crate::committer::{Committer, Report, Written};
 use crate::config::network::Speech;
 use crate::config::{Config, Level};
+use crate::definitions;
 use crate::desk::Desk;
 use crate::disk::{DiskOptions, RealDisk};
 use crate::door::{Door, Letter};
@@ -537,6 +538,7 @@ impl Node {
             reads: self.reads.clone(),
         };
         let manager = &manager;
+        definitions::load(config, manager, &self.logger)?;
         std::thread::scope(|threads| {
             let doors = &self.doors;
             let hand_over = move |arrival| {

@@ -29,7 +29,7 @@ pub fn random_bits() -> Result<u64, String> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// Makes the configured virtual host and user where there is no virtual host yet.
+/// Makes the configured virtual host and user where there is no virtual host yet, and no definitions are imported.
 ///
 /// # Errors
 /// Why that cannot be.
@@ -41,6 +41,10 @@ pub fn first_user(
     disk: &dyn Disk,
 ) -> Result<(), String> {
     let user = &config.default_user;
+    // As in RabbitMQ, definitions say who there is from the beginning.
+    if !config.definitions.paths.is_empty() && shards[0].catalog().vhosts().next().is_none() {
+        return Ok(());
+    }
     if shards[0].catalog().vhosts().next().is_some() {
         shards[0].have_event_exchange(clock.now(), &user.vhost);
         return Ok(());

@@ -6,11 +6,13 @@
 //! Invariants: `sockets[slot]` is there exactly while the frontend has a connection of that number; a socket with
 //! something to read is on the run list or waits for the broker.
 
+mod wishes;
+
 use crate::alarm::Raised;
 use crate::clock::Clock;
 use crate::committer::{Committer, Handed, Written};
 use crate::config::Level;
-use crate::door::{CancelDelayed, ConnectionMore, Door, Letter, Part, Question, Room, Truncate};
+use crate::door::{CancelDelayed, ConnectionMore, Door, Letter, Part, Question, Room};
 use crate::keeper::Errand;
 use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
@@ -20,16 +22,15 @@ use crate::reader::{Ask, Asks};
 use crate::rows;
 use crate::socket::{Arrival, Brought, Socket};
 use crate::timers::Timers;
-use adapters::{Frontend, Gravity, NODE_SLOT, Note};
+use adapters::{Frontend, Gravity, Note};
 use base::Now;
-use base::id::{PortId, QueueSeq, ShardId};
-use broker::catalog::{Actor, Op, Refusal, VhostId};
-use broker::{Mail, QueueCommand, ReadRequest, Reply, Shard, StreamCommand, StreamJob};
+use base::id::{QueueSeq, ShardId};
+use broker::{Mail, ReadRequest, Shard, StreamJob};
 use journal::{Place, Sealed};
 use mio::{Events, Interest, Poll, Token};
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use std::time::Duration;
+use wishes::Wishes;
 
 /// Bytes one connection may bring in one turn.
 pub const READ_BYTES_TURN: usize = 256 << 10;
@@ -54,9 +55,6 @@ const PART_NS: u64 = 5_000_000_000;
 
 /// Nanoseconds a stopping shard waits for the disk and for its peers.
 const STOP_NS: u64 = 2_000_000_000;
-
-/// On whose behalf the administration socket asks, as RabbitMQ's tools do.
-const TOOL_USER: &str = "rmq-cli";
 
 const WAKE: Token = Token(usize::MAX - 1);
 
@@ -98,8 +96,7 @@ pub struct ShardLoop {
     /// Shared by all connections over TLS or WebSocket.
     bench: Bench,
     /// What the node asked of the catalog and was not answered yet.
-    wishes: Vec<(u32, Sender<Result<Reply, Refusal>>)>,
-    next_wish: u32,
+    wishes: Wishes,
     /// Batches at the writer.
     outstanding: usize,
     was_congested: bool,
@@ -154,8 +151,7 @@ impl ShardLoop {
             warm_at: 0,
             buffer: vec![0; READ_BYTES_TURN],
             bench: Bench::default(),
-            wishes: Vec::new(),
-            next_wish: 0,
+            wishes: Wishes::default(),
             outstanding: 0,
             was_congested: false,
             raised: Raised::default(),
@@ -321,6 +317,7 @@ impl ShardLoop {
                     let _ = answer.send(self.shard.cancel_delayed(now, &vhost, &queue, &ids));
                 }
                 Letter::Truncate(asked, answer) => self.truncate(now, &asked, answer),
+                Letter::Act(asked, answer) => self.act(now, *asked, answer),
                 Letter::Look(look) => look(&self.shard),
                 Letter::Visit(visit) => visit(&Room {
                     id: self.id,
@@ -341,53 +338,6 @@ impl ShardLoop {
             }
         }
         self.scratch.letters = letters;
-    }
-
-    /// Asks the catalog in the node's own name.
-    fn wish(&mut self, now: Now, wish: Op, answer: Sender<Result<Reply, Refusal>>) {
-        let (port, token) = self.await_answer(answer);
-        self.shard.request(now, port, token, wish);
-    }
-
-    /// Has the beginning of a stream let go of, in the node's own name.
-    fn truncate(&mut self, now: Now, asked: &Truncate, answer: Sender<Result<Reply, Refusal>>) {
-        let Truncate { vhost, stream, before } = asked;
-        let catalog = self.shard.catalog();
-        let found = catalog.vhost(vhost).and_then(|vhost| catalog.queue_by_name(vhost, stream.as_bytes()));
-        let Some(found) = found.cloned() else {
-            // Who asked may have given up.
-            let _ = answer.send(Err(Refusal::missing("queue", stream, vhost)));
-            return;
-        };
-        let (port, token) = self.await_answer(answer);
-        let command = StreamCommand::Truncate { token, before: *before };
-        self.shard.command(now, port, found.log, found.id, QueueCommand::Stream(Box::new(command)));
-    }
-
-    /// The port of the node itself, and the token that an answer comes back with.
-    fn await_answer(&mut self, answer: Sender<Result<Reply, Refusal>>) -> (PortId, u32) {
-        let port = PortId { shard: self.id, slot: NODE_SLOT, generation: 1 };
-        if self.wishes.is_empty() {
-            let internal = Actor::internal(VhostId::default(), port);
-            self.shard.open_port(port, Actor { user: TOOL_USER.into(), ..internal });
-        }
-        self.next_wish = self.next_wish.wrapping_add(1);
-        self.wishes.push((self.next_wish, answer));
-        (port, self.next_wish)
-    }
-
-    fn answer_wishes(&mut self, now: Now) {
-        let mut answers = Vec::new();
-        self.front.take_node_answers(&mut answers);
-        for (token, reply) in answers {
-            if let Some(at) = self.wishes.iter().position(|(wish, _)| *wish == token) {
-                // Who asked may have given up.
-                let _ = self.wishes.swap_remove(at).1.send(reply);
-                if self.wishes.is_empty() {
-                    self.shard.close_port(now, PortId { shard: self.id, slot: NODE_SLOT, generation: 1 });
-                }
-            }
-        }
     }
 
     /// Who asked may have given up.

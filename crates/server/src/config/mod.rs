@@ -4,6 +4,7 @@
 //! Reads nothing by itself: the environment and the files come in as functions, so that every rule is a row of a test.
 
 pub mod defaults;
+mod environment;
 pub mod keys;
 pub mod network;
 pub mod stream;
@@ -76,7 +77,8 @@ pub enum Level {
 }
 
 impl Level {
-    fn read(value: &str) -> Result<Level, String> {
+    /// As the configuration names it.
+    pub fn read(value: &str) -> Result<Level, String> {
         let levels = [
             Level::Debug,
             Level::Info,
@@ -253,6 +255,44 @@ pub struct Config {
     pub pid_file: Option<PathBuf>,
     /// What was accepted without effect, in words for the log.
     pub warnings: Vec<String>,
+    /// Every setting that was read, in the order of reading; a later one of a key wins.
+    pub told: Vec<Told>,
+    /// What is to be there before anybody is served.
+    pub definitions: Definitions,
+}
+
+/// A setting that was read, as it may be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// As in `rabbitmq.conf`.
+    pub key: String,
+    /// What it was set to; stars for what is secret.
+    pub value: String,
+    /// Where.
+    pub from: String,
+}
+
+impl Told {
+    fn new(setting: &Setting) -> Told {
+        let is_secret = ["pass", "secret", "token"].iter().any(|word| setting.key.contains(word))
+            && !setting.key.starts_with("password_hashing");
+        let value = if is_secret { "********".to_owned() } else { setting.value.clone() };
+        let from = match &setting.origin {
+            Origin::File { path, line, .. } => format!("{path}:{line}"),
+            Origin::Environment(name) => format!("environment variable {name}"),
+            Origin::CommandLine => "command line".to_owned(),
+        };
+        Told { key: setting.key.clone(), value, from }
+    }
+}
+
+/// Definitions that are imported when the node starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Definitions {
+    /// Files of JSON, and folders of such files.
+    pub paths: Vec<PathBuf>,
+    /// What was imported by this node before, byte for byte, is not imported again.
+    pub skips_unchanged: bool,
 }
 
 impl Config {
@@ -320,7 +360,17 @@ impl Config {
             files: Vec::new(),
             pid_file: None,
             warnings: Vec::new(),
+            told: Vec::new(),
+            definitions: Definitions::default(),
         }
+    }
+}
+
+impl Config {
+    /// Gives the node a name; without `@` and what follows it is on this machine.
+    fn name_node(&mut self, name: &str) {
+        let host = self.node_name.split_once('@').map(|(_, host)| host.to_owned()).unwrap_or_default();
+        self.node_name = if name.contains('@') { name.to_owned() } else { format!("{name}@{host}") };
     }
 }
 
@@ -362,6 +412,13 @@ impl Draft {
 
     fn add_mechanism(&mut self, name: &str, mechanism: &'static str) {
         self.mechanisms.insert(name.to_owned(), mechanism);
+    }
+
+    fn add_definitions(&mut self, path: &str) {
+        let path = PathBuf::from(path);
+        if !self.config.definitions.paths.contains(&path) {
+            self.config.definitions.paths.push(path);
+        }
     }
 
     fn set_tag(&mut self, tag: &str, is_set: bool) {
@@ -428,39 +485,6 @@ pub struct Sources<'a> {
     pub list: &'a dyn Fn(&Path) -> std::io::Result<Vec<PathBuf>>,
 }
 
-/// Variables of RabbitMQ that are a key by another name.
-const VARIABLES: &[(&str, &str)] = &[
-    ("RABBITMQ_DEFAULT_USER", "default_user"),
-    ("RABBITMQ_DEFAULT_PASS", "default_pass"),
-    ("RABBITMQ_DEFAULT_VHOST", "default_vhost"),
-    ("RABBITMQ_LOG", "log.level"),
-];
-
-/// Variables of RabbitMQ that do nothing here.
-const VARIABLES_INERT: &[&str] = &[
-    "RABBITMQ_CONF_ENV_FILE",
-    "RABBITMQ_DIST_PORT",
-    "RABBITMQ_ENABLED_PLUGINS",
-    "RABBITMQ_ENABLED_PLUGINS_FILE",
-    "RABBITMQ_ERLANG_COOKIE",
-    "RABBITMQ_FEATURE_FLAGS",
-    "RABBITMQ_LOGS",
-    "RABBITMQ_LOG_BASE",
-    "RABBITMQ_MNESIA_BASE",
-    "RABBITMQ_MNESIA_DIR",
-    "RABBITMQ_PLUGINS_DIR",
-    "RABBITMQ_QUORUM_DIR",
-    "RABBITMQ_STREAM_DIR",
-    "RABBITMQ_USE_LONGNAME",
-];
-
-/// Variables that older images took and newer ones refuse, because somebody relies on them in vain.
-const VARIABLES_REFUSED: &[(&str, &str)] = &[
-    ("RABBITMQ_DEFAULT_PASS_FILE", "use default_pass in a configuration file"),
-    ("RABBITMQ_DEFAULT_USER_FILE", "use default_user in a configuration file"),
-    ("RABBITMQ_VM_MEMORY_HIGH_WATERMARK", "use vm_memory_high_watermark.relative"),
-];
-
 /// Puts everything together.
 ///
 /// # Errors
@@ -482,7 +506,7 @@ pub fn load(sources: &Sources<'_>) -> Result<Config, Error> {
         let text = read_file(sources, path)?;
         apply(&mut draft, &syntax::read(&path.to_string_lossy(), &text, &variable)?)?;
     }
-    apply_environment(&mut draft, &sources.environment)?;
+    environment::apply_all(&mut draft, &sources.environment)?;
     let line = |setting: &String| syntax::read_line(setting, Origin::CommandLine, &variable);
     let settings: Result<Vec<Setting>, Error> = sources.settings.iter().map(line).collect();
     apply(&mut draft, &settings?)?;
@@ -559,6 +583,7 @@ fn apply(draft: &mut Draft, settings: &[Setting]) -> Result<(), Error> {
         };
         let key = setting.key.as_str();
         draft.layer = setting.origin.layer();
+        draft.config.told.push(Told::new(setting));
         match keys::find(key) {
             None => {
                 let hint = format!("the nearest known key is '{}'", keys::nearest(key));
@@ -576,73 +601,6 @@ fn apply(draft: &mut Draft, settings: &[Setting]) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-fn apply_environment(draft: &mut Draft, environment: &BTreeMap<String, String>) -> Result<(), Error> {
-    for (variable, value) in environment {
-        if value.is_empty() {
-            continue;
-        }
-        let origin = Origin::Environment(variable.clone());
-        let refused = VARIABLES_REFUSED.iter().find(|(name, _)| name == variable);
-        if let Some((_, hint)) = refused {
-            let message = "cannot be used".to_owned();
-            return Err(Error {
-                origin: Some(origin),
-                marked: String::new(),
-                message,
-                hint: (*hint).to_owned(),
-            });
-        }
-        if VARIABLES_INERT.contains(&variable.as_str()) {
-            draft.config.warnings.push(format!("environment variable {variable} has no effect"));
-            continue;
-        }
-        let key = match variable.strip_prefix("LEVERET_") {
-            Some(name) => match keys::of_variable(name) {
-                Some(key) => key,
-                None => {
-                    // Not an error: an orchestrator sets LEVERET_SERVICE_HOST for a service of that name.
-                    let nearest = keys::nearest(&name.to_ascii_lowercase());
-                    let warning = format!(
-                        "environment variable {variable} is no known key; the nearest is '{nearest}'"
-                    );
-                    draft.config.warnings.push(warning);
-                    continue;
-                }
-            },
-            None => match VARIABLES.iter().find(|(name, _)| name == variable) {
-                Some((_, key)) => (*key).to_owned(),
-                None => continue,
-            },
-        };
-        apply(draft, &[Setting { key, value: value.clone(), origin }])?;
-    }
-    if let Some(name) = environment.get("RABBITMQ_NODENAME").filter(|name| !name.is_empty()) {
-        let host =
-            draft.config.node_name.split_once('@').map(|(_, host)| host.to_owned()).unwrap_or_default();
-        draft.config.node_name = if name.contains('@') { name.clone() } else { format!("{name}@{host}") };
-    }
-    draft.config.pid_file = environment.get("RABBITMQ_PID_FILE").map(PathBuf::from);
-    apply_address(draft, environment)
-}
-
-/// `RABBITMQ_NODE_IP_ADDRESS` and `RABBITMQ_NODE_PORT` make one listener, if no key made any.
-fn apply_address(draft: &mut Draft, environment: &BTreeMap<String, String>) -> Result<(), Error> {
-    let given = |name: &str| environment.get(name).filter(|value| !value.is_empty() && *value != "auto");
-    let (ip, port) = (given("RABBITMQ_NODE_IP_ADDRESS"), given("RABBITMQ_NODE_PORT"));
-    let is_named = draft.closed.contains_key(&Speech::Amqp)
-        || draft.listeners.keys().any(|(speech, _)| *speech == Speech::Amqp);
-    if (ip.is_none() && port.is_none()) || is_named {
-        return Ok(());
-    }
-    let port = port.cloned().unwrap_or_else(|| PORT.to_string());
-    let (variable, value) = match ip {
-        Some(ip) => ("RABBITMQ_NODE_IP_ADDRESS", format!("{ip}:{port}")),
-        None => ("RABBITMQ_NODE_PORT", port),
-    };
-    let origin = Origin::Environment(variable.to_owned());
-    apply(draft, &[Setting { key: "listeners.tcp.default".into(), value, origin }])
 }
 
 /// Takes what is read of `advanced.config`: `[{Application, [{Key, Value}, ...]}, ...].`

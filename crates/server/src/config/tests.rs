@@ -75,6 +75,32 @@ fn limits_of_connections_and_consumers() {
 }
 
 #[test]
+fn definitions_are_named_in_either_way() {
+    let all = config(
+        "load_definitions = /etc/a.json\ndefinitions.import_backend = local_filesystem\n\
+         definitions.local.path = /etc/more\ndefinitions.skip_if_unchanged = true\n\
+         management.load_definitions = /etc/a.json",
+    );
+    assert_eq!(all.definitions.paths, [PathBuf::from("/etc/a.json"), PathBuf::from("/etc/more")]);
+    assert!(all.definitions.skips_unchanged && all.warnings.is_empty());
+    assert!(error("definitions.import_backend = https").contains("local_filesystem"));
+    assert!(error("definitions.https.url = https://example.com").contains("local files"));
+}
+
+#[test]
+fn what_was_told_is_kept_without_secrets() {
+    let config =
+        load_from("heartbeat = 10\ndefault_pass = s3cret", "", &["LEVERET_CHANNEL_MAX=7"], &["nodename=hop"])
+            .expect("usable");
+    let told: Vec<[&str; 2]> = config.told.iter().map(|own| [&*own.key, &*own.value]).collect();
+    let expected =
+        [["heartbeat", "10"], ["default_pass", "********"], ["channel_max", "7"], ["nodename", "hop"]];
+    assert_eq!(told, expected);
+    assert!(config.told[0].from.ends_with(":1") && config.told[2].from.contains("LEVERET_CHANNEL_MAX"));
+    assert_eq!(config.node_name, "hop@hare");
+}
+
+#[test]
 fn later_layers_win() {
     let check = |file: &str, environment: &[&str], settings: &[&str], expected: u16| {
         let config = load_from(file, "", environment, settings).expect("usable");

@@ -1,0 +1,198 @@
+//! What the node wants in its own name: of the catalog, of queues, of streams.
+//!
+//! Each wish comes over a port of its own, which no socket has and which is closed with the answer. Nobody's permissions
+//! are asked: who may wish is the caller's matter.
+
+use super::ShardLoop;
+use crate::door::{Act, Truncate};
+use adapters::NODE_SLOT;
+use base::Now;
+use base::id::PortId;
+use broker::catalog::{Actor, Op, QueueDefinition, Refusal, ReplyCode, VhostId};
+use broker::{QueueCommand, Reply, StreamCommand};
+use management::Action;
+use message::amqp091::Table;
+use routing::Arguments;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+/// On whose behalf the administration socket asks, as RabbitMQ's tools do.
+const TOOL_USER: &str = "rmq-cli";
+
+/// Bytes of a name, AMQP 0-9-1 §4.2.5.3.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Where what came of a wish goes.
+pub type Answer = Sender<Result<Reply, Refusal>>;
+
+/// Wishes that wait for their answers.
+#[derive(Default)]
+pub struct Wishes {
+    waiting: Vec<(PortId, Answer)>,
+    last: u32,
+}
+
+impl Wishes {
+    /// Nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+/// What of the broker an action asks.
+enum Asked {
+    Op(Op),
+    Command(Arc<QueueDefinition>, QueueCommand),
+    /// What is to go is not there.
+    Nothing,
+}
+
+impl ShardLoop {
+    /// Asks the catalog in the node's own name.
+    pub(super) fn wish(&mut self, now: Now, wish: Op, answer: Answer) {
+        let (port, token) = self.await_answer(VhostId::default(), answer);
+        self.shard.request(now, port, token, wish);
+    }
+
+    /// Has the beginning of a stream let go of, in the node's own name.
+    pub(super) fn truncate(&mut self, now: Now, asked: &Truncate, answer: Answer) {
+        let Truncate { vhost, stream, before } = asked;
+        let catalog = self.shard.catalog();
+        let found = catalog.vhost(vhost).and_then(|vhost| catalog.queue_by_name(vhost, stream.as_bytes()));
+        let Some(found) = found.cloned() else {
+            // Who asked may have given up.
+            let _ = answer.send(Err(Refusal::missing("queue", stream, vhost)));
+            return;
+        };
+        let (port, token) = self.await_answer(found.vhost, answer);
+        let command = StreamCommand::Truncate { token, before: *before };
+        self.shard.command(now, port, found.log, found.id, QueueCommand::Stream(Box::new(command)));
+    }
+
+    /// Has something done in a virtual host, in the node's own name.
+    pub(super) fn act(&mut self, now: Now, asked: Act, answer: Answer) {
+        let Some(vhost) = self.shard.catalog().vhost(&asked.vhost) else {
+            let text = format!("vhost '{}' not found", asked.vhost);
+            // Who asked may have given up.
+            let _ = answer.send(Err(Refusal::new(ReplyCode::NotFound, text)));
+            return;
+        };
+        // The token is known once the wish can be one.
+        match self.asked(vhost, &asked) {
+            Ok(Asked::Op(op)) => {
+                let (port, token) = self.await_answer(vhost, answer);
+                self.shard.request(now, port, token, op);
+            }
+            Ok(Asked::Command(queue, command)) => {
+                let (port, token) = self.await_answer(vhost, answer);
+                let command = match command {
+                    QueueCommand::Delete { if_unused, if_empty, .. } => {
+                        QueueCommand::Delete { token, if_unused, if_empty }
+                    }
+                    _ => QueueCommand::Purge { token },
+                };
+                self.shard.command(now, port, queue.log, queue.id, command);
+            }
+            Ok(Asked::Nothing) => drop(answer.send(Ok(Reply::Unchanged))),
+            Err(refusal) => drop(answer.send(Err(refusal))),
+        }
+    }
+
+    fn asked(&mut self, vhost: VhostId, asked: &Act) -> Result<Asked, Refusal> {
+        Ok(Asked::Op(match &asked.action {
+            Action::DeclareQueue { name, durable, auto_delete, arguments } => Op::DeclareQueue {
+                name: text(name)?,
+                passive: false,
+                durable: *durable,
+                exclusive: false,
+                auto_delete: *auto_delete,
+                arguments: table(arguments)?,
+                log: self.shard.log_for_new_queue(*durable),
+                random: self.shard.random_bytes(),
+            },
+            Action::DeleteQueue { name, if_unused, if_empty } => {
+                let (if_unused, if_empty) = (*if_unused, *if_empty);
+                let command = QueueCommand::Delete { token: 0, if_unused, if_empty };
+                return Ok(self
+                    .queue(vhost, name)
+                    .map_or(Asked::Nothing, |queue| Asked::Command(queue, command)));
+            }
+            Action::Purge { queue } => {
+                let found = self.queue(vhost, queue);
+                let found = found.ok_or_else(|| Refusal::missing("queue", queue, &asked.vhost))?;
+                return Ok(Asked::Command(found, QueueCommand::Purge { token: 0 }));
+            }
+            Action::DeclareExchange { name, kind, durable, auto_delete, internal, arguments } => {
+                Op::DeclareExchange {
+                    name: text(name)?,
+                    kind: text(kind)?,
+                    passive: false,
+                    durable: *durable,
+                    auto_delete: *auto_delete,
+                    internal: *internal,
+                    arguments: table(arguments)?,
+                }
+            }
+            Action::DeleteExchange { name, if_unused } => {
+                Op::DeleteExchange { name: text(name)?, if_unused: *if_unused }
+            }
+            Action::Bind { on, source, destination, to_exchange, key, arguments } => {
+                let (source, destination) = (text(source)?, text(destination)?);
+                let (key, arguments) = (text(key)?, table(arguments)?);
+                match (to_exchange, on) {
+                    (true, true) => Op::BindExchange { source, destination, key, arguments },
+                    (true, false) => Op::UnbindExchange { source, destination, key, arguments },
+                    (false, true) => Op::BindQueue { queue: destination, exchange: source, key, arguments },
+                    (false, false) => {
+                        Op::UnbindQueue { queue: destination, exchange: source, key, arguments }
+                    }
+                }
+            }
+            Action::Publish(_) | Action::Get { .. } => {
+                let text = "messages are published and got in a user's name";
+                return Err(Refusal::new(ReplyCode::NotImplemented, text));
+            }
+        }))
+    }
+
+    fn queue(&self, vhost: VhostId, name: &str) -> Option<Arc<QueueDefinition>> {
+        self.shard.catalog().queue_by_name(vhost, name.as_bytes()).cloned()
+    }
+
+    /// A port of the node itself, and the token that an answer comes back with.
+    fn await_answer(&mut self, vhost: VhostId, answer: Answer) -> (PortId, u32) {
+        let token = self.wishes.last.wrapping_add(1);
+        self.wishes.last = token;
+        let port = PortId { shard: self.id, slot: NODE_SLOT, generation: token };
+        self.shard.open_port(port, Actor { user: TOOL_USER.into(), ..Actor::internal(vhost, port) });
+        self.wishes.waiting.push((port, answer));
+        (port, token)
+    }
+
+    /// Hands out what came of wishes.
+    pub(super) fn answer_wishes(&mut self, now: Now) {
+        let mut answers = Vec::new();
+        self.front.take_node_answers(&mut answers);
+        for (token, reply) in answers {
+            let waiting = &mut self.wishes.waiting;
+            if let Some(at) = waiting.iter().position(|(port, _)| port.generation == token) {
+                let (port, answer) = waiting.swap_remove(at);
+                // Who asked may have given up.
+                let _ = answer.send(reply);
+                self.shard.close_port(now, port);
+            }
+        }
+    }
+}
+
+fn text(name: &str) -> Result<Box<str>, Refusal> {
+    match name.len() {
+        0..=NAME_BYTES_MAX => Ok(name.into()),
+        _ => Err(Refusal::new(ReplyCode::PreconditionFailed, "a name is longer than 255 bytes")),
+    }
+}
+
+fn table(bytes: &[u8]) -> Result<Arguments, Refusal> {
+    let bad = |_| Refusal::new(ReplyCode::PreconditionFailed, "the arguments are too many or too deep");
+    Ok(broker::fields::arguments(&Table::new(bytes).map_err(bad)?))
+}
