@@ -1,18 +1,19 @@
 //! The words of the command line that change something, and what is said meanwhile.
 
-use crate::request::Change;
+use crate::objects::given;
+use crate::request::{Change, Refusal};
 use clap::{Args, Subcommand};
 
 /// Words that change something.
-#[derive(Debug, Subcommand)]
+#[derive(Clone, Debug, Subcommand)]
 #[command(rename_all = "snake_case")]
 pub(crate) enum ChangeWord {
-    /// Makes a user
-    AddUser { username: String, password: String },
+    /// Makes a user; without a password a line of standard input is it
+    AddUser { username: String, password: Option<String> },
     /// Removes a user
     DeleteUser { username: String },
-    /// Gives a user another password
-    ChangePassword { username: String, password: String },
+    /// Gives a user another password; without one a line of standard input is it
+    ChangePassword { username: String, password: Option<String> },
     /// Says what a user is: administrator, monitoring, ...
     SetUserTags { username: String, tags: Vec<String> },
     /// Says what a user may configure, write to and read from, each by a regular expression over names
@@ -161,7 +162,7 @@ pub(crate) enum ChangeWord {
 }
 
 /// What a policy is made of.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct PolicyWords {
     /// The virtual host
     #[arg(short = 'p', long, default_value = "/")]
@@ -211,6 +212,15 @@ fn update(vhost: &str, tags: Option<Vec<String>>, protected_from_deletion: Optio
     Change::UpdateVhost { vhost, description: None, tags, default_queue_type: None, protected_from_deletion }
 }
 
+/// The same word with what is read from standard input where the command line leaves it out.
+pub(crate) fn complete(word: &ChangeWord) -> Result<ChangeWord, Refusal> {
+    let mut word = word.clone();
+    if let ChangeWord::AddUser { password, .. } | ChangeWord::ChangePassword { password, .. } = &mut word {
+        *password = Some(given(password.as_deref())?);
+    }
+    Ok(word)
+}
+
 /// What is said when a change is made, besides what was said before.
 pub(crate) fn said(word: &ChangeWord, is_quiet: bool) -> String {
     match word {
@@ -231,14 +241,14 @@ pub(crate) fn change(word: &ChangeWord) -> (String, Change) {
     match word {
         ChangeWord::AddUser { username, password } => (
             format!("Adding user \"{username}\" ..."),
-            Change::AddUser { user: own(username), password: own(password) },
+            Change::AddUser { user: own(username), password: password.clone().unwrap_or_default() },
         ),
         ChangeWord::DeleteUser { username } => {
             (format!("Deleting user \"{username}\" ..."), Change::DeleteUser { user: own(username) })
         }
         ChangeWord::ChangePassword { username, password } => (
             format!("Changing password for user \"{username}\" ..."),
-            Change::ChangePassword { user: own(username), password: own(password) },
+            Change::ChangePassword { user: own(username), password: password.clone().unwrap_or_default() },
         ),
         ChangeWord::SetUserTags { username, tags } => (
             format!("Setting tags for user \"{username}\" to [{}] ...", tags.join(", ")),

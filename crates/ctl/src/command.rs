@@ -1,13 +1,24 @@
 //! The words of the command line, as `rabbitmqctl` and `rabbitmq-diagnostics` have them.
 
-use crate::change::{ChangeWord, change, said};
-use crate::client::{SOCKET_NAME, ask};
-use crate::request::{Answer, Refusal, Request};
-use crate::show::{self, Formatter, Show};
-use crate::{Limits, exit};
+use crate::change::{self, ChangeWord, change, said};
+use crate::check::CheckWord;
+use crate::client::SOCKET_NAME;
+use crate::lifecycle::LifeWord;
+use crate::listing::{ListWord, choose, words};
+use crate::objects::ObjectWord;
+use crate::plugins::PluginWord;
+use crate::queues::{ClusterWord, QueueWord};
+use crate::request::{Refusal, Request};
+use crate::session::Session;
+use crate::show::{self, Formatter};
+use crate::{check, exit, lifecycle, listing, objects, plugins, queues};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// Seconds that an answer is waited for, where nothing else is said.
+const TIMEOUT_S: u32 = 60;
 
 /// Names the binary may be called by that mean this command line.
 pub const NAMES: &[&str] = &[
@@ -29,8 +40,21 @@ pub struct Ctl {
     word: Word,
 }
 
+/// The same for plugins, whose words are too short to stand among the others.
+#[derive(Debug, Parser)]
+#[command(disable_help_subcommand = true, version)]
+pub struct Plugins {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    word: PluginWord,
+}
+
+/// The name the plugins' words are said to.
+const PLUGINS_NAME: &str = "rabbitmq-plugins";
+
 #[derive(Debug, Args)]
-struct Common {
+pub(crate) struct Common {
     /// The folder of the node's data; its socket is in it
     #[arg(long, global = true, env = "LEVERET_DATA_DIR", default_value = "leveret-data")]
     data_dir: PathBuf,
@@ -42,19 +66,22 @@ struct Common {
     node: Option<String>,
     /// Seconds to wait for an answer
     #[arg(short, long, global = true)]
-    timeout: Option<u32>,
+    pub(crate) timeout: Option<u32>,
     /// How the answer is shown
     #[arg(long, global = true)]
-    formatter: Option<Formatter>,
+    pub(crate) formatter: Option<Formatter>,
     /// No words around the answer
     #[arg(short, long, global = true)]
-    quiet: bool,
+    pub(crate) quiet: bool,
     /// No words around the answer and no names of columns
     #[arg(short, long, global = true)]
-    silent: bool,
+    pub(crate) silent: bool,
     /// No names of columns
     #[arg(long, global = true)]
-    no_table_headers: bool,
+    pub(crate) no_table_headers: bool,
+    /// Names of nodes may be long ones; here they may anyway
+    #[arg(short, long, global = true)]
+    longnames: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -112,6 +139,26 @@ enum Word {
     },
     #[command(flatten)]
     Change(ChangeWord),
+    #[command(flatten)]
+    List(ListWord),
+    #[command(flatten)]
+    Object(ObjectWord),
+    #[command(flatten)]
+    Check(CheckWord),
+    #[command(flatten)]
+    Life(LifeWord),
+    #[command(flatten)]
+    Queue(QueueWord),
+    #[command(flatten)]
+    Cluster(ClusterWord),
+    /// Plugins: what they do is part of the broker
+    #[command(name = "plugins", subcommand)]
+    Plugins(PluginWord),
+    /// Turns on what a node of this version can do; all of it is on
+    EnableFeatureFlag {
+        /// Its name, or all
+        name: String,
+    },
     /// Users and their tags
     ListUsers,
     /// What users may do in a virtual host
@@ -264,213 +311,211 @@ const CONNECTION: Columns = Columns {
 
 impl Columns {
     fn choose(&self, asked: &[String]) -> Result<Vec<String>, Refusal> {
-        // Commas between columns are taken as spaces are.
-        let words = asked.iter().flat_map(|word| word.split(',')).filter(|word| !word.is_empty());
-        let asked: Vec<&str> = words.collect();
-        let unknown: Vec<&str> =
-            asked.iter().copied().filter(|column| !self.known.contains(column)).collect();
-        if !unknown.is_empty() {
-            let message = format!(
-                "Error (argument validation): Info key(s) {} are not supported; known: {}",
-                unknown.join(", "),
-                self.known.join(", ")
-            );
-            return Err(Refusal { code: exit::USAGE, message });
-        }
-        let chosen = if asked.is_empty() { self.usual } else { &asked };
-        Ok(chosen.iter().map(|column| (*column).to_owned()).collect())
+        choose(self.known, self.usual, asked)
     }
 }
 
 /// Runs the command line `words`, the first of which is the name it was called by. Returns the exit code.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
-    let ctl = match Ctl::try_parse_from(words) {
-        Ok(ctl) => ctl,
-        Err(error) => {
-            // Nowhere to report a closed terminal to.
-            let _ = error.print();
-            return if error.use_stderr() { exit::USAGE } else { exit::OK };
+    let words: Vec<OsString> = words.into_iter().collect();
+    let called = words.first().map(Path::new).and_then(Path::file_name);
+    let ran = match called.is_some_and(|name| name == PLUGINS_NAME) {
+        true => {
+            Plugins::try_parse_from(words).map(|own| finish(&own.common, |on| plugins::run(&own.word, on)))
         }
+        false => Ctl::try_parse_from(words).map(|ctl| run(&ctl)),
     };
-    run(&ctl)
+    ran.unwrap_or_else(|error| {
+        // Nowhere to report a closed terminal to.
+        let _ = error.print();
+        if error.use_stderr() { exit::USAGE } else { exit::OK }
+    })
 }
 
 /// Runs a command line that was read. Returns the exit code.
 pub fn run(ctl: &Ctl) -> u8 {
-    let socket = ctl.common.socket.clone().unwrap_or_else(|| ctl.common.data_dir.join(SOCKET_NAME));
-    match execute(ctl, &socket) {
-        Ok(text) => {
-            print!("{text}");
-            exit::OK
-        }
-        Err(refusal) => {
-            eprintln!("{}", refusal.message);
-            refusal.code
-        }
-    }
+    finish(&ctl.common, |session| execute(&ctl.word, session))
 }
 
-fn execute(ctl: &Ctl, socket: &Path) -> Result<String, Refusal> {
-    let common = &ctl.common;
-    let mut limits = Limits::default();
-    if let Some(seconds) = common.timeout {
-        limits.silence_ms_max = u64::from(seconds) * 1000;
-    }
-    let ask = |request: &Request| -> Answer { ask(socket, &limits, request) };
-    if let Some(node) = &common.node {
-        check_name(node, &ask(&Request::Status)?)?;
-    }
-    let formatter = |usual: Formatter| common.formatter.unwrap_or(usual);
-    let mut show = Show {
-        formatter: formatter(Formatter::Table),
-        headers: !common.silent && !common.no_table_headers,
-        unit: show::GIGABYTE,
-        banner: None,
+fn finish(common: &Common, work: impl FnOnce(&Session<'_>) -> Result<String, Refusal>) -> u8 {
+    let socket = common.socket.clone().unwrap_or_else(|| common.data_dir.join(SOCKET_NAME));
+    let session = Session::new(common, &socket);
+    let check = || match &common.node {
+        Some(node) => check_name(node, &session.node()?),
+        None => Ok(()),
     };
-    let banner = |text: String| (!common.quiet && !common.silent).then_some(text);
-    match &ctl.word {
+    let (text, code) = match check().and_then(|()| work(&session)) {
+        Ok(text) => (text, exit::OK),
+        Err(refusal) => {
+            // As with RabbitMQ's tools, what is tried is said also when it fails.
+            print(&session.take_announced());
+            eprintln!("{}", refusal.message);
+            return refusal.code;
+        }
+    };
+    print(&text);
+    code
+}
+
+/// Whoever reads may have enough.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
+    let ask = |request: &Request| session.ask(request);
+    match word {
         Word::Ping => {
-            ask(&Request::Ping)?;
-            show.banner = banner("Will ping the node.".into());
-            show.formatter = formatter(Formatter::String);
+            let node = session.node()?;
+            let show = session.announce(format!("Will ping {node}."));
             Ok(show.message("Ping succeeded"))
         }
         Word::Status { unit } => {
             let status = ask(&Request::Status)?;
             let name = status["node"].as_str().unwrap_or_default().to_owned();
-            show.banner = banner(format!("Status of node {name} ..."));
-            (show.formatter, show.unit) = (formatter(Formatter::String), *unit);
+            let mut show = session.announce(format!("Status of node {name} ..."));
+            show.unit = *unit;
             Ok(show.status(&status))
         }
         Word::ListQueues { vhost, columns } => {
             let columns = QUEUE.choose(columns)?;
-            let rows = ask(&Request::ListQueues { vhost: vhost.clone() })?;
-            show.banner = banner(format!("Listing queues for vhost {vhost} ..."));
-            Ok(show.rows(&columns, &rows))
+            let seconds = session.timeout().unwrap_or(TIMEOUT_S);
+            let banner = format!("Timeout: {seconds}.0 seconds ...\nListing queues for vhost {vhost} ...");
+            let show = session.show(Formatter::Table, banner);
+            Ok(show.rows(&columns, &ask(&Request::ListQueues { vhost: vhost.clone() })?))
         }
         Word::ListDelayedMessages { vhost, queue, limit } => {
             let (vhost, queue, limit) = (vhost.clone(), queue.clone(), *limit);
-            show.banner =
-                banner(format!("Listing delayed messages of queue '{queue}' in vhost '{vhost}' ..."));
+            let banner = format!("Listing delayed messages of queue '{queue}' in vhost '{vhost}' ...");
+            let show = session.show(Formatter::Table, banner);
             let rows = ask(&Request::ListDelayedMessages { vhost, queue, limit })?;
             Ok(show.rows(&words(&["id", "due_at"]), &rows))
         }
         Word::CancelDelayedMessage { vhost, queue, ids } => {
             let (vhost, queue, ids) = (vhost.clone(), queue.clone(), ids.clone());
-            show.banner =
-                banner(format!("Cancelling delayed messages of queue '{queue}' in vhost '{vhost}' ..."));
-            show.formatter = formatter(Formatter::String);
+            let banner = format!("Cancelling delayed messages of queue '{queue}' in vhost '{vhost}' ...");
+            let show = session.announce(banner);
             let cancelled = ask(&Request::CancelDelayedMessages { vhost, queue, ids })?;
             Ok(show.message(&format!("Cancelled {cancelled}")))
         }
         Word::TruncateStream { vhost, stream, before } => {
             let (vhost, stream, before) = (vhost.clone(), stream.clone(), *before);
-            show.banner =
-                banner(format!("Truncating stream '{stream}' in vhost '{vhost}' before offset {before} ..."));
-            show.formatter = formatter(Formatter::String);
+            let banner =
+                format!("Truncating stream '{stream}' in vhost '{vhost}' before offset {before} ...");
+            let show = session.announce(banner);
             let first_offset = ask(&Request::TruncateStream { vhost, stream, before })?;
             Ok(show.message(&format!("The first offset is {first_offset}")))
         }
         Word::ListConnections { columns } => {
             let columns = CONNECTION.choose(columns)?;
-            let rows = ask(&Request::ListConnections)?;
-            show.banner = banner("Listing connections ...".into());
-            Ok(show.rows(&columns, &rows))
+            let show = session.show(Formatter::Table, "Listing connections ...");
+            Ok(show.rows(&columns, &ask(&Request::ListConnections)?))
         }
         Word::Change(word) => {
-            let (text, change) = change(word);
-            show.banner = banner(text);
-            show.formatter = formatter(Formatter::String);
+            let word = change::complete(word)?;
+            let (text, change) = change(&word);
+            let show = session.announce(text);
             let text = show.begin();
-            // As with RabbitMQ's tools, what is tried is said also when it fails.
-            ask(&Request::Change { change }).inspect_err(|_| print!("{text}"))?;
-            let said = said(word, text.is_empty());
+            ask(&Request::Change { change })?;
+            let said = said(&word, text.is_empty());
             Ok(text + &said)
         }
+        Word::List(word) => listing::run(word, session),
+        Word::Object(word) => objects::run(word, session),
+        Word::Check(word) => check::run(word, session),
+        Word::Life(word) => lifecycle::run(word, session),
+        Word::Queue(word) => queues::run(word, session),
+        Word::Cluster(word) => Err(queues::refuse(word)),
+        Word::Plugins(word) => plugins::run(word, session),
+        Word::EnableFeatureFlag { name } => lifecycle::enable_flag(session, name),
         Word::ListUsers => {
-            let rows = ask(&Request::ListUsers)?;
-            show.banner = banner("Listing users ...".into());
-            Ok(show.rows(&words(&["user", "tags"]), &rows))
+            let show = session.show(Formatter::Table, "Listing users ...");
+            Ok(show.rows(&words(&["user", "tags"]), &ask(&Request::ListUsers)?))
         }
         Word::ListVhosts { columns } => {
             let columns = VHOST.choose(columns)?;
-            let rows = ask(&Request::ListVhosts)?;
-            show.banner = banner("Listing vhosts ...".into());
-            Ok(show.rows(&columns, &rows))
+            let show = session.show(Formatter::Table, "Listing vhosts ...");
+            Ok(show.rows(&columns, &ask(&Request::ListVhosts)?))
         }
         Word::ListExchanges { vhost, columns } => {
             let columns = EXCHANGE.choose(columns)?;
-            let rows = ask(&Request::ListExchanges { vhost: vhost.clone() })?;
-            show.banner = banner(format!("Listing exchanges for vhost {vhost} ..."));
-            Ok(show.rows(&columns, &rows))
+            let show = session.show(Formatter::Table, format!("Listing exchanges for vhost {vhost} ..."));
+            Ok(show.rows(&columns, &ask(&Request::ListExchanges { vhost: vhost.clone() })?))
         }
         Word::ListPolicies { vhost } => {
+            let show = session.show(Formatter::Table, format!("Listing policies for vhost \"{vhost}\" ..."));
             let rows = ask(&Request::ListPolicies { vhost: vhost.clone(), is_operator: false })?;
-            show.banner = banner(format!("Listing policies for vhost \"{vhost}\" ..."));
             Ok(show.rows(&words(&POLICY), &rows))
         }
         Word::ListOperatorPolicies { vhost } => {
+            let banner = format!("Listing operator policy overrides for vhost \"{vhost}\" ...");
+            let show = session.show(Formatter::Table, banner);
             let rows = ask(&Request::ListPolicies { vhost: vhost.clone(), is_operator: true })?;
-            show.banner = banner(format!("Listing operator policy overrides for vhost \"{vhost}\" ..."));
             Ok(show.rows(&words(&POLICY), &rows))
         }
         Word::ListUserLimits { global: true, .. } => {
-            let rows = ask(&Request::ListUserLimits { user: None })?;
-            show.banner = banner("Listing limits for all users ...".into());
-            Ok(show.rows(&words(&["user", "limits"]), &rows))
+            let show = session.show(Formatter::Table, "Listing limits for all users ...");
+            Ok(show.rows(&words(&["user", "limits"]), &ask(&Request::ListUserLimits { user: None })?))
         }
         Word::ListUserLimits { user, .. } => {
-            let rows = ask(&Request::ListUserLimits { user: Some(user.clone()) })?;
-            show.banner = banner(format!("Listing limits for user \"{user}\" ..."));
-            show.formatter = formatter(Formatter::String);
+            let show = session.announce(format!("Listing limits for user \"{user}\" ..."));
+            let rows = ask(&Request::ListUserLimits { user: Some(user.clone()) }).map_err(unknown_user)?;
             Ok(show.message(rows[0]["limits"].as_str().unwrap_or("{}")))
         }
         Word::ListVhostLimits { global: true, .. } => {
-            let rows = ask(&Request::ListVhostLimits { vhost: None })?;
-            show.banner = banner("Listing limits for all vhosts ...".into());
-            Ok(show.rows(&words(&["vhost", "limits"]), &rows))
+            let show = session.show(Formatter::Table, "Listing limits for all vhosts ...");
+            Ok(show.rows(&words(&["vhost", "limits"]), &ask(&Request::ListVhostLimits { vhost: None })?))
         }
         Word::ListVhostLimits { vhost, .. } => {
+            let show = session.announce(format!("Listing limits for vhost \"{vhost}\" ..."));
             let rows = ask(&Request::ListVhostLimits { vhost: Some(vhost.clone()) })?;
-            show.banner = banner(format!("Listing limits for vhost \"{vhost}\" ..."));
-            show.formatter = formatter(Formatter::String);
             Ok(show.message(rows[0]["limits"].as_str().unwrap_or_default()))
         }
         Word::ListPermissions { vhost } => {
+            let banner = format!("Listing permissions for vhost \"{vhost}\" ...");
+            let show = session.show(Formatter::Table, banner);
             let rows = ask(&Request::ListPermissions { vhost: vhost.clone() })?;
-            show.banner = banner(format!("Listing permissions for vhost \"{vhost}\" ..."));
             Ok(show.rows(&words(&["user", "configure", "write", "read"]), &rows))
         }
         Word::ListUserPermissions { username } => {
-            let rows = ask(&Request::ListUserPermissions { user: username.clone() })?;
-            show.banner = banner(format!("Listing permissions for user \"{username}\" ..."));
+            let banner = format!("Listing permissions for user \"{username}\" ...");
+            let show = session.show(Formatter::Table, banner);
+            let request = Request::ListUserPermissions { user: username.clone() };
+            let rows = ask(&request).map_err(unknown_user)?;
             Ok(show.rows(&words(&["vhost", "configure", "write", "read"]), &rows))
         }
         Word::ListTopicPermissions { vhost } => {
+            let banner = format!("Listing topic permissions for vhost \"{vhost}\" ...");
+            let show = session.show(Formatter::Table, banner);
             let rows = ask(&Request::ListTopicPermissions { vhost: vhost.clone() })?;
-            show.banner = banner(format!("Listing topic permissions for vhost \"{vhost}\" ..."));
             Ok(show.rows(&words(&["user", "exchange", "write", "read"]), &rows))
         }
         Word::ListUserTopicPermissions { username } => {
-            let rows = ask(&Request::ListUserTopicPermissions { user: username.clone() })?;
-            show.banner = banner(format!("Listing topic permissions for user \"{username}\" ..."));
+            let banner = format!("Listing topic permissions for user \"{username}\" ...");
+            let show = session.show(Formatter::Table, banner);
+            let request = Request::ListUserTopicPermissions { user: username.clone() };
+            let rows = ask(&request).map_err(unknown_user)?;
             Ok(show.rows(&words(&["vhost", "exchange", "write", "read"]), &rows))
         }
         Word::MemoryBreakdown { unit } => {
-            let memory = ask(&Request::MemoryBreakdown)?;
-            show.banner = banner("Reporting memory breakdown on the node...".into());
-            (show.formatter, show.unit) = (formatter(Formatter::String), *unit);
-            Ok(show.memory(&memory))
+            let node = session.node()?;
+            let mut show = session.announce(format!("Reporting memory breakdown on node {node}..."));
+            show.unit = *unit;
+            Ok(show.memory(&ask(&Request::MemoryBreakdown)?))
         }
     }
 }
 
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
+/// Where a user is asked about and not changed, RabbitMQ's tool ends as when a node cannot be asked.
+fn unknown_user(refusal: Refusal) -> Refusal {
+    match refusal.code {
+        exit::NO_USER => Refusal { code: exit::UNAVAILABLE, ..refusal },
+        _ => refusal,
+    }
 }
 
-fn check_name(asked: &str, status: &serde_json::Value) -> Result<(), Refusal> {
-    let name = status["node"].as_str().unwrap_or_default();
+fn check_name(asked: &str, name: &str) -> Result<(), Refusal> {
     if name == asked || name.split('@').next() == Some(asked) {
         return Ok(());
     }
@@ -526,9 +571,8 @@ mod tests {
 
     #[test]
     fn node_names_are_compared() {
-        let status = serde_json::json!({"node": "rabbit@hare"});
-        assert!(check_name("rabbit@hare", &status).is_ok());
-        assert!(check_name("rabbit", &status).is_ok());
-        assert_eq!(check_name("rabbit@cat", &status).unwrap_err().code, exit::UNAVAILABLE);
+        assert!(check_name("rabbit@hare", "rabbit@hare").is_ok());
+        assert!(check_name("rabbit", "rabbit@hare").is_ok());
+        assert_eq!(check_name("rabbit@cat", "rabbit@hare").unwrap_err().code, exit::UNAVAILABLE);
     }
 }

@@ -5,16 +5,24 @@
 //! that answers. Not remote: who can open the socket may do everything.
 
 mod change;
+mod check;
 pub mod client;
 pub mod command;
 pub mod definition;
+mod lifecycle;
+mod listing;
+mod objects;
+mod plugins;
+mod queues;
 pub mod request;
 pub mod server;
+mod session;
 pub mod show;
 
 pub use request::{
     Answer, Change, ConnectionRow, DelayedRow, ExchangeRow, LimitsRow, Listener, Memory, PermissionRow,
-    PolicyRow, QueueRow, Refusal, Request, Status, TopicPermissionRow, Totals, UserRow, VhostRow,
+    PolicyRow, QueueRow, Refusal, Request, Response, SettingRow, Status, TopicPermissionRow, Totals, UserRow,
+    VhostRow,
 };
 
 /// Bounds of the conversation.
@@ -30,9 +38,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { request_bytes_max: 64 << 10, answer_bytes_max: 1 << 30, silence_ms_max: 60_000 }
+        Limits { request_bytes_max: 64 << 20, answer_bytes_max: 1 << 30, silence_ms_max: 60_000 }
     }
 }
+
+/// What the tools call their version: the one of RabbitMQ whose tools these are like.
+pub(crate) const TOOL_VERSION: &str = adapters::settings::VERSION;
 
 /// Exit codes of the tools, after `sysexits.h` as RabbitMQ's are.
 pub mod exit {
@@ -48,4 +59,6 @@ pub mod exit {
     pub const UNAVAILABLE: u8 = 69;
     /// The node answered what it should not.
     pub const SOFTWARE: u8 = 70;
+    /// It did not happen in time; it may later.
+    pub const TEMPORARY: u8 = 75;
 }

@@ -10,8 +10,31 @@ use std::net::IpAddr;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
-    /// Whether the node answers at all: an empty answer.
+    /// Whether the node answers at all: its name, its process and the version clients are told.
     Ping,
+    /// The node is to end: an empty answer, once it has heard.
+    Stop,
+    /// Whether a user may log in with a password: an empty answer, or a refusal.
+    Authenticate {
+        /// The name.
+        user: String,
+        /// In the clear.
+        password: String,
+    },
+    /// How much the log says from now on: an empty answer.
+    SetLogLevel {
+        /// As `log.level` has it.
+        level: String,
+    },
+    /// The last lines of the log, as a list.
+    LogTail {
+        /// At most so many.
+        lines: u32,
+    },
+    /// What the node was told: a list of [`SettingRow`].
+    Environment,
+    /// Memory that is not needed goes back to the system: an empty answer.
+    Trim,
     /// A [`Status`].
     Status,
     /// A list of [`QueueRow`].
@@ -96,11 +119,33 @@ pub enum Request {
         /// The user.
         user: String,
     },
+    /// What the management HTTP API answers, asked in the node's own name: a [`Response`].
+    Api {
+        /// `GET`, `PUT`, ...
+        method: String,
+        /// The path, with its segments escaped, and perhaps a query: `/api/queues/%2F`.
+        target: String,
+        /// The body; empty: none.
+        #[serde(default)]
+        body: String,
+        /// Why something is to end; what a client that is closed is told.
+        #[serde(default)]
+        reason: Option<String>,
+    },
     /// An empty answer once it is so, and on disk.
     Change {
         /// What is to be.
         change: Change,
     },
+}
+
+/// What the HTTP API answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Response {
+    /// As in HTTP.
+    pub status: u16,
+    /// Mostly JSON; empty where there is nothing to say.
+    pub body: String,
 }
 
 /// What is to be of users, virtual hosts and policies.
@@ -367,6 +412,17 @@ pub struct Memory {
     /// Each pool.
     #[serde(flatten)]
     pub pools: BTreeMap<String, u64>,
+}
+
+/// A setting.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SettingRow {
+    /// As in `rabbitmq.conf`.
+    pub key: String,
+    /// What it is set to; what is secret is not told.
+    pub value: String,
+    /// Where that is said.
+    pub from: String,
 }
 
 /// One queue.

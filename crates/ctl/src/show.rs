@@ -89,6 +89,10 @@ impl Show {
         };
         let cells = |row: &Value| columns.iter().map(|column| cell(column, &field(row, column))).collect();
         let mut text = self.begin();
+        // As with RabbitMQ's tools, an empty table has no names of columns.
+        if rows.is_empty() && !matches!(self.formatter, Formatter::Json) {
+            return text;
+        }
         match self.formatter {
             Formatter::Json => {
                 let objects: Vec<String> = rows.iter().map(object).collect();
@@ -226,19 +230,16 @@ impl Show {
             ],
         );
         let listeners = status["listeners"].as_array().map_or(&[][..], Vec::as_slice);
-        let listener = |listener: &Value| {
-            let word = |name: &str| listener[name].as_str().unwrap_or_default().to_owned();
-            format!(
-                "Interface: {}, port: {}, protocol: {}, purpose: {}",
-                word("interface"),
-                listener["port"],
-                word("protocol"),
-                word("purpose")
-            )
-        };
         section("Listeners", listeners.iter().map(listener).collect());
         text
     }
+}
+
+/// Where the node listens, in words.
+pub(crate) fn listener(row: &Value) -> String {
+    let word = |name: &str| row[name].as_str().unwrap_or_default();
+    let (interface, protocol, purpose) = (word("interface"), word("protocol"), word("purpose"));
+    format!("Interface: {interface}, port: {}, protocol: {protocol}, purpose: {purpose}", row["port"])
 }
 
 /// Every pool and its bytes, the largest first.

@@ -2,16 +2,20 @@
 
 use crate::alarm::{Meter, Raised, Watermarks};
 use crate::clock::Clock;
-use crate::config::{Config, Limit};
+use crate::config::{Config, Level, Limit, Told};
 use crate::door::{CancelDelayed, Door, Letter, Part, Question, Truncate};
+use crate::heap;
+use crate::log::Logger;
+use crate::manager::Manager;
+use crate::node::End;
 use crate::rows::value;
 use crate::seed;
-use broker::access::{PasswordHash, SALT};
+use broker::access::{PasswordHash, SALT, authenticate};
 use broker::catalog::{Op, PolicyKind, QueueType, UserLimits, VhostLimits};
 use broker::{Reply, StreamReply};
 use ctl::{Change, definition};
 use std::path::Path;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 /// How long an answer of a shard is waited for.
@@ -21,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Desk<'a> {
     /// All shards' doors.
     pub doors: &'a [Door],
+    /// Who answers what the HTTP API is asked.
+    pub manager: &'a Manager<'a>,
     /// What the node was told.
     pub config: &'a Config,
     /// Where it listens.
@@ -31,13 +37,44 @@ pub struct Desk<'a> {
     pub watermarks: &'a Watermarks,
     /// Since when it runs.
     pub clock: Clock,
+    /// The log.
+    pub logger: &'a Logger,
+    /// Who ends the node.
+    pub end: Sender<End>,
 }
 
 impl Desk<'_> {
     /// What there is to say to a request.
     pub fn answer(&self, request: ctl::Request) -> ctl::Answer {
         match request {
-            ctl::Request::Ping => Ok(serde_json::Value::Null),
+            ctl::Request::Ping => Ok(serde_json::json!({
+                "node": self.config.node_name,
+                "pid": std::process::id(),
+                "version": adapters::settings::VERSION,
+            })),
+            ctl::Request::Stop => {
+                // One that ends already has heard.
+                let _ = self.end.send(End::Asked);
+                Ok(serde_json::Value::Null)
+            }
+            ctl::Request::Authenticate { user, password } => self.authenticate(user, password),
+            ctl::Request::SetLogLevel { level } => {
+                self.logger.set_level(Level::read(&level).map_err(unfit_word)?);
+                Ok(serde_json::Value::Null)
+            }
+            ctl::Request::LogTail { lines } => json(&self.logger.last(lines as usize)),
+            ctl::Request::Environment => {
+                let row = |told: &Told| ctl::SettingRow {
+                    key: told.key.clone(),
+                    value: told.value.clone(),
+                    from: told.from.clone(),
+                };
+                json(&self.config.told.iter().map(row).collect::<Vec<_>>())
+            }
+            ctl::Request::Trim => {
+                heap::trim();
+                Ok(serde_json::Value::Null)
+            }
             ctl::Request::Status => json(&self.status()?),
             ctl::Request::MemoryBreakdown => json(&self.memory()?),
             ctl::Request::ListDelayedMessages { vhost, queue, limit } => {
@@ -101,6 +138,16 @@ impl Desk<'_> {
                 let rows = part.topic_permissions.into_iter().filter(|row| row.user == user);
                 json(&rows.collect::<Vec<_>>())
             }
+            ctl::Request::Api { method, target, body, reason } => {
+                let request = management::Request::new(&method, &target, body.into_bytes(), true);
+                let Some(mut request) = request else {
+                    let why = "the path or the query cannot be decoded";
+                    return Err(refusal(ctl::exit::USAGE, why.to_owned()));
+                };
+                (request.is_own, request.reason) = (true, reason);
+                let management::Response { status, body, .. } = management::handle(self.manager, &request);
+                json(&ctl::Response { status, body: String::from_utf8_lossy(&body).into_owned() })
+            }
             ctl::Request::Change { change: Change::SetMemoryLimit { limit } } => {
                 self.watermarks.set_memory(&limit).map_err(unfit_word)?;
                 Ok(serde_json::Value::Null)
@@ -117,6 +164,21 @@ impl Desk<'_> {
                 json(&rows)
             }
         }
+    }
+
+    fn authenticate(&self, user: String, password: String) -> ctl::Answer {
+        let (rules, name) = (self.manager.about.access.clone(), user.clone());
+        let (sender, receiver) = channel();
+        self.doors[0].letters.put(Letter::Look(Box::new(move |shard| {
+            let found = authenticate(shard.catalog(), &name, &password, true, &rules);
+            // Who asked may have given up.
+            let _ = sender.send(found.map(drop));
+        })));
+        receiver.recv_timeout(PATIENCE).map_err(|_| busy())?.map_err(|denied| {
+            let text = format!("Error:\nError: failed to authenticate user \"{user}\"\n{}", denied.reason);
+            refusal(ctl::exit::DATA, text)
+        })?;
+        Ok(serde_json::Value::Null)
     }
 
     fn cancel_delayed(&self, asked: CancelDelayed) -> ctl::Answer {
@@ -243,7 +305,12 @@ impl Desk<'_> {
             | Change::SetPolicy { vhost, .. }
                 if !has_vhost(vhost) =>
             {
-                return Err(no_vhost(vhost));
+                let refused = no_vhost(vhost);
+                // As RabbitMQ's tool ends.
+                let is_deletion = matches!(change, Change::DeleteVhost { .. });
+                let code = if is_deletion { refused.code } else { ctl::exit::UNAVAILABLE };
+                let text = if is_deletion { refused.message } else { format!("Error:\n{}", refused.message) };
+                return Err(refusal(code, text));
             }
             Change::AddUser { user, .. } if part.users.iter().any(|row| row.user == *user) => {
                 return Err(refusal(ctl::exit::SOFTWARE, format!("Error:\nUser \"{user}\" already exists")));
@@ -451,7 +518,7 @@ fn unfit(why: String) -> ctl::Refusal {
 
 /// What is wrong with a word of the command line.
 fn unfit_word(why: String) -> ctl::Refusal {
-    refusal(ctl::exit::USAGE, format!("Error (argument validation): {why}"))
+    refusal(ctl::exit::DATA, format!("Error (argument validation): Bad argument: {why}"))
 }
 
 fn refusal(code: u8, message: String) -> ctl::Refusal {

@@ -4,23 +4,33 @@
 //! then says. Text from peers is escaped, so that nobody can forge a line.
 
 use crate::config::Level;
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Lines that wait to be written.
 pub const LINES_WAITING_MAX: usize = 16_384;
 
+/// Lines that are kept for who asks for the last ones.
+pub const LINES_KEPT_MAX: usize = 1000;
+
+/// Bytes of a kept line; of longer ones the beginning is kept.
+const KEPT_BYTES_MAX: usize = 1024;
+
 /// Hands lines to the writer. Cloned for every thread, with the number that stands where RabbitMQ has a process.
 #[derive(Clone)]
 pub struct Logger {
     sender: SyncSender<Message>,
     dropped: Arc<AtomicU64>,
-    level: Level,
+    /// As a number: [`Level`]'s own. Shared by all, and changed while the node runs.
+    level: Arc<AtomicU8>,
+    /// The last lines.
+    kept: Arc<Mutex<VecDeque<String>>>,
     source: u32,
 }
 
@@ -43,9 +53,13 @@ pub fn start(level: Level, to: impl Write + Send + 'static) -> std::io::Result<(
     let (sender, receiver) = sync_channel(LINES_WAITING_MAX);
     let dropped = Arc::new(AtomicU64::new(0));
     let counter = dropped.clone();
-    let thread =
-        std::thread::Builder::new().name("log".into()).spawn(move || write(&receiver, &counter, to))?;
-    let logger = Logger { sender: sender.clone(), dropped, level, source: 0 };
+    let kept = Arc::new(Mutex::new(VecDeque::new()));
+    let keeps = kept.clone();
+    let thread = std::thread::Builder::new()
+        .name("log".into())
+        .spawn(move || write(&receiver, &counter, &keeps, to))?;
+    let level = Arc::new(AtomicU8::new(level as u8));
+    let logger = Logger { sender: sender.clone(), dropped, level, kept, source: 0 };
     Ok((logger, Writer { thread, sender }))
 }
 
@@ -67,7 +81,18 @@ impl Logger {
 
     /// Whether lines of this level are written: ask before making an expensive one.
     pub fn takes(&self, level: Level) -> bool {
-        level >= self.level
+        level as u8 >= self.level.load(Ordering::Relaxed)
+    }
+
+    /// Has lines of this level and above written from now on, by all who log.
+    pub fn set_level(&self, level: Level) {
+        self.level.store(level as u8, Ordering::Relaxed);
+    }
+
+    /// The last `count` lines that were written, of those that are kept.
+    pub fn last(&self, count: usize) -> Vec<String> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().skip(kept.len().saturating_sub(count)).cloned().collect()
     }
 
     /// Writes `text` at `level`.
@@ -99,7 +124,12 @@ impl Logger {
     }
 }
 
-fn write(receiver: &Receiver<Message>, dropped: &AtomicU64, mut to: impl Write) {
+fn write(
+    receiver: &Receiver<Message>,
+    dropped: &AtomicU64,
+    kept: &Mutex<VecDeque<String>>,
+    mut to: impl Write,
+) {
     let mut block = String::new();
     'open: while let Ok(first) = receiver.recv() {
         let mut next = Some(first);
@@ -118,12 +148,23 @@ fn write(receiver: &Receiver<Message>, dropped: &AtomicU64, mut to: impl Write) 
             let _ =
                 writeln!(block, "... {lost} lines were dropped: the log could not be written fast enough");
         }
+        keep(kept, &block);
         // A log that nobody takes (a closed pipe) must not stop the node.
         let _ = to.write_all(block.as_bytes()).and_then(|()| to.flush());
         block.clear();
         if is_last {
             break 'open;
         }
+    }
+}
+
+fn keep(kept: &Mutex<VecDeque<String>>, block: &str) {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    for line in block.lines() {
+        if kept.len() == LINES_KEPT_MAX {
+            kept.pop_front();
+        }
+        kept.push_back(line[..line.floor_char_boundary(KEPT_BYTES_MAX)].to_owned());
     }
 }
 
@@ -210,6 +251,36 @@ mod tests {
         writer.finish();
         let text = String::from_utf8(output.0.lock().expect("not poisoned").clone()).expect("text");
         assert!(text.ends_with(" [error] <0.3.0> loud\n") && !text.contains("quiet"), "{text}");
+    }
+
+    #[test]
+    fn levels_change_for_all_who_log() {
+        let output = Shared::default();
+        let (logger, writer) = start(Level::Warning, output.clone()).expect("starts");
+        let other = logger.of(3);
+        other.info("before");
+        logger.set_level(Level::Debug);
+        other.log(Level::Debug, "between");
+        logger.set_level(Level::None);
+        other.log(Level::Critical, "behind");
+        writer.finish();
+        let text = String::from_utf8(output.0.lock().expect("not poisoned").clone()).expect("text");
+        assert!(text.ends_with(" [debug] <0.3.0> between\n") && text.lines().count() == 1, "{text}");
+    }
+
+    #[test]
+    fn the_last_lines_are_kept() {
+        let (logger, writer) = start(Level::Info, Shared::default()).expect("starts");
+        for line in 0..LINES_KEPT_MAX + 10 {
+            logger.info(format!("line {line}"));
+        }
+        logger.info("x".repeat(2 * KEPT_BYTES_MAX));
+        let kept = logger.clone();
+        writer.finish();
+        let last = kept.last(2);
+        assert!(last[0].ends_with(&format!("line {}", LINES_KEPT_MAX + 9)), "{last:?}");
+        assert_eq!((last.len(), last[1].len()), (2, KEPT_BYTES_MAX));
+        assert_eq!(kept.last(usize::MAX).len(), LINES_KEPT_MAX);
     }
 
     #[test]

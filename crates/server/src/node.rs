@@ -120,8 +120,8 @@ pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<E
         };
         logger.warning(format!("{what} is not served: {why}. {key} = none wants none"));
     }
-    let node = Node::start(config, logger, clock, recovered, end)?;
-    let outcome = node.serve(config, ports, ends);
+    let node = Node::start(config, logger, clock, recovered, end.clone())?;
+    let outcome = node.serve(config, ports, end, ends);
     node.stop(outcome)
 }
 
@@ -484,7 +484,13 @@ impl Node {
     }
 
     /// Accepts connections until the node is to end; what it ends with.
-    fn serve(&self, config: &Config, ports: Ports, ends: &Receiver<End>) -> Result<(), String> {
+    fn serve(
+        &self,
+        config: &Config,
+        ports: Ports,
+        end: Sender<End>,
+        ends: &Receiver<End>,
+    ) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("the node cannot start: {error}");
         for (speech, address) in &ports.addresses {
             self.logger.info(format!("started {} listener on {address}", speech.names().2));
@@ -558,8 +564,9 @@ impl Node {
             };
             let answer = || {
                 let (ports, clock, raised) = (&rows, self.clock, &|| self.raised());
-                let watermarks = &self.watermarks;
-                let desk = Desk { doors: &self.doors, config, ports, raised, watermarks, clock };
+                let (watermarks, logger, end) = (&self.watermarks, &self.logger, end.clone());
+                let doors = &self.doors;
+                let desk = Desk { doors, manager, config, ports, raised, watermarks, clock, logger, end };
                 let is_over = || self.is_stopping.load(Ordering::SeqCst);
                 ctl::server::serve(&control, &ctl::Limits::default(), is_over, |request| {
                     Some(desk.answer(request))

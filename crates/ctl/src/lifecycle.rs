@@ -1,0 +1,310 @@
+//! The words about the node itself: waiting for it, ending it, its log, what it is made of.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a tool is a process of its own: it waits, connects and reads files"
+)]
+
+use crate::request::{Refusal, Request};
+use crate::session::{Session, bad_word, done, failed};
+use crate::show::Formatter;
+use crate::{exit, listing};
+use clap::Subcommand;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Milliseconds between two looks at whether something has happened.
+const LOOK_MS: u64 = 100;
+
+/// Seconds that are waited for a node to come or to go, where the command line does not say.
+const WAIT_S: u32 = 300;
+
+/// Levels of the log, as RabbitMQ's tool takes them.
+const LEVELS: [&str; 6] = ["debug", "info", "warning", "error", "critical", "none"];
+
+/// Words about the node.
+#[derive(Debug, Subcommand)]
+#[command(rename_all = "snake_case")]
+pub(crate) enum LifeWord {
+    /// Waits until the node serves
+    AwaitStartup,
+    /// Waits until the process that a file names serves
+    #[command(group = clap::ArgGroup::new("process").required(true))]
+    Wait {
+        /// The file the node writes its process id to
+        #[arg(group = "process")]
+        pid_file: Option<PathBuf>,
+        /// The process id itself
+        #[arg(short = 'P', long, group = "process")]
+        pid: Option<u32>,
+    },
+    /// Waits until so many nodes serve; there is one
+    AwaitOnlineNodes { count: u32 },
+    /// Ends the node; with the file of its process id, waits until it has ended
+    Stop { pid_file: Option<PathBuf> },
+    /// Ends the node, and waits until it has ended
+    Shutdown {
+        /// Not to wait
+        #[arg(long = "no-wait")]
+        no_wait: bool,
+    },
+    /// The version of the tool
+    Version,
+    /// Which nodes there are: this one
+    ClusterStatus,
+    /// What the node was told: settings of its files, its environment and its command line
+    Environment,
+    /// How much the log says from now on, until the node stops
+    SetLogLevel { level: String },
+    /// Where the log goes
+    LogLocation,
+    /// The last lines of the log
+    LogTail {
+        /// How many
+        #[arg(short = 'N', long, default_value_t = 50)]
+        number: u32,
+    },
+    /// Gives memory that is not needed back to the system
+    ForceGc,
+}
+
+pub(crate) fn run(word: &LifeWord, session: &Session<'_>) -> Result<String, Refusal> {
+    match word {
+        LifeWord::AwaitStartup => {
+            await_start(session, || Ok(()))?;
+            Ok(String::new())
+        }
+        LifeWord::Wait { pid_file, pid } => wait(session, pid_file.as_deref(), *pid),
+        LifeWord::AwaitOnlineNodes { count } => {
+            let seconds = session.timeout().unwrap_or(WAIT_S);
+            let show = session.announce(format!(
+                "Will wait for at least {count} nodes to join the cluster. Timeout: {seconds} seconds."
+            ));
+            if *count > 1 {
+                return Err(bad_word(exit::USAGE, "there is one node here: a cluster is not served yet"));
+            }
+            await_start(session, || Ok(()))?;
+            Ok(show.begin())
+        }
+        LifeWord::Stop { pid_file } => {
+            let node = session.node()?;
+            let show = session.announce(format!("Stopping and halting node {node} ..."));
+            let pid = pid_file.as_deref().map(read_pid).transpose()?;
+            session.ask(&Request::Stop)?;
+            if let Some(pid) = pid {
+                await_end(session, pid)?;
+            }
+            Ok(show.begin())
+        }
+        LifeWord::Shutdown { no_wait } => {
+            let told = session.ask(&Request::Ping)?;
+            let node = told["node"].as_str().unwrap_or_default();
+            let pid = told["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default();
+            let rest = if *no_wait { "" } else { " and wait for its OS process to terminate" };
+            let show =
+                session.announce(format!("Shutting down RabbitMQ node {node} running at PID {pid}{rest}"));
+            session.ask(&Request::Stop)?;
+            if *no_wait {
+                return Ok(show.begin());
+            }
+            await_end(session, pid)?;
+            let text = format!("RabbitMQ node {node} running at PID {pid} successfully shut down");
+            Ok(show.message(&text))
+        }
+        LifeWord::Version => Ok(format!("{}\n", crate::TOOL_VERSION)),
+        LifeWord::ClusterStatus => cluster_status(session),
+        LifeWord::Environment => {
+            let node = session.node()?;
+            let show = session.show(Formatter::Table, format!("Application environment of node {node} ..."));
+            let rows = session.ask(&Request::Environment)?;
+            Ok(show.rows(&listing::words(&["key", "value", "from"]), &rows))
+        }
+        LifeWord::SetLogLevel { level } => {
+            if !LEVELS.contains(&&**level) {
+                let levels = LEVELS.join(", ");
+                return Err(failed(format!("level {level} is not supported. Try one of {levels}")));
+            }
+            let show = session.announce(format!("Setting log level to \"{level}\" ..."));
+            session.ask(&Request::SetLogLevel { level: level.clone() })?;
+            Ok(show.begin())
+        }
+        LifeWord::LogLocation => {
+            let status = session.ask(&Request::Status)?;
+            let node = status["node"].as_str().unwrap_or_default();
+            let show = session.announce(format!("Log file location(s) on node {node} ..."));
+            let files = status["log_files"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            Ok(show.begin() + &files.collect::<Vec<_>>().join("\n") + "\n")
+        }
+        LifeWord::LogTail { number } => {
+            let lines = session.ask(&Request::LogTail { lines: *number })?;
+            let lines = lines.as_array().into_iter().flatten().filter_map(Value::as_str);
+            Ok(lines.map(|line| format!("{line}\n")).collect())
+        }
+        LifeWord::ForceGc => {
+            let node = session.node()?;
+            let banner = format!("Will ask node {node} to give memory back that it does not need");
+            let show = session.announce(banner);
+            session.ask(&Request::Trim)?;
+            Ok(show.begin())
+        }
+    }
+}
+
+/// Waits for something.
+///
+/// # Errors
+/// It did not happen in time.
+fn until(
+    session: &Session<'_>,
+    mut has_happened: impl FnMut() -> Result<bool, Refusal>,
+) -> Result<(), Refusal> {
+    let seconds = session.timeout().unwrap_or(WAIT_S);
+    let end = Instant::now() + Duration::from_secs(u64::from(seconds));
+    while !has_happened()? {
+        if Instant::now() >= end {
+            let ms = u64::from(seconds) * 1000;
+            let message = format!("Error: the operation timed out. Timeout value used: {ms}");
+            return Err(Refusal { code: exit::TEMPORARY, message });
+        }
+        std::thread::sleep(Duration::from_millis(LOOK_MS));
+    }
+    Ok(())
+}
+
+fn await_start(session: &Session<'_>, check: impl Fn() -> Result<(), Refusal>) -> Result<(), Refusal> {
+    until(session, || {
+        check()?;
+        Ok(session.node().is_ok())
+    })
+}
+
+/// A process is there while the system knows it as more than a number that nobody has asked about yet.
+fn is_there(pid: u32) -> bool {
+    let Ok(text) = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")) else {
+        return false;
+    };
+    // Its state stands behind its name, which may hold anything.
+    !text.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z')
+}
+
+fn await_end(session: &Session<'_>, pid: u32) -> Result<(), Refusal> {
+    until(session, || Ok(!is_there(pid)))
+}
+
+fn read_pid(file: &Path) -> Result<u32, Refusal> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| failed(format!("the pid file {} cannot be read: {error}", file.display())))?;
+    let bad = |_| failed(format!("the pid file {} holds no process id", file.display()));
+    text.trim().parse().map_err(bad)
+}
+
+fn wait(session: &Session<'_>, file: Option<&Path>, pid: Option<u32>) -> Result<String, Refusal> {
+    let say = |text: String| {
+        if !session.is_quiet() {
+            println!("{text}");
+        }
+    };
+    let pid = match (pid, file) {
+        (Some(pid), _) => pid,
+        (None, Some(file)) => {
+            say(format!("Waiting for pid file '{}' to appear", file.display()));
+            // One that is being written holds nothing yet.
+            until(session, || {
+                Ok(std::fs::read_to_string(file).is_ok_and(|text| text.trim().parse::<u32>().is_ok()))
+            })?;
+            let pid = read_pid(file)?;
+            say(format!("pid is {pid}"));
+            pid
+        }
+        (None, None) => return Err(bad_word(exit::USAGE, "not enough arguments.")),
+    };
+    say(format!("Waiting for the node to answer while OS process '{pid}' is running"));
+    await_start(session, || match is_there(pid) {
+        true => Ok(()),
+        false => Err(failed("process_not_running")),
+    })?;
+    say(format!("Applications 'rabbit_and_plugins' are running on node '{}'", session.node()?));
+    Ok(String::new())
+}
+
+fn cluster_status(session: &Session<'_>) -> Result<String, Refusal> {
+    let status = session.ask(&Request::Status)?;
+    let overview = session.get(&["overview"])?;
+    let flags = session.get(&["feature-flags"])?;
+    let node = status["node"].as_str().unwrap_or_default();
+    let cluster = overview["cluster_name"].as_str().unwrap_or_default();
+    let show = session.announce(format!("Cluster status of node {node} ..."));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let version = status["rabbitmq_version"].as_str().unwrap_or_default();
+    let product = format!(
+        "{} {}",
+        status["product_name"].as_str().unwrap_or_default(),
+        status["product_version"].as_str().unwrap_or_default()
+    );
+    let listeners = status["listeners"].as_array().cloned().unwrap_or_default();
+    if session.is_for_programs() {
+        let of = |value: Value| Value::Object([(node.to_owned(), value)].into_iter().collect());
+        let all = serde_json::json!({
+            "cluster_name": cluster,
+            "cluster_tags": overview["cluster_tags"],
+            "disk_nodes": [node],
+            "running_nodes": [node],
+            "versions": of(serde_json::json!({
+                "rabbitmq_name": status["product_name"],
+                "rabbitmq_version": version,
+                "erlang_version": "",
+            })),
+            "cpu_cores": of(cores.into()),
+            "maintenance_status": of("not under maintenance".into()),
+            "alarms": status["alarms"],
+            "partitions": {},
+            "listeners": of(listeners.into()),
+            "feature_flags": flags,
+        });
+        return Ok(format!("{all}\n"));
+    }
+    let names = |list: &Value| {
+        let names: Vec<&str> = list.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        if names.is_empty() { "(none)".to_owned() } else { names.join("\n") }
+    };
+    let mut text = show.begin();
+    let mut section = |title: &str, body: String| text.push_str(&format!("{title}\n\n{body}\n\n"));
+    section("Basics", format!("Cluster name: {cluster}\nTotal CPU cores available cluster-wide: {cores}"));
+    section("Cluster Tags", "(none)".to_owned());
+    section("Disk Nodes", node.to_owned());
+    section("Running Nodes", node.to_owned());
+    section("Versions", format!("{node}: RabbitMQ {version} ({product})"));
+    section("CPU Cores", format!("Node: {node}, available CPU cores: {cores}"));
+    section("Maintenance status", format!("Node: {node}, status: not under maintenance"));
+    section("Alarms", names(&status["alarms"]));
+    section("Network Partitions", "(none)".to_owned());
+    let lines: Vec<String> =
+        listeners.iter().map(|row| format!("Node: {node}, i{}", &crate::show::listener(row)[1..])).collect();
+    section("Listeners", lines.join("\n"));
+    let flag = |flag: &Value| {
+        let word = |name: &str| flag[name].as_str().unwrap_or_default().to_owned();
+        format!("Flag: {}, state: {}", word("name"), word("state"))
+    };
+    let flags: Vec<String> = flags.as_array().into_iter().flatten().map(flag).collect();
+    section("Feature flags", flags.join("\n"));
+    text.truncate(text.len() - 1);
+    Ok(text)
+}
+
+/// Turns a feature flag on: those there are, are on.
+pub(crate) fn enable_flag(session: &Session<'_>, name: &str) -> Result<String, Refusal> {
+    let is_all = name == "all";
+    let what = if is_all { "all feature flags".to_owned() } else { format!("feature flag \"{name}\"") };
+    let show = session.announce(format!("Enabling {what} ..."));
+    if !is_all {
+        let response = session.api("PUT", &["feature-flags", name, "enable"], "", Some(&Value::Null))?;
+        if !(200..300).contains(&response.status) {
+            let node = session.node()?;
+            let message = format!("Error:\nThis feature flag is not supported by node {node}");
+            return Err(Refusal { code: exit::USAGE, message });
+        }
+        done(response)?;
+    }
+    Ok(show.begin())
+}

@@ -1,0 +1,428 @@
+//! Lists that are made of what the HTTP API answers: bindings, channels, consumers, parameters, streams.
+
+use crate::exit;
+use crate::request::{Refusal, Request};
+use crate::session::{Session, bad_word};
+use crate::show::Formatter;
+use clap::Subcommand;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Words that list something.
+#[derive(Debug, Subcommand)]
+#[command(rename_all = "snake_case")]
+#[allow(clippy::enum_variant_names, reason = "these are the words as they are typed")]
+pub(crate) enum ListWord {
+    /// Bindings of a virtual host
+    ListBindings {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        /// What to show of each: source_name, routing_key, ...
+        columns: Vec<String>,
+    },
+    /// Channels and sessions, and their properties
+    ListChannels {
+        /// What to show of each: connection, number, consumer_count, ...
+        columns: Vec<String>,
+    },
+    /// Consumers of a virtual host
+    ListConsumers {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        /// What to show of each: queue_name, consumer_tag, active, ...
+        columns: Vec<String>,
+    },
+    /// Queues of a virtual host that do not answer in time
+    ListUnresponsiveQueues {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        /// What to show of each: name, type, ...
+        columns: Vec<String>,
+    },
+    /// Parameters of a virtual host
+    ListParameters {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+    },
+    /// Parameters of the whole node
+    ListGlobalParameters,
+    /// What a node of this version can do
+    ListFeatureFlags {
+        /// What to show of each: name, state, stability, ...
+        columns: Vec<String>,
+    },
+    /// What will not be there for ever
+    ListDeprecatedFeatures {
+        /// What to show of each: name, deprecation_phase, state, ...
+        columns: Vec<String>,
+    },
+    /// How many logins were tried, by protocol
+    ListNodeAuthAttemptStats,
+    /// Connections of the stream protocol
+    ListStreamConnections {
+        /// What to show of each: conn_name, user, ...
+        columns: Vec<String>,
+    },
+    /// Publishers of the stream protocol in a virtual host
+    ListStreamPublishers {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        /// What to show of each: stream, reference, ...
+        columns: Vec<String>,
+    },
+    /// Consumers of the stream protocol in a virtual host
+    ListStreamConsumers {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        /// What to show of each: stream, offset, ...
+        columns: Vec<String>,
+    },
+}
+
+/// Columns there are, each with where it stands in what the API answers, and those shown unasked.
+pub(crate) struct Fields {
+    known: &'static [(&'static str, &'static str)],
+    usual: &'static [&'static str],
+}
+
+const BINDING: Fields = Fields {
+    known: &[
+        ("source_name", "source"),
+        ("source_kind", "source_kind"),
+        ("destination_name", "destination"),
+        ("destination_kind", "destination_type"),
+        ("routing_key", "routing_key"),
+        ("arguments", "arguments"),
+    ],
+    usual: &[
+        "source_name",
+        "source_kind",
+        "destination_name",
+        "destination_kind",
+        "routing_key",
+        "arguments",
+    ],
+};
+
+const CHANNEL: Fields = Fields {
+    known: &[
+        ("pid", "pid"),
+        ("connection", "connection"),
+        ("name", "name"),
+        ("number", "number"),
+        ("user", "user"),
+        ("vhost", "vhost"),
+        ("transactional", "transactional"),
+        ("confirm", "confirm"),
+        ("consumer_count", "consumer_count"),
+        ("messages_unacknowledged", "messages_unacknowledged"),
+        ("messages_uncommitted", "messages_uncommitted"),
+        ("acks_uncommitted", "acks_uncommitted"),
+        ("messages_unconfirmed", "messages_unconfirmed"),
+        ("prefetch_count", "prefetch_count"),
+    ],
+    usual: &["pid", "user", "consumer_count", "messages_unacknowledged"],
+};
+
+const CONSUMER: Fields = Fields {
+    known: &[
+        ("queue_name", "queue.name"),
+        ("channel_pid", "pid"),
+        ("consumer_tag", "consumer_tag"),
+        ("ack_required", "ack_required"),
+        ("prefetch_count", "prefetch_count"),
+        ("active", "active"),
+        ("activity_status", "activity_status"),
+        ("arguments", "arguments"),
+    ],
+    usual: &[
+        "queue_name",
+        "channel_pid",
+        "consumer_tag",
+        "ack_required",
+        "prefetch_count",
+        "active",
+        "arguments",
+    ],
+};
+
+const UNRESPONSIVE: Fields = Fields {
+    known: &[
+        ("name", "name"),
+        ("type", "type"),
+        ("durable", "durable"),
+        ("auto_delete", "auto_delete"),
+        ("arguments", "arguments"),
+        ("pid", "pid"),
+        ("recoverable_slaves", "recoverable_slaves"),
+    ],
+    usual: &["name"],
+};
+
+const FEATURE: Fields = Fields {
+    known: &[
+        ("name", "name"),
+        ("state", "state"),
+        ("stability", "stability"),
+        ("provided_by", "provided_by"),
+        ("desc", "desc"),
+        ("doc_url", "doc_url"),
+    ],
+    usual: &["name", "state"],
+};
+
+const DEPRECATED: Fields = Fields {
+    known: &[
+        ("name", "name"),
+        ("deprecation_phase", "deprecation_phase"),
+        ("state", "state"),
+        ("provided_by", "provided_by"),
+        ("desc", "desc"),
+        ("doc_url", "doc_url"),
+    ],
+    usual: &["name", "deprecation_phase", "state"],
+};
+
+const STREAM_CONNECTION: Fields = Fields {
+    known: &[
+        ("conn_name", "name"),
+        ("host", "host"),
+        ("port", "port"),
+        ("peer_host", "peer_host"),
+        ("peer_port", "peer_port"),
+        ("user", "user"),
+        ("vhost", "vhost"),
+        ("ssl", "ssl"),
+        ("auth_mechanism", "auth_mechanism"),
+        ("connected_at", "connected_at"),
+        ("connection_state", "state"),
+        ("frame_max", "frame_max"),
+        ("heartbeat", "timeout"),
+        ("client_properties", "client_properties"),
+        ("recv_oct", "recv_oct"),
+        ("send_oct", "send_oct"),
+        ("node", "node"),
+    ],
+    usual: &["conn_name"],
+};
+
+const STREAM_PUBLISHER: Fields = Fields {
+    known: &[
+        ("connection_name", "connection_details.name"),
+        ("node", "connection_details.node"),
+        ("publisher_id", "publisher_id"),
+        ("stream", "queue.name"),
+        ("reference", "reference"),
+        ("messages_published", "published"),
+        ("messages_confirmed", "confirmed"),
+        ("messages_errored", "errored"),
+    ],
+    usual: &[
+        "publisher_id",
+        "stream",
+        "reference",
+        "messages_published",
+        "messages_confirmed",
+        "messages_errored",
+    ],
+};
+
+const STREAM_CONSUMER: Fields = Fields {
+    known: &[
+        ("connection_name", "connection_details.name"),
+        ("node", "connection_details.node"),
+        ("subscription_id", "subscription_id"),
+        ("stream", "queue.name"),
+        ("messages", "consumed"),
+        ("offset", "offset"),
+        ("offset_lag", "offset_lag"),
+        ("credits", "credits"),
+        ("active", "active"),
+        ("activity_status", "activity_status"),
+        ("properties", "properties"),
+    ],
+    usual: &[
+        "subscription_id",
+        "stream",
+        "messages",
+        "offset",
+        "offset_lag",
+        "credits",
+        "active",
+        "activity_status",
+        "properties",
+    ],
+};
+
+impl Fields {
+    /// The columns that are asked for, in that order.
+    fn choose(&self, asked: &[String]) -> Result<Vec<String>, Refusal> {
+        let names: Vec<&str> = self.known.iter().map(|(name, _)| *name).collect();
+        choose(&names, self.usual, asked)
+    }
+
+    /// A row of the API with the names of columns.
+    fn row(&self, item: &Value) -> Value {
+        let at = |path: &str| path.split('.').fold(item, |item, name| &item[name]).clone();
+        let text = |value: Value| if value.is_null() { Value::from("") } else { value };
+        self.known.iter().map(|(name, path)| ((*name).to_owned(), text(at(path)))).collect()
+    }
+}
+
+/// The items of a list; of what is not there, none.
+fn items(session: &Session<'_>, path: &[&str]) -> Result<Vec<Value>, Refusal> {
+    match session.find(path)? {
+        Some(Value::Array(items)) => Ok(items),
+        Some(_) | None => Ok(Vec::new()),
+    }
+}
+
+/// Shows what a path lists.
+fn list(
+    session: &Session<'_>,
+    banner: String,
+    (fields, columns): (&Fields, &[String]),
+    path: &[&str],
+    mut amend: impl FnMut(&mut Value),
+) -> Result<String, Refusal> {
+    let columns = fields.choose(columns)?;
+    let show = session.show(Formatter::Table, banner);
+    let mut items = items(session, path)?;
+    items.iter_mut().for_each(&mut amend);
+    let rows: Value = items.iter().map(|item| fields.row(item)).collect();
+    Ok(show.rows(&columns, &rows))
+}
+
+/// The process ids of connections, by name.
+fn pids(session: &Session<'_>) -> Result<BTreeMap<String, String>, Refusal> {
+    let rows = session.ask(&Request::ListConnections)?;
+    let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    Ok(rows.as_array().into_iter().flatten().map(|row| (text(row, "name"), text(row, "pid"))).collect())
+}
+
+/// The process id of a channel: its connection's, with its number.
+fn channel_pid(pids: &BTreeMap<String, String>, connection: &str, number: &Value) -> String {
+    let own = pids.get(connection).map_or("<0.0.0>", String::as_str);
+    format!("{}.{number}>", own.trim_end_matches('>'))
+}
+
+pub(crate) fn run(word: &ListWord, session: &Session<'_>) -> Result<String, Refusal> {
+    match word {
+        ListWord::ListBindings { vhost, columns } => {
+            let banner = format!("Listing bindings for vhost {vhost}...");
+            list(session, banner, (&BINDING, columns), &["bindings", vhost], |row| {
+                row["source_kind"] = "exchange".into();
+            })
+        }
+        ListWord::ListChannels { columns } => {
+            CHANNEL.choose(columns)?;
+            let pids = pids(session)?;
+            list(session, "Listing channels ...".into(), (&CHANNEL, columns), &["channels"], |row| {
+                let connection = row["connection_details"]["name"].as_str().unwrap_or_default();
+                let pid = channel_pid(&pids, connection, &row["number"]);
+                row["connection"] = pids.get(connection).cloned().unwrap_or_default().into();
+                row["pid"] = pid.into();
+            })
+        }
+        ListWord::ListConsumers { vhost, columns } => {
+            CONSUMER.choose(columns)?;
+            let pids = pids(session)?;
+            let banner = format!("Listing consumers in vhost {vhost} ...");
+            list(session, banner, (&CONSUMER, columns), &["consumers", vhost], |row| {
+                let channel = &row["channel_details"];
+                let connection = channel["connection_name"].as_str().unwrap_or_default();
+                row["pid"] = channel_pid(&pids, connection, &channel["number"]).into();
+            })
+        }
+        ListWord::ListUnresponsiveQueues { vhost, columns } => {
+            let columns = UNRESPONSIVE.choose(columns)?;
+            let show =
+                session.show(Formatter::Table, format!("Listing unresponsive queues for vhost {vhost} ..."));
+            // Queues of a shard answer together: where all shards do, all queues do.
+            session.ask(&Request::ListQueues { vhost: vhost.clone() })?;
+            Ok(show.rows(&columns, &json!([])))
+        }
+        ListWord::ListParameters { vhost } => {
+            let show = session
+                .show(Formatter::Table, format!("Listing runtime parameters for vhost \"{vhost}\" ..."));
+            let own = items(session, &["parameters"])?.into_iter().filter(|row| row["vhost"] == **vhost);
+            let rows: Value = own.map(valued).collect();
+            Ok(show.rows(&words(&["component", "name", "value"]), &rows))
+        }
+        ListWord::ListGlobalParameters => {
+            let show = session.show(Formatter::Table, "Listing global runtime parameters ...");
+            let rows: Value = items(session, &["global-parameters"])?.into_iter().map(valued).collect();
+            Ok(show.rows(&words(&["name", "value"]), &rows))
+        }
+        ListWord::ListFeatureFlags { columns } => {
+            list(session, "Listing feature flags ...".into(), (&FEATURE, columns), &["feature-flags"], |_| ())
+        }
+        ListWord::ListDeprecatedFeatures { columns } => list(
+            session,
+            "Listing deprecated features ...".into(),
+            (&DEPRECATED, columns),
+            &["deprecated-features"],
+            |_| (),
+        ),
+        ListWord::ListNodeAuthAttemptStats => {
+            let node = session.node()?;
+            let banner = format!("Listing authentication attempts for node \"{node}\" ...");
+            let show = session.show(Formatter::Table, banner);
+            let rows = items(session, &["auth", "attempts", &node])?.into();
+            let columns = ["protocol", "auth_attempts", "auth_attempts_failed", "auth_attempts_succeeded"];
+            Ok(show.rows(&words(&columns), &rows))
+        }
+        ListWord::ListStreamConnections { columns } => list(
+            session,
+            "Listing stream connections ...".into(),
+            (&STREAM_CONNECTION, columns),
+            &["stream", "connections"],
+            |_| (),
+        ),
+        ListWord::ListStreamPublishers { vhost, columns } => list(
+            session,
+            "Listing stream publishers ...".into(),
+            (&STREAM_PUBLISHER, columns),
+            &["stream", "publishers", vhost],
+            |_| (),
+        ),
+        ListWord::ListStreamConsumers { vhost, columns } => list(
+            session,
+            "Listing stream consumers ...".into(),
+            (&STREAM_CONSUMER, columns),
+            &["stream", "consumers", vhost],
+            |_| (),
+        ),
+    }
+}
+
+/// A parameter with its value as a document.
+fn valued(mut row: Value) -> Value {
+    row["value"] = row["value"].to_string().into();
+    row
+}
+
+pub(crate) fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// Columns among those that are known.
+pub(crate) fn choose(known: &[&str], usual: &[&str], asked: &[String]) -> Result<Vec<String>, Refusal> {
+    // Commas between columns are taken as spaces are.
+    let words = asked.iter().flat_map(|word| word.split(',')).filter(|word| !word.is_empty());
+    let asked: Vec<&str> = words.collect();
+    let unknown: Vec<&str> = asked.iter().copied().filter(|column| !known.contains(column)).collect();
+    if !unknown.is_empty() {
+        let unknown = unknown.join(", ");
+        let why = format!("Info key(s) {unknown} are not supported; known: {}", known.join(", "));
+        return Err(bad_word(exit::USAGE, why));
+    }
+    let chosen = if asked.is_empty() { usual } else { &asked };
+    Ok(chosen.iter().map(|column| (*column).to_owned()).collect())
+}

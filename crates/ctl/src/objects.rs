@@ -1,0 +1,361 @@
+//! The words about single things: queues, connections, parameters, definitions, passwords.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a tool is a process of its own: it waits, connects and reads files"
+)]
+
+use crate::exit;
+use crate::request::{Change, Refusal, Request};
+use crate::session::{Session, bad_word, done, failed, reason};
+use broker::access::{PasswordHash, SALT};
+use clap::Subcommand;
+use serde_json::{Value, json};
+use std::io::{BufRead, Read, Write};
+use std::path::Path;
+use std::time::Duration;
+
+/// Bytes of a definitions file.
+const DEFINITIONS_BYTES_MAX: u64 = 32 << 20;
+
+/// Words about single things.
+#[derive(Debug, Subcommand)]
+#[command(rename_all = "snake_case")]
+pub(crate) enum ObjectWord {
+    /// Deletes a queue with what is in it
+    DeleteQueue {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        queue: String,
+        /// Only when nothing is in it
+        #[arg(short = 'e', long = "if-empty")]
+        if_empty: bool,
+        /// Only when nobody consumes from it
+        #[arg(short = 'u', long = "if-unused")]
+        if_unused: bool,
+    },
+    /// Throws away what is ready in a queue
+    PurgeQueue {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        queue: String,
+    },
+    /// Closes a connection, which is told why
+    CloseConnection {
+        /// As list_connections shows its pid, or its name
+        pid: String,
+        reason: String,
+    },
+    /// Closes all connections of a virtual host, or of the node
+    CloseAllConnections {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        /// Those of all virtual hosts
+        #[arg(long)]
+        global: bool,
+        /// Milliseconds between two of them
+        #[arg(long = "per-connection-delay", value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=3_600_000))]
+        per_connection_delay: u64,
+        /// At most so many; 0: all
+        #[arg(long, default_value_t = 0)]
+        limit: usize,
+        reason: String,
+    },
+    /// Closes all connections of a user
+    CloseAllUserConnections { username: String, reason: String },
+    /// Sets a parameter of a virtual host
+    SetParameter {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        component: String,
+        name: String,
+        /// A JSON document
+        value: String,
+    },
+    /// Takes a parameter of a virtual host away
+    ClearParameter {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        component: String,
+        name: String,
+    },
+    /// Sets a parameter of the whole node
+    SetGlobalParameter {
+        name: String,
+        /// A JSON document
+        value: String,
+    },
+    /// Takes a parameter of the whole node away
+    ClearGlobalParameter { name: String },
+    /// Says what the cluster is called
+    SetClusterName { name: String },
+    /// Has what a file says; from standard input without one, or with -
+    ImportDefinitions {
+        file: Option<String>,
+        #[arg(long, default_value = "json", value_parser = ["json"])]
+        format: String,
+    },
+    /// Writes what there is to a file, or with - to standard output
+    ExportDefinitions {
+        file: String,
+        #[arg(long, default_value = "json", value_parser = ["json"])]
+        format: String,
+    },
+    /// Whether a user may log in with a password; without one it is read from standard input
+    AuthenticateUser { username: String, password: Option<String> },
+    /// The hash of a password, as definitions have it; without one it is read from standard input
+    HashPassword { password: Option<String> },
+    /// Lets nobody log in as a user with a password
+    ClearPassword { username: String },
+    /// Says what a user may do in every virtual host there is now
+    SetPermissionsGlobally { username: String, configure: String, write: String, read: String },
+}
+
+pub(crate) fn run(word: &ObjectWord, session: &Session<'_>) -> Result<String, Refusal> {
+    match word {
+        ObjectWord::DeleteQueue { vhost, queue, if_empty, if_unused } => {
+            delete_queue(session, vhost, queue, *if_empty, *if_unused)
+        }
+        ObjectWord::PurgeQueue { vhost, queue } => {
+            let show = session.announce(format!("Purging queue '{queue}' in vhost '{vhost}' ..."));
+            done(session.api("DELETE", &["queues", vhost, queue, "contents"], "", None)?)?;
+            Ok(show.begin())
+        }
+        ObjectWord::CloseConnection { pid, reason } => close_connection(session, pid, reason),
+        ObjectWord::CloseAllConnections { vhost, global, per_connection_delay, limit, reason } => {
+            let count = if *limit == 0 { "all".to_owned() } else { limit.to_string() };
+            let banner = match global {
+                true => {
+                    let node = session.node()?;
+                    format!("Closing {count} connections to node {node} (global), reason: {reason}...")
+                }
+                false => format!("Closing {count} connections in vhost {vhost}, reason: {reason}..."),
+            };
+            let show = session.announce(banner);
+            let pause = Duration::from_millis(*per_connection_delay);
+            let limit = if *limit == 0 { usize::MAX } else { *limit };
+            let is_meant = |row: &Value| *global || row["vhost"] == **vhost;
+            let closed = close_many(session, is_meant, reason, limit, pause)?;
+            Ok(show.message(&format!("Closed {closed} connections")))
+        }
+        ObjectWord::CloseAllUserConnections { username, reason } => {
+            let banner = format!("Closing connections of user {username}, reason: {reason}...");
+            let show = session.announce(banner);
+            close_many(session, |row| row["user"] == **username, reason, usize::MAX, Duration::ZERO)?;
+            Ok(show.begin())
+        }
+        ObjectWord::SetParameter { vhost, component, name, value } => {
+            let show = session.announce(format!(
+                "Setting runtime parameter \"{name}\" for component \"{component}\" to \"{value}\" in vhost \
+                 \"{vhost}\" ..."
+            ));
+            let body = json!({ "value": document(value)? });
+            done(session.api("PUT", &["parameters", component, vhost, name], "", Some(&body))?)?;
+            Ok(show.begin())
+        }
+        ObjectWord::ClearParameter { vhost, component, name } => {
+            let show = session.announce(format!(
+                "Clearing runtime parameter \"{name}\" for component \"{component}\" on vhost \"{vhost}\" ..."
+            ));
+            clear(session, &["parameters", component, vhost, name])?;
+            Ok(show.begin())
+        }
+        ObjectWord::SetGlobalParameter { name, value } => {
+            let show =
+                session.announce(format!("Setting global runtime parameter \"{name}\" to \"{value}\" ..."));
+            let body = json!({ "value": document(value)? });
+            done(session.api("PUT", &["global-parameters", name], "", Some(&body))?)?;
+            Ok(show.begin())
+        }
+        ObjectWord::ClearGlobalParameter { name } => {
+            let show = session.announce(format!("Clearing global runtime parameter \"{name}\" ..."));
+            clear(session, &["global-parameters", name])?;
+            Ok(show.begin())
+        }
+        ObjectWord::SetClusterName { name } => {
+            let show = session.announce(format!("Setting cluster name to {name} ..."));
+            done(session.api("PUT", &["cluster-name"], "", Some(&json!({ "name": name })))?)?;
+            Ok(show.begin())
+        }
+        ObjectWord::ImportDefinitions { file, .. } => import(session, file.as_deref()),
+        ObjectWord::ExportDefinitions { file, .. } => export(session, file),
+        ObjectWord::AuthenticateUser { username, password } => {
+            let show = session.announce(format!("Authenticating user \"{username}\" ..."));
+            let (user, password) = (username.clone(), given(password.as_deref())?);
+            session.ask(&Request::Authenticate { user, password })?;
+            Ok(show.message("Success"))
+        }
+        ObjectWord::HashPassword { password } => {
+            let banner = password.as_ref().map(|password| format!("Will hash password {password}"));
+            let show = session.announce(banner.unwrap_or_else(|| "Will hash the password".to_owned()));
+            let hash = PasswordHash::new(&given(password.as_deref())?, salt()?);
+            Ok(show.message(&hash.to_base64()))
+        }
+        ObjectWord::ClearPassword { username } => {
+            let show = session.announce(format!("Clearing password for user \"{username}\" ..."));
+            let user = session.find(&["users", username])?;
+            let user = user.ok_or_else(|| failed(format!("User \"{username}\" does not exist")))?;
+            let body = json!({ "tags": user["tags"], "password_hash": "" });
+            done(session.api("PUT", &["users", username], "", Some(&body))?)?;
+            Ok(show.begin())
+        }
+        ObjectWord::SetPermissionsGlobally { username, configure, write, read } => {
+            let show = session
+                .announce(format!("Setting permissions for user \"{username}\" in all virtual hosts ..."));
+            let vhosts = session.ask(&Request::ListVhosts)?;
+            for vhost in vhosts.as_array().into_iter().flatten() {
+                let change = Change::SetPermissions {
+                    user: username.clone(),
+                    vhost: vhost["name"].as_str().unwrap_or_default().to_owned(),
+                    configure: configure.clone(),
+                    write: write.clone(),
+                    read: read.clone(),
+                };
+                session.ask(&Request::Change { change })?;
+            }
+            Ok(show.begin())
+        }
+    }
+}
+
+fn delete_queue(
+    session: &Session<'_>,
+    vhost: &str,
+    queue: &str,
+    if_empty: bool,
+    if_unused: bool,
+) -> Result<String, Refusal> {
+    let conditions = [(if_empty, "queue is empty"), (if_unused, "queue is unused")];
+    let asked: Vec<&str> =
+        conditions.iter().filter(|(is_asked, _)| *is_asked).map(|(_, text)| *text).collect();
+    let only = if asked.is_empty() { String::new() } else { format!("if {} ", asked.join(" and if ")) };
+    let show = session.announce(format!("Deleting queue '{queue}' on vhost '{vhost}' {only}..."));
+    let none = || Refusal { code: exit::USAGE, message: "Error:\nNo such queue was found".to_owned() };
+    let found = session.find(&["queues", vhost, queue])?.ok_or_else(none)?;
+    let query = format!("if-empty={if_empty}&if-unused={if_unused}");
+    let response = session.api("DELETE", &["queues", vhost, queue], &query, None)?;
+    if response.status == 404 {
+        return Err(none());
+    }
+    done(response)?;
+    let ready = found["messages_ready"].as_u64().unwrap_or(0);
+    Ok(show.message(&format!("Queue was successfully deleted with {ready} ready messages")))
+}
+
+fn close_connection(session: &Session<'_>, pid: &str, reason: &str) -> Result<String, Refusal> {
+    let show = session.announce(format!("Closing connection {pid}, reason: {reason}..."));
+    let is_meant = |row: &Value| row["pid"] == *pid || row["name"] == *pid;
+    match close_many(session, is_meant, reason, 1, Duration::ZERO)? {
+        0 => Err(failed(format!(
+            "there is no connection {pid}; list_connections pid name shows those there are"
+        ))),
+        _ => Ok(show.begin()),
+    }
+}
+
+/// How many there were.
+fn close_many(
+    session: &Session<'_>,
+    is_meant: impl Fn(&Value) -> bool,
+    why: &str,
+    limit: usize,
+    pause: Duration,
+) -> Result<usize, Refusal> {
+    let rows = session.ask(&Request::ListConnections)?;
+    let mut closed = 0;
+    for row in rows.as_array().into_iter().flatten().filter(|row| is_meant(row)).take(limit) {
+        if closed > 0 {
+            std::thread::sleep(pause);
+        }
+        let name = row["name"].as_str().unwrap_or_default();
+        let response = session.api_because("DELETE", &["connections", name], "", None, Some(why))?;
+        // One that went meanwhile is closed.
+        if response.status != 404 {
+            done(response)?;
+            closed += 1;
+        }
+    }
+    Ok(closed)
+}
+
+/// Takes a parameter away.
+fn clear(session: &Session<'_>, path: &[&str]) -> Result<(), Refusal> {
+    let response = session.api("DELETE", path, "", None)?;
+    if response.status == 404 {
+        return Err(failed("Parameter does not exist"));
+    }
+    done(response).map(drop)
+}
+
+/// A word of the command line that is a JSON document.
+fn document(text: &str) -> Result<Value, Refusal> {
+    serde_json::from_str(text).map_err(|error| failed(format!("Could not parse JSON document: {error}")))
+}
+
+/// What was given, or a line of standard input.
+pub(crate) fn given(word: Option<&str>) -> Result<String, Refusal> {
+    if let Some(word) = word {
+        return Ok(word.to_owned());
+    }
+    let mut line = String::new();
+    let read = std::io::stdin().lock().take(64 << 10).read_line(&mut line);
+    read.map_err(|error| failed(format!("standard input cannot be read: {error}")))?;
+    Ok(line.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+fn salt() -> Result<[u8; SALT], Refusal> {
+    let mut salt = [0; SALT];
+    let filled = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut salt));
+    filled.map_err(|error| failed(format!("the system has no random bytes: {error}")))?;
+    Ok(salt)
+}
+
+fn import(session: &Session<'_>, file: Option<&str>) -> Result<String, Refusal> {
+    let mut text = String::new();
+    let (from, read) = match file {
+        None | Some("-") => {
+            let read = std::io::stdin().lock().take(DEFINITIONS_BYTES_MAX + 1).read_to_string(&mut text);
+            ("standard input".to_owned(), read)
+        }
+        Some(file) => {
+            if !Path::new(file).exists() {
+                let why = format!("Bad argument: File {file} does not exist");
+                return Err(bad_word(exit::DATA, why));
+            }
+            let opened = std::fs::File::open(file);
+            let read = opened.and_then(|file| file.take(DEFINITIONS_BYTES_MAX + 1).read_to_string(&mut text));
+            (format!("a file at \"{file}\""), read)
+        }
+    };
+    read.map_err(|error| failed(format!("{from} cannot be read: {error}")))?;
+    if text.len() as u64 > DEFINITIONS_BYTES_MAX {
+        return Err(failed(format!("{from} holds more than {DEFINITIONS_BYTES_MAX} bytes")));
+    }
+    let show = session.announce(format!("Importing definitions in JSON from {from} ..."));
+    let body = document(&text)?;
+    let response = session.api("POST", &["definitions"], "", Some(&body))?;
+    match response.status {
+        200..=299 => Ok(show.message("Successfully imported definitions.")),
+        _ => Err(failed(reason(&response))),
+    }
+}
+
+fn export(session: &Session<'_>, file: &str) -> Result<String, Refusal> {
+    let response = done(session.api("GET", &["definitions"], "", None)?)?;
+    if file == "-" {
+        return Ok(response.body + "\n");
+    }
+    let show = session.announce(format!("Exporting definitions in JSON to a file at \"{file}\" ..."));
+    // Hashes of passwords are in it.
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(file).and_then(|mut to| to.write_all(response.body.as_bytes()));
+    written.map_err(|error| failed(format!("{file} cannot be written: {error}")))?;
+    Ok(show.begin())
+}

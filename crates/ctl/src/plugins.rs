@@ -1,0 +1,149 @@
+//! The words of `rabbitmq-plugins`: what RabbitMQ has plugins for and is here is here for good.
+
+use crate::request::Refusal;
+use crate::session::{Session, failed};
+use crate::show::Formatter;
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+/// Plugins of RabbitMQ whose work is done here, always.
+const SERVED: [&str; 12] = [
+    "rabbitmq_amqp1_0",
+    "rabbitmq_auth_mechanism_ssl",
+    "rabbitmq_consistent_hash_exchange",
+    "rabbitmq_delayed_message_exchange",
+    "rabbitmq_event_exchange",
+    "rabbitmq_management",
+    "rabbitmq_management_agent",
+    "rabbitmq_prometheus",
+    "rabbitmq_random_exchange",
+    "rabbitmq_recent_history_exchange",
+    "rabbitmq_stream",
+    "rabbitmq_stream_management",
+];
+
+/// Words about plugins.
+#[derive(Debug, Subcommand)]
+#[command(rename_all = "snake_case")]
+pub(crate) enum PluginWord {
+    /// What RabbitMQ has plugins for and is here
+    List {
+        /// Those with this in their names
+        pattern: Option<String>,
+        /// Names alone
+        #[arg(short = 'm', long)]
+        minimal: bool,
+        /// Those that are enabled: all
+        #[arg(short = 'e', long)]
+        enabled: bool,
+        /// Those that are enabled by name: all
+        #[arg(short = 'E', long = "explicitly-enabled")]
+        explicitly_enabled: bool,
+    },
+    /// Whether what a plugin does is here
+    IsEnabled {
+        #[arg(required = true)]
+        plugins: Vec<String>,
+    },
+    /// Ends with 0 where what the plugins do is here
+    Enable {
+        #[arg(required = true)]
+        plugins: Vec<String>,
+        /// Without a node that runs
+        #[arg(long)]
+        offline: bool,
+    },
+    /// Refused for what is here
+    Disable {
+        #[arg(required = true)]
+        plugins: Vec<String>,
+        /// Without a node that runs
+        #[arg(long)]
+        offline: bool,
+    },
+    /// As enable: nothing is disabled
+    Set {
+        plugins: Vec<String>,
+        /// Without a node that runs
+        #[arg(long)]
+        offline: bool,
+    },
+}
+
+fn is_served(name: &str) -> bool {
+    SERVED.contains(&name)
+}
+
+pub(crate) fn run(word: &PluginWord, session: &Session<'_>) -> Result<String, Refusal> {
+    match word {
+        PluginWord::List { pattern, minimal, .. } => {
+            let shown = pattern.as_deref().unwrap_or(".*");
+            let show =
+                session.show(Formatter::Table, format!("Listing plugins with pattern \"{shown}\" ..."));
+            let has = |name: &&str| pattern.as_ref().is_none_or(|pattern| name.contains(pattern.as_str()));
+            let names: Vec<&str> = SERVED.iter().copied().filter(has).collect();
+            if session.is_for_programs() {
+                let plugin = |name: &&str| {
+                    let version = crate::TOOL_VERSION;
+                    json!({ "name": name, "enabled": "enabled", "running": true, "version": version,
+                            "running_version": version })
+                };
+                let plugins: Vec<Value> = names.iter().map(plugin).collect();
+                return Ok(format!(
+                    "{}\n",
+                    json!({ "status": "running", "format": "normal", "plugins": plugins })
+                ));
+            }
+            let width = names.iter().map(|name| name.len()).max().unwrap_or(0);
+            let line = |name: &&str| match minimal {
+                true => format!("{name}\n"),
+                false => format!("[E*] {name:<width$} {}\n", crate::TOOL_VERSION),
+            };
+            Ok(show.begin() + &names.iter().map(line).collect::<String>())
+        }
+        PluginWord::IsEnabled { plugins } => {
+            let node = session.node()?;
+            let (what, are) = match plugins.len() {
+                1 => ("plugin", "is"),
+                _ => ("plugins", "are"),
+            };
+            let names = plugins.join(", ");
+            let show = session.announce(format!("Asking node {node} if {what} {names} {are} enabled..."));
+            let absent: Vec<&str> =
+                plugins.iter().map(String::as_str).filter(|name| !is_served(name)).collect();
+            let title = if plugins.len() == 1 { "Plugin" } else { "Plugins" };
+            match absent.is_empty() {
+                true => Ok(show.message(&format!("{title} {names} {are} enabled on node {node}"))),
+                false => Err(failed(format!(
+                    "{title} {} {are} not enabled on node {node}. Enabled plugins and dependencies: {}",
+                    absent.join(", "),
+                    SERVED.join(", ")
+                ))),
+            }
+        }
+        PluginWord::Enable { plugins, .. } | PluginWord::Set { plugins, .. } => {
+            let show = session.announce(format!("Enabling plugins:\n{}", plugins.join("\n")));
+            let absent: Vec<&str> =
+                plugins.iter().map(String::as_str).filter(|name| !is_served(name)).collect();
+            match absent.is_empty() {
+                true => Ok(show.message("Plugin configuration unchanged.")),
+                false => Err(failed(format!(
+                    "there are no plugins here to load, and what these do is not here: {}",
+                    absent.join(", ")
+                ))),
+            }
+        }
+        PluginWord::Disable { plugins, .. } => {
+            let show = session.announce(format!("Disabling plugins:\n{}", plugins.join("\n")));
+            let served: Vec<&str> =
+                plugins.iter().map(String::as_str).filter(|name| is_served(name)).collect();
+            match served.is_empty() {
+                true => Ok(show.message("Plugin configuration unchanged.")),
+                false => Err(failed(format!(
+                    "these are part of the broker; where it listens is said in its configuration: {}",
+                    served.join(", ")
+                ))),
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! One run of a command: whom it asks, and how what is answered is said.
+
+use crate::client::ask;
+use crate::command::Common;
+use crate::request::{Answer, Refusal, Request, Response};
+use crate::show::{self, Formatter, Show};
+use crate::{Limits, exit};
+use serde_json::Value;
+use std::cell::RefCell;
+use std::path::Path;
+
+/// See the module.
+pub(crate) struct Session<'a> {
+    common: &'a Common,
+    socket: &'a Path,
+    limits: Limits,
+    /// What is said before the answer, once that is known; said also when there is none.
+    announced: RefCell<String>,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(common: &'a Common, socket: &'a Path) -> Session<'a> {
+        let mut limits = Limits::default();
+        if let Some(seconds) = common.timeout {
+            limits.silence_ms_max = u64::from(seconds) * 1000;
+        }
+        Session { common, socket, limits, announced: RefCell::default() }
+    }
+
+    /// Seconds to wait, where the command line says so.
+    pub(crate) fn timeout(&self) -> Option<u32> {
+        self.common.timeout
+    }
+
+    /// Whether nothing is to be said around answers.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.common.quiet || self.common.silent
+    }
+
+    /// Whether programs read the answer.
+    pub(crate) fn is_for_programs(&self) -> bool {
+        matches!(self.common.formatter, Some(Formatter::Json | Formatter::JsonStream))
+    }
+
+    /// What was announced and not said yet.
+    pub(crate) fn take_announced(&self) -> String {
+        self.announced.take()
+    }
+
+    /// Says what is done now, and how its answer is shown where the command line does not say.
+    pub(crate) fn show(&self, usual: Formatter, banner: impl Into<String>) -> Show {
+        let show = Show {
+            formatter: self.common.formatter.unwrap_or(usual),
+            headers: !self.common.silent && !self.common.no_table_headers,
+            unit: show::GIGABYTE,
+            banner: (!self.is_quiet()).then(|| banner.into()),
+        };
+        self.announced.replace(show.begin());
+        show
+    }
+
+    /// The same for what answers nothing.
+    pub(crate) fn announce(&self, banner: impl Into<String>) -> Show {
+        self.show(Formatter::String, banner)
+    }
+
+    pub(crate) fn ask(&self, request: &Request) -> Answer {
+        ask(self.socket, &self.limits, request)
+    }
+
+    /// The node's name, as it says.
+    pub(crate) fn node(&self) -> Result<String, Refusal> {
+        Ok(self.ask(&Request::Ping)?["node"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// What the HTTP API answers; `path` begins behind `/api/`, and its segments are not escaped yet.
+    pub(crate) fn api(
+        &self,
+        method: &str,
+        path: &[&str],
+        query: &str,
+        body: Option<&Value>,
+    ) -> Result<Response, Refusal> {
+        self.api_because(method, path, query, body, None)
+    }
+
+    /// The same, with a reason that those hear whom it concerns.
+    pub(crate) fn api_because(
+        &self,
+        method: &str,
+        path: &[&str],
+        query: &str,
+        body: Option<&Value>,
+        reason: Option<&str>,
+    ) -> Result<Response, Refusal> {
+        let mut target = "/api".to_owned();
+        for segment in path {
+            target.push('/');
+            escape(segment, &mut target);
+        }
+        if !query.is_empty() {
+            target.extend(["?", query]);
+        }
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let method = method.to_owned();
+        let answer = self.ask(&Request::Api { method, target, body, reason: reason.map(str::to_owned) })?;
+        serde_json::from_value(answer).map_err(|error| Refusal {
+            code: exit::SOFTWARE,
+            message: format!("the node answered what is no response: {error}"),
+        })
+    }
+
+    /// What there is at `path`.
+    pub(crate) fn get(&self, path: &[&str]) -> Result<Value, Refusal> {
+        json(done(self.api("GET", path, "", None)?)?)
+    }
+
+    /// The same, or nothing where there is no such thing.
+    pub(crate) fn find(&self, path: &[&str]) -> Result<Option<Value>, Refusal> {
+        let response = self.api("GET", path, "", None)?;
+        if response.status == 404 { Ok(None) } else { json(done(response)?).map(Some) }
+    }
+}
+
+/// The JSON of a response's body.
+fn json(response: Response) -> Result<Value, Refusal> {
+    serde_json::from_str(&response.body).map_err(|error| Refusal {
+        code: exit::SOFTWARE,
+        message: format!("the node answered what is no JSON: {error}"),
+    })
+}
+
+/// The response, where the node did what was asked.
+///
+/// # Errors
+/// What it says otherwise.
+pub(crate) fn done(response: Response) -> Result<Response, Refusal> {
+    match response.status {
+        200..=299 => Ok(response),
+        404 => Err(missing()),
+        _ => Err(failed(reason(&response))),
+    }
+}
+
+/// Why the node did not do what was asked.
+pub(crate) fn reason(response: &Response) -> String {
+    let body: Value = serde_json::from_str(&response.body).unwrap_or_default();
+    match &body["reason"] {
+        Value::String(reason) => reason.clone(),
+        Value::Null => format!("the node answered with status {}", response.status),
+        other => other.to_string(),
+    }
+}
+
+/// There is no such thing.
+pub(crate) fn missing() -> Refusal {
+    Refusal { code: exit::DATA, message: "Object (queue, stream, exchange, etc) was not found".to_owned() }
+}
+
+/// It was not done.
+pub(crate) fn failed(why: impl std::fmt::Display) -> Refusal {
+    Refusal { code: exit::UNAVAILABLE, message: format!("Error:\n{why}") }
+}
+
+/// A word of the command line cannot be used.
+pub(crate) fn bad_word(code: u8, why: impl std::fmt::Display) -> Refusal {
+    Refusal { code, message: format!("Error (argument validation): {why}") }
+}
+
+/// Percent-encoding of a path's segment (RFC 3986 §2.1).
+pub(crate) fn escape(text: &str, into: &mut String) {
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                into.push(char::from(byte))
+            }
+            _ => into.push_str(&format!("%{byte:02X}")),
+        }
+    }
+}
