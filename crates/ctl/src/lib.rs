@@ -21,8 +21,8 @@ pub mod show;
 
 pub use request::{
     Answer, Change, ConnectionRow, DelayedRow, ExchangeRow, LimitsRow, Listener, Memory, PermissionRow,
-    PolicyRow, QueueRow, Refusal, Request, Response, SettingRow, Status, TopicPermissionRow, Totals, UserRow,
-    VhostRow,
+    PolicyRow, QUEUE_COLUMNS, Refusal, Request, Response, SettingRow, Status, TopicPermissionRow, Totals,
+    UserRow, VhostRow,
 };
 
 /// Bounds of the conversation.

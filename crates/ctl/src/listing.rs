@@ -345,7 +345,7 @@ pub(crate) fn run(word: &ListWord, session: &Session<'_>) -> Result<String, Refu
             let show =
                 session.show(Formatter::Table, format!("Listing unresponsive queues for vhost {vhost} ..."));
             // Queues of a shard answer together: where all shards do, all queues do.
-            session.ask(&Request::ListQueues { vhost: vhost.clone() })?;
+            session.ask(&Request::ListQueues { vhost: vhost.clone(), columns: words(&["name"]) })?;
             Ok(show.rows(&columns, &json!([])))
         }
         ListWord::ListParameters { vhost } => {

@@ -37,10 +37,12 @@ pub enum Request {
     Trim,
     /// A [`Status`].
     Status,
-    /// A list of [`QueueRow`].
+    /// A list of objects, one a queue, with the columns that are asked for; of a virtual host that is not there, none.
     ListQueues {
         /// The virtual host.
         vhost: String,
+        /// Some of [`QUEUE_COLUMNS`]. Each is told of every queue, so nothing else is.
+        columns: Vec<String>,
     },
     /// A list of [`DelayedRow`]; those that are due first come first.
     ListDelayedMessages {
@@ -425,51 +427,32 @@ pub struct SettingRow {
     pub from: String,
 }
 
-/// One queue.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct QueueRow {
-    /// Its name.
-    pub name: String,
-    /// Its virtual host.
-    pub vhost: String,
-    /// `classic`, `quorum`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Survives a restart.
-    pub durable: bool,
-    /// Goes with its last consumer.
-    pub auto_delete: bool,
-    /// Belongs to one connection.
-    pub exclusive: bool,
-    /// Declared with these.
-    pub arguments: BTreeMap<String, serde_json::Value>,
-    /// The policy it obeys; empty: none.
-    pub policy: String,
-    /// The operator's policy it obeys; empty: none.
-    pub operator_policy: String,
-    /// What both say together.
-    pub effective_policy_definition: BTreeMap<String, serde_json::Value>,
-    /// `running`, or why not.
-    pub state: String,
-    /// The node that owns it.
-    pub node: String,
-    /// Where it is served: `<node.shard.log>`.
-    pub pid: String,
-    /// The connection it belongs to; empty: none.
-    pub owner_pid: String,
-    /// All messages.
-    pub messages: u64,
-    /// Those that nobody holds.
-    pub messages_ready: u64,
-    /// Those that consumers hold.
-    pub messages_unacknowledged: u64,
-    /// Those that wait for their time; they are not among `messages`.
-    pub messages_delayed: u64,
-    /// Consumers.
-    pub consumers: u64,
-    /// Bytes of memory it takes.
-    pub memory: u64,
-}
+/// What there is to tell of a queue, by the names that RabbitMQ's tools have for it.
+pub const QUEUE_COLUMNS: &[&str] = &[
+    "name",
+    "vhost",
+    "type",
+    "durable",
+    "auto_delete",
+    "exclusive",
+    "arguments",
+    "policy",
+    "operator_policy",
+    "effective_policy_definition",
+    "state",
+    "node",
+    "leader",
+    "members",
+    "online",
+    "pid",
+    "owner_pid",
+    "messages",
+    "messages_ready",
+    "messages_unacknowledged",
+    "messages_delayed",
+    "consumers",
+    "memory",
+];
 
 /// One delayed message.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -674,7 +657,10 @@ mod tests {
             assert_eq!(read(line.as_bytes()), Ok(request));
         };
         check(Request::Ping, r#"{"request":"ping"}"#);
-        check(Request::ListQueues { vhost: "/".into() }, r#"{"request":"list_queues","vhost":"/"}"#);
+        check(
+            Request::ListQueues { vhost: "/".into(), columns: vec!["name".into()] },
+            r#"{"request":"list_queues","vhost":"/","columns":["name"]}"#,
+        );
         let change = Change::DeleteVhost { vhost: "v".into() };
         check(Request::Change { change }, r#"{"request":"change","change":{"delete_vhost":{"vhost":"v"}}}"#);
         check(Request::ListConnections, r#"{"request":"list_connections"}"#);

@@ -23,7 +23,7 @@ fn with_server(name: &str, limits: Limits, talk: impl FnOnce(&PathBuf)) {
                 || false,
                 |request| match request {
                     Request::Ping => None,
-                    Request::ListQueues { vhost } if vhost == "/" => Some(Ok(json!([{ "name": "q" }]))),
+                    Request::ListQueues { vhost, .. } if vhost == "/" => Some(Ok(json!([{ "name": "q" }]))),
                     other => Some(Err(Refusal { code: exit::DATA, message: format!("{other:?}") })),
                 },
             );
@@ -38,7 +38,10 @@ fn with_server(name: &str, limits: Limits, talk: impl FnOnce(&PathBuf)) {
 fn answers_and_refusals_arrive() {
     with_server("answers", Limits::default(), |path| {
         let ask = |request: Request| client::ask(path, &Limits::default(), &request);
-        assert_eq!(ask(Request::ListQueues { vhost: "/".into() }), Ok(json!([{ "name": "q" }])));
+        assert_eq!(
+            ask(Request::ListQueues { vhost: "/".into(), columns: vec!["name".into()] }),
+            Ok(json!([{ "name": "q" }]))
+        );
         let refusal = ask(Request::ListConnections).expect_err("refused");
         assert_eq!((refusal.code, refusal.message.as_str()), (exit::DATA, "ListConnections"));
     });
@@ -62,7 +65,11 @@ fn hostile_peers_leave_the_server_serving() {
         assert!(answer_to(&[b'x'; 101]).contains("at most 100 bytes"));
         assert_eq!(answer_to(b"{"), "");
         drop(UnixStream::connect(path).expect("connects"));
-        let answer = client::ask(path, &Limits::default(), &Request::ListQueues { vhost: "/".into() });
+        let answer = client::ask(
+            path,
+            &Limits::default(),
+            &Request::ListQueues { vhost: "/".into(), columns: vec!["name".into()] },
+        );
         assert!(answer.is_ok(), "{answer:?}");
     });
 }

@@ -8,18 +8,22 @@ use crate::heap;
 use crate::log::Logger;
 use crate::manager::Manager;
 use crate::node::End;
-use crate::rows::value;
+use crate::rows::{self, value};
 use crate::seed;
 use broker::access::{PasswordHash, SALT, authenticate};
-use broker::catalog::{Op, PolicyKind, QueueType, UserLimits, VhostLimits};
+use broker::catalog::{Catalog, Op, PolicyKind, QueueType, UserLimits, VhostLimits};
 use broker::{Reply, StreamReply};
 use ctl::{Change, definition};
+use management::{Node, Which};
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 /// How long an answer of a shard is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Queues whose policies a shard looks up at once.
+const QUEUES_LOOK: usize = 500;
 
 /// See the module.
 pub struct Desk<'a> {
@@ -157,13 +161,30 @@ impl Desk<'_> {
                 Ok(serde_json::Value::Null)
             }
             ctl::Request::Change { change } => self.change(change),
-            ctl::Request::ListQueues { vhost } => {
-                let parts = self.ask(&Question::Queues(vhost))?;
-                let mut rows: Vec<_> = parts.into_iter().flat_map(|part| part.queues).collect();
-                rows.sort_by(|a, b| a.name.cmp(&b.name));
-                json(&rows)
+            ctl::Request::ListQueues { vhost, columns } => self.queues(&vhost, &columns),
+        }
+    }
+
+    /// The queues of a virtual host, a part at a time: shards have other work.
+    fn queues(&self, vhost: &str, columns: &[String]) -> ctl::Answer {
+        let name = vhost.to_owned();
+        let found = self.manager.look(move |catalog| catalog.vhost(&name)).map_err(|_| busy())?;
+        let Some(id) = found else { return json(&[(); 0]) };
+        let mut rows = self.manager.queues(Which::Of(id)).map_err(|_| busy())?;
+        rows.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
+        let mut told = Vec::new();
+        if columns.iter().any(|column| column.contains("policy")) {
+            for part in rows.chunks(QUEUES_LOOK) {
+                let queues: Vec<_> = part.iter().map(|row| row.definition.clone()).collect();
+                let look = move |catalog: &Catalog| -> Vec<rows::Told> {
+                    queues.iter().map(|queue| rows::told(catalog, queue)).collect()
+                };
+                told.append(&mut self.manager.look(look).map_err(|_| busy())?);
             }
         }
+        let node = &self.config.node_name;
+        let row = |(at, row)| rows::queue(row, told.get(at), columns, node);
+        Ok(rows.iter().enumerate().map(row).collect())
     }
 
     fn authenticate(&self, user: String, password: String) -> ctl::Answer {

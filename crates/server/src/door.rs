@@ -102,8 +102,6 @@ pub struct Act {
 pub enum Question {
     /// How many there are of what.
     Totals,
-    /// The queues of this virtual host.
-    Queues(String),
     /// The connections.
     Connections,
     /// Users, virtual hosts, permissions and limits, which every shard knows.
@@ -138,8 +136,6 @@ pub struct ConnectionMore {
 pub struct Part {
     /// Open connections; queues and virtual hosts of the whole node.
     pub totals: Option<ctl::Totals>,
-    /// Queues that live here.
-    pub queues: Vec<ctl::QueueRow>,
     /// Connections at home here.
     pub connections: Vec<ctl::ConnectionRow>,
     /// What tools do not list of each of them.

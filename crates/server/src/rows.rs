@@ -5,8 +5,8 @@ use adapters::ConnectionRow;
 use adapters::settings::Encryption;
 use broker::Shard;
 use broker::catalog::{
-    Catalog, ExchangeDefinition, PolicyDefinition, PolicyKind, TopicPermissionDefinition, UserDefinition,
-    UserLimits, VhostDefinition, VhostLimits,
+    Catalog, ExchangeDefinition, PolicyDefinition, PolicyKind, QueueDefinition, TopicPermissionDefinition,
+    UserDefinition, UserLimits, VhostDefinition, VhostLimits,
 };
 use routing::{Arguments, Float, Value};
 use serde_json::Value as Json;
@@ -23,37 +23,64 @@ pub fn totals(shard: &Shard, connections: usize) -> ctl::Totals {
     }
 }
 
-/// The queues of a virtual host that live here.
-pub fn queues(shard: &Shard, vhost: &str, node: &str) -> Vec<ctl::QueueRow> {
-    let rows = shard.queue_rows().filter(|row| *row.definition.vhost_name == *vhost);
-    let catalog = shard.catalog();
-    let row = |row: broker::QueueRow| {
-        let definition = &row.definition;
-        let policies = catalog.queue_policies(definition);
-        ctl::QueueRow {
-            name: definition.name.to_string(),
-            vhost: definition.vhost_name.to_string(),
-            kind: definition.queue_type.name().to_owned(),
-            durable: definition.durable,
-            auto_delete: definition.auto_delete,
-            exclusive: definition.exclusive.is_some(),
-            arguments: object(&definition.arguments).collect(),
-            policy: policy_name(policies.user),
-            operator_policy: policy_name(policies.operator),
-            effective_policy_definition: object(&policies.definition()).collect(),
-            state: "running".to_owned(),
-            node: node.to_owned(),
-            pid: format!("<0.{}.{}>", definition.log, definition.id),
-            owner_pid: definition.exclusive.map(|port| pid(port.shard.0, port.slot)).unwrap_or_default(),
-            messages: row.ready + row.unsettled,
-            messages_ready: row.ready,
-            messages_unacknowledged: row.unsettled,
-            messages_delayed: row.delayed,
-            consumers: u64::from(row.consumers),
-            memory: row.memory_bytes as u64,
-        }
+/// A queue as tools list it: the columns that are asked for. `told` says what policies say of it: the names of both, and
+/// what counts; nothing where nobody asks.
+pub fn queue(row: &broker::QueueRow, told: Option<&Told>, columns: &[String], node: &str) -> Json {
+    let definition = &row.definition;
+    let cell = |column: &String| -> Option<Json> {
+        Some(match column.as_str() {
+            "name" => Json::from(&*definition.name),
+            "vhost" => Json::from(&*definition.vhost_name),
+            "type" => Json::from(definition.queue_type.name()),
+            "durable" => Json::from(definition.durable),
+            "auto_delete" => Json::from(definition.auto_delete),
+            "exclusive" => Json::from(definition.exclusive.is_some()),
+            "arguments" => Json::Object(object(&definition.arguments).collect()),
+            "policy" => Json::from(told.map(|told| told.policy.as_str()).unwrap_or_default()),
+            "operator_policy" => {
+                Json::from(told.map(|told| told.operator_policy.as_str()).unwrap_or_default())
+            }
+            "effective_policy_definition" => {
+                Json::Object(told.map(|told| told.definition.clone()).unwrap_or_default())
+            }
+            "state" => Json::from("running"),
+            "node" | "leader" => Json::from(node),
+            "members" => Json::from(vec![node]),
+            // Of classic queues, which have no members elsewhere, RabbitMQ says nothing.
+            "online" if definition.queue_type.name() == "classic" => Json::from(""),
+            "online" => Json::from(vec![node]),
+            "pid" => Json::from(format!("<0.{}.{}>", definition.log, definition.id)),
+            "owner_pid" => {
+                Json::from(definition.exclusive.map(|port| pid(port.shard.0, port.slot)).unwrap_or_default())
+            }
+            "messages" => Json::from(row.ready + row.unsettled),
+            "messages_ready" => Json::from(row.ready),
+            "messages_unacknowledged" => Json::from(row.unsettled),
+            "messages_delayed" => Json::from(row.delayed),
+            "consumers" => Json::from(row.consumers),
+            "memory" => Json::from(row.memory_bytes as u64),
+            _ => return None,
+        })
     };
-    rows.map(row).collect()
+    Json::Object(columns.iter().filter_map(|column| Some((column.clone(), cell(column)?))).collect())
+}
+
+/// What policies say of a queue.
+#[derive(Debug, Default)]
+pub struct Told {
+    policy: String,
+    operator_policy: String,
+    definition: serde_json::Map<String, Json>,
+}
+
+/// What the policies of `catalog` say of a queue.
+pub fn told(catalog: &Catalog, queue: &QueueDefinition) -> Told {
+    let policies = catalog.queue_policies(queue);
+    Told {
+        policy: policy_name(policies.user),
+        operator_policy: policy_name(policies.operator),
+        definition: object(&policies.definition()).collect(),
+    }
 }
 
 fn policy_name(policy: Option<&Arc<PolicyDefinition>>) -> String {

@@ -766,7 +766,6 @@ impl ShardLoop {
         let mut part = Part::default();
         match question {
             Question::Totals => part.totals = Some(rows::totals(&self.shard, self.front.len())),
-            Question::Queues(vhost) => part.queues = rows::queues(&self.shard, vhost, &self.around.node),
             Question::Connections => {
                 let node = &self.around.node;
                 // Both in the order of slots.

@@ -488,6 +488,12 @@ def _():
         channel.exchange_declare("ctl-dx", "direct", durable=True)
         declare(channel, "ctl-dq", x_max_length=5)
         channel.queue_bind("ctl-dq", "ctl-dx", "k")
+    columns = ("name vhost type durable auto_delete exclusive arguments policy operator_policy effective_policy_definition "
+               "state node leader members online pid owner_pid messages messages_ready messages_unacknowledged "
+               "messages_delayed consumers memory").split()
+    rows = json.loads(tools().run(["list_queues", "-p", VHOST, "--formatter", "json", *columns]).stdout)
+    row = rows[[row["name"] for row in rows].index("ctl-dq")]
+    assert set(row) == set(columns) and None not in row.values() and row["arguments"] == {"x-max-length": 5}, row
     text = tools().run("export_definitions - --format json").stdout
     told = json.loads(text)
     assert "ctl-dq" in [queue["name"] for queue in told["queues"]], told
