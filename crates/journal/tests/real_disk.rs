@@ -1,8 +1,11 @@
-//! The suite on the real disk, which lives in the server.
+//! The suite on the real disk, which lives in the server with what gives back its space.
 
 #[allow(dead_code, reason = "the server uses the rest")]
 #[path = "../../server/src/disk.rs"]
 mod disk;
+#[allow(dead_code, reason = "the server uses the rest")]
+#[path = "../../server/src/leftovers.rs"]
+mod leftovers;
 mod suite;
 
 use disk::{DiskOptions, FolderError, RealDisk};
@@ -53,7 +56,15 @@ fn large_reads_end_where_the_file_does() {
     std::fs::remove_dir_all(root).unwrap();
 }
 
+/// By then a thread that cuts a file has begun.
+const TIME_TO_CUT: std::time::Duration = std::time::Duration::from_millis(50);
+
 #[test]
+#[allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "what others see of real files, a while later"
+)]
 fn a_file_that_is_removed_slowly_is_gone_at_once_and_gives_its_space_back_in_pieces() {
     use journal::{Disk, DiskError, FileKind, FileName};
     use std::os::unix::fs::MetadataExt;
@@ -64,23 +75,35 @@ fn a_file_that_is_removed_slowly_is_gone_at_once_and_gives_its_space_back_in_pie
         disk.create(name, 0).unwrap();
         disk.write_at(name, 0, &[std::io::IoSlice::new(&vec![7; 18 << 20])]).unwrap();
         disk.sync(name).unwrap();
-        // Another link to the file shows what becomes of it.
-        let (path, link) = (root.join(name.kind.folder()).join(name.leaf()), root.join("link"));
-        std::fs::hard_link(&path, &link).unwrap();
+        // Who has it open sees what becomes of it.
+        let path = root.join(name.kind.folder()).join(name.leaf());
+        let open = std::fs::File::open(&path).unwrap();
         let mut seen = Vec::new();
         let mut pause = || {
             assert_eq!(disk.list(FileKind::Stream), Ok(Vec::new()), "nobody finds half a file");
-            seen.push(std::fs::metadata(&link).unwrap().size() >> 20);
+            seen.push(open.metadata().unwrap().size() >> 20);
             seen.len() <= stop_after
         };
         disk.remove_slowly(name, &mut pause).unwrap();
-        let left = std::fs::metadata(&link).unwrap().size() >> 20;
+        let left = open.metadata().unwrap().size() >> 20;
         match stop_after {
             2 => assert_eq!((&seen[..], left), (&[18, 14, 10][..], 10)),
             _ => assert_eq!((&seen[..], left), (&[18, 14, 10, 6, 2][..], 0)),
         }
-        std::fs::remove_file(link).unwrap();
         assert_eq!(disk.remove_slowly(name, &mut || true), Err(DiskError::NotFound));
+    }
+    // Whoever linked it has it whole: its space is nobody's to give back.
+    let link = root.join("link");
+    for is_slow in [false, true] {
+        disk.create(name, 18 << 20).unwrap();
+        std::fs::hard_link(root.join(name.kind.folder()).join(name.leaf()), &link).unwrap();
+        match is_slow {
+            true => disk.remove_slowly(name, &mut || true).unwrap(),
+            false => disk.remove(name).unwrap(),
+        }
+        std::thread::sleep(TIME_TO_CUT);
+        assert_eq!(std::fs::metadata(&link).unwrap().size(), 18 << 20);
+        std::fs::remove_file(&link).unwrap();
     }
     drop(disk);
     std::fs::remove_dir_all(root).unwrap();

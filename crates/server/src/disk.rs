@@ -7,6 +7,7 @@
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "the file where files live")]
 
+use crate::leftovers::{Leftover, Leftovers};
 use base::Buffer;
 use base::memory::BLOCK;
 use journal::{Disk, DiskError, FileKind, FileName};
@@ -23,9 +24,8 @@ use std::time::Duration;
 /// Pieces one system call takes (IOV_MAX on Linux).
 const PIECES_MAX: usize = 1024;
 
-/// Bytes of a large file that are given back at a time, and pieces that the device hears of together.
-const GIVEN_BACK: u64 = 4 << 20;
-const PIECES_TOLD: u64 = 8;
+/// Where less space is free than this, in bytes, that of a removed file is given back at once: somebody may wait for it.
+const PLENTY: u64 = 1 << 30;
 
 /// Bytes from which on an aligned read goes past the page cache.
 const DIRECT_READ_MIN: usize = 256 << 10;
@@ -91,6 +91,7 @@ pub struct RealDisk {
     options: DiskOptions,
     is_direct: bool,
     open: Mutex<OpenFiles>,
+    leftovers: Arc<Leftovers>,
     /// Held, not read: its lock ends with it.
     _lock: OwnedFd,
 }
@@ -130,8 +131,14 @@ impl RealDisk {
             Err(error) => return Err(failed(error.into())),
         }
         let is_direct = options.use_direct && takes_direct(folder);
-        let disk =
-            RealDisk { folder: folder.to_owned(), options, is_direct, open: Mutex::default(), _lock: lock };
+        let disk = RealDisk {
+            folder: folder.to_owned(),
+            options,
+            is_direct,
+            open: Mutex::default(),
+            leftovers: Arc::default(),
+            _lock: lock,
+        };
         // The folders themselves must outlive a power cut.
         disk.sync_folder(FileKind::Identity).map_err(|error| failed(std::io::Error::other(error)))?;
         Ok(disk)
@@ -197,6 +204,12 @@ impl RealDisk {
         }
         let used_at = open.clock;
         open.files.insert((file, access), OpenFile { descriptor, used_at });
+    }
+
+    fn remove_name(&self, file: FileName) -> Result<(), DiskError> {
+        let removed = rustix::fs::unlink(self.path(file)).map_err(disk_error);
+        self.forget(file);
+        removed
     }
 
     fn forget(&self, file: FileName) {
@@ -408,26 +421,25 @@ impl Disk for RealDisk {
     }
 
     fn remove(&self, file: FileName) -> Result<(), DiskError> {
-        let removed = rustix::fs::unlink(self.path(file)).map_err(disk_error);
-        self.forget(file);
+        let has_time = self.free_bytes().is_ok_and(|free| free >= PLENTY);
+        let descriptor = if has_time { self.descriptor(file, Access::Cached).ok() } else { None };
+        let leftover = descriptor.and_then(Leftover::of);
+        let removed = self.remove_name(file);
+        if removed.is_ok()
+            && let Some(leftover) = leftover
+        {
+            self.leftovers.add(leftover);
+        }
         removed
     }
 
     fn remove_slowly(&self, file: FileName, pause: &mut dyn FnMut() -> bool) -> Result<(), DiskError> {
-        let descriptor = self.descriptor(file, Access::Cached)?;
-        let mut len = retry(|| rustix::fs::fstat(&descriptor))?.st_size as u64;
+        let leftover = Leftover::of(self.descriptor(file, Access::Cached)?);
         // The name goes first: nobody finds half a file, nor does a start after a crash.
-        self.remove(file)?;
-        while len > 0 && pause() {
-            len = len.saturating_sub(GIVEN_BACK);
-            // The device hears of freed space with the filesystem's own commit, seconds later. What is to be told then is kept
-            // small; a commit for each piece would be worse for those who write.
-            let is_told = (len / GIVEN_BACK).is_multiple_of(PIECES_TOLD);
-            let cut = retry(|| rustix::fs::ftruncate(&descriptor, len));
-            // What cannot be given back now goes with the descriptor.
-            if cut.is_err() || (is_told && rustix::fs::fsync(&*descriptor).is_err()) {
-                break;
-            }
+        self.remove_name(file)?;
+        match leftover {
+            Some(leftover) => leftover.give_back(pause),
+            None => _ = pause(),
         }
         Ok(())
     }

@@ -20,6 +20,7 @@ mod heap;
 mod http;
 mod keeper;
 mod layer;
+mod leftovers;
 mod line;
 mod linger;
 mod log;
