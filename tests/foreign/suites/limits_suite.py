@@ -9,6 +9,7 @@ from proton.utils import BlockingConnection
 from lab.cases import Uri, equal, eventually
 from lab.wire import Closed
 from lab.wire10 import Peer10
+from lab.wire_stream import OK, Peer
 from suites import limits_alarms, limits_settings  # noqa: F401 - importing registers the cases
 from suites.limits_bench import Ctl, add_options, closed, connect, made, refusal, refused, started, suite
 
@@ -118,6 +119,31 @@ def _():
     first = connect(uri)
     equal("connection refused: node connection limit (1) is reached" in (refused(uri) or ""), True)
     first.close()
+
+
+@suite.case("node.stream-connections", "a connection more than stream.max_connections",
+            "after 3 s response 0x0c to its open, then the connection ends; those of other protocols do not count, those "
+            "that are not open yet do")
+def _():
+    broker = started("stream.max_connections=1", "stream.listeners.tcp.default=127.0.0.1:0")
+    uri = Uri(broker.uri)
+    other = connect(uri)
+    first = Peer(uri, broker.stream_port())
+    equal(first.opened.code, OK)
+    with Peer(uri, broker.stream_port()) as second:
+        equal(second.opened.code, 0x0c)
+        second.ends()
+    first.socket.close()
+    eventually(lambda: peer_code(uri, broker.stream_port()) == OK, "admitted again")
+    with Peer(uri, broker.stream_port(), upto=None):
+        equal(peer_code(uri, broker.stream_port()), 0x0c)
+    other.close()
+
+
+def peer_code(uri, port):
+    """What the open of one more connection of the stream protocol is answered with."""
+    with Peer(uri, port) as peer:
+        return peer.opened.code
 
 
 @suite.case("node.channels", "a channel more than channel_max_per_node, counted over all connections",

@@ -1,12 +1,13 @@
 //! From the first frame to an open connection: who, and in which virtual host; and renewals of the proof.
 
 use super::Adapter;
+use super::arrivals::Arrival;
 use crate::connection::{Context, Gravity};
 use crate::credentials::{self, Unproved};
 use crate::settings::{INFORMATION, PLATFORM, PRODUCT, Peer, VERSION};
 use ::stream_protocol::{List, Pair, Response, ResponseCode, Tune};
 use broker::access::open_vhost;
-use broker::catalog::{Actor, Refusal};
+use broker::catalog::{Actor, Refusal, ReplyCode};
 use broker::{Caller, Settled};
 use routing::{Arguments, Value};
 use std::sync::Arc;
@@ -24,6 +25,11 @@ pub(super) struct Login {
     properties: Arguments,
     /// What `open` is to be answered under, while it is asked whether one connection more may be open.
     opening: u32,
+}
+
+/// The port of the listener that a client came to.
+pub(super) fn port_of(peer: &Peer) -> u16 {
+    peer.name.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or_default()
 }
 
 /// A connection of this protocol, as it is announced.
@@ -160,6 +166,11 @@ impl Adapter {
 
     pub(super) fn open(&mut self, context: &mut Context<'_>, correlation_id: u32, vhost: &[u8]) {
         let Some(user) = self.login.as_ref().and_then(|login| login.user.clone()) else { return };
+        if let Some(most) = self.arrival.as_ref().and_then(Arrival::too_many) {
+            let text = format!("connection refused: node connection limit ({most}) is reached");
+            let refusal = Refusal::new(ReplyCode::NotAllowed, text);
+            return self.not_opened(context, correlation_id, &refusal);
+        }
         match open_vhost(context.shard.catalog(), &user, &String::from_utf8_lossy(vhost)) {
             Ok(id) => {
                 let actor = Actor::new(user, id, context.port);
@@ -210,7 +221,6 @@ impl Adapter {
     pub(super) fn advertised(&self, context: &Context<'_>) -> (Arc<str>, u16) {
         let settings = &context.settings.stream;
         let advertised = if self.peer.encryption.is_some() { &settings.secure } else { &settings.plain };
-        let own = self.peer.name.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
-        (advertised.host.clone(), advertised.port.or(own).unwrap_or_default())
+        (advertised.host.clone(), advertised.port.unwrap_or_else(|| port_of(&self.peer)))
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! Not here: streams. A chunk goes out as it lies in memory, and messages go in as they lie in their frame.
 
+mod arrivals;
 mod confirms;
 mod creating;
 mod following;
@@ -19,6 +20,7 @@ mod super_streams;
 mod topology;
 mod watching;
 
+pub use arrivals::Arrivals;
 pub use settings::{Advertised, StreamSettings};
 
 use crate::connection::{Context, Gravity, Note};
@@ -26,12 +28,13 @@ use crate::following::Roaming;
 use crate::frontend::ConnectionRow;
 use crate::settings::{Peer, Settings};
 use ::stream_protocol::{Command, Connection, Event as Said, Input};
+use arrivals::Arrival;
 use base::id::ShardId;
 use base::{Now, Output};
 use broker::Opened;
 use broker::catalog::{Actor, Catalog, VhostId};
 use broker::{Event, Events};
-use login::Login;
+use login::{Login, port_of};
 use publishers::Publishers;
 use requests::Pending;
 use subscriptions::Subscriptions;
@@ -44,6 +47,8 @@ const GATHERED_BYTES_MIN: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Adapter {
     machine: Connection,
+    /// It counts at its listener, where that has a limit.
+    arrival: Option<Arrival>,
     peer: Peer,
     /// Only until the connection is open.
     login: Option<Box<Login>>,
@@ -77,6 +82,7 @@ impl Adapter {
     pub fn new(now: Now, settings: &Settings, peer: &Peer) -> Adapter {
         Adapter {
             machine: Connection::server(settings.stream.limits, now),
+            arrival: settings.stream.arrivals.came(port_of(peer)),
             peer: peer.clone(),
             login: Some(Box::default()),
             actor: None,

@@ -1,5 +1,6 @@
 //! What all connections of the stream protocol have in common.
 
+use super::arrivals::Arrivals;
 use ::stream_protocol::Limits;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ pub struct StreamSettings {
     pub partitions_max: Option<u32>,
     /// Bytes a batch of messages may have when it is uncompressed, as its publisher says.
     pub uncompressed_bytes_max: u32,
+    /// How many connections there are, and may be.
+    pub arrivals: Arc<Arrivals>,
     /// Where clients are told to go.
     pub plain: Advertised,
     /// Where clients that come over TLS are told to go.
@@ -60,6 +63,7 @@ impl StreamSettings {
             credits_required_for_unblocking: 12_500,
             partitions_max: Some(1000),
             uncompressed_bytes_max: 64 << 20,
+            arrivals: Arc::default(),
             plain: advertised.clone(),
             secure: advertised,
         }

@@ -122,10 +122,6 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("stream.tcp_listen_options.*", Inert("tcp_listen_options goes for every listener")),
     ("stream.num_acceptors.$", Inert(ERLANG)),
     ("stream.initial_frame_max", Inert("a frame before the connection is open is at most 8192 bytes")),
-    (
-        "stream.max_connections",
-        Refused("connections are not counted by protocol yet; connection_max counts all"),
-    ),
     ("stream.*", Served(|draft, name, value| draft.config.stream.set(name, value))),
     // AMQP over WebSocket; the keys are called like those of RabbitMQ's other protocols over it.
     (

@@ -1,7 +1,8 @@
 //! What was told of the stream protocol.
 
 use super::value::{boolean, bytes, count, integer, only};
-use adapters::stream::StreamSettings;
+use adapters::stream::{Arrivals, StreamSettings};
+use std::sync::Arc;
 
 /// `stream.*`, listeners apart; what was not said is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct StreamOptions {
     pub advertised_tls_host: Option<String>,
     /// The same for those that come over TLS.
     pub advertised_tls_port: Option<u16>,
+    /// Connections of a listener; the inner none: any number.
+    pub connections_max: Option<Option<u32>>,
     /// Partitions of a super stream that is created; the inner none: any number.
     pub partitions_max: Option<Option<u32>>,
     /// Bytes of a batch that is uncompressed.
@@ -51,6 +54,7 @@ impl StreamOptions {
             "advertised_port" => self.advertised_port = Some(port()?),
             "advertised_tls_host" => self.advertised_tls_host = Some(value.to_owned()),
             "advertised_tls_port" => self.advertised_tls_port = Some(port()?),
+            "max_connections" => self.connections_max = Some(count(value)?),
             "max_super_stream_partitions" => self.partitions_max = Some(count(value)?),
             "max_uncompressed_sub_entry_batch_size" => {
                 self.uncompressed_bytes_max = Some(number(0, u64::from(u32::MAX))?);
@@ -65,8 +69,8 @@ impl StreamOptions {
                 return Err("this option is not served: remove it. Served are stream.listeners.tcp.N, stream.listeners.ssl.N, \
                             stream.frame_max, .heartbeat, .initial_credits, .credits_required_for_unblocking, \
                             .advertised_host, .advertised_port, .advertised_tls_host, .advertised_tls_port, \
-                            .max_super_stream_partitions, .max_uncompressed_sub_entry_batch_size, .read_ahead, \
-                            .read_ahead_limit"
+                            .max_connections, .max_super_stream_partitions, .max_uncompressed_sub_entry_batch_size, \
+                            .read_ahead, .read_ahead_limit"
                     .into());
             }
         }
@@ -86,6 +90,9 @@ impl StreamOptions {
         put(&self.credits_required_for_unblocking, &mut settings.credits_required_for_unblocking);
         put(&self.partitions_max, &mut settings.partitions_max);
         put(&self.uncompressed_bytes_max, &mut settings.uncompressed_bytes_max);
+        if let Some(most) = self.connections_max {
+            settings.arrivals = Arc::new(Arrivals::new(most));
+        }
         if let Some(host) = &self.advertised_host {
             settings.plain.host = host.as_str().into();
         }
@@ -112,6 +119,7 @@ mod tests {
             ("credits_required_for_unblocking", "20"),
             ("advertised_host", "lb.example.org"),
             ("advertised_port", "1234"),
+            ("max_connections", "7"),
             ("max_super_stream_partitions", "infinity"),
             ("max_uncompressed_sub_entry_batch_size", "1000"),
             ("read_ahead", "false"),
@@ -119,6 +127,7 @@ mod tests {
         ] {
             options.set(name, value).unwrap();
         }
+        assert_eq!(options.connections_max, Some(Some(7)));
         assert_eq!((options.reads_ahead, options.read_bytes_max), (Some(false), Some(128 << 10)));
         let mut settings = StreamSettings::new("rabbit@box");
         options.apply(&mut settings);
@@ -139,7 +148,8 @@ mod tests {
     fn what_cannot_be_is_refused() {
         let refused = |name: &str, value: &str| StreamOptions::default().set(name, value).unwrap_err();
         assert!(refused("frame_max", "100").contains("8192"));
-        assert!(refused("max_connections", "5").contains("Served are"));
+        assert!(refused("max_connections", "some").contains("infinity"));
+        assert!(refused("max_streams", "5").contains("Served are"));
         assert!(refused("advertised_port", "0").contains("1"));
     }
 }
