@@ -18,6 +18,7 @@ use base::{Now, Short};
 use journal::Place;
 use message::record::{self, Kind};
 use queue::{Fifo, Recovery};
+use std::collections::BTreeSet;
 
 /// The section of a snapshot that holds the queues of a log, or the catalog.
 pub const SECTION: u32 = 1;
@@ -281,7 +282,12 @@ impl Shard {
                 self.go_by(now, queue);
             }
         }
+        let fed: BTreeSet<_> =
+            queues.iter().filter(|queue| queue.has_source()).map(|queue| queue.id).collect();
         for log in &mut self.logs {
+            if !self.stopped.contains(&log.id) {
+                log.forget_feeds(now, |queue| fed.contains(&queue));
+            }
             log.queues.iter_mut().for_each(|(_, queue)| queue.begin_tally());
             log.streams.iter_mut().for_each(|streams| streams.begin_tally());
         }

@@ -44,13 +44,24 @@ fn entry(body: &str) -> Vec<u8> {
 
 /// Appends messages to the stream; nothing is on disk yet.
 fn append(node: &mut Node, port: usize, bodies: &[&str]) {
+    append_with(node, port, b"", bodies);
+}
+
+/// The same with a filter value, if it is not empty.
+fn append_with(node: &mut Node, port: usize, filter_value: &[u8], bodies: &[&str]) {
     let entries: Vec<Vec<u8>> = bodies.iter().map(|body| entry(body)).collect();
     let messages = entries.iter().map(|entry| Appended {
         publishing_id: 0,
-        filter_value: b"",
+        filter_value,
         entry: Entry::split(entry).unwrap().0,
     });
-    let new = NewMessages { publisher: 9, first: 1, reference: None, has_filters: false, messages };
+    let new = NewMessages {
+        publisher: 9,
+        first: 1,
+        reference: None,
+        has_filters: !filter_value.is_empty(),
+        messages,
+    };
     let (now, id) = (node.now, node.ports[port]);
     let shard = &mut node.shards[port];
     let stream = shard.catalog().queue_by_name(VhostId(0), b"s").unwrap().clone();
@@ -155,6 +166,114 @@ fn only_what_is_wanted() {
     assert_eq!(holds(&mut node, "q"), ["two", "two", "two"]);
 }
 
+/// What was confirmed and not fed yet when the node goes down is fed, however far off it was to begin.
+#[test]
+fn what_came_before_a_crash_is_fed_behind_it() {
+    for offset in [Value::Int(IntType::SignedInt, 99), Value::Timestamp(1 << 40), Value::text("next")] {
+        let mut node = node(1);
+        fill(&mut node, 0, &["one"]);
+        declare(&mut node, 0, "q", &[("x-source-offset", offset.clone())]);
+        // Nothing is fed for now: what comes is in the stream alone.
+        node.shards[0].hold_feeds(true);
+        fill(&mut node, 0, &["two", "three"]);
+        kill(&mut node, None);
+        assert_eq!(holds(&mut node, "q"), ["two", "three"], "{offset:?}");
+    }
+}
+
+#[test]
+fn only_chunks_that_may_have_a_filter_value() {
+    let values = |values: &[&str]| Value::List(values.iter().map(|value| Value::text(value)).collect());
+    let (filter, unfiltered) = ("x-source-filter-values", "x-source-match-unfiltered");
+    type Row<'a> = (Vec<(&'a str, Value)>, &'a [&'a str]);
+    let rows: [Row<'_>; 5] = [
+        (vec![(filter, Value::text("red"))], &["two", "four", "six"]),
+        (vec![(filter, values(&["red", "blue"]))], &["two", "three", "four", "six"]),
+        (
+            vec![(filter, values(&["red"])), (unfiltered, Value::Bool(true))],
+            &["one", "two", "four", "five", "six"],
+        ),
+        (vec![(filter, values(&["green"]))], &[]),
+        (
+            vec![(filter, values(&["red"])), ("x-source-filter", Value::text("properties.subject = 'four'"))],
+            &["four"],
+        ),
+    ];
+    for (more, expected) in rows {
+        let mut node = node(1);
+        let chunk = |node: &mut Node, value: &[u8], body| {
+            append_with(node, 0, value, &[body]);
+            node.work();
+            node.take_seen();
+        };
+        chunk(&mut node, b"", "one");
+        chunk(&mut node, b"red", "two");
+        chunk(&mut node, b"blue", "three");
+        declare(&mut node, 0, "q", &more);
+        chunk(&mut node, b"red", "four");
+        chunk(&mut node, b"", "five");
+        kill(&mut node, None);
+        chunk(&mut node, b"red", "six");
+        assert_eq!(holds(&mut node, "q"), expected, "{more:?}");
+        kill(&mut node, None);
+        assert_eq!(holds(&mut node, "q"), expected, "{more:?}");
+    }
+}
+
+/// A filter that wants nothing costs no record for each chunk.
+#[test]
+fn what_is_not_wanted_is_passed_over() {
+    let mut node = node(1);
+    let most = broker::Limits::default().dispatch_messages_max as usize;
+    let bodies = vec!["no"; 100];
+    for _ in 0..3 * most / 100 {
+        append(&mut node, 0, &bodies);
+        node.turn();
+    }
+    node.work();
+    fill(&mut node, 0, &["yes"]);
+    let wanted = ("x-source-filter", Value::text("properties.subject = 'yes'"));
+    declare(&mut node, 0, "q", &[wanted]);
+    let written = node.written.len();
+    assert_eq!(holds(&mut node, "q"), ["yes"]);
+    let after = node.written.len();
+    for _ in 0..50 {
+        fill(&mut node, 0, &["no"]);
+    }
+    assert_eq!(node.written.len() - after, 50, "a batch for each chunk, and none for what was passed over");
+    assert!(after - written <= 4, "{}", after - written);
+    kill(&mut node, None);
+    assert_eq!(holds(&mut node, "q"), ["yes"]);
+}
+
+/// The node goes down between the record of a queue's end and that of how far it was fed.
+#[test]
+fn a_queue_that_is_gone_leaves_nothing_behind() {
+    let mut node = node(1);
+    fill(&mut node, 0, &["one"]);
+    declare(&mut node, 0, "q", &[]);
+    node.work();
+    let kept = snapshot(&mut node);
+    let mut without_end = None;
+    node.command(0, "q", QueueCommand::Delete { token: 5, if_unused: false, if_empty: false });
+    for _ in 0..20 {
+        node.turn();
+        node.write();
+        if without_end.is_none() && node.shards[0].catalog().queue_by_name(VhostId(0), b"q").is_none() {
+            without_end = Some(node.written.len());
+        }
+    }
+    node.work();
+    node.written.truncate(without_end.expect("it is deleted"));
+    kill(&mut node, Some(&kept));
+    node.work();
+    let fed = |node: &mut Node| {
+        let snapshot = snapshot(node);
+        snapshot.1.windows(7).filter(|bytes| *bytes == b"\0queue\0").count()
+    };
+    assert_eq!(fed(&mut node), 0);
+}
+
 #[test]
 fn what_it_cannot_be_filled_from() {
     let mut node = node(1);
@@ -162,7 +281,24 @@ fn what_it_cannot_be_filled_from() {
     let text = Value::text;
     let source = |name| ("x-source-stream", text(name));
     type Row<'a> = (&'a [(&'a str, Value)], bool, &'a str);
-    let rows: [Row<'_>; 8] = [
+    let many = Value::List(vec![Value::text("v"); broker::FILTER_VALUES_MAX + 1]);
+    let numbers = Value::List(vec![Value::long(1)]);
+    let rows: [Row<'_>; 11] = [
+        (
+            &[source("s"), ("x-source-filter-values", many)],
+            true,
+            "PRECONDITION_FAILED - invalid arg 'x-source-filter-values' for queue 'q' in vhost '/': too_many_filter_values",
+        ),
+        (
+            &[source("s"), ("x-source-filter-values", numbers)],
+            true,
+            "PRECONDITION_FAILED - invalid arg 'x-source-filter-values' for queue 'q' in vhost '/': filter_values_are_texts",
+        ),
+        (
+            &[("x-source-filter-values", text("red"))],
+            true,
+            "PRECONDITION_FAILED - invalid arg 'x-source-filter-values' for queue 'q' in vhost '/': no_source_stream",
+        ),
         (&[source("none")], true, "NOT_FOUND - no queue 'none' in vhost '/'"),
         (&[source("classic")], true, "PRECONDITION_FAILED - queue 'classic' in vhost '/' is no stream"),
         (
@@ -286,16 +422,14 @@ fn a_queue_that_wants_few_is_filled_in_turns() {
     let least = fill_with_unwanted(&mut node);
     fill(&mut node, 0, &["yes"]);
     node.shards[0].hold_feeds(false);
-    let mut flushes = 0;
-    loop {
-        node.turn();
-        if node.unwritten.is_empty() {
-            break;
-        }
-        node.write();
-        flushes += 1;
+    let mut turns = 0;
+    while node.shards[0].has_work() && turns < 100 {
+        let mut sealed = Vec::new();
+        node.shards[0].end_turn(node.now, &mut sealed);
+        node.unwritten.extend(sealed.into_iter().map(|sealed| (0, sealed)));
+        turns += 1;
     }
-    assert!((least..2 * least + 2).contains(&flushes), "{flushes}");
+    assert!((least..2 * least + 2).contains(&turns), "{turns}");
     assert_eq!(holds(&mut node, "q"), ["yes"]);
 }
 

@@ -53,6 +53,8 @@ enum Check {
     Offset,
     /// An expression over messages.
     Expression,
+    /// A text, or a list of texts, of which there may be so many.
+    FilterValues,
 }
 
 const TYPE: &[u8] = b"x-queue-type";
@@ -80,7 +82,7 @@ const fn row(name: &'static str, check: Check, types: &str, served: bool) -> Row
 }
 
 /// In the order in which values are checked.
-const ROWS: [Row; 36] = [
+const ROWS: [Row; 38] = [
     row("x-expires", Check::Expiry, "cq", true),
     row("x-message-ttl", Check::Time, "cq", true),
     row("x-dead-letter-exchange", Check::Text, "cq", true),
@@ -136,6 +138,8 @@ const ROWS: [Row; 36] = [
     row(source::STREAM, Check::Text, "cq", true),
     row(source::OFFSET, Check::Offset, "cq", true),
     row(source::FILTER, Check::Expression, "cq", true),
+    row(source::FILTER_VALUES, Check::FilterValues, "cq", true),
+    row(source::MATCH_UNFILTERED, Check::Bool, "cq", true),
 ];
 
 /// What became `x-queue-leader-locator`.
@@ -150,10 +154,12 @@ const MASTER_LOCATOR_DENIED: &str = "Feature `queue_master_locator` is deprecate
     configuration:\n    \"deprecated_features.permit.queue_master_locator = true\"";
 
 /// What must be the same on declaring again, in the order in which it is compared.
-const CLASSIC_SAME: [&str; 21] = [
+const CLASSIC_SAME: [&str; 23] = [
     source::STREAM,
     source::OFFSET,
     source::FILTER,
+    source::FILTER_VALUES,
+    source::MATCH_UNFILTERED,
     "x-group-key",
     "x-message-deduplication",
     "x-cache-size",
@@ -174,10 +180,12 @@ const CLASSIC_SAME: [&str; 21] = [
     "x-queue-leader-locator",
 ];
 
-const QUORUM_SAME: [&str; 28] = [
+const QUORUM_SAME: [&str; 30] = [
     source::STREAM,
     source::OFFSET,
     source::FILTER,
+    source::FILTER_VALUES,
+    source::MATCH_UNFILTERED,
     "x-group-key",
     "x-message-deduplication",
     "x-cache-size",
@@ -352,6 +360,7 @@ fn check_value(check: Check, value: &Value, arguments: &Arguments) -> Result<(),
             None => Err("invalid_stream_offset".to_owned()),
         },
         Check::Expression => source::program(text()?).map(drop),
+        Check::FilterValues => source::filter_values(value).map(drop),
     }
 }
 

@@ -1,22 +1,26 @@
 //! Queues that are filled from a stream: from where, and with what.
 //!
 //! `x-source-stream` names a stream of the same virtual host, `x-source-offset` says where to begin (what comes first, if it
-//! does not), and `x-source-filter` which messages are wanted, in SQL. The queue is placed on the stream's log, so that what
+//! does not), `x-source-filter` which messages are wanted, in SQL, and `x-source-filter-values` which chunks: those that may hold
+//! messages with one of these values, or with `x-source-match-unfiltered` messages without one. The queue is placed on the stream's log, so that what
 //! it was fed and how far that went are one record of that log or none.
 
 use super::arguments::integer;
 use super::stream::age_ms;
 use super::{Actor, Catalog, QueueDefinition, Refusal};
 use crate::access::{Access, Resource};
-use crate::streams::{StreamFrom, Wanted};
+use crate::streams::{FILTER_VALUES_MAX, StreamFrom, Wanted};
 use base::id::{LogId, QueueId};
 use filter::{Expression, Limits, Program};
+use message::chunk::Filter;
 use routing::{Arguments, Value};
 use std::sync::Arc;
 
 pub(super) const STREAM: &str = "x-source-stream";
 pub(super) const OFFSET: &str = "x-source-offset";
 pub(super) const FILTER: &str = "x-source-filter";
+pub(super) const FILTER_VALUES: &str = "x-source-filter-values";
+pub(super) const MATCH_UNFILTERED: &str = "x-source-match-unfiltered";
 
 /// What a queue is filled from.
 #[derive(Clone, Debug)]
@@ -27,6 +31,8 @@ pub(crate) struct Source {
     pub(crate) from: SourceFrom,
     /// Which messages it takes.
     pub(crate) wanted: Option<Wanted>,
+    /// Of which chunks.
+    pub(crate) chunks: Option<Filter>,
 }
 
 /// Where a queue begins to be filled.
@@ -67,6 +73,24 @@ pub(super) fn program(text: &[u8]) -> Result<Program, String> {
     Program::compile(&expression).map_err(|error| error.to_string())
 }
 
+/// The filter values that an argument names: a text, or a list of texts.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn filter_values(value: &Value) -> Result<Vec<&[u8]>, String> {
+    fn text(value: &Value) -> Result<&[u8], String> {
+        match value {
+            Value::Text(text) => Ok(text),
+            _ => Err("filter_values_are_texts".to_owned()),
+        }
+    }
+    match value {
+        Value::List(values) if values.len() > FILTER_VALUES_MAX => Err("too_many_filter_values".to_owned()),
+        Value::List(values) => values.iter().map(text).collect(),
+        value => text(value).map(|value| vec![value]),
+    }
+}
+
 impl Catalog {
     /// The log on which a new queue with these arguments is to be, if they name a stream to fill it from.
     ///
@@ -78,7 +102,7 @@ impl Catalog {
         arguments: &Arguments,
         (named, durable, exclusive): (&str, bool, bool),
     ) -> Result<Option<LogId>, Refusal> {
-        let others = [OFFSET, FILTER];
+        let others = [OFFSET, FILTER, FILTER_VALUES, MATCH_UNFILTERED];
         let Some(Value::Text(name)) = arguments.get(STREAM.as_bytes()) else {
             return match others.into_iter().find(|name| arguments.get(name.as_bytes()).is_some()) {
                 Some(name) => {
@@ -114,7 +138,11 @@ impl Catalog {
             _ => None,
         };
         let begin = begin.unwrap_or(SourceFrom::At(StreamFrom::First));
-        Some(Source { stream: stream.id, from: begin, wanted })
+        let values = queue.arguments.get(FILTER_VALUES.as_bytes());
+        let unfiltered = queue.arguments.get(MATCH_UNFILTERED.as_bytes()) == Some(&Value::Bool(true));
+        let values = values.and_then(|values| filter_values(values).ok());
+        let chunks = values.map(|values| Filter::new(values, unfiltered));
+        Some(Source { stream: stream.id, from: begin, wanted, chunks })
     }
 }
 

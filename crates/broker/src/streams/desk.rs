@@ -298,6 +298,7 @@ impl Log {
         streams.open.retain(|open| *open != slot);
         streams.ready.retain(|(of, _)| *of != slot);
         streams.turns.retain(|(of, ..)| *of != slot);
+        streams.starved.retain(|(of, _)| *of != slot);
         streams.truncations.refuse(id, post);
         for (port, token) in stream.asking() {
             post.reply(port, token, Err(Refusal::queue_gone()));

@@ -2,8 +2,9 @@
 //!
 //! What is fed goes into the log in one piece, messages and how far they go, so that a crash leaves both or neither; how far
 //! they go is an offset stored under a name that only queues have. The next piece follows when the one before is applied:
-//! the disk sets the pace, and what is under way is bounded. A queue that refuses messages when it is full is fed as many as it
-//! has room for; one that is limited in bytes may be fed one piece too much. Nothing is fed while an alarm holds.
+//! the disk sets the pace, and what is under way is bounded. Where nothing was wanted, how far that went is stored once in
+//! [`PASSED_OVER_MAX`] messages: after a crash they are looked at again. A queue that refuses messages when it is full is fed as
+//! many as it has room for; one that is limited in bytes may be fed one piece too much. Nothing is fed while an alarm holds.
 //! Not here: which queue is fed from where (`catalog::source`).
 
 use super::Streams;
@@ -24,6 +25,9 @@ use queue::stream::{FEED, From, NewReader, Next, ReaderId};
 /// Set in what is stored where it is no offset but a time, milliseconds since 1970, from which on the queue wants messages.
 const IS_TIME: u64 = 1 << 63;
 
+/// Offsets that a queue's reader may pass over before it is stored how far it is.
+const PASSED_OVER_MAX: u64 = 1 << 16;
+
 /// A queue that is fed.
 #[derive(Debug)]
 pub(crate) struct Feed {
@@ -34,8 +38,12 @@ pub(crate) struct Feed {
     chunk_end: u64,
     /// What was fed up to this offset is not in the queue yet.
     waits_for: Option<u64>,
+    /// Up to which offset it is stored that the queue was fed, or will be soon; none: it began at a time.
+    stored: Option<u64>,
     /// Messages that its queue has room for.
     room: u64,
+    /// It waits until its queue has room, and is listed for that.
+    is_starved: bool,
 }
 
 /// What is to be put into a log: records of messages for a queue, and behind them how far they go.
@@ -72,16 +80,23 @@ impl Streams {
             return 0;
         }
         let mut records = Buffer::default();
-        let mut upto = None;
         let mut shown = Vec::new();
+        let mut upto = None;
+        let bytes_max = limits.stream_turn_bytes_max;
         let mut messages_left = limits.dispatch_messages_max;
+        let mut has_more = false;
         loop {
-            let Streams { owned, common, effects, converter, .. } = self;
+            let Streams { owned, common, effects, converter, starved, .. } = self;
             let stream = &mut owned[slot as usize];
             let Some(Reader::Feeds(feed)) = stream.readers.get_mut(&reader) else { return 0 };
+            if feed.waits_for.is_some() {
+                break;
+            }
             let room = feed.room.saturating_sub(shown.len() as u64);
-            let room = u32::try_from(room).unwrap_or(u32::MAX);
-            if feed.waits_for.is_some() || room == 0 {
+            if room == 0 {
+                if !std::mem::replace(&mut feed.is_starved, true) {
+                    starved.push((slot, reader));
+                }
                 break;
             }
             if !feed.consumer.is_in_chunk() {
@@ -98,12 +113,14 @@ impl Streams {
                     Next::Wait | Next::NoCredit => break,
                 }
             }
-            let budget = (limits.stream_turn_bytes_max, &mut messages_left, room);
+            let room = u32::try_from(room).unwrap_or(u32::MAX);
+            let budget = (bytes_max, &mut messages_left, room);
             let definition = &*stream.definition;
             let out = (&mut records, &mut shown);
             let unpacked = feed.consumer.unpack(definition, now.wall_ms, budget, converter, out);
             upto = Some(feed.consumer.stands_at().unwrap_or(feed.chunk_end));
-            if unpacked != Unpacked::Done || records.len() >= limits.stream_turn_bytes_max {
+            if unpacked == Unpacked::Enough || records.len() >= bytes_max || messages_left == 0 {
+                has_more = true;
                 break;
             }
         }
@@ -112,12 +129,20 @@ impl Streams {
         if let Some(offset) = upto
             && let Some(Reader::Feeds(feed)) = stream.readers.get_mut(&reader)
         {
-            feed.waits_for = Some(offset);
-            let (stream, reference) = (stream.definition.id, &reference(feed.queue));
-            Track { stream, at_ms: now.wall_ms, offset, reference }.write(&mut records);
-            self.fed.push(Fed { records });
+            let is_far = feed.stored.is_none_or(|stored| offset >= stored.saturating_add(PASSED_OVER_MAX));
+            if bytes > 0 || is_far {
+                // It goes on when this is applied.
+                has_more = false;
+                (feed.waits_for, feed.stored) = (Some(offset), Some(offset));
+                let (stream, reference) = (stream.definition.id, &reference(feed.queue));
+                Track { stream, at_ms: now.wall_ms, offset, reference }.write(&mut records);
+                self.fed.push(Fed { records });
+            }
         }
         self.sort(slot);
+        if has_more {
+            self.list(slot, reader);
+        }
         bytes
     }
 
@@ -149,12 +174,17 @@ impl Log {
         let stored = stream.machine.offset(reference);
         let place = stored.unwrap_or_else(|| {
             let next = stream.machine.next_offset();
-            let time = |at_ms: i64| IS_TIME | u64::try_from(at_ms).unwrap_or(0);
+            // Where nothing is that new yet it begins with what comes next, whenever that was: also after a crash.
+            let is_to_come = |at_ms: i64| stream.machine.last_timestamp_ms().is_none_or(|last| last < at_ms);
+            let time = |at_ms: i64| match is_to_come(at_ms) {
+                true => next,
+                false => IS_TIME | u64::try_from(at_ms).unwrap_or(0),
+            };
             match source.from {
                 SourceFrom::At(StreamFrom::First) => 0,
                 SourceFrom::At(StreamFrom::Last) => stream.machine.last_chunk_id().unwrap_or(next),
                 SourceFrom::At(StreamFrom::Next) => next,
-                SourceFrom::At(StreamFrom::Offset(offset)) => offset.min(IS_TIME - 1),
+                SourceFrom::At(StreamFrom::Offset(offset)) => offset.min(next),
                 SourceFrom::At(StreamFrom::LastMessages(count)) => next.saturating_sub(count),
                 SourceFrom::At(StreamFrom::Timestamp(at_ms)) => time(at_ms),
                 SourceFrom::Age(age_ms) => time(now.wall_ms.saturating_sub(age_ms) as i64),
@@ -178,9 +208,18 @@ impl Log {
         consumer.feeds = Some(queue);
         let Streams { owned, common, effects, .. } = &mut **streams;
         let stream = &mut owned[slot as usize];
-        let new = NewReader { from, filter: None, credit: 0, group: None };
+        let filter = source.chunks.map(Box::new);
+        let new = NewReader { from, filter, credit: 0, group: None };
         let reader = stream.machine.attach(new, common, effects);
-        let feed = Feed { queue, consumer, chunk_end: 0, waits_for: None, room: u64::MAX };
+        let feed = Feed {
+            queue,
+            consumer,
+            chunk_end: 0,
+            waits_for: None,
+            stored: Some(place).filter(|place| place & IS_TIME == 0),
+            room: 0,
+            is_starved: false,
+        };
         stream.add_feed(queue, reader, feed);
         streams.has_feeds = true;
         streams.sort(slot);
@@ -196,10 +235,11 @@ impl Log {
         let Some(streams) = &mut self.streams else { return };
         let found = streams.owned.iter().find_map(|(slot, stream)| Some((slot, stream.feed_of(queue)?)));
         let Some((slot, reader)) = found else { return };
-        let Streams { owned, common, effects, .. } = &mut **streams;
+        let Streams { owned, common, effects, starved, .. } = &mut **streams;
         let stream = &mut owned[slot];
         stream.remove_feed(queue);
         stream.machine.detach(reader, common, effects);
+        starved.retain(|waits| *waits != (slot as u32, reader));
         let id = stream.definition.id;
         streams.sort(slot as u32);
         self.append_fed_upto(now, id, queue, u64::MAX);
@@ -213,22 +253,44 @@ impl Log {
         });
     }
 
-    /// Looks how much room the queues have that are fed.
+    /// Looks how much room those queues have that are to be fed now, or wait for room.
     #[cold]
     pub(super) fn see_their_room(&mut self) {
         let Some(mut streams) = self.streams.take() else { return };
-        let mut again = Vec::new();
-        for (slot, stream) in &mut streams.owned {
-            for (queue, reader) in stream.feeds().collect::<Vec<_>>() {
-                let Some(Reader::Feeds(feed)) = stream.readers.get_mut(&reader) else { continue };
-                let room = self.queue_mut(queue).map_or(0, |(_, queue)| queue.fifo.vacancy(0, 0));
-                if std::mem::replace(&mut feed.room, room) == 0 && room > 0 {
-                    again.push((slot as u32, reader));
-                }
+        let starved = std::mem::take(&mut streams.starved);
+        let listed: Vec<(u32, ReaderId)> = streams.ready.iter().copied().collect();
+        for (is_starved, (slot, reader)) in
+            listed.into_iter().map(|at| (false, at)).chain(starved.into_iter().map(|at| (true, at)))
+        {
+            let stream = streams.owned.get_mut(slot as usize);
+            let Some(Reader::Feeds(feed)) = stream.and_then(|stream| stream.readers.get_mut(&reader)) else {
+                continue;
+            };
+            feed.room = self.queue_mut(feed.queue).map_or(0, |(_, queue)| queue.fifo.vacancy(0, 0));
+            if is_starved && feed.room > 0 {
+                feed.is_starved = false;
+                streams.list(slot, reader);
+            } else if is_starved {
+                streams.starved.push((slot, reader));
             }
         }
-        again.into_iter().for_each(|(slot, reader)| streams.list(slot, reader));
         self.streams = Some(streams);
+    }
+
+    /// After a start: of queues that are gone it is forgotten how far they were fed. The node may have gone down between the
+    /// record of a queue's end and the one that says so here.
+    pub(crate) fn forget_feeds(&mut self, now: Now, is_fed: impl Fn(QueueId) -> bool) {
+        let mut gone = Vec::new();
+        for stream in self.streams.iter().flat_map(|streams| streams.iter()) {
+            stream.machine.each_offset(|reference, _| {
+                let id = reference.strip_prefix(FEED).and_then(|id| id.first_chunk());
+                let queue = id.map(|id| QueueId(u64::from_le_bytes(*id)));
+                gone.extend(queue.filter(|queue| !is_fed(*queue)).map(|queue| (stream.definition.id, queue)));
+            });
+        }
+        for (stream, queue) in gone {
+            self.append_fed_upto(now, stream, queue, u64::MAX);
+        }
     }
 
     /// Puts what was taken out of streams into the log.

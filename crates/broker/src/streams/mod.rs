@@ -92,6 +92,8 @@ pub(crate) struct Streams {
     has_feeds: bool,
     /// Nothing is fed for now.
     feeds_wait: bool,
+    /// Readers for queues that have no room.
+    starved: Vec<(u32, ReaderId)>,
     /// What was taken out for queues, to be put into the log.
     fed: Vec<Fed>,
     /// How far consumers with names have come, to be stored at the end of the turn.
@@ -140,6 +142,7 @@ impl Streams {
             truncations: Truncations::default(),
             has_feeds: false,
             feeds_wait: false,
+            starved: Vec::new(),
             fed: Vec::new(),
             progress: Vec::new(),
             handed: Default::default(),

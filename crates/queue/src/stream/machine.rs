@@ -264,6 +264,11 @@ impl Stream {
         self.last_chunk.map(|(_, first_offset)| first_offset)
     }
 
+    /// The time of the last chunk that was closed, milliseconds since 1970; none: there was none yet.
+    pub fn last_timestamp_ms(&self) -> Option<i64> {
+        Some(self.last_timestamp_ms).filter(|at_ms| *at_ms > i64::MIN)
+    }
+
     /// Messages in it.
     pub fn messages(&self) -> u64 {
         self.next_offset - self.first_offset()
