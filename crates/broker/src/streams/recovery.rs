@@ -88,6 +88,11 @@ impl Log {
             for (id, machine) in std::mem::take(&mut streams.restored) {
                 streams.end(id, machine);
             }
+            let slots: Vec<usize> = streams.owned.iter().map(|(slot, _)| slot).collect();
+            for slot in slots {
+                streams.owned[slot].machine.replayed(&mut streams.effects);
+                streams.sort(slot as u32);
+            }
             streams.dispatch(now, limits, post);
         }
     }

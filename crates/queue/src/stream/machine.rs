@@ -63,6 +63,10 @@ struct Durability {
     leaving: Vec<u64>,
     /// Segments whose files had fewer bytes at the start than they should, and how many; `None`: the file was gone.
     short: BTreeMap<u64, Option<u64>>,
+    /// The log is replayed: what is missing may be what goes later in the replay.
+    is_replaying: bool,
+    /// A segment whose file was gone and of which nothing is left, and the offset with which the stream went on.
+    gone: Option<(u64, u64)>,
 }
 
 /// A message, or a batch of them, as the stream protocol publishes it.
@@ -410,12 +414,33 @@ impl Stream {
     /// segment's file.
     pub fn recover(&mut self, len_of: impl Fn(u64) -> Option<u64>, common: &mut Common) {
         common.begin_files_behind(self.segments.last().map_or(0, |last| last.number));
+        self.disk.is_replaying = true;
         let with_chunks = self.segments.iter().filter(|segment| segment.chunks > 0);
         self.disk.short = with_chunks
             .map(|segment| (segment, len_of(segment.number)))
             .filter(|(segment, len)| len.is_none_or(|len| len < segment.bytes))
             .map(|(segment, len)| (segment.number, len))
             .collect();
+    }
+
+    /// The replay is over: tells of a file that was gone, if what was in it would be there still.
+    pub fn replayed(&mut self, effects: &mut Vec<Effect>) {
+        self.disk.is_replaying = false;
+        self.tell_gone(effects);
+    }
+
+    fn tell_gone(&mut self, effects: &mut Vec<Effect>) {
+        if self.disk.is_replaying {
+            return;
+        }
+        // Behind what retention took nobody misses anything.
+        if let Some((segment, went_on_at)) = self.disk.gone.take()
+            && self.first_offset() <= went_on_at
+        {
+            let place = Place { segment, position: FILE_HEADER_LEN };
+            let reason = DamageReason::Disk(WorkError::Missing);
+            effects.push(Effect::Damaged(Damage { place, reason }));
+        }
     }
 
     /// Lets segments go whose files were gone at the start. Retention took them after the snapshot was written, and mostly
@@ -482,6 +507,9 @@ impl Stream {
                 _ => DamageReason::Disk(WorkError::Missing),
             };
             effects.push(Effect::Damaged(Damage { place: Place { segment: lost, position: bytes }, reason }));
+        } else {
+            self.disk.gone.get_or_insert((lost, first_offset));
+            self.tell_gone(effects);
         }
     }
 
