@@ -103,7 +103,10 @@ impl Shard {
     /// A queue of this shard is in a virtual host that is traced from now on, or no longer.
     pub(crate) fn trace_queue(&mut self, definition: &QueueDefinition) {
         let on = self.catalog.is_traced(definition.vhost);
-        if let Some((_, queue)) = self.log_mut(definition.log).and_then(|log| log.queue_mut(definition.id)) {
+        let Some(log) = self.log_mut(definition.log) else { return };
+        if definition.is_stream() {
+            log.trace_stream(definition.id, on);
+        } else if let Some((_, queue)) = log.queue_mut(definition.id) {
             queue.trace(on);
         }
     }

@@ -226,6 +226,27 @@ def consumed():
             other.close()
 
 
+@suite.case("stream", "messages of a stream are delivered to a consumer over AMQP 0-9-1",
+            "each is told of, with its `x-stream-offset` among its headers and `redelivered` 0")
+def stream():
+    with Bench() as bench:
+        bench.channel.queue_declare("s", durable=True, arguments={"x-queue-type": "stream"})
+        bench.channel.confirm_delivery()
+        for body in (b"1", b"2"):
+            bench.send(body, key="s")
+        bench.channel.basic_qos(prefetch_count=10)
+        for method, _properties, body in bench.channel.consume("s", arguments={"x-stream-offset": "first"},
+                                                              inactivity_timeout=10):
+            equal(method is not None, True)
+            bench.channel.basic_ack(method.delivery_tag)
+            if body == b"2":
+                break
+        told = [entry for entry in bench.told(4) if entry[0] == "deliver.s"]
+        equal([(body, headers["redelivered"], headers["properties"]["headers"]["x-stream-offset"], headers["routing_keys"],
+                headers["exchange_name"]) for _key, headers, body, _properties in told],
+              [(b"1", 0, 0, ["s"], ""), (b"2", 0, 1, ["s"], "")])
+
+
 @suite.case("live", "tracing begins and ends while a publisher and a consumer are at work", "what comes between is told, "
             "once each; what comes before and after is not, and all is delivered")
 def live():

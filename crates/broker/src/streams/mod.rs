@@ -311,6 +311,15 @@ impl Log {
         streams.count(slot);
     }
 
+    /// Deliveries of a stream are told of from now on, or no longer.
+    pub(crate) fn trace_stream(&mut self, id: QueueId, on: bool) {
+        if let Some(streams) = &mut self.streams
+            && let Some(slot) = streams.slot(id)
+        {
+            streams.owned[slot as usize].is_traced = on;
+        }
+    }
+
     pub(crate) fn has_stream(&self, id: QueueId) -> bool {
         self.streams.as_ref().is_some_and(|streams| streams.by_id.contains_key(&id))
     }

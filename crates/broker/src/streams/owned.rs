@@ -50,6 +50,8 @@ pub(crate) struct OwnedStream {
     feeds: Vec<(QueueId, ReaderId)>,
     /// Offsets that are to be kept, by reference, and whose records are not applied yet: who asks for one hears what it said.
     pub(crate) told: FxHashMap<Box<[u8]>, u64>,
+    /// Deliveries to consumers of messages are told of: its virtual host is traced.
+    pub(crate) is_traced: bool,
     /// It is on the list of those with an open chunk.
     pub(crate) is_listed: bool,
     /// Memory of chunks that are not written, as it was counted last.
@@ -69,6 +71,7 @@ impl OwnedStream {
             by_member: FxHashMap::default(),
             feeds: Vec::new(),
             told: FxHashMap::default(),
+            is_traced: false,
             is_listed: false,
             unwritten: 0,
             delivered: 0,

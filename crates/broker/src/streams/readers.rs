@@ -181,7 +181,8 @@ impl Streams {
             };
             if !items.is_empty() {
                 stream.delivered += items.len() as u64;
-                post.deliver_all(port, handle, &memory, items.into_iter());
+                let shown = consumer.member.shown(stream.is_traced).handle;
+                post.deliver_all(port, shown, &memory, items.into_iter());
             }
             if memory.capacity() <= HANDED_BYTES_MAX {
                 self.handed.rotate_left(1);
