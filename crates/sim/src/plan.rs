@@ -114,6 +114,8 @@ pub struct Tally {
     pub stream_delivered: u64,
     /// Answers to what somebody stored of how far it is.
     pub offsets_told: u64,
+    /// Messages that came out of queues filled from streams.
+    pub fed: u64,
     /// Damages of streams that the node told of.
     pub torn: u64,
 }
@@ -150,6 +152,7 @@ impl Tally {
         self.chunks += other.chunks;
         self.stream_delivered += other.stream_delivered;
         self.offsets_told += other.offsets_told;
+        self.fed += other.fed;
         self.torn += other.torn;
         self.replies += other.replies;
         self.refused += other.refused;

@@ -1,14 +1,14 @@
 //! Everything of one run: the node, its disk, the clients, the clock, and the dice that decide what happens next.
 
-use crate::client::{Client, Delivery, Held, Kind, Seen, State, Verdict};
+use crate::client::{Asked, Client, Delivery, Held, Kind, Seen, State, Verdict, read_body};
 use crate::makeup;
 use crate::net::Net;
 use crate::node::{CATALOG_LOST, Makeup, Node, Stop};
-use crate::oracle::{Check, Oracle};
+use crate::oracle::{Check, Oracle, Stage};
 use crate::plan::{Plan, Tally};
 use crate::rules::DELAYS_MS;
 use crate::shape::Shape;
-use crate::streams::{FIRST_MESSAGE, STREAM_CLIENTS_MAX, Streams};
+use crate::streams::{FIRST_FED, FIRST_MESSAGE, STREAM_CLIENTS_MAX, Streams};
 use crate::trace::Trace;
 use crate::workload;
 use adapters::Protocol;
@@ -273,6 +273,20 @@ impl World {
                 self.oracle.returned(id)?;
             }
             Seen::Delivered(delivery) if client.browses(delivery.consumer) => self.shown(at, &delivery)?,
+            Seen::Delivered(delivery) if delivery.queue >= FIRST_FED => {
+                let id = read_body(&delivery.body).map(|(id, _)| id);
+                self.note(format!("c{number} gets {id:?} from the fed queue {}", delivery.queue));
+                self.streams.oracle.fed_came(delivery.queue, id)?;
+            }
+            Seen::Done(Asked::Declare(queue), _) if queue >= FIRST_FED => {
+                self.note(format!("c{number} hears that the fed queue {queue} is there"));
+                let fed = self.streams.oracle.fed(queue);
+                fed.stage = if fed.stage == Stage::Asked { Stage::There } else { fed.stage };
+            }
+            Seen::Done(Asked::Delete(queue), _) if queue >= FIRST_FED => {
+                self.note(format!("c{number} hears that the fed queue {queue} is gone"));
+                self.streams.oracle.fed(queue).stage = Stage::Gone;
+            }
             Seen::Delivered(delivery) => {
                 self.tally.delivered += 1;
                 let id = self.oracle.delivered(number, &delivery);

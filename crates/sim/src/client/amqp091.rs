@@ -2,7 +2,7 @@
 
 use super::{Asked, Consumer, Delivery, NOTE, Seen, Target, Verdict, exchange_name, queue_name};
 use crate::rules::{Delay, GROUP_HEADER, RETRY_MS_MAX, Rules, Wish, group_of};
-use crate::streams::stream_name;
+use crate::streams::{Begin, stream_name};
 use amqp091::method::{
     BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicQos, ConfirmSelect, ExchangeDeclare, QueueBind,
     QueueDeclare, QueueDelete, QueuePurge, TxCommit, TxRollback, TxSelect,
@@ -400,6 +400,35 @@ impl Wire {
         let arguments = Table::new(&arguments).unwrap_or_default();
         let (queue, durable) = (name.as_bytes(), is_durable);
         self.connection.send(CHANNEL, &QueueDeclare { queue, durable, arguments, ..QueueDeclare::default() });
+    }
+
+    pub(super) fn declare_fed(
+        &mut self,
+        queue: usize,
+        is_quorum: bool,
+        stream: &str,
+        begin: Begin,
+        value: Option<&str>,
+    ) {
+        self.asked.push_back(Asked::Declare(queue));
+        let name = queue_name(queue);
+        let kind = if is_quorum { &b"quorum"[..] } else { b"classic" };
+        let arguments = TableWriter::fields(|table| {
+            table.put(b"x-queue-type", Value::Text(kind));
+            table.put(b"x-source-stream", Value::Text(stream.as_bytes()));
+            match begin {
+                Begin::First => {}
+                Begin::Next => table.put(b"x-source-offset", Value::Text(b"next")),
+                Begin::Offset(offset) => table.put(b"x-source-offset", Value::I64(offset as i64)),
+            }
+            if let Some(value) = value {
+                table.put(b"x-source-filter-values", Value::Text(value.as_bytes()));
+            }
+        });
+        let arguments = Table::new(&arguments).unwrap_or_default();
+        let queue = name.as_bytes();
+        let declare = QueueDeclare { queue, durable: true, arguments, ..QueueDeclare::default() };
+        self.connection.send(CHANNEL, &declare);
     }
 
     pub(super) fn ask(&mut self, asked: Asked) {

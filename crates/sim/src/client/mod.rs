@@ -10,6 +10,7 @@ mod transactions10;
 
 use crate::net::Net;
 use crate::rules::{Rules, Wish};
+use crate::streams::{Begin, FIRST_FED};
 use base::{Now, Output, Random};
 
 /// Bytes at the front of a body that say which message it is.
@@ -430,6 +431,20 @@ impl Client {
         }
     }
 
+    /// Declares a queue that is filled from a stream. Only where [`Client::can_ask`].
+    pub fn declare_fed(
+        &mut self,
+        queue: usize,
+        is_quorum: bool,
+        stream: &str,
+        begin: Begin,
+        value: Option<&str>,
+    ) {
+        if let Wire::Amqp091(wire) = &mut self.wire {
+            wire.declare_fed(queue, is_quorum, stream, begin, value);
+        }
+    }
+
     /// Says good-bye.
     pub fn close(&mut self, now: Now) {
         self.state = State::Closing;
@@ -451,7 +466,10 @@ pub fn push(output: &mut Output, into: &mut Vec<u8>) {
 
 /// The name of a queue.
 pub fn queue_name(queue: usize) -> String {
-    format!("q{queue:04}")
+    match queue.checked_sub(FIRST_FED) {
+        Some(fed) => format!("f{fed:04}"),
+        None => format!("q{queue:04}"),
+    }
 }
 
 /// The name of an exchange.

@@ -3,7 +3,7 @@
 //! What it hears it tells as [`Heard`]. It knows no more than its own end: which messages a publishing id stands for, which
 //! subscription reads what, and where each of them stands.
 
-use super::Spec;
+use super::{Spec, VALUES, value_of};
 use crate::client::{State, body, push, read_body};
 use crate::net::Net;
 use base::{Now, Random};
@@ -215,16 +215,20 @@ impl StreamClient {
             || self.publishers.values().any(waits)
     }
 
-    /// Publishes entries, each under its publishing id: one message, or a batch of them.
-    pub fn publish(&mut self, id: u8, entries: &[(u64, Vec<u64>)], len: usize) {
+    /// Publishes entries, each under its publishing id: one message, or a batch of them; `has_values`: each is one message, with
+    /// its filter value.
+    pub fn publish(&mut self, id: u8, entries: &[(u64, Vec<u64>)], len: usize, has_values: bool) {
         let Some(publisher) = self.publishers.get_mut(&id) else { return };
-        let mut frames = self.machine.publish(id, false);
+        let mut frames = self.machine.publish(id, has_values);
         for (publishing_id, messages) in entries {
             publisher.last = publisher.last.max(*publishing_id);
             publisher.unconfirmed.insert(*publishing_id, messages.clone());
             let encoded: Vec<Vec<u8>> = messages.iter().map(|message| encoded(*message, len)).collect();
             let fits = match &encoded[..] {
-                [only] => frames.message(*publishing_id, None, only),
+                [only] => {
+                    let value = messages.first().and_then(|id| value_of(*id)).filter(|_| has_values);
+                    frames.message(*publishing_id, value.map(|value| VALUES[value].as_bytes()), only)
+                }
                 several => {
                     let mut body = Vec::new();
                     for message in several {

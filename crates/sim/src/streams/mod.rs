@@ -8,9 +8,9 @@ mod client;
 mod oracle;
 
 pub use client::{Asked, StreamClient, Subscription};
-pub use oracle::{Oracle, Publisher};
+pub use oracle::{Begin, FIRST_FED, Oracle, Publisher, VALUES, value_of};
 
-use crate::client::State;
+use crate::client::{Kind, State};
 use crate::oracle::{Check, Stage};
 use crate::world::World;
 use adapters::Protocol;
@@ -201,7 +201,7 @@ impl World {
                     (true, sent.map_or(0, |outbox| outbox.sent.len() as u64));
                 self.tally.republished += again.len() as u64;
                 let few = crate::client::ID_BYTES;
-                client.publish(id, &again, few);
+                client.publish(id, &again, few, false);
             }
             Asked::EndPublisher(id) => _ = client.publishers.remove(&id),
             Asked::Subscribe(id) => {
@@ -378,6 +378,26 @@ impl World {
         }
         self.streams.is_draining = false;
         self.vanish_stream(at);
+        self.drain_fed()
+    }
+
+    /// Everything is taken out of the queues that are filled from streams, and it is what must be there.
+    fn drain_fed(&mut self) -> Check {
+        let at = self.connect(Kind::Amqp091).ok_or("no place for a client")?;
+        self.rest_while(|_| false)?;
+        let mut there = self.streams.oracle.fed_there();
+        // One on what is damaged may refuse everything.
+        there.retain(|queue| !self.oracle.has_lost(self.streams.oracle.fed(*queue).log()));
+        for queue in &there {
+            let Some(client) = &mut self.clients[at] else { break };
+            client.consume(*queue, 0, true);
+            self.rest_while(|_| false)?;
+        }
+        for queue in there {
+            self.tally.fed += self.streams.oracle.fed(queue).count();
+            self.streams.oracle.check_fed(queue, |log| self.oracle.has_lost(log))?;
+        }
+        self.vanish(at);
         Ok(())
     }
 

@@ -11,11 +11,16 @@
 //!
 //! Where something is damaged, what is missing is not held against the node, if it said so; what comes must be right.
 
+mod feeds;
+
+pub use feeds::{Begin, FIRST_FED, VALUES, value_of};
+
 use super::FIRST_MESSAGE;
 use super::client::Arrived;
 use crate::oracle::{Check, Stage};
 use base::id::LogId;
 use broker::QueueRow;
+use feeds::Fed;
 use std::collections::BTreeMap;
 
 /// Who published a message, where order counts.
@@ -44,6 +49,8 @@ struct Message {
     publisher: Publisher,
     is_confirmed: bool,
     offset: Option<u64>,
+    /// Its filter value, among [`VALUES`].
+    value: Option<usize>,
 }
 
 /// What a client stored in a stream.
@@ -95,6 +102,8 @@ impl Stream {
 pub struct Oracle {
     /// By number.
     pub streams: Vec<Stream>,
+    /// Queues that are filled from them.
+    fed: Vec<Fed>,
     messages: Vec<Message>,
 }
 
@@ -137,13 +146,19 @@ impl Oracle {
             if let Some(stream) = number_of(&row.definition.name).and_then(|at| self.streams.get_mut(at)) {
                 stream.log = Some(row.definition.log);
             }
+            self.learn_fed(row);
         }
     }
 
     /// A message is about to be published: its number.
     pub fn publishing(&mut self, stream: usize, publisher: Publisher) -> u64 {
-        self.messages.push(Message { stream, publisher, is_confirmed: false, offset: None });
+        self.messages.push(Message { stream, publisher, is_confirmed: false, offset: None, value: None });
         FIRST_MESSAGE + self.messages.len() as u64 - 1
+    }
+
+    /// A message is published with a filter value, if it has one.
+    pub fn has_value(&mut self, id: u64) {
+        self.messages[(id - FIRST_MESSAGE) as usize].value = value_of(id);
     }
 
     /// The message just numbered was not published after all.
@@ -339,6 +354,7 @@ impl Oracle {
                 _ => Stage::Missing,
             };
         }
+        self.fed_came_up(rows, &is_damaged)?;
         self.check_counts(rows, is_damaged)
     }
 
@@ -410,7 +426,7 @@ impl Oracle {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const PLAIN: Publisher = Publisher::Plain(1, 0);
@@ -424,7 +440,7 @@ mod tests {
         (oracle, ids)
     }
 
-    fn chunk(first_offset: u64, crc: u32, messages: &[u64]) -> Arrived {
+    pub fn chunk(first_offset: u64, crc: u32, messages: &[u64]) -> Arrived {
         Arrived { subscription: 0, first_offset, timestamp_ms: 5, crc, messages: Ok(messages.to_vec()) }
     }
 

@@ -66,7 +66,7 @@ const RICH: [(u64, Operation); 6] = [
 const LIMITS: [(u64, Operation); 1] = [(20, limit::run)];
 
 /// Those of runs with streams besides.
-const STREAMS: [(u64, Operation); 8] = [
+const STREAMS: [(u64, Operation); 9] = [
     (80, streams::connect),
     (100, streams::declare),
     (300, streams::publish),
@@ -74,6 +74,7 @@ const STREAMS: [(u64, Operation); 8] = [
     (80, streams::subscribe),
     (60, streams::give_credit),
     (60, streams::track),
+    (30, streams::feed),
     (30, streams::leave),
 ];
 

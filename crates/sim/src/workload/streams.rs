@@ -3,7 +3,7 @@
 use crate::client::{ID_BYTES, Target};
 use crate::oracle::{Check, Stage};
 use crate::rules::Wish;
-use crate::streams::{Asked, Publisher, Spec, reference_name, stream_name, tracker_name};
+use crate::streams::{Asked, Begin, Publisher, Spec, VALUES, reference_name, stream_name, tracker_name};
 use crate::world::World;
 use base::Random;
 use std::collections::BTreeMap;
@@ -11,6 +11,9 @@ use stream_protocol::{List, Pair, Request};
 
 /// Streams of a run.
 const STREAMS_MAX: usize = 6;
+
+/// Queues that are filled from streams at once.
+const FED_MAX: usize = 4;
 
 /// References that publishers of a stream have.
 const REFERENCES: u64 = 2;
@@ -105,7 +108,12 @@ pub fn publish(world: &mut World) -> Check {
     let len = len(dice);
     tally.stream_published += entries.iter().map(|(_, messages)| messages.len() as u64).sum::<u64>();
     trace.note(format!("c{} publishes {entries:?} to s{stream} as {id}, {len} bytes each", client.number));
-    client.publish(id, &entries, len);
+    // What is published again must be what it was.
+    let has_values = reference.is_none() && entries.iter().all(|(_, messages)| messages.len() == 1);
+    if has_values {
+        entries.iter().flat_map(|(_, messages)| messages).for_each(|id| streams.oracle.has_value(*id));
+    }
+    client.publish(id, &entries, len, has_values);
     Ok(())
 }
 
@@ -128,6 +136,35 @@ pub fn publish_amqp(world: &mut World) -> Check {
         tally.stream_published += 1;
         trace.note(format!("c{} publishes m{id} to s{stream}, {len} bytes", client.number));
     }
+    Ok(())
+}
+
+/// A queue is declared that is filled from a stream, or deleted again.
+pub fn feed(world: &mut World) -> Check {
+    let (fed, there) = (world.streams.oracle.fed_there(), world.streams.oracle.there());
+    let (Some(at), Some(stream)) = (world.any_client(true), world.any_of(&there)) else { return Ok(()) };
+    let gone = if world.dice.one_in(8) { world.any_of(&fed) } else { None };
+    let World { clients, streams, dice, trace, .. } = world;
+    let Some(client) = &mut clients[at] else { return Ok(()) };
+    if let Some(queue) = gone {
+        trace.note(format!("c{} deletes the fed queue {queue}", client.number));
+        streams.oracle.fed(queue).stage = Stage::Leaving;
+        client.ask(crate::client::Asked::Delete(queue));
+        return Ok(());
+    }
+    if fed.len() >= FED_MAX {
+        return Ok(());
+    }
+    let end = streams.oracle.streams[stream].end();
+    let begin = match dice.below(5) {
+        0 => Begin::Next,
+        1 => Begin::Offset(dice.between(0, end + 5)),
+        _ => Begin::First,
+    };
+    let value = dice.one_in(3).then(|| dice.below(VALUES.len() as u64) as usize);
+    let (is_quorum, queue) = (dice.one_in(2), streams.oracle.new_fed(stream, begin, value));
+    trace.note(format!("c{} declares {queue}, fed from s{stream}, {begin:?}, {value:?}", client.number));
+    client.declare_fed(queue, is_quorum, &stream_name(stream), begin, value.map(|value| VALUES[value]));
     Ok(())
 }
 
