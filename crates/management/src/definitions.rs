@@ -14,6 +14,12 @@ use crate::{
 use broker::catalog::{Op, PolicyKind, ReplyCode};
 use serde_json::{Map, Value};
 
+/// How exchanges are called that are there without anybody's doing.
+const OWN_PREFIX: &str = "amq.";
+
+/// Where RabbitMQ publishes its log.
+const LOG_EXCHANGE: &str = "amq.rabbitmq.log";
+
 /// `/api/definitions[/VHOST]`.
 pub(crate) fn definitions<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> Answer {
     if call.request.method != Method::Post {
@@ -98,6 +104,10 @@ impl<N: Node> Import<'_, '_, N> {
             self.act(&queue, queues::declaration(name, &queue)?)?;
         }
         for exchange in rows(body, "exchanges")? {
+            // RabbitMQ exports one of its own, which is not here.
+            if exchange.need_text("name")?.starts_with(OWN_PREFIX) {
+                continue;
+            }
             self.act(&exchange, exchanges::declaration(exchange.need_text("name")?, &exchange)?)?;
         }
         for binding in rows(body, "bindings")? {
@@ -108,8 +118,8 @@ impl<N: Node> Import<'_, '_, N> {
             };
             let to = (to_exchange, binding.need_text("destination")?);
             let source = binding.need_text("source")?;
-            if source.is_empty() {
-                // Every queue is bound to the default exchange by itself.
+            if source.is_empty() || source == LOG_EXCHANGE {
+                // Every queue is bound to the default exchange by itself, and the log goes to no exchange.
                 continue;
             }
             let key = binding.text("routing_key")?.unwrap_or_default();

@@ -485,6 +485,13 @@ fn connections_are_shown_to_whom_they_concern() {
     assert_eq!(bench.ask("guest", "DELETE connections/none", "").0, 404);
 }
 
+/// RabbitMQ's definitions hold the exchange it logs to, and what is bound to that.
+const OF_RABBITMQ: &str = r#"{
+    "exchanges": [{ "name": "amq.rabbitmq.log", "vhost": "/", "type": "topic", "durable": true, "auto_delete": false }],
+    "bindings": [{ "source": "amq.rabbitmq.log", "vhost": "/", "destination": "q", "destination_type": "queue",
+                   "routing_key": "a.b", "arguments": {} }]
+}"#;
+
 #[test]
 fn what_is_exported_can_be_imported() {
     let (old, new) = (Bench::new(), Bench::new());
@@ -514,6 +521,7 @@ fn what_is_exported_can_be_imported() {
         ("PUT vhosts/z", "", 201),
         ("POST definitions/z", &single.to_string(), 204),
         ("POST definitions/none", "{}", 404),
+        ("POST definitions", OF_RABBITMQ, 204),
         ("POST definitions", "[]", 400),
         ("POST definitions", r#"{"queues": [1]}"#, 400),
         (
