@@ -25,19 +25,19 @@ pub(crate) struct Caller {
 
 /// What it takes to ask for something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need<'a> {
+pub(crate) enum Need {
     /// Nothing, not even a user.
     Nobody,
     /// A user of the management API.
     User,
-    /// One that sees this virtual host.
-    Vhost(&'a str),
+    /// One that sees the virtual host of the path.
+    Vhost,
     /// One that may watch everything.
     Monitor,
     /// One that may set policies.
     Policymaker,
-    /// One that may set policies, in this virtual host.
-    PolicymakerIn(&'a str),
+    /// One that may set policies, in the virtual host of the path.
+    PolicymakerIn,
     /// One that may do everything.
     Administrator,
 }
@@ -116,11 +116,11 @@ impl Caller {
         self.is_monitor() || (self.login.user == user && self.sees(vhost))
     }
 
-    /// Whether this user may ask for what needs that.
+    /// Whether this user may ask for what needs that, in this virtual host where the path names one.
     ///
     /// # Errors
     /// The response for who may not.
-    pub(crate) fn check(&self, need: Need<'_>, is_read: bool) -> Result<(), Response> {
+    pub(crate) fn check(&self, need: Need, vhost: Option<&str>, is_read: bool) -> Result<(), Response> {
         let no = |text: &str| Err(Response::not_authorised(text));
         match need {
             Need::Nobody | Need::User => Ok(()),
@@ -128,16 +128,19 @@ impl Caller {
             Need::Monitor => no("Not monitor user"),
             Need::Administrator if self.is_administrator() => Ok(()),
             Need::Administrator => no("Not administrator user"),
-            Need::Policymaker | Need::PolicymakerIn(_) if !self.is_policymaker() => {
+            Need::Policymaker | Need::PolicymakerIn if !self.is_policymaker() => {
                 no("User not authorised to access object")
             }
             Need::Policymaker => Ok(()),
-            Need::Vhost(name) | Need::PolicymakerIn(name) => match self.vhosts.contains_key(name) {
-                true if self.sees(name) => Ok(()),
-                true => Err(Response::error(404, "not_found", "Not Found")),
-                false if is_read => Err(Response::not_found()),
-                false => Err(Response::error(404, "not_found", "vhost_not_found")),
-            },
+            Need::Vhost | Need::PolicymakerIn => {
+                let name = vhost.unwrap_or_default();
+                match self.vhosts.contains_key(name) {
+                    true if self.sees(name) => Ok(()),
+                    true => Err(Response::error(404, "not_found", "Not Found")),
+                    false if is_read => Err(Response::not_found()),
+                    false => Err(Response::error(404, "not_found", "vhost_not_found")),
+                }
+            }
         }
     }
 }

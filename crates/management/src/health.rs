@@ -20,59 +20,63 @@ fn failed(reason: &str, more: Value) -> Answer {
     Ok(Response::json(503, &body))
 }
 
-/// `GET /api/health/checks/...`.
-pub(crate) fn check<N: Node>(call: &Call<'_, N>, path: &[&str]) -> Answer {
-    match *path {
-        ["alarms"] => alarms(call, "There are alarms in effect in the cluster"),
-        ["local-alarms"] => alarms(call, "There are alarms in effect on the node"),
-        ["port-listener", port] => port_listener(call, port),
-        ["protocol-listener", names] => protocol_listener(call, names),
-        ["virtual-hosts"] => {
-            // Each virtual host is served as long as the node answers.
-            call.node.look(|catalog| catalog.vhosts().count())?;
-            ok()
-        }
-        ["certificate-expiration", within, unit] => certificates(call, within, unit),
-        ["node-is-quorum-critical"] => {
-            Ok(Response::ok(&json!({ "status": "ok", "reason": "single node cluster" })))
-        }
-        // A node that answers has its catalog, and the members of its queues are its own.
-        ["is-in-service" | "ready-to-serve-clients" | "reached-target-cluster-size"]
-        | ["metadata-store", "initialized"]
-        | ["quorum-queues-without-elected-leaders", "all-vhosts"]
-        | ["quorum-queues-without-elected-leaders", "all-vhosts", "pattern", _] => {
-            call.node.look(|catalog| catalog.version())?;
-            ok()
-        }
-        ["quorum-queues-without-elected-leaders", "vhost", vhost]
-        | ["quorum-queues-without-elected-leaders", "vhost", vhost, "pattern", _] => {
-            call.caller.vhost(vhost)?;
-            ok()
-        }
-        ["metadata-store", "initialized", "with-data"] => {
-            match call
-                .node
-                .look(|catalog| catalog.users().next().is_some() && catalog.vhosts().next().is_some())?
-            {
-                true => ok(),
-                false => failed("Metadata store has not yet been initialized: it has no data", Value::Null),
-            }
-        }
-        ["below-node-connection-limit"] => {
-            let Some(most) = call.node.about().connections_max else { return ok() };
-            let count = call.node.connections()?.len() as u64;
-            match count < most {
-                true => ok(),
-                false => {
-                    failed("node connection limit is reached", json!({ "limit": most, "connections": count }))
-                }
-            }
-        }
-        _ => Err(Response::not_found()),
+/// What `alarms` says of alarms anywhere.
+pub(crate) const IN_CLUSTER: &str = "There are alarms in effect in the cluster";
+
+/// What `local-alarms` says.
+pub(crate) const ON_NODE: &str = "There are alarms in effect on the node";
+
+/// Each virtual host is served as long as the node answers.
+pub(crate) fn vhosts<N: Node>(call: &Call<'_, N>) -> Answer {
+    call.node.look(|catalog| catalog.vhosts().count())?;
+    ok()
+}
+
+/// `GET /api/health/checks/node-is-quorum-critical`.
+pub(crate) fn critical() -> Answer {
+    Ok(Response::ok(&json!({ "status": "ok", "reason": "single node cluster" })))
+}
+
+/// A node that answers has its catalog, and the members of its queues are its own.
+pub(crate) fn serves<N: Node>(call: &Call<'_, N>) -> Answer {
+    call.node.look(|catalog| catalog.version())?;
+    ok()
+}
+
+/// The same for the queues of a virtual host.
+pub(crate) fn leads<N: Node>(call: &Call<'_, N>, vhost: &str) -> Answer {
+    call.caller.vhost(vhost)?;
+    ok()
+}
+
+/// `GET /api/health/checks/metadata-store/initialized/with-data`.
+pub(crate) fn has_data<N: Node>(call: &Call<'_, N>) -> Answer {
+    match call.node.look(|catalog| catalog.users().next().is_some() && catalog.vhosts().next().is_some())? {
+        true => ok(),
+        false => failed("Metadata store has not yet been initialized: it has no data", Value::Null),
     }
 }
 
-fn alarms<N: Node>(call: &Call<'_, N>, reason: &str) -> Answer {
+/// `GET /api/health/checks/below-node-connection-limit`.
+pub(crate) fn below_limit<N: Node>(call: &Call<'_, N>) -> Answer {
+    let Some(most) = call.node.about().connections_max else { return ok() };
+    let count = call.node.connections()?.len() as u64;
+    match count < most {
+        true => ok(),
+        false => failed("node connection limit is reached", json!({ "limit": most, "connections": count })),
+    }
+}
+
+/// `GET /api/healthchecks/node[/NODE]`: what was asked before there were checks of one thing each.
+pub(crate) fn old<N: Node>(call: &Call<'_, N>, node: Option<&str>) -> Answer {
+    match node {
+        Some(name) if name != call.node.about().node => Err(Response::not_found()),
+        _ => serves(call),
+    }
+}
+
+/// `GET /api/health/checks/{alarms,local-alarms}`.
+pub(crate) fn alarms<N: Node>(call: &Call<'_, N>, reason: &str) -> Answer {
     let condition = call.node.condition();
     let raised = [("memory", condition.is_memory_alarm), ("disk", condition.is_disk_alarm)];
     let node = &call.node.about().node;
@@ -81,7 +85,8 @@ fn alarms<N: Node>(call: &Call<'_, N>, reason: &str) -> Answer {
     if raised.is_empty() { ok() } else { failed(reason, json!({ "alarms": raised })) }
 }
 
-fn port_listener<N: Node>(call: &Call<'_, N>, port: &str) -> Answer {
+/// `GET /api/health/checks/port-listener/PORT`.
+pub(crate) fn port_listener<N: Node>(call: &Call<'_, N>, port: &str) -> Answer {
     let Ok(port) = port.parse::<u16>() else { return Err(Response::bad_request("Invalid port")) };
     let ports: Vec<u16> = call.node.about().listeners.iter().map(|listener| listener.port).collect();
     match ports.contains(&port) {
@@ -90,7 +95,8 @@ fn port_listener<N: Node>(call: &Call<'_, N>, port: &str) -> Answer {
     }
 }
 
-fn protocol_listener<N: Node>(call: &Call<'_, N>, names: &str) -> Answer {
+/// `GET /api/health/checks/protocol-listener/NAMES`.
+pub(crate) fn protocol_listener<N: Node>(call: &Call<'_, N>, names: &str) -> Answer {
     let mut served: Vec<&str> =
         call.node.about().listeners.iter().map(|listener| listener.protocol.as_str()).collect();
     served.sort_unstable();
@@ -113,7 +119,8 @@ fn protocol_listener<N: Node>(call: &Call<'_, N>, names: &str) -> Answer {
     }
 }
 
-fn certificates<N: Node>(call: &Call<'_, N>, within: &str, unit: &str) -> Answer {
+/// `GET /api/health/checks/certificate-expiration/COUNT/UNIT`.
+pub(crate) fn certificates<N: Node>(call: &Call<'_, N>, within: &str, unit: &str) -> Answer {
     if within.parse::<u32>().is_err() || !UNITS.contains(&unit) {
         return Err(Response::bad_request(
             "Time unit not recognised. Supported units: days, weeks, months, years.",

@@ -173,6 +173,8 @@ pub struct About {
     pub product_version: String,
     /// Where it listens.
     pub listeners: Vec<Listener>,
+    /// What was set, as in its configuration file, later ones winning.
+    pub settings: Vec<(String, String)>,
     /// Files its configuration was read from.
     pub config_files: Vec<String>,
     /// Where it keeps everything.

@@ -10,6 +10,9 @@ use broker::Tongue;
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 
+/// A key with any of these in its name has a value that is nobody's business.
+const SECRETS: [&str; 4] = ["pass", "secret", "token", "salt"];
+
 /// `POST /api/login`: user and password in a form or an object, for pages that ask for both.
 pub(crate) fn login<N: Node>(call: &Call<'_, N>) -> Answer {
     let body = call.request.body.as_slice();
@@ -34,6 +37,17 @@ pub(crate) fn login<N: Node>(call: &Call<'_, N>) -> Answer {
         "user": { "name": caller.login.user, "tags": caller.tags, "is_internal_user": true },
         "token": { "type": "basic", "value": token },
     })))
+}
+
+/// `GET /api/config/effective`: what was set, as it could be set again; without secrets.
+pub(crate) fn effective<N: Node>(call: &Call<'_, N>) -> Answer {
+    let mut text = String::new();
+    for (key, value) in &call.node.about().settings {
+        let is_secret = SECRETS.iter().any(|word| key.contains(word));
+        text += &format!("{key} = {}\n", if is_secret { "[redacted]" } else { value });
+    }
+    let headers = vec![("content-type", "text/plain".to_owned()), ("cache-control", "no-cache".to_owned())];
+    Ok(Response { status: 200, headers, body: text.into_bytes() })
 }
 
 /// `POST /api/rebalance/queues`: every queue has one member here, which leads it.

@@ -9,6 +9,7 @@ use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{json, list, stats};
 use broker::QueueRow;
+use broker::access::Access;
 use broker::catalog::{QueueDefinition, QueueType};
 use routing::Arguments;
 use serde_json::{Value, json};
@@ -164,6 +165,16 @@ pub(crate) fn declaration(name: &str, body: &Body) -> Result<Action, Response> {
     })
 }
 
+/// `POST /api/queues/VHOST/NAME/actions`: mirrors were told to catch up here; no action is left.
+pub(crate) fn act<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    let which = Which::One(call.caller.vhost(vhost)?, name.to_owned());
+    if call.node.queues(which)?.is_empty() {
+        return Err(Response::error(404, "not_found", "queue_not_found"));
+    }
+    let body = Body::read(&call.request.body)?;
+    Err(Response::bad_request(json!(["unknown", body.need("action")?])))
+}
+
 /// `POST /api/x/streams/VHOST/NAME/truncate`.
 pub(crate) fn truncate<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     let body = Body::read(&call.request.body)?;
@@ -171,6 +182,7 @@ pub(crate) fn truncate<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> 
     let Ok(before) = u64::try_from(before) else {
         return Err(Response::bad_request("before is below 0"));
     };
+    call.check_access(vhost, Access::Configure, name)?;
     let first_offset = call.node.truncate_stream(vhost, name, before)?;
     Ok(Response::ok(&json!({ "first_offset": first_offset })))
 }

@@ -35,6 +35,19 @@ impl Method {
             _ => Method::Other,
         }
     }
+
+    /// As on the wire; nothing for what is not served.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+            Method::Put => "PUT",
+            Method::Post => "POST",
+            Method::Delete => "DELETE",
+            Method::Options => "OPTIONS",
+            Method::Other => "",
+        }
+    }
 }
 
 /// A request, parsed.

@@ -177,3 +177,15 @@ pub(crate) fn protect<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     })?;
     Ok(Response::empty(204))
 }
+
+/// `POST /api/vhosts/NAME/start/NODE`: each virtual host is served as long as the node runs.
+pub(crate) fn start<N: Node>(call: &Call<'_, N>, name: &str, node: &str) -> Answer {
+    if node != call.node.about().node {
+        return Err(Response::bad_request(format!("Unknown node: {node}")));
+    }
+    if call.caller.vhost(name).is_err() {
+        let reason = format!("Request to node {node} failed with {{no_such_vhost,<<\"{name}\">>}}");
+        return Err(Response::bad_request(reason));
+    }
+    Ok(Response::empty(204))
+}

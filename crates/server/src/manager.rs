@@ -91,6 +91,7 @@ impl Manager<'_> {
             product: "Leveret".to_owned(),
             product_version: env!("CARGO_PKG_VERSION").to_owned(),
             listeners: listeners.iter().map(listener).collect(),
+            settings: settings(config),
             config_files: config.files.iter().map(|path| path.display().to_string()).collect(),
             data_dir: std::path::absolute(&config.data_dir)
                 .unwrap_or_else(|_| config.data_dir.clone())
@@ -471,6 +472,12 @@ impl Node for Manager<'_> {
         salt.copy_from_slice(&bits.to_le_bytes()[..SALT]);
         Ok(salt)
     }
+}
+
+/// What counts of the settings, in the order of their keys.
+fn settings(config: &Config) -> Vec<(String, String)> {
+    let own: BTreeMap<_, _> = config.settings.iter().cloned().collect();
+    own.into_iter().collect()
 }
 
 fn connection(row: ctl::ConnectionRow, more: ConnectionMore) -> ConnectionRow {

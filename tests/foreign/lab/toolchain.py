@@ -19,6 +19,7 @@ APPLICATION_PACKAGES = [
 ]
 NETWORK_PACKAGES = [*PYTHON_PACKAGES, "websockets==17.4"]
 STREAM_PACKAGES = [*PYTHON_PACKAGES, "rstream==1.1.1"]
+OPENAPI_PACKAGES = ["schemathesis==4.32.5"]
 INSTALL_SECONDS_MAX = 900
 
 
@@ -52,6 +53,11 @@ def streams(deps):
     """The same with a client for the stream protocol, which speaks TLS too."""
     need("openssl")
     return environment(deps, "streams", STREAM_PACKAGES)
+
+
+def openapi(deps):
+    """An environment with what makes requests of an OpenAPI document."""
+    return environment(deps, "openapi", OPENAPI_PACKAGES)
 
 
 def environment(deps, name, packages):

@@ -249,6 +249,8 @@ pub struct Config {
     pub test_sync_delay_us: u64,
     /// Caps on adaptive credit.
     pub credit: CreditCaps,
+    /// The settings that have an effect, as they came; of several of one key the last counts.
+    pub settings: Vec<(String, String)>,
     /// Files it was read from.
     pub files: Vec<PathBuf>,
     /// Where to write the process id.
@@ -357,6 +359,7 @@ impl Config {
             test_read_delay_us: 0,
             test_sync_delay_us: 0,
             credit: CreditCaps::default(),
+            settings: Vec::new(),
             files: Vec::new(),
             pid_file: None,
             warnings: Vec::new(),
@@ -595,9 +598,12 @@ fn apply(draft: &mut Draft, settings: &[Setting]) -> Result<(), Error> {
             Some((Standing::Inert(why), _)) => {
                 draft.config.warnings.push(format!("configuration key '{key}' has no effect: {why}"));
             }
-            Some((Standing::Served(put), name)) => put(draft, name, &setting.value).map_err(|hint| {
-                fail(&setting.value, format!("'{}' is no value for '{key}'", setting.value), hint)
-            })?,
+            Some((Standing::Served(put), name)) => {
+                put(draft, name, &setting.value).map_err(|hint| {
+                    fail(&setting.value, format!("'{}' is no value for '{key}'", setting.value), hint)
+                })?;
+                draft.config.settings.push((setting.key.clone(), setting.value.clone()));
+            }
         }
     }
     Ok(())

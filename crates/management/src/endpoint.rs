@@ -1,0 +1,211 @@
+//! An endpoint: a path, what may be done with it, what it takes to, what is sent and what comes back.
+//!
+//! The one table of them is [`crate::endpoints`]; requests are routed by it and the OpenAPI document is made of it, so
+//! that neither knows a path that the other does not.
+
+use crate::caller::Need;
+use crate::endpoints::Name;
+use crate::request::Method;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    /// Which one it is.
+    pub name: Name,
+    /// Its path below `/api`; `{x}` stands for any one segment.
+    pub path: &'static str,
+    /// What may be done.
+    pub verbs: &'static [Verb],
+}
+
+/// What may be done with a path.
+#[derive(Debug)]
+pub(crate) struct Verb {
+    /// How.
+    pub method: Method,
+    /// Who may.
+    pub need: Need,
+    /// What it does, in a few words.
+    pub about: &'static str,
+    /// What is sent along.
+    pub takes: Takes,
+    /// What is answered when all went well.
+    pub gives: Gives,
+    /// What may be asked beside the path.
+    pub asks: &'static [Field],
+}
+
+/// What is sent along with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// Nothing.
+    Nothing,
+    /// A JSON object with these fields; nothing at all is an empty one.
+    Object(&'static [Field]),
+    /// A form with these fields.
+    Form(&'static [Field]),
+}
+
+/// What is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gives {
+    /// A list, or a page of it where one is asked for.
+    Rows,
+    /// A list.
+    Array,
+    /// A JSON object.
+    Object,
+    /// A JSON text.
+    Text,
+    /// Plain text.
+    Plain,
+    /// An object, with 200 or, where something is wrong, with 503.
+    Health,
+    /// One of these statuses and no body.
+    Done(&'static [u16]),
+}
+
+/// A field of an object, or of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// It has to be there.
+    pub is_needed: bool,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Boolean,
+    Integer,
+    Object,
+    Texts,
+    Objects,
+    /// A list of words, or a text with commas between them.
+    Words,
+    /// Whatever.
+    Any,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+}
+
+/// What may be asked of every list.
+pub(crate) const LIST: &[Field] = &[
+    may("page", Kind::Integer),
+    may("page_size", Kind::Integer),
+    may("name", Kind::Text),
+    may("use_regex", Kind::Boolean),
+    may("pagination", Kind::Boolean),
+    may("sort", Kind::Text),
+    may("sort_reverse", Kind::Boolean),
+    may("columns", Kind::Text),
+];
+
+pub(crate) const fn may(name: &'static str, kind: Kind) -> Field {
+    Field { name, kind, is_needed: false }
+}
+
+pub(crate) const fn must(name: &'static str, kind: Kind) -> Field {
+    Field { name, kind, is_needed: true }
+}
+
+const fn verb(method: Method, need: Need, about: &'static str, takes: Takes, gives: Gives) -> Verb {
+    let asks = if matches!(gives, Gives::Rows) { LIST } else { &[] };
+    Verb { method, need, about, takes, gives, asks }
+}
+
+/// It can be looked at; also without the body.
+pub(crate) const fn get(need: Need, about: &'static str, gives: Gives) -> Verb {
+    verb(Method::Get, need, about, Takes::Nothing, gives)
+}
+
+/// It is to be so: made, or changed.
+pub(crate) const fn put(need: Need, about: &'static str, takes: &'static [Field]) -> Verb {
+    verb(Method::Put, need, about, Takes::Object(takes), Gives::Done(&[201, 204]))
+}
+
+/// Something is to be done with it.
+pub(crate) const fn post(need: Need, about: &'static str, takes: Takes, gives: Gives) -> Verb {
+    verb(Method::Post, need, about, takes, gives)
+}
+
+/// It is to be no more.
+pub(crate) const fn delete(need: Need, about: &'static str) -> Verb {
+    verb(Method::Delete, need, about, Takes::Nothing, Gives::Done(&[204]))
+}
+
+impl Verb {
+    /// The same, which can be asked more.
+    pub(crate) const fn asking(self, asks: &'static [Field]) -> Verb {
+        Verb { asks, ..self }
+    }
+
+    /// The same, which answers with this.
+    pub(crate) const fn giving(self, gives: Gives) -> Verb {
+        Verb { gives, ..self }
+    }
+}
+
+impl Endpoint {
+    /// The segments that stand for names, where `path` is this endpoint's.
+    pub(crate) fn matched<'p>(&self, path: &[&'p str]) -> Option<Vec<&'p str>> {
+        let mut named = Vec::new();
+        let mut given = path.iter();
+        for own in self.path.split('/') {
+            let given = given.next()?;
+            match own.starts_with('{') {
+                true => named.push(*given),
+                false if own == *given => {}
+                false => return None,
+            }
+        }
+        given.next().is_none().then_some(named)
+    }
+
+    /// What its path's names are called.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.path.split('/').filter_map(|own| own.strip_prefix('{')?.strip_suffix('}'))
+    }
+
+    /// What is to be done for a method.
+    pub(crate) fn verb(&self, method: Method) -> Option<&'static Verb> {
+        let method = if method == Method::Head && !self.has_no_head() { Method::Get } else { method };
+        self.verbs.iter().find(|verb| verb.method == method)
+    }
+
+    /// RabbitMQ's answers `HEAD` for all that can be got but for a few.
+    fn has_no_head(&self) -> bool {
+        use Name::{
+            HashPassword, QuorumStatus, UserLimit, UserLimits, UserLimitsOf, VhostLimit, VhostLimits, VhostLimitsOf,
+            VhostProtection,
+        };
+        matches!(
+            self.name,
+            HashPassword
+                | QuorumStatus
+                | UserLimit
+                | UserLimits
+                | UserLimitsOf
+                | VhostLimit
+                | VhostLimits
+                | VhostLimitsOf
+                | VhostProtection
+        )
+    }
+
+    /// As the header `allow` has it.
+    pub(crate) fn allowed(&self) -> String {
+        let mut names = Vec::new();
+        for method in [Method::Head, Method::Get, Method::Put, Method::Post, Method::Delete] {
+            if self.verb(method).is_some() {
+                names.push(method.name());
+            }
+        }
+        names.push("OPTIONS");
+        names.join(", ")
+    }
+}
