@@ -69,8 +69,7 @@ impl Caller {
             Some((tags, vhosts))
         })?;
         node.login_tried(found.is_none());
-        let denied = || Response::error(401, "not_authorized", "Not_Authorized");
-        let (tags, vhosts) = found.ok_or_else(denied)?;
+        let (tags, vhosts) = found.ok_or_else(Response::wrong_login)?;
         let caller = Caller { login, tags, vhosts };
         if ["management", "policymaker", "monitoring", "administrator"].iter().any(|tag| caller.is(tag)) {
             Ok(caller)

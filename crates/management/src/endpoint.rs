@@ -180,8 +180,8 @@ impl Endpoint {
     /// RabbitMQ's answers `HEAD` for all that can be got but for a few.
     fn has_no_head(&self) -> bool {
         use Name::{
-            HashPassword, QuorumStatus, UserLimit, UserLimits, UserLimitsOf, VhostLimit, VhostLimits, VhostLimitsOf,
-            VhostProtection,
+            HashPassword, QuorumStatus, UserLimit, UserLimits, UserLimitsOf, VhostLimit, VhostLimits,
+            VhostLimitsOf, VhostProtection,
         };
         matches!(
             self.name,

@@ -1,17 +1,14 @@
 //! All endpoints there are. The first whose path fits is meant.
 
 use crate::caller::Need::{self, Administrator, Monitor, Nobody, Policymaker, PolicymakerIn, User, Vhost};
-use crate::endpoint::{
-    Endpoint, Field, Gives, Kind, LIST, Takes, Verb, delete, get, may, must, post, put,
-};
+use crate::endpoint::{Endpoint, Field, Gives, Kind, LIST, Takes, Verb, delete, get, may, must, post, put};
 use crate::node::Node;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::streams::Asked;
 use crate::{
     bindings, channels, connections, definitions, exchanges, features, health, limits, memory, messages,
-    openapi, operations, overview, parameters, permissions, policies, queues, quorum, streams, users,
-    vhosts,
+    openapi, operations, overview, parameters, permissions, policies, queues, quorum, streams, users, vhosts,
 };
 use broker::catalog::PolicyKind;
 use serde_json::json;
@@ -100,8 +97,12 @@ const USERS: &[Field] = &[must("users", Kind::Texts)];
 const LOGIN: &[Field] = &[must("username", Kind::Text), must("password", Kind::Text)];
 const VALUE: &[Field] = &[must("value", Kind::Any)];
 const LIMIT: &[Field] = &[must("value", Kind::Integer)];
-const PARAMETER: &[Field] =
-    &[must("value", Kind::Object), may("component", Kind::Text), may("vhost", Kind::Text), may("name", Kind::Text)];
+const PARAMETER: &[Field] = &[
+    must("value", Kind::Object),
+    may("component", Kind::Text),
+    may("vhost", Kind::Text),
+    may("name", Kind::Text),
+];
 const CLUSTER: &[Field] = &[must("name", Kind::Text)];
 const DEFINITIONS: &[Field] = &[
     may("users", Kind::Objects),
@@ -155,7 +156,7 @@ const fn check(need: Need, about: &'static str) -> Verb {
 table! { call;
     Overview "overview" () => overview::overview(call), [object(User, "what the node has and does").asking(SAMPLES)];
     Whoami "whoami" () => users::whoami(call), [object(User, "who asks")];
-    ClusterName "cluster-name" () => parameters::cluster_name(call), [
+    Cluster "cluster-name" () => parameters::cluster_name(call), [
         object(User, "the cluster's name"),
         put(Administrator, "gives the cluster a name", CLUSTER).giving(DONE),
     ];
@@ -555,6 +556,9 @@ table! { call;
 
     // From here on what RabbitMQ does not have.
     OpenApi "x/openapi.json" () => openapi::document(call), [object(Nobody, "this document")];
+    CertificatesReload "x/certificates/reload" () => operations::reload_certificates(call), [
+        post(Administrator, "reads certificates anew, for who connects from now on", Takes::Nothing, Gives::Object),
+    ];
     StreamTruncate "x/streams/{vhost}/{stream}/truncate" (vhost, stream) => queues::truncate(call, vhost, stream), [
         post(Vhost, "lets go of a stream's beginning", Takes::Object(TRUNCATE), Gives::Object),
     ];

@@ -5,8 +5,11 @@ use crate::response::{Answer, Response};
 use crate::routes::Call;
 use serde_json::{Value, json};
 
-/// What a certificate's time is counted in.
-const UNITS: [&str; 4] = ["days", "weeks", "months", "years"];
+/// What a certificate's time is counted in, and how many days that is.
+const UNITS: [(&str, u64); 4] = [("days", 1), ("weeks", 7), ("months", 30), ("years", 365)];
+
+/// Seconds of a day.
+const DAY_S: u64 = 86_400;
 
 fn ok() -> Answer {
     Ok(Response::ok(&json!({ "status": "ok" })))
@@ -60,7 +63,7 @@ pub(crate) fn has_data<N: Node>(call: &Call<'_, N>) -> Answer {
 /// `GET /api/health/checks/below-node-connection-limit`.
 pub(crate) fn below_limit<N: Node>(call: &Call<'_, N>) -> Answer {
     let Some(most) = call.node.about().connections_max else { return ok() };
-    let count = call.node.connections()?.len() as u64;
+    let count = call.node.connection_count()?;
     match count < most {
         true => ok(),
         false => failed("node connection limit is reached", json!({ "limit": most, "connections": count })),
@@ -121,15 +124,15 @@ pub(crate) fn protocol_listener<N: Node>(call: &Call<'_, N>, names: &str) -> Ans
 
 /// `GET /api/health/checks/certificate-expiration/COUNT/UNIT`.
 pub(crate) fn certificates<N: Node>(call: &Call<'_, N>, within: &str, unit: &str) -> Answer {
-    if within.parse::<u32>().is_err() || !UNITS.contains(&unit) {
+    let (Ok(count), Some((_, days))) = (within.parse::<u32>(), UNITS.iter().find(|(name, _)| *name == unit))
+    else {
         return Err(Response::bad_request(
             "Time unit not recognised. Supported units: days, weeks, months, years.",
         ));
-    }
-    let has_tls = call.node.about().listeners.iter().any(crate::node::Listener::is_secure);
-    match has_tls {
-        false => ok(),
-        // Better no answer than a wrong one.
-        true => Err(Response::not_found()),
+    };
+    let until_s = call.node.now_s() + u64::from(count) * days * DAY_S;
+    match call.node.certificate_ends_s().iter().all(|ends_s| *ends_s > until_s) {
+        true => ok(),
+        false => failed("Certificates expiring", Value::Null),
     }
 }

@@ -18,6 +18,7 @@ mod features;
 mod health;
 mod history;
 mod json;
+mod lane;
 mod limits;
 mod list;
 mod memory;
@@ -28,6 +29,7 @@ mod openapi;
 mod operations;
 mod overview;
 mod parameters;
+mod patience;
 mod permissions;
 mod policies;
 mod queues;
@@ -44,11 +46,13 @@ mod vhosts;
 mod tests;
 
 pub use history::{ConnectionId, Counters, History, SAMPLE_MS, Whose};
+pub use lane::Lane;
 pub use metrics::metrics;
 pub use node::{
     About, Action, Busy, COMMIT_BOUNDS, Condition, ConnectionRow, FLUSH_BOUNDS_US, GetMode, Got, Listener,
     Login, Node, Outcome, Publication, Trouble, Which, Writing,
 };
+pub use patience::Refusals;
 pub use request::{Method, Request};
 pub use response::Response;
 pub use routes::handle;
@@ -63,6 +67,18 @@ pub struct Limits {
     pub bodies_bytes_max: usize,
     /// Bytes of a body that are read before it is known who asks.
     pub first_body_bytes_max: usize,
+    /// Bytes of answers that clients have not taken, but for those that are small; one is answered whatever its size.
+    pub answers_bytes_max: usize,
+    /// Bytes of an answer that count for nothing.
+    pub small_answer_bytes_max: usize,
+    /// Logins from one address that may be refused in a row before answers wait.
+    pub refusals_free: u32,
+    /// Milliseconds that they wait.
+    pub refusal_delay_ms: u64,
+    /// Milliseconds after which a refused login is forgotten.
+    pub refusals_kept_ms: u64,
+    /// Addresses whose refused logins are counted; logins that are refused from further ones wait.
+    pub refusing_addresses_max: usize,
     /// Bytes of a request's line and headers.
     pub head_bytes_max: usize,
     /// Milliseconds a client may take to send a request, or to take an answer.
@@ -91,6 +107,12 @@ impl Default for Limits {
             body_bytes_max: 20_000_000,
             bodies_bytes_max: 64 << 20,
             first_body_bytes_max: 16 << 10,
+            answers_bytes_max: 128 << 20,
+            small_answer_bytes_max: 16 << 10,
+            refusals_free: 20,
+            refusal_delay_ms: 1000,
+            refusals_kept_ms: 60_000,
+            refusing_addresses_max: 10_000,
             head_bytes_max: 64 << 10,
             silence_ms_max: 60_000,
             connections_max: 256,

@@ -33,6 +33,24 @@ pub trait Node {
     /// The node did not answer in time.
     fn connections(&self) -> Result<Vec<ConnectionRow>, Busy>;
 
+    /// How many connections there are.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn connection_count(&self) -> Result<u64, Busy>;
+
+    /// When the certificates of each listener with TLS end, the first of them, seconds since 1970.
+    fn certificate_ends_s(&self) -> Vec<u64>;
+
+    /// What time it is, seconds since 1970.
+    fn now_s(&self) -> u64;
+
+    /// Reads the certificates of all listeners anew, for who connects from now on: of how many kinds of listeners.
+    ///
+    /// # Errors
+    /// What is wrong with which file; what goes by that file stays as it is.
+    fn reload_certificates(&self) -> Result<usize, String>;
+
     /// What connections have open, each with the shard it is on; in no order.
     ///
     /// # Errors

@@ -71,9 +71,7 @@ fn operation(endpoint: &Endpoint, verb: &Verb) -> Value {
         operation["security"] = json!([]);
     }
     if !verb.asks.is_empty() {
-        let parameter = |field: &Field| {
-            json!({ "name": field.name, "in": "query", "required": field.is_needed, "schema": kind(field.kind) })
-        };
+        let parameter = |field: &Field| json!({ "name": field.name, "in": "query", "required": field.is_needed, "schema": kind(field.kind) });
         operation["parameters"] = verb.asks.iter().map(parameter).collect();
     }
     let (content, fields) = match verb.takes {
@@ -156,7 +154,8 @@ fn responses(endpoint: &Endpoint, verb: &Verb) -> Value {
     let error = || json_of(json!({ "$ref": "#/components/schemas/Error" }));
     put(400, error(), "what was sent makes no sense");
     if verb.need != Need::Nobody || verb.method == Method::Post {
-        put(401, error(), "nobody is logged in, or not who may");
+        // Who sends no login gets no body.
+        put(401, json!({}), "nobody is logged in, or not who may");
     }
     if endpoint.names().next().is_some() || verb.takes != Takes::Nothing {
         put(404, error(), "there is no such thing");

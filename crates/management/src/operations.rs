@@ -50,6 +50,12 @@ pub(crate) fn effective<N: Node>(call: &Call<'_, N>) -> Answer {
     Ok(Response { status: 200, headers, body: text.into_bytes() })
 }
 
+/// `POST /api/x/certificates/reload`.
+pub(crate) fn reload_certificates<N: Node>(call: &Call<'_, N>) -> Answer {
+    let reloaded = call.node.reload_certificates().map_err(Response::bad_request)?;
+    Ok(Response::ok(&json!({ "reloaded": reloaded })))
+}
+
 /// `POST /api/rebalance/queues`: every queue has one member here, which leads it.
 pub(crate) fn rebalance<N: Node>(call: &Call<'_, N>) -> Answer {
     call.node.look(|catalog| catalog.version())?;

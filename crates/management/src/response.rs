@@ -57,6 +57,16 @@ impl Response {
         Response::error(404, "Object Not Found", "Not Found")
     }
 
+    /// The user or the password is wrong.
+    pub fn wrong_login() -> Response {
+        Response::error(401, "not_authorized", "Not_Authorized")
+    }
+
+    /// That is what it says.
+    pub fn refuses_login(&self) -> bool {
+        self.status == 401 && self.body == Response::wrong_login().body
+    }
+
     pub(crate) fn not_authorised(reason: &str) -> Response {
         Response::error(401, "not_authorised", reason)
     }

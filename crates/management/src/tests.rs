@@ -152,6 +152,24 @@ impl Node for Bench {
         Ok(self.connections.lock().unwrap().clone())
     }
 
+    fn connection_count(&self) -> Result<u64, Busy> {
+        Ok(self.connections.lock().unwrap().len() as u64)
+    }
+
+    fn certificate_ends_s(&self) -> Vec<u64> {
+        // Forty days from now.
+        vec![1_000_000 + 40 * 86_400]
+    }
+
+    fn now_s(&self) -> u64 {
+        1_000_000
+    }
+
+    fn reload_certificates(&self) -> Result<usize, String> {
+        *self.acted.lock().unwrap() += 1;
+        Ok(1)
+    }
+
     fn opened(&self) -> Result<Vec<(u16, Opened)>, Busy> {
         Ok(self.opened.lock().unwrap().clone())
     }

@@ -59,6 +59,11 @@ impl PeerCertificate {
         format!("{} - {}", validity.not_before.to_date_time(), validity.not_after.to_date_time())
     }
 
+    /// When it is good no more, seconds since 1970.
+    pub fn ends_at_s(&self) -> Option<u64> {
+        Some(self.0.tbs_certificate().validity().not_after.to_unix_duration().as_secs())
+    }
+
     /// The user it names by this rule, if it names one.
     pub fn login(&self, rule: CertificateLogin) -> Option<String> {
         match rule.from {

@@ -8,12 +8,11 @@ use crate::acceptor;
 use crate::config::network::CertificateLogin;
 use crate::layer::{Layer, WebRules};
 use crate::socket::Arrival;
-use crate::tls::Secure;
+use crate::tls::{LiveConfig, Secure};
 use adapters::{Peer, Protocol};
 use base::time::NS_PER_MS;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
-use rustls::ServerConfig;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -45,7 +44,7 @@ pub struct SecureListener {
     /// What is spoken.
     pub protocol: Protocol,
     /// What TLS goes by.
-    pub config: Arc<ServerConfig>,
+    pub config: Arc<LiveConfig>,
     /// What WebSocket goes by, if it comes after TLS.
     pub web: Option<Arc<WebRules>>,
 }
@@ -170,7 +169,7 @@ impl Handshaker {
         for SecureListener { listener, protocol, config, web } in listeners {
             let room = HANDSHAKES_MAX - under_way.len();
             acceptor::accept_some(listener, room, &mut |mut stream, peer| {
-                let secure = match Secure::new(config.clone()) {
+                let secure = match Secure::new(config.current()) {
                     Ok(secure) => secure,
                     Err(error) => return complain(format!("TLS does not begin: {error}")),
                 };

@@ -1,9 +1,11 @@
-//! The listener of the management HTTP API: requests in, answers of [`management::handle`] out.
+//! The listeners of the management HTTP API and of metrics: requests in, answers of [`management::handle`] out.
 //!
-//! A thread of its own reads and writes on a current-thread runtime; what takes a shard's answer is done by two more, and
-//! health checks by a third, so that nobody who asks holds up who sends or takes bytes. All sleep while nobody asks anything. Bounds are
-//! [`management::Limits`]: a client that is too slow, or sends too much, is closed.
+//! A thread of its own reads and writes on a current-thread runtime; what takes a shard's answer is done by others, by
+//! lanes ([`Lane`]), so that nobody who asks holds up who sends or takes bytes, and nothing that takes long holds up
+//! what does not. All sleep while nobody asks anything. Bounds are [`management::Limits`]: a client that is too slow, or
+//! sends too much, is closed, and answers that clients do not take share a bound.
 
+use crate::tls::LiveConfig;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
@@ -11,12 +13,13 @@ use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use management::{Limits, Node, Request, Response};
+use management::{Lane, Limits, Node, Refusals, Request, Response};
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -24,9 +27,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::{Instant, Sleep, sleep, timeout};
-
-/// Threads that answer.
-pub const WORKERS: usize = 2;
+use tokio_rustls::TlsAcceptor;
 
 /// Milliseconds without accepting after the process ran out of descriptors.
 const PAUSE_MS: u64 = 100;
@@ -43,6 +44,16 @@ pub enum Service {
     Metrics,
 }
 
+/// A port.
+pub struct Listener {
+    /// What is served on it.
+    pub service: Service,
+    /// Its socket.
+    pub listener: std::net::TcpListener,
+    /// What TLS goes by, where it comes first.
+    pub tls: Option<Arc<LiveConfig>>,
+}
+
 /// A request and where its answer goes.
 pub struct Job {
     service: Service,
@@ -50,13 +61,24 @@ pub struct Job {
     answer: oneshot::Sender<Response>,
 }
 
-/// Where requests wait for a thread that answers.
+/// Where the requests of each lane come out.
+pub type Lanes = [(Lane, Mutex<Receiver<Job>>); Lane::ALL.len()];
+
+/// Where requests wait for a thread that answers, by lane.
 #[derive(Clone)]
-pub struct Queues {
-    /// All but health checks.
-    pub usual: Sender<Job>,
-    /// Health checks, which wait for nobody who asks more: whoever gets none in time takes the node for dead.
-    pub checks: Sender<Job>,
+pub struct Queues([Sender<Job>; Lane::ALL.len()]);
+
+impl Queues {
+    /// Queues, and of each lane where its requests come out.
+    pub fn new() -> (Queues, Lanes) {
+        let pairs = Lane::ALL.map(|lane| (lane, channel()));
+        let senders = pairs.each_ref().map(|(_, (sender, _))| sender.clone());
+        (Queues(senders), pairs.map(|(lane, (_, receiver))| (lane, Mutex::new(receiver))))
+    }
+
+    fn of(&self, request: &Request) -> &Sender<Job> {
+        &self.0[Lane::of(request) as usize]
+    }
 }
 
 /// Answers requests until nobody is left to send any.
@@ -77,85 +99,113 @@ pub fn work(node: &impl Node, jobs: &Mutex<Receiver<Job>>) {
 ///
 /// # Errors
 /// What the system said.
-pub fn serve(
-    listeners: Vec<(Service, std::net::TcpListener)>,
-    limits: Limits,
-    jobs: &Queues,
-    stop: &Notify,
-) -> io::Result<()> {
+pub fn serve(listeners: Vec<Listener>, limits: Limits, jobs: &Queues, stop: &Notify) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(async {
         let room = Arc::new(Semaphore::new(limits.connections_max));
-        let bodies = Arc::new(Semaphore::new(limits.bodies_bytes_max / BODY_UNIT));
-        for (service, listener) in listeners {
+        let shared = Arc::new(Shared {
+            limits,
+            jobs: jobs.clone(),
+            bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max / BODY_UNIT)),
+            answers: Arc::default(),
+            refusals: Mutex::default(),
+            began: Instant::now(),
+        });
+        for Listener { service, listener, tls } in listeners {
             listener.set_nonblocking(true)?;
-            let line = Line { service, jobs: jobs.clone(), bodies: bodies.clone() };
-            tokio::spawn(accept(TcpListener::from_std(listener)?, limits, room.clone(), line));
+            let line = Line { service, tls, shared: shared.clone() };
+            tokio::spawn(accept(TcpListener::from_std(listener)?, room.clone(), line));
         }
         stop.notified().await;
         Ok(())
     })
 }
 
+/// What all ports share.
+struct Shared {
+    limits: Limits,
+    jobs: Queues,
+    /// Room for bodies, in units of [`BODY_UNIT`].
+    bodies: Arc<Semaphore>,
+    /// Bytes of answers that clients have not taken.
+    answers: Arc<AtomicUsize>,
+    /// Logins that were refused.
+    refusals: Mutex<Refusals>,
+    began: Instant,
+}
+
+impl Shared {
+    /// Milliseconds that the answer to a login has to wait.
+    fn note(&self, from: IpAddr, response: &Response) -> u64 {
+        let now_ms = self.began.elapsed().as_millis() as u64;
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        refusals.note(now_ms, from, response.refuses_login(), &self.limits)
+    }
+}
+
 /// Where the requests of a port go.
 #[derive(Clone)]
 struct Line {
     service: Service,
-    jobs: Queues,
-    /// Room for bodies, in units of [`BODY_UNIT`].
-    bodies: Arc<Semaphore>,
+    tls: Option<Arc<LiveConfig>>,
+    shared: Arc<Shared>,
 }
 
-impl Line {
-    fn queue(&self, request: &Request) -> &Sender<Job> {
-        let is_check = matches!(&request.path[..], [api, health, ..] if api == "api" && health == "health");
-        if is_check { &self.jobs.checks } else { &self.jobs.usual }
-    }
-}
-
-async fn accept(listener: TcpListener, limits: Limits, room: Arc<Semaphore>, jobs: Line) {
+async fn accept(listener: TcpListener, room: Arc<Semaphore>, line: Line) {
     // The semaphore is never closed.
     while let Ok(place) = room.clone().acquire_owned().await {
         let Ok((stream, from)) = listener.accept().await else {
             sleep(Duration::from_millis(PAUSE_MS)).await;
             continue;
         };
-        let jobs = jobs.clone();
+        let line = line.clone();
         tokio::spawn(async move {
             let _place = place;
-            converse(stream, from, limits, jobs).await;
+            converse(stream, from, line).await;
         });
     }
 }
 
-async fn converse(stream: TcpStream, from: SocketAddr, limits: Limits, jobs: Line) {
-    let silence = Duration::from_millis(limits.silence_ms_max);
-    let is_loopback = from.ip().to_canonical().is_loopback();
+async fn converse(stream: TcpStream, from: SocketAddr, line: Line) {
+    let silence = Duration::from_millis(line.shared.limits.silence_ms_max);
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let answer = service_fn(|request| {
-        let jobs = jobs.clone();
-        async move { Ok::<_, Infallible>(answer(request, is_loopback, limits, jobs).await) }
-    });
+    let stream = Patient::new(stream, silence);
+    let from = from.ip().to_canonical();
+    match &line.tls {
+        None => talk(stream, from, silence, &line).await,
+        Some(tls) => {
+            let handshake = TlsAcceptor::from(tls.current()).accept(stream);
+            // Who does not get through, or not in time, is closed.
+            if let Ok(Ok(stream)) = timeout(silence, handshake).await {
+                talk(stream, from, silence, &line).await;
+            }
+        }
+    }
+}
+
+async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, from: IpAddr, silence: Duration, line: &Line) {
+    let answer = service_fn(|request| async move { Ok::<_, Infallible>(answer(request, from, line).await) });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(silence)
-        .max_buf_size(limits.head_bytes_max)
-        .serve_connection(TokioIo::new(Patient::new(stream, silence)), answer);
+        .max_buf_size(line.shared.limits.head_bytes_max)
+        .serve_connection(TokioIo::new(stream), answer);
     // A client that breaks off, or is too slow, is nobody's fault.
     let _ = connection.await;
 }
 
 async fn answer(
     request: hyper::Request<Incoming>,
-    is_loopback: bool,
-    limits: Limits,
-    jobs: Line,
+    from: IpAddr,
+    line: &Line,
 ) -> hyper::Response<Full<Bytes>> {
+    let limits = line.shared.limits;
+    let closing = |response| closing(response, &line.shared);
     let (head, body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    let Some(mut request) = Request::new(head.method.as_str(), target, Vec::new(), is_loopback) else {
+    let Some(mut request) = Request::new(head.method.as_str(), target, Vec::new(), from.is_loopback()) else {
         return closing(Response::error(400, "bad_request", "the path or the query cannot be decoded"));
     };
     let text = |name: HeaderName| head.headers.get(name)?.to_str().ok().map(str::to_owned);
@@ -167,7 +217,7 @@ async fn answer(
     if !is_small {
         // Whoever may not ask this is told so before anything is kept of what they send.
         let asked = Request { awaits_body: true, ..request.clone() };
-        let response = done(&jobs, asked).await;
+        let response = done(line, from, asked).await;
         if response.status != 100 {
             return closing(response);
         }
@@ -175,7 +225,7 @@ async fn answer(
         let length = length.unwrap_or(usize::MAX).min(limits.body_bytes_max).min(limits.bodies_bytes_max);
         let units = u32::try_from(length / BODY_UNIT).unwrap_or(u32::MAX);
         // The semaphore is never closed.
-        match timeout(silence, jobs.bodies.clone().acquire_many_owned(units)).await {
+        match timeout(silence, line.shared.bodies.clone().acquire_many_owned(units)).await {
             Ok(Ok(room)) => place = Some(room),
             _ => {
                 return closing(Response::error(
@@ -194,25 +244,69 @@ async fn answer(
         Ok(Err(_)) => return closing(Response::error(400, "bad_request", "the body cannot be read")),
         Err(_) => return closing(Response::error(408, "request_timeout", "the body did not come in time")),
     };
-    let response = done(&jobs, request).await;
+    let response = done(line, from, request).await;
     drop(place);
-    shown(response)
+    shown(response, &line.shared)
 }
 
-/// What one of the workers answers.
-async fn done(line: &Line, request: Request) -> Response {
+/// What one of the workers answers. Who was refused again and again waits for it.
+async fn done(line: &Line, from: IpAddr, request: Request) -> Response {
     let (sender, receiver) = oneshot::channel();
+    let is_login = request.authorization.is_some() || request.path == ["api", "login"];
     let job = Job { service: line.service, request: Box::new(request), answer: sender };
-    let is_sent = line.queue(&job.request).send(job).is_ok();
+    let is_sent = line.shared.jobs.of(&job.request).send(job).is_ok();
     let response = if is_sent { receiver.await.ok() } else { None };
-    response.unwrap_or_else(|| Response::error(503, "service_unavailable", "the node is stopping"))
+    let Some(response) = response else {
+        return Response::error(503, "service_unavailable", "the node is stopping");
+    };
+    if is_login {
+        let wait_ms = line.shared.note(from, &response);
+        if wait_ms > 0 {
+            sleep(Duration::from_millis(wait_ms)).await;
+        }
+    }
+    response
 }
 
-fn shown(response: Response) -> hyper::Response<Full<Bytes>> {
-    let mut shown = hyper::Response::new(Full::new(Bytes::from(response.body)));
+/// An answer's body, which counts as long as any of it is to be sent.
+struct Held {
+    body: Vec<u8>,
+    answers: Arc<AtomicUsize>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.answers.fetch_sub(self.body.len(), Ordering::Relaxed);
+    }
+}
+
+/// The body, if there is room for it beside those that other clients have not taken; one alone always has.
+fn held(body: Vec<u8>, shared: &Shared) -> Option<Bytes> {
+    if body.len() <= shared.limits.small_answer_bytes_max {
+        return Some(body.into());
+    }
+    let (answers, most) = (shared.answers.clone(), shared.limits.answers_bytes_max);
+    let more = |held: usize| (held == 0 || held + body.len() <= most).then_some(held + body.len());
+    answers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+    Some(Bytes::from_owner(Held { body, answers }))
+}
+
+fn shown(response: Response, shared: &Shared) -> hyper::Response<Full<Bytes>> {
+    let Response { status, headers, body } = response;
+    let Some(body) = held(body, shared) else {
+        let why = "clients are taking too many answers already, and slowly";
+        return shown(Response::error(503, "service_unavailable", why), shared);
+    };
+    let mut shown = hyper::Response::new(Full::new(body));
     *shown.status_mut() =
-        hyper::StatusCode::from_u16(response.status).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
-    for (name, value) in &response.headers {
+        hyper::StatusCode::from_u16(status).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
+    for (name, value) in &headers {
         if let Ok(value) = HeaderValue::from_str(value) {
             shown.headers_mut().insert(HeaderName::from_static(name), value);
         }
@@ -221,8 +315,8 @@ fn shown(response: Response) -> hyper::Response<Full<Bytes>> {
 }
 
 /// The same where the rest of what the client sends is not read.
-fn closing(response: Response) -> hyper::Response<Full<Bytes>> {
-    let mut shown = shown(response);
+fn closing(response: Response, shared: &Shared) -> hyper::Response<Full<Bytes>> {
+    let mut shown = shown(response, shared);
     shown.headers_mut().insert(hyper::header::CONNECTION, HeaderValue::from_static("close"));
     shown
 }
@@ -276,6 +370,20 @@ impl AsyncWrite for Patient {
         self.judge(context, polled)
     }
 
+    // Without this answers would be copied once more, into a buffer that no bound knows.
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.judge(context, polled)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(context);
         self.judge(context, polled)
@@ -287,140 +395,4 @@ impl AsyncWrite for Patient {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::{Read, Write};
-    use std::net::TcpStream as Client;
-    use std::sync::mpsc::channel;
-
-    /// What comes back for bytes, from a listener whose worker answers every request with its body's length.
-    fn told(limits: Limits, sent: &[&[u8]]) -> String {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
-        let address = listener.local_addr().expect("bound");
-        let (usual, asked) = channel::<Job>();
-        let jobs = Queues { checks: usual.clone(), usual };
-        let stop = Notify::new();
-        std::thread::scope(|threads| {
-            threads.spawn(|| serve(vec![(Service::Api, listener)], limits, &jobs, &stop).expect("serves"));
-            threads.spawn(move || {
-                let next = || asked.recv_timeout(Duration::from_secs(5));
-                while let Ok(Job { request, answer, .. }) = next() {
-                    let status = if request.awaits_body { 100 } else { 200 };
-                    let body = request.body.len().to_string().into_bytes();
-                    let _ = answer.send(Response { status, headers: Vec::new(), body });
-                }
-            });
-            let mut client = Client::connect(address).expect("connects");
-            for bytes in sent {
-                // The other side may have closed already.
-                let _ = client.write_all(bytes);
-            }
-            let mut text = Vec::new();
-            client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
-            let _ = client.read_to_end(&mut text);
-            stop.notify_one();
-            String::from_utf8_lossy(&text).into_owned()
-        })
-    }
-
-    #[test]
-    fn bodies_have_a_bound() {
-        let limits = Limits { body_bytes_max: 100_000, ..Limits::default() };
-        let check = |length: usize, sent: usize, status: &str| {
-            let head = format!(
-                "PUT /api/x HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
-            );
-            let text = told(limits, &[head.as_bytes(), &vec![b'x'; sent]]);
-            assert!(text.starts_with(&format!("HTTP/1.1 {status}")), "{length}: {text}");
-            text
-        };
-        assert!(check(5, 5, "200").ends_with("\r\n\r\n5"));
-        assert!(check(100_000, 100_000, "200").ends_with("\r\n\r\n100000"));
-        check(100_001, 100_001, "413");
-    }
-
-    #[test]
-    fn health_checks_wait_for_nobody() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
-        let address = listener.local_addr().expect("bound");
-        let ((usual, _waiting), (checks, asked)) = (channel::<Job>(), channel::<Job>());
-        let (jobs, stop) = (Queues { usual, checks }, Notify::new());
-        std::thread::scope(|threads| {
-            threads.spawn(|| {
-                serve(vec![(Service::Api, listener)], Limits::default(), &jobs, &stop).expect("serves")
-            });
-            let ask = |path: &str| {
-                let mut client = Client::connect(address).expect("connects");
-                write!(client, "GET {path} HTTP/1.1\r\nhost: h\r\n\r\n").expect("sends");
-                client
-            };
-            let _others = ["/api/queues", "/api/overview", "/healthy"].map(ask);
-            let _own = ask("/api/health/checks/local-alarms");
-            let Job { request, .. } = asked.recv_timeout(Duration::from_secs(20)).expect("comes");
-            assert_eq!(request.path, ["api", "health", "checks", "local-alarms"]);
-            assert!(asked.try_recv().is_err());
-            stop.notify_one();
-        });
-    }
-
-    #[test]
-    fn bodies_share_a_bound() {
-        let limits = Limits { bodies_bytes_max: 50 << 10, silence_ms_max: 1500, ..Limits::default() };
-        let head = |length: usize| format!("PUT /x HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n");
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
-        let address = listener.local_addr().expect("bound");
-        let (usual, asked) = channel::<Job>();
-        let (came, has_come) = channel();
-        let (jobs, stop) = (Queues { checks: usual.clone(), usual }, Notify::new());
-        let hear = |mut client: Client| {
-            client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
-            let mut line = [0; 12];
-            client.read_exact(&mut line).expect("is answered");
-            String::from_utf8_lossy(&line[9..]).into_owned()
-        };
-        std::thread::scope(|threads| {
-            threads.spawn(|| serve(vec![(Service::Api, listener)], limits, &jobs, &stop).expect("serves"));
-            threads.spawn(move || {
-                // The first has its answer when all have asked.
-                let mut held = Vec::new();
-                while let Ok(Job { request, answer, .. }) = asked.recv_timeout(Duration::from_secs(5)) {
-                    let status = if request.awaits_body { 100 } else { 200 };
-                    let response = Response { status, headers: Vec::new(), body: Vec::new() };
-                    if request.body.is_empty() {
-                        drop(answer.send(response))
-                    } else {
-                        {
-                            held.push((answer, response));
-                            came.send(()).expect("is heard")
-                        }
-                    }
-                }
-                held.into_iter().for_each(|(answer, response)| drop(answer.send(response)));
-            });
-            let put = |length: usize| {
-                let mut client = Client::connect(address).expect("connects");
-                client.write_all(head(length).as_bytes()).expect("sends");
-                client.write_all(&vec![b'x'; length]).expect("sends");
-                client
-            };
-            let first = put(40 << 10);
-            has_come.recv_timeout(Duration::from_secs(20)).expect("comes");
-            let (second, small) = (put(40 << 10), put(10));
-            assert_eq!(hear(second), "503", "there is no room for both");
-            assert_eq!((hear(first), hear(small)), ("200".to_owned(), "200".to_owned()));
-            stop.notify_one();
-        });
-    }
-
-    #[test]
-    fn what_is_no_request_is_refused_and_who_is_slow_is_closed() {
-        let limits = Limits { silence_ms_max: 200, head_bytes_max: 8192, ..Limits::default() };
-        assert!(told(limits, &[b"GET /api/%zz HTTP/1.1\r\nhost: h\r\n\r\n"]).starts_with("HTTP/1.1 400"));
-        assert!(told(limits, &[b"nonsense\r\n\r\n"]).starts_with("HTTP/1.1 400"));
-        let head = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(10_000));
-        assert!(told(limits, &[head.as_bytes()]).starts_with("HTTP/1.1 431"));
-        assert_eq!(told(limits, &[b"GET /api/x HT"]), "");
-        let half = b"PUT /api/x HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\n\r\nx";
-        assert!(told(limits, &[half]).starts_with("HTTP/1.1 408"));
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::door::{Act, ConnectionMore, Door, Letter, Question, Room, Truncate};
 use crate::reader::Reads;
 use crate::seed;
+use crate::tls::LiveConfig;
 use base::id::QueueId;
 use base::time::NS_PER_MS;
 use broker::access::{AccessRules, SALT};
@@ -66,6 +67,8 @@ pub struct Manager<'a> {
     pub forgotten: Mutex<Vec<[u64; 2]>>,
     /// What was read back.
     pub reads: Arc<Reads>,
+    /// What TLS goes by, of the listeners that have it.
+    pub tls: &'a [Arc<LiveConfig>],
 }
 
 impl Manager<'_> {
@@ -326,6 +329,33 @@ impl Node for Manager<'_> {
         let parts: Vec<_> = parts.collect::<Result<_, _>>()?;
         let rows = parts.into_iter().flat_map(|part| part.connections.into_iter().zip(part.connections_more));
         Ok(rows.map(|(row, more)| connection(row, more)).collect())
+    }
+
+    fn connection_count(&self) -> Result<u64, Busy> {
+        let (sender, receiver) = channel();
+        for door in self.doors {
+            door.letters.put(Letter::Ask(Question::Totals, sender.clone()));
+        }
+        drop(sender);
+        let mut count = 0;
+        for _ in self.doors {
+            let part = receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?;
+            count += part.totals.map_or(0, |totals| totals.connection_count);
+        }
+        Ok(count)
+    }
+
+    fn certificate_ends_s(&self) -> Vec<u64> {
+        self.tls.iter().filter_map(|own| own.ends_at_s()).collect()
+    }
+
+    fn now_s(&self) -> u64 {
+        self.clock.now().wall_ms / 1000
+    }
+
+    fn reload_certificates(&self) -> Result<usize, String> {
+        let failed: Vec<String> = self.tls.iter().filter_map(|own| own.reload().err()).collect();
+        if failed.is_empty() { Ok(self.tls.len()) } else { Err(failed.join("; ")) }
     }
 
     fn opened(&self) -> Result<Vec<(u16, Opened)>, Busy> {

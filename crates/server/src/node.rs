@@ -516,14 +516,8 @@ impl Node {
             .map_err(|error| format!("cannot listen on {}: {error}", socket.display()))?;
         self.logger.info(format!("administration socket at {}", socket.display()));
         let next = &AtomicUsize::new(0);
-        let https = ports.http.iter().map(|(service, own)| {
-            Ok((*service, socket2::SockRef::from(own).try_clone().map(std::net::TcpListener::from)?))
-        });
-        let https = https.collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let stop_http = tokio::sync::Notify::new();
-        let ((usual, asked), (checks, checked)) = (channel(), channel());
-        let (asked, checked) = (Mutex::new(asked), Mutex::new(checked));
-        let jobs = http::Queues { usual, checks };
+        let (jobs, lanes) = http::Queues::new();
         let raised = || self.raised();
         let (wake, woken) = channel();
         let stop_samples = wake.clone();
@@ -542,6 +536,7 @@ impl Node {
             logins: [const { AtomicU64::new(0) }; 2],
             forgotten: Mutex::default(),
             reads: self.reads.clone(),
+            tls: &ports.tls,
         };
         let manager = &manager;
         definitions::load(config, manager, &self.logger)?;
@@ -585,9 +580,10 @@ impl Node {
                 spawned = spawned
                     .and_then(|()| Builder::new().name("tls".into()).spawn_scoped(threads, work).map(drop));
             }
-            let (jobs, asked, checked) = (jobs, &asked, &checked);
-            if !ports.http.is_empty() {
-                for asked in [asked; http::WORKERS].into_iter().chain([checked]) {
+            let (jobs, lanes, listeners) = (jobs, &lanes, ports.http);
+            if !listeners.is_empty() {
+                let workers = lanes.iter().flat_map(|(lane, asked)| vec![asked; lane.workers()]);
+                for asked in workers {
                     let work = move || http::work(manager, asked);
                     spawned = spawned.and_then(|()| {
                         Builder::new().name("http-work".into()).spawn_scoped(threads, work).map(drop)
@@ -600,7 +596,7 @@ impl Node {
                 });
                 let (limits, stop, logger) = (manager.about.limits, &stop_http, &self.logger);
                 let work = move || {
-                    if let Err(error) = http::serve(https, limits, &jobs, stop) {
+                    if let Err(error) = http::serve(listeners, limits, &jobs, stop) {
                         logger.error(format!("the management HTTP API is not served: {error}"));
                     }
                 };

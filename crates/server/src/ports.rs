@@ -2,11 +2,11 @@
 
 use crate::acceptor;
 use crate::config::Config;
-use crate::config::network::Speech;
+use crate::config::network::{Speech, TlsOptions};
 use crate::handshake::SecureListener;
-use crate::http::Service;
+use crate::http::{self, Service};
 use crate::layer::WebRules;
-use crate::tls;
+use crate::tls::LiveConfig;
 use adapters::Protocol;
 use mio::net::TcpListener;
 use std::io;
@@ -27,7 +27,9 @@ pub struct Ports {
     /// Listeners with TLS.
     pub secure: Vec<SecureListener>,
     /// Listeners of the management HTTP API, and of metrics.
-    pub http: Vec<(Service, TcpListener)>,
+    pub http: Vec<http::Listener>,
+    /// What TLS goes by, of those listeners that have it.
+    pub tls: Vec<Arc<LiveConfig>>,
     /// All of them, as they were bound.
     pub addresses: Vec<(Speech, SocketAddr)>,
     /// For what there is none, and why, where that is nobody's wish.
@@ -42,11 +44,15 @@ impl Ports {
     pub fn open(config: &Config) -> Result<Ports, String> {
         let network = &config.network;
         let has = |wanted| config.listeners.iter().any(|(speech, _)| *speech == wanted);
-        let tls = (has(Speech::AmqpTls) || has(Speech::StreamTls))
-            .then(|| tls::server_config(&network.tls))
-            .transpose()?;
-        let web_tls =
-            has(Speech::WebTls).then(|| tls::server_config(&network.web_tls.or(&network.tls))).transpose()?;
+        let open = |speeches: &[Speech], prefix, options: TlsOptions| {
+            let is_wanted = speeches.iter().any(|speech| has(*speech));
+            is_wanted.then(|| LiveConfig::open(prefix, options)).transpose()
+        };
+        let tls = open(&[Speech::AmqpTls, Speech::StreamTls], "ssl_options.", network.tls.clone())?;
+        // What is wrong may be of either.
+        let web_tls = open(&[Speech::WebTls], "ssl_options.", network.web_tls.or(&network.tls))?;
+        let http_tls = open(&[Speech::HttpTls], "management.ssl.", network.http_tls.clone())?;
+        let metrics_tls = open(&[Speech::PrometheusTls], "prometheus.ssl.", network.metrics_tls.clone())?;
         let usual = Limits::default();
         let rules = Arc::new(WebRules {
             rules: Rules {
@@ -65,6 +71,7 @@ impl Ports {
             spoken: Vec::new(),
             secure: Vec::new(),
             http: Vec::new(),
+            tls: [&tls, &web_tls, &http_tls, &metrics_tls].into_iter().flatten().cloned().collect(),
             addresses: Vec::new(),
             without: Vec::new(),
         };
@@ -82,12 +89,15 @@ impl Ports {
             let bound = listener.local_addr().map_err(|error| format!("the node cannot start: {error}"))?;
             ports.addresses.push((*speech, bound));
             let service = match speech {
-                Speech::Http => Some(Service::Api),
-                Speech::Prometheus => Some(Service::Metrics),
+                Speech::Http => Some((Service::Api, None)),
+                Speech::HttpTls => Some((Service::Api, http_tls.clone())),
+                Speech::Prometheus => Some((Service::Metrics, None)),
+                Speech::PrometheusTls => Some((Service::Metrics, metrics_tls.clone())),
                 _ => None,
             };
-            if let Some(service) = service {
-                ports.http.push((service, listener));
+            if let Some((service, tls)) = service {
+                let listener = std::net::TcpListener::from(std::os::fd::OwnedFd::from(listener));
+                ports.http.push(http::Listener { service, listener, tls });
                 continue;
             }
             let web = speech.is_web().then(|| rules.clone());

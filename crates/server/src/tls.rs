@@ -16,7 +16,7 @@ use rustls::server::{NoServerSessionStorage, UnbufferedServerConnection, WebPkiC
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, InsufficientSizeError};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Certificates there may be between a client's and its root, unless configured: RabbitMQ's default.
 const DEPTH_MAX: u8 = 10;
@@ -29,6 +29,64 @@ const RECORD_OVERHEAD_BYTES: usize = 40;
 
 /// Alerts that may follow a failure; what else the state machine has to say then is dropped.
 const ALERTS_MAX: usize = 4;
+
+/// What goes for the connections of a listener from now on: its files can be read anew while it listens.
+pub struct LiveConfig {
+    /// What the options begin with: `ssl_options.`.
+    prefix: &'static str,
+    options: TlsOptions,
+    current: RwLock<Read>,
+}
+
+/// What was read of files.
+struct Read {
+    config: Arc<ServerConfig>,
+    /// When the first of the certificates ends, seconds since 1970.
+    ends_at_s: Option<u64>,
+}
+
+impl LiveConfig {
+    /// Reads the files that these options, whose names begin with `prefix`, name.
+    ///
+    /// # Errors
+    /// What is wrong with which option or file, and what to do about it.
+    pub fn open(prefix: &'static str, options: TlsOptions) -> Result<Arc<LiveConfig>, String> {
+        let current = RwLock::new(Read::files(prefix, &options)?);
+        Ok(Arc::new(LiveConfig { prefix, options, current }))
+    }
+
+    /// What goes for a connection that comes now.
+    pub fn current(&self) -> Arc<ServerConfig> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).config.clone()
+    }
+
+    /// When the first of its certificates ends, seconds since 1970.
+    pub fn ends_at_s(&self) -> Option<u64> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).ends_at_s
+    }
+
+    /// Reads the files anew. Connections there are keep what they have; where something is wrong, all stays as it is.
+    ///
+    /// # Errors
+    /// As of [`LiveConfig::open`].
+    pub fn reload(&self) -> Result<(), String> {
+        let read = Read::files(self.prefix, &self.options)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = read;
+        Ok(())
+    }
+}
+
+impl Read {
+    fn files(prefix: &str, options: &TlsOptions) -> Result<Read, String> {
+        let named = |why: String| why.replace("ssl_options.", prefix);
+        let config = server_config(options).map_err(named)?;
+        let file = options.certificate_file.as_deref();
+        let chain = file.map(CertificateDer::pem_file_iter).and_then(Result::ok);
+        let ends =
+            chain.into_iter().flatten().filter_map(|own| PeerCertificate::read(&own.ok()?)?.ends_at_s());
+        Ok(Read { config, ends_at_s: ends.min() })
+    }
+}
 
 /// What goes for all connections of a listener, made from its options and the files they name.
 ///

@@ -59,8 +59,7 @@ def api():
         raise Skip("needs --broker: what it does is not for a broker that others use")
     if not _found:
         broker = Broker(suite.options.broker, [
-            "management.tcp.ip=127.0.0.1", "management.tcp.port=0", f"management.http.max_body_size={BODY_BYTES_MAX}",
-            "log.level=error"])
+            "management.tcp.ip=127.0.0.1", "management.tcp.port=0", f"management.http.max_body_size={BODY_BYTES_MAX}"])
         broker.start()
         atexit.register(broker.close)
         _found.append(Api(broker))

@@ -12,6 +12,7 @@ from proton import SSLDomain
 from proton.utils import BlockingConnection
 
 from lab.cases import Skip, Suite, equal
+from suites import tls_http
 from suites.network_bench import Ground, options
 
 suite = Suite("tls")
@@ -230,6 +231,21 @@ def _():
         stream.sendall(b"AMQP\x09\x09\x09\x09")
         equal(stream.recv(100), b"AMQP\x03\x01\x00\x00")
         equal(stream.recv(100), b"")
+
+
+@suite.case("http", "the HTTP API and metrics over TLS, named alone", "served over TLS and not without; certificates are checked")
+def _():
+    if not suite.options.broker:
+        raise Skip(suite.without_broker)
+    tls_http.served(suite.options.broker)
+
+
+@suite.case("reload", "`POST /api/x/certificates/reload` after the files were replaced, and after one was spoiled",
+            "who connects from then on sees the new ones, on every listener; a spoiled file: 400, and all stays")
+def _():
+    if not suite.options.broker:
+        raise Skip(suite.without_broker)
+    tls_http.reloaded(suite.options.broker)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,9 @@ fn each_path_means_its_endpoint() {
         let (found, named) = find(&path).expect(&sample);
         assert_eq!(found.name, endpoint.name, "{sample}");
         assert_eq!(named.len(), endpoint.names().count(), "{sample}");
-        assert!(find(&[&path[..], &["more", "and", "more"]].concat()).is_none_or(|it| it.0.name != found.name));
+        assert!(
+            find(&[&path[..], &["more", "and", "more"]].concat()).is_none_or(|it| it.0.name != found.name)
+        );
     }
     assert!(find(&["nowhere"]).is_none());
 }
@@ -76,7 +78,8 @@ fn what_is_routed_is_described_and_the_other_way_round() {
     let document = openapi::describe("1");
     let mut described = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
-        for (method, operation) in item.as_object().unwrap().iter().filter(|(name, _)| *name != "parameters") {
+        for (method, operation) in item.as_object().unwrap().iter().filter(|(name, _)| *name != "parameters")
+        {
             described.insert(format!("{} {path}", method.to_uppercase()));
             assert!(operation["summary"].as_str().is_some_and(|text| !text.is_empty()), "{method} {path}");
             assert!(!operation["responses"].as_object().unwrap().is_empty(), "{method} {path}");

@@ -31,8 +31,14 @@ const PORT_STREAM: u16 = 5552;
 /// The port of the management HTTP API.
 const PORT_HTTP: u16 = 15672;
 
+/// The port of the management HTTP API over TLS, where only an address was named.
+const PORT_HTTP_TLS: u16 = 15671;
+
 /// The port of metrics.
 const PORT_METRICS: u16 = 15692;
+
+/// The port of metrics over TLS, where only an address was named.
+const PORT_METRICS_TLS: u16 = 15691;
 
 /// The ports of WebSocket without TLS and with it, where only an address was named.
 const PORT_WEB: u16 = 15678;
@@ -405,6 +411,8 @@ impl Draft {
         let port = match speech {
             Speech::Http => PORT_HTTP,
             Speech::Prometheus => PORT_METRICS,
+            Speech::HttpTls => PORT_HTTP_TLS,
+            Speech::PrometheusTls => PORT_METRICS_TLS,
             speech if speech.is_secure() => PORT_WEB_TLS,
             _ => PORT_WEB,
         };
@@ -451,7 +459,13 @@ impl Draft {
             (Speech::Http, PORT_HTTP),
             (Speech::Prometheus, PORT_METRICS),
         ] {
-            if !self.closed.contains_key(&speech) && open.iter().all(|(own, _)| *own != speech) {
+            let is_named = |(own, _): &(Speech, Address)| match speech {
+                // As with RabbitMQ, who asks for TLS alone gets no other.
+                Speech::Http => matches!(own, Speech::Http | Speech::HttpTls),
+                Speech::Prometheus => matches!(own, Speech::Prometheus | Speech::PrometheusTls),
+                speech => *own == speech,
+            };
+            if !self.closed.contains_key(&speech) && !open.iter().any(is_named) {
                 self.config.if_free.push((speech, Address { ip: None, port }));
             }
         }

@@ -21,14 +21,21 @@ pub enum Speech {
     StreamTls,
     /// The management HTTP API.
     Http,
+    /// The management HTTP API over TLS.
+    HttpTls,
     /// Metrics, over HTTP.
     Prometheus,
+    /// Metrics, over HTTP over TLS.
+    PrometheusTls,
 }
 
 impl Speech {
     /// TLS comes first.
     pub fn is_secure(self) -> bool {
-        matches!(self, Speech::AmqpTls | Speech::WebTls | Speech::StreamTls)
+        matches!(
+            self,
+            Speech::AmqpTls | Speech::WebTls | Speech::StreamTls | Speech::HttpTls | Speech::PrometheusTls
+        )
     }
 
     /// WebSocket carries it.
@@ -46,7 +53,9 @@ impl Speech {
             | Speech::Web
             | Speech::WebTls
             | Speech::Http
-            | Speech::Prometheus => Protocol::Amqp,
+            | Speech::HttpTls
+            | Speech::Prometheus
+            | Speech::PrometheusTls => Protocol::Amqp,
         }
     }
 
@@ -60,6 +69,10 @@ impl Speech {
             Speech::Stream => ("stream", "stream", "stream"),
             Speech::StreamTls => ("stream/ssl", "stream over TLS", "stream TLS"),
             Speech::Http => ("http", "HTTP API", "HTTP"),
+            Speech::HttpTls => ("https", "HTTP API over TLS (HTTPS)", "HTTPS"),
+            Speech::PrometheusTls => {
+                ("https/prometheus", "Prometheus exporter API over TLS", "Prometheus over TLS")
+            }
             Speech::Prometheus => ("http/prometheus", "Prometheus exporter API over HTTP", "Prometheus"),
         }
     }
@@ -218,6 +231,10 @@ pub struct Network {
     pub tls: TlsOptions,
     /// For WebSocket over TLS; what is not said here is as in `tls`.
     pub web_tls: TlsOptions,
+    /// For the management HTTP API over TLS.
+    pub http_tls: TlsOptions,
+    /// For metrics over TLS.
+    pub metrics_tls: TlsOptions,
     /// Milliseconds a TLS handshake may take.
     pub tls_handshake_ms: u64,
     /// How a certificate names a user.
@@ -237,6 +254,8 @@ impl Default for Network {
         Network {
             tls: TlsOptions::default(),
             web_tls: TlsOptions::default(),
+            http_tls: TlsOptions::default(),
+            metrics_tls: TlsOptions::default(),
             tls_handshake_ms: 5000,
             login: CertificateLogin { from: LoginFrom::Distinguished, kind: AlternativeKind::Dns, index: 0 },
             web_path: "/ws".into(),

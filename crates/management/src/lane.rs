@@ -1,0 +1,77 @@
+//! What a request may take, which says who answers it.
+
+use crate::endpoints::Name;
+use crate::request::{Method, Request};
+use crate::routes::find;
+
+/// Requests of one lane wait for each other, and for no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Checks of health: whoever gets no answer in time takes the node for dead.
+    Check,
+    /// What is looked up or changed at once.
+    Look,
+    /// Messages, which wait for queues and for the disk.
+    Message,
+    /// Definitions that are imported, which may take minutes.
+    Import,
+}
+
+impl Lane {
+    /// All of them.
+    pub const ALL: [Lane; 4] = [Lane::Check, Lane::Look, Lane::Message, Lane::Import];
+
+    /// The lane of a request.
+    pub fn of(request: &Request) -> Lane {
+        let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
+        let ["api", path @ ..] = &path[..] else { return Lane::Look };
+        if path.first() == Some(&"health") {
+            return Lane::Check;
+        }
+        // Whether it is allowed at all is seen at once.
+        if request.awaits_body {
+            return Lane::Look;
+        }
+        match find(path).map(|(endpoint, _)| endpoint.name) {
+            Some(Name::Aliveness | Name::ExchangePublish | Name::QueueGet) => Lane::Message,
+            Some(Name::Definitions | Name::DefinitionsOf | Name::AllConfiguration)
+                if request.method == Method::Post =>
+            {
+                Lane::Import
+            }
+            _ => Lane::Look,
+        }
+    }
+
+    /// Threads that answer its requests.
+    pub fn workers(self) -> usize {
+        match self {
+            Lane::Check | Lane::Import => 1,
+            Lane::Look | Lane::Message => 2,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_has_a_lane_of_its_own() {
+        let check = |line: &str, expected: Lane| {
+            let (method, path) = line.split_once(' ').unwrap();
+            let request = Request::new(method, path, Vec::new(), true).unwrap();
+            assert_eq!(Lane::of(&request), expected, "{line}");
+        };
+        check("GET /api/health/checks/local-alarms", Lane::Check);
+        check("GET /api/queues", Lane::Look);
+        check("GET /api/definitions", Lane::Look);
+        check("POST /api/definitions", Lane::Import);
+        check("POST /api/definitions/%2F", Lane::Import);
+        check("POST /api/exchanges/%2F/x/publish", Lane::Message);
+        check("POST /api/queues/%2F/q/get", Lane::Message);
+        check("GET /api/aliveness-test/%2F", Lane::Message);
+        check("GET /metrics", Lane::Look);
+        check("GET /healthy", Lane::Look);
+    }
+}

@@ -1,0 +1,82 @@
+//! How long who guesses passwords has to wait for each answer.
+//!
+//! Counted is by address, not by user: nobody can lock somebody else out. Who has just logged in is not asked to wait.
+
+use crate::Limits;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Logins that were refused, by where they came from.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    /// How many in a row, and when the last was, milliseconds.
+    by_address: BTreeMap<IpAddr, (u32, u64)>,
+}
+
+impl Refusals {
+    /// A login from here was refused, or was not: milliseconds that its answer is to wait.
+    pub fn note(&mut self, now_ms: u64, address: IpAddr, is_refused: bool, limits: &Limits) -> u64 {
+        if !is_refused {
+            self.by_address.remove(&address);
+            return 0;
+        }
+        let is_old = |at_ms: u64| now_ms.saturating_sub(at_ms) > limits.refusals_kept_ms;
+        if self.by_address.len() >= limits.refusing_addresses_max && !self.by_address.contains_key(&address) {
+            self.by_address.retain(|_, (_, at_ms)| !is_old(*at_ms));
+            if self.by_address.len() >= limits.refusing_addresses_max {
+                // So many come at once that each is one too many.
+                return limits.refusal_delay_ms;
+            }
+        }
+        let (count, at_ms) = self.by_address.entry(address).or_default();
+        *count = if is_old(*at_ms) { 1 } else { count.saturating_add(1) };
+        *at_ms = now_ms;
+        if *count > limits.refusals_free { limits.refusal_delay_ms } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    const LIMITS: fn() -> Limits = || Limits {
+        refusals_free: 2,
+        refusal_delay_ms: 1000,
+        refusals_kept_ms: 60_000,
+        refusing_addresses_max: 3,
+        ..Limits::default()
+    };
+
+    fn address(last: u8) -> IpAddr {
+        Ipv4Addr::new(10, 0, 0, last).into()
+    }
+
+    #[test]
+    fn who_is_refused_again_and_again_waits() {
+        let mut refusals = Refusals::default();
+        let mut check = |now_ms, from, is_refused, expected| {
+            let waits = refusals.note(now_ms, address(from), is_refused, &LIMITS());
+            assert_eq!(waits, expected, "{now_ms} {from}");
+        };
+        for (now_ms, expected) in [(1, 0), (2, 0), (3, 1000), (4, 1000)] {
+            check(now_ms, 1, true, expected);
+        }
+        check(5, 2, true, 0);
+        check(6, 1, false, 0);
+        check(7, 1, true, 0);
+        check(8, 1, true, 0);
+        check(9, 1, true, 1000);
+        check(70_000, 1, true, 0);
+    }
+
+    #[test]
+    fn addresses_have_a_bound() {
+        let mut refusals = Refusals::default();
+        let mut note = |now_ms, from| refusals.note(now_ms, address(from), true, &LIMITS());
+        assert_eq!([note(1, 1), note(1, 2), note(1, 3)], [0, 0, 0]);
+        assert_eq!([note(2, 4), note(2, 1)], [1000, 0]);
+        assert_eq!(note(70_000, 4), 0);
+        assert!(refusals.by_address.len() <= 3);
+    }
+}

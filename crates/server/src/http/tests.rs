@@ -1,0 +1,223 @@
+use super::*;
+use std::io::{Read, Write};
+use std::net::TcpStream as Client;
+
+/// Ends the listeners also where a test fails, which would else wait for them.
+struct End<'a>(&'a Notify);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+fn port(listener: std::net::TcpListener) -> Listener {
+    Listener { service: Service::Api, listener, tls: None }
+}
+
+/// What comes back for bytes, from a listener whose worker answers every request with its body's length.
+fn told(limits: Limits, sent: &[&[u8]]) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+    let address = listener.local_addr().expect("bound");
+    let (usual, asked) = channel::<Job>();
+    let jobs = Queues(Lane::ALL.map(|_| usual.clone()));
+    drop(usual);
+    let stop = Notify::new();
+    std::thread::scope(|threads| {
+        threads.spawn(|| serve(vec![port(listener)], limits, &jobs, &stop).expect("serves"));
+        threads.spawn(move || {
+            let next = || asked.recv_timeout(Duration::from_secs(5));
+            while let Ok(Job { request, answer, .. }) = next() {
+                let status = if request.awaits_body { 100 } else { 200 };
+                let body = request.body.len().to_string().into_bytes();
+                let _ = answer.send(Response { status, headers: Vec::new(), body });
+            }
+        });
+        let mut client = Client::connect(address).expect("connects");
+        for bytes in sent {
+            // The other side may have closed already.
+            let _ = client.write_all(bytes);
+        }
+        let mut text = Vec::new();
+        client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+        let _ = client.read_to_end(&mut text);
+        stop.notify_one();
+        String::from_utf8_lossy(&text).into_owned()
+    })
+}
+
+#[test]
+fn bodies_have_a_bound() {
+    let limits = Limits { body_bytes_max: 100_000, ..Limits::default() };
+    let check = |length: usize, sent: usize, status: &str| {
+        let head = format!(
+            "PUT /api/x HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+        );
+        let text = told(limits, &[head.as_bytes(), &vec![b'x'; sent]]);
+        assert!(text.starts_with(&format!("HTTP/1.1 {status}")), "{length}: {text}");
+        text
+    };
+    assert!(check(5, 5, "200").ends_with("\r\n\r\n5"));
+    assert!(check(100_000, 100_000, "200").ends_with("\r\n\r\n100000"));
+    check(100_001, 100_001, "413");
+}
+
+#[test]
+fn health_checks_wait_for_nobody() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+    let address = listener.local_addr().expect("bound");
+    let ((jobs, lanes), stop) = (Queues::new(), Notify::new());
+    std::thread::scope(|threads| {
+        threads.spawn(|| serve(vec![port(listener)], Limits::default(), &jobs, &stop).expect("serves"));
+        let ask = |path: &str| {
+            let mut client = Client::connect(address).expect("connects");
+            write!(client, "GET {path} HTTP/1.1\r\nhost: h\r\n\r\n").expect("sends");
+            client
+        };
+        let _others = ["/api/queues", "/api/overview", "/healthy"].map(ask);
+        let _own = ask("/api/health/checks/local-alarms");
+        let asked = lanes[Lane::Check as usize].1.lock().expect("sound");
+        let Job { request, .. } = asked.recv_timeout(Duration::from_secs(20)).expect("comes");
+        assert_eq!(request.path, ["api", "health", "checks", "local-alarms"]);
+        assert!(asked.try_recv().is_err());
+        stop.notify_one();
+    });
+}
+
+#[test]
+fn bodies_share_a_bound() {
+    let limits = Limits { bodies_bytes_max: 50 << 10, silence_ms_max: 1500, ..Limits::default() };
+    let head = |length: usize| format!("PUT /x HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+    let address = listener.local_addr().expect("bound");
+    let (usual, asked) = channel::<Job>();
+    let (came, has_come) = channel();
+    let (jobs, stop) = (Queues(Lane::ALL.map(|_| usual.clone())), Notify::new());
+    drop(usual);
+    let hear = |mut client: Client| {
+        client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+        let mut line = [0; 12];
+        client.read_exact(&mut line).expect("is answered");
+        String::from_utf8_lossy(&line[9..]).into_owned()
+    };
+    std::thread::scope(|threads| {
+        threads.spawn(|| serve(vec![port(listener)], limits, &jobs, &stop).expect("serves"));
+        threads.spawn(move || {
+            // The first has its answer when all have asked.
+            let mut held = Vec::new();
+            while let Ok(Job { request, answer, .. }) = asked.recv_timeout(Duration::from_secs(5)) {
+                let status = if request.awaits_body { 100 } else { 200 };
+                let response = Response { status, headers: Vec::new(), body: Vec::new() };
+                if request.body.is_empty() {
+                    drop(answer.send(response))
+                } else {
+                    {
+                        held.push((answer, response));
+                        came.send(()).expect("is heard")
+                    }
+                }
+            }
+            held.into_iter().for_each(|(answer, response)| drop(answer.send(response)));
+        });
+        let put = |length: usize| {
+            let mut client = Client::connect(address).expect("connects");
+            client.write_all(head(length).as_bytes()).expect("sends");
+            client.write_all(&vec![b'x'; length]).expect("sends");
+            client
+        };
+        let first = put(40 << 10);
+        has_come.recv_timeout(Duration::from_secs(20)).expect("comes");
+        let (second, small) = (put(40 << 10), put(10));
+        assert_eq!(hear(second), "503", "there is no room for both");
+        assert_eq!((hear(first), hear(small)), ("200".to_owned(), "200".to_owned()));
+        stop.notify_one();
+    });
+}
+
+#[test]
+fn what_is_no_request_is_refused_and_who_is_slow_is_closed() {
+    let limits = Limits { silence_ms_max: 200, head_bytes_max: 8192, ..Limits::default() };
+    assert!(told(limits, &[b"GET /api/%zz HTTP/1.1\r\nhost: h\r\n\r\n"]).starts_with("HTTP/1.1 400"));
+    assert!(told(limits, &[b"nonsense\r\n\r\n"]).starts_with("HTTP/1.1 400"));
+    let head = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(10_000));
+    assert!(told(limits, &[head.as_bytes()]).starts_with("HTTP/1.1 431"));
+    assert_eq!(told(limits, &[b"GET /api/x HT"]), "");
+    let half = b"PUT /api/x HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\n\r\nx";
+    assert!(told(limits, &[half]).starts_with("HTTP/1.1 408"));
+}
+
+#[test]
+fn answers_share_a_bound() {
+    let limits = Limits { answers_bytes_max: 60 << 20, silence_ms_max: 5000, ..Limits::default() };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+    let address = listener.local_addr().expect("bound");
+    let (sender, asked) = channel::<Job>();
+    let (jobs, stop) = (Queues(Lane::ALL.map(|_| sender.clone())), Notify::new());
+    drop(sender);
+    // More than the buffers of two sockets take, and more than is left of the bound while one of them waits.
+    let large = 40 << 20;
+    let ask = |path: &str| {
+        let mut client = Client::connect(address).expect("connects");
+        client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+        write!(client, "GET {path} HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n").expect("sends");
+        client
+    };
+    let status = |client: &mut Client| {
+        let mut line = [0; 12];
+        client.read_exact(&mut line).expect("is answered");
+        String::from_utf8_lossy(&line[9..]).into_owned()
+    };
+    std::thread::scope(|threads| {
+        threads.spawn(|| serve(vec![port(listener)], limits, &jobs, &stop).expect("serves"));
+        threads.spawn(move || {
+            while let Ok(Job { request, answer, .. }) = asked.recv_timeout(Duration::from_secs(10)) {
+                let length = if request.path == ["large"] { large } else { 10 };
+                let _ = answer.send(Response { status: 200, headers: Vec::new(), body: vec![b'x'; length] });
+            }
+        });
+        let _end = End(&stop);
+        let mut slow = ask("/large");
+        assert_eq!(status(&mut slow), "200");
+        assert_eq!(status(&mut ask("/large")), "503", "the first is not taken yet");
+        assert_eq!(status(&mut ask("/small")), "200");
+        let mut rest = Vec::new();
+        slow.read_to_end(&mut rest).expect("comes to its end");
+        assert!(rest.len() > large);
+        drop(slow);
+        let mut third = ask("/large");
+        assert_eq!(status(&mut third), "200", "the room is free again");
+    });
+}
+
+#[test]
+fn who_guesses_waits() {
+    let limits = Limits { refusals_free: 1, refusal_delay_ms: 400, ..Limits::default() };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+    let address = listener.local_addr().expect("bound");
+    let (sender, asked) = channel::<Job>();
+    let (jobs, stop) = (Queues(Lane::ALL.map(|_| sender.clone())), Notify::new());
+    drop(sender);
+    std::thread::scope(|threads| {
+        threads.spawn(|| serve(vec![port(listener)], limits, &jobs, &stop).expect("serves"));
+        threads.spawn(move || {
+            while let Ok(Job { request, answer, .. }) = asked.recv_timeout(Duration::from_secs(5)) {
+                let is_right = request.authorization.as_deref() == Some("right");
+                let right = Response { status: 200, headers: Vec::new(), body: Vec::new() };
+                let _ = answer.send(if is_right { right } else { Response::wrong_login() });
+            }
+        });
+        let _end = End(&stop);
+        let ask = |how: &str| {
+            let begin = std::time::Instant::now();
+            let mut client = Client::connect(address).expect("connects");
+            write!(client, "GET / HTTP/1.1\r\nhost: h\r\nauthorization: {how}\r\nconnection: close\r\n\r\n")
+                .expect("sends");
+            let mut text = Vec::new();
+            client.read_to_end(&mut text).expect("is answered");
+            begin.elapsed() >= Duration::from_millis(400)
+        };
+        let waited = ["wrong", "wrong", "wrong", "right", "wrong"].map(ask);
+        assert_eq!(waited[1..3], [true, true]);
+        // Others may be slow by themselves on a busy machine, so that only what must wait is certain.
+    });
+}
