@@ -7,8 +7,9 @@ use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::streams::Asked;
 use crate::{
-    bindings, channels, connections, definitions, exchanges, features, health, limits, memory, messages,
-    openapi, operations, overview, parameters, permissions, policies, queues, quorum, streams, users, vhosts,
+    beyond, bindings, channels, connections, definitions, exchanges, features, health, limits, memory,
+    messages, openapi, operations, overview, parameters, permissions, policies, queues, quorum, streams,
+    trial, users, vhosts,
 };
 use broker::catalog::PolicyKind;
 use serde_json::json;
@@ -137,6 +138,20 @@ const SAMPLES: &[Field] = &[
     may("data_rates_age", Kind::Integer),
     may("data_rates_incr", Kind::Integer),
 ];
+const PEEK: &[Field] = &[
+    may("offset", Kind::Integer),
+    may("count", Kind::Integer),
+    may("encoding", Kind::OneOf(&["auto", "base64"])),
+    may("truncate", Kind::Integer),
+];
+const REDRIVE: &[Field] = &[may("count", Kind::Integer), may("rate", Kind::Integer)];
+const MOVE: &[Field] = &[
+    must("exchange", Kind::Text),
+    must("routing_key", Kind::Text),
+    may("count", Kind::Integer),
+    may("rate", Kind::Integer),
+];
+const TRIAL: &[Field] = &[must("routing_key", Kind::Text), may("properties", Kind::Object)];
 const DONE: Gives = Gives::Done(&[204]);
 const CREATED: Gives = Gives::Done(&[201]);
 
@@ -558,6 +573,18 @@ table! { call;
     OpenApi "x/openapi.json" () => openapi::document(call), [object(Nobody, "this document")];
     CertificatesReload "x/certificates/reload" () => operations::reload_certificates(call), [
         post(Administrator, "reads certificates anew, for who connects from now on", Takes::Nothing, Gives::Object),
+    ];
+    QueueMessages "x/queues/{vhost}/{queue}/messages" (vhost, queue) => beyond::peek(call, vhost, queue), [
+        object(Vhost, "messages that are ready, without taking them").asking(PEEK),
+    ];
+    QueueMove "x/queues/{vhost}/{queue}/move" (vhost, queue) => beyond::move_on(call, vhost, queue), [
+        post(Vhost, "moves messages to where an exchange sends them", Takes::Object(MOVE), Gives::Object),
+    ];
+    QueueRedrive "x/queues/{vhost}/{queue}/redrive" (vhost, queue) => beyond::redrive(call, vhost, queue), [
+        post(Vhost, "moves messages back to the queue in which each died first", Takes::Object(REDRIVE), Gives::Object),
+    ];
+    ExchangeRoute "x/exchanges/{vhost}/{exchange}/route" (vhost, exchange) => trial::route(call, vhost, exchange), [
+        post(Vhost, "says where a message would go, and why not elsewhere", Takes::Object(TRIAL), Gives::Object),
     ];
     StreamTruncate "x/streams/{vhost}/{stream}/truncate" (vhost, stream) => queues::truncate(call, vhost, stream), [
         post(Vhost, "lets go of a stream's beginning", Takes::Object(TRUNCATE), Gives::Object),

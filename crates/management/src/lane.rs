@@ -13,13 +13,15 @@ pub enum Lane {
     Look,
     /// Messages, which wait for queues and for the disk.
     Message,
+    /// Messages that move from queue to queue, at a rate.
+    Move,
     /// Definitions that are imported, which may take minutes.
     Import,
 }
 
 impl Lane {
     /// All of them.
-    pub const ALL: [Lane; 4] = [Lane::Check, Lane::Look, Lane::Message, Lane::Import];
+    pub const ALL: [Lane; 5] = [Lane::Check, Lane::Look, Lane::Message, Lane::Move, Lane::Import];
 
     /// The lane of a request.
     pub fn of(request: &Request) -> Lane {
@@ -33,7 +35,10 @@ impl Lane {
             return Lane::Look;
         }
         match find(path).map(|(endpoint, _)| endpoint.name) {
-            Some(Name::Aliveness | Name::ExchangePublish | Name::QueueGet) => Lane::Message,
+            Some(Name::Aliveness | Name::ExchangePublish | Name::QueueGet | Name::QueueMessages) => {
+                Lane::Message
+            }
+            Some(Name::QueueMove | Name::QueueRedrive) => Lane::Move,
             Some(Name::Definitions | Name::DefinitionsOf | Name::AllConfiguration)
                 if request.method == Method::Post =>
             {
@@ -46,7 +51,7 @@ impl Lane {
     /// Threads that answer its requests.
     pub fn workers(self) -> usize {
         match self {
-            Lane::Check | Lane::Import => 1,
+            Lane::Check | Lane::Move | Lane::Import => 1,
             Lane::Look | Lane::Message => 2,
         }
     }
@@ -71,6 +76,7 @@ mod tests {
         check("POST /api/exchanges/%2F/x/publish", Lane::Message);
         check("POST /api/queues/%2F/q/get", Lane::Message);
         check("GET /api/aliveness-test/%2F", Lane::Message);
+        check("POST /api/x/queues/%2F/q/redrive", Lane::Move);
         check("GET /metrics", Lane::Look);
         check("GET /healthy", Lane::Look);
     }

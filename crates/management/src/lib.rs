@@ -4,6 +4,7 @@
 //! not here: sockets and HTTP itself (the server's part), and what a node knows (the [`Node`] it is asked through).
 //! What an endpoint does not know it leaves out rather than make it up; `docs/guide/management.md` says what that is.
 
+mod beyond;
 mod bindings;
 mod body;
 mod caller;
@@ -39,6 +40,7 @@ mod response;
 mod routes;
 mod stats;
 mod streams;
+mod trial;
 mod users;
 mod vhosts;
 
@@ -49,8 +51,8 @@ pub use history::{ConnectionId, Counters, History, SAMPLE_MS, Whose};
 pub use lane::Lane;
 pub use metrics::metrics;
 pub use node::{
-    About, Action, Busy, COMMIT_BOUNDS, Condition, ConnectionRow, FLUSH_BOUNDS_US, GetMode, Got, Listener,
-    Login, Node, Outcome, Publication, Trouble, Which, Writing,
+    About, Action, Busy, COMMIT_BOUNDS, Condition, ConnectionRow, FLUSH_BOUNDS_US, GetMode, Goal, Got,
+    Listener, Login, Node, Outcome, Publication, Trouble, Which, Writing,
 };
 pub use patience::Refusals;
 pub use request::{Method, Request};
@@ -91,6 +93,12 @@ pub struct Limits {
     pub get_messages_max: u32,
     /// Bytes of messages one request may get; at least one message comes, whatever its size.
     pub get_bytes_max: usize,
+    /// Messages that may be passed over to be shown those behind them.
+    pub peek_skip_max: u32,
+    /// Milliseconds that one request may move messages for.
+    pub move_ms_max: u64,
+    /// Bindings that are looked at to say where a message does not go, and why.
+    pub trial_bindings_max: usize,
     /// Bytes of a regular expression over names, and of the names of columns.
     pub pattern_bytes_max: usize,
     /// Things whose counters are sampled for rates; of further ones no rate is known.
@@ -119,6 +127,9 @@ impl Default for Limits {
             page_items_max: 500,
             get_messages_max: 10_000,
             get_bytes_max: 64 << 20,
+            peek_skip_max: 100_000,
+            move_ms_max: 60_000,
+            trial_bindings_max: 1000,
             pattern_bytes_max: 1024,
             sampled_objects_max: 20_000,
             sampling_ms_max: 600_000,

@@ -42,7 +42,7 @@ pub(crate) fn publish<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> A
 }
 
 /// What the broker says no to where a message is concerned.
-fn numbered(refusal: &Refusal) -> Response {
+pub(crate) fn numbered(refusal: &Refusal) -> Response {
     match refusal.code {
         ReplyCode::AccessRefused => Response::refused(refusal),
         code => Response::bad_request(format!("{} {refusal}", code.number())),
@@ -50,7 +50,7 @@ fn numbered(refusal: &Refusal) -> Response {
 }
 
 /// Properties from an object, as AMQP 0-9-1 has them on the wire.
-fn properties(fields: &Map<String, Value>) -> Result<Vec<u8>, Response> {
+pub(crate) fn properties(fields: &Map<String, Value>) -> Result<Vec<u8>, Response> {
     let fields = Body(fields.clone());
     let text = |name: &str| fields.text(name).map(|text| text.map(str::as_bytes));
     let number = |name: &str, most: i64| match fields.integer(name)? {
@@ -174,7 +174,7 @@ pub(crate) fn get<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answe
     }
 }
 
-fn message(got: &Got, is_base64: bool, most: usize) -> Value {
+pub(crate) fn message(got: &Got, is_base64: bool, most: usize) -> Value {
     let body = &got.body[..got.body.len().min(most)];
     let (payload, encoding) = match std::str::from_utf8(body) {
         Ok(text) if !is_base64 => (text.to_owned(), "string"),

@@ -428,6 +428,30 @@ pub enum Action {
     },
     /// Publish a message, and wait until it is safe.
     Publish(Publication),
+    /// Be shown messages, and take none.
+    Peek {
+        /// From here.
+        queue: String,
+        /// Behind so many.
+        skip: u32,
+        /// At most so many.
+        count: u32,
+        /// Not so many bytes of them, once there is one.
+        bytes_max: usize,
+    },
+    /// Have messages elsewhere: each leaves when its copy is safe.
+    Move {
+        /// From here.
+        queue: String,
+        /// To there.
+        goal: Goal,
+        /// At most so many.
+        count: u32,
+        /// At most so many a second; 0: any number.
+        per_second: u32,
+        /// For so long.
+        ms_max: u64,
+    },
     /// Get messages.
     Get {
         /// From here.
@@ -454,6 +478,20 @@ pub struct Publication {
     pub body: Vec<u8>,
 }
 
+/// Where messages move to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// The queue in which each died first.
+    Origin,
+    /// Where an exchange sends them.
+    Exchange {
+        /// The exchange.
+        exchange: String,
+        /// The key.
+        key: String,
+    },
+}
+
 /// What becomes of messages that were looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GetMode {
@@ -474,6 +512,15 @@ pub enum Outcome {
     Published(bool),
     /// These messages.
     Got(Vec<Got>),
+    /// Messages moved.
+    Moved {
+        /// So many.
+        moved: u32,
+        /// So many stay, since no queue takes them or they do not say where they came from.
+        unplaced: u32,
+        /// There were no more, or no more were wanted.
+        is_over: bool,
+    },
 }
 
 /// A message that was looked at.

@@ -1,12 +1,13 @@
 //! Requests and what is answered, against a node that is a catalog and nothing else.
 
+mod beyond;
 mod counted;
 mod operated;
 mod walked;
 
 use crate::history::{History, Whose};
 use crate::node::{
-    About, Action, Busy, Condition, ConnectionRow, Login, Node, Outcome, Trouble, Which, Writing,
+    About, Action, Busy, Condition, ConnectionRow, Goal, Got, Login, Node, Outcome, Trouble, Which, Writing,
 };
 use crate::request::Request;
 use crate::routes::handle;
@@ -266,6 +267,21 @@ impl Node for Bench {
                 key: key.into(),
                 arguments: Default::default(),
             },
+            Action::Peek { skip, count, .. } => {
+                let got = |at: u32| Got {
+                    redelivered: false,
+                    exchange: "x".into(),
+                    key: at.to_string(),
+                    left: 0,
+                    properties: vec![0, 0],
+                    body: b"body".to_vec(),
+                };
+                return Ok(Outcome::Got((skip..(skip + count).min(2)).map(got).collect()));
+            }
+            Action::Move { count, goal, .. } => {
+                let unplaced = u32::from(goal == Goal::Origin);
+                return Ok(Outcome::Moved { moved: count.min(5), unplaced, is_over: count >= 5 });
+            }
             Action::Publish(_) => return Ok(Outcome::Published(false)),
             other => panic!("not here: {other:?}"),
         };

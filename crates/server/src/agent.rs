@@ -20,6 +20,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+mod moving;
+
 const CHANNEL: u16 = 1;
 
 /// How long an answer may take.
@@ -41,6 +43,7 @@ pub fn act(door: &Door, login: &Login, vhost: &str, action: &Action) -> Result<O
 
 struct Agent {
     connection: Connection,
+    user: String,
     stream: TcpStream,
     start: Instant,
     buffer: Vec<u8>,
@@ -83,6 +86,7 @@ impl Agent {
         door.letters.put(Letter::Accepted(Arrival { stream: stream_of_shard, peer, layer: None }));
         let mut agent = Agent {
             connection: Connection::client(Limits::default(), Now::default()),
+            user: login.user.clone(),
             stream,
             start: Instant::now(),
             buffer: vec![0; READ],
@@ -196,6 +200,12 @@ impl Agent {
                 }
             }
             Action::Publish(publication) => return self.publish(publication, &bytes),
+            Action::Peek { queue, skip, count, bytes_max } => {
+                return self.peek(&bytes(queue)?, *skip, *count, *bytes_max);
+            }
+            Action::Move { queue, goal, count, per_second, ms_max } => {
+                return self.move_all(&bytes(queue)?, goal, *count, *per_second, *ms_max);
+            }
             Action::Get { queue, count, bytes_max, mode } => {
                 return self.get(&bytes(queue)?, *count, *bytes_max, *mode);
             }
@@ -265,8 +275,19 @@ impl Agent {
     /// Writes what waits, then reads until `on` has what it waits for.
     fn wait<T>(
         &mut self,
-        mut on: impl FnMut(Now, &mut Connection, Event<'_>) -> Result<Option<T>, Trouble>,
+        on: impl FnMut(Now, &mut Connection, Event<'_>) -> Result<Option<T>, Trouble>,
     ) -> Result<T, Trouble> {
+        let silent = || Trouble::Broken("the broker did not answer in time".to_owned());
+        self.wait_for(None, on)?.ok_or_else(silent)
+    }
+
+    /// The same; nothing where nothing more comes for so long.
+    fn wait_for<T>(
+        &mut self,
+        pause: Option<Duration>,
+        mut on: impl FnMut(Now, &mut Connection, Event<'_>) -> Result<Option<T>, Trouble>,
+    ) -> Result<Option<T>, Trouble> {
+        self.stream.set_read_timeout(Some(pause.unwrap_or(PATIENCE))).map_err(broken)?;
         loop {
             let now = self.now();
             let mut input = Input::new(&self.buffer[..self.filled]);
@@ -301,7 +322,7 @@ impl Agent {
                 self.stream.write_all(&output.to_vec()).map_err(broken)?;
                 output.sent(output.len());
             }
-            if let Some(found) = found {
+            if found.is_some() {
                 return Ok(found);
             }
             if self.filled == self.buffer.len() {
@@ -311,6 +332,9 @@ impl Agent {
                 Ok(0) => return Err(Trouble::Broken("the broker closed the connection".to_owned())),
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    return Ok(None);
+                }
                 Err(error) => return Err(broken(error)),
             }
         }

@@ -14,7 +14,7 @@ from http.client import HTTPConnection
 import pika
 from lab.broker import Broker
 from lab.cases import Skip, Suite, equal, eventually
-from suites import management_counters
+from suites import management_beyond, management_counters
 
 suite = Suite("management")
 _found = []
@@ -486,6 +486,49 @@ def parameters():
 def metrics():
     with Vhost() as vhost:
         management_counters.metrics(vhost, vhost.api.metrics)
+
+
+def beyond():
+    """A virtual host of a broker that has what RabbitMQ has not."""
+    if not suite.options.broker:
+        raise Skip("needs --broker: RabbitMQ has nothing like it")
+    return Vhost()
+
+
+@suite.case("peek", "messages looked at page by page", "all in order; nothing is taken or marked")
+def peek():
+    with beyond() as vhost:
+        management_beyond.peek(vhost)
+
+
+@suite.case("redrive", "dead messages sent back at a rate, one that never died among them, and moved by name",
+            "they are in the queue they died in, without headers of deaths; the other one stays until it is moved")
+def redrive():
+    with beyond() as vhost:
+        management_beyond.redriven(vhost)
+
+
+@suite.case("redrive-killed", "the broker killed while messages go back", "each is in one of both queues at least",
+            seconds_max=90)
+def redrive_killed():
+    if not suite.options.broker:
+        raise Skip("needs a broker that it may stop (--broker)")
+
+    def make_api(broker):
+        return Api("127.0.0.1", broker.port_of(HTTP, "HTTP"), broker.uri)
+
+    def make_vhost(own):
+        vhost = Vhost.__new__(Vhost)
+        vhost.api, vhost.name = own, f"foreign-{STAMP}"
+        return vhost
+
+    management_beyond.killed(suite.options.broker, make_api, make_vhost)
+
+
+@suite.case("route", "where a message would go", "the queues, and of each binding whether and why not; no message anywhere")
+def route():
+    with beyond() as vhost:
+        management_beyond.routed(vhost)
 
 
 def add_options(parser):

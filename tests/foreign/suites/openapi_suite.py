@@ -124,6 +124,9 @@ def watcher():
         for verb in item:
             if verb in ("parameters", "get") or item[verb].get("security") == [] or "/username/" in path:
                 continue
+            if path.endswith("/route"):
+                # Only says where a message would go.
+                continue
             schema = item[verb].get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
             body = {name: value(own) for name, own in schema.get("properties", {}).items()
                     if name in schema.get("required", [])}

@@ -148,7 +148,7 @@ impl ShardLoop {
                     }
                 }
             }
-            Action::Publish(_) | Action::Get { .. } => {
+            Action::Publish(_) | Action::Get { .. } | Action::Peek { .. } | Action::Move { .. } => {
                 let text = "messages are published and got in a user's name";
                 return Err(Refusal::new(ReplyCode::NotImplemented, text));
             }

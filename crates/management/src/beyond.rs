@@ -1,0 +1,119 @@
+//! Messages as RabbitMQ's API does not show or move them: looked at without being taken, moved, sent back to where they died.
+
+use crate::body::Body;
+use crate::exchanges::named;
+use crate::messages::{message, numbered};
+use crate::node::{Action, Goal, Node, Outcome, Trouble, Which};
+use crate::response::{Answer, Response};
+use crate::routes::Call;
+use broker::QueueRow;
+use broker::access::Access;
+use broker::catalog::QueueType;
+use serde_json::{Value, json};
+
+/// Messages that are shown where nothing else is asked for.
+const PAGE: u32 = 10;
+
+fn queue<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Result<QueueRow, Response> {
+    let which = Which::One(call.caller.vhost(vhost)?, name.to_owned());
+    let row = call.node.queues(which)?.pop().ok_or_else(Response::not_found)?;
+    // Where there is nothing to take nobody else asks.
+    call.check_access(vhost, Access::Read, name)?;
+    match row.definition.queue_type {
+        QueueType::Classic | QueueType::Quorum => Ok(row),
+        QueueType::Stream => Err(Response::bad_request(
+            "a stream keeps its messages: read it with a client, at any offset and as often as you like",
+        )),
+    }
+}
+
+/// A number of the query, within bounds.
+fn asked<N: Node>(call: &Call<'_, N>, name: &str, otherwise: u32, most: u32) -> Result<u32, Response> {
+    let Some(text) = call.request.asked(name) else { return Ok(otherwise) };
+    let number = text.parse().ok().filter(|number| *number <= most);
+    number.ok_or_else(|| Response::bad_request(format!("{name} is no number of 0 to {most}: {text}")))
+}
+
+/// `GET /api/x/queues/VHOST/NAME/messages`.
+pub(crate) fn peek<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    let limits = &call.node.about().limits;
+    let skip = asked(call, "offset", 0, limits.peek_skip_max)?;
+    let count = asked(call, "count", PAGE, limits.page_items_max as u32)?;
+    let most = match call.request.asked("truncate") {
+        None => usize::MAX,
+        Some(_) => asked(call, "truncate", 0, u32::MAX)? as usize,
+    };
+    let is_base64 = match call.request.asked("encoding") {
+        None | Some("auto") => false,
+        Some("base64") => true,
+        Some(_) => {
+            return Err(Response::bad_request("Unsupported encoding. Please use auto or base64."));
+        }
+    };
+    let ready = queue(call, vhost, name)?.ready;
+    // No more than there are, so that nobody waits for what does not come.
+    let there = u32::try_from(ready.saturating_sub(skip.into())).unwrap_or(u32::MAX);
+    let count = count.min(there);
+    let action = Action::Peek { queue: name.to_owned(), skip, count, bytes_max: limits.get_bytes_max };
+    let got = match call.node.act(&call.caller.login, vhost, action) {
+        Ok(Outcome::Got(got)) => got,
+        Ok(_) => Vec::new(),
+        Err(Trouble::Refused(refusal)) => return Err(numbered(&refusal)),
+        Err(trouble) => return Err(trouble.into()),
+    };
+    let next = u64::from(skip) + got.len() as u64;
+    let rows = got.iter().zip(u64::from(skip)..).map(|(got, offset)| {
+        let mut row = message(got, is_base64, most);
+        if let Some(row) = row.as_object_mut() {
+            row.remove("message_count");
+            row.insert("offset".to_owned(), offset.into());
+        }
+        row
+    });
+    Ok(Response::ok(&json!({
+        "messages": rows.collect::<Vec<_>>(),
+        "messages_ready": ready,
+        "next_offset": (next < ready && !got.is_empty()).then_some(next),
+    })))
+}
+
+/// `POST /api/x/queues/VHOST/NAME/move`.
+pub(crate) fn move_on<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    let body = Body::read(&call.request.body)?;
+    let exchange = named(body.need_text("exchange")?).to_owned();
+    let key = body.need_text("routing_key")?.to_owned();
+    if exchange.is_empty() && key == name {
+        return Err(Response::bad_request("the messages would go to where they are"));
+    }
+    moved(call, vhost, name, &body, Goal::Exchange { exchange, key })
+}
+
+/// `POST /api/x/queues/VHOST/NAME/redrive`.
+pub(crate) fn redrive<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    let body = Body::read(&call.request.body)?;
+    moved(call, vhost, name, &body, Goal::Origin)
+}
+
+fn moved<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str, body: &Body, goal: Goal) -> Answer {
+    let number = |name: &str, otherwise: u32| match body.integer(name)? {
+        None => Ok(otherwise),
+        Some(number) => {
+            let bad = || Response::bad_request(format!("{name} is out of range: {number}"));
+            u32::try_from(number).ok().filter(|number| *number > 0).ok_or_else(bad)
+        }
+    };
+    // What arrives meanwhile stays, also where what moves comes back.
+    let ready = u32::try_from(queue(call, vhost, name)?.ready).unwrap_or(u32::MAX);
+    let count = number("count", u32::MAX)?.min(ready);
+    let (per_second, ms_max) = (number("rate", 0)?, call.node.about().limits.move_ms_max);
+    let action = Action::Move { queue: name.to_owned(), goal, count, per_second, ms_max };
+    match call.node.act(&call.caller.login, vhost, action) {
+        Ok(Outcome::Moved { moved, unplaced, is_over }) => {
+            let answer: Value = json!({ "moved": moved, "unplaced": unplaced, "is_over": is_over });
+            Ok(Response::ok(&answer))
+        }
+        Ok(_) => Ok(Response::ok(&json!({ "moved": 0, "unplaced": 0, "is_over": true }))),
+        Err(Trouble::Refused(refusal)) => Err(numbered(&refusal)),
+        Err(trouble) => Err(trouble.into()),
+    }
+}

@@ -1,0 +1,84 @@
+//! What RabbitMQ's API does not have.
+
+use super::Bench;
+use serde_json::{Value, json};
+
+#[test]
+fn messages_are_looked_at_page_by_page() {
+    let bench = Bench::new();
+    bench.statuses(&[
+        ("PUT queues/v/own", "", 201),
+        ("GET x/queues/v/none/messages", "", 404),
+        ("GET x/queues/v/own/messages?count=501", "", 400),
+        ("GET x/queues/v/own/messages?offset=x", "", 400),
+        ("GET x/queues/v/own/messages?offset=100001", "", 400),
+        ("GET x/queues/v/own/messages?encoding=hex", "", 400),
+        ("POST x/queues/v/own/messages", "", 405),
+    ]);
+    let check = |query: &str, offsets: &[u64], next: Value| {
+        let page = bench.get(&format!("x/queues/v/own/messages?{query}"));
+        let found = page["messages"].as_array().unwrap().iter().map(|row| row["offset"].as_u64().unwrap());
+        assert_eq!(found.collect::<Vec<_>>(), offsets, "{query}");
+        assert_eq!((&page["messages_ready"], &page["next_offset"]), (&json!(2), &next), "{query}");
+    };
+    check("", &[0, 1], Value::Null);
+    check("count=1", &[0], json!(1));
+    check("count=1&offset=1", &[1], Value::Null);
+    check("offset=7", &[], Value::Null);
+    let page = bench.get("x/queues/v/own/messages?count=1&truncate=2&encoding=base64");
+    assert_eq!(
+        (&page["messages"][0]["payload"], &page["messages"][0]["payload_bytes"]),
+        (&json!("Ym8="), &json!(4))
+    );
+}
+
+#[test]
+fn messages_move_and_go_back() {
+    let bench = Bench::new();
+    bench.statuses(&[
+        ("PUT queues/v/own", "", 201),
+        ("POST x/queues/v/own/move", "{}", 400),
+        ("POST x/queues/v/own/move", r#"{"exchange": "amq.default", "routing_key": "own"}"#, 400),
+        ("POST x/queues/v/own/move", r#"{"exchange": "x", "routing_key": "k", "rate": -1}"#, 400),
+        ("POST x/queues/v/own/redrive", r#"{"count": 0}"#, 400),
+        ("POST x/queues/v/none/redrive", "", 404),
+    ]);
+    let (_, moved, _) =
+        bench.ask("guest", "POST x/queues/v/own/move", r#"{"exchange": "x", "routing_key": "k"}"#);
+    assert_eq!(moved, json!({"moved": 2, "unplaced": 0, "is_over": false}));
+    let (_, moved, _) = bench.ask("guest", "POST x/queues/v/own/redrive", r#"{"count": 1, "rate": 5}"#);
+    assert_eq!(moved, json!({"moved": 1, "unplaced": 1, "is_over": false}));
+}
+
+#[test]
+fn where_a_message_would_go() {
+    let bench = Bench::new();
+    bench.statuses(&[
+        ("PUT queues/v/one", "", 201),
+        ("PUT queues/v/two", "", 201),
+        ("POST bindings/v/e/amq.topic/q/one", r#"{"routing_key": "stock.*"}"#, 201),
+        ("POST bindings/v/e/amq.topic/q/two", r#"{"routing_key": "bond.#"}"#, 201),
+        ("POST bindings/v/e/amq.direct/q/two", r#"{"routing_key": "k"}"#, 201),
+        ("POST x/exchanges/v/none/route", r#"{"routing_key": "k"}"#, 404),
+        ("POST x/exchanges/v/amq.topic/route", "{}", 400),
+    ]);
+    let check = |exchange: &str, key: &str, queues: Value, reasons: &[&str]| {
+        let line = format!("POST x/exchanges/v/{exchange}/route");
+        let (status, found, _) = bench.ask("guest", &line, &json!({ "routing_key": key }).to_string());
+        assert_eq!((status, &found["queues"]), (200, &queues), "{exchange} {key}");
+        let mut told: Vec<_> =
+            found["bindings"].as_array().unwrap().iter().map(|own| own["why"].as_str().unwrap()).collect();
+        told.sort_unstable();
+        assert_eq!(told, reasons, "{exchange} {key}");
+    };
+    let goes = "the message goes there by this binding";
+    check(
+        "amq.topic",
+        "stock.nyse",
+        json!(["one"]),
+        &["the key 'stock.nyse' does not match the pattern 'bond.#'", goes],
+    );
+    check("amq.direct", "j", json!([]), &["the key is 'j', not 'k'"]);
+    check("amq.default", "two", json!(["two"]), &[]);
+    check("amq.default", "three", json!([]), &[]);
+}

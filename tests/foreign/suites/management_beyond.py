@@ -1,0 +1,133 @@
+"""What the HTTP API does beyond RabbitMQ's: looking at messages, moving them, sending them back, saying where one would go."""
+
+import threading
+import time
+
+import pika
+from lab.broker import Broker
+from lab.cases import equal, eventually
+
+
+def fill(vhost, count):
+    """A queue whose messages die of being rejected, and one where they are buried; so many died."""
+    connection = vhost.client()
+    channel = connection.channel()
+    channel.confirm_delivery()
+    channel.queue_declare("orders", durable=True, arguments={
+        "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    channel.queue_declare("dead", durable=True)
+    for number in range(count):
+        properties = pika.BasicProperties(delivery_mode=2, message_id=str(number), headers={"kept": number})
+        channel.basic_publish("", "orders", str(number).encode(), properties)
+    for _ in range(count):
+        method, _, _ = channel.basic_get("orders")
+        channel.basic_reject(method.delivery_tag, requeue=False)
+    return connection, channel
+
+
+def depth(channel, queue):
+    return channel.queue_declare(queue, passive=True).method.message_count
+
+
+def peek(vhost):
+    connection, channel = fill(vhost, 30)
+    try:
+        eventually(lambda: depth(channel, "dead") == 30, "the dead")
+        path, seen, offset = f"/x/queues/{vhost.name}/dead/messages?count=7&offset=", [], 0
+        while offset is not None:
+            page = vhost.api.get(path + str(offset))
+            seen += [message["payload"] for message in page["messages"]]
+            offset = page["next_offset"]
+        equal(seen, [str(number) for number in range(30)])
+        equal(page["messages"][0]["properties"]["headers"]["x-first-death-queue"], "orders")
+        channel.queue_declare("fresh", durable=True)
+        channel.basic_publish("", "fresh", b"x")
+        for _ in range(2):
+            shown = vhost.api.get(f"/x/queues/{vhost.name}/fresh/messages")["messages"]
+            equal([message["redelivered"] for message in shown], [False])
+        equal((depth(channel, "dead"), channel.basic_get("fresh")[0].redelivered), (30, False))
+        equal(vhost.api.status("GET", f"/x/queues/{vhost.name}/none/messages"), 404)
+    finally:
+        connection.close()
+
+
+def redriven(vhost):
+    connection, channel = fill(vhost, 30)
+    try:
+        eventually(lambda: depth(channel, "dead") == 30, "the dead")
+        channel.basic_publish("", "dead", b"never died", pika.BasicProperties(delivery_mode=2))
+        path = f"/x/queues/{vhost.name}/dead/"
+        begin = time.monotonic()
+        status, _, answer = vhost.api.ask("POST", path + "redrive", {"count": 10, "rate": 10})
+        equal((status, answer), (200, {"moved": 10, "unplaced": 0, "is_over": True}))
+        assert time.monotonic() - begin > 0.9, "ten at ten a second"
+        equal(vhost.api.ask("POST", path + "redrive", {})[2], {"moved": 20, "unplaced": 1, "is_over": True})
+        equal((depth(channel, "orders"), depth(channel, "dead")), (30, 1))
+        for number in range(30):
+            _, properties, body = channel.basic_get("orders", auto_ack=True)
+            equal((body, properties.message_id, properties.headers), (str(number).encode(), str(number), {"kept": number}))
+        status, _, answer = vhost.api.ask("POST", path + "move", {"exchange": "", "routing_key": "orders"})
+        equal((status, answer), (200, {"moved": 1, "unplaced": 0, "is_over": True}))
+        equal(channel.basic_get("orders", auto_ack=True)[2], b"never died")
+        equal(vhost.api.status("POST", path + "move", {"exchange": "none", "routing_key": "x"}), 200)
+    finally:
+        connection.close()
+
+
+def killed(binary, make_api, make_vhost, count=2000):
+    """The broker is killed while messages go back: each is in one of both queues, or in both."""
+    settings = ["management.tcp.ip=127.0.0.1", "management.tcp.port=0"]
+    broker = Broker(binary, settings).start()
+    try:
+        vhost = make_vhost(make_api(broker))
+        with vhost:
+            connection, channel = fill(vhost, count)
+            eventually(lambda: depth(channel, "dead") == count, "the dead", 20)
+
+            def redrive():
+                try:
+                    vhost.api.ask("POST", f"/x/queues/{vhost.name}/dead/redrive", {})
+                except OSError:
+                    pass
+
+            thread = threading.Thread(target=redrive)
+            thread.start()
+            eventually(lambda: depth(channel, "orders") > count // 10, "some are back", 20, 0.001)
+            broker.kill()
+            thread.join()
+            broker.start()
+            vhost.api = make_api(broker)
+            connection = vhost.client()
+            channel = connection.channel()
+            seen = []
+            for queue in ("orders", "dead"):
+                bodies = []
+                while (found := channel.basic_get(queue, auto_ack=True))[0]:
+                    bodies.append(int(found[2]))
+                seen.append(bodies)
+            connection.close()
+            equal(sorted(set(seen[0] + seen[1])), list(range(count)), "each is somewhere")
+            assert seen[0] and seen[1], "the broker was killed too early or too late"
+            twice = len(seen[0]) + len(seen[1]) - count
+            assert twice >= 0, twice
+    finally:
+        broker.close()
+
+
+def routed(vhost):
+    connection = vhost.client()
+    try:
+        channel = connection.channel()
+        for queue, key in (("stock", "stock.*"), ("bond", "bond.#")):
+            channel.queue_declare(queue, exclusive=True)
+            channel.queue_bind(queue, "amq.topic", key)
+        path = f"/x/exchanges/{vhost.name}/amq.topic/route"
+        status, _, found = vhost.api.ask("POST", path, {"routing_key": "stock.nyse"})
+        equal((status, found["routed"], found["queues"]), (200, True, ["stock"]))
+        told = {own["destination"]: (own["matched"], own["why"]) for own in found["bindings"]}
+        equal(told, {"stock": (True, "the message goes there by this binding"),
+                     "bond": (False, "the key 'stock.nyse' does not match the pattern 'bond.#'")})
+        equal(vhost.api.ask("POST", path, {"routing_key": "x"})[2]["queues"], [])
+        equal(depth(channel, "stock"), 0)
+    finally:
+        connection.close()
