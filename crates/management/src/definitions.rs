@@ -67,9 +67,6 @@ impl<N: Node> Import<'_, '_, N> {
             for own in rows(body, "permissions")? {
                 permissions::set(node, own.need_text("vhost")?, own.need_text("user")?, &own)?;
             }
-            for own in rows(body, "topic_permissions")? {
-                permissions::set_topics(node, own.need_text("vhost")?, own.need_text("user")?, &own)?;
-            }
         }
         if self.only.is_none() {
             for parameter in rows(body, "global_parameters")? {
@@ -109,6 +106,12 @@ impl<N: Node> Import<'_, '_, N> {
                 continue;
             }
             self.act(&exchange, exchanges::declaration(exchange.need_text("name")?, &exchange)?)?;
+        }
+        if self.only.is_none() {
+            // They name exchanges that must be there.
+            for own in rows(body, "topic_permissions")? {
+                permissions::set_topics(node, own.need_text("vhost")?, own.need_text("user")?, &own)?;
+            }
         }
         for binding in rows(body, "bindings")? {
             let to_exchange = match binding.need_text("destination_type")? {
