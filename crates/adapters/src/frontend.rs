@@ -480,18 +480,38 @@ impl Frontend {
 
     /// The connections, as they are listed.
     pub fn rows(&self, catalog: &Catalog) -> Vec<ConnectionRow> {
-        let row = |(slot, connection): (usize, &Connection)| ConnectionRow {
-            name: connection.peer.name.to_string(),
-            port: (slot as u32, connection.generation),
-            ..connection.speaker.row(catalog)
-        };
+        let row = |(slot, connection)| connection_row(catalog, slot, connection);
         self.connections.iter().map(row).collect()
+    }
+
+    /// Connections from a slot on, without passing over those before it.
+    fn connections_from(&self, from: u32) -> impl Iterator<Item = (usize, &Connection)> {
+        let slots = from as usize..self.connections.capacity();
+        slots.filter_map(|slot| Some((slot, self.connections.get(slot)?)))
+    }
+
+    /// The same, at most `most` of them from number `from` on. Where to go on, until all were looked at.
+    pub fn rows_from(
+        &self,
+        catalog: &Catalog,
+        from: u32,
+        most: usize,
+        rows: &mut Vec<ConnectionRow>,
+    ) -> Option<u32> {
+        let connections = self.connections_from(from);
+        for (looked, (slot, connection)) in connections.enumerate() {
+            if looked == most {
+                return Some(slot as u32);
+            }
+            rows.push(connection_row(catalog, slot, connection));
+        }
+        None
     }
 
     /// What connections have open, of those that have anything: at most `most` connections are looked at, from number `from` on.
     /// Where to go on, until all were looked at.
     pub fn opened(&self, catalog: &Catalog, from: u32, most: usize, rows: &mut Vec<Opened>) -> Option<u32> {
-        let connections = self.connections.iter().skip_while(|(slot, _)| *slot < from as usize);
+        let connections = self.connections_from(from);
         for (looked, (slot, connection)) in connections.enumerate() {
             if looked == most {
                 return Some(slot as u32);
@@ -516,7 +536,7 @@ impl Frontend {
 
     /// What was counted of channels, of those something was counted of; as [`Frontend::opened`].
     pub fn channel_tallies(&self, from: u32, most: usize, tallies: &mut Vec<ChannelTally>) -> Option<u32> {
-        let connections = self.connections.iter().skip_while(|(slot, _)| *slot < from as usize);
+        let connections = self.connections_from(from);
         for (looked, (slot, connection)) in connections.enumerate() {
             if looked == most {
                 return Some(slot as u32);
@@ -535,5 +555,13 @@ impl Frontend {
             connection.speaker.heap_bytes() + connection.peer.name.len() + 2 * size_of::<usize>()
         };
         own + self.connections.iter().map(of_each).sum::<usize>()
+    }
+}
+
+fn connection_row(catalog: &Catalog, slot: usize, connection: &Connection) -> ConnectionRow {
+    ConnectionRow {
+        name: connection.peer.name.to_string(),
+        port: (slot as u32, connection.generation),
+        ..connection.speaker.row(catalog)
     }
 }

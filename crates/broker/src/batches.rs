@@ -20,6 +20,8 @@ pub(crate) struct Entry {
     live: u32,
     memory: Option<Memory>,
     place: Option<Place>,
+    /// When it was committed, monotonic nanoseconds; 0: before the node started.
+    committed_at: u64,
     /// Its memory was read back.
     is_loaded: bool,
 }
@@ -80,11 +82,27 @@ impl Batches {
         self.ring.capacity() * size_of::<Entry>() + self.spare.heap_bytes()
     }
 
-    /// A batch that is about to be applied; it follows all others. It stays until [`Batches::came`] is called.
-    pub(crate) fn push(&mut self, base: LogIndex, len: u32, memory: Option<Memory>, place: Option<Place>) {
+    /// A batch that is about to be applied; it follows all others. It stays until [`Batches::came`] is called. `committed_at`:
+    /// monotonic nanoseconds; 0: before the node started.
+    pub(crate) fn push(
+        &mut self,
+        base: LogIndex,
+        len: u32,
+        memory: Option<Memory>,
+        place: Option<Place>,
+        committed_at: u64,
+    ) {
         debug_assert!(self.ring.back().is_none_or(|last| last.base + u64::from(last.len) <= base.0));
         self.resident += memory.as_ref().map_or(0, Memory::capacity);
-        self.ring.push_back(Entry { base: base.0, len, live: APPLYING, memory, place, is_loaded: false });
+        self.ring.push_back(Entry {
+            base: base.0,
+            len,
+            live: APPLYING,
+            memory,
+            place,
+            committed_at,
+            is_loaded: false,
+        });
     }
 
     /// The batch was applied and brought `live` messages, of which some may have left already.
@@ -222,6 +240,19 @@ impl Batches {
             Some(memory) => Found::Resident(memory, (index.0 - entry.base) as u32, entry.len),
             None => Found::Away(LogIndex(entry.base), entry.place.expect("what is not in memory is on disk")),
         }
+    }
+
+    /// The records from `index` on, where its batch is in memory.
+    pub(crate) fn peek(&self, index: LogIndex) -> Option<&[u8]> {
+        let at = self.ring.partition_point(|entry| entry.base <= index.0).checked_sub(1)?;
+        let entry = &self.ring[at];
+        entry.memory.as_ref()?.get((index.0 - entry.base) as usize..entry.len as usize)
+    }
+
+    /// When the batch was committed that [`Batches::find`] found last, monotonic nanoseconds; 0: before the node started.
+    #[inline]
+    pub(crate) fn found_committed_at(&self) -> u64 {
+        self.ring[self.hint].committed_at
     }
 
     /// Messages at `places` have left. Batches that held nothing else are forgotten.

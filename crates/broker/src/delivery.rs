@@ -3,8 +3,9 @@
 //! A delivery whose bytes are away waits in its queue, and all later ones of that queue behind it, so order holds. How they
 //! are read is in [`crate::reading`].
 
-use crate::batches::Found;
-use crate::event::{Event, Item};
+use crate::batches::{Batches, Found};
+use crate::event::{Event, Item, REDELIVERED};
+use crate::latency::Latencies;
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::{Member, Waiting};
@@ -24,6 +25,15 @@ pub(crate) enum Site<'a> {
     Away(ReadWhat),
     /// Nowhere: it left the queue, or its block is not what was written.
     Gone,
+}
+
+/// Messages of the batch that was found last were handed out: those that were not before count with how long that took.
+#[inline]
+fn delivered(latencies: &mut Latencies, batches: &Batches, now: Now, marks: u32, count: u64) {
+    let committed_at = batches.found_committed_at();
+    if committed_at != 0 && marks & REDELIVERED == 0 {
+        latencies.commit_to_deliver.add(now.mono_ns.saturating_sub(committed_at), count);
+    }
 }
 
 impl Log {
@@ -71,14 +81,20 @@ impl Log {
             match effect {
                 Effect::Deliver { consumer, first, count, redelivered, delivery_count, acquired_count } => {
                     let marks = Item::marks_of(redelivered, delivery_count, acquired_count);
-                    self.queues[slot as usize].hand(consumer, count, redelivered);
+                    let queue = &mut self.queues[slot as usize];
+                    queue.hand(consumer, count, redelivered);
+                    if token.is_none()
+                        && let Some(age_ns) = queue.watch(consumer, first, now)
+                    {
+                        self.latencies.deliver_to_settle.add(age_ns, 1);
+                    }
                     let last = QueueSeq(first.0 + u64::from(count) - 1);
                     let mut next = Some(first);
                     if token.is_none() {
                         next = if count > 1 {
-                            self.deliver_run(slot, consumer, SeqRange { first, last }, marks, post)
+                            self.deliver_run(now, slot, consumer, SeqRange { first, last }, marks, post)
                         } else {
-                            (!self.deliver_one(slot, consumer, first, marks, post)).then_some(first)
+                            (!self.deliver_one(now, slot, consumer, first, marks, post)).then_some(first)
                         };
                     }
                     if let Some(next) = next {
@@ -152,13 +168,14 @@ impl Log {
     #[inline]
     fn deliver_one(
         &mut self,
+        now: Now,
         slot: u32,
         consumer: ConsumerId,
         seq: QueueSeq,
         marks: u32,
         post: &mut Post,
     ) -> bool {
-        let Log { queues, batches, .. } = self;
+        let Log { queues, batches, latencies, .. } = self;
         let queue = &queues[slot as usize];
         if queue.is_waiting() {
             return false;
@@ -167,19 +184,21 @@ impl Log {
         let Some(Place::Log(index)) = queue.fifo.place_of_live(seq) else { return false };
         let Found::Resident(memory, offset, _) = batches.find(index) else { return false };
         post.deliver(port, handle, memory, Item { seq, offset, marks });
+        delivered(latencies, batches, now, marks, 1);
         true
     }
 
     /// Delivers as many of `range` as lie in memory in the log, and says where it stopped.
     fn deliver_run(
         &mut self,
+        now: Now,
         slot: u32,
         consumer: ConsumerId,
         range: SeqRange,
         marks: u32,
         post: &mut Post,
     ) -> Option<QueueSeq> {
-        let Log { queues, batches, .. } = self;
+        let Log { queues, batches, latencies, .. } = self;
         let queue = &queues[slot as usize];
         if queue.is_waiting() {
             return Some(range.first);
@@ -197,6 +216,7 @@ impl Log {
                 let item =
                     |(seq, place): (QueueSeq, LogIndex)| Item { seq, offset: (place.0 - base) as u32, marks };
                 post.deliver_all(port, handle, memory, here.iter().map(item));
+                delivered(latencies, batches, now, marks, here.iter().len() as u64);
                 rest = behind;
             }
         }

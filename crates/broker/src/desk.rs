@@ -245,6 +245,7 @@ impl Log {
                 });
             }
             QueueCommand::Settle { handle, range, outcome } => {
+                let held_ns = owned.watched(range, now);
                 if outcome == Outcome::Accepted {
                     owned.count(Count::Ack, range.last.0 - range.first.0 + 1);
                 }
@@ -256,6 +257,9 @@ impl Log {
                         self.settle_late(slot, Member { port, handle }, range);
                     }
                     self.used(now, slot);
+                }
+                if let Some(held_ns) = held_ns {
+                    self.latencies.deliver_to_settle.add(held_ns, 1);
                 }
                 self.with(now, slot, port, handle, limits, post, |consumer| Command::Settle {
                     consumer,

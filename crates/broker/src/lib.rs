@@ -25,6 +25,7 @@ mod firehose;
 mod hidden;
 mod history;
 mod keys;
+mod latency;
 mod leaving;
 mod limits;
 mod listing;
@@ -43,6 +44,7 @@ mod reply;
 mod request;
 mod settling;
 mod shard;
+mod sizing;
 mod spare;
 mod streams;
 mod tally;
@@ -56,6 +58,7 @@ pub use callers::{Caller, Encryption, Settled};
 pub use census::Unit;
 pub use commit::CommitRule;
 pub use event::{Event, Events, Item, REDELIVERED, TRACED};
+pub use latency::{Durations, LATENCY_BOUNDS_US, Latencies};
 pub use leaving::Leaver;
 pub use limits::Limits;
 pub use listing::{ListedTo, QueueRow, StreamRow, Tracking};
@@ -69,6 +72,7 @@ pub use recovery::{LogSnapshot, RecoveryError, SECTION};
 pub use reply::{REPLY_TO, Replies, ReplyAddress};
 pub use request::{ConsumerRef, Credit, Held, NewConsumer, Placement, QueueCommand, Reply};
 pub use shard::{CATALOG_LOG, Shard, ShardSettings};
+pub use sizing::Sample;
 pub use streams::{
     CONSUMER_NAME_MAX, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand,
     StreamDamage, StreamDone, StreamFilter, StreamFrom, StreamJob, StreamReply, StreamStats, Wanted,

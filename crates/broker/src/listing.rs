@@ -6,6 +6,7 @@ use crate::log::Log;
 use crate::owned::OwnedQueue;
 use crate::post::Post;
 use crate::shard::Shard;
+use crate::sizing::Sample;
 use crate::streams::OwnedStream;
 use crate::tally::Tally;
 use base::Now;
@@ -23,6 +24,8 @@ pub struct QueueRow {
     pub ready: u64,
     /// Bytes of those, as limits in bytes count them; none where the size of some is not known.
     pub ready_bytes: Option<u64>,
+    /// What messages in memory say of all; nothing where it was not asked for.
+    pub sample: Sample,
     /// Messages that consumers hold.
     pub unsettled: u64,
     /// Messages that wait for their time.
@@ -41,6 +44,19 @@ pub struct QueueRow {
     pub stream: Option<StreamRow>,
     /// Of consumers of which one is active at a time, whose turn it is: its connection, and what that calls it.
     pub active: Option<(PortId, u32)>,
+}
+
+impl QueueRow {
+    /// Bytes of messages that are ready, and of those that consumers hold, as limits in bytes count them; what the queue does
+    /// not know by itself is told by some messages that are in memory. None: none of those looked at is.
+    pub fn bytes(&self) -> Option<[u64; 2]> {
+        let about = |messages: u64| match self.sample.bytes_mean {
+            Some(mean) => Some((mean * messages as f64).round() as u64),
+            None => (messages == 0).then_some(0),
+        };
+        let ready = self.ready_bytes.or_else(|| about(self.ready))?;
+        Some([ready, about(self.unsettled)?])
+    }
 }
 
 /// What is listed of a stream alone.
@@ -74,11 +90,17 @@ pub struct ListedTo {
     slot: usize,
 }
 
+/// The queues of a log from a slot on, without passing over those before it.
+fn queues_from(log: &Log, slot: usize) -> impl Iterator<Item = (usize, &OwnedQueue)> {
+    (slot..log.queues.capacity()).filter_map(|own| Some((own, log.queues.get(own)?)))
+}
+
 fn row(queue: &OwnedQueue) -> QueueRow {
     QueueRow {
         definition: queue.definition.clone(),
         ready: queue.fifo.ready(),
         ready_bytes: queue.fifo.knows_sizes().then(|| queue.fifo.ready_bytes()),
+        sample: Sample::default(),
         unsettled: queue.fifo.unsettled(),
         delayed: queue.fifo.delayed(),
         consumers: queue.fifo.consumers(),
@@ -96,6 +118,7 @@ fn stream_row(stream: &OwnedStream) -> QueueRow {
         definition: stream.definition.clone(),
         ready: stream.machine.messages(),
         ready_bytes: Some(stream.machine.bytes()),
+        sample: Sample::default(),
         unsettled: 0,
         delayed: 0,
         consumers: stream.consumers(),
@@ -138,8 +161,8 @@ impl Shard {
         queues.map(|(_, queue)| row(queue)).chain(streams)
     }
 
-    /// Some of the queues that live here, for who must not hold others up: at most `most` of them are looked at from `from` on,
-    /// those that `wanted` likes are appended to `rows`. Where to go on, until all were looked at.
+    /// Some of the queues that live here, for who must not hold others up: at most `most` of them and of
+    /// their messages are looked at from `from` on, those that `wanted` likes are appended to `rows`. Where to go on, until all were looked at.
     pub fn queue_rows_from(
         &self,
         from: ListedTo,
@@ -150,12 +173,16 @@ impl Shard {
         let ListedTo { log: at, has_queues, slot } = from;
         let log = self.logs.get(at)?;
         if !has_queues {
-            for (looked, (own, queue)) in log.queues.iter().skip_while(|(own, _)| *own < slot).enumerate() {
-                if looked == most {
+            let mut looked = 0;
+            for (own, queue) in queues_from(log, slot) {
+                if looked >= most {
                     return Some(ListedTo { log: at, has_queues, slot: own });
                 }
+                looked += 1;
                 if wanted(&queue.definition) {
-                    rows.push(row(queue));
+                    let (sample, messages) = log.sample(queue);
+                    rows.push(QueueRow { sample, ..row(queue) });
+                    looked += messages;
                 }
             }
             return Some(ListedTo { log: at, has_queues: true, slot: 0 });
@@ -188,7 +215,7 @@ impl Shard {
             }
         };
         if !has_queues {
-            for (looked, (own, queue)) in log.queues.iter().skip_while(|(own, _)| *own < slot).enumerate() {
+            for (looked, (own, queue)) in queues_from(log, slot).enumerate() {
                 if looked == most {
                     return Some(ListedTo { log: at, has_queues, slot: own });
                 }
@@ -233,9 +260,13 @@ impl Shard {
     /// Bytes of memory by what they are for, in the words of RabbitMQ's memory breakdown.
     pub fn memory_pools(&self) -> [(&'static str, u64); 3] {
         let sum = |bytes: &dyn Fn(&Log) -> usize| self.logs.iter().map(bytes).sum::<usize>() as u64;
-        let queues: usize = self.queue_rows().map(|row| row.memory_bytes).sum();
+        let queues = sum(&|log| {
+            let own = |(_, queue): (_, &OwnedQueue)| queue.fifo.memory_bytes() + size_of_val(queue);
+            let streams = log.streams.iter().flat_map(|streams| streams.iter()).map(size_of_val);
+            log.queues.iter().map(own).sum::<usize>() + streams.sum::<usize>()
+        });
         [
-            ("queue_procs", queues as u64),
+            ("queue_procs", queues),
             (
                 "binary",
                 sum(&|log| {

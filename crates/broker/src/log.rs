@@ -11,6 +11,7 @@ use crate::batches::Batches;
 use crate::catalog::{QueueDefinition, QueueRules};
 use crate::commit::CommitRule;
 use crate::desk::Parked;
+use crate::latency::Latencies;
 use crate::limits::Limits;
 use crate::mail::{Waiter, wait};
 use crate::owned::OwnedQueue;
@@ -37,6 +38,8 @@ struct InFlight {
     /// Bytes of its records that were applied before it was sealed.
     applied: usize,
     waiters: Vec<Waiter>,
+    /// When its first record came, monotonic nanoseconds.
+    since: u64,
     is_written: Option<Place>,
     is_agreed: bool,
 }
@@ -118,6 +121,8 @@ pub(crate) struct Log {
     pub(crate) streams: Option<Box<Streams>>,
     /// Messages that ended otherwise than by being settled.
     pub(crate) ends: Ends,
+    /// How long messages took.
+    pub(crate) latencies: Latencies,
 }
 
 impl Log {
@@ -156,6 +161,7 @@ impl Log {
             loaded: Loaded::default(),
             streams: None,
             ends: Ends::default(),
+            latencies: Latencies::default(),
         }
     }
 
@@ -371,7 +377,15 @@ impl Log {
         let (sealed, applied) = self.seal(now);
         self.in_flight_bytes += sealed.memory.len();
         let waiters = self.take_waiters();
-        self.in_flight.push_back(InFlight { sealed, applied, waiters, is_written: None, is_agreed: false });
+        let since = self.open_since;
+        self.in_flight.push_back(InFlight {
+            sealed,
+            applied,
+            waiters,
+            since,
+            is_written: None,
+            is_agreed: false,
+        });
         self.not_given_out += 1;
     }
 
@@ -682,11 +696,13 @@ impl Log {
             && let Some(place) = first.is_written
             && (self.rule != CommitRule::Quorum || first.is_agreed)
         {
-            let InFlight { sealed, applied, waiters, .. } =
+            let InFlight { sealed, applied, waiters, since, .. } =
                 self.in_flight.pop_front().expect("there is a first");
             self.in_flight_bytes -= sealed.memory.len();
             self.committed = sealed.next();
-            self.apply_sealed(now, (&sealed, applied), Some(place), &waiters, limits, post);
+            let messages = self.apply_sealed(now, (&sealed, applied), Some(place), &waiters, limits, post);
+            let took_ns = now.mono_ns.saturating_sub(since);
+            self.latencies.publish_to_commit.add(took_ns, messages);
             self.put_waiters(waiters);
             // Where memory is full it was dropped already, and nobody else has it.
             self.batches.spare.put(sealed.memory, limits.spare_buffers_max);
@@ -695,6 +711,7 @@ impl Log {
 
     // ---- applying
 
+    /// How many messages it brought: to queues, or where there are none those that somebody waits for.
     fn apply_sealed(
         &mut self,
         now: Now,
@@ -703,8 +720,9 @@ impl Log {
         waiters: &[Waiter],
         limits: &Limits,
         post: &mut Post,
-    ) {
-        self.batches.push(sealed.base, sealed.len as u32, Some(sealed.memory.clone()), place);
+    ) -> u64 {
+        let memory = Some(sealed.memory.clone());
+        self.batches.push(sealed.base, sealed.len as u32, memory, place, now.mono_ns);
         let from = LogIndex(sealed.base.0 + applied as u64);
         let live = self.apply_records(from, &sealed.records()[applied..]);
         self.batches.came(sealed.base, live, limits.spare_buffers_max);
@@ -713,6 +731,10 @@ impl Log {
         self.dispatch(now, limits, post);
         if self.batches.is_over(limits.resident_bytes_max) {
             self.evict(limits);
+        }
+        match live {
+            0 => waiters.iter().map(|waiter| waiter.last - waiter.first + 1).sum(),
+            live => live.into(),
         }
     }
 

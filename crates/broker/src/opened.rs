@@ -3,6 +3,7 @@
 
 use crate::catalog::QueueDefinition;
 use crate::tally::Tally;
+use base::id::QueueId;
 use routing::Arguments;
 use std::sync::Arc;
 
@@ -33,8 +34,12 @@ pub struct ChannelRow {
     pub tally: Tally,
     /// Messages published by exchange.
     pub publishes: Vec<(Box<str>, u64)>,
-    /// Messages delivered by queue, of consumers that are there.
-    pub deliveries: Vec<(Arc<QueueDefinition>, u64)>,
+    /// Publishes that were routed nowhere by exchange: sent back, and dropped.
+    pub unroutable: Vec<(Box<str>, [u64; 2])>,
+    /// Messages by exchange and queue they were routed to, as far as it remembers.
+    pub routes: Vec<(Box<str>, QueueId, u64)>,
+    /// What was counted by queue, of consumers that are there and of gets.
+    pub deliveries: Vec<(Arc<QueueDefinition>, Tally)>,
 }
 
 /// A consumer of a queue.

@@ -6,6 +6,7 @@ use crate::browse::Browser;
 use crate::catalog::QueueDefinition;
 use crate::event::TRACED;
 use crate::features::Features;
+use crate::latency::Watch;
 use crate::tally::{Count, Tally};
 use base::Now;
 use base::id::{LogIndex, PortId, QueueSeq};
@@ -145,6 +146,13 @@ pub(crate) fn size_in(queue: &QueueDefinition, message: &Enqueue<'_>) -> u64 {
     (head + message.body.len()) as u64
 }
 
+/// What consumers and gets of a queue did.
+#[derive(Debug, Default)]
+struct Counted {
+    tally: Tally,
+    watch: Watch,
+}
+
 /// The priority of a message that was given none, where priorities are always told apart.
 const PRIORITY_NONE: u8 = 4;
 
@@ -166,7 +174,7 @@ pub(crate) struct OwnedQueue {
     /// What is delivered from it is told of.
     is_traced: bool,
     /// What consumers and gets did; none yet.
-    tally: Option<Box<Tally>>,
+    counted: Option<Box<Counted>>,
     /// The position of the first message that is counted.
     begun_at: u64,
 }
@@ -182,7 +190,7 @@ impl OwnedQueue {
             is_dirty: false,
             had_consumer: false,
             is_traced: false,
-            tally: None,
+            counted: None,
             begun_at: 0,
         };
         queue.group();
@@ -301,7 +309,7 @@ impl OwnedQueue {
     pub(crate) fn hand(&mut self, id: ConsumerId, count: u32, is_again: bool) {
         let Some(members) = &mut self.members else { return };
         let counts = members.hand(id, count);
-        let tally = self.tally.get_or_insert_default();
+        let Counted { tally, .. } = &mut **self.counted.get_or_insert_default();
         if let Some(counts) = counts {
             tally.add(counts, count.into());
         }
@@ -310,15 +318,29 @@ impl OwnedQueue {
         }
     }
 
+    /// What was just handed out, to who settles it, is watched unless something else is: see [`Watch::handed`].
+    #[inline]
+    pub(crate) fn watch(&mut self, id: ConsumerId, first: QueueSeq, now: Now) -> Option<u64> {
+        let seat = self.members.as_ref()?.slots.get(id.0 as usize)?;
+        let counted = self.counted.as_mut().filter(|_| seat.counts == Some(Count::Deliver))?;
+        counted.watch.handed(first, now.mono_ns)
+    }
+
+    /// See [`Watch::settled`].
+    #[inline]
+    pub(crate) fn watched(&mut self, range: SeqRange, now: Now) -> Option<u64> {
+        self.counted.as_mut()?.watch.settled(range, now.mono_ns)
+    }
+
     /// So many more of something.
     #[inline]
     pub(crate) fn count(&mut self, count: Count, more: u64) {
-        self.tally.get_or_insert_default().add(count, more);
+        self.counted.get_or_insert_default().tally.add(count, more);
     }
 
     /// What was counted since the node started.
     pub(crate) fn tally(&self) -> Tally {
-        let mut tally = self.tally.as_deref().copied().unwrap_or_default();
+        let mut tally = self.counted.as_ref().map(|counted| counted.tally).unwrap_or_default();
         tally.add(Count::Publish, self.fifo.next_seq().0.saturating_sub(self.begun_at));
         tally
     }

@@ -274,6 +274,18 @@ impl Publisher {
         counts
     }
 
+    /// Messages by exchange and queue they were routed to, of routes it remembers.
+    pub fn routes(&self) -> Vec<(Box<str>, QueueId, u64)> {
+        let mut all = Vec::new();
+        let routes = self.known.iter().flat_map(|known| &known.routes);
+        for route in routes.filter(|route| route.messages > 0) {
+            let exchange: Box<str> = String::from_utf8_lossy(&route.exchange).into();
+            let queues = route.targets.iter().flat_map(|target| target.queues.iter());
+            all.extend(queues.map(|queue| (exchange.clone(), *queue, route.messages)));
+        }
+        all
+    }
+
     /// Bytes of memory it holds besides itself, roughly.
     pub fn heap_bytes(&self) -> usize {
         let route = |route: &Route| {

@@ -94,6 +94,17 @@ pub enum ReadBytes {
     Block(SegmentBlock),
 }
 
+impl ReadBytes {
+    /// Bytes.
+    #[allow(clippy::len_without_is_empty, reason = "a read that brings nothing is none")]
+    pub fn len(&self) -> usize {
+        match self {
+            ReadBytes::Batch(memory) => memory.len(),
+            ReadBytes::Block(block) => block.memory().len(),
+        }
+    }
+}
+
 /// Of each part of a request what came: `Ok(None)`: the bytes there are not what was written.
 pub type Brought = Vec<Result<Option<ReadBytes>, DiskError>>;
 

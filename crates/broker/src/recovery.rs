@@ -118,7 +118,7 @@ impl Log {
             return false;
         }
         let next = LogIndex(base.0 + records.len() as u64);
-        self.batches.push(base, records.len() as u32, None, Some(place));
+        self.batches.push(base, records.len() as u32, None, Some(place), 0);
         if next > self.applied() {
             let covered = self.applied().0.saturating_sub(base.0) as usize;
             if let Some(recovering) = &mut self.recovering {

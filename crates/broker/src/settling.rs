@@ -35,6 +35,9 @@ impl Log {
         let owned = &mut self.queues[slot as usize];
         let accepted = ranges.iter().map(|range| range.last.0 - range.first.0 + 1).sum();
         owned.count(Count::Ack, accepted);
+        let held_ns = ranges.iter().find_map(|range| owned.watched(*range, now));
+        held_ns.into_iter().for_each(|held_ns| self.latencies.deliver_to_settle.add(held_ns, 1));
+        let owned = &mut self.queues[slot as usize];
         let Some(consumer) = owned.find(member) else {
             let outcome = Outcome::Accepted;
             let settle = |range: &SeqRange| Command::Settle { consumer: NO_CONSUMER, range: *range, outcome };

@@ -9,7 +9,7 @@
 
 use crate::access::AccessRules;
 use crate::catalog::{
-    Actor, Applied, Catalog, Change, FirstContent, Op, Plan, QueueDefinition, Refusal, ReplyCode,
+    Actor, Applied, Catalog, Change, FirstContent, Op, Plan, QueueDefinition, Refusal, ReplyCode, VhostId,
     first_content,
 };
 use crate::census::Unit;
@@ -209,11 +209,18 @@ impl Shard {
         &mut self.tallies
     }
 
+    /// A message was published to an exchange that routed it nowhere: it was sent back, or is gone.
+    #[cold]
+    pub fn note_unroutable(&mut self, vhost: VhostId, exchange: &[u8], is_returned: bool) {
+        let number = self.tallies.exchange(&self.catalog, vhost, exchange);
+        self.tallies.unroutable(number, is_returned);
+    }
+
     /// What has happened here since the node started.
     pub fn survey(&self) -> Survey {
         let mut survey = self.tallies.survey();
         for log in &self.logs {
-            survey.merge(&Survey { ends: log.ends, ..Survey::default() });
+            survey.merge(&Survey { ends: log.ends, latencies: log.latencies, ..Survey::default() });
         }
         survey
     }

@@ -5,6 +5,7 @@
 //! with the node. What is counted for a queue is with the queue, what is counted for a channel with the channel.
 
 use crate::catalog::{Catalog, QueueType, VhostId};
+use crate::latency::Latencies;
 use crate::publisher::Publish;
 use message::record::Format;
 use routing::ExchangeId;
@@ -197,17 +198,13 @@ pub struct ProtocolTally {
 }
 
 impl ProtocolTally {
-    /// A message came.
-    #[inline]
-    pub(crate) fn came(&mut self, body_bytes: usize, is_confirmed: bool) {
-        self.received += 1;
-        self.received_confirm += u64::from(is_confirmed);
-        self.size_bytes += body_bytes as u64;
-        if body_bytes as u64 <= SIZE_BOUNDS[0] {
-            self.sizes[0] += 1;
-        } else {
-            self.sizes[size_group(body_bytes as u64)] += 1;
-        }
+    /// Messages came that are alike.
+    fn came(&mut self, run: &Run) {
+        self.received += run.messages;
+        self.received_confirm += if run.is_confirmed { run.messages } else { 0 };
+        self.routed += run.messages * u64::from(run.queues);
+        self.size_bytes += run.bytes;
+        self.sizes[size_group(run.bytes_above)] += run.messages;
     }
 
     fn merge(&mut self, other: &ProtocolTally) {
@@ -224,6 +221,51 @@ impl ProtocolTally {
 
 fn size_group(bytes: u64) -> usize {
     SIZE_BOUNDS.iter().position(|bound| bytes <= *bound).unwrap_or(SIZE_BOUNDS.len())
+}
+
+/// Messages that came one after the other to the same exchange, over the same protocol, went to as many queues, and are of
+/// about the same size: they are counted together when another one comes, or somebody asks.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// The number of the exchange here.
+    exchange: u32,
+    /// Queues that each went to.
+    queues: u32,
+    format: Format,
+    is_confirmed: bool,
+    /// The least a body of this group may have, and by how much another may be larger than that.
+    bytes_above: u64,
+    bytes_span: u64,
+    messages: u64,
+    /// Bytes of all bodies.
+    bytes: u64,
+}
+
+impl Default for Run {
+    fn default() -> Run {
+        let [exchange, queues] = [NO_EXCHANGE, 0];
+        let (format, is_confirmed) = (Format::Amqp091, false);
+        Run { exchange, queues, format, is_confirmed, bytes_above: 0, bytes_span: 0, messages: 0, bytes: 0 }
+    }
+}
+
+impl Run {
+    /// The run of a first message with `bytes` of body.
+    fn new(exchange: u32, queues: u32, publish: &Publish<'_>, bytes: u64) -> Run {
+        let group = size_group(bytes);
+        let bytes_above = group.checked_sub(1).map_or(0, |below| SIZE_BOUNDS[below] + 1);
+        let bytes_most = SIZE_BOUNDS.get(group).copied().unwrap_or(u64::MAX);
+        Run {
+            exchange,
+            queues,
+            format: publish.format,
+            is_confirmed: publish.confirm,
+            bytes_above,
+            bytes_span: bytes_most - bytes_above,
+            messages: 1,
+            bytes,
+        }
+    }
 }
 
 /// What came and went.
@@ -279,6 +321,29 @@ pub struct ExchangeTally {
     pub publish_in: u64,
     /// Places in queues it routed them to.
     pub publish_out: u64,
+    /// Messages of those published to it that are confirmed, or will be.
+    pub confirmed: u64,
+    /// Messages it routed nowhere and that were sent back.
+    pub returned: u64,
+    /// Messages it routed nowhere and that are gone.
+    pub dropped: u64,
+}
+
+impl ExchangeTally {
+    fn came(&mut self, run: &Run) {
+        self.publish_in += run.messages;
+        self.publish_out += run.messages * u64::from(run.queues);
+        self.confirmed += if run.is_confirmed { run.messages } else { 0 };
+    }
+
+    fn merge(&mut self, other: &ExchangeTally) {
+        self.vhost = other.vhost;
+        self.publish_in += other.publish_in;
+        self.publish_out += other.publish_out;
+        self.confirmed += other.confirmed;
+        self.returned += other.returned;
+        self.dropped += other.dropped;
+    }
 }
 
 /// Why messages left queues otherwise than by being settled.
@@ -353,6 +418,10 @@ pub struct Tallies {
     pub(crate) protocols: [ProtocolTally; TONGUES],
     /// By virtual host: what is not counted for an exchange, and what was for those that are gone.
     vhosts: FxHashMap<VhostId, Tally>,
+    /// Of the virtual host something was counted of last, what is not in `vhosts` yet.
+    last_vhost: (VhostId, Tally),
+    /// The messages that came last: not in `protocols` and `exchanges` yet.
+    run: Run,
     exchanges: Slab<(ExchangeId, ExchangeTally)>,
     by_exchange: FxHashMap<ExchangeId, u32>,
     sweep_at: usize,
@@ -414,18 +483,51 @@ impl Tallies {
 
     #[inline]
     fn of_vhost(&mut self, vhost: VhostId) -> &mut Tally {
-        self.vhosts.entry(vhost).or_default()
+        if self.last_vhost.0 != vhost {
+            self.turn_to(vhost);
+        }
+        &mut self.last_vhost.1
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn turn_to(&mut self, vhost: VhostId) {
+        let (last, tally) = std::mem::replace(&mut self.last_vhost, (vhost, Tally::default()));
+        if !tally.is_empty() {
+            self.vhosts.entry(last).or_default().merge(&tally);
+        }
     }
 
     /// A message with a body of so many bytes is published to an exchange that has this number here, and goes to so many queues.
     #[inline]
     pub(crate) fn publish(&mut self, exchange: u32, queues: u32, publish: &Publish<'_>, body: usize) {
-        let protocol = &mut self.protocols[Tongue::from(publish.format) as usize];
-        protocol.routed += u64::from(queues);
-        protocol.came(body, publish.confirm);
+        let bytes = body as u64;
+        let run = &mut self.run;
+        let is_alike = (run.exchange, run.queues, run.format, run.is_confirmed)
+            == (exchange, queues, publish.format, publish.confirm);
+        if is_alike && bytes.wrapping_sub(run.bytes_above) <= run.bytes_span {
+            run.messages += 1;
+            run.bytes += bytes;
+        } else {
+            self.count_run(Run::new(exchange, queues, publish, bytes));
+        }
+    }
+
+    /// Counts the messages that came last, and begins with `next`.
+    #[cold]
+    #[inline(never)]
+    fn count_run(&mut self, next: Run) {
+        let run = std::mem::replace(&mut self.run, next);
+        self.protocols[Tongue::from(run.format) as usize].came(&run);
+        if let Some((_, tally)) = self.exchanges.get_mut(run.exchange as usize) {
+            tally.came(&run);
+        }
+    }
+
+    /// A message was published to an exchange that routed it nowhere.
+    pub(crate) fn unroutable(&mut self, exchange: u32, is_returned: bool) {
         if let Some((_, tally)) = self.exchanges.get_mut(exchange as usize) {
-            tally.publish_in += 1;
-            tally.publish_out += u64::from(queues);
+            *(if is_returned { &mut tally.returned } else { &mut tally.dropped }) += 1;
         }
     }
 
@@ -448,6 +550,9 @@ impl Tallies {
     /// Forgets exchanges that are gone, but for what they did in their virtual hosts.
     #[cold]
     fn sweep(&mut self, catalog: &Catalog) {
+        // Its number may soon be another's.
+        self.count_run(Run::default());
+        self.turn_to(GONE);
         let (exchanges, by_exchange, vhosts) = (&mut self.exchanges, &mut self.by_exchange, &mut self.vhosts);
         exchanges.retain(|_, (id, tally)| {
             let is_there = catalog.exchange_by_id(*id).is_some();
@@ -472,17 +577,32 @@ impl Tallies {
     /// All of it, for somebody else.
     pub fn survey(&self) -> Survey {
         let mut vhosts = self.vhosts.clone();
-        for (_, (_, tally)) in &self.exchanges {
+        let (last, tally) = &self.last_vhost;
+        if !tally.is_empty() {
+            vhosts.entry(*last).or_default().merge(tally);
+        }
+        let (mut protocols, run) = (self.protocols, &self.run);
+        protocols[Tongue::from(run.format) as usize].came(run);
+        let own = |(slot, (id, tally)): (usize, &(ExchangeId, ExchangeTally))| {
+            let mut tally = *tally;
+            if slot == run.exchange as usize {
+                tally.came(run);
+            }
+            (*id, tally)
+        };
+        let exchanges: FxHashMap<ExchangeId, ExchangeTally> = self.exchanges.iter().map(own).collect();
+        for tally in exchanges.values() {
             vhosts.entry(tally.vhost).or_default().add(Count::Publish, tally.publish_in);
         }
         Survey {
-            protocols: self.protocols,
+            protocols,
             vhosts,
-            exchanges: self.exchanges.iter().map(|(_, of)| *of).collect(),
+            exchanges,
             churn: self.churn,
             ends: self.ends,
             buried: self.buried,
             stream_errors: self.stream_errors,
+            latencies: Latencies::default(),
         }
     }
 }
@@ -504,6 +624,8 @@ pub struct Survey {
     pub buried: [u64; QUEUE_TYPES],
     /// In the order of [`STREAM_ERRORS`].
     pub stream_errors: [u64; STREAM_ERRORS.len()],
+    /// How long messages took.
+    pub latencies: Latencies,
 }
 
 impl Survey {
@@ -514,16 +636,14 @@ impl Survey {
             self.vhosts.entry(*vhost).or_default().merge(tally);
         }
         for (id, tally) in &other.exchanges {
-            let own = self.exchanges.entry(*id).or_default();
-            own.vhost = tally.vhost;
-            own.publish_in += tally.publish_in;
-            own.publish_out += tally.publish_out;
+            self.exchanges.entry(*id).or_default().merge(tally);
         }
         self.churn.merge(&other.churn);
         let ends = self.ends.as_flattened_mut().as_flattened_mut().iter_mut();
         ends.zip(other.ends.as_flattened().as_flattened()).for_each(|(own, more)| *own += more);
         self.buried.iter_mut().zip(other.buried).for_each(|(own, more)| *own += more);
         self.stream_errors.iter_mut().zip(other.stream_errors).for_each(|(own, more)| *own += more);
+        self.latencies.merge(&other.latencies);
     }
 }
 
@@ -536,13 +656,55 @@ mod tests {
         for (bytes, group) in
             [(0, 0), (100, 0), (101, 1), (1000, 1), (10_001, 3), (100_000_000, 7), (100_000_001, 8)]
         {
-            let mut tally = ProtocolTally::default();
-            tally.came(bytes, bytes % 2 == 0);
+            let mut tallies = Tallies::default();
+            publish(&mut tallies, 0, bytes, 2);
             let mut sizes = [0; 9];
-            sizes[group] = 1;
-            assert_eq!((tally.sizes, tally.size_bytes), (sizes, bytes as u64), "{bytes}");
-            assert_eq!(tally.received_confirm, u64::from(bytes % 2 == 0));
+            sizes[group] = 2;
+            let own = tallies.survey().protocols[0];
+            assert_eq!((own.sizes, own.size_bytes), (sizes, 2 * bytes as u64), "{bytes}");
+            assert_eq!((own.received, own.received_confirm, own.routed), (2, 2, 6));
         }
+    }
+
+    fn publish(tallies: &mut Tallies, exchange: u32, bytes: usize, times: usize) {
+        let body = vec![0; bytes];
+        let message = Publish {
+            exchange: b"x",
+            routing_key: b"k",
+            more: None,
+            headers: &routing::NoHeaders,
+            format: Format::Amqp091,
+            durable: true,
+            priority: None,
+            ttl_ms: None,
+            head: &[],
+            body: &[&body],
+            confirm: true,
+        };
+        (0..times).for_each(|_| tallies.publish(exchange, 3, &message, bytes));
+    }
+
+    #[test]
+    fn runs_count_as_their_messages_do() {
+        let mut tallies = Tallies::default();
+        for (id, vhost) in [(7, 1), (8, 2)] {
+            let own = ExchangeTally { vhost: VhostId(vhost), ..ExchangeTally::default() };
+            tallies.exchanges.insert((ExchangeId(id), own));
+        }
+        for (exchange, bytes, times) in
+            [(0, 50, 3), (1, 50, 2), (0, 5000, 1), (0, 1001, 4), (0, 101, 1), (1, 0, 1)]
+        {
+            publish(&mut tallies, exchange, bytes, times);
+        }
+        let survey = tallies.survey();
+        let own = survey.protocols[0];
+        assert_eq!((own.received, own.routed, own.size_bytes), (12, 36, 150 + 100 + 5000 + 4004 + 101));
+        assert_eq!(own.sizes[..4], [6, 1, 5, 0]);
+        let counts = [7, 8]
+            .map(|id| survey.exchanges[&ExchangeId(id)])
+            .map(|own| (own.publish_in, own.publish_out, own.confirmed));
+        assert_eq!(counts, [(9, 27, 9), (3, 9, 3)]);
+        assert_eq!(survey.vhosts[&VhostId(1)].get(Count::Publish), 9);
     }
 
     #[test]

@@ -112,13 +112,14 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
         })
     };
     item["publishes"] = row.publishes.iter().map(publish).collect();
-    let delivery = |(queue, count): &(std::sync::Arc<broker::catalog::QueueDefinition>, u64)| {
+    let delivery = |(queue, tally): &(std::sync::Arc<broker::catalog::QueueDefinition>, broker::Tally)| {
         json!({
             "queue": { "name": *queue.name, "vhost": *queue.vhost_name },
-            "stats": { "deliver_get": count, "deliver_get_details": { "rate": 0.0 } },
+            "stats": { "deliver_get": tally.deliver_get(), "deliver_get_details": { "rate": 0.0 } },
         })
     };
-    item["deliveries"] = row.deliveries.iter().map(delivery).collect();
+    let told = row.deliveries.iter().filter(|(_, tally)| tally.deliver_get() > 0);
+    item["deliveries"] = told.map(delivery).collect();
     list::one(item, call.request, &call.node.about().limits)
 }
 

@@ -52,7 +52,7 @@ pub use lane::Lane;
 pub use metrics::metrics;
 pub use node::{
     About, Action, Busy, COMMIT_BOUNDS, Condition, ConnectionRow, FLUSH_BOUNDS_US, GetMode, Goal, Got,
-    Listener, Login, Node, Outcome, Publication, Trouble, Which, Writing,
+    Listener, Login, Node, Outcome, Publication, TURN_BOUNDS_US, Trouble, Turns, Which, Writing,
 };
 pub use patience::Refusals;
 pub use request::{Method, Request};

@@ -96,6 +96,12 @@ pub trait Node {
     /// What was written to the disk.
     fn writing(&self) -> Writing;
 
+    /// How long the turns of each shard take.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn turns(&self) -> Result<Vec<Turns>, Busy>;
+
     /// Closes a connection; whether there was one of this name.
     ///
     /// # Errors
@@ -264,7 +270,25 @@ pub struct Writing {
     pub reads: u64,
     /// Nanoseconds they took together.
     pub read_ns: u64,
+    /// Bytes they brought.
+    pub read_bytes: u64,
 }
+
+/// How long the turns of a shard's loop take: for so long whoever it serves may have to wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// By how long they took: see [`TURN_BOUNDS_US`].
+    pub groups: [u64; TURN_BOUNDS_US.len() + 1],
+    /// Nanoseconds they took together.
+    pub sum_ns: u64,
+    /// Nanoseconds of the longest of the last half minute to minute.
+    pub longest_ns: u64,
+    /// Nanoseconds of the longest look that somebody had at the shard in one of them.
+    pub longest_look_ns: u64,
+}
+
+/// Microseconds that turns are told apart by.
+pub const TURN_BOUNDS_US: [u64; 10] = [50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 100_000];
 
 /// Microseconds that times of flushes are told apart by.
 pub const FLUSH_BOUNDS_US: [u64; 12] =
@@ -335,6 +359,8 @@ pub struct ConnectionRow {
     pub received: u64,
     /// Bytes sent.
     pub sent: u64,
+    /// Reads and writes of its socket that moved something.
+    pub calls: [u64; 2],
     /// When it was accepted, milliseconds since 1970.
     pub connected_at: u64,
     /// What is known of its encryption: protocol, key exchange, cipher, hash; none: it has none.

@@ -95,8 +95,10 @@ fn item(row: &QueueRow, policies: &Policies, node: &str) -> Value {
         "consumer_capacity": capacity(row),
         "consumer_utilisation": capacity(row),
     });
-    if let Some(bytes) = row.ready_bytes {
-        item["message_bytes_ready"] = bytes.into();
+    if let Some([ready, unsettled]) = row.bytes() {
+        item["message_bytes"] = (ready + unsettled).into();
+        item["message_bytes_ready"] = ready.into();
+        item["message_bytes_unacknowledged"] = unsettled.into();
     }
     if let Some(stream) = &row.stream {
         item["segments"] = stream.segments.into();

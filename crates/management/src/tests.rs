@@ -7,7 +7,8 @@ mod walked;
 
 use crate::history::{History, Whose};
 use crate::node::{
-    About, Action, Busy, Condition, ConnectionRow, Goal, Got, Login, Node, Outcome, Trouble, Which, Writing,
+    About, Action, Busy, Condition, ConnectionRow, Goal, Got, Login, Node, Outcome, TURN_BOUNDS_US, Trouble,
+    Turns, Which, Writing,
 };
 use crate::request::Request;
 use crate::routes::handle;
@@ -129,6 +130,10 @@ impl Node for Bench {
         Ok(look(&self.catalog.lock().unwrap()))
     }
 
+    fn turns(&self) -> Result<Vec<Turns>, Busy> {
+        Ok(vec![Turns { groups: [1; TURN_BOUNDS_US.len() + 1], ..Turns::default() }])
+    }
+
     fn queues(&self, which: Which) -> Result<Vec<QueueRow>, Busy> {
         let catalog = self.catalog.lock().unwrap();
         let own = catalog.queues().filter(|queue| which.has(queue));
@@ -136,6 +141,7 @@ impl Node for Bench {
             definition: queue.clone(),
             ready: 2,
             ready_bytes: None,
+            sample: broker::Sample { bytes_mean: Some(50.0), head_timestamp_s: None },
             unsettled: 1,
             delayed: 0,
             consumers: 3,
@@ -306,6 +312,7 @@ impl Node for Bench {
 
 fn connection(name: &str, user: &str, vhost: &str) -> ConnectionRow {
     ConnectionRow {
+        calls: [5, 6],
         id: (0, 0, 0),
         frame_max: 131_072,
         channel_max: 2047,

@@ -15,6 +15,11 @@ impl Clock {
         Clock { started: Instant::now() }
     }
 
+    /// This moment, as turns are measured: monotonic nanoseconds.
+    pub fn mono_ns(&self) -> u64 {
+        self.started.elapsed().as_nanos() as u64
+    }
+
     /// This moment.
     pub fn now(&self) -> Now {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

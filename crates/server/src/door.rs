@@ -5,6 +5,7 @@ use crate::committer::Written;
 use crate::keeper::Errand;
 use crate::mailbox::{Mailbox, Sleeper};
 use crate::socket::{Arrival, Socket};
+use crate::turns::Turns;
 use adapters::{Frontend, Mover};
 use base::id::ShardId;
 use broker::catalog::{Op, PolicyKind, Refusal, UserLimits, VhostLimits};
@@ -61,6 +62,8 @@ pub struct Room<'a> {
     pub front: &'a Frontend,
     /// Their sockets, by slot.
     pub sockets: &'a [Option<Socket>],
+    /// How long its turns take.
+    pub turns: &'a Turns,
 }
 
 /// A look at a shard and its connections.
@@ -129,6 +132,8 @@ pub struct ConnectionMore {
     pub timeout_s: u64,
     /// How it logged in.
     pub mechanism: &'static str,
+    /// Reads and writes of its socket that moved something.
+    pub calls: [u64; 2],
 }
 
 /// What one shard answers: the part that was asked for.
@@ -138,8 +143,6 @@ pub struct Part {
     pub totals: Option<ctl::Totals>,
     /// Connections at home here.
     pub connections: Vec<ctl::ConnectionRow>,
-    /// What tools do not list of each of them.
-    pub connections_more: Vec<ConnectionMore>,
     /// The users of the node.
     pub users: Vec<ctl::UserRow>,
     /// Its virtual hosts.

@@ -36,6 +36,7 @@ mod socket;
 mod sweeper;
 mod timers;
 mod tls;
+mod turns;
 
 use clap::{Parser, Subcommand};
 use config::{Config, Level, Sources};

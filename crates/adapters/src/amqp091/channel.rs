@@ -38,7 +38,12 @@ pub(super) struct Channel {
     pub(super) is_due: bool,
     /// What was counted, publishes apart; none yet.
     pub(super) tally: Option<Box<Tally>>,
+    /// Publishes that were routed nowhere, by exchange: sent back, and dropped.
+    pub(super) unroutable: Vec<(Box<str>, [u64; 2])>,
 }
+
+/// Exchanges of which a channel remembers what was routed nowhere.
+const UNROUTABLE_MAX: usize = 64;
 
 impl Channel {
     pub(super) fn new(number: u16, publisher: Publisher, prefetch: u16) -> Channel {
@@ -57,6 +62,7 @@ impl Channel {
             is_counted: false,
             is_due: false,
             tally: None,
+            unroutable: Vec::new(),
         }
     }
 
@@ -68,6 +74,19 @@ impl Channel {
         match of {
             Some(of) => context.shard.tallies().note_of(vhost, Tongue::Amqp091, of, count, more),
             None => context.shard.tallies().note(vhost, Tongue::Amqp091, count, more),
+        }
+    }
+
+    /// A publish was routed nowhere.
+    #[cold]
+    pub(super) fn note_unroutable(&mut self, exchange: &[u8], is_returned: bool) {
+        let at = usize::from(!is_returned);
+        if let Some((_, counts)) = self.unroutable.iter_mut().find(|(name, _)| name.as_bytes() == exchange) {
+            counts[at] += 1;
+        } else if self.unroutable.len() < UNROUTABLE_MAX {
+            let mut counts = [0; 2];
+            counts[at] = 1;
+            self.unroutable.push((String::from_utf8_lossy(exchange).into(), counts));
         }
     }
 
@@ -97,6 +116,7 @@ impl Channel {
             + self.unacked.heap_bytes()
             + self.last_queue.len()
             + self.tally.as_ref().map_or(0, |_| size_of::<Tally>())
+            + self.unroutable.capacity() * size_of::<(Box<str>, [u64; 2])>()
             + self.publisher.heap_bytes()
     }
 }

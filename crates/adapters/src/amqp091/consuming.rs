@@ -44,6 +44,10 @@ pub(super) struct Consumer {
     pub(super) arguments: Option<Box<Arguments>>,
     /// What it was sent.
     pub(super) delivered: u64,
+    /// Those of them that it had been handed before, that it accepted, and that it got settled.
+    pub(super) again: u64,
+    pub(super) accepted: u64,
+    pub(super) got_settled: u64,
 }
 
 /// Positions of one consumer that follow on each other and are to be settled alike.
@@ -143,6 +147,7 @@ impl Adapter {
         let what = if consumer.no_ack { Count::DeliverNoAck } else { Count::Deliver };
         channel.note(context, consumer.of, what, count);
         if again > 0 {
+            consumer.again += again;
             channel.note(context, consumer.of, Count::Redeliver, again);
         }
     }
@@ -160,6 +165,8 @@ impl Adapter {
         let Some(channel) = self.channels.get(number) else { return };
         let of = self.consumers.get_mut(handle).and_then(|consumer| {
             consumer.delivered += 1;
+            consumer.again += u64::from(item.is_redelivered());
+            consumer.got_settled += u64::from(no_ack);
             consumer.of
         });
         channel.note(context, of, if no_ack { Count::GetNoAck } else { Count::Get }, 1);
@@ -256,7 +263,8 @@ impl Adapter {
 
     #[inline]
     fn count_accepted(&mut self, context: &mut Context<'_>, consumer: u32, count: u64) {
-        let Some(Consumer { channel, of, .. }) = self.consumers.get(consumer) else { return };
+        let Some(Consumer { channel, of, accepted, .. }) = self.consumers.get_mut(consumer) else { return };
+        *accepted += count;
         if let Some(channel) = self.channels.get(*channel) {
             channel.note(context, *of, Count::Ack, count);
         }
@@ -303,6 +311,9 @@ impl Adapter {
                 of: Some(queue.queue_type),
                 arguments: None,
                 delivered: 0,
+                again: 0,
+                accepted: 0,
+                got_settled: 0,
             }
         })
     }

@@ -48,6 +48,9 @@ impl Adapter {
             of: None,
             arguments: None,
             delivered: 0,
+            again: 0,
+            accepted: 0,
+            got_settled: 0,
         })?;
         let address = context.shard.open_reply(context.port, handle, Credit::Prefetch(0));
         if self.is_paused {

@@ -4,7 +4,7 @@ use super::Adapter;
 use super::channel::Channel;
 use super::consuming::Consumer;
 use broker::catalog::Catalog;
-use broker::{ChannelRow, ConsumerRow, Opened};
+use broker::{ChannelRow, ConsumerRow, Count, Opened, Tally};
 
 impl Adapter {
     /// What is open, into `opened`.
@@ -44,10 +44,12 @@ impl Adapter {
             uncommitted_acks,
             tally: channel.tally(),
             publishes: channel.publisher.exchanges(),
+            unroutable: channel.unroutable.clone(),
+            routes: channel.publisher.routes(),
             deliveries: own
                 .iter()
                 .filter(|consumer| consumer.delivered > 0)
-                .filter_map(|consumer| Some((catalog.queue(consumer.at.queue)?.clone(), consumer.delivered)))
+                .filter_map(|consumer| Some((catalog.queue(consumer.at.queue)?.clone(), handed(consumer))))
                 .collect(),
         }
     }
@@ -61,6 +63,23 @@ impl Adapter {
             }
         }
     }
+}
+
+/// What was counted of a consumer.
+fn handed(consumer: &Consumer) -> Tally {
+    let mut tally = Tally::default();
+    let Consumer { delivered, again, accepted, got_settled, .. } = consumer;
+    match (consumer.prefix.is_some() || consumer.is_shared, consumer.no_ack) {
+        (true, true) => tally.add(Count::DeliverNoAck, *delivered),
+        (true, false) => tally.add(Count::Deliver, *delivered),
+        (false, _) => {
+            tally.add(Count::Get, delivered - got_settled);
+            tally.add(Count::GetNoAck, *got_settled);
+        }
+    }
+    tally.add(Count::Redeliver, *again);
+    tally.add(Count::Ack, *accepted);
+    tally
 }
 
 /// Whether it is a consumer for those who look, and not what stands for gets.

@@ -137,7 +137,10 @@ impl Adapter {
             Ok(Published::Unroutable) => {
                 let what = if mandatory { Count::ReturnUnroutable } else { Count::DropUnroutable };
                 if let Some(channel) = self.channels.get(number) {
+                    let vhost = channel.publisher.vhost();
+                    context.shard.note_unroutable(vhost, message.exchange, mandatory);
                     channel.note(context, None, what, 1);
+                    channel.note_unroutable(message.exchange, mandatory);
                 }
                 if mandatory && let ([head], [body]) = (message.head, message.body) {
                     self.send_back(number, message.exchange, message.routing_key, head, body);

@@ -43,6 +43,14 @@ fn policy_bytes(policy: &PolicyDefinition) -> usize {
 }
 
 impl Catalog {
+    /// Bytes of memory of the tables alone: what a further shard's copy takes of its own, near enough.
+    pub fn tables_bytes(&self) -> usize {
+        let names = self.vhosts.values().map(|vhost| vhost.queues.capacity() + vhost.exchanges.capacity());
+        table_bytes::<(QueueId, QueueEntry)>(self.queues.capacity())
+            + table_bytes::<(ExchangeId, ExchangeEntry)>(self.exchanges.capacity())
+            + names.map(table_bytes::<usize>).sum::<usize>()
+    }
+
     /// Bytes of memory, near enough; what is shared with the other shards' copies is counted in full. Looks at
     /// everything: for people, not for every turn.
     pub fn memory_bytes(&self) -> usize {

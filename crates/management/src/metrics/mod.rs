@@ -5,15 +5,26 @@
 //! has no meaning here, is left out; what dashboards read is there.
 
 mod families;
+mod global;
+mod node;
+mod opened;
+mod queues;
+mod raft;
 mod text;
 
-use crate::node::{ConnectionRow, Node, Which, Writing};
+use crate::node::{ConnectionRow, Node, Turns, Which, Writing};
 use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
 use crate::{list, memory};
-use broker::{Opened, QueueRow, Survey};
+use broker::{BURIALS, Opened, QUEUE_TYPES, QueueRow, Survey};
 use families::Family;
 use text::{Kind, Text};
+
+/// Types of queue as labels have them, in the order of their tallies.
+const TYPES: [&str; QUEUE_TYPES] = ["rabbit_classic_queue", "rabbit_quorum_queue", "rabbit_stream_queue"];
+
+/// What becomes of messages that end, as labels have it.
+const STRATEGIES: [&str; BURIALS] = ["disabled", "at_most_once", "at_least_once"];
 
 /// As scrapers of the text format read it.
 const CONTENT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -32,6 +43,7 @@ struct Facts {
     connections: Vec<ConnectionRow>,
     opened: Vec<(u16, Opened)>,
     writing: Writing,
+    turns: Vec<Turns>,
     detail: Detail,
 }
 
@@ -43,6 +55,7 @@ impl Facts {
             connections: node.connections()?.into_iter().filter(|row| !row.user.is_empty()).collect(),
             opened: node.opened()?,
             writing: node.writing(),
+            turns: node.turns()?,
             detail,
         })
     }
@@ -119,6 +132,9 @@ fn identity<N: Node>(node: &N, text: &mut Text, endpoint: &str) {
 fn whole<N: Node>(node: &N, text: &mut Text, endpoint: &str, detail: Detail) -> Result<(), Response> {
     identity(node, text, endpoint);
     let facts = Facts::gather(node, detail)?;
+    if detail == Detail::Each {
+        queues::info(&facts, text);
+    }
     for family in Family::ALL.iter().filter(|family| family.is_usual()) {
         family.write(node, &facts, text)?;
     }
@@ -127,7 +143,6 @@ fn whole<N: Node>(node: &N, text: &mut Text, endpoint: &str, detail: Detail) -> 
 
 /// Only families that are asked for, of virtual hosts and queues that are.
 fn detailed<N: Node>(node: &N, request: &Request, text: &mut Text) -> Result<(), Response> {
-    text.prefix("rabbitmq_detailed_");
     identity(node, text, "detailed");
     let wanted: Vec<&str> =
         request.query.iter().filter(|(name, _)| name == "family").map(|(_, value)| value.as_str()).collect();
@@ -153,6 +168,10 @@ fn detailed<N: Node>(node: &N, request: &Request, text: &mut Text) -> Result<(),
         let bytes = facts.queues.iter().map(|row| row.definition.name.len()).sum();
         let matches = list::matcher(pattern, true, bytes, &node.about().limits)?;
         facts.queues.retain(|row| matches(&row.definition.name));
+    }
+    if families.iter().any(|family| family.is_of_queues()) {
+        text.prefix("rabbitmq_detailed_");
+        queues::info(&facts, text);
     }
     for family in families {
         text.prefix(if family.is_of_cluster() { "rabbitmq_cluster_" } else { "rabbitmq_detailed_" });

@@ -100,6 +100,35 @@ impl Text {
     }
 }
 
+/// A number that is told with a fraction, as RabbitMQ has it: `36.0`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Real(pub f64);
+
+impl std::ops::Add for Real {
+    type Output = Real;
+
+    fn add(self, other: Real) -> Real {
+        Real(self.0 + other.0)
+    }
+}
+
+impl Display for Real {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+/// A bound of a histogram as dashboards ask for it: OpenMetrics' canonical numbers, which Prometheus 3 makes of any form
+/// and Prometheus 2 takes as they are.
+pub(super) fn canonical(bound: f64) -> String {
+    if bound.abs() < 1e6 {
+        return format!("{bound:?}");
+    }
+    let text = format!("{bound:e}");
+    let (mantissa, exponent) = text.split_once('e').expect("the form has an exponent");
+    format!("{mantissa}e+{exponent:0>2}")
+}
+
 fn escape(value: &str, out: &mut String) {
     for c in value.chars() {
         match c {
@@ -114,6 +143,19 @@ fn escape(value: &str, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_told_as_dashboards_ask_for_them() {
+        for (bound, expected) in
+            [(100.0, "100.0"), (1e5, "100000.0"), (1e6, "1e+06"), (5e7, "5e+07"), (1e10, "1e+10")]
+        {
+            assert_eq!(canonical(bound), expected);
+        }
+        assert_eq!(
+            [Real(36.0), Real(0.5), Real(f64::NAN)].map(|real| real.to_string()),
+            ["36.0", "0.5", "NaN"]
+        );
+    }
 
     #[test]
     fn families_are_written_as_scrapers_read_them() {

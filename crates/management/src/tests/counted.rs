@@ -18,7 +18,9 @@ fn opened(bench: &Bench, vhost: &str, queue: &str) -> Opened {
         uncommitted_acks: 0,
         tally: tally(),
         publishes: vec![("x".into(), 10)],
-        deliveries: vec![(queue.clone(), 7)],
+        unroutable: vec![("x".into(), [2, 1])],
+        routes: vec![("x".into(), queue.id, 7)],
+        deliveries: vec![(queue.clone(), tally())],
     };
     let consumer = ConsumerRow {
         handle: 5,
@@ -61,7 +63,10 @@ fn counters_grow_at_rates() {
     {
         let mut survey = bench.survey.lock().unwrap();
         survey.vhosts.insert(vhost, tally());
-        survey.exchanges.insert(exchange, ExchangeTally { vhost, publish_in: 10, publish_out: 20 });
+        survey.exchanges.insert(
+            exchange,
+            ExchangeTally { vhost, publish_in: 10, publish_out: 20, confirmed: 9, returned: 2, dropped: 1 },
+        );
         survey.churn.queue_declared = 4;
     }
     let mut before = tally();

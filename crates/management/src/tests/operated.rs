@@ -135,7 +135,7 @@ fn metrics_agree_with_what_was_counted() {
             4.0,
         ),
         ("rabbitmq_global_stream_error_stream_does_not_exist_total{protocol=\"stream\"}", 2.0),
-        ("rabbitmq_message_size_bytes_bucket{protocol=\"amqp091\",le=\"100\"}", 7.0),
+        ("rabbitmq_message_size_bytes_bucket{protocol=\"amqp091\",le=\"100.0\"}", 7.0),
         ("rabbitmq_message_size_bytes_bucket{protocol=\"amqp091\",le=\"+Inf\"}", 10.0),
         ("rabbitmq_message_size_bytes_sum{protocol=\"amqp091\"}", 700.0),
         ("rabbitmq_channels_opened_total", 5.0),

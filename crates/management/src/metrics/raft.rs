@@ -1,0 +1,55 @@
+//! Of queues of type quorum: what dashboards read of their logs.
+
+use super::text::{Kind, Real, Text};
+use super::{Detail, Facts};
+use Kind::{Counter, Gauge};
+use broker::QueueRow;
+use broker::catalog::QueueType;
+
+/// Of queues of type quorum, which have one member: what dashboards read of its log.
+pub(super) fn raft(facts: &Facts, text: &mut Text) {
+    let rows: Vec<&QueueRow> =
+        facts.queues.iter().filter(|row| row.definition.queue_type == QueueType::Quorum).collect();
+    let latency = facts.writing.sync_ns as f64 / 1e9;
+    type Of<'a> = &'a dyn Fn(&QueueRow) -> f64;
+    let (start, end): (Of<'_>, Of<'_>) = (&|row| row.head as f64, &|row| row.end as f64);
+    let all: [(&'static str, Kind, &str, Of<'_>); 10] = [
+        ("raft_term", Counter, "Current term", &|_| 1.0),
+        (
+            "raft_commit_latency_seconds",
+            Gauge,
+            "Approximate time taken from an entry being written to the log until it is committed",
+            &|_| latency,
+        ),
+        ("raft_snapshot_index", Counter, "The current snapshot index", start),
+        ("raft_last_written_index", Counter, "The last fully written and fsynced index of the log", end),
+        ("raft_commit_index", Counter, "The current commit index", end),
+        ("raft_last_applied", Gauge, "The last applied index", end),
+        // As boards for RabbitMQ before 4.2 call them.
+        ("raft_term_total", Counter, "Current Raft term number", &|_| 1.0),
+        ("raft_log_snapshot_index", Gauge, "Raft log snapshot index", start),
+        ("raft_log_last_written_index", Gauge, "Raft log last written index", end),
+        ("raft_log_commit_index", Gauge, "Raft log commit index", end),
+    ];
+    for (name, kind, help, of) in all {
+        text.family(name, kind, help);
+        match facts.detail {
+            Detail::Sums => {
+                let most = rows.iter().map(|row| of(row)).fold(0.0, f64::max);
+                text.sample(&[("module", "rabbit_fifo"), ("ra_system", "quorum_queues")], Real(most));
+            }
+            Detail::Each => {
+                for row in &rows {
+                    text.sample(
+                        &[("queue", &row.definition.name), ("vhost", &row.definition.vhost_name)],
+                        Real(of(row)),
+                    );
+                }
+            }
+        }
+    }
+    if facts.detail == Detail::Sums {
+        text.family("raft_max_commit_latency_seconds", Gauge, "The longest commit latency of all");
+        text.sample(&[("ra_system", "quorum_queues")], Real(if rows.is_empty() { 0.0 } else { latency }));
+    }
+}
