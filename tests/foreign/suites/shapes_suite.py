@@ -1,0 +1,201 @@
+"""Shapes of what the HTTP API answers to every GET; `python -m suites.shapes_suite --uri URI --broker BINARY`.
+
+`python -m suites.shapes_suite --record --uri AMQP --admin ADMIN --stream-port PORT` asks a RabbitMQ and writes down keys and types, null
+among them, to `shapes_answers.json`; both are asked after the same load, with connections that are open.
+"""
+
+import atexit
+import json
+import os
+import re
+import sys
+import time
+import urllib.parse
+
+from lab.broker import Broker
+from lab.cases import Skip, Suite, Uri, equal
+from suites.management_shapes import ask, shape
+from suites.metrics_load import Load
+
+suite = Suite("shapes")
+ANSWERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shapes_answers.json")
+HTTP = re.compile(rb"started HTTP listener on \S*?:(\d+)")
+SETTLE_S = 12
+_found = []
+
+PATHS = """
+overview whoami version cluster-name extensions nodes nodes/NODE nodes/NODE/memory nodes/NODE/memory/relative feature-flags
+deprecated-features deprecated-features/used auth/attempts/NODE auth/hash_password/secret definitions definitions/%2F
+vhosts vhosts/%2F vhosts/%2F/permissions vhosts/%2F/topic-permissions vhosts/%2F/connections vhosts/%2F/channels
+users users/guest users/guest/permissions users/guest/topic-permissions users/without-permissions permissions permissions/%2F/guest
+topic-permissions topic-permissions/%2F/guest vhost-limits vhost-limits/%2F user-limits user-limits/guest
+policies policies/%2F policies/%2F/P-p operator-policies operator-policies/%2F operator-policies/%2F/P-o
+parameters parameters/operator_policy parameters/vhost-limits/%2F global-parameters global-parameters/P-g
+exchanges exchanges/%2F exchanges/%2F/P-x exchanges/%2F/amq.direct exchanges/%2F/P-x/bindings/source
+exchanges/%2F/P-x/bindings/destination queues queues/%2F queues?page=1&page_size=10 queues/%2F/P-classic queues/%2F/P-quorum
+queues/%2F/P-stream queues/%2F/P-dead queues/%2F/P-classic/bindings bindings bindings/%2F bindings/%2F/e/P-x/q/P-classic
+bindings/%2F/e/P-x/q/P-classic/k connections connections/CONNECTION connections/CONNECTION/channels
+connections/username/guest channels channels/CHANNEL consumers consumers/%2F
+stream/connections stream/connections/%2F stream/publishers stream/publishers/%2F stream/consumers stream/consumers/%2F
+health/checks/alarms health/checks/local-alarms health/checks/virtual-hosts health/checks/node-is-quorum-critical
+health/checks/protocol-listener/amqp health/checks/certificate-expiration/1/months health/checks/is-in-service
+health/checks/ready-to-serve-clients health/checks/below-node-connection-limit
+""".split()
+
+# Keys of RabbitMQ's that are not here, and why: by path and key.
+ABSENT = [
+    (r".*(reductions|reductions_details|garbage_collection|context_switches\S*|gc_num\S*|gc_bytes_\S*|metrics_gc_queue_length"
+     r"|ra_open_file_metrics|proc_used_details)", "of Erlang's runtime"),
+    (r".*(mnesia|msg_store|queue_index)_\S*", "of parts that RabbitMQ has no longer: always 0"),
+    (r"nodes\S* .*io_(read|write|sync|seek|reopen)_\S*", "metrics tell it"),
+    (r"nodes\S* .*(connection|channel|queue)_(created|closed|declared|deleted)\S*", "the overview tells it"),
+    (r"nodes\S* .*(disk_free|fd_used|mem_used|sockets_used)_details", "the node's figures have no history"),
+    (r"nodes\S* .*config_files\[\]", "this broker was started without one"),
+    (r".*(socket_opts\.\w+|contexts\[\]\.protocol|cowboy_opts).*", "of RabbitMQ's web server"),
+    (r"queues\S* .*(messages|message_bytes)_(ram|persistent|dlx|ready_ram|unacknowledged_ram)",
+     "messages are in the log, of which memory holds the latest, whichever queues they are in"),
+    (r"queues\S* .*(messages_ready_returned|messages_active_priorities|messages_by_priority|open_files|publishers|delayed_retry"
+     r"|first_timestamp|head_message_timestamp|delivery_limit|idle_since|single_active_consumer_tag)", "not told of queues"),
+    (r"queues\S* .*arguments\.x-queue-type", "the type of a queue that was declared without one is in `type` alone"),
+    (r"queues/%2F/P-stream .*consumer_details\[\]", "subscriptions over the stream protocol are told in /stream/consumers alone"),
+    (r"channels\S* .*idle_since|vhosts/%2F/channels .*idle_since|connections/CONNECTION/channels .*idle_since",
+     "not told of channels"),
+    (r"(connections|stream/connections|vhosts/%2F/connections)\S* .*client_properties\.\w+", "what clients say of themselves is not kept"),
+    (r"(connections|stream/connections|vhosts/%2F/connections)\S* .*(peer_cert_serial_number|container_id)", "not told of connections"),
+    (r"exchanges\S* .*user_who_performed_action", "who made it is not kept"),
+    (r"(bindings|definitions|exchanges|queues)\S* .*arguments\.\S+", "of what the RabbitMQ had beside the load"),
+    (r"extensions .*", "of RabbitMQ's own pages"),
+    (r"(feature-flags|deprecated-features)\S* .*callbacks\[\]", "of Erlang's modules"),
+]
+# Where types differ, and why.
+TYPES = [
+    (r"queues\S* .*policy", "null without a policy, as RabbitMQ has it where one queue is asked for; its lists have an empty text"),
+    (r"queues/%2F/P-quorum .*single_active_consumer_tag", "null, as nobody is the only one"),
+    (r"connections/CONNECTION .*(peer_cert_\w+|ssl_\w+)", "null without TLS, as RabbitMQ has it in lists; one connection has an empty text"),
+    (r"(consumers|queues)\S* .*consumer_timeout", "a consumer of a classic queue has none: `infinity`"),
+]
+NUMBERS = {"int", "float"}
+
+
+class Bench:
+    """A broker after the load, asked at its HTTP API."""
+
+    def __init__(self, base, uri, stream_port):
+        self.base, self.prefix = base, f"shapes-{time.time_ns():x}"
+        self.load = Load(uri, stream_port, self.prefix)
+        atexit.register(self.close)
+        self.load.run()
+        for words in (
+                ("PUT", f"/policies/%2F/{self.prefix}-p", {"pattern": f"^{self.prefix}-c", "definition": {"max-length": 500}}),
+                ("PUT", f"/operator-policies/%2F/{self.prefix}-o", {"pattern": f"^{self.prefix}-c", "definition": {"max-length": 900}}),
+                ("PUT", "/vhost-limits/%2F/max-queues", {"value": 100000}),
+                ("PUT", "/user-limits/guest/max-channels", {"value": 10000}),
+                ("PUT", "/topic-permissions/%2F/guest", {"exchange": "amq.topic", "write": ".*", "read": ".*"}),
+                ("PUT", f"/global-parameters/{self.prefix}-g", {"name": f"{self.prefix}-g", "value": {"a": 1}})):
+            ask(base, *words)
+        time.sleep(SETTLE_S)
+
+    def close(self):
+        self.load.close()
+        for path in (f"/policies/%2F/{self.prefix}-p", f"/operator-policies/%2F/{self.prefix}-o", "/vhost-limits/%2F/max-queues",
+                     "/user-limits/guest/max-channels", "/topic-permissions/%2F/guest", f"/global-parameters/{self.prefix}-g"):
+            try:
+                ask(self.base, "DELETE", path)
+            except (SystemExit, OSError):
+                pass
+
+    def shapes(self):
+        """By path: types by key."""
+        node = ask(self.base, "GET", "/nodes")[0]["name"]
+        channel = ask(self.base, "GET", "/channels")[0]
+        connection = channel["connection_details"]["name"]
+        swap = {"CONNECTION": connection, "CHANNEL": channel["name"], "NODE": node}
+        found = {}
+        for path in PATHS:
+            asked = "/" + path.replace("P-", self.prefix + "-")
+            for word, value in swap.items():
+                asked = asked.replace(word, urllib.parse.quote(value, safe=""))
+            shapes = shape(ask(self.base, "GET", asked), "", {})
+            # Names of what was made are not keys.
+            found[path] = {key.replace(self.prefix, "P"): sorted(types) for key, types in sorted(shapes.items())}
+        return found
+
+
+def bench():
+    if not _found:
+        _found.append(None)
+        if suite.options.broker:
+            broker = Broker(suite.options.broker, [
+                "management.tcp.ip=127.0.0.1", "management.tcp.port=0", "stream.listeners.tcp.1=127.0.0.1:0",
+                "stream.advertised_host=127.0.0.1"])
+            broker.start()
+            atexit.register(broker.close)
+            base = f"http://guest:guest@127.0.0.1:{broker.port_of(HTTP, 'HTTP')}"
+            _found[0] = Bench(base, Uri(broker.uri), broker.stream_port())
+        elif suite.options.admin:
+            _found[0] = Bench(suite.options.admin, suite.uri, suite.options.stream_port)
+    if _found[0] is None:
+        raise Skip("needs --broker, or --admin with the base URI of the HTTP API")
+    return _found[0]
+
+
+def is_excused(rows, path, key):
+    return any(re.fullmatch(pattern, f"{path} {key}") for pattern, _ in rows)
+
+
+@suite.case("types", "what every GET of the HTTP API answers, key by key", "the same types, null where RabbitMQ has null", 90)
+def types():
+    with open(ANSWERS, encoding="utf-8") as file:
+        answers = json.load(file)
+    wrong = []
+    for path, ours in bench().shapes().items():
+        for key, kinds in ours.items():
+            theirs = answers[path].get(key)
+            if theirs is None or is_excused(TYPES, path, key):
+                continue
+            other = set(kinds) - set(theirs)
+            if other and not (other <= NUMBERS and set(theirs) & NUMBERS):
+                wrong.append(f"{path} {key}: {kinds}, not {theirs}")
+    equal(wrong, [])
+
+
+@suite.case("keys", "keys that RabbitMQ's answers have", "there, but for those that are named with a reason", 90)
+def keys():
+    with open(ANSWERS, encoding="utf-8") as file:
+        answers = json.load(file)
+    missing = []
+    for path, ours in bench().shapes().items():
+        for key in answers[path]:
+            parent = re.sub(r"(\.[^.\[]*|\[\])$", "", key)
+            if key not in ours and (parent in ours or not parent) and not is_excused(ABSENT, path, key):
+                missing.append(f"{path} {key}")
+    equal(missing, [])
+
+
+def record():
+    with open(ANSWERS, "w", encoding="utf-8") as file:
+        found = bench().shapes()
+        rows = (f" {json.dumps(path)}: {{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(kinds)}" for key, kinds in shapes.items())
+                + "\n }" for path, shapes in found.items())
+        file.write("{\n" + ",\n".join(rows) + "\n}\n")
+    print(len(found), "paths")
+
+
+def add_options(parser):
+    parser.add_argument("--broker", default="", help="path of a leveret binary to start")
+    parser.add_argument("--stream-port", type=int, default=5552)
+
+
+if __name__ == "__main__":
+    if "--record" in sys.argv:
+        from argparse import ArgumentParser
+
+        own = ArgumentParser()
+        for option in ("--record", "--uri", "--admin", "--stream-port", "--broker"):
+            own.add_argument(option, **({"action": "store_true"} if option == "--record" else {"default": ""}))
+        suite.options = own.parse_args()
+        suite.uri = Uri(suite.options.uri)
+        suite.options.stream_port = int(suite.options.stream_port)
+        record()
+    else:
+        suite.main(add_options)
