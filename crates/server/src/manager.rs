@@ -30,8 +30,8 @@ use std::time::Duration;
 /// How long an answer of a shard is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Queues a shard looks at in one turn: it takes well under a millisecond.
-const QUEUES_TURN: usize = 2000;
+/// Queues, and messages of them, that a shard looks at in one turn: it takes well under a millisecond.
+const QUEUES_TURN: usize = 500;
 
 /// Connections of which a shard says little in one turn: it takes well under a millisecond.
 const CONNECTIONS_TURN: usize = 2000;
