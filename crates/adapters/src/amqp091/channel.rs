@@ -37,9 +37,15 @@ pub(super) struct Channel {
     /// Something is to be told at the end of the turn.
     pub(super) is_due: bool,
     /// What was counted, publishes apart; none yet.
-    pub(super) tally: Option<Box<Tally>>,
+    pub(super) counted: Option<Box<Counted>>,
+}
+
+/// What was counted of a channel.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    tally: Tally,
     /// Publishes that were routed nowhere, by exchange: sent back, and dropped.
-    pub(super) unroutable: Vec<(Box<str>, [u64; 2])>,
+    unroutable: Vec<(Box<str>, [u64; 2])>,
 }
 
 /// Exchanges of which a channel remembers what was routed nowhere.
@@ -61,15 +67,14 @@ impl Channel {
             last_queue: "".into(),
             is_counted: false,
             is_due: false,
-            tally: None,
-            unroutable: Vec::new(),
+            counted: None,
         }
     }
 
     /// So many more of something, of a queue of this type if one has a part in it.
     #[inline]
     pub(super) fn note(&mut self, context: &mut Context<'_>, of: Option<QueueType>, count: Count, more: u64) {
-        self.tally.get_or_insert_default().add(count, more);
+        self.counted.get_or_insert_default().tally.add(count, more);
         let vhost = self.publisher.vhost();
         match of {
             Some(of) => context.shard.tallies().note_of(vhost, Tongue::Amqp091, of, count, more),
@@ -81,18 +86,24 @@ impl Channel {
     #[cold]
     pub(super) fn note_unroutable(&mut self, exchange: &[u8], is_returned: bool) {
         let at = usize::from(!is_returned);
-        if let Some((_, counts)) = self.unroutable.iter_mut().find(|(name, _)| name.as_bytes() == exchange) {
+        let unroutable = &mut self.counted.get_or_insert_default().unroutable;
+        if let Some((_, counts)) = unroutable.iter_mut().find(|(name, _)| name.as_bytes() == exchange) {
             counts[at] += 1;
-        } else if self.unroutable.len() < UNROUTABLE_MAX {
+        } else if unroutable.len() < UNROUTABLE_MAX {
             let mut counts = [0; 2];
             counts[at] = 1;
-            self.unroutable.push((String::from_utf8_lossy(exchange).into(), counts));
+            unroutable.push((String::from_utf8_lossy(exchange).into(), counts));
         }
+    }
+
+    /// Publishes that were routed nowhere, by exchange: sent back, and dropped.
+    pub(super) fn unroutable(&self) -> Vec<(Box<str>, [u64; 2])> {
+        self.counted.as_ref().map(|counted| counted.unroutable.clone()).unwrap_or_default()
     }
 
     /// What was counted.
     pub(super) fn tally(&self) -> Tally {
-        let mut tally = self.tally.as_deref().copied().unwrap_or_default();
+        let mut tally = self.counted.as_ref().map(|counted| counted.tally).unwrap_or_default();
         tally.add(Count::Publish, self.publisher.next_seq() - 1);
         tally
     }
@@ -115,8 +126,9 @@ impl Channel {
             + reply
             + self.unacked.heap_bytes()
             + self.last_queue.len()
-            + self.tally.as_ref().map_or(0, |_| size_of::<Tally>())
-            + self.unroutable.capacity() * size_of::<(Box<str>, [u64; 2])>()
+            + self.counted.as_ref().map_or(0, |counted| {
+                size_of::<Counted>() + counted.unroutable.capacity() * size_of::<(Box<str>, [u64; 2])>()
+            })
             + self.publisher.heap_bytes()
     }
 }

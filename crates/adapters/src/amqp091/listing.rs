@@ -44,7 +44,7 @@ impl Adapter {
             uncommitted_acks,
             tally: channel.tally(),
             publishes: channel.publisher.exchanges(),
-            unroutable: channel.unroutable.clone(),
+            unroutable: channel.unroutable(),
             routes: channel.publisher.routes(),
             deliveries: own
                 .iter()
