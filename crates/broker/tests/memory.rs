@@ -65,7 +65,7 @@ fn no_more_than_the_bound_is_kept() {
     node.declare(0, "q", true);
     node.consume(0, "q", 9, 0);
     let mut publisher = node.publisher(0);
-    round(&mut node, &mut publisher, 0, 50, 100 << 10);
+    round(&mut node, &mut publisher, 0, 200, 100 << 10);
     let most = Limits::default().spare_buffers_max as u64;
     assert!((most / 2..most + 8192).contains(&spare_bytes(&node)), "{}", spare_bytes(&node));
 }
