@@ -119,6 +119,8 @@ pub(crate) struct Log {
     pub(crate) loaded: Loaded,
     /// The streams, once there is one.
     pub(crate) streams: Option<Box<Streams>>,
+    /// No queue is filled from a stream for now.
+    pub(crate) feeds_wait: bool,
     /// Messages that ended otherwise than by being settled.
     pub(crate) ends: Ends,
     /// How long messages took.
@@ -160,6 +162,7 @@ impl Log {
             reading: Reading::default(),
             loaded: Loaded::default(),
             streams: None,
+            feeds_wait: false,
             ends: Ends::default(),
             latencies: Latencies::default(),
         }

@@ -386,6 +386,19 @@ fn an_alarm_holds_it() {
     assert_eq!(holds(&mut node, "q"), ["one"]);
 }
 
+/// Nobody tells a log of the alarm again when it gets its first stream.
+#[test]
+fn an_alarm_that_was_there_before_the_stream_holds_it() {
+    let mut node = Node::new(1);
+    node.shards[0].hold_feeds(true);
+    node.declare_with(0, "s", true, &[(TYPE, Value::text("stream"))]);
+    declare(&mut node, 0, "q", &[]);
+    fill(&mut node, 0, &["one"]);
+    assert_eq!(holds(&mut node, "q"), [""; 0]);
+    node.shards[0].hold_feeds(false);
+    assert_eq!(holds(&mut node, "q"), ["one"]);
+}
+
 /// Chunks none of which has as many messages as are looked at in a turn, though together they have far more.
 fn fill_with_unwanted(node: &mut Node) -> u32 {
     let most = node.shards[0].limits().dispatch_messages_max;

@@ -94,13 +94,14 @@ pub(crate) fn auth<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     let before = call.node.forgotten_logins();
     let rows = all.iter().enumerate().filter_map(|(at, (protocol, own))| {
         let [tried_before, refused_before] = before.get(at).copied().unwrap_or_default();
-        let (tried, refused) = (own[0] - tried_before, own[1] - refused_before);
+        // They are read one after the other, while others count and forget.
+        let (tried, refused) = (own[0].saturating_sub(tried_before), own[1].saturating_sub(refused_before));
         (tried > 0).then(|| {
             json!({
                 "protocol": protocol,
                 "auth_attempts": tried,
                 "auth_attempts_failed": refused,
-                "auth_attempts_succeeded": tried - refused,
+                "auth_attempts_succeeded": tried.saturating_sub(refused),
             })
         })
     });

@@ -306,8 +306,9 @@ impl Log {
 impl Shard {
     /// Queues are not filled from streams while an alarm holds, as nobody else may publish.
     pub fn hold_feeds(&mut self, hold: bool) {
-        for streams in self.logs.iter_mut().filter_map(|log| log.streams.as_mut()) {
-            streams.hold_feeds(hold);
+        for log in &mut self.logs {
+            log.feeds_wait = hold;
+            log.streams.iter_mut().for_each(|streams| streams.hold_feeds(hold));
         }
     }
 }

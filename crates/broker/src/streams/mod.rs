@@ -274,8 +274,8 @@ impl Streams {
 impl Log {
     /// The streams; the box is made if it is not there.
     fn streams_mut(&mut self) -> &mut Streams {
-        let id = self.id;
-        self.streams.get_or_insert_with(|| Box::new(Streams::new(id)))
+        let (id, feeds_wait) = (self.id, self.feeds_wait);
+        self.streams.get_or_insert_with(|| Box::new(Streams { feeds_wait, ..Streams::new(id) }))
     }
 
     /// A stream was declared; what a snapshot held of it is given back to it. Nothing goes for being too much before the

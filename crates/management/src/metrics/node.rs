@@ -91,7 +91,8 @@ pub(super) fn auth<N: Node>(node: &N, facts: &Facts, text: &mut Text) {
             (|own| own[0]) as fn([u64; 2]) -> u64,
         ),
         ("auth_attempts_succeeded_total", "Total number of successful authentication attempts", |own| {
-            own[0] - own[1]
+            // They are read one after the other, while others count.
+            own[0].saturating_sub(own[1])
         }),
         ("auth_attempts_failed_total", "Total number of failed authentication attempts", |own| own[1]),
     ] {
