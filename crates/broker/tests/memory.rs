@@ -61,12 +61,13 @@ fn what_a_burst_took_is_given_back() {
 
 #[test]
 fn no_more_than_the_bound_is_kept() {
-    let mut node = Node::new(1);
+    let most = 2 << 20;
+    let mut node = Node::with_limits(1, Limits { spare_buffers_max: most, ..Limits::default() });
     node.declare(0, "q", true);
     node.consume(0, "q", 9, 0);
     let mut publisher = node.publisher(0);
-    round(&mut node, &mut publisher, 0, 200, 100 << 10);
-    let most = Limits::default().spare_buffers_max as u64;
+    round(&mut node, &mut publisher, 0, 50, 100 << 10);
+    let most = most as u64;
     assert!((most / 2..most + 8192).contains(&spare_bytes(&node)), "{}", spare_bytes(&node));
 }
 

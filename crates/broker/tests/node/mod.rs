@@ -39,13 +39,17 @@ pub struct Node {
 
 impl Node {
     pub fn new(shards: u16) -> Node {
+        Node::with_limits(shards, Limits::default())
+    }
+
+    pub fn with_limits(shards: u16, limits: Limits) -> Node {
         let placement = Placement { shards, logs: u32::from(shards) };
         let make = |id| {
             let rules = Arc::new(AccessRules::default());
             let settings = ShardSettings {
                 id: ShardId(id),
                 placement,
-                limits: Limits::default(),
+                limits,
                 rules,
                 node: "rabbit@test".into(),
                 relaxes_types: false,
