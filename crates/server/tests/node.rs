@@ -360,7 +360,11 @@ fn users_and_virtual_hosts_are_changed_and_stay_so() {
     check(&["-q", "change_password", "nobody", "x"], 67, "Error:\nUser \"nobody\" does not exist\n");
     check(&["-q", "add_vhost", "v"], 0, "");
     check(&["-q", "set_permissions", "-p", "v", "anna", "^a", "", ".*"], 0, "");
-    check(&["-q", "set_permissions", "-p", "w", "anna", "", "", ""], 65, "Virtual host 'w' does not exist\n");
+    check(
+        &["-q", "set_permissions", "-p", "w", "anna", "", "", ""],
+        69,
+        "Error:\nVirtual host 'w' does not exist\n",
+    );
     check(&["-q", "add_vhost", "gone"], 0, "");
     check(&["-q", "delete_vhost", "gone"], 0, "");
     assert!(node.stop().success());
