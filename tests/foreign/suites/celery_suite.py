@@ -45,7 +45,7 @@ class Worker:
     def __init__(self, environment):
         # 20 s of mingling with other workers need remote control: only with it
         quiet = [] if environment.get("FOREIGN_REMOTE") else ["--without-gossip", "--without-mingle"]
-        command = [sys.executable, "-m", "celery", "-A", "suites.celery_tasks", "worker", "--pool", "solo",
+        command = [sys.executable, "-m", "celery", "-A", "suites.celery_tasks", "worker", "--pool", "solo", "--concurrency", "1",
                    "--loglevel", "INFO", "--hostname", f"w{next(_numbers)}@foreign", *quiet]
         self.process = subprocess.Popen(command, env={**os.environ, **environment, "C_FORCE_ROOT": "1"},
                                         stdin=subprocess.DEVNULL, stdout=sys.stderr, stderr=sys.stderr,
@@ -118,8 +118,6 @@ def _():
     equal((type(error).__name__, str(error), result.state), ("ValueError", "on purpose", "FAILURE"), "error")
 
 
-# Before all that has a countdown: for each of those the worker takes one more message beside what it works on, until a moment
-# after its end, and would be told of the task that expires.
 @case("task.expires", "a task that expires in the queue while the worker is busy (its message has a TTL)",
       "dropped by the broker: no worker hears of it")
 def _():
