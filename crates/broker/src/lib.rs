@@ -66,7 +66,7 @@ pub use mail::{Answering, Mail, Waiter};
 pub use moving::{MoveJob, Moved};
 pub use opened::{ChannelRow, ChannelTally, ConsumerRow, Opened, StreamConsumerRow, StreamPublisherRow};
 pub use presence::Arrived;
-pub use publisher::{More, Publish, Published, Publisher};
+pub use publisher::{More, Publish, Published, Publisher, ROUTES_SHOWN_MAX};
 pub use reading::{BlockKey, Brought, ReadBytes, ReadRequest, ReadWhat};
 pub use recovery::{LogSnapshot, RecoveryError, SECTION};
 pub use reply::{REPLY_TO, Replies, ReplyAddress};

@@ -90,6 +90,9 @@ impl<'a> Publish<'a> {
     }
 }
 
+/// Queues of routes that [`Publisher::routes`] looks at: who asks of all channels is not to hold up their shard.
+pub const ROUTES_SHOWN_MAX: usize = 1000;
+
 /// What became of a publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
@@ -274,16 +277,21 @@ impl Publisher {
         counts
     }
 
-    /// Messages by exchange and queue they were routed to, of routes it remembers.
+    /// Messages by exchange and queue they were routed to, each pair once: of what it remembers, the first
+    /// [`ROUTES_SHOWN_MAX`] queues of routes.
     pub fn routes(&self) -> Vec<(Box<str>, QueueId, u64)> {
-        let mut all = Vec::new();
-        let routes = self.known.iter().flat_map(|known| &known.routes);
-        for route in routes.filter(|route| route.messages > 0) {
-            let exchange: Box<str> = String::from_utf8_lossy(&route.exchange).into();
-            let queues = route.targets.iter().flat_map(|target| target.queues.iter());
-            all.extend(queues.map(|queue| (exchange.clone(), *queue, route.messages)));
+        let routes = self.known.iter().flat_map(|known| &known.routes).filter(|route| route.messages > 0);
+        let queues = routes.flat_map(|route| {
+            route.targets.iter().flat_map(|target| &target.queues).map(move |queue| (route, *queue))
+        });
+        let mut sums: FxHashMap<(&[u8], QueueId), u64> = FxHashMap::default();
+        for (route, queue) in queues.take(ROUTES_SHOWN_MAX) {
+            *sums.entry((&route.exchange, queue)).or_default() += route.messages;
         }
-        all
+        let shown = |((exchange, queue), messages)| {
+            (String::from_utf8_lossy(exchange).into_owned().into_boxed_str(), queue, messages)
+        };
+        sums.into_iter().map(shown).collect()
     }
 
     /// Bytes of memory it holds besides itself, roughly.

@@ -256,15 +256,9 @@ fn routed(facts: &Facts) -> Vec<Routed<'_>> {
         facts.queues.iter().map(|row| (row.definition.id, &*row.definition)).collect();
     let mut all: Vec<Routed<'_>> = Vec::new();
     for (_, row, channel) in channels(facts) {
-        let begin = all.len();
         for (exchange, queue, messages) in &row.routes {
             let Some(queue) = by_id.get(queue) else { continue };
-            // A channel has one route for each key.
-            match all[begin..].iter_mut().find(|own| own.exchange == &**exchange && own.queue.id == queue.id)
-            {
-                Some(own) => own.messages += messages,
-                None => all.push(Routed { channel: channel.clone(), exchange, queue, messages: *messages }),
-            }
+            all.push(Routed { channel: channel.clone(), exchange, queue, messages: *messages });
         }
     }
     all
