@@ -3,7 +3,7 @@
 use crate::body::Body;
 use crate::exchanges::named;
 use crate::messages::{message, numbered};
-use crate::node::{Action, Goal, Node, Outcome, Trouble, Which};
+use crate::node::{Action, Goal, Node, Outcome, Pace, Trouble, Which};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use broker::QueueRow;
@@ -54,8 +54,13 @@ pub(crate) fn peek<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answ
     // No more than there are, so that nobody waits for what does not come.
     let there = u32::try_from(ready.saturating_sub(skip.into())).unwrap_or(u32::MAX);
     let count = count.min(there);
-    let action = Action::Peek { queue: name.to_owned(), skip, count, bytes_max: limits.get_bytes_max };
-    let got = match call.node.act(&call.caller.login, vhost, action) {
+    let (bytes_max, ms_max) = (limits.get_bytes_max, limits.peek_ms_max);
+    let action = Action::Peek { queue: name.to_owned(), skip, count, bytes_max, ms_max };
+    let outcome = match count {
+        0 => Ok(Outcome::Got(Vec::new())),
+        _ => call.node.act(&call.caller.login, vhost, action),
+    };
+    let got = match outcome {
         Ok(Outcome::Got(got)) => got,
         Ok(_) => Vec::new(),
         Err(Trouble::Refused(refusal)) => return Err(numbered(&refusal)),
@@ -103,10 +108,16 @@ fn moved<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str, body: &Body, goal
         }
     };
     // What arrives meanwhile stays, also where what moves comes back.
-    let ready = u32::try_from(queue(call, vhost, name)?.ready).unwrap_or(u32::MAX);
-    let count = number("count", u32::MAX)?.min(ready);
-    let (per_second, ms_max) = (number("rate", 0)?, call.node.about().limits.move_ms_max);
-    let action = Action::Move { queue: name.to_owned(), goal, count, per_second, ms_max };
+    let among = u32::try_from(queue(call, vhost, name)?.ready).unwrap_or(u32::MAX);
+    let limits = &call.node.about().limits;
+    let pace = Pace {
+        count: number("count", u32::MAX)?,
+        among,
+        unplaced_max: limits.move_unplaced_max,
+        per_second: number("rate", 0)?,
+        ms_max: limits.move_ms_max,
+    };
+    let action = Action::Move { queue: name.to_owned(), goal, pace };
     match call.node.act(&call.caller.login, vhost, action) {
         Ok(Outcome::Moved { moved, unplaced, is_over }) => {
             let answer: Value = json!({ "moved": moved, "unplaced": unplaced, "is_over": is_over });

@@ -52,7 +52,7 @@ pub use lane::Lane;
 pub use metrics::metrics;
 pub use node::{
     About, Action, Busy, COMMIT_BOUNDS, Condition, ConnectionRow, FLUSH_BOUNDS_US, GetMode, Goal, Got,
-    Listener, Login, Node, Outcome, Publication, TURN_BOUNDS_US, Trouble, Turns, Which, Writing,
+    Listener, Login, Node, Outcome, Pace, Publication, TURN_BOUNDS_US, Trouble, Turns, Which, Writing,
 };
 pub use patience::Refusals;
 pub use request::{Method, Request};
@@ -93,10 +93,15 @@ pub struct Limits {
     pub get_messages_max: u32,
     /// Bytes of messages one request may get; at least one message comes, whatever its size.
     pub get_bytes_max: usize,
-    /// Messages that may be passed over to be shown those behind them.
+    /// Messages that may be passed over to be shown those behind them; with those of a page at most 65,535, for a consumer can
+    /// ask for no more at once.
     pub peek_skip_max: u32,
+    /// Milliseconds that one request may look at messages for.
+    pub peek_ms_max: u64,
     /// Milliseconds that one request may move messages for.
     pub move_ms_max: u64,
+    /// Messages that one request may hold since they cannot be placed, to reach those behind them.
+    pub move_unplaced_max: u32,
     /// Bindings that are looked at to say where a message does not go, and why.
     pub trial_bindings_max: usize,
     /// Bytes of a regular expression over names, and of the names of columns.
@@ -127,8 +132,10 @@ impl Default for Limits {
             page_items_max: 500,
             get_messages_max: 10_000,
             get_bytes_max: 64 << 20,
-            peek_skip_max: 100_000,
+            peek_skip_max: 65_000,
+            peek_ms_max: 10_000,
             move_ms_max: 60_000,
+            move_unplaced_max: 10_000,
             trial_bindings_max: 1000,
             pattern_bytes_max: 1024,
             sampled_objects_max: 20_000,

@@ -464,6 +464,8 @@ pub enum Action {
         count: u32,
         /// Not so many bytes of them, once there is one.
         bytes_max: usize,
+        /// Refused where it takes longer until there is one; no more of them after so long.
+        ms_max: u64,
     },
     /// Have messages elsewhere: each leaves when its copy is safe.
     Move {
@@ -471,12 +473,8 @@ pub enum Action {
         queue: String,
         /// To there.
         goal: Goal,
-        /// At most so many.
-        count: u32,
-        /// At most so many a second; 0: any number.
-        per_second: u32,
-        /// For so long.
-        ms_max: u64,
+        /// How many, and how fast.
+        pace: Pace,
     },
     /// Get messages.
     Get {
@@ -518,6 +516,21 @@ pub enum Goal {
     },
 }
 
+/// How many messages move, and how fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// At most so many.
+    pub count: u32,
+    /// Of the first so many of the queue: what came later stays, also what came back.
+    pub among: u32,
+    /// It ends when so many could not be placed.
+    pub unplaced_max: u32,
+    /// At most so many a second; 0: any number.
+    pub per_second: u32,
+    /// For so many milliseconds.
+    pub ms_max: u64,
+}
+
 /// What becomes of messages that were looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GetMode {
@@ -544,7 +557,7 @@ pub enum Outcome {
         moved: u32,
         /// So many stay, since no queue takes them or they do not say where they came from.
         unplaced: u32,
-        /// There were no more, or no more were wanted.
+        /// There are no others, or no more were wanted.
         is_over: bool,
     },
 }

@@ -274,6 +274,7 @@ impl Node for Bench {
                 arguments: Default::default(),
             },
             Action::Peek { skip, count, .. } => {
+                assert!(count > 0, "nobody is asked for nothing");
                 let got = |at: u32| Got {
                     redelivered: false,
                     exchange: "x".into(),
@@ -284,9 +285,9 @@ impl Node for Bench {
                 };
                 return Ok(Outcome::Got((skip..(skip + count).min(2)).map(got).collect()));
             }
-            Action::Move { count, goal, .. } => {
-                let unplaced = u32::from(goal == Goal::Origin);
-                return Ok(Outcome::Moved { moved: count.min(5), unplaced, is_over: count >= 5 });
+            Action::Move { goal, pace, .. } => {
+                let (moved, unplaced) = (pace.count.min(pace.among), u32::from(goal == Goal::Origin));
+                return Ok(Outcome::Moved { moved, unplaced, is_over: pace.count == u32::MAX });
             }
             Action::Publish(_) => return Ok(Outcome::Published(false)),
             other => panic!("not here: {other:?}"),

@@ -1,12 +1,13 @@
 //! What the management HTTP API does as a client would: over a connection of its own to a shard, with the rights and the
 //! refusals that any client gets.
 //!
-//! The connection is a pair of sockets of this machine and speaks AMQP 0-9-1; one action, one connection. That is slow, and
-//! no second way into the broker: HTTP is for a look and for tests.
+//! The connection is a pair of sockets of this machine and speaks AMQP 0-9-1; one action, one connection, but two where messages
+//! are taken and published. That is slow, and no second way into the broker: HTTP is for a look and for tests.
 
 use crate::door::{Door, Letter};
 use crate::socket::Arrival;
 use adapters::Peer;
+use amqp091::limits::BODY_SIZE_MAX;
 use amqp091::method::{
     BasicGet, ConfirmSelect, ExchangeBind, ExchangeDeclare, ExchangeDelete, ExchangeUnbind, QueueBind,
     QueueDeclare, QueueDelete, QueuePurge, QueueUnbind,
@@ -36,7 +37,7 @@ const STRANGERS_MAX: usize = 16;
 /// Does something in a client's name, over a connection to the shard behind `door`.
 pub fn act(door: &Door, login: &Login, vhost: &str, action: &Action) -> Result<Outcome, Trouble> {
     let mut agent = Agent::open(door, login, vhost)?;
-    let outcome = agent.carry_out(action);
+    let outcome = agent.carry_out(action, &|| Agent::open(door, login, vhost));
     agent.close();
     outcome
 }
@@ -84,8 +85,10 @@ impl Agent {
         let peer = Peer::new(&format!("{from} -> {to}"), true);
         let stream_of_shard = mio::net::TcpStream::from_std(other);
         door.letters.put(Letter::Accepted(Arrival { stream: stream_of_shard, peer, layer: None }));
+        // Any message that a configuration lets into the broker.
+        let limits = Limits { message_size_max: BODY_SIZE_MAX as u32, ..Limits::default() };
         let mut agent = Agent {
-            connection: Connection::client(Limits::default(), Now::default()),
+            connection: Connection::client(limits, Now::default()),
             user: login.user.clone(),
             stream,
             start: Instant::now(),
@@ -125,7 +128,12 @@ impl Agent {
         Now { mono_ns: self.start.elapsed().as_nanos() as u64, wall_ms: 0 }
     }
 
-    fn carry_out(&mut self, action: &Action) -> Result<Outcome, Trouble> {
+    /// `another` opens a connection like this one.
+    fn carry_out(
+        &mut self,
+        action: &Action,
+        another: &dyn Fn() -> Result<Agent, Trouble>,
+    ) -> Result<Outcome, Trouble> {
         let bytes = |text: &str| -> Result<Vec<u8>, Trouble> {
             match text.len() {
                 0..=255 => Ok(text.as_bytes().to_vec()),
@@ -200,11 +208,17 @@ impl Agent {
                 }
             }
             Action::Publish(publication) => return self.publish(publication, &bytes),
-            Action::Peek { queue, skip, count, bytes_max } => {
-                return self.peek(&bytes(queue)?, *skip, *count, *bytes_max);
+            Action::Peek { queue, skip, count, bytes_max, ms_max } => {
+                return self.peek(&bytes(queue)?, *skip, *count, *bytes_max, *ms_max);
             }
-            Action::Move { queue, goal, count, per_second, ms_max } => {
-                return self.move_all(&bytes(queue)?, goal, *count, *per_second, *ms_max);
+            Action::Move { queue, goal, pace } => {
+                let mut publisher = another()?;
+                let outcome = self.move_all(&mut publisher, &bytes(queue)?, goal, pace);
+                // A broker that does not answer, as while an alarm holds, would not say goodbye either.
+                if !matches!(outcome, Err(Trouble::Broken(_))) {
+                    publisher.close();
+                }
+                return outcome;
             }
             Action::Get { queue, count, bytes_max, mode } => {
                 return self.get(&bytes(queue)?, *count, *bytes_max, *mode);
@@ -291,8 +305,8 @@ impl Agent {
         loop {
             let now = self.now();
             let mut input = Input::new(&self.buffer[..self.filled]);
-            let mut found = None;
-            while found.is_none()
+            let mut found = Ok(None);
+            while matches!(found, Ok(None))
                 && let Some(polled) = self.connection.poll_event(now, &mut input)
             {
                 let gathered;
@@ -304,19 +318,18 @@ impl Agent {
                     other => other,
                 };
                 found = match event {
-                    Event::ChannelClose { close, .. } => {
-                        return Err(said(close.reply_code, close.reply_text));
-                    }
-                    Event::Close(close) => return Err(said(close.reply_code, close.reply_text)),
+                    Event::ChannelClose { close, .. } => Err(said(close.reply_code, close.reply_text)),
+                    Event::Close(close) => Err(said(close.reply_code, close.reply_text)),
                     Event::Failed(error) | Event::ChannelFailed { error, .. } => {
-                        return Err(Trouble::Broken(error.to_string()));
+                        Err(Trouble::Broken(error.to_string()))
                     }
-                    other => on(now, &mut self.connection, other)?,
+                    other => on(now, &mut self.connection, other),
                 };
             }
             let consumed = input.consumed();
             self.buffer.copy_within(consumed..self.filled, 0);
             self.filled -= consumed;
+            let found = found?;
             let output = self.connection.output_mut();
             if !output.is_empty() {
                 self.stream.write_all(&output.to_vec()).map_err(broken)?;

@@ -74,6 +74,109 @@ def redriven(vhost):
         connection.close()
 
 
+def refused(vhost):
+    """What may not go where it is to go stays as it was, however often that is asked for."""
+    connection = vhost.client()
+    channel = connection.channel()
+    try:
+        channel.confirm_delivery()
+        for queue in ("from", "goal"):
+            channel.queue_declare(queue, durable=True, arguments={"x-queue-type": "quorum", "x-delivery-limit": 2})
+        for number in range(3):
+            channel.basic_publish("", "from", str(number).encode())
+        path = f"/x/queues/{vhost.name}/from/move"
+        for _ in range(6):
+            status, _, answer = vhost.api.ask("POST", path, {"exchange": "none", "routing_key": "goal"})
+            equal((status, "404" in answer["reason"]), (400, True))
+            eventually(lambda: depth(channel, "from") == 3, "all are back")
+        status, _, answer = vhost.api.ask("POST", path, {"exchange": "", "routing_key": "nowhere"})
+        equal((status, answer), (200, {"moved": 0, "unplaced": 3, "is_over": True}))
+        eventually(lambda: depth(channel, "from") == 3, "all are back")
+        for number in range(3):
+            _, properties, body = channel.basic_get("from")
+            equal((body, "x-delivery-count" in (properties.headers or {})), (str(number).encode(), False))
+        channel.basic_nack(0, multiple=True, requeue=True)
+        eventually(lambda: depth(channel, "from") == 3, "all are back")
+        status, _, answer = vhost.api.ask("POST", path, {"exchange": "", "routing_key": "goal"})
+        equal((status, answer), (200, {"moved": 3, "unplaced": 0, "is_over": True}))
+    finally:
+        connection.close()
+
+
+def hidden(vhost, others=150, most=10_000):
+    """Dead messages behind some that never died, and behind too many of them."""
+    connection = vhost.client()
+    channel = connection.channel()
+    channel.queue_declare("dead", durable=True)
+    for _ in range(others):
+        channel.basic_publish("", "dead", b"never died")
+    eventually(lambda: depth(channel, "dead") == others, "those in front")
+    filling, _ = fill(vhost, 5)
+    try:
+        eventually(lambda: depth(channel, "dead") == others + 5, "the dead")
+        path = f"/x/queues/{vhost.name}/dead/redrive"
+        for moved, left in ((3, 2), (2, 0)):
+            status, _, answer = vhost.api.ask("POST", path, {"count": 3})
+            equal((status, answer), (200, {"moved": moved, "unplaced": others, "is_over": True}))
+            eventually(lambda: depth(channel, "dead") == others + left, "who stays")
+        equal(depth(channel, "orders"), 5)
+        for _ in range(most + 1 - others):
+            channel.basic_publish("", "dead", b"never died")
+        eventually(lambda: depth(channel, "dead") == most + 1, "all of them")
+        status, _, answer = vhost.api.ask("POST", path, {})
+        equal((status, answer), (200, {"moved": 0, "unplaced": most, "is_over": False}))
+        eventually(lambda: depth(channel, "dead") == most + 1, "all are back")
+    finally:
+        filling.close()
+        connection.close()
+
+
+def copied(vhost):
+    """A message that had copies moves alone."""
+    connection = vhost.client()
+    channel = connection.channel()
+    try:
+        channel.confirm_delivery()
+        for queue in ("first", "second", "goal"):
+            channel.queue_declare(queue, durable=True)
+        headers = {"CC": ["second"], "kept": 1}
+        channel.basic_publish("", "first", b"x", pika.BasicProperties(headers=headers))
+        equal((depth(channel, "first"), depth(channel, "second")), (1, 1))
+        path = f"/x/queues/{vhost.name}/first/move"
+        status, _, answer = vhost.api.ask("POST", path, {"exchange": "", "routing_key": "goal"})
+        equal((status, answer), (200, {"moved": 1, "unplaced": 0, "is_over": True}))
+        equal([depth(channel, queue) for queue in ("first", "second", "goal")], [0, 1, 1])
+        equal(channel.basic_get("goal", auto_ack=True)[1].headers, {"kept": 1})
+    finally:
+        connection.close()
+
+
+def large(binary, make_api, make_vhost, size=20 << 20):
+    """A message as large as only a configuration permits is looked at, got and moved."""
+    settings = ["management.tcp.ip=127.0.0.1", "management.tcp.port=0", f"max_message_size={size}"]
+    broker = Broker(binary, settings).start()
+    try:
+        with make_vhost(make_api(broker)) as vhost:
+            connection = vhost.client()
+            channel = connection.channel()
+            channel.confirm_delivery()
+            for queue in ("from", "goal"):
+                channel.queue_declare(queue, durable=True)
+            channel.basic_publish("", "from", bytes(size))
+            path = f"/queues/{vhost.name}/from/"
+            shown = vhost.api.get(f"/x{path}messages?truncate=1")["messages"]
+            equal([message["payload_bytes"] for message in shown], [size])
+            get = {"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto", "truncate": 1}
+            status, _, answer = vhost.api.ask("POST", path + "get", get)
+            equal((status, [message["payload_bytes"] for message in answer]), (200, [size]))
+            status, _, answer = vhost.api.ask("POST", f"/x{path}move", {"exchange": "", "routing_key": "goal"})
+            equal((status, answer), (200, {"moved": 1, "unplaced": 0, "is_over": True}))
+            equal((depth(channel, "from"), len(channel.basic_get("goal", auto_ack=True)[2])), (0, size))
+            connection.close()
+    finally:
+        broker.close()
+
+
 def killed(binary, make_api, make_vhost, count=2000):
     """The broker is killed while messages go back: each is in one of both queues, or in both."""
     settings = ["management.tcp.ip=127.0.0.1", "management.tcp.port=0"]

@@ -508,21 +508,49 @@ def redrive():
         management_beyond.redriven(vhost)
 
 
+@suite.case("move-refused", "messages of a quorum queue with x-delivery-limit 2 moved to an exchange that is not there, again and again",
+            "400 with 404 NOT_FOUND; each time they are back, and no delivery counts as failed")
+def move_refused():
+    with beyond() as vhost:
+        management_beyond.refused(vhost)
+
+
+@suite.case("redrive-hidden", "dead messages sent back from behind 150 that never died; 10,001 that never died",
+            "those that died are back, as many as were asked for; it ends at 10,000")
+def redrive_hidden():
+    with beyond() as vhost:
+        management_beyond.hidden(vhost)
+
+
+@suite.case("move-copied", "a message with the header CC, moved", "it moves without that header, and no copy is made")
+def move_copied():
+    with beyond() as vhost:
+        management_beyond.copied(vhost)
+
+
+def api_of(broker):
+    return Api("127.0.0.1", broker.port_of(HTTP, "HTTP"), broker.uri)
+
+
+def vhost_of(own):
+    vhost = Vhost.__new__(Vhost)
+    vhost.api, vhost.name = own, f"foreign-{STAMP}"
+    return vhost
+
+
+@suite.case("move-large", "a message of 20 MiB, where that is permitted, looked at, got and moved", "200 each; it is where it was to go")
+def move_large():
+    if not suite.options.broker:
+        raise Skip("needs settings of its own (--broker)")
+    management_beyond.large(suite.options.broker, api_of, vhost_of)
+
+
 @suite.case("redrive-killed", "the broker killed while messages go back", "each is in one of both queues at least",
             seconds_max=90)
 def redrive_killed():
     if not suite.options.broker:
         raise Skip("needs a broker that it may stop (--broker)")
-
-    def make_api(broker):
-        return Api("127.0.0.1", broker.port_of(HTTP, "HTTP"), broker.uri)
-
-    def make_vhost(own):
-        vhost = Vhost.__new__(Vhost)
-        vhost.api, vhost.name = own, f"foreign-{STAMP}"
-        return vhost
-
-    management_beyond.killed(suite.options.broker, make_api, make_vhost)
+    management_beyond.killed(suite.options.broker, api_of, vhost_of)
 
 
 @suite.case("route", "where a message would go", "the queues, and of each binding whether and why not; no message anywhere")

@@ -1,6 +1,7 @@
 //! What RabbitMQ's API does not have.
 
 use super::Bench;
+use crate::Limits;
 use serde_json::{Value, json};
 
 #[test]
@@ -11,7 +12,7 @@ fn messages_are_looked_at_page_by_page() {
         ("GET x/queues/v/none/messages", "", 404),
         ("GET x/queues/v/own/messages?count=501", "", 400),
         ("GET x/queues/v/own/messages?offset=x", "", 400),
-        ("GET x/queues/v/own/messages?offset=100001", "", 400),
+        ("GET x/queues/v/own/messages?offset=65001", "", 400),
         ("GET x/queues/v/own/messages?encoding=hex", "", 400),
         ("POST x/queues/v/own/messages", "", 405),
     ]);
@@ -25,6 +26,13 @@ fn messages_are_looked_at_page_by_page() {
     check("count=1", &[0], json!(1));
     check("count=1&offset=1", &[1], Value::Null);
     check("offset=7", &[], Value::Null);
+    check("offset=65000", &[], Value::Null);
+    check("count=0", &[], Value::Null);
+    let limits = Limits::default();
+    assert!(
+        limits.peek_skip_max as usize + limits.page_items_max <= u16::MAX.into(),
+        "a prefetch says no more"
+    );
     let page = bench.get("x/queues/v/own/messages?count=1&truncate=2&encoding=base64");
     assert_eq!(
         (&page["messages"][0]["payload"], &page["messages"][0]["payload_bytes"]),
@@ -45,7 +53,7 @@ fn messages_move_and_go_back() {
     ]);
     let (_, moved, _) =
         bench.ask("guest", "POST x/queues/v/own/move", r#"{"exchange": "x", "routing_key": "k"}"#);
-    assert_eq!(moved, json!({"moved": 2, "unplaced": 0, "is_over": false}));
+    assert_eq!(moved, json!({"moved": 2, "unplaced": 0, "is_over": true}));
     let (_, moved, _) = bench.ask("guest", "POST x/queues/v/own/redrive", r#"{"count": 1, "rate": 5}"#);
     assert_eq!(moved, json!({"moved": 1, "unplaced": 1, "is_over": false}));
 }

@@ -2,25 +2,29 @@
 //!
 //! A message that moves is taken as a consumer takes it, published with what it had, and acknowledged when its copy is
 //! safe. When the node dies in between it is in both places: nothing is lost, something may come twice.
+//!
+//! It is published over a connection of its own: a refusal closes that one's channel, and an alarm stops the reading of it. What
+//! was taken over the other goes back by name, which is no failed delivery; with a channel that closes it would be one, and after
+//! some of them a quorum queue drops the message.
 
-use super::{Agent, CHANNEL, unexpected};
+use super::{Agent, CHANNEL, Code, refused, unexpected};
 use amqp091::method::{BasicConsume, BasicGet, BasicQos, ConfirmSelect};
 use amqp091::{Body, Event, Method, PublishPrefix};
-use management::{Goal, Got, Outcome, Trouble};
+use management::{Goal, Got, Outcome, Pace, Trouble};
 use message::amqp091::{Properties, Table, TableWriter, Value};
 use std::time::{Duration, Instant};
 
 /// How long a browser that was promised more waits for it: somebody else may have taken it.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Messages that cannot be placed before it is given up.
-const UNPLACED_MAX: usize = 100;
-
 /// The header that says where a message died first.
 const ORIGIN: &[u8] = b"x-first-death-queue";
 
 /// What headers of deaths begin with, or are.
 const DEATHS: [&[u8]; 3] = [b"x-first-death-", b"x-last-death-", b"x-death"];
+
+/// Headers that name further queues: these had their copies when the message was new.
+const COPIES: [&[u8]; 2] = [b"CC", b"BCC"];
 
 /// A message that was taken.
 struct Taken {
@@ -30,30 +34,35 @@ struct Taken {
 }
 
 impl Agent {
-    /// Shows messages and takes none: `count` behind the first `skip`, once the queue has so many.
+    /// Shows messages and takes none: `count` behind the first `skip`, once the queue has so many; both together are at most
+    /// 65,535. Refused where those in front take longer than `ms_max` milliseconds; then no more than are there by that time.
     pub(super) fn peek(
         &mut self,
         queue: &[u8],
         skip: u32,
         count: u32,
         bytes_max: usize,
+        ms_max: u64,
     ) -> Result<Outcome, Trouble> {
         let mut arguments = Vec::new();
         Value::Bool(true).write(&mut arguments);
         let arguments = TableWriter::fields(|table| table.encoding(b"x-browse", &arguments));
         let arguments = super::table(&arguments)?;
         let all = skip.saturating_add(count);
-        let prefetch_count = u16::try_from(all).unwrap_or(0);
+        // 0 would be no bound at all.
+        let prefetch_count = u16::try_from(all).unwrap_or(u16::MAX);
         self.connection.send(CHANNEL, &BasicQos { prefetch_count, ..BasicQos::default() });
         self.connection.send(CHANNEL, &BasicConsume { queue, arguments, ..BasicConsume::default() });
         let mut messages: Vec<Got> = Vec::new();
         let (mut seen, mut size) = (0, 0);
-        while seen < all && (messages.is_empty() || size < bytes_max) {
+        let begin = Instant::now();
+        let is_late = || begin.elapsed() >= Duration::from_millis(ms_max);
+        while seen < all && (messages.is_empty() || (size < bytes_max && !is_late())) {
             let shown = self.wait_for(Some(PAUSE), |_, _, event| match event {
                 Event::Deliver { deliver, properties, body, .. } => {
                     seen += 1;
                     if seen <= skip {
-                        return Ok(None);
+                        return if is_late() { Err(late(skip, ms_max)) } else { Ok(None) };
                     }
                     Ok(Some(Got {
                         redelivered: deliver.redelivered,
@@ -74,44 +83,59 @@ impl Agent {
         Ok(Outcome::Got(messages))
     }
 
-    /// Moves up to `count` messages, so many a second (0: as fast as can be) and for so long.
+    /// Moves messages at that pace; `publisher` is another connection of the same user's.
     pub(super) fn move_all(
         &mut self,
+        publisher: &mut Agent,
         queue: &[u8],
         goal: &Goal,
-        count: u32,
-        per_second: u32,
-        ms_max: u64,
+        pace: &Pace,
     ) -> Result<Outcome, Trouble> {
-        self.connection.send(CHANNEL, &ConfirmSelect { nowait: false });
+        publisher.connection.send(CHANNEL, &ConfirmSelect { nowait: false });
         let begin = Instant::now();
-        let mut unplaced: Vec<u64> = Vec::new();
-        let (mut moved, mut is_over) = (0, false);
-        while moved < count && unplaced.len() < UNPLACED_MAX {
-            if begin.elapsed() >= Duration::from_millis(ms_max) {
-                break;
+        let (mut moved, mut unplaced, mut held) = (0, 0, None);
+        let mut is_over = false;
+        let trouble = loop {
+            is_over |= moved == pace.count || moved + unplaced == pace.among;
+            let is_late = begin.elapsed() >= Duration::from_millis(pace.ms_max);
+            if is_over || is_late || unplaced == pace.unplaced_max {
+                break None;
             }
-            let Some(taken) = self.take(queue)? else {
-                is_over = true;
-                break;
+            let taken = match self.take(queue) {
+                Ok(Some(taken)) => taken,
+                Ok(None) => {
+                    is_over = true;
+                    continue;
+                }
+                // Its channel is closed, and holds nothing any more.
+                Err(trouble) => return Err(trouble),
             };
-            match self.place(goal, &taken)? {
-                true => {
+            match publisher.place(goal, &taken) {
+                Ok(true) => {
                     self.connection.ack(CHANNEL, taken.tag, false);
                     moved += 1;
                 }
-                false => unplaced.push(taken.tag),
+                Ok(false) => {
+                    held = Some(taken.tag);
+                    unplaced += 1;
+                }
+                Err(trouble) => {
+                    held = Some(taken.tag);
+                    break Some(trouble);
+                }
             }
-            if per_second > 0 {
-                let due = Duration::from_secs_f64(f64::from(moved) / f64::from(per_second));
+            if pace.per_second > 0 {
+                let due = Duration::from_secs_f64(f64::from(moved) / f64::from(pace.per_second));
                 std::thread::sleep(due.saturating_sub(begin.elapsed()));
             }
+        };
+        if let Some(last) = held {
+            self.connection.nack(CHANNEL, last, true, true);
         }
-        for tag in &unplaced {
-            self.connection.nack(CHANNEL, *tag, false, true);
+        match trouble {
+            Some(trouble) => Err(trouble),
+            None => Ok(Outcome::Moved { moved, unplaced, is_over }),
         }
-        let is_over = is_over || moved == count;
-        Ok(Outcome::Moved { moved, unplaced: unplaced.len() as u32, is_over })
     }
 
     fn take(&mut self, queue: &[u8]) -> Result<Option<Taken>, Trouble> {
@@ -157,17 +181,22 @@ impl Agent {
     }
 }
 
+fn late(skip: u32, ms_max: u64) -> Trouble {
+    let text = format!("passing over {skip} messages takes longer than {ms_max} ms");
+    refused(Code::PreconditionFailed, &text)
+}
+
 /// The queue a message died in first.
 fn origin(properties: &Properties<'_>) -> Option<Vec<u8>> {
     properties.headers()?.get(ORIGIN)?.as_bytes().map(<[u8]>::to_vec)
 }
 
-/// Properties without what tells of deaths, and without another's name.
+/// Properties without what tells of deaths or of further queues, and without another's name.
 fn anew(properties: &Properties<'_>, user: &str) -> Vec<u8> {
-    let is_of_deaths = |name: &[u8]| DEATHS.iter().any(|begin| name.starts_with(begin));
+    let is_old = |name: &[u8]| DEATHS.iter().any(|begin| name.starts_with(begin)) || COPIES.contains(&name);
     let headers = properties.headers().map(|headers| {
         TableWriter::fields(|table| {
-            for (name, encoding) in headers.encodings().filter(|(name, _)| !is_of_deaths(name)) {
+            for (name, encoding) in headers.encodings().filter(|(name, _)| !is_old(name)) {
                 table.encoding(name, encoding);
             }
         })
@@ -186,9 +215,12 @@ mod tests {
     use message::amqp091::NewProperties;
 
     #[test]
-    fn a_message_goes_back_without_its_deaths() {
+    fn a_message_goes_back_without_its_deaths_and_copies() {
         let headers = TableWriter::fields(|table| {
             table.put(b"a", Value::I64(1));
+            table.put(b"BCC", Value::Text(b"orders"));
+            table.put(b"CC", Value::Text(b"orders"));
+            table.put(b"CCC", Value::Text(b"no queue"));
             table.put(b"x-first-death-queue", Value::Text(b"orders"));
             table.put(b"x-last-death-reason", Value::Text(b"expired"));
             table.tables(b"x-death", [0], |_, table| table.put(b"queue", Value::Text(b"orders")));
@@ -209,7 +241,7 @@ mod tests {
             let fresh = Properties::read(&written).expect("just written");
             let names: Vec<_> =
                 fresh.headers().expect("there").iter().map(|(name, _)| name.to_vec()).collect();
-            assert_eq!(names, [b"a".to_vec()]);
+            assert_eq!(names, [b"a".to_vec(), b"CCC".to_vec()]);
             assert_eq!((fresh.user_id(), fresh.message_id()), (user_id, Some(&b"m"[..])));
             assert_eq!((fresh.delivery_mode(), origin(&fresh)), (Some(2), None));
         };
