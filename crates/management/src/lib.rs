@@ -67,7 +67,7 @@ pub struct Limits {
     pub body_bytes_max: usize,
     /// Bytes of all bodies that are read, or wait for their answer, at once, but for those that are small.
     pub bodies_bytes_max: usize,
-    /// Bytes of a body that are read before it is known who asks.
+    /// Bytes of a body that are read before it is known who asks, and of one where nobody needs to be known.
     pub first_body_bytes_max: usize,
     /// Bytes of answers that clients have not taken, but for those that are small; one is answered whatever its size.
     pub answers_bytes_max: usize,

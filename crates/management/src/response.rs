@@ -52,6 +52,12 @@ impl Response {
         Response::bad_request(format!("[{{key_missing,{name}}}]"))
     }
 
+    /// The body has more bytes than this, or may have.
+    pub(crate) fn too_large(most: usize) -> Response {
+        let why = format!("without a login a body says how long it is, and has at most {most} bytes");
+        Response::error(413, "payload_too_large", why)
+    }
+
     /// There is no such thing.
     pub fn not_found() -> Response {
         Response::error(404, "Object Not Found", "Not Found")

@@ -69,7 +69,11 @@ fn answer<N: Node>(node: &N, request: &Request) -> Answer {
     let run = |caller: Caller| {
         caller.check(verb.need, vhost, is_read)?;
         if request.awaits_body {
-            return Ok(Response::empty(100));
+            return match verb.need {
+                // The room for large bodies is for who is known.
+                Need::Nobody => Err(Response::too_large(node.about().limits.first_body_bytes_max)),
+                _ => Ok(Response::empty(100)),
+            };
         }
         run(endpoint.name, &Call { node, request, caller }, &named)
     };

@@ -629,6 +629,9 @@ fn large_bodies_are_read_of_whom_they_are_taken() {
     assert_eq!(ask("manager", "POST /api/definitions"), 401);
     assert_eq!(ask("guest", "PUT /api/nothing"), 404);
     assert_eq!(ask("guest", "POST /api/queues/v/q"), 405);
+    // For whoever need not be known there is no room.
+    assert_eq!(ask("guest", "POST /api/login"), 413);
+    assert_eq!(ask("guest", "GET /api/health/checks/is-in-service"), 413);
     assert_eq!(bench.get("queues"), json!([]));
 }
 
