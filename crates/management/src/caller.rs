@@ -68,7 +68,10 @@ impl Caller {
             let tags = user.tags.iter().map(|tag| tag.to_string()).collect();
             Some((tags, vhosts))
         })?;
-        node.login_tried(found.is_none());
+        // Who goes on comes again with the body.
+        if found.is_none() || !request.awaits_body {
+            node.login_tried(found.is_none());
+        }
         let (tags, vhosts) = found.ok_or_else(Response::wrong_login)?;
         let caller = Caller { login, tags, vhosts };
         if ["management", "policymaker", "monitoring", "administrator"].iter().any(|tag| caller.is(tag)) {

@@ -48,6 +48,14 @@ impl Lane {
         }
     }
 
+    /// Whether its requests may wait long for each other: who asks one is to be known before it waits.
+    pub fn is_slow(self) -> bool {
+        match self {
+            Lane::Check | Lane::Look => false,
+            Lane::Message | Lane::Move | Lane::Import => true,
+        }
+    }
+
     /// Threads that answer its requests.
     pub fn workers(self) -> usize {
         match self {
@@ -60,6 +68,8 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::caller::Need;
+    use crate::endpoints::ENDPOINTS;
 
     #[test]
     fn what_takes_long_has_a_lane_of_its_own() {
@@ -79,5 +89,19 @@ mod tests {
         check("POST /api/x/queues/%2F/q/redrive", Lane::Move);
         check("GET /metrics", Lane::Look);
         check("GET /healthy", Lane::Look);
+    }
+
+    #[test]
+    fn nobody_unknown_waits_among_the_slow() {
+        let slow = ENDPOINTS.iter().flat_map(|endpoint| {
+            let path = format!("/api/{}", endpoint.path.replace(['{', '}'], ""));
+            endpoint.verbs.iter().map(move |verb| (path.clone(), verb))
+        });
+        let slow = slow.filter(|(path, verb)| {
+            Lane::of(&Request::new(verb.method.name(), path, Vec::new(), true).unwrap()).is_slow()
+        });
+        let slow: Vec<_> = slow.collect();
+        assert!(slow.len() > 5);
+        slow.iter().for_each(|(path, verb)| assert_ne!(verb.need, Need::Nobody, "{path}"));
     }
 }

@@ -85,7 +85,7 @@ pub struct Limits {
     pub head_bytes_max: usize,
     /// Milliseconds a client may take to send a request, or to take an answer.
     pub silence_ms_max: u64,
-    /// Connections open at once; more wait until one ends.
+    /// Connections open at once, and closed ones whose last request is still worked on; more wait until one ends.
     pub connections_max: usize,
     /// Items of one page of a list.
     pub page_items_max: usize,

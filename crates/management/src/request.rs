@@ -65,7 +65,7 @@ pub struct Request {
     pub reason: Option<String>,
     /// The body.
     pub body: Vec<u8>,
-    /// It has a large body that is not read yet: answered with 100 where who asks may go on.
+    /// It has a large body that is not read yet, or would wait long: answered with 100 where who asks may go on.
     pub awaits_body: bool,
     /// The client is on this machine.
     pub is_loopback: bool,

@@ -633,6 +633,8 @@ fn large_bodies_are_read_of_whom_they_are_taken() {
     assert_eq!(ask("guest", "POST /api/login"), 413);
     assert_eq!(ask("guest", "GET /api/health/checks/is-in-service"), 413);
     assert_eq!(bench.get("queues"), json!([]));
+    // Who goes on is counted when the body has come.
+    assert_eq!(*bench.logins.lock().unwrap(), [2, 1]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use management::{Lane, Limits, Node, Refusals, Request, Response};
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -25,7 +25,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
@@ -55,16 +55,23 @@ pub struct Listener {
 }
 
 /// A request and where its answer goes.
+///
+/// The places are its own until it is answered: who goes before that leaves room for others only once nothing is kept or
+/// done for them any more, so that what bounds clients bounds what waits.
 pub struct Job {
     service: Service,
     request: Box<Request>,
     answer: oneshot::Sender<Response>,
+    /// Its client's among the connections.
+    _place: Arc<OwnedSemaphorePermit>,
+    /// Its body's, if that is large.
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 /// Where the requests of each lane come out.
 pub type Lanes = [(Lane, Mutex<Receiver<Job>>); Lane::ALL.len()];
 
-/// Where requests wait for a thread that answers, by lane.
+/// Where requests wait for a thread that answers, by lane: at most one of each connection.
 #[derive(Clone)]
 pub struct Queues([Sender<Job>; Lane::ALL.len()]);
 
@@ -81,17 +88,26 @@ impl Queues {
     }
 }
 
-/// Answers requests until nobody is left to send any.
-pub fn work(node: &impl Node, jobs: &Mutex<Receiver<Job>>) {
-    loop {
-        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Job { service, request, answer }) = job else { return };
-        let response = match service {
-            Service::Api => management::handle(node, &request),
-            Service::Metrics => management::metrics(node, &request),
+/// Answers requests until nobody is left to send any. Once `is_over` none is begun.
+pub fn work(node: &impl Node, jobs: &Mutex<Receiver<Job>>, is_over: impl Fn() -> bool) {
+    while let Some(job) = next(jobs, &is_over) {
+        let response = match job.service {
+            Service::Api => management::handle(node, &job.request),
+            Service::Metrics => management::metrics(node, &job.request),
         };
         // Who asked may be gone.
-        let _ = answer.send(response);
+        let _ = job.answer.send(response);
+    }
+}
+
+/// The next request whose answer somebody waits for; none: nobody is left to send any. The others are dropped, and all
+/// are once `is_over`.
+fn next(jobs: &Mutex<Receiver<Job>>, is_over: impl Fn() -> bool) -> Option<Job> {
+    loop {
+        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()?;
+        if !job.answer.is_closed() && !is_over() {
+            return Some(job);
+        }
     }
 }
 
@@ -151,6 +167,13 @@ struct Line {
     shared: Arc<Shared>,
 }
 
+/// Who is connected.
+struct Client {
+    from: IpAddr,
+    /// The place among the connections.
+    place: Arc<OwnedSemaphorePermit>,
+}
+
 async fn accept(listener: TcpListener, room: Arc<Semaphore>, line: Line) {
     // The semaphore is never closed.
     while let Ok(place) = room.clone().acquire_owned().await {
@@ -158,35 +181,32 @@ async fn accept(listener: TcpListener, room: Arc<Semaphore>, line: Line) {
             sleep(Duration::from_millis(PAUSE_MS)).await;
             continue;
         };
-        let line = line.clone();
-        tokio::spawn(async move {
-            let _place = place;
-            converse(stream, from, line).await;
-        });
+        let client = Client { from: from.ip().to_canonical(), place: Arc::new(place) };
+        tokio::spawn(converse(stream, client, line.clone()));
     }
 }
 
-async fn converse(stream: TcpStream, from: SocketAddr, line: Line) {
+async fn converse(stream: TcpStream, client: Client, line: Line) {
     let silence = Duration::from_millis(line.shared.limits.silence_ms_max);
     if stream.set_nodelay(true).is_err() {
         return;
     }
     let stream = Patient::new(stream, silence);
-    let from = from.ip().to_canonical();
     match &line.tls {
-        None => talk(stream, from, silence, &line).await,
+        None => talk(stream, &client, silence, &line).await,
         Some(tls) => {
             let handshake = TlsAcceptor::from(tls.current()).accept(stream);
             // Who does not get through, or not in time, is closed.
             if let Ok(Ok(stream)) = timeout(silence, handshake).await {
-                talk(stream, from, silence, &line).await;
+                talk(stream, &client, silence, &line).await;
             }
         }
     }
 }
 
-async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, from: IpAddr, silence: Duration, line: &Line) {
-    let answer = service_fn(|request| async move { Ok::<_, Infallible>(answer(request, from, line).await) });
+async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, client: &Client, silence: Duration, line: &Line) {
+    let answer =
+        service_fn(|request| async move { Ok::<_, Infallible>(answer(request, client, line).await) });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(silence)
@@ -198,14 +218,15 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, from: IpAddr, silence
 
 async fn answer(
     request: hyper::Request<Incoming>,
-    from: IpAddr,
+    client: &Client,
     line: &Line,
 ) -> hyper::Response<Full<Bytes>> {
     let limits = line.shared.limits;
     let closing = |response| closing(response, &line.shared);
     let (head, body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    let Some(mut request) = Request::new(head.method.as_str(), target, Vec::new(), from.is_loopback()) else {
+    let Some(mut request) = Request::new(head.method.as_str(), target, Vec::new(), client.from.is_loopback())
+    else {
         return closing(Response::error(400, "bad_request", "the path or the query cannot be decoded"));
     };
     let text = |name: HeaderName| head.headers.get(name)?.to_str().ok().map(str::to_owned);
@@ -213,20 +234,18 @@ async fn answer(
     request.reason = text(HeaderName::from_static("x-reason"));
     let is_small = body.size_hint().upper().is_some_and(|size| size <= limits.first_body_bytes_max as u64);
     let silence = Duration::from_millis(limits.silence_ms_max);
-    let mut place = None;
+    let mut room = None;
     if !is_small {
         // Whoever may not ask this is told so before anything is kept of what they send.
-        let asked = Request { awaits_body: true, ..request.clone() };
-        let response = done(line, from, asked).await;
-        if response.status != 100 {
-            return closing(response);
+        if let Some(refused) = refused(line, client, &request).await {
+            return closing(refused);
         }
         let length = body.size_hint().upper().and_then(|length| usize::try_from(length).ok());
         let length = length.unwrap_or(usize::MAX).min(limits.body_bytes_max).min(limits.bodies_bytes_max);
         let units = u32::try_from(length / BODY_UNIT).unwrap_or(u32::MAX);
         // The semaphore is never closed.
         match timeout(silence, line.shared.bodies.clone().acquire_many_owned(units)).await {
-            Ok(Ok(room)) => place = Some(room),
+            Ok(Ok(own)) => room = Some(own),
             _ => {
                 return closing(Response::error(
                     503,
@@ -244,23 +263,46 @@ async fn answer(
         Ok(Err(_)) => return closing(Response::error(400, "bad_request", "the body cannot be read")),
         Err(_) => return closing(Response::error(408, "request_timeout", "the body did not come in time")),
     };
-    let response = done(line, from, request).await;
-    drop(place);
-    shown(response, &line.shared)
+    // Whoever may not ask this does not stand in line where it takes long.
+    if is_small
+        && Lane::of(&request).is_slow()
+        && let Some(refused) = refused(line, client, &request).await
+    {
+        return shown(refused, &line.shared);
+    }
+    shown(done(line, client, request, room).await, &line.shared)
+}
+
+/// What is answered to who may not ask this; nothing where they may.
+async fn refused(line: &Line, client: &Client, request: &Request) -> Option<Response> {
+    let asked = Request { awaits_body: true, body: Vec::new(), ..request.clone() };
+    let response = done(line, client, asked, None).await;
+    (response.status != 100).then_some(response)
 }
 
 /// What one of the workers answers. Who was refused again and again waits for it.
-async fn done(line: &Line, from: IpAddr, request: Request) -> Response {
+async fn done(
+    line: &Line,
+    client: &Client,
+    request: Request,
+    room: Option<OwnedSemaphorePermit>,
+) -> Response {
     let (sender, receiver) = oneshot::channel();
     let is_login = request.authorization.is_some() || request.path == ["api", "login"];
-    let job = Job { service: line.service, request: Box::new(request), answer: sender };
+    let job = Job {
+        service: line.service,
+        request: Box::new(request),
+        answer: sender,
+        _place: client.place.clone(),
+        _room: room,
+    };
     let is_sent = line.shared.jobs.of(&job.request).send(job).is_ok();
     let response = if is_sent { receiver.await.ok() } else { None };
     let Some(response) = response else {
         return Response::error(503, "service_unavailable", "the node is stopping");
     };
     if is_login {
-        let wait_ms = line.shared.note(from, &response);
+        let wait_ms = line.shared.note(client.from, &response);
         if wait_ms > 0 {
             sleep(Duration::from_millis(wait_ms)).await;
         }

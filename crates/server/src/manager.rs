@@ -22,7 +22,7 @@ use management::{
 };
 use rustix::process::Resource;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -74,6 +74,8 @@ pub struct Manager<'a> {
     pub reads: Arc<Reads>,
     /// What TLS goes by, of the listeners that have it.
     pub tls: &'a [Arc<LiveConfig>],
+    /// The node is to end: what is under way begins nothing more.
+    pub is_stopping: &'a AtomicBool,
 }
 
 impl Manager<'_> {
@@ -270,6 +272,14 @@ impl Manager<'_> {
             found.extend(own.into_iter().map(|(port, number, tally)| (id(port), number, tally)));
             next
         })
+    }
+
+    /// Lets go on who is about to change something, perhaps as one step of many.
+    fn go_on(&self) -> Result<(), Trouble> {
+        match self.is_stopping.load(Ordering::SeqCst) {
+            true => Err(Trouble::Broken("the node is stopping".to_owned())),
+            false => Ok(()),
+        }
     }
 
     fn next_door(&self) -> &Door {
@@ -499,6 +509,7 @@ impl Node for Manager<'_> {
     }
 
     fn wish(&self, op: Op) -> Result<(), Trouble> {
+        self.go_on()?;
         let (sender, receiver) = channel();
         self.doors[0].letters.put(Letter::Wish(Box::new(op), sender));
         match receiver.recv_timeout(PATIENCE).map_err(|_| Busy)? {
@@ -508,6 +519,7 @@ impl Node for Manager<'_> {
     }
 
     fn act(&self, login: &Login, vhost: &str, action: Action) -> Result<Outcome, Trouble> {
+        self.go_on()?;
         if login.is_own {
             let asked = Box::new(Act { vhost: vhost.to_owned(), action });
             let (sender, receiver) = channel();

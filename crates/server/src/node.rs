@@ -537,6 +537,7 @@ impl Node {
             forgotten: Mutex::default(),
             reads: self.reads.clone(),
             tls: &ports.tls,
+            is_stopping: &self.is_stopping,
         };
         let manager = &manager;
         definitions::load(config, manager, &self.logger)?;
@@ -582,14 +583,14 @@ impl Node {
             }
             let (jobs, lanes, listeners) = (jobs, &lanes, ports.http);
             if !listeners.is_empty() {
+                let is_over = || self.is_stopping.load(Ordering::SeqCst);
                 let workers = lanes.iter().flat_map(|(lane, asked)| vec![asked; lane.workers()]);
                 for asked in workers {
-                    let work = move || http::work(manager, asked);
+                    let work = move || http::work(manager, asked, is_over);
                     spawned = spawned.and_then(|()| {
                         Builder::new().name("http-work".into()).spawn_scoped(threads, work).map(drop)
                     });
                 }
-                let is_over = || self.is_stopping.load(Ordering::SeqCst);
                 let work = move || manager.sample_while_asked(&woken, is_over);
                 spawned = spawned.and_then(|()| {
                     Builder::new().name("http-rates".into()).spawn_scoped(threads, work).map(drop)

@@ -346,6 +346,40 @@ fn stops_where_its_socket_was_removed() {
 }
 
 #[test]
+fn a_stop_does_not_wait_for_an_import() {
+    /// More queues than are declared before the node can be stopped.
+    const QUEUES: u64 = 20_000;
+    let folder = Folder::new();
+    let node = Node::start(&folder.0, &["management.tcp.ip=127.0.0.1", "management.tcp.port=0"]);
+    let port = node.log.iter().find_map(|line| line.split_once("started HTTP listener on 127.0.0.1:"));
+    let port: u16 = port.expect("listens").1.parse().expect("a port");
+    let queue = |number| serde_json::json!({ "vhost": "/", "name": format!("q{number}"), "durable": true });
+    let body = serde_json::json!({ "queues": (0..QUEUES).map(queue).collect::<Vec<_>>() }).to_string();
+    let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("connects");
+    let guest = "authorization: Basic Z3Vlc3Q6Z3Vlc3Q=";
+    let length = body.len();
+    write!(
+        client,
+        "POST /api/definitions HTTP/1.1\r\nhost: h\r\n{guest}\r\ncontent-length: {length}\r\n\r\n"
+    )
+    .expect("sends");
+    client.write_all(body.as_bytes()).expect("sends");
+    let count = || {
+        let status = ctl(&folder.0, &["status", "--formatter", "json"]);
+        let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("json");
+        status["totals"]["queue_count"].as_u64().expect("a count")
+    };
+    let begin = Instant::now();
+    while count() == 0 {
+        assert!(begin.elapsed() < PATIENCE, "nothing is imported");
+    }
+    assert!(node.stop().success());
+    let _node = Node::start(&folder.0, &[]);
+    let left = count();
+    assert!((1..QUEUES).contains(&left), "{left}");
+}
+
+#[test]
 fn users_and_virtual_hosts_are_changed_and_stay_so() {
     let folder = Folder::new();
     let node = Node::start(&folder.0, &["leveret.shards=2"]);

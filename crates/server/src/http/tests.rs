@@ -105,19 +105,17 @@ fn bodies_share_a_bound() {
         threads.spawn(move || {
             // The first has its answer when all have asked.
             let mut held = Vec::new();
-            while let Ok(Job { request, answer, .. }) = asked.recv_timeout(Duration::from_secs(5)) {
-                let status = if request.awaits_body { 100 } else { 200 };
+            while let Ok(job) = asked.recv_timeout(Duration::from_secs(5)) {
+                let status = if job.request.awaits_body { 100 } else { 200 };
                 let response = Response { status, headers: Vec::new(), body: Vec::new() };
-                if request.body.is_empty() {
-                    drop(answer.send(response))
+                if job.request.body.is_empty() {
+                    drop(job.answer.send(response))
                 } else {
-                    {
-                        held.push((answer, response));
-                        came.send(()).expect("is heard")
-                    }
+                    held.push((job, response));
+                    came.send(()).expect("is heard")
                 }
             }
-            held.into_iter().for_each(|(answer, response)| drop(answer.send(response)));
+            held.into_iter().for_each(|(job, response)| drop(job.answer.send(response)));
         });
         let put = |length: usize| {
             let mut client = Client::connect(address).expect("connects");
@@ -132,6 +130,115 @@ fn bodies_share_a_bound() {
         assert_eq!((hear(first), hear(small)), ("200".to_owned(), "200".to_owned()));
         stop.notify_one();
     });
+}
+
+/// A job of a lane, which comes.
+fn job(asked: &Receiver<Job>) -> Job {
+    asked.recv_timeout(Duration::from_secs(20)).expect("comes")
+}
+
+fn allow(job: Job) {
+    assert!(job.request.awaits_body);
+    job.answer.send(Response { status: 100, headers: Vec::new(), body: Vec::new() }).expect("is waited for");
+}
+
+/// Waits until the node has seen that nobody waits for the answer any more.
+fn see_gone(job: &Job) {
+    let begin = std::time::Instant::now();
+    while !job.answer.is_closed() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "a client that left is not missed");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn who_leaves_keeps_the_places_until_nothing_is_done_for_them() {
+    let connections = Limits { connections_max: 1, ..Limits::default() };
+    let bodies = Limits { bodies_bytes_max: 50 << 10, silence_ms_max: 1500, ..Limits::default() };
+    for (limits, length) in [(connections, 0), (bodies, 40 << 10)] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+        let address = listener.local_addr().expect("bound");
+        let ((jobs, lanes), stop) = (Queues::new(), Notify::new());
+        std::thread::scope(|threads| {
+            threads.spawn(|| serve(vec![port(listener)], limits, &jobs, &stop).expect("serves"));
+            let _end = End(&stop);
+            let asked = lanes[Lane::Look as usize].1.lock().expect("sound");
+            let put = |path: &str| {
+                let mut client = Client::connect(address).expect("connects");
+                write!(client, "PUT {path} HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n")
+                    .expect("sends");
+                client.write_all(&vec![b'x'; length]).expect("sends");
+                client
+            };
+            let is_large = length > 0;
+            let client = put("/first");
+            if is_large {
+                allow(job(&asked));
+            }
+            let first = job(&asked);
+            drop(client);
+            see_gone(&first);
+            let _second = put("/second");
+            if is_large {
+                allow(job(&asked));
+            }
+            assert!(asked.recv_timeout(Duration::from_millis(300)).is_err(), "{length}: there is no place");
+            drop(first);
+            assert_eq!(job(&asked).request.path, ["second"]);
+        });
+    }
+}
+
+#[test]
+fn nobody_gets_among_the_slow_who_may_not_ask() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+    let address = listener.local_addr().expect("bound");
+    let ((jobs, lanes), stop) = (Queues::new(), Notify::new());
+    std::thread::scope(|threads| {
+        threads.spawn(|| serve(vec![port(listener)], Limits::default(), &jobs, &stop).expect("serves"));
+        let _end = End(&stop);
+        let [looks, moves] =
+            [Lane::Look, Lane::Move].map(|lane| lanes[lane as usize].1.lock().expect("sound"));
+        let mut client = Client::connect(address).expect("connects");
+        client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+        let mut ask = || {
+            let head = "POST /api/x/queues/%2F/q/move HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\n\r\n{}";
+            client.write_all(head.as_bytes()).expect("sends");
+            let asked = job(&looks);
+            assert!(asked.request.awaits_body && moves.try_recv().is_err());
+            asked
+        };
+        let refused = Response { status: 401, headers: Vec::new(), body: Vec::new() };
+        ask().answer.send(refused).expect("is waited for");
+        // The connection goes on, and who may ask gets further.
+        allow(ask());
+        let moving = job(&moves).request;
+        assert_eq!((&moving.body[..], moving.awaits_body), (&b"{}"[..], false));
+    });
+}
+
+#[test]
+fn what_nobody_waits_for_is_not_begun() {
+    let (sender, receiver) = channel();
+    let (jobs, places) = (Mutex::new(receiver), Arc::new(Semaphore::new(3)));
+    let ask = |path: &str| {
+        let (answer, waits) = oneshot::channel();
+        let request = Box::new(Request::new("GET", path, Vec::new(), true).expect("a path"));
+        let place = Arc::new(places.clone().try_acquire_owned().expect("is free"));
+        let job = Job { service: Service::Api, request, answer, _place: place, _room: None };
+        sender.send(job).expect("is heard");
+        waits
+    };
+    drop(ask("/left"));
+    let _waits = ask("/waits");
+    let job = next(&jobs, || false).expect("somebody waits");
+    assert_eq!((&*job.request.path, places.available_permits()), (&["waits".to_owned()][..], 2));
+    drop(job);
+    let mut late = ask("/late");
+    drop(sender);
+    assert!(next(&jobs, || true).is_none(), "the node ends");
+    assert_eq!(late.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+    assert_eq!(places.available_permits(), 3);
 }
 
 #[test]
