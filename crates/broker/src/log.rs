@@ -94,6 +94,8 @@ pub(crate) struct Log {
     /// How many of `in_flight`, the last ones, were not given out yet: they were full before the turn ended.
     not_given_out: usize,
     in_flight_bytes: usize,
+    /// Bytes of records of batches that were applied before they were written, and are not known to be.
+    early_bytes: usize,
     pub(crate) batches: Batches,
     pub(crate) queues: Slab<OwnedQueue>,
     by_id: FxHashMap<QueueId, u32>,
@@ -144,6 +146,7 @@ impl Log {
             in_flight: VecDeque::new(),
             not_given_out: 0,
             in_flight_bytes: 0,
+            early_bytes: 0,
             batches: Batches::default(),
             queues: Slab::new(),
             by_id: FxHashMap::default(),
@@ -360,9 +363,9 @@ impl Log {
 
     // ---- appending
 
-    /// Bytes appended and not yet committed.
+    /// Bytes appended and not yet on disk, whether or not anybody waits for them.
     pub(crate) fn bytes_in_flight(&self) -> usize {
-        self.open.len() + self.in_flight_bytes
+        self.open.len() + self.in_flight_bytes + self.early_bytes
     }
 
     /// Closes the open batch when it is full, or would be with so many bytes more: it is given out at the end of the turn,
@@ -597,12 +600,13 @@ impl Log {
             let waiters = self.take_waiters();
             self.apply_sealed(now, (&sealed, applied), None, &waiters, limits, post);
             self.put_waiters(waiters);
-            out.push(sealed);
+            self.give_out_early(sealed, out);
         } else {
             self.apply_open(now, limits, post);
             if !self.open_needs_flush && self.is_lazy_due(now, limits) {
                 self.apply_rest(limits);
-                out.push(self.seal(now).0);
+                let (sealed, _) = self.seal(now);
+                self.give_out_early(sealed, out);
             }
         }
         // What handing out fed to a queue goes to disk now: no other turn may come.
@@ -616,6 +620,13 @@ impl Log {
     fn give_out(&mut self, out: &mut Vec<Sealed>) {
         out.extend(self.in_flight.iter().map(|batch| batch.sealed.clone()));
         self.not_given_out = 0;
+    }
+
+    /// Gives out a batch that was applied already. It counts until it is written: else who publishes what need not be safe would
+    /// fill memory, and keep the disk from those who wait for it, as fast as it can send.
+    fn give_out_early(&mut self, sealed: Sealed, out: &mut Vec<Sealed>) {
+        self.early_bytes += sealed.len;
+        out.push(sealed);
     }
 
     fn is_lazy_due(&self, now: Now, limits: &Limits) -> bool {
@@ -677,6 +688,7 @@ impl Log {
         let Some(at) = self.in_flight.iter().position(|batch| batch.sealed.base == base) else {
             // It was applied before it was written. It is as committed as one that somebody waits for: a change of
             // the catalog that shares the log with queues waits for everything before it.
+            self.early_bytes -= place.len as usize;
             self.batches.placed(base, place);
             self.committed = self.committed.max(LogIndex(base.0 + place.len));
             return;

@@ -71,6 +71,27 @@ fn no_more_than_the_bound_is_kept() {
     assert!((most / 2..most + 8192).contains(&spare_bytes(&node)), "{}", spare_bytes(&node));
 }
 
+/// A disk that stands still, and somebody who publishes what need not be safe.
+#[test]
+fn what_nobody_waits_for_is_held_to_the_pace_of_the_disk_too() {
+    let most = 1 << 20;
+    let mut node = Node::with_limits(1, Limits { log_bytes_in_flight_max: most, ..Limits::default() });
+    node.declare(0, "q", true);
+    node.consume(0, "q", 9, 0);
+    let mut publisher = node.publisher(0);
+    let body = "x".repeat(60 << 10);
+    let mut bytes = 0;
+    while !node.shards[0].is_congested() {
+        node.publish(0, &mut publisher, "q", &body, false);
+        node.turn();
+        bytes += body.len();
+        assert!(bytes < 2 * most, "{bytes} bytes wait for the disk");
+    }
+    assert!(bytes > most / 2, "no sooner than the bound says: {bytes}");
+    node.settle();
+    assert!(!node.shards[0].is_congested(), "all is written");
+}
+
 #[test]
 fn queues_are_listed_a_few_at_a_time() {
     let mut node = Node::new(1);
