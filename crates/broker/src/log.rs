@@ -356,9 +356,10 @@ impl Log {
         self.has_pressing_work() || self.streams.as_ref().is_some_and(|streams| streams.has_work())
     }
 
-    /// A queue can hand out more at once; whether its dead can be buried is the shard's to say.
+    /// A queue can hand out more at once, or something waits for the disk that was appended after the turn's batch was closed;
+    /// whether its dead can be buried is the shard's to say.
     pub(crate) fn has_pressing_work(&self) -> bool {
-        !self.dirty.is_empty()
+        !self.dirty.is_empty() || (self.open_needs_flush && self.in_flight.is_empty())
     }
 
     // ---- appending

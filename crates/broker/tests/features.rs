@@ -261,6 +261,17 @@ fn a_queue_unused_for_too_long_is_deleted() {
     assert!(!is_there(&node));
 }
 
+/// Nobody does anything: the shard that plans must come back by itself to write what it has changed.
+#[test]
+fn that_a_queue_ended_unused_is_known_everywhere_though_nothing_else_happens() {
+    let mut node = Node::new(2);
+    node.declare_with(0, "q", true, &[("x-expires", Value::long(1000))]);
+    node.pass(1000);
+    for shard in &node.shards {
+        assert!(shard.catalog().queue_by_name(VhostId(0), b"q").is_none());
+    }
+}
+
 #[test]
 fn what_must_arrive_waits_until_it_leads_somewhere() {
     let mut node = Node::new(1);

@@ -5,7 +5,7 @@ mod node;
 use base::Random;
 use base::id::{LogId, LogIndex};
 use broker::catalog::{Op, VhostId};
-use broker::{NewMessages, QueueCommand, stream_files};
+use broker::{Events, NewMessages, QueueCommand, stream_files};
 use message::amqp10::section::data_prefix;
 use message::chunk::Entry;
 use message::record::{Appended, Outcome};
@@ -123,6 +123,26 @@ fn a_queue_holds_a_streams_past_and_follows_it() {
             assert_eq!(came(&mut node), ["five@4"]);
         }
     }
+}
+
+/// A shard that is told of its writes within its turn sleeps when it has no work left.
+#[test]
+fn what_was_fed_goes_to_disk_though_nothing_else_happens() {
+    let mut node = node(1);
+    declare(&mut node, 0, "q", &[]);
+    node.consume(0, "q", 4, 10);
+    node.work();
+    append(&mut node, 0, &["one"]);
+    node.turn();
+    node.write();
+    node.shards[0].take_events(&mut Events::default());
+    node.take_seen();
+    while node.shards[0].has_work() {
+        node.turn();
+        node.write();
+    }
+    let seen = node.take_seen();
+    assert!(seen.iter().any(|line| line.contains(" gets ")), "{seen:?}");
 }
 
 #[test]
