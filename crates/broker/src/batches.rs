@@ -131,10 +131,17 @@ impl Batches {
         self.hint = 0;
     }
 
-    /// The place of a batch that was applied before it was written is known now.
-    pub(crate) fn placed(&mut self, base: LogIndex, place: Place) {
-        if let Some(at) = self.position(base.0) {
-            self.ring[at].place = Some(place);
+    /// The place of a batch that was applied before it was written is known now. Where memory is full, its own can go only
+    /// from here on.
+    pub(crate) fn placed(&mut self, base: LogIndex, place: Place, resident_max: usize, spare_max: usize) {
+        let Some(at) = self.position(base.0) else { return };
+        let entry = &mut self.ring[at];
+        entry.place = Some(place);
+        if self.resident > resident_max
+            && let Some(memory) = entry.memory.take()
+        {
+            self.resident -= memory.capacity();
+            self.spare.put(memory, spare_max);
         }
     }
 

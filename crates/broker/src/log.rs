@@ -690,7 +690,8 @@ impl Log {
             // It was applied before it was written. It is as committed as one that somebody waits for: a change of
             // the catalog that shares the log with queues waits for everything before it.
             self.early_bytes -= place.len as usize;
-            self.batches.placed(base, place);
+            let most = limits.resident_bytes_max + self.loaded_beyond(limits);
+            self.batches.placed(base, place, most, limits.spare_buffers_max);
             self.committed = self.committed.max(LogIndex(base.0 + place.len));
             return;
         };

@@ -93,6 +93,29 @@ fn what_nobody_waits_for_is_held_to_the_pace_of_the_disk_too() {
 }
 
 #[test]
+fn what_nobody_waits_for_is_in_memory_no_longer_than_there_is_room() {
+    let most = 1 << 20;
+    let mut node = Node::with_limits(1, Limits { resident_bytes_max: most, ..Limits::default() });
+    node.declare(0, "q", true);
+    let mut publisher = node.publisher(0);
+    let body = "x".repeat(60 << 10);
+    for _ in 0..100 {
+        node.publish(0, &mut publisher, "q", &body, false);
+        node.settle();
+        node.written.clear();
+    }
+    let pools = node.shards[0].memory_pools();
+    let resident = pools.into_iter().find(|(name, _)| *name == "binary").map_or(0, |(_, bytes)| bytes);
+    assert!(resident < 2 * most as u64, "{resident}");
+    node.consume(0, "q", 9, 0);
+    for _ in 0..200 {
+        node.read();
+    }
+    let got = node.take_seen().iter().filter(|line| line.contains(" gets ")).count();
+    assert_eq!(got, 100, "all of it is read back");
+}
+
+#[test]
 fn queues_are_listed_a_few_at_a_time() {
     let mut node = Node::new(1);
     for number in 0..7 {
