@@ -77,7 +77,7 @@ impl Caller {
         if ["management", "policymaker", "monitoring", "administrator"].iter().any(|tag| caller.is(tag)) {
             Ok(caller)
         } else {
-            Err(Response::not_authorised("Not management user"))
+            Err(Response::not_authorised("Not management user").logged_in())
         }
     }
 

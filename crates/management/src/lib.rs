@@ -56,7 +56,7 @@ pub use node::{
 };
 pub use patience::Refusals;
 pub use request::{Method, Request};
-pub use response::Response;
+pub use response::{Attempt, Response};
 pub use routes::handle;
 pub use stats::counters;
 

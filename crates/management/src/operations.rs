@@ -36,7 +36,8 @@ pub(crate) fn login<N: Node>(call: &Call<'_, N>) -> Answer {
     Ok(Response::ok(&json!({
         "user": { "name": caller.login.user, "tags": caller.tags, "is_internal_user": true },
         "token": { "type": "basic", "value": token },
-    })))
+    }))
+    .logged_in())
 }
 
 /// `GET /api/config/effective`: what was set, as it could be set again; without secrets.
@@ -47,7 +48,7 @@ pub(crate) fn effective<N: Node>(call: &Call<'_, N>) -> Answer {
         text += &format!("{key} = {}\n", if is_secret { "[redacted]" } else { value });
     }
     let headers = vec![("content-type", "text/plain".to_owned()), ("cache-control", "no-cache".to_owned())];
-    Ok(Response { status: 200, headers, body: text.into_bytes() })
+    Ok(Response { headers, body: text.into_bytes(), ..Response::empty(200) })
 }
 
 /// `POST /api/x/certificates/reload`.

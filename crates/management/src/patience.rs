@@ -1,8 +1,9 @@
 //! How long who guesses passwords has to wait for each answer.
 //!
-//! Counted is by address, not by user: nobody can lock somebody else out. Who has just logged in is not asked to wait.
+//! Counted is by address, not by user: nobody can lock somebody else out. Who has just logged in is not asked to wait; whatever
+//! is answered without a login says nothing about who guesses, and changes nothing.
 
-use crate::Limits;
+use crate::{Attempt, Limits};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -14,11 +15,15 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// A login from here was refused, or was not: milliseconds that its answer is to wait.
-    pub fn note(&mut self, now_ms: u64, address: IpAddr, is_refused: bool, limits: &Limits) -> u64 {
-        if !is_refused {
-            self.by_address.remove(&address);
-            return 0;
+    /// What became of a login from here: milliseconds that its answer is to wait.
+    pub fn note(&mut self, now_ms: u64, address: IpAddr, attempt: Attempt, limits: &Limits) -> u64 {
+        match attempt {
+            Attempt::None => return 0,
+            Attempt::Accepted => {
+                self.by_address.remove(&address);
+                return 0;
+            }
+            Attempt::Refused => {}
         }
         let is_old = |at_ms: u64| now_ms.saturating_sub(at_ms) > limits.refusals_kept_ms;
         if self.by_address.len() >= limits.refusing_addresses_max && !self.by_address.contains_key(&address) {
@@ -55,25 +60,28 @@ mod tests {
     #[test]
     fn who_is_refused_again_and_again_waits() {
         let mut refusals = Refusals::default();
-        let mut check = |now_ms, from, is_refused, expected| {
-            let waits = refusals.note(now_ms, address(from), is_refused, &LIMITS());
+        let mut check = |now_ms, from, attempt, expected| {
+            let waits = refusals.note(now_ms, address(from), attempt, &LIMITS());
             assert_eq!(waits, expected, "{now_ms} {from}");
         };
         for (now_ms, expected) in [(1, 0), (2, 0), (3, 1000), (4, 1000)] {
-            check(now_ms, 1, true, expected);
+            check(now_ms, 1, Attempt::Refused, expected);
         }
-        check(5, 2, true, 0);
-        check(6, 1, false, 0);
-        check(7, 1, true, 0);
-        check(8, 1, true, 0);
-        check(9, 1, true, 1000);
-        check(70_000, 1, true, 0);
+        check(5, 2, Attempt::Refused, 0);
+        // What is no login is no reason to forget.
+        check(5, 1, Attempt::None, 0);
+        check(5, 1, Attempt::Refused, 1000);
+        check(6, 1, Attempt::Accepted, 0);
+        check(7, 1, Attempt::Refused, 0);
+        check(8, 1, Attempt::Refused, 0);
+        check(9, 1, Attempt::Refused, 1000);
+        check(70_000, 1, Attempt::Refused, 0);
     }
 
     #[test]
     fn addresses_have_a_bound() {
         let mut refusals = Refusals::default();
-        let mut note = |now_ms, from| refusals.note(now_ms, address(from), true, &LIMITS());
+        let mut note = |now_ms, from| refusals.note(now_ms, address(from), Attempt::Refused, &LIMITS());
         assert_eq!([note(1, 1), note(1, 2), note(1, 3)], [0, 0, 0]);
         assert_eq!([note(2, 4), note(2, 1)], [1000, 0]);
         assert_eq!(note(70_000, 4), 0);

@@ -4,6 +4,18 @@ use crate::node::{Busy, Trouble};
 use broker::catalog::{Refusal, ReplyCode};
 use serde_json::{Value, json};
 
+/// What became of a login that came with a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Attempt {
+    /// There was none, or it was not looked at.
+    #[default]
+    None,
+    /// The user or the password is wrong.
+    Refused,
+    /// They are right, whatever else was said.
+    Accepted,
+}
+
 /// An answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
@@ -13,6 +25,8 @@ pub struct Response {
     pub headers: Vec<(&'static str, String)>,
     /// The body.
     pub body: Vec<u8>,
+    /// What became of the login; nothing that goes to the client.
+    pub login: Attempt,
 }
 
 /// What a handler says: what is wrong is a response as well.
@@ -21,13 +35,13 @@ pub(crate) type Answer = Result<Response, Response>;
 impl Response {
     /// A status without a body.
     pub fn empty(status: u16) -> Response {
-        Response { status, headers: Vec::new(), body: Vec::new() }
+        Response { status, headers: Vec::new(), body: Vec::new(), login: Attempt::None }
     }
 
     pub(crate) fn json(status: u16, body: &Value) -> Response {
         let headers =
             vec![("content-type", "application/json".to_owned()), ("cache-control", "no-cache".to_owned())];
-        Response { status, headers, body: body.to_string().into_bytes() }
+        Response { headers, body: body.to_string().into_bytes(), ..Response::empty(status) }
     }
 
     pub(crate) fn ok(body: &Value) -> Response {
@@ -65,12 +79,13 @@ impl Response {
 
     /// The user or the password is wrong.
     pub fn wrong_login() -> Response {
-        Response::error(401, "not_authorized", "Not_Authorized")
+        let login = Attempt::Refused;
+        Response { login, ..Response::error(401, "not_authorized", "Not_Authorized") }
     }
 
-    /// That is what it says.
-    pub fn refuses_login(&self) -> bool {
-        self.status == 401 && self.body == Response::wrong_login().body
+    /// The same answer, to who logged in.
+    pub fn logged_in(self) -> Response {
+        Response { login: Attempt::Accepted, ..self }
     }
 
     pub(crate) fn not_authorised(reason: &str) -> Response {

@@ -64,6 +64,7 @@ fn answer<N: Node>(node: &N, request: &Request) -> Answer {
         Need::Nobody => Ok(Caller::nobody()),
         _ => Caller::enter(node, request),
     };
+    let is_known = verb.need != Need::Nobody && caller.is_ok();
     let is_read = matches!(request.method, Method::Get | Method::Head);
     let vhost = endpoint.names().position(|name| name == "vhost").map(|at| named[at]);
     let run = |caller: Caller| {
@@ -77,5 +78,6 @@ fn answer<N: Node>(node: &N, request: &Request) -> Answer {
         }
         run(endpoint.name, &Call { node, request, caller }, &named)
     };
-    caller.and_then(run).map(allowing).map_err(allowing)
+    let shown = |response| if is_known { allowing(response).logged_in() } else { allowing(response) };
+    caller.and_then(run).map(shown).map_err(shown)
 }

@@ -155,7 +155,7 @@ impl Shared {
     fn note(&self, from: IpAddr, response: &Response) -> u64 {
         let now_ms = self.began.elapsed().as_millis() as u64;
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        refusals.note(now_ms, from, response.refuses_login(), &self.limits)
+        refusals.note(now_ms, from, response.login, &self.limits)
     }
 }
 
@@ -288,7 +288,6 @@ async fn done(
     room: Option<OwnedSemaphorePermit>,
 ) -> Response {
     let (sender, receiver) = oneshot::channel();
-    let is_login = request.authorization.is_some() || request.path == ["api", "login"];
     let job = Job {
         service: line.service,
         request: Box::new(request),
@@ -301,11 +300,9 @@ async fn done(
     let Some(response) = response else {
         return Response::error(503, "service_unavailable", "the node is stopping");
     };
-    if is_login {
-        let wait_ms = line.shared.note(client.from, &response);
-        if wait_ms > 0 {
-            sleep(Duration::from_millis(wait_ms)).await;
-        }
+    let wait_ms = line.shared.note(client.from, &response);
+    if wait_ms > 0 {
+        sleep(Duration::from_millis(wait_ms)).await;
     }
     response
 }
@@ -340,7 +337,7 @@ fn held(body: Vec<u8>, shared: &Shared) -> Option<Bytes> {
 }
 
 fn shown(response: Response, shared: &Shared) -> hyper::Response<Full<Bytes>> {
-    let Response { status, headers, body } = response;
+    let Response { status, headers, body, .. } = response;
     let Some(body) = held(body, shared) else {
         let why = "clients are taking too many answers already, and slowly";
         return shown(Response::error(503, "service_unavailable", why), shared);

@@ -99,7 +99,7 @@ fn write<N: Node>(node: &N, request: &Request, registry: &[&str]) -> Answer {
         _ => return Err(Response::empty(404)),
     }
     let headers = vec![("content-type", CONTENT.to_owned())];
-    Ok(Response { status: 200, headers, body: text.finish().into_bytes() })
+    Ok(Response { headers, body: text.finish().into_bytes(), ..Response::empty(200) })
 }
 
 /// What dashboards join everything with.

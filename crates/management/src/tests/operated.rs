@@ -1,6 +1,7 @@
 //! Parameters, what operators ask of a node, and metrics.
 
 use super::*;
+use crate::Attempt;
 
 #[test]
 fn parameters_are_set_and_cleared() {
@@ -178,4 +179,31 @@ fn metrics_are_told_in_detail_where_asked_for() {
     let head = Request::new("HEAD", "/metrics", Vec::new(), false).unwrap();
     let response = crate::metrics(&bench, &head);
     assert_eq!((response.status, response.body.len()), (204, 0));
+}
+
+#[test]
+fn only_who_logs_in_is_said_to() {
+    let bench = Bench::new();
+    let check = |line: &str, authorization: Option<&str>, body: &str, expected: Attempt| {
+        let (method, target) = line.split_once(' ').unwrap();
+        let mut request = Request::new(method, target, body.as_bytes().to_vec(), true).unwrap();
+        request.authorization = authorization.map(str::to_owned);
+        assert_eq!(handle(&bench, &request).login, expected, "{line} {authorization:?}");
+    };
+    let coded = |text: &str| format!("Basic {}", BASE64.encode(text.as_bytes()));
+    let (right, wrong) = (coded("guest:guest"), coded("guest:x"));
+    check("GET /api/overview", Some(&right), "", Attempt::Accepted);
+    check("GET /api/users/none", Some(&right), "", Attempt::Accepted);
+    check("GET /api/overview", Some(&wrong), "", Attempt::Refused);
+    for malformed in ["Basic zz", "Basic", "Bearer x", &coded("guest")] {
+        check("GET /api/overview", Some(malformed), "", Attempt::None);
+    }
+    check("GET /api/overview", None, "", Attempt::None);
+    // Nobody looks at the login here.
+    check("GET /api/none", Some(&wrong), "", Attempt::None);
+    check("GET /api/health/checks/is-in-service", Some(&wrong), "", Attempt::None);
+    check("GET /api/x/openapi.json", Some(&right), "", Attempt::None);
+    check("POST /api/login", None, "username=guest&password=guest", Attempt::Accepted);
+    check("POST /api/login", None, "username=guest&password=x", Attempt::Refused);
+    check("POST /api/login", Some(&right), "username=guest", Attempt::None);
 }
