@@ -19,6 +19,7 @@ use management::{Action, GetMode, Got, Login, Outcome, Publication, Trouble};
 use message::amqp091::Table;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 mod moving;
@@ -28,21 +29,34 @@ const CHANNEL: u16 = 1;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long an answer is waited for while the node stops: what the broker is about to say is still heard.
+const LAST_PATIENCE: Duration = Duration::from_millis(200);
+
+/// How often it is seen whether the node stops.
+const TICK: Duration = Duration::from_millis(50);
+
 /// Bytes read at a time.
 const READ: usize = 64 << 10;
 
 /// Strangers that come to the door before the agent itself does.
 const STRANGERS_MAX: usize = 16;
 
-/// Does something in a client's name, over a connection to the shard behind `door`.
-pub fn act(door: &Door, login: &Login, vhost: &str, action: &Action) -> Result<Outcome, Trouble> {
-    let mut agent = Agent::open(door, login, vhost)?;
-    let outcome = agent.carry_out(action, &|| Agent::open(door, login, vhost));
+/// Does something in a client's name, over a connection to the shard behind `door`. Once the node `is_stopping` it ends what it
+/// does: what it took and did not settle goes back.
+pub fn act(
+    door: &Door,
+    login: &Login,
+    vhost: &str,
+    action: &Action,
+    is_stopping: &AtomicBool,
+) -> Result<Outcome, Trouble> {
+    let mut agent = Agent::open(door, login, vhost, is_stopping)?;
+    let outcome = agent.carry_out(action, &|| Agent::open(door, login, vhost, is_stopping));
     agent.close();
     outcome
 }
 
-struct Agent {
+struct Agent<'a> {
     connection: Connection,
     user: String,
     stream: TcpStream,
@@ -50,6 +64,7 @@ struct Agent {
     buffer: Vec<u8>,
     /// Bytes of `buffer` that are not parsed yet.
     filled: usize,
+    is_stopping: &'a AtomicBool,
 }
 
 fn broken(error: std::io::Error) -> Trouble {
@@ -70,12 +85,17 @@ fn pair() -> std::io::Result<(TcpStream, TcpStream)> {
     Err(std::io::Error::other("somebody else connects to a port of this node's own"))
 }
 
-impl Agent {
-    fn open(door: &Door, login: &Login, vhost: &str) -> Result<Agent, Trouble> {
+impl<'a> Agent<'a> {
+    fn open(
+        door: &Door,
+        login: &Login,
+        vhost: &str,
+        is_stopping: &'a AtomicBool,
+    ) -> Result<Agent<'a>, Trouble> {
         let (stream, other) = pair().map_err(broken)?;
         let set_up = || {
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(TICK))?;
+            stream.set_write_timeout(Some(TICK))?;
             stream.set_nodelay(true)?;
             other.set_nodelay(true)?;
             other.set_nonblocking(true)?;
@@ -94,6 +114,7 @@ impl Agent {
             start: Instant::now(),
             buffer: vec![0; READ],
             filled: 0,
+            is_stopping,
         };
         agent.wait(|now, connection, event| {
             match event {
@@ -132,7 +153,7 @@ impl Agent {
     fn carry_out(
         &mut self,
         action: &Action,
-        another: &dyn Fn() -> Result<Agent, Trouble>,
+        another: &dyn Fn() -> Result<Agent<'a>, Trouble>,
     ) -> Result<Outcome, Trouble> {
         let bytes = |text: &str| -> Result<Vec<u8>, Trouble> {
             match text.len() {
@@ -301,7 +322,8 @@ impl Agent {
         pause: Option<Duration>,
         mut on: impl FnMut(Now, &mut Connection, Event<'_>) -> Result<Option<T>, Trouble>,
     ) -> Result<Option<T>, Trouble> {
-        self.stream.set_read_timeout(Some(pause.unwrap_or(PATIENCE))).map_err(broken)?;
+        let (begin, most) = (Instant::now(), pause.unwrap_or(PATIENCE));
+        let mut heard_at = begin;
         loop {
             let now = self.now();
             let mut input = Input::new(&self.buffer[..self.filled]);
@@ -330,28 +352,67 @@ impl Agent {
             self.buffer.copy_within(consumed..self.filled, 0);
             self.filled -= consumed;
             let found = found?;
-            let output = self.connection.output_mut();
-            if !output.is_empty() {
-                self.stream.write_all(&output.to_vec()).map_err(broken)?;
-                output.sent(output.len());
-            }
+            self.write_all()?;
             if found.is_some() {
                 return Ok(found);
             }
+            self.go_on(begin)?;
             if self.filled == self.buffer.len() {
                 self.buffer.resize(2 * self.buffer.len(), 0);
             }
             match self.stream.read(&mut self.buffer[self.filled..]) {
                 Ok(0) => return Err(Trouble::Broken("the broker closed the connection".to_owned())),
-                Ok(count) => self.filled += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    return Ok(None);
+                Ok(count) => {
+                    self.filled += count;
+                    heard_at = Instant::now();
+                }
+                Err(error) if is_passing(&error) => {
+                    if heard_at.elapsed() >= most {
+                        return Ok(None);
+                    }
                 }
                 Err(error) => return Err(broken(error)),
             }
         }
     }
+
+    /// Writes what waits.
+    fn write_all(&mut self) -> Result<(), Trouble> {
+        let output = self.connection.output_mut();
+        let bytes = output.to_vec();
+        output.sent(bytes.len());
+        let (begin, mut rest) = (Instant::now(), &bytes[..]);
+        let mut taken_at = begin;
+        while !rest.is_empty() {
+            match self.stream.write(rest) {
+                Ok(0) => return Err(Trouble::Broken("the broker closed the connection".to_owned())),
+                Ok(count) => {
+                    rest = &rest[count..];
+                    taken_at = Instant::now();
+                }
+                Err(error) if is_passing(&error) && taken_at.elapsed() < PATIENCE => self.go_on(begin)?,
+                Err(error) => return Err(broken(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go on who waits since `begin`, unless the node stops and has been given its time.
+    fn go_on(&self, begin: Instant) -> Result<(), Trouble> {
+        match self.is_stopping() && begin.elapsed() >= LAST_PATIENCE {
+            true => Err(Trouble::Broken("the node is stopping".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::SeqCst)
+    }
+}
+
+/// Nothing moved yet, and may the next time.
+fn is_passing(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 fn table(bytes: &[u8]) -> Result<Table<'_>, Trouble> {

@@ -527,7 +527,7 @@ impl Node for Manager<'_> {
             let answer = receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?;
             return answer.map(|_| Outcome::Done).map_err(Trouble::Refused);
         }
-        agent::act(self.next_door(), login, vhost, &action)
+        agent::act(self.next_door(), login, vhost, &action, self.is_stopping)
     }
 
     fn truncate_stream(&self, vhost: &str, stream: &str, before: u64) -> Result<u64, Trouble> {

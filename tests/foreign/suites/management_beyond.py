@@ -217,6 +217,44 @@ def killed(binary, make_api, make_vhost, count=2000):
         broker.close()
 
 
+def stopped(binary, make_api, make_vhost, count=200):
+    """The broker is stopped while messages go back slowly."""
+    settings = ["management.tcp.ip=127.0.0.1", "management.tcp.port=0"]
+    broker = Broker(binary, settings).start()
+    try:
+        vhost = make_vhost(make_api(broker))
+        with vhost:
+            _, channel = fill(vhost, count)
+            eventually(lambda: depth(channel, "dead") == count, "the dead", 20)
+
+            def redrive():
+                try:
+                    vhost.api.ask("POST", f"/x/queues/{vhost.name}/dead/redrive", {"rate": 1})
+                except OSError:
+                    pass
+
+            thread = threading.Thread(target=redrive)
+            thread.start()
+            eventually(lambda: depth(channel, "orders") > 0, "some are back", 20)
+            begin = time.monotonic()
+            broker.stop()
+            took = time.monotonic() - begin
+            thread.join()
+            assert took < 10, f"the stop took {took:.1f} s"
+            broker.start()
+            vhost.api = make_api(broker)
+            connection = vhost.client()
+            channel = connection.channel()
+            seen = []
+            for queue in ("orders", "dead"):
+                while (found := channel.basic_get(queue, auto_ack=True))[0]:
+                    seen.append(int(found[2]))
+            connection.close()
+            equal(sorted(seen), list(range(count)), "each is somewhere, and once")
+    finally:
+        broker.close()
+
+
 def routed(vhost):
     connection = vhost.client()
     try:

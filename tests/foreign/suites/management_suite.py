@@ -553,6 +553,14 @@ def redrive_killed():
     management_beyond.killed(suite.options.broker, api_of, vhost_of)
 
 
+@suite.case("redrive-stopped", "the broker stopped while messages go back slowly",
+            "it stops within seconds; each is in one of both queues", seconds_max=90)
+def redrive_stopped():
+    if not suite.options.broker:
+        raise Skip("needs a broker that it may stop (--broker)")
+    management_beyond.stopped(suite.options.broker, api_of, vhost_of)
+
+
 @suite.case("route", "where a message would go", "the queues, and of each binding whether and why not; no message anywhere")
 def route():
     with beyond() as vhost:

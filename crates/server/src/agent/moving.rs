@@ -7,7 +7,7 @@
 //! was taken over the other goes back by name, which is no failed delivery; with a channel that closes it would be one, and after
 //! some of them a quorum queue drops the message.
 
-use super::{Agent, CHANNEL, Code, refused, unexpected};
+use super::{Agent, CHANNEL, Code, TICK, refused, unexpected};
 use amqp091::method::{BasicConsume, BasicGet, BasicQos, ConfirmSelect};
 use amqp091::{Body, Event, Method, PublishPrefix};
 use management::{Goal, Got, Outcome, Pace, Trouble};
@@ -33,7 +33,7 @@ struct Taken {
     body: Vec<u8>,
 }
 
-impl Agent {
+impl Agent<'_> {
     /// Shows messages and takes none: `count` behind the first `skip`, once the queue has so many; both together are at most
     /// 65,535. Refused where those in front take longer than `ms_max` milliseconds; then no more than are there by that time.
     pub(super) fn peek(
@@ -57,7 +57,7 @@ impl Agent {
         let (mut seen, mut size) = (0, 0);
         let begin = Instant::now();
         let is_late = || begin.elapsed() >= Duration::from_millis(ms_max);
-        while seen < all && (messages.is_empty() || (size < bytes_max && !is_late())) {
+        while seen < all && !self.is_stopping() && (messages.is_empty() || (size < bytes_max && !is_late())) {
             let shown = self.wait_for(Some(PAUSE), |_, _, event| match event {
                 Event::Deliver { deliver, properties, body, .. } => {
                     seen += 1;
@@ -83,10 +83,10 @@ impl Agent {
         Ok(Outcome::Got(messages))
     }
 
-    /// Moves messages at that pace; `publisher` is another connection of the same user's.
+    /// Moves messages at that pace, until the node stops; `publisher` is another connection of the same user's.
     pub(super) fn move_all(
         &mut self,
-        publisher: &mut Agent,
+        publisher: &mut Agent<'_>,
         queue: &[u8],
         goal: &Goal,
         pace: &Pace,
@@ -98,7 +98,7 @@ impl Agent {
         let trouble = loop {
             is_over |= moved == pace.count || moved + unplaced == pace.among;
             let is_late = begin.elapsed() >= Duration::from_millis(pace.ms_max);
-            if is_over || is_late || unplaced == pace.unplaced_max {
+            if is_over || is_late || unplaced == pace.unplaced_max || self.is_stopping() {
                 break None;
             }
             let taken = match self.take(queue) {
@@ -126,7 +126,12 @@ impl Agent {
             }
             if pace.per_second > 0 {
                 let due = Duration::from_secs_f64(f64::from(moved) / f64::from(pace.per_second));
-                std::thread::sleep(due.saturating_sub(begin.elapsed()));
+                // However slow the pace is, the node need not wait for it.
+                while !self.is_stopping()
+                    && let Some(rest) = due.checked_sub(begin.elapsed()).filter(|rest| !rest.is_zero())
+                {
+                    std::thread::sleep(rest.min(TICK));
+                }
             }
         };
         if let Some(last) = held {
