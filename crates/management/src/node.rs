@@ -170,6 +170,8 @@ pub enum Trouble {
     Refused(Refusal),
     /// It could not be asked.
     Broken(String),
+    /// Nobody may publish for now, and why.
+    Held(String),
 }
 
 impl From<Busy> for Trouble {

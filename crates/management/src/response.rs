@@ -113,6 +113,7 @@ impl From<Trouble> for Response {
         match trouble {
             Trouble::Refused(refusal) => Response::refused(&refusal),
             Trouble::Broken(why) => Response::error(500, "internal_server_error", why),
+            Trouble::Held(why) => Response::error(503, "service_unavailable", why),
         }
     }
 }

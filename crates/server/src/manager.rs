@@ -282,6 +282,21 @@ impl Manager<'_> {
         }
     }
 
+    /// Lets go on who is about to publish, unless an alarm holds: their connection would be silent until it is over, and one of
+    /// the few threads with it.
+    fn go_publish(&self, action: &Action) -> Result<(), Trouble> {
+        let names = (self.raised)().names();
+        match action {
+            Action::Publish(_) | Action::Move { .. } if !names.is_empty() => {
+                let which = names.join(" and ");
+                Err(Trouble::Held(format!(
+                    "an alarm holds ({which}): nothing can be published until it is over"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn next_door(&self) -> &Door {
         &self.doors[self.next.fetch_add(1, Ordering::Relaxed) % self.doors.len()]
     }
@@ -527,6 +542,7 @@ impl Node for Manager<'_> {
             let answer = receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?;
             return answer.map(|_| Outcome::Done).map_err(Trouble::Refused);
         }
+        self.go_publish(&action)?;
         agent::act(self.next_door(), login, vhost, &action, self.is_stopping)
     }
 

@@ -255,6 +255,30 @@ def stopped(binary, make_api, make_vhost, count=200):
         broker.close()
 
 
+def alarmed(binary, make_api, make_vhost):
+    """More disk is demanded than there is: who would publish is told so at once, and who only looks is served."""
+    settings = ["management.tcp.ip=127.0.0.1", "management.tcp.port=0", "disk_free_limit.absolute=900000000000000"]
+    broker = Broker(binary, settings).start()
+    try:
+        with make_vhost(make_api(broker)) as vhost:
+            equal(vhost.api.status("PUT", f"/queues/{vhost.name}/own", {"durable": True}), 201)
+            eventually(lambda: vhost.api.status("GET", "/health/checks/local-alarms") == 503, "the alarm")
+            message = {"properties": {}, "routing_key": "own", "payload": "x", "payload_encoding": "string"}
+            goal = {"exchange": "", "routing_key": "other"}
+            get = {"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"}
+            for verb, path, body, expected in (
+                ("POST", f"/exchanges/{vhost.name}/amq.default/publish", message, 503),
+                ("POST", f"/x/queues/{vhost.name}/own/move", goal, 503),
+                ("GET", f"/aliveness-test/{vhost.name}", None, 503),
+                ("POST", f"/queues/{vhost.name}/own/get", get, 200),
+            ):
+                begin = time.monotonic()
+                equal((path, vhost.api.status(verb, path, body)), (path, expected))
+                assert time.monotonic() - begin < 5, f"{path} waited for the alarm"
+    finally:
+        broker.close()
+
+
 def routed(vhost):
     connection = vhost.client()
     try:

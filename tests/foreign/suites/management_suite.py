@@ -553,6 +553,13 @@ def redrive_killed():
     management_beyond.killed(suite.options.broker, api_of, vhost_of)
 
 
+@suite.case("alarm", "publishing, moving and the aliveness test while an alarm holds", "503 at once; getting goes on")
+def alarm():
+    if not suite.options.broker:
+        raise Skip("needs a broker whose limits it chooses (--broker)")
+    management_beyond.alarmed(suite.options.broker, api_of, vhost_of)
+
+
 @suite.case("redrive-stopped", "the broker stopped while messages go back slowly",
             "it stops within seconds; each is in one of both queues", seconds_max=90)
 def redrive_stopped():
