@@ -85,8 +85,10 @@ pub struct Limits {
     pub head_bytes_max: usize,
     /// Milliseconds a client may take to send a request, or to take an answer.
     pub silence_ms_max: u64,
-    /// Connections open at once, and closed ones whose last request is still worked on; more wait until one ends.
+    /// Connections of the API open at once, and closed ones whose last request is still worked on; more wait until one ends.
     pub connections_max: usize,
+    /// The same of the ports of metrics, which are read also when the API has no place left.
+    pub metrics_connections_max: usize,
     /// Items of one page of a list.
     pub page_items_max: usize,
     /// Messages one request may get.
@@ -129,6 +131,7 @@ impl Default for Limits {
             head_bytes_max: 64 << 10,
             silence_ms_max: 60_000,
             connections_max: 256,
+            metrics_connections_max: 32,
             page_items_max: 500,
             get_messages_max: 10_000,
             get_bytes_max: 64 << 20,

@@ -118,7 +118,8 @@ fn next(jobs: &Mutex<Receiver<Job>>, is_over: impl Fn() -> bool) -> Option<Job> 
 pub fn serve(listeners: Vec<Listener>, limits: Limits, jobs: &Queues, stop: &Notify) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(async {
-        let room = Arc::new(Semaphore::new(limits.connections_max));
+        let [api, metrics] = [limits.connections_max, limits.metrics_connections_max]
+            .map(|connections_max| Arc::new(Semaphore::new(connections_max)));
         let shared = Arc::new(Shared {
             limits,
             jobs: jobs.clone(),
@@ -130,7 +131,11 @@ pub fn serve(listeners: Vec<Listener>, limits: Limits, jobs: &Queues, stop: &Not
         for Listener { service, listener, tls } in listeners {
             listener.set_nonblocking(true)?;
             let line = Line { service, tls, shared: shared.clone() };
-            tokio::spawn(accept(TcpListener::from_std(listener)?, room.clone(), line));
+            let room = match service {
+                Service::Api => api.clone(),
+                Service::Metrics => metrics.clone(),
+            };
+            tokio::spawn(accept(TcpListener::from_std(listener)?, room, line));
         }
         stop.notified().await;
         Ok(())

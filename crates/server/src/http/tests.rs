@@ -85,6 +85,32 @@ fn health_checks_wait_for_nobody() {
 }
 
 #[test]
+fn metrics_are_read_when_the_api_has_no_place_left() {
+    let limits = Limits { connections_max: 1, metrics_connections_max: 1, ..Limits::default() };
+    let [api, metrics] = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").expect("binds"));
+    let [api_at, metrics_at] = [&api, &metrics].map(|own| own.local_addr().expect("bound"));
+    let listeners = vec![port(api), Listener { service: Service::Metrics, ..port(metrics) }];
+    let ((jobs, lanes), stop) = (Queues::new(), Notify::new());
+    std::thread::scope(|threads| {
+        threads.spawn(|| serve(listeners, limits, &jobs, &stop).expect("serves"));
+        let _end = End(&stop);
+        let ask = |address, path: &str| {
+            let mut client = Client::connect(address).expect("connects");
+            write!(client, "GET {path} HTTP/1.1\r\nhost: h\r\n\r\n").expect("sends");
+            client
+        };
+        let asked = lanes[Lane::Look as usize].1.lock().expect("sound");
+        let _first = ask(api_at, "/api/overview");
+        let held = job(&asked);
+        let _second = ask(api_at, "/api/queues");
+        assert!(asked.recv_timeout(Duration::from_millis(300)).is_err(), "there is no place");
+        let _scraper = ask(metrics_at, "/metrics");
+        assert_eq!(job(&asked).service, Service::Metrics);
+        drop(held);
+    });
+}
+
+#[test]
 fn bodies_share_a_bound() {
     let limits = Limits { bodies_bytes_max: 50 << 10, silence_ms_max: 1500, ..Limits::default() };
     let head = |length: usize| format!("PUT /x HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n");
