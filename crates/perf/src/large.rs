@@ -10,7 +10,7 @@ use crate::control::Control;
 use crate::end::latencies;
 use crate::fill::{Filling, fill};
 use crate::native::{Native, Said};
-use crate::options::{Bench, QueueType, Transport};
+use crate::options::{Bench, QueueType};
 use crate::progress::Progress;
 use crate::report::count;
 use crate::run::Latency;
@@ -121,11 +121,6 @@ fn places(messages: u64, begun_ms: i64, written_ms: i64) -> Vec<(&'static str, V
     ]
 }
 
-fn stream_uri(target: &Target) -> Result<&crate::Uri, String> {
-    let uri = target.uris.iter().find(|uri| uri.transport == Transport::Stream);
-    uri.ok_or_else(|| "the broker has no listener for streams".to_owned())
-}
-
 /// Measures one stream of as many bytes as the command line asks for.
 ///
 /// # Errors
@@ -145,7 +140,7 @@ pub fn run(bench: &Bench, target: &mut Target, progress: &mut Progress) -> Resul
     control.declare_queues(&[STREAM.to_owned()], QueueType::Stream, &bench.arguments)?;
     control.close();
     progress.say(&format!("writing {} MB", bytes / 1_000_000));
-    let mut native = Native::open(stream_uri(target)?)?;
+    let mut native = Native::open(target.stream_uri()?)?;
     let begun = Instant::now();
     fill(&mut native, std::slice::from_ref(&filling), IN_FLIGHT, None)?;
     let write_seconds = begun.elapsed().as_secs_f64();
@@ -158,7 +153,7 @@ pub fn run(bench: &Bench, target: &mut Target, progress: &mut Progress) -> Resul
     native.close();
     progress.say("starting the node anew");
     let restart_ms = target.restart(&bench.settings)?.as_secs_f64() * 1000.0;
-    let mut native = Native::open(stream_uri(target)?)?;
+    let mut native = Native::open(target.stream_uri()?)?;
     let after = attach_all(&mut native, &places)?;
     let attached = places.iter().zip(before.into_iter().zip(after));
     let attached = attached.map(|((at, _), (ms, restarted_ms))| Attached { at, ms, restarted_ms }).collect();

@@ -29,6 +29,7 @@ mod options;
 mod probe;
 mod process;
 mod progress;
+mod replay;
 mod report;
 mod run;
 mod scenario;
@@ -142,6 +143,12 @@ impl Target {
         Ok(lasted)
     }
 
+    /// Where it speaks the stream protocol.
+    fn stream_uri(&self) -> Result<&Uri, String> {
+        let uri = self.uris.iter().find(|uri| uri.transport == Transport::Stream);
+        uri.ok_or_else(|| "the broker has no listener for streams".to_owned())
+    }
+
     fn name(&self) -> String {
         let Uri { host, port, vhost, .. } = &self.uris[0];
         let pid =
@@ -188,11 +195,16 @@ fn measure(bench: &Bench) -> Result<Report, String> {
         idle: Vec::new(),
         cells: Vec::new(),
         large: Vec::new(),
+        replays: Vec::new(),
     };
     if bench.scenario == Scenario::StreamLarge {
         for _ in 0..bench.runs {
             report.large.push(large::run(bench, &mut target, &mut progress)?);
         }
+        return Ok(report);
+    }
+    if bench.scenario == Scenario::StreamReplay {
+        report.replays = replay::run(bench, &mut target, &mut progress)?;
         return Ok(report);
     }
     if bench.scenario == Scenario::StreamSmallChunks {

@@ -180,10 +180,11 @@ pub struct Bench {
     /// Messages of a chunk in `stream-small-chunks`; several values are measured one after the other
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub chunks: Vec<u32>,
-    /// Bytes of chunks written for each cell of `stream-small-chunks` (32 MiB), and for `stream-large` (20 GB)
+    /// Bytes of chunks written for each cell of `stream-small-chunks` (32 MiB), for `stream-large` (20 GB) and for
+    /// `stream-replay` (4 GB)
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub bytes: Option<u64>,
-    /// Readers of `stream-fan-out`; several values are measured one after the other
+    /// Readers of `stream-fan-out` and `stream-replay`; several values are measured one after the other
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub readers: Vec<u32>,
     /// Queues; several values are measured one after the other

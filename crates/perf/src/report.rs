@@ -5,6 +5,7 @@ use crate::large::Large;
 use crate::machine::Machine;
 use crate::options::Placement;
 use crate::probe::Probe;
+use crate::replay::{self, Replay};
 use crate::run::{Figures, Latency, Writing, median};
 use crate::scenario::Case;
 use crate::small_chunks::{self, Cell};
@@ -34,6 +35,8 @@ pub struct Report {
     pub cells: Vec<Cell>,
     /// The figures of a large stream.
     pub large: Vec<Large>,
+    /// The figures of replays.
+    pub replays: Vec<Replay>,
 }
 
 /// One case, or one part of it, with all its runs.
@@ -104,6 +107,10 @@ impl Report {
         if !self.cells.is_empty() {
             text.push('\n');
             text.push_str(&small_chunks::text(&self.cells));
+        }
+        if !self.replays.is_empty() {
+            text.push('\n');
+            text.push_str(&replay::text(&self.replays));
         }
         for large in &self.large {
             text.push('\n');

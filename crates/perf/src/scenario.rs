@@ -47,6 +47,8 @@ pub enum Scenario {
     StreamSmallChunks,
     /// One stream of 20 GB: how long attaching to it, starting with it and deleting most of it take
     StreamLarge,
+    /// One stream of 4 GB, read from its first message by one reader and by four at once: the broker's CPU for each megabyte
+    StreamReplay,
     /// AMQP 1.0, stream: credit 5000, read from the end while it is written
     StreamAmqp10,
     /// AMQP 0-9-1, stream: confirm window 3000, prefetch and multi-ack 5000, read from the end while it is written
@@ -264,6 +266,11 @@ impl Scenario {
         matches!(self.fixed(), Some((Protocol::Stream, _)))
     }
 
+    /// Whether it fills streams of its own before anything is measured.
+    fn makes_streams(self) -> bool {
+        matches!(self, Scenario::StreamSmallChunks | Scenario::StreamLarge | Scenario::StreamReplay)
+    }
+
     /// The scenarios that are no [`Case`]s have options of their own, and not those of the others.
     fn check_own(self, bench: &Bench) -> Result<(), String> {
         let (has_chunks, has_bytes) = (!bench.chunks.is_empty(), bench.bytes.is_some());
@@ -277,9 +284,12 @@ impl Scenario {
             Scenario::StreamLarge if is_loaded || has_chunks || bench.protocol.is_some() || bench.uri.is_some() => {
                 Err("stream-large writes --bytes of one stream of a broker of its own".to_owned())
             }
-            Scenario::StreamSmallChunks | Scenario::StreamLarge => Ok(()),
+            Scenario::StreamReplay if is_loaded || has_chunks || bench.protocol.is_some() => {
+                Err("stream-replay writes --bytes of one stream, and reads it over the stream protocol".to_owned())
+            }
+            Scenario::StreamSmallChunks | Scenario::StreamLarge | Scenario::StreamReplay => Ok(()),
             _ if has_chunks || has_bytes => {
-                Err("--chunks is for stream-small-chunks, --bytes for stream-large too".to_owned())
+                Err("--chunks is for stream-small-chunks, --bytes for stream-large and stream-replay too".to_owned())
             }
             _ => Ok(()),
         }
@@ -287,13 +297,14 @@ impl Scenario {
 
     /// Readers are of one stream, which all of them read from its first message on.
     fn check_readers(self, bench: &Bench) -> Result<(), String> {
-        if self != Scenario::StreamFanOut {
+        if !matches!(self, Scenario::StreamFanOut | Scenario::StreamReplay) {
             let is_given = !bench.readers.is_empty();
-            return if is_given { Err("--readers is for stream-fan-out".to_owned()) } else { Ok(()) };
+            let words = "--readers is for stream-fan-out and stream-replay";
+            return if is_given { Err(words.to_owned()) } else { Ok(()) };
         }
         match bench.consumers.is_some() || !bench.queues.is_empty() || bench.lead.is_some() {
             true => {
-                Err("stream-fan-out has one stream, --readers, and a publisher who waits for none".to_owned())
+                Err(format!("{} has one stream, --readers, and a publisher who waits for none", self.name()))
             }
             false => Ok(()),
         }
@@ -322,9 +333,7 @@ impl Scenario {
     /// What the load is carried by: what the address says, or else the command line, or else the scenario.
     pub fn transports(self, bench: &Bench) -> Vec<Transport> {
         match (&bench.uri, &bench.transport[..]) {
-            _ if self.is_native() || matches!(self, Scenario::StreamSmallChunks | Scenario::StreamLarge) => {
-                vec![Transport::Stream]
-            }
+            _ if self.is_native() || self.makes_streams() => vec![Transport::Stream],
             (Some(uri), _) => vec![uri.transport],
             (None, [_, ..]) => bench.transport.clone(),
             (None, []) if self == Scenario::Websocket => Transport::ALL.to_vec(),
@@ -550,6 +559,7 @@ mod tests {
             ("bench many-queues", 1),
             ("bench stream-fan-out", 2),
             ("bench stream-fan-out --readers 1,10,50 --size 12,1000", 6),
+            ("bench stream-replay --readers 1,8 --bytes 1000000", 1),
             ("bench trickle", 4),
             ("bench trickle --protocol amqp10", 2),
             ("bench fsync-bound", 20),
@@ -600,6 +610,10 @@ mod tests {
             "bench stream-small-chunks --protocol amqp10",
             "bench stream-large --chunks 5",
             "bench stream-large --protocol stream",
+            "bench stream-replay --chunks 5",
+            "bench stream-replay -n 1000",
+            "bench stream-replay --protocol stream",
+            "bench stream-replay --consumers 5",
             "bench stream-native --chunks 5",
             "bench stream-native --readers 5",
         ] {

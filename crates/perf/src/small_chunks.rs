@@ -11,7 +11,7 @@ use crate::control::Control;
 use crate::fill::{Filling, fill};
 use crate::load::connect;
 use crate::native::{Native, Said};
-use crate::options::{Bench, Protocol, QueueType, Transport};
+use crate::options::{Bench, Protocol, QueueType};
 use crate::process::Process;
 use crate::progress::Progress;
 use crate::report::{count, table};
@@ -47,7 +47,7 @@ const SHARE_MIN: f64 = 0.95;
 /// Streams of a cell: all are filled at once.
 const STREAMS: u64 = 4;
 
-/// Chunks that a subscription may be sent at first; half as many are given at a time.
+/// Chunks that a subscription may be sent at first.
 const CREDIT: u16 = 1000;
 
 /// Prefetch over 0-9-1, of which half is settled at a time.
@@ -91,11 +91,15 @@ pub struct Cell {
 
 /// What one reader got out of one stream.
 #[derive(Clone, Copy, Debug, Default)]
-struct Got {
-    messages: u64,
-    chunks: u64,
-    bytes: u64,
-    lasted: Duration,
+pub struct Got {
+    /// Messages.
+    pub messages: u64,
+    /// Chunks they came in.
+    pub chunks: u64,
+    /// Bytes of those chunks.
+    pub bytes: u64,
+    /// How long it took.
+    pub lasted: Duration,
 }
 
 /// What was written of a cell.
@@ -220,16 +224,11 @@ fn write(target: &Target, written: &[Written], progress: &mut Progress) -> Resul
     for fillings in fillings.chunks(crate::fill::STREAMS_MAX) {
         let chunks: u64 = fillings.iter().map(|filling| filling.frames).sum();
         progress.say(&format!("writing {chunks} chunks of messages of {} bytes", fillings[0].size));
-        let mut native = Native::open(stream_uri(target)?)?;
+        let mut native = Native::open(target.stream_uri()?)?;
         fill(&mut native, fillings, 1, None)?;
         native.close();
     }
     Ok(())
-}
-
-fn stream_uri(target: &Target) -> Result<&Uri, String> {
-    let uri = target.uris.iter().find(|uri| uri.transport == Transport::Stream);
-    uri.ok_or_else(|| "the broker has no listener for streams".to_owned())
 }
 
 /// What the broker's process did so far: reads of files, and CPU time.
@@ -248,7 +247,7 @@ fn read_cell(
     let mut all = Got::default();
     for filling in &cell.fillings {
         let got = match protocol {
-            Protocol::Stream => read_native(stream_uri(target)?, filling)?,
+            Protocol::Stream => read_native(target.stream_uri()?, filling, CREDIT)?,
             Protocol::Amqp091 => read_messages(&target.uris[0], filling)?,
             Protocol::Amqp10 => return Err("it is read over the stream protocol and AMQP 0-9-1".to_owned()),
         };
@@ -296,8 +295,11 @@ fn expect(next: &mut u64, filling: &Filling, body: &[u8]) -> Result<(), String> 
     }
 }
 
-/// Reads all of a stream by one subscription.
-fn read_native(uri: &Uri, filling: &Filling) -> Result<Got, String> {
+/// Reads all of a stream by one subscription that may be sent `credit` chunks at first; half as many are given at a time.
+///
+/// # Errors
+/// In words for people: the connection is gone, or something came that was not written.
+pub fn read_native(uri: &Uri, filling: &Filling, credit: u16) -> Result<Got, String> {
     let mut native = Native::open(uri)?;
     let mut got = Got::default();
     let start = Instant::now();
@@ -305,7 +307,7 @@ fn read_native(uri: &Uri, filling: &Filling) -> Result<Got, String> {
         subscription_id: 0,
         stream: filling.stream.as_bytes(),
         offset: OffsetSpec::First,
-        credit: CREDIT,
+        credit,
         properties: List::default(),
     });
     let mut spent = 0;
@@ -331,7 +333,7 @@ fn read_native(uri: &Uri, filling: &Filling) -> Result<Got, String> {
             _ => {}
         })?;
         wrong?;
-        if spent >= CREDIT / 2 {
+        if spent >= credit / 2 {
             native.credit(0, std::mem::take(&mut spent));
         }
     }

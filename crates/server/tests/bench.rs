@@ -49,6 +49,18 @@ fn small_chunks_are_read_over_both_protocols_with_and_without_reading_ahead() {
 }
 
 #[test]
+fn a_large_stream_is_replayed_to_several_readers() {
+    check(
+        "stream-replay --bytes 20000000 --readers 1,3 --runs 2 --argument x-stream-max-segment-size-bytes=1000000",
+        &["1000 B, 1 reader ", "1000 B, 3 readers ", "CPU us/MB"],
+    );
+    // All of it, to each.
+    let output = bench("stream-replay --bytes 3000000 --size 20000 --readers 2 --json");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("\"readers\":2,\"messages\":148,"), "{said}");
+}
+
+#[test]
 fn a_large_stream_is_attached_to_and_shortened() {
     check(
         "stream-large --bytes 20000000 --argument x-stream-max-segment-size-bytes=1000000",
