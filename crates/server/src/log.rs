@@ -4,6 +4,7 @@
 //! then says. Text from peers is escaped, so that nobody can forge a line.
 
 use crate::config::Level;
+use base::time::date;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::Write;
@@ -189,35 +190,10 @@ fn write_time(block: &mut String, at_us: u64) {
         write!(block, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{fraction:06}+00:00");
 }
 
-/// Year, month and day of the Gregorian calendar, `days` after 1970-01-01.
-fn date(days: u64) -> (u64, u64, u64) {
-    // Years begin in March here, so that a leap day is a year's last; 719,468 days from 0000-03-01 to 1970-01-01.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::Mutex;
-
-    #[test]
-    fn days_have_dates() {
-        let check = |days: u64, expected: (u64, u64, u64)| assert_eq!(date(days), expected, "{days}");
-        check(0, (1970, 1, 1));
-        check(59, (1970, 3, 1));
-        check(11_016, (2000, 2, 29));
-        check(11_017, (2000, 3, 1));
-        check(20_778, (2026, 11, 21));
-        check(47_540, (2100, 2, 28));
-        check(47_541, (2100, 3, 1));
-    }
 
     #[test]
     fn lines_look_as_operators_know_them_and_cannot_be_forged() {
