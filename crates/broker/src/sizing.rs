@@ -41,14 +41,18 @@ impl Log {
             };
             seqs.filter_map(place).collect()
         };
+        let head = match queue.fifo.place(queue.fifo.head()) {
+            Some(Place::Log(index)) => Some(index),
+            _ => None,
+        };
         let (mut bytes, mut count) = (0, 0);
-        for (at, place) in places.iter().enumerate() {
+        for place in &places {
             let Some(record) = self.batches.peek(*place) else { continue };
             let Some((_, record, _)) = record::split(record) else { continue };
             let Some(message) = Enqueue::read(record) else { continue };
             bytes += size_in(&queue.definition, &message);
             count += 1;
-            if at == 0 && message.format == Format::Amqp091 {
+            if Some(*place) == head && message.format == Format::Amqp091 {
                 let properties = Properties::read(message.head);
                 sample.head_timestamp_s = properties.ok().and_then(|properties| properties.timestamp());
             }

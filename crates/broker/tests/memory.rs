@@ -2,11 +2,12 @@
 
 mod node;
 
+use base::id::LogIndex;
 use base::time::NS_PER_MS;
-use broker::{Limits, ListedTo, Publisher};
-use message::record::Outcome;
+use broker::{Limits, ListedTo, Publish, Publisher};
+use message::record::{Format, Outcome};
 use node::Node;
-use routing::Value;
+use routing::{NoHeaders, Value};
 
 /// Bytes of spare buffers, and of the little that stands beside them.
 fn spare_bytes(node: &Node) -> u64 {
@@ -135,4 +136,54 @@ fn queues_are_listed_a_few_at_a_time() {
         names.sort();
         assert_eq!(names, ["q0", "q1", "q3", "q4", "q5", "q6"], "{most} at a time");
     }
+}
+
+#[test]
+fn the_time_of_the_oldest_message_is_told_where_memory_has_it() {
+    let mut node = Node::new(1);
+    let log = node.declare(0, "q", true);
+    let mut publisher = node.publisher(0);
+    let mut publish = |node: &mut Node, seconds: u64| {
+        let head = [&[0, 0x40][..], &seconds.to_be_bytes()].concat();
+        let publish = Publish {
+            exchange: b"",
+            routing_key: b"q",
+            more: None,
+            headers: &NoHeaders,
+            format: Format::Amqp091,
+            durable: true,
+            priority: None,
+            ttl_ms: None,
+            head: &[&head],
+            body: &[b"body"],
+            confirm: true,
+        };
+        node.shards[0].publish(node.now, &mut publisher, &publish).unwrap();
+        node.settle();
+    };
+    let told = |node: &Node| {
+        let mut rows = Vec::new();
+        node.shards[0].queue_rows_from(ListedTo::default(), 100, |_| true, &mut rows);
+        rows[0].sample.head_timestamp_s
+    };
+    assert_eq!(told(&node), None);
+    publish(&mut node, 70);
+    publish(&mut node, 80);
+    assert_eq!(told(&node), Some(70));
+    // The oldest ones are moved to a segment, and what is behind them is not the oldest.
+    let job = node.shards[0].begin_move(log, LogIndex(u64::MAX)).unwrap();
+    let moved = job.carry_out(&node.disk, u64::MAX, || 1).unwrap();
+    node.shards[0].finish_move(&moved);
+    publish(&mut node, 90);
+    assert_eq!(told(&node), None);
+    for seconds in 91..110 {
+        publish(&mut node, seconds);
+    }
+    assert_eq!(told(&node), None);
+    node.consume(0, "q", 9, 0);
+    node.settle();
+    node.read();
+    node.settled(0, "q", 9, (0, 1), Outcome::Accepted);
+    node.settle();
+    assert_eq!(told(&node), Some(90));
 }
