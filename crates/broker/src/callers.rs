@@ -22,8 +22,8 @@ pub struct Encryption {
     pub cipher: &'static str,
     /// What vouches for each record.
     pub hash: &'static str,
-    /// The client's certificate: subject, issuer, validity.
-    pub certificate: Option<[String; 3]>,
+    /// The client's certificate: subject, issuer, validity, serial number.
+    pub certificate: Option<[String; 4]>,
 }
 
 /// A connection, as it is announced.
@@ -71,8 +71,8 @@ impl Caller<'_> {
     fn put_encryption(&self, fields: &mut TableWriter<'_>, with_empty: bool) {
         let told = |part: fn(&Encryption) -> &'static str| self.encryption.map(part).unwrap_or_default();
         let certificate = self.encryption.and_then(|encryption| encryption.certificate.as_ref());
-        let [subject, issuer, validity] =
-            certificate.map_or([""; 3], |certificate| certificate.each_ref().map(|text| &**text));
+        let [subject, issuer, validity, _serial_number] =
+            certificate.map_or([""; 4], |certificate| certificate.each_ref().map(|text| &**text));
         for (name, value) in [
             ("ssl_protocol", told(|it| it.protocol)),
             ("ssl_key_exchange", told(|it| it.key_exchange)),

@@ -25,7 +25,7 @@ fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
     let encryption = row.encryption.as_ref();
     let [protocol, key_exchange, cipher, hash] = [0, 1, 2, 3].map(|at| encryption.map(|own| own[at].clone()));
     let certificate = row.certificate.as_ref();
-    let [subject, issuer, validity] = [0, 1, 2].map(|at| certificate.map(|own| own[at].clone()));
+    let [subject, issuer, validity, number] = [0, 1, 2, 3].map(|at| certificate.map(|own| own[at].clone()));
     let mut item = json!({
         "name": row.name,
         "node": node,
@@ -60,6 +60,7 @@ fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
         "peer_cert_subject": subject,
         "peer_cert_issuer": issuer,
         "peer_cert_validity": validity,
+        "peer_cert_serial_number": number,
         "client_properties": {},
     });
     if let Some(name) = &row.given_name {

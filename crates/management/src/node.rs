@@ -367,8 +367,8 @@ pub struct ConnectionRow {
     pub connected_at: u64,
     /// What is known of its encryption: protocol, key exchange, cipher, hash; none: it has none.
     pub encryption: Option<[String; 4]>,
-    /// Subject, issuer and validity of the client's certificate.
-    pub certificate: Option<[String; 3]>,
+    /// Subject, issuer, validity and serial number of the client's certificate.
+    pub certificate: Option<[String; 4]>,
 }
 
 /// Who asks, with what it takes to ask the broker in that name.

@@ -53,6 +53,14 @@ impl PeerCertificate {
         distinguished(self.0.tbs_certificate().issuer())
     }
 
+    /// Its number with who signed it, hexadecimal.
+    pub fn serial_number(&self) -> String {
+        let bytes = self.0.tbs_certificate().serial_number().as_bytes();
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+        let trimmed = digits.trim_start_matches('0');
+        if trimmed.is_empty() { "0" } else { trimmed }.to_owned()
+    }
+
     /// From when to when.
     pub fn validity(&self) -> String {
         let validity = self.0.tbs_certificate().validity();
@@ -147,6 +155,7 @@ mod tests {
         params.distinguished_name = rcgen::DistinguishedName::new();
         names.iter().for_each(|(kind, value)| params.distinguished_name.push(kind.clone(), *value));
         params.subject_alt_names = others;
+        params.serial_number = Some(vec![0x0a, 0xbc, 0xde].into());
         params.not_before = rcgen::date_time_ymd(2026, 1, 2);
         params.not_after = rcgen::date_time_ymd(2027, 3, 4);
         let key = KeyPair::generate().expect("a key");
@@ -169,6 +178,7 @@ mod tests {
         check(&[(DnType::CustomDnType(vec![1, 2, 3]), "x")], "1.2.3=x");
         let certificate = certificate(&[(o, "client")], Vec::new());
         assert_eq!(certificate.issuer(), "O=client");
+        assert_eq!(certificate.serial_number(), "ABCDE");
         assert_eq!(certificate.validity(), "2026-01-02T00:00:00Z - 2027-03-04T00:00:00Z");
     }
 

@@ -130,6 +130,8 @@ pub struct ConnectionMore {
     pub channel_max: u16,
     /// Seconds after which a silent peer is asked about; 0: never.
     pub timeout_s: u64,
+    /// The serial number of the client's certificate, where it has one.
+    pub certificate_number: Option<String>,
     /// How it logged in.
     pub mechanism: &'static str,
     /// Reads and writes of its socket that moved something.

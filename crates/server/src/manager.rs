@@ -359,7 +359,10 @@ impl Node for Manager<'_> {
                 let more = ConnectionMore {
                     id: (room.id.0, row.port.0, row.port.1),
                     frame_max: row.frame_max,
+                let about = socket.layer.as_ref().and_then(|layer| layer.about());
+                let certificate = about.and_then(|about| about.certificate.as_ref());
                     channel_max: row.channel_max,
+                    certificate_number: certificate.map(|[.., number]| number.clone()),
                     timeout_s: row.timeout_s,
                     mechanism: row.mechanism,
                     calls: socket.traffic.calls,
@@ -584,7 +587,6 @@ fn connection(row: ctl::ConnectionRow, more: ConnectionMore) -> ConnectionRow {
         "{<<\"stream\">>,[]}" => "stream",
         other => other,
     };
-    let has_certificate = !row.peer_cert_subject.is_empty();
     ConnectionRow {
         id: more.id,
         frame_max: more.frame_max,
@@ -607,10 +609,8 @@ fn connection(row: ctl::ConnectionRow, more: ConnectionMore) -> ConnectionRow {
         sent: row.send_oct,
         connected_at: row.connected_at,
         encryption: row.ssl.then_some([row.ssl_protocol, row.ssl_key_exchange, row.ssl_cipher, row.ssl_hash]),
-        certificate: has_certificate.then_some([
-            row.peer_cert_subject,
-            row.peer_cert_issuer,
-            row.peer_cert_validity,
-        ]),
+        certificate: more
+            .certificate_number
+            .map(|number| [row.peer_cert_subject, row.peer_cert_issuer, row.peer_cert_validity, number]),
     }
 }

@@ -250,7 +250,7 @@ pub fn connection(row: ConnectionRow, socket: &Socket, pid: String, node: &str) 
     let traffic = socket.traffic;
     let about = socket.layer.as_ref().and_then(|layer| layer.about());
     let certificate = about.and_then(|about| about.certificate.clone()).unwrap_or_default();
-    let [peer_cert_subject, peer_cert_issuer, peer_cert_validity] = certificate;
+    let [peer_cert_subject, peer_cert_issuer, peer_cert_validity, _] = certificate;
     let told = |text: fn(&Encryption) -> &'static str| about.map(text).unwrap_or_default().to_owned();
     let (peer, here) = row.name.split_once(" -> ").unwrap_or_default();
     let (peer, here) = (address(peer), address(here));

@@ -298,7 +298,9 @@ impl Secure {
             cipher,
             // Every cipher there is vouches for its records itself.
             hash: "aead",
-            certificate: certificate.as_ref().map(|it| [it.subject(), it.issuer(), it.validity()]),
+            certificate: certificate
+                .as_ref()
+                .map(|it| [it.subject(), it.issuer(), it.validity(), it.serial_number()]),
         }));
         certificate.and_then(|certificate| certificate.login(rule))
     }
