@@ -12,7 +12,7 @@ use crate::tally::Tally;
 use base::Now;
 use base::id::{PortId, QueueId, QueueSeq};
 use message::record::SeqRange;
-use queue::Command;
+use queue::{Command, Retry};
 use std::sync::Arc;
 
 /// A queue as it is listed.
@@ -30,6 +30,14 @@ pub struct QueueRow {
     pub unsettled: u64,
     /// Messages that wait for their time.
     pub delayed: u64,
+    /// Messages of those that are ready or held, or wait, that are gone after a restart.
+    pub transient: u64,
+    /// Messages that are ready, and were out before.
+    pub returned: u64,
+    /// Messages that died, and are on their way to where their queue sends the dead.
+    pub dying: u64,
+    /// Only of a quorum queue.
+    pub quorum: Option<QuorumRow>,
     /// Consumers.
     pub consumers: u32,
     /// Bytes of memory it takes, messages apart.
@@ -59,6 +67,17 @@ impl QueueRow {
     }
 }
 
+/// What is listed of a quorum queue alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuorumRow {
+    /// Messages that are ready and were not out before, by priority, lowest first: of priorities that any has.
+    pub priorities: Vec<(u8, u64)>,
+    /// Failed deliveries of a message at most; none: any number.
+    pub delivery_limit: Option<u32>,
+    /// What comes back waits, where it does.
+    pub retry: Option<Retry>,
+}
+
 /// What is listed of a stream alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamRow {
@@ -70,6 +89,8 @@ pub struct StreamRow {
     pub first_offset: u64,
     /// The offset that the next message gets.
     pub next_offset: u64,
+    /// The time of the first chunk there is, milliseconds since 1970.
+    pub first_timestamp_ms: Option<i64>,
 }
 
 /// What a stream keeps of its consumers and publishers.
@@ -95,6 +116,12 @@ fn queues_from(log: &Log, slot: usize) -> impl Iterator<Item = (usize, &OwnedQue
     (slot..log.queues.capacity()).filter_map(|own| Some((own, log.queues.get(own)?)))
 }
 
+fn quorum_row(queue: &OwnedQueue) -> QuorumRow {
+    let rules = queue.fifo.rules();
+    let priorities = if queue.fifo.ready() > 0 { queue.fifo.ready_by_priority() } else { Vec::new() };
+    QuorumRow { priorities, delivery_limit: rules.delivery_limit, retry: rules.retry }
+}
+
 fn row(queue: &OwnedQueue) -> QueueRow {
     QueueRow {
         definition: queue.definition.clone(),
@@ -103,6 +130,10 @@ fn row(queue: &OwnedQueue) -> QueueRow {
         sample: Sample::default(),
         unsettled: queue.fifo.unsettled(),
         delayed: queue.fifo.delayed(),
+        transient: queue.fifo.transient(),
+        returned: queue.fifo.ready_returned(),
+        dying: queue.fifo.dying(),
+        quorum: queue.definition.is_quorum().then(|| quorum_row(queue)),
         consumers: queue.fifo.consumers(),
         memory_bytes: queue.fifo.memory_bytes() + size_of_val(queue),
         tally: queue.tally(),
@@ -121,6 +152,10 @@ fn stream_row(stream: &OwnedStream) -> QueueRow {
         sample: Sample::default(),
         unsettled: 0,
         delayed: 0,
+        transient: 0,
+        returned: 0,
+        dying: 0,
+        quorum: None,
         consumers: stream.consumers(),
         memory_bytes: size_of_val(stream),
         tally: stream.tally(),
@@ -131,6 +166,7 @@ fn stream_row(stream: &OwnedStream) -> QueueRow {
             readers: stream.machine.readers(),
             first_offset: stream.machine.first_offset(),
             next_offset: stream.machine.next_offset(),
+            first_timestamp_ms: stream.machine.first_timestamp_ms(),
         }),
         active: None,
     }

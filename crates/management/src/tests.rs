@@ -16,7 +16,8 @@ use base::id::{LogId, PortId, ShardId};
 use broker::access::{PasswordHash, SALT};
 use broker::catalog::{Actor, Catalog, Op, Refusal, VhostDefaults, VhostId};
 use broker::{
-    ChannelRow, ConsumerRow, Count, ExchangeTally, Opened, QueueRow, Survey, Tally, Tongue, Tracking,
+    ChannelRow, ConsumerRow, Count, ExchangeTally, Opened, QueueRow, QuorumRow, Survey, Tally, Tongue,
+    Tracking,
 };
 use data_encoding::BASE64;
 use serde_json::{Value, json};
@@ -144,6 +145,14 @@ impl Node for Bench {
             sample: broker::Sample { bytes_mean: Some(50.0), head_timestamp_s: None },
             unsettled: 1,
             delayed: 0,
+            transient: 1,
+            returned: 0,
+            dying: 0,
+            quorum: (*queue.name == *"quorum").then(|| QuorumRow {
+                priorities: vec![(1, 1), (4, 1)],
+                delivery_limit: Some(20),
+                retry: None,
+            }),
             consumers: 3,
             memory_bytes: 100,
             tally: tally(),

@@ -97,6 +97,11 @@ impl Features {
         self.levels.came_back(seq) || self.groups.as_ref().is_some_and(|groups| groups.came_back(seq))
     }
 
+    /// Ready, and out before, but for those of the usual level.
+    pub(crate) fn ready_returned(&self) -> u64 {
+        self.levels.ready_returned() + self.groups.as_ref().map_or(0, |groups| groups.came_back_count())
+    }
+
     /// Ready, but neither through the cursor nor because they came back.
     pub(crate) fn ready_elsewhere(&self) -> u64 {
         let passed = self.groups.as_ref().map_or(0, |groups| groups.passed().count());

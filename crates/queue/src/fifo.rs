@@ -515,6 +515,30 @@ impl Fifo {
         self.next_seq - self.head - self.settled.count()
     }
 
+    /// Messages that are gone after a restart.
+    pub fn transient(&self) -> u64 {
+        self.transient.count()
+    }
+
+    /// Messages that are ready, and were out before.
+    pub fn ready_returned(&self) -> u64 {
+        let elsewhere = self.features.as_ref().map_or(0, |features| features.ready_returned());
+        self.returned.count() + elsewhere
+    }
+
+    /// Messages that are ready and were not out before, by priority, lowest first: of priorities that any has.
+    pub fn ready_by_priority(&self) -> Vec<(u8, u64)> {
+        let mut all = self.features.as_ref().map_or_else(Vec::new, |features| features.levels.fresh());
+        let others: u64 = all.iter().map(|(_, count)| count).sum();
+        let of_usual = self.ready() - self.ready_returned() - others;
+        if of_usual > 0 {
+            let usual = self.settings().priorities.usual();
+            let at = all.partition_point(|(level, _)| *level < usual);
+            all.insert(at, (usual, of_usual));
+        }
+        all
+    }
+
     /// Consumers; cancelled ones and those that stand for gets do not count.
     pub fn consumers(&self) -> u32 {
         self.audience.as_ref().map_or(0, |audience| audience.consumers())

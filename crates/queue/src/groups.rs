@@ -108,6 +108,11 @@ impl Groups {
         self.came_back.contains(seq)
     }
 
+    /// How many were passed, and were out.
+    pub(crate) fn came_back_count(&self) -> u64 {
+        self.came_back.count()
+    }
+
     /// No more may be passed.
     pub(crate) fn is_full(&self) -> bool {
         self.stretches >= PASSED_MAX

@@ -196,6 +196,17 @@ impl Levels {
         self.ready_mixed + self.ready_ranges
     }
 
+    /// Those of them that were out before.
+    pub(crate) fn ready_returned(&self) -> u64 {
+        self.list.iter().map(|level| level.returned.count()).sum()
+    }
+
+    /// How many of each level are ready and were not out before, of levels that have any, lowest first.
+    pub(crate) fn fresh(&self) -> Vec<(u8, u64)> {
+        let counts = self.list.iter().map(|level| (level.level, level.mixed + level.fresh.count()));
+        counts.filter(|(_, count)| *count > 0).collect()
+    }
+
     /// The first that is ready of the highest level that `is_asked` for.
     #[inline]
     pub(crate) fn first(&self, is_asked: impl Fn(u8) -> bool) -> Option<Next> {

@@ -36,6 +36,42 @@ fn the_highest_first_then_in_order() {
 }
 
 #[test]
+fn what_is_ready_is_counted_by_priority() {
+    let check = |owner: &Owner, returned: u64, expected: &[(u8, u64)]| {
+        assert_eq!(owner.fifo.ready_returned(), returned);
+        assert_eq!(owner.fifo.ready_by_priority(), expected);
+        assert_eq!(returned + expected.iter().map(|(_, count)| count).sum::<u64>(), owner.fifo.ready());
+    };
+    for (mut owner, usual) in [(strict(), 4), (up_to(9), 0)] {
+        check(&owner, 0, &[]);
+        owner.arrive_as(&[5, 5, 5, usual, NONE, 3]);
+        let others = |fives: u64, usuals: u64| {
+            let mut all = vec![(3, 1), (5, fives), (usual, usuals)];
+            all.retain(|(_, count)| *count > 0);
+            all.sort_unstable();
+            all
+        };
+        check(&owner, 0, &others(3, 2));
+        owner.consume(0, Credit::Link(2));
+        owner.dispatch();
+        check(&owner, 0, &others(1, 2));
+        owner.settle(0, 0, 1, Outcome::Released);
+        owner.commit();
+        check(&owner, 2, &others(1, 2));
+        // A long stretch of one priority is kept otherwise.
+        owner.arrive_as(&[5; 200]);
+        check(&owner, 2, &others(201, 2));
+        owner.apply(Command::Credit { consumer: ConsumerId(0), credit: 500, drain: false });
+        owner.dispatch();
+        check(&owner, 0, &[]);
+        // What came back of the usual priority.
+        owner.settle(0, 3, 4, Outcome::Released);
+        owner.commit();
+        check(&owner, 2, &[]);
+    }
+}
+
+#[test]
 fn usual_ones_may_come_the_plain_way() {
     let mut owner = up_to(9);
     assert!(owner.fifo.takes_plain() && strict().fifo.takes_plain());

@@ -273,6 +273,12 @@ impl Stream {
         Some(self.last_timestamp_ms).filter(|at_ms| *at_ms > i64::MIN)
     }
 
+    /// The time of the first chunk there is, milliseconds since 1970.
+    pub fn first_timestamp_ms(&self) -> Option<i64> {
+        let first = self.segments.first()?;
+        (first.chunks > 0).then_some(first.first_timestamp_ms)
+    }
+
     /// Messages in it.
     pub fn messages(&self) -> u64 {
         self.next_offset - self.first_offset()
