@@ -1,13 +1,16 @@
 //! Channels and consumers.
 
 use crate::history::Whose;
-use crate::node::{ConnectionRow, Node};
+use crate::node::{ConnectionRow, Node, Which};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{json, list, stats};
-use broker::{ChannelRow, ConsumerRow, Opened};
+use base::id::QueueId;
+use broker::catalog::QueueDefinition;
+use broker::{ChannelRow, ConsumerRow, Opened, QueueRow, StreamConsumerRow, Tally};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Milliseconds a consumer may hold a message is of quorum queues alone; of others this is told.
 const NO_TIMEOUT: &str = "infinity";
@@ -59,6 +62,8 @@ fn shown<N: Node>(call: &Call<'_, N>, (shard, opened): &(u16, Opened), row: &Cha
         "cached_segments": 0,
     });
     stats::put_messages(call.node, call.request, &mut item, whose, &row.tally, stats::ALL);
+    stats::put_idle(call.node, &mut item, whose);
+    stats::put_collected(&mut item);
     item
 }
 
@@ -105,34 +110,45 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     let actives = actives(call)?;
     item["consumer_details"] =
         consumers.map(|consumer| consumer_item(call, opened, consumer, &actives)).collect();
+    // How fast each grows is known where it is the only one: it grows as the channel does.
+    let stats = |name: &str, count: u64| {
+        let mut stats = json!({ name: count });
+        if item["message_stats"][name] == count {
+            let details = format!("{name}_details");
+            stats[&details] = item["message_stats"][&details].clone();
+        }
+        stats
+    };
     let publish = |(exchange, count): &(Box<str>, u64)| {
         json!({
             "exchange": { "name": exchange, "vhost": opened.1.vhost },
-            "stats": { "publish": count, "publish_details": { "rate": 0.0 } },
+            "stats": stats("publish", *count),
         })
     };
-    item["publishes"] = row.publishes.iter().map(publish).collect();
-    let delivery = |(queue, tally): &(std::sync::Arc<broker::catalog::QueueDefinition>, broker::Tally)| {
+    let publishes: Value = row.publishes.iter().map(publish).collect();
+    let delivery = |(queue, tally): &(Arc<QueueDefinition>, Tally)| {
         json!({
             "queue": { "name": *queue.name, "vhost": *queue.vhost_name },
-            "stats": { "deliver_get": tally.deliver_get(), "deliver_get_details": { "rate": 0.0 } },
+            "stats": stats("deliver_get", tally.deliver_get()),
         })
     };
     let told = row.deliveries.iter().filter(|(_, tally)| tally.deliver_get() > 0);
-    item["deliveries"] = told.map(delivery).collect();
+    let deliveries: Value = told.map(delivery).collect();
+    item["publishes"] = publishes;
+    item["deliveries"] = deliveries;
     list::one(item, call.request, &call.node.about().limits)
 }
 
 /// Of queues with one active consumer at a time: which that is.
-type Actives = BTreeMap<base::id::QueueId, ((u16, u32, u32), u32)>;
+type Actives = BTreeMap<QueueId, ((u16, u32, u32), u32)>;
+
+fn active(row: &QueueRow) -> Option<(QueueId, ((u16, u32, u32), u32))> {
+    let (port, handle) = row.active?;
+    Some((row.definition.id, ((port.shard.0, port.slot, port.generation), handle)))
+}
 
 fn actives<N: Node>(call: &Call<'_, N>) -> Result<Actives, Response> {
-    let rows = call.node.queues(crate::node::Which::All)?;
-    let active = rows.into_iter().filter_map(|row| {
-        let (port, handle) = row.active?;
-        Some((row.definition.id, ((port.shard.0, port.slot, port.generation), handle)))
-    });
-    Ok(active.collect())
+    Ok(call.node.queues(Which::All)?.iter().filter_map(active).collect())
 }
 
 fn consumer_item<N: Node>(
@@ -164,11 +180,7 @@ fn consumer_item<N: Node>(
         },
         "ack_required": row.settles,
         "active": active,
-        "activity_status": match (is_single, active) {
-            (true, true) => "single_active",
-            (true, false) => "waiting",
-            _ => "up",
-        },
+        "activity_status": status(is_single, active),
         "exclusive": row.exclusive,
         "prefetch_count": row.prefetch,
         "arguments": row.arguments.as_ref().map_or_else(|| json!({}), |arguments| json::object(arguments)),
@@ -176,20 +188,64 @@ fn consumer_item<N: Node>(
     })
 }
 
-/// `GET /api/consumers[/VHOST]`.
-pub(crate) fn consumers<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
+/// A subscription over the stream protocol, as a consumer on no channel of its connection.
+fn subscription_item<N: Node>(call: &Call<'_, N>, opened: &Opened, row: &StreamConsumerRow) -> Value {
+    let (host, peer_port) = peer(&opened.connection);
+    let has_property = |name: &str| row.properties.iter().any(|(own, _)| **own == *name);
+    json!({
+        "consumer_tag": format!("stream.subid-{}", row.id),
+        "queue": { "name": *row.stream.name, "vhost": *row.stream.vhost_name },
+        "channel_details": {
+            "name": opened.connection,
+            "number": 0,
+            "node": call.node.about().node,
+            "user": opened.user,
+            "connection_name": opened.connection,
+            "peer_host": host,
+            "peer_port": peer_port,
+        },
+        "ack_required": false,
+        "active": row.active,
+        "activity_status": status(has_property("single-active-consumer"), row.active),
+        "exclusive": false,
+        "prefetch_count": 0,
+        "arguments": row.properties.iter().map(|(name, value)| (name.to_string(), &**value)).collect::<BTreeMap<_, _>>(),
+        "consumer_timeout": NO_TIMEOUT,
+    })
+}
+
+/// What a consumer does, where one is active at a time and where any number are.
+pub(crate) fn status(is_single: bool, is_active: bool) -> &'static str {
+    match (is_single, is_active) {
+        (true, true) => "single_active",
+        (true, false) => "waiting",
+        (false, _) => "up",
+    }
+}
+
+/// Consumers of queues and streams that are asked for.
+fn consumer_items<N: Node>(
+    call: &Call<'_, N>,
+    wanted: impl Fn(&QueueDefinition) -> bool,
+) -> Result<Vec<Value>, Response> {
     let (all, actives) = (call.node.opened()?, actives(call)?);
     let mut items = Vec::new();
     for opened in &all {
-        for row in &opened.1.consumers {
-            let is_wanted = vhost.is_none_or(|vhost| *row.queue.vhost_name == *vhost);
-            if is_wanted && call.caller.sees(&row.queue.vhost_name) {
-                items.push(consumer_item(call, opened, row, &actives));
-            }
-        }
+        let own = opened.1.consumers.iter().filter(|row| wanted(&row.queue));
+        items.extend(own.map(|row| consumer_item(call, opened, row, &actives)));
+        let own = opened.1.stream_consumers.iter().filter(|row| wanted(&row.stream));
+        items.extend(own.map(|row| subscription_item(call, &opened.1, row)));
     }
+    Ok(items)
+}
+
+/// `GET /api/consumers[/VHOST]`.
+pub(crate) fn consumers<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
+    let is_wanted = |queue: &QueueDefinition| {
+        vhost.is_none_or(|vhost| *queue.vhost_name == *vhost) && call.caller.sees(&queue.vhost_name)
+    };
     list::answer(
-        items,
+        consumer_items(call, is_wanted)?,
         call.request,
         &call.node.about().limits,
         &["queue.vhost", "queue.name", "consumer_tag"],
@@ -197,13 +253,27 @@ pub(crate) fn consumers<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Ans
 }
 
 /// The consumers of a queue.
-pub(crate) fn of_queue<N: Node>(call: &Call<'_, N>, queue: base::id::QueueId) -> Result<Value, Response> {
-    let (all, actives) = (call.node.opened()?, actives(call)?);
-    let items = all.iter().flat_map(|opened| {
-        let own = opened.1.consumers.iter().filter(|row| row.queue.id == queue);
-        own.map(|row| consumer_item(call, opened, row, &actives))
-    });
-    Ok(items.collect())
+pub(crate) fn of_queue<N: Node>(call: &Call<'_, N>, queue: QueueId) -> Result<Value, Response> {
+    Ok(consumer_items(call, |own| own.id == queue)?.into())
+}
+
+/// Of queues in which one consumer is active at a time: the tag of that one, where there is one.
+pub(crate) fn active_tags<N: Node>(
+    call: &Call<'_, N>,
+    rows: &[QueueRow],
+) -> Result<BTreeMap<QueueId, String>, Response> {
+    let actives: Actives = rows.iter().filter_map(active).collect();
+    if actives.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let mut tags = BTreeMap::new();
+    for (shard, opened) in call.node.opened()? {
+        let port = (shard, opened.port.0, opened.port.1);
+        let own = opened.consumers.into_iter();
+        let own = own.filter(|row| actives.get(&row.queue.id) == Some(&(port, row.handle)));
+        tags.extend(own.map(|row| (row.queue.id, row.tag)));
+    }
+    Ok(tags)
 }
 
 #[cfg(test)]

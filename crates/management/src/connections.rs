@@ -63,6 +63,7 @@ fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
         "peer_cert_serial_number": number,
         "client_properties": {},
     });
+    stats::put_collected(&mut item);
     if let Some(name) = &row.given_name {
         item["user_provided_name"] = name.as_str().into();
         item["client_properties"]["connection_name"] = name.as_str().into();

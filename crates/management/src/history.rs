@@ -31,11 +31,13 @@ pub type ConnectionId = (u16, u32, u32);
 pub enum Whose {
     /// The node: messages, then what came and went, then lengths of queues.
     Node,
+    /// What the node asks of the machine: see [`crate::figures`].
+    Machine,
     /// A virtual host: messages, then bytes, then lengths of queues.
     Vhost(VhostId),
     /// An exchange: messages in and out.
     Exchange(ExchangeId),
-    /// A queue: messages.
+    /// A queue: messages, then its lengths.
     Queue(QueueId),
     /// A connection: bytes received and sent.
     Connection(ConnectionId),
@@ -50,6 +52,8 @@ pub type Counters = Box<[u64]>;
 #[derive(Debug, Default)]
 struct Series {
     samples: VecDeque<(u64, Counters)>,
+    /// When a sample was last another than the one before; none: it never was while samples were taken.
+    changed_ms: Option<u64>,
 }
 
 /// See the module's head.
@@ -57,24 +61,33 @@ struct Series {
 pub struct History {
     series: BTreeMap<Whose, Series>,
     now_ms: u64,
+    /// The last round had all things there are.
+    is_complete: bool,
 }
 
 impl History {
     /// A round of counters: of all things there are of which something was counted.
     pub fn add(&mut self, now_ms: u64, round: Vec<(Whose, Counters)>, limits: &Limits) {
         self.now_ms = now_ms;
+        let was_complete = std::mem::replace(&mut self.is_complete, true);
         for (whose, counters) in round {
             if self.series.len() >= limits.sampled_objects_max && !self.series.contains_key(&whose) {
+                self.is_complete = false;
                 continue;
             }
-            let series = self.series.entry(whose).or_default();
+            // Of what is new in a round after one that had everything, nothing was counted before.
+            let new = Series { changed_ms: was_complete.then_some(now_ms), ..Series::default() };
+            let series = self.series.entry(whose).or_insert(new);
+            if series.samples.back().is_some_and(|(_, last)| *last != counters) {
+                series.changed_ms = Some(now_ms);
+            }
             // Counters that begin anew are another thing's.
             if series.samples.back().is_some_and(|(_, last)| is_less(&counters, last, whose)) {
                 series.samples.clear();
             }
             series.samples.push_back((now_ms, counters));
             let most = match whose {
-                Whose::Node | Whose::Vhost(_) => SAMPLES_WHOLE,
+                Whose::Node | Whose::Machine | Whose::Vhost(_) => SAMPLES_WHOLE,
                 _ => SAMPLES_EACH,
             };
             while series.samples.len() > most {
@@ -89,6 +102,12 @@ impl History {
         Growth { series: self.series.get(&whose), now_ms: self.now_ms }
     }
 
+    /// Since when nothing was counted of a thing, milliseconds since 1970; none: something was in the last round, or nobody
+    /// knows.
+    pub(crate) fn idle_since_ms(&self, whose: Whose) -> Option<u64> {
+        self.series.get(&whose)?.changed_ms.filter(|changed_ms| *changed_ms < self.now_ms)
+    }
+
     /// Things that are sampled.
     pub fn len(&self) -> usize {
         self.series.len()
@@ -100,9 +119,13 @@ impl History {
     }
 }
 
-/// Lengths of queues may shrink; they come last.
+/// Lengths of queues and the like may shrink; they come last.
 fn is_less(counters: &[u64], last: &[u64], whose: Whose) -> bool {
-    let lengths = if matches!(whose, Whose::Node | Whose::Vhost(_)) { 2 } else { 0 };
+    let lengths = match whose {
+        Whose::Node | Whose::Vhost(_) | Whose::Queue(_) => 2,
+        Whose::Machine => crate::figures::GAUGES,
+        Whose::Exchange(_) | Whose::Connection(_) | Whose::Channel(..) => 0,
+    };
     let counted = counters.len().saturating_sub(lengths);
     counters.len() != last.len() || counters[..counted].iter().zip(last).any(|(new, old)| new < old)
 }
@@ -223,9 +246,38 @@ mod tests {
         history.add(15_000, round(&[(queue(1), &[10])]), &limits);
         assert_eq!(history.of(queue(1)).rate(0), 1.0);
         // Lengths shrink.
-        history.add(20_000, round(&[(Whose::Node, &[5, 10, 10])]), &limits);
-        history.add(25_000, round(&[(Whose::Node, &[5, 0, 0])]), &limits);
-        assert_eq!(history.of(Whose::Node).rate(1), -2.0);
+        for whose in [Whose::Node, Whose::Vhost(VhostId::default()), queue(3)] {
+            history.add(20_000, round(&[(whose, &[5, 10, 10])]), &limits);
+            history.add(25_000, round(&[(whose, &[10, 0, 0])]), &limits);
+            let growth = history.of(whose);
+            assert_eq!((growth.rate(0), growth.rate(1)), (1.0, -2.0), "{whose:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_idle_is_so_since_it_last_changed() {
+        let (mut history, limits) =
+            (History::default(), Limits { sampled_objects_max: 3, ..Limits::default() });
+        let mut check = |at_ms: u64, of: &[(Whose, &[u64])], expected: [Option<u64>; 4]| {
+            history.add(at_ms, round(of), &limits);
+            let since = [1, 2, 3, 4].map(|number| history.idle_since_ms(queue(number)));
+            assert_eq!(since, expected, "{at_ms}");
+        };
+        let (one, two, three, four) = (queue(1), queue(2), queue(3), queue(4));
+        check(5_000, &[(one, &[1, 0, 0])], [None; 4]);
+        // Nobody knows how long the first one has been so.
+        check(10_000, &[(one, &[1, 0, 0]), (two, &[1, 1, 0])], [None; 4]);
+        check(15_000, &[(one, &[1, 0, 0]), (two, &[1, 1, 0])], [None, Some(10_000), None, None]);
+        check(20_000, &[(one, &[2, 0, 0]), (two, &[1, 0, 1])], [None; 4]);
+        check(25_000, &[(one, &[2, 0, 0]), (two, &[1, 0, 1])], [Some(20_000), Some(20_000), None, None]);
+        // One too many: it may be old when there is room for it.
+        check(
+            30_000,
+            &[(one, &[2, 0, 0]), (two, &[2, 0, 1]), (three, &[1, 0, 0]), (four, &[1, 0, 0])],
+            [Some(20_000), None, None, None],
+        );
+        check(35_000, &[(one, &[2, 0, 0]), (four, &[1, 0, 0])], [Some(20_000), None, None, None]);
+        check(40_000, &[(one, &[2, 0, 0]), (four, &[1, 0, 0])], [Some(20_000), None, None, None]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod endpoints;
 mod exchanges;
 mod export;
 mod features;
+mod figures;
 mod health;
 mod history;
 mod json;
@@ -25,6 +26,7 @@ mod list;
 mod memory;
 mod messages;
 mod metrics;
+mod moment;
 mod node;
 mod openapi;
 mod operations;
@@ -47,6 +49,7 @@ mod vhosts;
 #[cfg(test)]
 mod tests;
 
+pub use figures::figures;
 pub use history::{ConnectionId, Counters, History, SAMPLE_MS, Whose};
 pub use lane::Lane;
 pub use metrics::metrics;
@@ -58,7 +61,7 @@ pub use patience::Refusals;
 pub use request::{Method, Request};
 pub use response::{Attempt, Response};
 pub use routes::handle;
-pub use stats::counters;
+pub use stats::{counters, disk_writes};
 
 /// Bounds of the HTTP API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

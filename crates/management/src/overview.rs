@@ -1,10 +1,10 @@
 //! The node as a whole.
 
-use crate::history::{Whose, put};
+use crate::history::{Growth, Span, Whose, put};
 use crate::node::{About, Condition, Listener, Node, Which};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
-use crate::{list, parameters, stats};
+use crate::{figures, list, parameters, stats};
 use broker::{Survey, Tally};
 use serde_json::{Map, Value, json};
 
@@ -51,12 +51,14 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
     let exchanges: usize =
         call.node.look(move |catalog| visible.into_iter().map(|id| catalog.exchanges(id).len()).sum())?;
     let (mut queues, mut ready, mut unacknowledged, mut consumers) = (0u64, 0, 0, 0u64);
+    let mut disk_writes = 0;
     for row in call.node.queues(Which::All)? {
         if call.caller.sees(&row.definition.vhost_name) {
             queues += 1;
             ready += row.ready;
             unacknowledged += row.unsettled;
             consumers += u64::from(row.consumers);
+            disk_writes += stats::disk_writes(&row.definition, &row.tally);
         }
     }
     let mut connections = call.node.connections()?;
@@ -108,15 +110,15 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
     call.node.history(|history| {
         let growth = history.of(Whose::Node);
         let mut churn = Map::new();
-        for (at, (name, count)) in survey.churn.named().into_iter().enumerate() {
-            put(&mut churn, name, count, growth.details(stats::MESSAGES + at, rates));
-        }
+        let named = survey.churn.named();
+        put_churn(&mut churn, named, growth, rates);
         body["churn_rates"] = churn.into();
-        let first = stats::MESSAGES + survey.churn.named().len();
+        let first = stats::MESSAGES + named.len();
         stats::put_lengths(&mut body["queue_totals"], [ready, unacknowledged], (growth, first), lengths);
         let Some(mut stats) = stats::messages(&tally, growth, stats::ALL, rates) else { return };
-        for name in ["disk_reads", "disk_writes"] {
-            put(&mut stats, name, 0, json!({ "rate": 0.0 }));
+        if call.caller.is_monitor() {
+            let disk = [call.node.writing().reads, disk_writes];
+            figures::put_disk(&mut stats, disk, history.of(Whose::Machine), rates);
         }
         body["message_stats"] = stats.into();
     });
@@ -153,6 +155,7 @@ fn contexts<N: Node>(call: &Call<'_, N>, with_node: bool) -> Value {
             "path": "/",
             "ip": listener.address,
             "port": listener.port.to_string(),
+            "protocol": "http",
             "cowboy_opts": "[]",
         });
         if with_node {
@@ -164,6 +167,18 @@ fn contexts<N: Node>(call: &Call<'_, N>, with_node: bool) -> Value {
     about.listeners.iter().filter(|listener| listener.protocol == "http").map(row).collect()
 }
 
+/// Adds what came and went, each with how it grows.
+fn put_churn<const COUNT: usize>(
+    into: &mut Map<String, Value>,
+    named: [(&'static str, u64); COUNT],
+    growth: Growth<'_>,
+    span: Option<Span>,
+) {
+    for (at, (name, count)) in named.into_iter().enumerate() {
+        put(into, name, count, growth.details(stats::MESSAGES + at, span));
+    }
+}
+
 /// `GET /api/version`.
 pub(crate) fn version<N: Node>(call: &Call<'_, N>) -> Answer {
     Ok(Response::ok(&call.node.about().version.as_str().into()))
@@ -171,7 +186,7 @@ pub(crate) fn version<N: Node>(call: &Call<'_, N>) -> Answer {
 
 /// `GET /api/nodes`.
 pub(crate) fn nodes<N: Node>(call: &Call<'_, N>) -> Answer {
-    list::answer(vec![shown(call)], call.request, &call.node.about().limits, &["name"])
+    list::answer(vec![shown(call)?], call.request, &call.node.about().limits, &["name"])
 }
 
 /// `GET /api/nodes/NAME`.
@@ -179,22 +194,22 @@ pub(crate) fn node<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     if name != call.node.about().node {
         return Err(Response::not_found());
     }
-    list::one(shown(call), call.request, &call.node.about().limits)
+    list::one(shown(call)?, call.request, &call.node.about().limits)
 }
 
-fn shown<N: Node>(call: &Call<'_, N>) -> Value {
+fn shown<N: Node>(call: &Call<'_, N>) -> Result<Value, Response> {
     let about = call.node.about();
+    let condition = call.node.condition();
     let Condition {
         uptime_ms,
-        memory_used,
         memory_limit,
         is_memory_alarm,
-        disk_free,
         disk_limit,
         is_disk_alarm,
-        files: [files_used, files_max],
-        threads: [threads, threads_max],
-    } = call.node.condition();
+        files: [_, files_max],
+        threads: [_, threads_max],
+        ..
+    } = condition;
     let offered = about.access.mechanisms;
     let mechanisms = [
         ("AMQPLAIN", "QPid AMQPLAIN mechanism", offered.amqplain),
@@ -203,7 +218,7 @@ fn shown<N: Node>(call: &Call<'_, N>) -> Value {
         ("PLAIN", "SASL PLAIN authentication mechanism", offered.plain),
     ];
     let mechanism = |(name, description, enabled): &(&str, &str, bool)| json!({ "name": name, "description": description, "enabled": enabled });
-    json!({
+    let mut item = json!({
         "name": about.node,
         "type": "disc",
         "running": true,
@@ -220,16 +235,11 @@ fn shown<N: Node>(call: &Call<'_, N>) -> Value {
         "crypto_lib_version": CRYPTO,
         // A limit that is none is shown as the highest there is: clients read 32 bits.
         "fd_total": files_max.min(u64::from(u32::MAX)),
-        "fd_used": files_used,
         "sockets_total": 0,
-        "sockets_used": 0,
         "proc_total": threads_max.min(u64::from(u32::MAX)),
-        "proc_used": threads,
         "mem_limit": memory_limit,
-        "mem_used": memory_used,
         "mem_alarm": is_memory_alarm,
         "mem_calculation_strategy": "rss",
-        "disk_free": disk_free,
         "disk_free_limit": disk_limit,
         "disk_free_alarm": is_disk_alarm,
         "partitions": [],
@@ -242,5 +252,14 @@ fn shown<N: Node>(call: &Call<'_, N>) -> Value {
         "config_files": about.config_files,
         "log_files": ["<stdout>"],
         "db_dir": about.data_dir,
-    })
+    });
+    let churn = call.node.survey()?.churn.named();
+    let now = figures::figures(&call.node.writing(), &condition, 0);
+    let span = stats::node_span(call.request);
+    call.node.history(|history| {
+        let Some(item) = item.as_object_mut() else { return };
+        figures::put_machine(item, &now, history.of(Whose::Machine), span);
+        put_churn(item, churn, history.of(Whose::Node), span);
+    });
+    Ok(item)
 }

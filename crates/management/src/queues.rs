@@ -8,15 +8,18 @@ use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{json, list, stats};
-use broker::QueueRow;
 use broker::access::Access;
 use broker::catalog::{QueueDefinition, QueueType};
+use broker::{QueueRow, QuorumRow};
 use routing::Arguments;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// Queues whose policies are looked up at a time: the shard that does has other work.
 const LOOK: usize = 250;
+
+/// The argument that names a queue's type.
+const TYPE: &str = "x-queue-type";
 
 /// What policies say of a queue.
 #[derive(Default)]
@@ -43,6 +46,7 @@ fn key(row: &QueueRow) -> (&str, &str) {
 fn shown<N: Node>(call: &Call<'_, N>, rows: &[QueueRow]) -> Result<Vec<Value>, Response> {
     let node = call.node.about().node.as_str();
     let mut items = Vec::with_capacity(rows.len());
+    let active_tags = channels::active_tags(call, rows)?;
     for rows in rows.chunks(LOOK) {
         let queues: Vec<Arc<QueueDefinition>> = rows.iter().map(|row| row.definition.clone()).collect();
         let policies: Vec<Policies> = call.node.look(move |catalog| {
@@ -58,6 +62,11 @@ fn shown<N: Node>(call: &Call<'_, N>, rows: &[QueueRow]) -> Result<Vec<Value>, R
         })?;
         items.extend(rows.iter().zip(&policies).map(|(row, policies)| {
             let mut item = item(row, policies, node);
+            if row.active.is_some() || row.quorum.is_some() {
+                // A text in any case, as RabbitMQ has it of quorum queues.
+                let tag = active_tags.get(&row.definition.id).map_or("", String::as_str);
+                item["single_active_consumer_tag"] = tag.into();
+            }
             let whose = Whose::Queue(row.definition.id);
             let lengths = stats::lengths_span(call.request);
             call.node.history(|history| {
@@ -82,7 +91,7 @@ fn item(row: &QueueRow, policies: &Policies, node: &str) -> Value {
         "exclusive": queue.exclusive.is_some(),
         "internal": false,
         "internal_owner": false,
-        "arguments": json::object(&queue.arguments),
+        "arguments": arguments(queue),
         "node": node,
         "state": "running",
         "policy": policies.user,
@@ -95,24 +104,105 @@ fn item(row: &QueueRow, policies: &Policies, node: &str) -> Value {
         "consumer_capacity": capacity(row),
         "consumer_utilisation": capacity(row),
     });
-    if let Some([ready, unsettled]) = row.bytes() {
-        item["message_bytes"] = (ready + unsettled).into();
-        item["message_bytes_ready"] = ready.into();
-        item["message_bytes_unacknowledged"] = unsettled.into();
+    match &row.stream {
+        Some(stream) => {
+            item["segments"] = stream.segments.into();
+            item["readers"] = json!({ node: stream.readers });
+            item["first_timestamp"] = stream.first_timestamp_ms.into();
+        }
+        None => put_contents(&mut item, row),
     }
-    if let Some(stream) = &row.stream {
-        item["segments"] = stream.segments.into();
-        item["readers"] = json!({ node: stream.readers });
+    if let Some(quorum) = &row.quorum {
+        put_quorum(&mut item, row, quorum, node);
     }
     match queue.queue_type {
-        QueueType::Classic => item["storage_version"] = 2.into(),
+        QueueType::Classic => {
+            item["storage_version"] = 2.into();
+            item["head_message_timestamp"] = row.sample.head_timestamp_s.into();
+        }
         QueueType::Quorum | QueueType::Stream => {
             item["leader"] = node.into();
             item["members"] = json!([node]);
             item["online"] = json!([node]);
         }
     }
+    stats::put_process(&mut item);
     item
+}
+
+/// What a queue was declared with, its type among it where none was named: as RabbitMQ has it.
+fn arguments(queue: &QueueDefinition) -> Value {
+    let mut arguments = json::object(&queue.arguments);
+    if arguments.get(TYPE).is_none() && queue.exclusive.is_none() {
+        arguments[TYPE] = queue.queue_type.name().into();
+    }
+    arguments
+}
+
+/// How many messages of a queue survive a restart, and how many do not.
+pub(crate) fn kept(row: &QueueRow) -> [u64; 2] {
+    let all = row.ready + row.unsettled;
+    let lost = if stats::is_kept(&row.definition) { row.transient.min(all) } else { all };
+    [all - lost, lost]
+}
+
+/// The part of bytes of some messages that is of `part` of `all`.
+fn share(bytes: u64, part: u64, all: u64) -> u64 {
+    match part {
+        0 => 0,
+        part if part == all => bytes,
+        part => (bytes as f64 * part as f64 / all as f64).round() as u64,
+    }
+}
+
+/// Bytes of messages of a queue that survive a restart, and of those that do not, where any are known.
+pub(crate) fn kept_bytes(row: &QueueRow) -> Option<[u64; 2]> {
+    let bytes = row.bytes()?.iter().sum::<u64>();
+    let lost = share(bytes, kept(row)[1], row.ready + row.unsettled);
+    Some([bytes - lost, lost])
+}
+
+/// What of a queue's messages is in memory alone. The log holds all others, and memory its latest, whichever queues they are in:
+/// what counts here is what would be gone after a restart.
+fn put_contents(item: &mut Value, row: &QueueRow) {
+    let [persistent, ram] = kept(row);
+    item["messages_persistent"] = persistent.into();
+    item["messages_ram"] = ram.into();
+    if row.quorum.is_none() {
+        // Which of them are held is not known: those that are ready are thought of first.
+        item["messages_ready_ram"] = ram.min(row.ready).into();
+        item["messages_unacknowledged_ram"] = ram.saturating_sub(row.ready).into();
+    }
+    if let (Some([ready, unsettled]), Some([persistent, ram])) = (row.bytes(), kept_bytes(row)) {
+        item["message_bytes"] = (ready + unsettled).into();
+        item["message_bytes_ready"] = ready.into();
+        item["message_bytes_unacknowledged"] = unsettled.into();
+        item["message_bytes_persistent"] = persistent.into();
+        item["message_bytes_ram"] = ram.into();
+    }
+}
+
+fn put_quorum(item: &mut Value, row: &QueueRow, quorum: &QuorumRow, node: &str) {
+    let QuorumRow { priorities, delivery_limit, retry } = quorum;
+    let by_priority: Map<String, Value> =
+        priorities.iter().map(|(priority, count)| (priority.to_string(), Value::from(*count))).collect();
+    item["messages_active_priorities"] = priorities.len().into();
+    item["messages_by_priority"] = by_priority.into();
+    item["messages_ready_returned"] = row.returned.into();
+    item["messages_dlx"] = row.dying.into();
+    if let Some(mean) = row.sample.bytes_mean.or((row.dying == 0).then_some(0.0)) {
+        item["message_bytes_dlx"] = ((mean * row.dying as f64).round() as u64).into();
+    }
+    item["delivery_limit"] = delivery_limit.map_or_else(|| "unlimited".into(), Value::from);
+    item["delayed_retry"] = match retry.map(|retry| (retry.failed, retry.released)) {
+        None | Some((false, false)) => "disabled",
+        Some((true, true)) => "all",
+        Some((true, false)) => "failed",
+        Some((false, true)) => "returned",
+    }
+    .into();
+    // Messages are in the log of all queues.
+    item["open_files"] = json!({ node: 0 });
 }
 
 /// Whether the queue could hand out at once what comes now.
@@ -147,9 +237,12 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answe
             let queue = &found[0].definition;
             let consumers = channels::of_queue(call, queue.id)?;
             row["exclusive_consumer_tag"] = tag_of(&consumers, |own| own["exclusive"] == true);
-            row["single_active_consumer_tag"] =
-                tag_of(&consumers, |own| own["activity_status"] == "single_active");
+            if row.get("single_active_consumer_tag").is_none() {
+                row["single_active_consumer_tag"] = Value::Null;
+            }
             row["consumer_details"] = consumers;
+            stats::put_idle(call.node, &mut row, Whose::Queue(queue.id));
+            stats::put_collected(&mut row);
             row["incoming"] = json!([]);
             row["deliveries"] = json!([]);
             list::one(row, call.request, &call.node.about().limits)

@@ -1,8 +1,10 @@
 //! `message_stats` and the like: counters, each with how it grows.
 
 use crate::history::{Counters, Growth, Span, Whose, put};
+use crate::moment;
 use crate::node::Node;
 use crate::request::Request;
+use broker::catalog::QueueDefinition;
 use broker::{COUNTS, Count, Tally};
 use serde_json::{Map, Value, json};
 
@@ -33,6 +35,16 @@ pub fn counters(tally: &Tally, more: &[u64]) -> Counters {
     own.chain(more.iter().copied()).collect()
 }
 
+/// Whether what is in a queue survives a restart, messages that were published otherwise apart.
+pub(crate) fn is_kept(queue: &QueueDefinition) -> bool {
+    queue.durable || queue.is_quorum()
+}
+
+/// Messages that came to a queue and were written to the disk.
+pub fn disk_writes(queue: &QueueDefinition, tally: &Tally) -> u64 {
+    if is_kept(queue) { tally.get(Count::Publish) } else { 0 }
+}
+
 /// How fast messages come and go is asked for so.
 pub(crate) fn rates_span(request: &Request) -> Option<Span> {
     Span::asked(request, "msg_rates")
@@ -41,6 +53,11 @@ pub(crate) fn rates_span(request: &Request) -> Option<Span> {
 /// How long queues are is asked for so.
 pub(crate) fn lengths_span(request: &Request) -> Option<Span> {
     Span::asked(request, "lengths")
+}
+
+/// What a node does is asked for so.
+pub(crate) fn node_span(request: &Request) -> Option<Span> {
+    Span::asked(request, "node_stats")
 }
 
 /// How much comes and goes over connections is asked for so.
@@ -96,6 +113,31 @@ fn sum(one: &Value, other: &Value) -> Value {
             .collect();
     }
     both
+}
+
+/// Adds what RabbitMQ tells of the Erlang process behind a thing: here there is none, which does nothing.
+pub(crate) fn put_process(item: &mut Value) {
+    item["reductions"] = 0.into();
+    item["reductions_details"] = json!({ "rate": 0.0 });
+}
+
+/// The same with its garbage collector.
+pub(crate) fn put_collected(item: &mut Value) {
+    put_process(item);
+    item["garbage_collection"] = json!({
+        "fullsweep_after": 0,
+        "max_heap_size": 0,
+        "min_bin_vheap_size": 0,
+        "min_heap_size": 0,
+        "minor_gcs": 0,
+    });
+}
+
+/// Adds since when nothing was counted of a thing, where that is known and something was before.
+pub(crate) fn put_idle<N: Node>(node: &N, item: &mut Value, whose: Whose) {
+    if let Some(since_ms) = node.history(|history| history.idle_since_ms(whose)) {
+        item["idle_since"] = moment::text(since_ms).into();
+    }
 }
 
 /// Puts `message_stats` into an object where anything was counted.

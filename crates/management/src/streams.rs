@@ -4,7 +4,7 @@ use crate::body::Body;
 use crate::node::{Action, Node, Which};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
-use crate::{connections, json, list};
+use crate::{channels, connections, json, list};
 use broker::catalog::QueueDefinition;
 use broker::{Opened, StreamConsumerRow, StreamPublisherRow};
 use serde_json::{Value, json};
@@ -119,6 +119,7 @@ pub(crate) fn consumers<N: Node>(call: &Call<'_, N>, asked: Asked<'_>) -> Answer
             let last = ends.get(&stream.id).map_or(0, |end| end.saturating_sub(1));
             let properties: serde_json::Map<String, Value> =
                 properties.iter().map(|(name, value)| (name.to_string(), Value::from(&**value))).collect();
+            let is_single = properties.contains_key("single-active-consumer");
             items.push(json!({
                 "connection_details": connection(call, opened),
                 "queue": queue(stream),
@@ -129,11 +130,7 @@ pub(crate) fn consumers<N: Node>(call: &Call<'_, N>, asked: Asked<'_>) -> Answer
                 "offset_lag": if *consumed == 0 { 0 } else { last.saturating_sub(*offset) },
                 "properties": properties,
                 "active": active,
-                "activity_status": match (properties.contains_key("single-active-consumer"), active) {
-                    (false, _) => "up",
-                    (true, true) => "single_active",
-                    (true, false) => "waiting",
-                },
+                "activity_status": channels::status(is_single, *active),
             }));
         }
     }

@@ -11,14 +11,13 @@ use crate::reader::Reads;
 use crate::rows;
 use crate::seed;
 use crate::tls::LiveConfig;
-use base::id::QueueId;
 use base::time::NS_PER_MS;
 use broker::access::{AccessRules, SALT};
-use broker::catalog::{Catalog, Op, VhostDefaults, VhostId};
+use broker::catalog::{Catalog, Op, QueueDefinition, VhostDefaults, VhostId};
 use broker::{ListedTo, Opened, QueueRow, Reply, Shard, StreamReply, Survey, Tally, Tracking};
 use management::{
     About, Action, Busy, Condition, ConnectionId, ConnectionRow, Counters, History, Login, Node, Outcome,
-    SAMPLE_MS, Trouble, Which, Whose, Writing, counters,
+    SAMPLE_MS, Trouble, Which, Whose, Writing, counters, figures,
 };
 use rustix::process::Resource;
 use std::collections::BTreeMap;
@@ -39,8 +38,8 @@ const CONNECTIONS_TURN: usize = 2000;
 /// Connections of which a shard says all there is to say in one turn.
 const ROWS_TURN: usize = 250;
 
-/// A queue, its virtual host, what was counted of it, and how many messages are ready and held.
-type QueueTally = (QueueId, VhostId, Tally, [u64; 2]);
+/// A queue, what was counted of it, and how many messages are ready and held.
+type QueueTally = (Arc<QueueDefinition>, Tally, [u64; 2]);
 
 /// See the module.
 pub struct Manager<'a> {
@@ -194,13 +193,15 @@ impl Manager<'_> {
         let survey = self.survey()?;
         let mut lengths: BTreeMap<VhostId, [u64; 2]> = BTreeMap::new();
         let mut all = [0, 0];
-        for (queue, vhost, tally, own) in self.queue_tallies()? {
-            let of = lengths.entry(vhost).or_default();
+        let mut disk_writes = 0;
+        for (queue, tally, own) in self.queue_tallies()? {
+            disk_writes += management::disk_writes(&queue, &tally);
+            let of = lengths.entry(queue.vhost).or_default();
             for at in [0, 1] {
                 of[at] += own[at];
                 all[at] += own[at];
             }
-            round.push((Whose::Queue(queue), counters(&tally, &own)));
+            round.push((Whose::Queue(queue.id), counters(&tally, &own)));
         }
         let mut bytes: BTreeMap<VhostId, [u64; 2]> = BTreeMap::new();
         for (id, vhost, own) in self.connection_bytes()? {
@@ -222,6 +223,8 @@ impl Manager<'_> {
         for (id, number, tally) in self.channel_tallies()? {
             round.push((Whose::Channel(id, number), counters(&tally, &[])));
         }
+        let machine = figures(&self.writing(), &self.condition(), disk_writes);
+        round.insert(0, (Whose::Machine, machine));
         let churn = survey.churn.named().map(|(_, count)| count);
         round.insert(0, (Whose::Node, counters(&whole, &[&churn[..], &all].concat())));
         Ok(round)
@@ -235,10 +238,10 @@ impl Manager<'_> {
                 let (next, mut found) = self.look_at(door, move |shard| {
                     let mut found = Vec::new();
                     let next = shard.queue_tallies_from(at, QUEUES_TURN, &mut found);
-                    let vhost = |queue| shard.catalog().queue(queue).map(|definition| definition.vhost);
                     let found = found.into_iter();
-                    let found =
-                        found.filter_map(|(queue, tally, own)| Some((queue, vhost(queue)?, tally, own)));
+                    let found = found.filter_map(|(queue, tally, own)| {
+                        Some((shard.catalog().queue(queue)?.clone(), tally, own))
+                    });
                     (next, found.collect::<Vec<_>>())
                 })?;
                 all.append(&mut found);
@@ -356,13 +359,13 @@ impl Node for Manager<'_> {
             let next = room.front.rows_from(room.shard.catalog(), from, ROWS_TURN, &mut rows);
             found.extend(rows.into_iter().filter_map(|row| {
                 let socket = room.sockets.get(row.port.0 as usize)?.as_ref()?;
-                let more = ConnectionMore {
-                    id: (room.id.0, row.port.0, row.port.1),
-                    frame_max: row.frame_max,
                 let about = socket.layer.as_ref().and_then(|layer| layer.about());
                 let certificate = about.and_then(|about| about.certificate.as_ref());
-                    channel_max: row.channel_max,
+                let more = ConnectionMore {
                     certificate_number: certificate.map(|[.., number]| number.clone()),
+                    id: (room.id.0, row.port.0, row.port.1),
+                    frame_max: row.frame_max,
+                    channel_max: row.channel_max,
                     timeout_s: row.timeout_s,
                     mechanism: row.mechanism,
                     calls: socket.traffic.calls,

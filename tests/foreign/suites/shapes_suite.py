@@ -20,6 +20,7 @@ from suites.metrics_load import Load
 suite = Suite("shapes")
 ANSWERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shapes_answers.json")
 HTTP = re.compile(rb"started HTTP listener on \S*?:(\d+)")
+SAMPLE_S = 6
 SETTLE_S = 12
 _found = []
 
@@ -34,7 +35,8 @@ parameters parameters/operator_policy parameters/vhost-limits/%2F global-paramet
 exchanges exchanges/%2F exchanges/%2F/P-x exchanges/%2F/amq.direct exchanges/%2F/P-x/bindings/source
 exchanges/%2F/P-x/bindings/destination queues queues/%2F queues?page=1&page_size=10 queues/%2F/P-classic queues/%2F/P-quorum
 queues/%2F/P-stream queues/%2F/P-dead queues/%2F/P-classic/bindings bindings bindings/%2F bindings/%2F/e/P-x/q/P-classic
-bindings/%2F/e/P-x/q/P-classic/k connections connections/CONNECTION connections/CONNECTION/channels
+queues/%2F/P-empty queues/%2F/P-fresh queues/%2F/P-still queues/%2F/P-plain exchanges/%2F/amq.default
+exchanges/%2F/amq.default/bindings/source queues/%2F/P-empty/bindings bindings/%2F/e/P-x/q/P-classic/k connections connections/CONNECTION connections/CONNECTION/channels
 connections/username/guest channels channels/CHANNEL consumers consumers/%2F
 stream/connections stream/connections/%2F stream/publishers stream/publishers/%2F stream/consumers stream/consumers/%2F
 health/checks/alarms health/checks/local-alarms health/checks/virtual-hosts health/checks/node-is-quorum-critical
@@ -44,37 +46,35 @@ health/checks/ready-to-serve-clients health/checks/below-node-connection-limit
 
 # Keys of RabbitMQ's that are not here, and why: by path and key.
 ABSENT = [
-    (r".*(reductions|reductions_details|garbage_collection|context_switches\S*|gc_num\S*|gc_bytes_\S*|metrics_gc_queue_length"
-     r"|ra_open_file_metrics|proc_used_details)", "of Erlang's runtime"),
-    (r".*(mnesia|msg_store|queue_index)_\S*", "of parts that RabbitMQ has no longer: always 0"),
-    (r"nodes\S* .*io_(read|write|sync|seek|reopen)_\S*", "metrics tell it"),
-    (r"nodes\S* .*(connection|channel|queue)_(created|closed|declared|deleted)\S*", "the overview tells it"),
-    (r"nodes\S* .*(disk_free|fd_used|mem_used|sockets_used)_details", "the node's figures have no history"),
+    (r"nodes\S* .*context_switches\S*", "of Erlang's scheduler; the system counts those of threads"),
+    (r"nodes\S* .*ra_open_file_metrics", "of RabbitMQ's Raft library"),
     (r"nodes\S* .*config_files\[\]", "this broker was started without one"),
-    (r".*(socket_opts\.\w+|contexts\[\]\.protocol|cowboy_opts).*", "of RabbitMQ's web server"),
-    (r"queues\S* .*(messages|message_bytes)_(ram|persistent|dlx|ready_ram|unacknowledged_ram)",
-     "messages are in the log, of which memory holds the latest, whichever queues they are in"),
-    (r"queues\S* .*(messages_ready_returned|messages_active_priorities|messages_by_priority|open_files|publishers|delayed_retry"
-     r"|first_timestamp|head_message_timestamp|delivery_limit|idle_since|single_active_consumer_tag)", "not told of queues"),
-    (r"queues\S* .*arguments\.x-queue-type", "the type of a queue that was declared without one is in `type` alone"),
-    (r"queues/%2F/P-stream .*consumer_details\[\]", "subscriptions over the stream protocol are told in /stream/consumers alone"),
-    (r"channels\S* .*idle_since|vhosts/%2F/channels .*idle_since|connections/CONNECTION/channels .*idle_since",
-     "not told of channels"),
-    (r"(connections|stream/connections|vhosts/%2F/connections)\S* .*client_properties\.\w+", "what clients say of themselves is not kept"),
-    (r"(connections|stream/connections|vhosts/%2F/connections)\S* .*(peer_cert_serial_number|container_id)", "not told of connections"),
+    (r"overview .*socket_opts\.(exit_on_close|linger\S*|send_timeout\S*|cowboy_opts\S*|ip\S*|port|protocol)",
+     "options of Erlang's sockets; address, port and protocol of a listener are beside them"),
+    (r"queues\S* .*publishers", "a queue does not know who publishes to it"),
+    (r"(connections|stream/connections|vhosts/%2F/connections)\S* .*client_properties\.\w+",
+     "but for the name not kept: an idle connection is to cost little memory"),
+    (r"(connections|vhosts/%2F/connections)\S* .*container_id", "not kept, for the same reason"),
     (r"exchanges\S* .*user_who_performed_action", "who made it is not kept"),
-    (r"(bindings|definitions|exchanges|queues)\S* .*arguments\.\S+", "of what the RabbitMQ had beside the load"),
     (r"extensions .*", "of RabbitMQ's own pages"),
-    (r"(feature-flags|deprecated-features)\S* .*callbacks\[\]", "of Erlang's modules"),
+    (r"feature-flags .*callbacks\[\]", "of Erlang's modules"),
 ]
 # Where types differ, and why.
 TYPES = [
     (r"queues\S* .*policy", "null without a policy, as RabbitMQ has it where one queue is asked for; its lists have an empty text"),
-    (r"queues/%2F/P-quorum .*single_active_consumer_tag", "null, as nobody is the only one"),
     (r"connections/CONNECTION .*(peer_cert_\w+|ssl_\w+)", "null without TLS, as RabbitMQ has it in lists; one connection has an empty text"),
     (r"(consumers|queues)\S* .*consumer_timeout", "a consumer of a classic queue has none: `infinity`"),
 ]
 NUMBERS = {"int", "float"}
+# Queues that nothing comes to: each type, and what is said of one that is asked for otherwise.
+EMPTY = {
+    "empty": {"durable": True},
+    "fresh": {"durable": True, "arguments": {"x-queue-type": "quorum"}},
+    "still": {"durable": True, "arguments": {"x-queue-type": "stream"}},
+    "plain": {"durable": True, "arguments": {
+        "x-queue-type": "quorum", "x-delivery-limit": -1, "x-single-active-consumer": True, "x-delayed-retry-type": "all",
+        "x-delayed-retry-min": 1000}},
+}
 
 
 class Bench:
@@ -82,9 +82,14 @@ class Bench:
 
     def __init__(self, base, uri, stream_port):
         self.base, self.prefix = base, f"shapes-{time.time_ns():x}"
+        # Who asks for queues before has it known what they did since.
+        ask(base, "GET", "/queues")
+        time.sleep(SAMPLE_S)
         self.load = Load(uri, stream_port, self.prefix)
         atexit.register(self.close)
         self.load.run()
+        for name, wish in EMPTY.items():
+            ask(base, "PUT", f"/queues/%2F/{self.prefix}-{name}", wish)
         for words in (
                 ("PUT", f"/policies/%2F/{self.prefix}-p", {"pattern": f"^{self.prefix}-c", "definition": {"max-length": 500}}),
                 ("PUT", f"/operator-policies/%2F/{self.prefix}-o", {"pattern": f"^{self.prefix}-c", "definition": {"max-length": 900}}),
@@ -97,7 +102,7 @@ class Bench:
 
     def close(self):
         self.load.close()
-        for path in (f"/policies/%2F/{self.prefix}-p", f"/operator-policies/%2F/{self.prefix}-o", "/vhost-limits/%2F/max-queues",
+        for path in (*(f"/queues/%2F/{self.prefix}-{name}" for name in EMPTY), f"/policies/%2F/{self.prefix}-p", f"/operator-policies/%2F/{self.prefix}-o", "/vhost-limits/%2F/max-queues",
                      "/user-limits/guest/max-channels", "/topic-permissions/%2F/guest", f"/global-parameters/{self.prefix}-g"):
             try:
                 ask(self.base, "DELETE", path)
@@ -163,13 +168,17 @@ def types():
 def keys():
     with open(ANSWERS, encoding="utf-8") as file:
         answers = json.load(file)
-    missing = []
+    missing, excused = [], []
     for path, ours in bench().shapes().items():
         for key in answers[path]:
             parent = re.sub(r"(\.[^.\[]*|\[\])$", "", key)
-            if key not in ours and (parent in ours or not parent) and not is_excused(ABSENT, path, key):
-                missing.append(f"{path} {key}")
+            if key not in ours and (parent in ours or not parent):
+                (excused if is_excused(ABSENT, path, key) else missing).append(f"{path} {key}")
     equal(missing, [])
+    print(len(excused), "keys are not told")
+    # A reason for what is there would hide its going away.
+    idle = [pattern for pattern, _ in ABSENT if not any(re.fullmatch(pattern, key) for key in excused)]
+    equal(idle, [])
 
 
 def record():

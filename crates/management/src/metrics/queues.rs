@@ -2,7 +2,7 @@
 
 use super::text::{Kind, Real, Text};
 use super::{Detail, Facts, TYPES};
-use crate::queues::capacity;
+use crate::queues::{capacity, kept, kept_bytes};
 use Kind::{Counter, Gauge};
 use broker::{Count, QueueRow};
 use std::fmt::Display;
@@ -91,11 +91,6 @@ pub(super) fn consumers(facts: &Facts, text: &mut Text) {
     );
 }
 
-/// Its messages survive a restart.
-fn is_kept(row: &QueueRow) -> bool {
-    row.definition.durable || row.definition.is_quorum()
-}
-
 /// Bytes of its messages, ready and held.
 fn bytes(row: &QueueRow) -> [u64; 2] {
     row.bytes().unwrap_or_default()
@@ -123,34 +118,26 @@ pub(super) fn queue(facts: &Facts, text: &mut Text) {
                 "queue_messages_ram",
                 Gauge,
                 "Ready and unacknowledged messages stored in memory alone",
-                |row| {
-                    if is_kept(row) { 0 } else { row.ready + row.unsettled }
-                },
+                |row| kept(row)[1],
             ),
             (
                 "queue_messages_ram_bytes",
                 Gauge,
                 "Size of ready and unacknowledged messages stored in memory alone",
-                |row| {
-                    if is_kept(row) { 0 } else { bytes(row).iter().sum() }
-                },
+                |row| kept_bytes(row).unwrap_or_default()[1],
             ),
             ("queue_messages_ready_ram", Gauge, "Ready messages stored in memory alone", |row| {
-                if is_kept(row) { 0 } else { row.ready }
+                kept(row)[1].min(row.ready)
             }),
             ("queue_messages_unacked_ram", Gauge, "Unacknowledged messages stored in memory alone", |row| {
-                if is_kept(row) { 0 } else { row.unsettled }
+                kept(row)[1].saturating_sub(row.ready)
             }),
-            ("queue_messages_persistent", Gauge, "Messages of queues that survive a restart", |row| {
-                if is_kept(row) { row.ready + row.unsettled } else { 0 }
-            }),
+            ("queue_messages_persistent", Gauge, "Messages that survive a restart", |row| kept(row)[0]),
             (
                 "queue_messages_persistent_bytes",
                 Gauge,
-                "Size in bytes of messages of queues that survive a restart",
-                |row| {
-                    if is_kept(row) { bytes(row).iter().sum() } else { 0 }
-                },
+                "Size in bytes of messages that survive a restart",
+                |row| kept_bytes(row).unwrap_or_default()[0],
             ),
             ("queue_messages_bytes", Gauge, "Size in bytes of ready and unacknowledged messages", |row| {
                 bytes(row).iter().sum()
@@ -183,7 +170,7 @@ pub(super) fn queue(facts: &Facts, text: &mut Text) {
                 "queue_disk_writes_total",
                 Counter,
                 "Total number of messages that came to be written to disk",
-                |row| if is_kept(row) { row.tally.get(Count::Publish) } else { 0 },
+                |row| crate::stats::disk_writes(&row.definition, &row.tally),
             ),
         ],
     );

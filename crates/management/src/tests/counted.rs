@@ -96,6 +96,17 @@ fn counters_grow_at_rates() {
             "{path}"
         );
     }
+    // What a channel does with its one exchange grows as the channel does; of one of its queues among others nobody knows.
+    let channel = bench.get("channels/127.0.0.1%3A1%20-%3E%20127.0.0.1%3A5672%20(1)");
+    assert_eq!(
+        channel["publishes"][0]["stats"],
+        json!({ "publish": 10, "publish_details": { "rate": 1.0 } })
+    );
+    let mut other = tally();
+    other.add(Count::Deliver, 1);
+    bench.opened.lock().unwrap()[0].1.channels[0].deliveries[0].1 = other;
+    let channel = bench.get("channels/127.0.0.1%3A1%20-%3E%20127.0.0.1%3A5672%20(1)");
+    assert_eq!(channel["deliveries"][0]["stats"], json!({ "deliver_get": 8 }));
     let stats = bench.get("exchanges/v/amq.direct")["message_stats"].take();
     assert_eq!(
         stats,
@@ -111,6 +122,11 @@ fn counters_grow_at_rates() {
     assert_eq!(bench.ask("policymaker", "GET overview", "").1["message_stats"]["publish"], 10);
     bench.statuses(&[("DELETE permissions/v/policymaker", "", 204)]);
     assert_eq!(bench.ask("policymaker", "GET overview", "").1["message_stats"], json!({}));
+    // It changed with the last samples, or nobody knows.
+    assert_eq!((channel.get("idle_since"), bench.get("queues/v/q").get("idle_since")), (None, None));
+    let again = vec![(Whose::Queue(id), crate::counters(&tally(), &[2, 1]))];
+    bench.history.lock().unwrap().add(20_000, again, &bench.about.limits);
+    assert_eq!(bench.get("queues/v/q")["idle_since"], "1970-01-01T00:00:15.000+00:00");
 }
 
 #[test]
@@ -144,6 +160,74 @@ fn channels_and_consumers_are_listed() {
         let (_, found, _) = bench.ask(user, "GET channels", "");
         assert_eq!(found.as_array().unwrap().len(), count, "{user}");
     }
+}
+
+#[test]
+fn queues_tell_what_is_in_them() {
+    let bench = Bench::new();
+    bench.statuses(&[
+        ("PUT queues/v/kept", r#"{"durable": true}"#, 201),
+        ("PUT queues/v/lost", r#"{"durable": false}"#, 201),
+        ("PUT queues/v/quorum", r#"{"durable": true}"#, 201),
+    ]);
+    let check = |name: &str, expected: Value| {
+        let queue = bench.get(&format!("queues/v/{name}"));
+        for (key, value) in expected.as_object().unwrap() {
+            assert_eq!(&queue[key], value, "{name} {key}");
+        }
+    };
+    // Two are ready and one is held, of 50 bytes each; one of them is gone after a restart.
+    let kept = json!({
+        "messages_persistent": 2, "message_bytes_persistent": 100, "messages_ram": 1, "message_bytes_ram": 50,
+        "messages_ready_ram": 1, "messages_unacknowledged_ram": 0, "message_bytes": 150,
+        "head_message_timestamp": null, "single_active_consumer_tag": null,
+        "arguments": { "x-queue-type": "classic" }, "reductions": 0,
+    });
+    check("kept", kept);
+    let lost = json!({
+        "messages_persistent": 0, "message_bytes_persistent": 0, "messages_ram": 3, "message_bytes_ram": 150,
+        "messages_ready_ram": 2, "messages_unacknowledged_ram": 1,
+    });
+    check("lost", lost);
+    let quorum = json!({
+        "messages_by_priority": { "1": 1, "4": 1 }, "messages_active_priorities": 2, "messages_ready_returned": 0,
+        "messages_dlx": 0, "message_bytes_dlx": 0, "delivery_limit": 20, "delayed_retry": "disabled",
+        "open_files": { "rabbit@hare": 0 }, "single_active_consumer_tag": "",
+    });
+    check("quorum", quorum);
+    let lists = bench.get("queues/v");
+    assert_eq!(lists[0].get("single_active_consumer_tag"), None);
+    assert_eq!(lists[2]["single_active_consumer_tag"], "");
+}
+
+#[test]
+fn subscriptions_to_streams_are_consumers() {
+    let bench = with_queue();
+    let stream = bench.opened.lock().unwrap()[0].1.consumers[0].queue.clone();
+    let subscription = |id: u8, properties: &[(&str, &str)], active: bool| broker::StreamConsumerRow {
+        id,
+        stream: stream.clone(),
+        credits: 1,
+        consumed: 2,
+        offset: 3,
+        active,
+        properties: properties.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+    };
+    bench.opened.lock().unwrap()[0].1.stream_consumers =
+        vec![subscription(0, &[], true), subscription(7, &[("single-active-consumer", "true")], false)];
+    let consumers = bench.get("consumers");
+    assert_eq!(bench.get("queues/v/q")["consumer_details"].as_array().map(Vec::len), Some(3));
+    let told =
+        |name: &str| consumers.as_array().unwrap().iter().map(|own| own[name].clone()).collect::<Value>();
+    assert_eq!(told("consumer_tag"), json!(["ctag", "stream.subid-0", "stream.subid-7"]));
+    assert_eq!(told("active"), json!([true, true, false]));
+    assert_eq!(told("activity_status"), json!(["up", "up", "waiting"]));
+    assert_eq!(consumers[2]["arguments"], json!({ "single-active-consumer": "true" }));
+    assert_eq!(consumers[1]["channel_details"]["connection_name"], "127.0.0.1:1 -> 127.0.0.1:5672");
+    // Who has no permissions there is not told of them.
+    assert_eq!(bench.ask("nobody", "GET consumers", "").0, 401);
+    bench.statuses(&[("DELETE permissions/v/manager", "", 204)]);
+    assert_eq!(bench.ask("manager", "GET consumers", "").1, json!([]));
 }
 
 #[test]
