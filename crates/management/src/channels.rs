@@ -139,10 +139,13 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     list::one(item, call.request, &call.node.about().limits)
 }
 
-/// Of queues with one active consumer at a time: which that is.
-type Actives = BTreeMap<QueueId, ((u16, u32, u32), u32)>;
+/// A consumer: the shard, slot and generation of its port, and its handle there.
+type Holder = ((u16, u32, u32), u32);
 
-fn active(row: &QueueRow) -> Option<(QueueId, ((u16, u32, u32), u32))> {
+/// Of queues with one active consumer at a time: which that is.
+type Actives = BTreeMap<QueueId, Holder>;
+
+fn active(row: &QueueRow) -> Option<(QueueId, Holder)> {
     let (port, handle) = row.active?;
     Some((row.definition.id, ((port.shard.0, port.slot, port.generation), handle)))
 }

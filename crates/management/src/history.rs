@@ -240,10 +240,10 @@ mod tests {
     #[test]
     fn what_is_gone_or_begins_anew_is_forgotten() {
         let (mut history, limits) = (History::default(), Limits::default());
-        history.add(5_000, round(&[(queue(1), &[100]), (queue(2), &[7])]), &limits);
-        history.add(10_000, round(&[(queue(1), &[5])]), &limits);
+        history.add(5_000, round(&[(queue(1), &[100, 0, 0]), (queue(2), &[7, 0, 0])]), &limits);
+        history.add(10_000, round(&[(queue(1), &[5, 0, 0])]), &limits);
         assert_eq!((history.len(), history.of(queue(1)).rate(0)), (1, 0.0));
-        history.add(15_000, round(&[(queue(1), &[10])]), &limits);
+        history.add(15_000, round(&[(queue(1), &[10, 0, 0])]), &limits);
         assert_eq!(history.of(queue(1)).rate(0), 1.0);
         // Lengths shrink.
         for whose in [Whose::Node, Whose::Vhost(VhostId::default()), queue(3)] {

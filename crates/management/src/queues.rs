@@ -108,7 +108,8 @@ fn item(row: &QueueRow, policies: &Policies, node: &str) -> Value {
         Some(stream) => {
             item["segments"] = stream.segments.into();
             item["readers"] = json!({ node: stream.readers });
-            item["first_timestamp"] = stream.first_timestamp_ms.into();
+            // One without messages begins at 0, as RabbitMQ has it.
+            item["first_timestamp"] = stream.first_timestamp_ms.unwrap_or(0).into();
         }
         None => put_contents(&mut item, row),
     }
