@@ -45,6 +45,13 @@ struct Turn {
     next: Option<bool>,
 }
 
+impl Turn {
+    /// It is the active one as far as the group knows, whether or not its client has answered yet.
+    fn is_active(&self) -> bool {
+        self.next.or(self.asked.map(|(_, active)| active)).unwrap_or(self.is_reading)
+    }
+}
+
 /// The subscriptions of a connection. Without any it holds no memory.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
@@ -116,7 +123,7 @@ impl Subscriptions {
             credits: subscription.credit,
             consumed: subscription.consumed,
             offset: subscription.offset_at,
-            active: subscription.turn.is_reading,
+            active: subscription.turn.is_active(),
             properties: subscription.properties.clone(),
         })
     }
