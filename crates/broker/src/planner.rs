@@ -55,6 +55,11 @@ impl Planner {
         }
     }
 
+    /// The number of the wave in which the next change goes.
+    pub(crate) fn next_wave(&self) -> u64 {
+        self.next_number
+    }
+
     pub(crate) fn add_change(&mut self, change: Change) {
         self.changes.push(change);
     }

@@ -280,6 +280,7 @@ impl Shard {
         for queue in &queues {
             if !self.stopped.contains(&queue.log) {
                 self.go_by(now, queue);
+                self.feed(now, queue);
             }
         }
         let fed: BTreeSet<_> =

@@ -129,6 +129,8 @@ pub struct Shard {
     pub(crate) has_streams: bool,
     /// What is to be removed of streams once the catalog's log is on disk up to there.
     pub(crate) removals: VecDeque<(LogIndex, StreamJob)>,
+    /// Queues that are to be filled from streams once the wave of that number is on disk, on the planning shard.
+    unfed: VecDeque<(u64, QueueId)>,
     /// Logs of this node that hold damage: nothing is taken from them or put into them.
     pub(crate) stopped: Vec<LogId>,
     /// Everything of the catalog's log before this is in the catalog; only during recovery.
@@ -161,6 +163,7 @@ impl Shard {
             dead_segments: Vec::new(),
             has_streams: false,
             removals: VecDeque::new(),
+            unfed: VecDeque::new(),
             stopped: Vec::new(),
             catalog_covered: LogIndex(0),
             settings,
@@ -551,6 +554,7 @@ impl Shard {
                         if let Some(now) = now {
                             self.tallies.churn.queue_created += 1;
                             self.go_by(now, &definition);
+                            self.feed_once_known(now, &definition);
                         }
                         if self.catalog.is_traced(definition.vhost) {
                             self.trace_queue(&definition);
@@ -561,6 +565,7 @@ impl Shard {
                 Applied::RulesChanged(definition) => {
                     if let Some(now) = now {
                         self.go_by(now, &definition);
+                        self.feed_once_known(now, &definition);
                     }
                 }
                 Applied::Traced(vhost) => self.trace(vhost),
@@ -613,11 +618,27 @@ impl Shard {
             let rules = self.catalog.rules(definition);
             let log = &mut self.logs[*slot as usize];
             log.go_by(now, definition.id, rules, &limits, &mut self.post);
-            if definition.has_source()
-                && let Some(source) = self.catalog.source(definition)
-            {
-                log.begin_feed(now, definition.id, source);
-            }
+        }
+    }
+
+    /// A queue is filled from its stream, if it has one, once the record of the queue is on disk. Elsewhere than on the planning
+    /// shard it is. What was fed before would come before that record in the journal: a replay would pass over the messages, as
+    /// their queue is not there yet, and know how far they went.
+    fn feed_once_known(&mut self, now: Now, definition: &QueueDefinition) {
+        match &self.planner {
+            _ if !definition.has_source() => {}
+            Some(planner) => self.unfed.push_back((planner.next_wave(), definition.id)),
+            None => self.feed(now, definition),
+        }
+    }
+
+    /// A queue is filled from its stream, if it has one, from now on.
+    pub(crate) fn feed(&mut self, now: Now, definition: &QueueDefinition) {
+        if definition.has_source()
+            && let Some(slot) = self.log_slots.get(&definition.log)
+            && let Some(source) = self.catalog.source(definition)
+        {
+            self.logs[*slot as usize].begin_feed(now, definition.id, source);
         }
     }
 
@@ -633,15 +654,23 @@ impl Shard {
     }
 
     /// On the planning shard, at the end of a turn: sends the waves that are committed, answers those all have seen.
-    fn advance_waves(&mut self) {
+    fn advance_waves(&mut self, now: Now) {
         let committed = self.log_mut(CATALOG_LOG).map(|log| log.committed());
         let (Some(planner), Some(committed)) = (&mut self.planner, committed) else { return };
+        let mut sent = 0;
         while let Some((number, changes)) = planner.next_to_send(committed) {
             for shard in self.post.others() {
                 self.post.send(shard, Mail::Changes { number, changes: changes.clone() });
             }
+            sent = number;
         }
         planner.finished(|Answer { port, token, reply }| self.post.reply(port, token, reply));
+        while let Some((_, id)) = self.unfed.pop_front_if(|(wave, _)| *wave <= sent) {
+            // It may be gone again.
+            if let Some(definition) = self.catalog.queue(id).cloned() {
+                self.feed(now, &definition);
+            }
+        }
     }
 
     // ---- the turn
@@ -722,7 +751,7 @@ impl Shard {
             let slot = self.log_slots[&CATALOG_LOG];
             planner.close_wave(Some(self.logs[slot as usize].next()));
         }
-        self.advance_waves();
+        self.advance_waves(now);
         self.tell_taken();
         if self.spares_at <= now.mono_ns {
             self.forget_spares(now);
@@ -784,7 +813,7 @@ impl Shard {
             self.logs[slot].take_reads(&limits, &mut self.reads);
         }
         if log == CATALOG_LOG {
-            self.advance_waves();
+            self.advance_waves(now);
         }
         self.tell_taken();
     }

@@ -187,3 +187,9 @@ fn what_is_read_again_is_not_dropped_for_having_been_read_before() {
 fn a_limit_in_bytes_that_goes_for_a_moment_is_back() {
     check_plan(Plan { rich: true, limits: true, ..Plan::default() }, &[120]);
 }
+
+#[test]
+fn a_queue_is_fed_once_its_own_record_is_on_disk() {
+    let plan = Plan { rich: true, wide: true, limits: true, streams: true, ..Plan::default() };
+    check_plan(plan, &[818, 2088, 3806, 3918, 4716]);
+}
