@@ -134,6 +134,9 @@ pub struct Names {
     pub given: Option<Box<str>>,
     /// Whom its verified certificate names, by the rule of `ssl_cert_login_from`; what SASL EXTERNAL logs in.
     pub certificate: Option<Box<str>>,
+    /// It is this process, which works under that name for who may do everything: it proves nothing, and no permissions
+    /// are asked. Of no connection that comes from outside.
+    pub own: Option<Arc<str>>,
 }
 
 impl Peer {
@@ -141,6 +144,19 @@ impl Peer {
     pub fn new(name: &str, is_loopback: bool) -> Peer {
         let protocol = Protocol::default();
         Peer { name: name.into(), protocol, is_loopback, encryption: None, names: None }
+    }
+
+    /// The process itself, under that name: see [`Names::own`].
+    #[must_use]
+    pub fn own(self, name: &str) -> Peer {
+        let mut names = self.names.unwrap_or_default();
+        names.own = Some(name.into());
+        Peer { names: Some(names), ..self }
+    }
+
+    /// The name of the process itself, where it is that.
+    pub(crate) fn own_name(&self) -> Option<&Arc<str>> {
+        self.names.as_ref()?.own.as_ref()
     }
 
     /// Whom its certificate names.

@@ -45,7 +45,7 @@ impl Shard {
     /// A connection that left another shard is at home here, and goes by `port` from now on. It is told of what it missed.
     pub fn adopt_port(&mut self, port: PortId, Leaver(mut state): Leaver) {
         state.actor.port = port;
-        let Actor { user, vhost, .. } = state.actor.clone();
+        let Actor { user, vhost, is_internal, .. } = state.actor.clone();
         let is_nameless = state.name.is_none();
         self.ports.insert(port, state);
         if self.catalog.is_traced(vhost) && is_nameless {
@@ -53,6 +53,8 @@ impl Shard {
         }
         let gone = match self.catalog.vhost_definition(vhost) {
             None => Some("its vhost is deleted".to_owned()),
+            // The node's own name is no user's.
+            Some(_) if is_internal => None,
             Some(_) => self.catalog.user(&user).is_none().then(|| format!("user '{user}' is deleted")),
         };
         if let Some(text) = gone {

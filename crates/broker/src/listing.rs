@@ -198,11 +198,13 @@ impl Shard {
     }
 
     /// Some of the queues that live here, for who must not hold others up: at most `most` of them and of
-    /// their messages are looked at from `from` on, those that `wanted` likes are appended to `rows`. Where to go on, until all were looked at.
+    /// their messages are looked at from `from` on, those that `wanted` likes are appended to `rows`. Where to go on, until all
+    /// were looked at. Messages are looked at where `is_sampled` says so: [`QueueRow::sample`].
     pub fn queue_rows_from(
         &self,
         from: ListedTo,
         most: usize,
+        is_sampled: bool,
         wanted: impl Fn(&QueueDefinition) -> bool,
         rows: &mut Vec<QueueRow>,
     ) -> Option<ListedTo> {
@@ -216,7 +218,7 @@ impl Shard {
                 }
                 looked += 1;
                 if wanted(&queue.definition) {
-                    let (sample, messages) = log.sample(queue);
+                    let (sample, messages) = if is_sampled { log.sample(queue) } else { Default::default() };
                     rows.push(QueueRow { sample, ..row(queue) });
                     looked += messages;
                 }

@@ -127,7 +127,7 @@ fn queues_are_listed_a_few_at_a_time() {
         let (mut from, mut names, mut before) = (Some(ListedTo::default()), Vec::new(), 0);
         while let Some(at) = from {
             let mut rows = Vec::new();
-            from = node.shards[0].queue_rows_from(at, most, |queue| &*queue.name != "q2", &mut rows);
+            from = node.shards[0].queue_rows_from(at, most, true, |queue| &*queue.name != "q2", &mut rows);
             assert!(rows.len() <= most);
             names.extend(rows.iter().map(|row| row.definition.name.to_string()));
             before += 1;
@@ -163,7 +163,7 @@ fn the_time_of_the_oldest_message_is_told_where_memory_has_it() {
     };
     let told = |node: &Node| {
         let mut rows = Vec::new();
-        node.shards[0].queue_rows_from(ListedTo::default(), 100, |_| true, &mut rows);
+        node.shards[0].queue_rows_from(ListedTo::default(), 100, true, |_| true, &mut rows);
         rows[0].sample.head_timestamp_s
     };
     assert_eq!(told(&node), None);

@@ -3,16 +3,18 @@
 use crate::change::{self, ChangeWord, change, said};
 use crate::check::CheckWord;
 use crate::client::SOCKET_NAME;
+use crate::diagnose::DiagnoseWord;
+use crate::groups::GroupWord;
 use crate::lifecycle::LifeWord;
 use crate::listing::{ListWord, choose, words};
 use crate::objects::ObjectWord;
 use crate::plugins::PluginWord;
 use crate::queues::{ClusterWord, QueueWord};
 use crate::request::{Refusal, Request};
-use crate::session::Session;
+use crate::session::{Session, bad_word};
 use crate::show::{self, Formatter};
-use crate::{check, exit, lifecycle, listing, objects, plugins, queues};
-use clap::{Args, Parser, Subcommand};
+use crate::{check, diagnose, exit, groups, lifecycle, listing, objects, plugins, queues, shells};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -53,14 +55,27 @@ pub struct Plugins {
 /// The name the plugins' words are said to.
 const PLUGINS_NAME: &str = "rabbitmq-plugins";
 
+/// Where a node is asked.
 #[derive(Debug, Args)]
-pub(crate) struct Common {
+pub(crate) struct Place {
     /// The folder of the node's data; its socket is in it
     #[arg(long, global = true, env = "LEVERET_DATA_DIR", default_value = "leveret-data")]
     data_dir: PathBuf,
     /// The node's socket, where it is not in the data folder
     #[arg(long, global = true)]
     socket: Option<PathBuf>,
+}
+
+impl Place {
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(|| self.data_dir.join(SOCKET_NAME))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    #[command(flatten)]
+    place: Place,
     /// The node's name; the one that answers must have it
     #[arg(short, long, global = true)]
     node: Option<String>,
@@ -150,6 +165,10 @@ enum Word {
     #[command(flatten)]
     Queue(QueueWord),
     #[command(flatten)]
+    Group(GroupWord),
+    #[command(flatten)]
+    Diagnose(DiagnoseWord),
+    #[command(flatten)]
     Cluster(ClusterWord),
     /// Plugins: what they do is part of the broker
     #[command(name = "plugins", subcommand)]
@@ -158,6 +177,13 @@ enum Word {
     EnableFeatureFlag {
         /// Its name, or all
         name: String,
+    },
+    /// A script that completes command lines of this tool in a shell
+    Completions { shell: shells::Shell },
+    /// Words and options that begin so, as the completions of RabbitMQ ask for them
+    Autocomplete {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
     },
     /// Users and their tags
     ListUsers,
@@ -294,12 +320,19 @@ impl Columns {
 /// Runs the command line `words`, the first of which is the name it was called by. Returns the exit code.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
     let words: Vec<OsString> = words.into_iter().collect();
-    let called = words.first().map(Path::new).and_then(Path::file_name);
-    let ran = match called.is_some_and(|name| name == PLUGINS_NAME) {
+    let called = words.first().map(Path::new).and_then(Path::file_name).and_then(|name| name.to_str());
+    let called = called.unwrap_or_default().to_owned();
+    let ran = match called == PLUGINS_NAME {
         true => {
             Plugins::try_parse_from(words).map(|own| finish(&own.common, |on| plugins::run(&own.word, on)))
         }
-        false => Ctl::try_parse_from(words).map(|ctl| run(&ctl)),
+        false => Ctl::try_parse_from(words).map(|ctl| match (&ctl.word, tool(&called)) {
+            (Word::Completions { shell }, Some(command)) => {
+                print(&shells::completions(command, *shell));
+                exit::OK
+            }
+            _ => run(&ctl),
+        }),
     };
     ran.unwrap_or_else(|error| {
         // Nowhere to report a closed terminal to.
@@ -308,13 +341,20 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
     })
 }
 
+/// The command line of the tool of this name.
+pub fn tool(name: &str) -> Option<clap::Command> {
+    let name = *NAMES.iter().find(|known| **known == name)?;
+    let command = if name == PLUGINS_NAME { Plugins::command() } else { Ctl::command() };
+    Some(command.name(name).bin_name(name))
+}
+
 /// Runs a command line that was read. Returns the exit code.
 pub fn run(ctl: &Ctl) -> u8 {
     finish(&ctl.common, |session| execute(&ctl.word, session))
 }
 
 fn finish(common: &Common, work: impl FnOnce(&Session<'_>) -> Result<String, Refusal>) -> u8 {
-    let socket = common.socket.clone().unwrap_or_else(|| common.data_dir.join(SOCKET_NAME));
+    let socket = common.place.socket();
     let session = Session::new(common, &socket);
     let check = || match &common.node {
         Some(node) => check_name(node, &session.node()?),
@@ -403,9 +443,17 @@ fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
         Word::Check(word) => check::run(word, session),
         Word::Life(word) => lifecycle::run(word, session),
         Word::Queue(word) => queues::run(word, session),
+        Word::Group(word) => groups::run(word, session),
+        Word::Diagnose(word) => diagnose::run(word, session),
         Word::Cluster(word) => Err(queues::refuse(word)),
         Word::Plugins(word) => plugins::run(word, session),
         Word::EnableFeatureFlag { name } => lifecycle::enable_flag(session, name),
+        Word::Completions { .. } => {
+            Err(bad_word(exit::USAGE, "the completions of all that begins with leveret: leveret completions"))
+        }
+        Word::Autocomplete { words } => {
+            Ok(shells::variants(&Ctl::command(), words).iter().map(|word| format!("{word}\n")).collect())
+        }
         Word::ListUsers => {
             let show = session.show(Formatter::Table, "Listing users ...");
             Ok(show.rows(&words(&["user", "tags"]), &ask(&Request::ListUsers)?))

@@ -9,15 +9,20 @@ mod check;
 pub mod client;
 pub mod command;
 pub mod definition;
+mod diagnose;
+mod groups;
 mod lifecycle;
 mod listing;
 mod objects;
 mod plugins;
+mod progress;
 mod queues;
 pub mod request;
 pub mod server;
 mod session;
+pub mod shells;
 pub mod show;
+pub mod top;
 
 pub use request::{
     Answer, Change, ConnectionRow, DelayedRow, ExchangeRow, LimitsRow, Listener, Memory, PermissionRow,
@@ -34,11 +39,21 @@ pub struct Limits {
     pub answer_bytes_max: u64,
     /// Milliseconds either side waits for the other's next bytes.
     pub silence_ms_max: u64,
+    /// Milliseconds between two signs that an answer is being worked on.
+    pub sign_ms: u64,
+    /// Conversations at once; who comes next waits.
+    pub conversations_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { request_bytes_max: 64 << 20, answer_bytes_max: 1 << 30, silence_ms_max: 60_000 }
+        Limits {
+            request_bytes_max: 64 << 20,
+            answer_bytes_max: 1 << 30,
+            silence_ms_max: 60_000,
+            sign_ms: 5_000,
+            conversations_max: 8,
+        }
     }
 }
 

@@ -6,8 +6,9 @@
 )]
 
 use crate::exit;
+use crate::progress::Progress;
 use crate::request::{Change, Refusal, Request};
-use crate::session::{Session, bad_word, done, failed, reason};
+use crate::session::{Session, bad_word, done, failed, missing, reason};
 use broker::access::{PasswordHash, SALT};
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -41,6 +42,19 @@ pub(crate) enum ObjectWord {
         #[arg(short = 'p', long, default_value = "/")]
         vhost: String,
         queue: String,
+    },
+    /// Sends dead messages of a queue back to the queues in which they died
+    RedriveQueue {
+        #[command(flatten)]
+        pace: PaceWords,
+    },
+    /// Publishes the messages of a queue to an exchange, and takes them off the queue
+    MoveMessages {
+        #[command(flatten)]
+        pace: PaceWords,
+        /// The exchange; with "" the routing key is a queue
+        exchange: String,
+        routing_key: String,
     },
     /// Closes a connection, which is told why
     CloseConnection {
@@ -116,6 +130,24 @@ pub(crate) enum ObjectWord {
     SetPermissionsGlobally { username: String, configure: String, write: String, read: String },
 }
 
+/// Messages that move at once: between two parts the node does other work, and progress is told.
+const MOVE_COUNT: u64 = 10_000;
+
+/// Which messages move, and how fast.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PaceWords {
+    /// The virtual host
+    #[arg(short = 'p', long, default_value = "/")]
+    vhost: String,
+    /// At most so many; without it those that are ready now
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// So many a second; without it as fast as it goes
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    rate: Option<u32>,
+    queue: String,
+}
+
 pub(crate) fn run(word: &ObjectWord, session: &Session<'_>) -> Result<String, Refusal> {
     match word {
         ObjectWord::DeleteQueue { vhost, queue, if_empty, if_unused } => {
@@ -125,6 +157,16 @@ pub(crate) fn run(word: &ObjectWord, session: &Session<'_>) -> Result<String, Re
             let show = session.announce(format!("Purging queue '{queue}' in vhost '{vhost}' ..."));
             done(session.api("DELETE", &["queues", vhost, queue, "contents"], "", None)?)?;
             Ok(show.begin())
+        }
+        ObjectWord::RedriveQueue { pace } => {
+            let banner =
+                format!("Redriving messages of queue '{}' in vhost '{}' ...", pace.queue, pace.vhost);
+            move_on(session, banner, pace, "redrive", json!({}))
+        }
+        ObjectWord::MoveMessages { pace, exchange, routing_key } => {
+            let banner = format!("Moving messages of queue '{}' in vhost '{}' ...", pace.queue, pace.vhost);
+            let goal = json!({ "exchange": exchange, "routing_key": routing_key });
+            move_on(session, banner, pace, "move", goal)
         }
         ObjectWord::CloseConnection { pid, reason } => close_connection(session, pid, reason),
         ObjectWord::CloseAllConnections { vhost, global, per_connection_delay, limit, reason } => {
@@ -247,6 +289,47 @@ fn delete_queue(
     Ok(show.message(&format!("Queue was successfully deleted with {ready} ready messages")))
 }
 
+/// Has messages moved, a part at a time, until all that were ready have moved or cannot.
+fn move_on(
+    session: &Session<'_>,
+    banner: String,
+    pace: &PaceWords,
+    verb: &str,
+    mut body: Value,
+) -> Result<String, Refusal> {
+    let PaceWords { vhost, count, rate, queue } = pace;
+    let show = session.announce(banner);
+    let found = session.find(&["queues", vhost, queue])?.ok_or_else(missing)?;
+    let ready = found["messages_ready"].as_u64().unwrap_or(0);
+    let all = count.unwrap_or(ready).min(ready);
+    let progress = Progress::counting("moving messages", all);
+    let (mut moved, mut unplaced) = (0, 0);
+    if let Some(rate) = rate {
+        body["rate"] = (*rate).into();
+    }
+    while moved < all {
+        // A second's worth where it is to be slow.
+        let part = rate.map_or(MOVE_COUNT, u64::from).min(MOVE_COUNT).min(all - moved);
+        body["count"] = part.into();
+        let response = done(session.api("POST", &["x", "queues", vhost, queue, verb], "", Some(&body))?)?;
+        let told: Value = serde_json::from_str(&response.body).unwrap_or_default();
+        let more = told["moved"].as_u64().unwrap_or(0);
+        moved += more;
+        // Those that cannot be placed are where they were, and are looked at again with the next part.
+        unplaced = told["unplaced"].as_u64().unwrap_or(0);
+        progress.set(moved);
+        if more == 0 || (told["is_over"] == true && more < part) {
+            break;
+        }
+    }
+    drop(progress);
+    let text = match unplaced {
+        0 => format!("Moved {moved} messages"),
+        _ => format!("Moved {moved} messages; {unplaced} could not be placed and are where they were"),
+    };
+    Ok(show.message(&text))
+}
+
 fn close_connection(session: &Session<'_>, pid: &str, reason: &str) -> Result<String, Refusal> {
     let show = session.announce(format!("Closing connection {pid}, reason: {reason}..."));
     let is_meant = |row: &Value| row["pid"] == *pid || row["name"] == *pid;
@@ -338,7 +421,9 @@ fn import(session: &Session<'_>, file: Option<&str>) -> Result<String, Refusal> 
     }
     let show = session.announce(format!("Importing definitions in JSON from {from} ..."));
     let body = document(&text)?;
+    let progress = Progress::waiting("importing definitions");
     let response = session.api("POST", &["definitions"], "", Some(&body))?;
+    drop(progress);
     match response.status {
         200..=299 => Ok(show.message("Successfully imported definitions.")),
         _ => Err(failed(reason(&response))),
@@ -346,16 +431,63 @@ fn import(session: &Session<'_>, file: Option<&str>) -> Result<String, Refusal> 
 }
 
 fn export(session: &Session<'_>, file: &str) -> Result<String, Refusal> {
+    let progress = Progress::waiting("asking for definitions");
     let response = done(session.api("GET", &["definitions"], "", None)?)?;
+    drop(progress);
     if file == "-" {
         return Ok(response.body + "\n");
     }
     let show = session.announce(format!("Exporting definitions in JSON to a file at \"{file}\" ..."));
-    // Hashes of passwords are in it.
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(file).and_then(|mut to| to.write_all(response.body.as_bytes()));
-    written.map_err(|error| failed(format!("{file} cannot be written: {error}")))?;
+    write_private(Path::new(file), response.body.as_bytes())
+        .map_err(|error| failed(format!("{file} cannot be written: {error}")))?;
     Ok(show.begin())
+}
+
+/// Writes a file that its owner alone may read: hashes of passwords are in it.
+///
+/// One that is there is replaced, whoever may read it; and when it is whole, so that who has it open, or finds it, has all of
+/// one or of the other. What is no file, such as a pipe, is written to.
+fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = std::fs::OpenOptions::new();
+    if path.metadata().is_ok_and(|there| !there.is_file()) {
+        return options.write(true).open(path)?.write_all(bytes);
+    }
+    let mut name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?.to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let beside = path.with_file_name(name);
+    let mut file = options.write(true).create_new(true).mode(0o600).open(&beside)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let placed = written.and_then(|()| std::fs::rename(&beside, path));
+    if placed.is_err() {
+        // What went wrong is told; this could not be mended here.
+        let _ = std::fs::remove_file(&beside);
+    }
+    placed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn what_is_exported_is_its_owners_alone() {
+        let folder = std::env::temp_dir().join(format!("leveret-export-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("definitions.json");
+        let check = |text: &str| {
+            write_private(&path, text.as_bytes()).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        };
+        check("one");
+        // Anybody may read the one that is there.
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+        check("other");
+        assert!(write_private(&folder.join("none").join("x"), b"x").is_err());
+        assert!(write_private(Path::new("/dev/null"), b"x").is_ok());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -4,13 +4,16 @@
 //! There is one node, and it has the one member of every queue. What asks for other members is refused; what asks whether
 //! those there are suffice is answered.
 
-use crate::exit;
 use crate::listing::words;
 use crate::request::{Refusal, Response};
 use crate::session::{Session, bad_word, done, failed, missing, reason};
 use crate::show::Formatter;
+use crate::{exit, groups};
 use clap::Subcommand;
 use serde_json::{Value, json};
+
+/// Bytes of a message's body that are shown.
+const PEEK_BYTES: usize = 64;
 
 /// Words about queues and streams.
 #[derive(Debug, Subcommand)]
@@ -22,6 +25,25 @@ pub(crate) enum QueueWord {
         #[arg(short = 'p', long, default_value = "/")]
         vhost: String,
         queue: String,
+    },
+    /// Shows the message at a place of a queue, counted from 1, and leaves it there
+    Peek {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        queue: String,
+        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        position: u32,
+    },
+    /// Has a stream elect its writer anew: the one member it has
+    RestartStream {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        stream: String,
+        /// The node that is to write
+        #[arg(long = "preferred-leader-node", value_name = "NODE")]
+        preferred_leader_node: Option<String>,
     },
     /// Members of a stream: one, on this node
     StreamStatus {
@@ -144,6 +166,33 @@ pub(crate) enum ClusterWord {
     /// Not here
     #[command(hide = true)]
     RotateLogs(Rest),
+    /// Not here
+    #[command(hide = true)]
+    ForceCheckpoint(Rest),
+    /// Not here
+    #[command(hide = true)]
+    CoordinatorStatus(Rest),
+    /// Not here
+    #[command(hide = true)]
+    ErlangVersion(Rest),
+    /// Not here
+    #[command(hide = true)]
+    ErlangCookieHash(Rest),
+    /// Not here
+    #[command(hide = true)]
+    ErlangCookieSources(Rest),
+    /// Not here
+    #[command(hide = true)]
+    RemoteShell(Rest),
+    /// Not here
+    #[command(hide = true)]
+    Observer(Rest),
+    /// Not here
+    #[command(hide = true)]
+    MaybeStuck(Rest),
+    /// Not here
+    #[command(hide = true)]
+    RuntimeThreadStats(Rest),
 }
 
 /// Whatever comes behind a word.
@@ -178,6 +227,19 @@ pub(crate) fn refuse(word: &ClusterWord) -> Refusal {
             "stop the node and remove its data folder; a running node forgets nothing"
         }
         ClusterWord::Eval(_) => "there is no Erlang here to evaluate",
+        ClusterWord::ErlangVersion(_)
+        | ClusterWord::ErlangCookieHash(_)
+        | ClusterWord::ErlangCookieSources(_)
+        | ClusterWord::RemoteShell(_)
+        | ClusterWord::Observer(_)
+        | ClusterWord::MaybeStuck(_)
+        | ClusterWord::RuntimeThreadStats(_) => "there is no Erlang here",
+        ClusterWord::ForceCheckpoint(_) => {
+            "queues have no logs of their own; the node's is cut as it is used"
+        }
+        ClusterWord::CoordinatorStatus(_) => {
+            "streams have no coordinator here: their members are not elected"
+        }
         ClusterWord::RotateLogs(_) => "the log goes to standard output; who keeps it rotates it",
     };
     failed(why)
@@ -186,6 +248,22 @@ pub(crate) fn refuse(word: &ClusterWord) -> Refusal {
 pub(crate) fn run(word: &QueueWord, session: &Session<'_>) -> Result<String, Refusal> {
     match word {
         QueueWord::QuorumStatus { vhost, queue } => quorum_status(session, vhost, queue),
+        QueueWord::Peek { vhost, queue, position } => peek(session, vhost, queue, *position),
+        QueueWord::RestartStream { vhost, stream, preferred_leader_node } => {
+            let node = session.node()?;
+            let show = session.announce(format!("Restarting stream {stream}..."));
+            let found = session.find(&["queues", vhost, stream])?.ok_or_else(missing)?;
+            match found["type"].as_str() {
+                Some("stream") => {}
+                kind => return Err(failed(format!("Cannot restart a {} queue", kind.unwrap_or_default()))),
+            }
+            match preferred_leader_node {
+                Some(wanted) if *wanted != node => {
+                    Err(failed(format!("node {wanted} has no member of this stream: its one is on {node}")))
+                }
+                _ => Ok(show.message(&node)),
+            }
+        }
         QueueWord::StreamStatus { vhost, stream, tracking: true } => {
             let node = session.node()?;
             let banner = format!("Status of stream {stream} on node {node} ...");
@@ -297,6 +375,32 @@ fn quorum_status(session: &Session<'_>, vhost: &str, queue: &str) -> Result<Stri
     }
     let row = json!({ "Node Name": node, "Raft State": "leader", "Membership": "voter" });
     Ok(show.rows(&words(&["Node Name", "Raft State", "Membership"]), &json!([row])))
+}
+
+fn peek(session: &Session<'_>, vhost: &str, queue: &str, position: u32) -> Result<String, Refusal> {
+    let node = session.node()?;
+    let banner = format!("Peeking at quorum queue {queue} at position {position} on node {node} ...");
+    let show = session.show(Formatter::PrettyTable, banner);
+    let query = format!("offset={}&count=1&truncate={PEEK_BYTES}", position - 1);
+    let response = session.api("GET", &["x", "queues", vhost, queue, "messages"], &query, None)?;
+    if response.status == 404 {
+        return Err(failed(format!("Target queue was not found in virtual host '{vhost}'")));
+    }
+    let response = done(response)?;
+    let found: Value = serde_json::from_str(&response.body).unwrap_or_default();
+    match &found["messages"][0] {
+        Value::Null => Err(failed("no_message_at_pos")),
+        message => {
+            let message = groups::peeked(message);
+            if session.is_for_programs() {
+                let fields = message.into_iter().collect::<serde_json::Map<_, _>>();
+                return Ok(format!("{}\n", json!({ "message": fields, "result": "ok" })));
+            }
+            let row = |(keys, values): (String, Value)| json!({ "keys": keys, "values": values });
+            let rows: Value = message.into_iter().map(row).collect();
+            Ok(show.rows(&words(&["keys", "values"]), &rows))
+        }
+    }
 }
 
 fn stream_status(session: &Session<'_>, vhost: &str, stream: &str) -> Result<String, Refusal> {

@@ -71,8 +71,23 @@ pub enum Request {
         /// Offsets below it are to go.
         before: u64,
     },
+    /// A stream is to remember that a consumer has read nothing of it: true once that is on disk, false where it remembers
+    /// nothing of that consumer, null where there is no such stream.
+    ResetOffset {
+        /// The virtual host.
+        vhost: String,
+        /// The stream.
+        stream: String,
+        /// What the consumer is called.
+        reference: String,
+    },
     /// A list of [`ConnectionRow`].
     ListConnections,
+    /// What there is to see of the node now: [`crate::top::Told`].
+    Top {
+        /// Of what.
+        asked: crate::top::Asked,
+    },
     /// A [`Memory`].
     MemoryBreakdown,
     /// A list of [`ExchangeRow`].

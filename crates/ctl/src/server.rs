@@ -1,4 +1,8 @@
-//! The node's side: accepts, reads one line, answers one line, closes. One at a time; administration is rare.
+//! The node's side: accepts, reads one line, answers one line, closes. A thread for each of a few conversations, so that
+//! nobody waits for another's import.
+//!
+//! While an answer is worked on the peer gets a space now and then, which means nothing before a JSON document: who hears
+//! it goes on waiting, and a node that has died is told from one that is busy.
 
 use crate::request::{self, Answer, Refusal, Request};
 use crate::{Limits, exit};
@@ -6,7 +10,13 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread::{Builder, scope};
 use std::time::Duration;
+
+/// What a node says while it works on an answer.
+const SIGN: &[u8] = b" ";
 
 /// Milliseconds between two looks at whether all is over, while a peer is silent.
 pub const LOOK_MS: u64 = 200;
@@ -26,24 +36,67 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Answers requests with `answer` until it says `None`, or `is_over` says so, which it is asked at any request (such as
-/// [`wake`] sends when the node stops), when accepting fails, and every [`LOOK_MS`] while a peer is silent.
+/// Answers requests with `answer` until `is_over` says so, which it is asked whenever somebody comes (such as [`wake`] does when the
+/// node stops), when accepting fails, and every [`LOOK_MS`] while a peer is silent. Answers that are under way then are
+/// waited for.
 pub fn serve(
     listener: &UnixListener,
     limits: &Limits,
-    is_over: impl Fn() -> bool,
-    mut answer: impl FnMut(Request) -> Option<Answer>,
+    is_over: impl Fn() -> bool + Sync,
+    answer: impl Fn(Request) -> Answer + Sync,
 ) {
-    for stream in listener.incoming() {
-        if is_over() {
-            return;
+    let (seats, is_over, answer) = (Seats::new(limits.conversations_max), &is_over, &answer);
+    scope(|threads| {
+        for stream in listener.incoming() {
+            if is_over() {
+                return;
+            }
+            // A peer that went away or does not speak is no matter of the node's.
+            let Ok(stream) = stream else { continue };
+            let Some(seat) = seats.take(is_over) else { return };
+            let talk = move || {
+                let _ = converse(&stream, limits, is_over, answer);
+                drop(seat);
+            };
+            // Where the system has no thread to spare the peer sees its connection closed.
+            let _ = Builder::new().name("ctl-talk".into()).spawn_scoped(threads, talk);
         }
-        // A peer that went away or does not speak is no matter of the node's.
-        let Ok(stream) = stream else { continue };
-        match converse(&stream, limits, &is_over, &mut answer) {
-            Ok(true) | Err(_) => {}
-            Ok(false) => return,
+    });
+}
+
+/// How many conversations there may be.
+struct Seats {
+    free: Mutex<usize>,
+    left: Condvar,
+}
+
+/// A conversation's; free again once it is dropped.
+struct Seat<'a>(&'a Seats);
+
+impl Seats {
+    fn new(count: usize) -> Seats {
+        Seats { free: Mutex::new(count.max(1)), left: Condvar::new() }
+    }
+
+    /// Waits for one. None: it is over.
+    fn take(&self, is_over: &impl Fn() -> bool) -> Option<Seat<'_>> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free == 0 {
+            if is_over() {
+                return None;
+            }
+            let look = Duration::from_millis(LOOK_MS);
+            free = self.left.wait_timeout(free, look).unwrap_or_else(PoisonError::into_inner).0;
         }
+        *free -= 1;
+        Some(Seat(self))
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.left.notify_one();
     }
 }
 
@@ -52,17 +105,16 @@ pub fn serve(
 /// # Errors
 /// What the system said.
 pub fn wake(path: &Path) -> io::Result<()> {
-    let mut stream = UnixStream::connect(path)?;
-    stream.write_all(b"{\"request\":\"ping\"}\n")
+    // Who comes is enough: nothing more may be taken from it.
+    UnixStream::connect(path).map(drop)
 }
 
-/// False when a function had enough.
 fn converse(
     stream: &UnixStream,
     limits: &Limits,
     is_over: &impl Fn() -> bool,
-    answer: &mut impl FnMut(Request) -> Option<Answer>,
-) -> io::Result<bool> {
+    answer: &(impl Fn(Request) -> Answer + Sync),
+) -> io::Result<()> {
     let look = Some(Duration::from_millis(LOOK_MS.min(limits.silence_ms_max.max(1))));
     stream.set_read_timeout(look)?;
     stream.set_write_timeout(look)?;
@@ -79,21 +131,16 @@ fn converse(
             Err(error) => patience.bear(error, line.len() > before)?,
         }
         if is_over() {
-            return Ok(false);
+            return Ok(());
         }
     }
     let reply = if line.last() != Some(&b'\n') {
         let message = format!("a request is one line of at most {most} bytes");
         Err(Refusal { code: exit::USAGE, message })
     } else {
-        match request::read(&line) {
-            Err(refusal) => Err(refusal),
-            Ok(request) => match answer(request) {
-                Some(reply) => reply,
-                None => return Ok(false),
-            },
-        }
+        request::read(&line).and_then(|request| with_signs(stream, limits, || answer(request)))
     };
+    drop(line);
     let mut bytes = serde_json::to_vec(&reply)?;
     bytes.push(b'\n');
     let (mut stream, mut left) = (stream, &bytes[..]);
@@ -108,10 +155,29 @@ fn converse(
         }
         if !left.is_empty() && is_over() {
             // The end of an answer that a peer takes slowly is not waited for.
-            return Ok(false);
+            return Ok(());
         }
     }
-    Ok(true)
+    Ok(())
+}
+
+/// Works on an answer, and gives signs meanwhile.
+fn with_signs(mut stream: &UnixStream, limits: &Limits, work: impl FnOnce() -> Answer + Send) -> Answer {
+    let sign = Duration::from_millis(limits.sign_ms.max(1));
+    scope(|threads| {
+        let (done, is_done) = channel::<()>();
+        let watch = move || {
+            while is_done.recv_timeout(sign) == Err(RecvTimeoutError::Timeout) {
+                // A peer that left does not end what it began.
+                let _ = stream.write(SIGN);
+            }
+        };
+        // Without that thread the peer may take a long answer for none.
+        let _ = Builder::new().name("ctl-sign".into()).spawn_scoped(threads, watch);
+        let answer = work();
+        drop(done);
+        answer
+    })
 }
 
 /// How long a peer's silence is borne.

@@ -20,11 +20,7 @@ pub(crate) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub(crate) fn new(common: &'a Common, socket: &'a Path) -> Session<'a> {
-        let mut limits = Limits::default();
-        if let Some(seconds) = common.timeout {
-            limits.silence_ms_max = u64::from(seconds) * 1000;
-        }
-        Session { common, socket, limits, announced: RefCell::default() }
+        Session { common, socket, limits: Limits::default(), announced: RefCell::default() }
     }
 
     /// Seconds to wait, where the command line says so.
@@ -65,7 +61,8 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn ask(&self, request: &Request) -> Answer {
-        ask(self.socket, &self.limits, request)
+        let whole_ms = self.common.timeout.map(|seconds| u64::from(seconds) * 1000);
+        ask(self.socket, &self.limits, whole_ms, request)
     }
 
     /// The node's name, as it says.

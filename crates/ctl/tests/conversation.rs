@@ -1,47 +1,54 @@
 //! Client against server over a real socket.
+#![allow(clippy::disallowed_methods, reason = "a test of who waits, and for how long")]
 
 use ctl::{Limits, Refusal, Request, client, exit, server};
 use serde_json::json;
-use std::cell::Cell;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 fn socket(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("leveret-ctl-{}-{name}.sock", std::process::id()))
 }
 
-/// Serves until a ping comes, while `talk` talks.
-fn with_server(name: &str, limits: Limits, talk: impl FnOnce(&PathBuf)) {
+/// Serves while `talk` talks.
+fn with_server(
+    name: &str,
+    limits: Limits,
+    answer: impl Fn(Request) -> ctl::Answer + Sync,
+    talk: impl FnOnce(&PathBuf),
+) {
     let path = socket(name);
     let listener = server::listen(&path).expect("listens");
+    let is_over = AtomicBool::new(false);
     std::thread::scope(|threads| {
-        threads.spawn(|| {
-            server::serve(
-                &listener,
-                &limits,
-                || false,
-                |request| match request {
-                    Request::Ping => None,
-                    Request::ListQueues { vhost, .. } if vhost == "/" => Some(Ok(json!([{ "name": "q" }]))),
-                    other => Some(Err(Refusal { code: exit::DATA, message: format!("{other:?}") })),
-                },
-            );
-        });
+        threads.spawn(|| server::serve(&listener, &limits, || is_over.load(Ordering::SeqCst), &answer));
         talk(&path);
+        is_over.store(true, Ordering::SeqCst);
         server::wake(&path).expect("wakes");
     });
     std::fs::remove_file(&path).expect("removed");
 }
 
+fn of_queues(request: Request) -> ctl::Answer {
+    match request {
+        Request::ListQueues { vhost, .. } if vhost == "/" => Ok(json!([{ "name": "q" }])),
+        other => Err(Refusal { code: exit::DATA, message: format!("{other:?}") }),
+    }
+}
+
+fn list_queues() -> Request {
+    Request::ListQueues { vhost: "/".into(), columns: vec!["name".into()] }
+}
+
 #[test]
 fn answers_and_refusals_arrive() {
-    with_server("answers", Limits::default(), |path| {
-        let ask = |request: Request| client::ask(path, &Limits::default(), &request);
-        assert_eq!(
-            ask(Request::ListQueues { vhost: "/".into(), columns: vec!["name".into()] }),
-            Ok(json!([{ "name": "q" }]))
-        );
+    with_server("answers", Limits::default(), of_queues, |path| {
+        let ask = |request: Request| client::ask(path, &Limits::default(), None, &request);
+        assert_eq!(ask(list_queues()), Ok(json!([{ "name": "q" }])));
         let refusal = ask(Request::ListConnections).expect_err("refused");
         assert_eq!((refusal.code, refusal.message.as_str()), (exit::DATA, "ListConnections"));
     });
@@ -50,7 +57,7 @@ fn answers_and_refusals_arrive() {
 #[test]
 fn hostile_peers_leave_the_server_serving() {
     let limits = Limits { request_bytes_max: 100, silence_ms_max: 200, ..Limits::default() };
-    with_server("hostile", limits, |path| {
+    with_server("hostile", limits, of_queues, |path| {
         let answer_to = |bytes: &[u8]| {
             let mut stream = UnixStream::connect(path).expect("connects");
             // The server may close before everything is written.
@@ -65,11 +72,7 @@ fn hostile_peers_leave_the_server_serving() {
         assert!(answer_to(&[b'x'; 101]).contains("at most 100 bytes"));
         assert_eq!(answer_to(b"{"), "");
         drop(UnixStream::connect(path).expect("connects"));
-        let answer = client::ask(
-            path,
-            &Limits::default(),
-            &Request::ListQueues { vhost: "/".into(), columns: vec!["name".into()] },
-        );
+        let answer = client::ask(path, &Limits::default(), None, &list_queues());
         assert!(answer.is_ok(), "{answer:?}");
     });
 }
@@ -82,13 +85,82 @@ fn a_peer_that_is_silent_or_does_not_read_holds_up_no_end() {
         let mut peer = UnixStream::connect(&path).expect("connects");
         peer.write_all(request).expect("written");
         // It is over once the peer was taken and is waited for. With a limit of an hour only that ends it.
-        let looks = Cell::new(0);
-        let is_over = || looks.replace(looks.get() + 1) >= 2;
+        let looks = AtomicUsize::new(0);
+        let is_over = || looks.fetch_add(1, Ordering::SeqCst) >= 2;
         let limits = Limits { silence_ms_max: 3_600_000, ..Limits::default() };
-        server::serve(&listener, &limits, is_over, |_| Some(Ok(json!("x".repeat(8 << 20)))));
+        std::thread::scope(|threads| {
+            threads.spawn(|| server::serve(&listener, &limits, is_over, |_| Ok(json!("x".repeat(8 << 20)))));
+            while looks.load(Ordering::SeqCst) < 3 {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            server::wake(&path).expect("wakes");
+        });
     };
     check(b"");
     check(b"{");
     check(b"{\"request\":\"list_users\"}\n");
     std::fs::remove_file(&path).expect("removed");
+}
+
+#[test]
+fn nobody_waits_for_anothers_answer() {
+    let both = Barrier::new(2);
+    let answer = |_| {
+        // Two are answered at once, or none.
+        both.wait();
+        Ok(json!(null))
+    };
+    with_server("both", Limits::default(), answer, |path| {
+        let ask = || client::ask(path, &Limits::default(), Some(20_000), &Request::Status);
+        std::thread::scope(|threads| {
+            let other = threads.spawn(ask);
+            assert_eq!(ask(), Ok(json!(null)));
+            assert_eq!(other.join().expect("ran"), Ok(json!(null)));
+        });
+    });
+}
+
+#[test]
+fn so_many_talk_at_once() {
+    let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let answer = |_| {
+        most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(50));
+        now.fetch_sub(1, Ordering::SeqCst);
+        Ok(json!(null))
+    };
+    let limits = Limits { conversations_max: 2, ..Limits::default() };
+    with_server("many", limits, answer, |path| {
+        std::thread::scope(|threads| {
+            let ask = || client::ask(path, &Limits::default(), None, &Request::Status);
+            let asking: Vec<_> = (0..6).map(|_| threads.spawn(ask)).collect();
+            asking.into_iter().for_each(|own| assert_eq!(own.join().expect("ran"), Ok(json!(null))));
+        });
+    });
+    assert_eq!(most.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn an_answer_that_takes_long_is_waited_for_while_there_are_signs() {
+    let answer = |_| {
+        std::thread::sleep(Duration::from_millis(900));
+        Ok(json!("done"))
+    };
+    let limits = Limits { sign_ms: 50, ..Limits::default() };
+    with_server("signs", limits, answer, |path| {
+        let short = Limits { silence_ms_max: 300, ..Limits::default() };
+        assert_eq!(client::ask(path, &short, None, &Request::Status), Ok(json!("done")));
+        // Who says how long it may take in all does not wait longer.
+        let begun = Instant::now();
+        let refusal = client::ask(path, &short, Some(300), &Request::Status).expect_err("too late");
+        assert_eq!(refusal.code, exit::TEMPORARY, "{refusal:?}");
+        assert!(begun.elapsed() < Duration::from_millis(800));
+    });
+    // Without signs it is given up.
+    let limits = Limits { sign_ms: 60_000, ..Limits::default() };
+    with_server("no-signs", limits, answer, |path| {
+        let short = Limits { silence_ms_max: 300, ..Limits::default() };
+        let refusal = client::ask(path, &short, None, &Request::Status).expect_err("silence");
+        assert_eq!(refusal.code, exit::TEMPORARY, "{refusal:?}");
+    });
 }

@@ -1,5 +1,5 @@
 //! What the management HTTP API does as a client would: over a connection of its own to a shard, with the rights and the
-//! refusals that any client gets.
+//! refusals that any client gets; for the command line, which may do everything, with all rights.
 //!
 //! The connection is a pair of sockets of this machine and speaks AMQP 0-9-1; one action, one connection, but two where messages
 //! are taken and published. That is slow, and no second way into the broker: HTTP is for a look and for tests.
@@ -103,6 +103,7 @@ impl<'a> Agent<'a> {
         };
         let (from, to) = set_up().map_err(broken)?;
         let peer = Peer::new(&format!("{from} -> {to}"), true);
+        let peer = if login.is_own { peer.own(&login.user) } else { peer };
         let stream_of_shard = mio::net::TcpStream::from_std(other);
         door.letters.put(Letter::Accepted(Arrival { stream: stream_of_shard, peer, layer: None }));
         // Any message that a configuration lets into the broker.

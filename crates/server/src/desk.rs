@@ -1,9 +1,10 @@
 //! Where the administration socket's questions are answered, from what the shards say.
 
 use crate::alarm::{Meter, Raised, Watermarks};
+use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::{Config, Level, Limit, Told};
-use crate::door::{CancelDelayed, Door, Letter, Part, Question, Truncate};
+use crate::door::{CancelDelayed, Door, Letter, Part, Question, ResetOffset, Truncate};
 use crate::heap;
 use crate::log::Logger;
 use crate::manager::Manager;
@@ -31,6 +32,8 @@ pub struct Desk<'a> {
     pub doors: &'a [Door],
     /// Who answers what the HTTP API is asked.
     pub manager: &'a Manager<'a>,
+    /// What dashboards are told.
+    pub board: &'a Board,
     /// What the node was told.
     pub config: &'a Config,
     /// Where it listens.
@@ -94,10 +97,14 @@ impl Desk<'_> {
             ctl::Request::TruncateStream { vhost, stream, before } => {
                 self.truncate(Truncate { vhost, stream, before })
             }
+            ctl::Request::ResetOffset { vhost, stream, reference } => {
+                self.reset_offset(ResetOffset { vhost, stream, reference })
+            }
             ctl::Request::ListConnections => {
                 let parts = self.ask(&Question::Connections)?;
                 json(&parts.into_iter().flat_map(|part| part.connections).collect::<Vec<_>>())
             }
+            ctl::Request::Top { asked } => json(&self.board.look(self.manager, &asked).map_err(|_| busy())?),
             ctl::Request::ListUsers => json(&self.access()?.users),
             ctl::Request::ListVhosts => json(&self.access()?.vhosts),
             ctl::Request::ListExchanges { vhost } => {
@@ -170,8 +177,8 @@ impl Desk<'_> {
         let name = vhost.to_owned();
         let found = self.manager.look(move |catalog| catalog.vhost(&name)).map_err(|_| busy())?;
         let Some(id) = found else { return json(&[(); 0]) };
-        let mut rows = self.manager.queues(Which::Of(id)).map_err(|_| busy())?;
-        rows.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
+        let mut rows = self.manager.queue_rows(Which::Of(id), false).map_err(|_| busy())?;
+        rows.sort_unstable_by(|a, b| a.definition.name.cmp(&b.definition.name));
         let mut told = Vec::new();
         if columns.iter().any(|column| column.contains("policy")) {
             for part in rows.chunks(QUEUES_LOOK) {
@@ -224,6 +231,25 @@ impl Desk<'_> {
             Ok(Reply::Stream(StreamReply::Truncated(first_offset))) => json(&first_offset),
             Ok(_) => Ok(serde_json::Value::Null),
             Err(refused) => Err(refusal(ctl::exit::DATA, format!("Error:\n{}", refused.text))),
+        }
+    }
+
+    /// Answers `true`; `false`: there is nothing to reset. Nothing: there is no such stream.
+    fn reset_offset(&self, asked: ResetOffset) -> ctl::Answer {
+        let name = asked.vhost.clone();
+        let vhost = self.manager.look(move |catalog| catalog.vhost(&name)).map_err(|_| busy())?;
+        let Some(vhost) = vhost else { return Ok(serde_json::Value::Null) };
+        let Some(tracking) = self.manager.tracking(vhost, &asked.stream).map_err(|_| busy())? else {
+            return Ok(serde_json::Value::Null);
+        };
+        if tracking.offsets.iter().all(|(reference, _)| *reference != asked.reference) {
+            return Ok(false.into());
+        }
+        let (sender, receiver) = channel();
+        self.doors[0].letters.put(Letter::ResetOffset(Box::new(asked), sender));
+        match receiver.recv_timeout(PATIENCE).map_err(|_| busy())? {
+            Ok(_) => Ok(true.into()),
+            Err(_) => Ok(serde_json::Value::Null),
         }
     }
 

@@ -35,6 +35,8 @@ pub enum Letter {
     CancelDelayed(Box<CancelDelayed>, Sender<Option<u64>>),
     /// The beginning of a stream is to go; what came of it.
     Truncate(Box<Truncate>, Sender<Result<Reply, Refusal>>),
+    /// A stream is to remember that a consumer has read nothing; what came of it.
+    ResetOffset(Box<ResetOffset>, Sender<Result<Reply, Refusal>>),
     /// The node wants something done in a virtual host, in its own name; what came of it.
     Act(Box<Act>, Sender<Result<Reply, Refusal>>),
     /// Somebody has a look, a quick one: connections wait meanwhile.
@@ -89,6 +91,17 @@ pub struct Truncate {
     pub stream: String,
     /// Offsets below it are to go.
     pub before: u64,
+}
+
+/// A consumer of a stream that is to begin anew.
+#[derive(Clone, Debug)]
+pub struct ResetOffset {
+    /// The virtual host.
+    pub vhost: String,
+    /// The stream.
+    pub stream: String,
+    /// What the consumer is called.
+    pub reference: String,
 }
 
 /// What is to be done in a virtual host in the node's own name.

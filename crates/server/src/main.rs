@@ -6,6 +6,7 @@
 mod acceptor;
 mod agent;
 mod alarm;
+mod board;
 mod certificate;
 mod clock;
 mod committer;
@@ -38,11 +39,13 @@ mod timers;
 mod tls;
 mod turns;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use config::{Config, Level, Sources};
+use ctl::shells::{self, Shell};
 use node::End;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Sender, channel};
@@ -63,6 +66,17 @@ enum Command {
     Bench(Box<perf::Bench>),
     /// Asks a running node, or tells it what to do
     Ctl(ctl::command::Ctl),
+    /// Shows what goes on in a running node, on a terminal
+    Top(ctl::top::Top),
+    /// Writes a script that completes command lines in a shell
+    Completions {
+        shell: Shell,
+        /// Of the tool that is called so: rabbitmqctl, rabbitmq-diagnostics, ...
+        #[arg(long, default_value = "leveret")]
+        name: String,
+    },
+    /// Writes manual pages, of RabbitMQ's tool names too, into a folder
+    Man { folder: PathBuf },
 }
 
 #[derive(clap::Args)]
@@ -91,6 +105,33 @@ fn main() -> ExitCode {
         Command::Server(server) => serve(server),
         Command::Bench(bench) => perf::main(&bench),
         Command::Ctl(ctl) => ExitCode::from(ctl::command::run(&ctl)),
+        Command::Top(top) => ExitCode::from(ctl::top::main(&top)),
+        Command::Completions { shell, name } => complete(shell, &name),
+        Command::Man { folder } => write_pages(&folder),
+    }
+}
+
+fn complete(shell: Shell, name: &str) -> ExitCode {
+    let own = (name == "leveret").then(Leveret::command);
+    let Some(command) = own.or_else(|| ctl::command::tool(name)) else {
+        eprintln!("leveret: no tool is called {name}: leveret, {}", ctl::command::NAMES.join(", "));
+        return ExitCode::FAILURE;
+    };
+    // Whoever reads may have enough.
+    let _ = std::io::stdout().write_all(shells::completions(command, shell).as_bytes());
+    ExitCode::SUCCESS
+}
+
+fn write_pages(folder: &Path) -> ExitCode {
+    match shells::write_pages(Leveret::command(), folder) {
+        Ok(count) => {
+            println!("{count} pages in {}", folder.display());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("leveret: manual pages cannot be written into {}: {error}", folder.display());
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -251,6 +251,26 @@ impl Manager<'_> {
         Ok(all)
     }
 
+    /// Queues, in no order; `is_sampled`: with what messages of them say of all.
+    pub fn queue_rows(&self, which: Which, is_sampled: bool) -> Result<Vec<QueueRow>, Busy> {
+        let mut rows = Vec::new();
+        for door in self.doors {
+            let mut from = Some(ListedTo::default());
+            while let Some(at) = from {
+                let which = which.clone();
+                let (next, mut found) = self.look_at(door, move |shard| {
+                    let mut found = Vec::new();
+                    let wanted = |queue: &_| which.has(queue);
+                    let next = shard.queue_rows_from(at, QUEUES_TURN, is_sampled, wanted, &mut found);
+                    (next, found)
+                })?;
+                rows.append(&mut found);
+                from = next;
+            }
+        }
+        Ok(rows)
+    }
+
     fn connection_bytes(&self) -> Result<Vec<(ConnectionId, VhostId, [u64; 2])>, Busy> {
         self.visit_all(|room, from, found| {
             let sockets = room.sockets.iter().enumerate().skip(from as usize).take(CONNECTIONS_TURN);
@@ -335,21 +355,7 @@ impl Node for Manager<'_> {
     }
 
     fn queues(&self, which: Which) -> Result<Vec<QueueRow>, Busy> {
-        let mut rows = Vec::new();
-        for door in self.doors {
-            let mut from = Some(ListedTo::default());
-            while let Some(at) = from {
-                let which = which.clone();
-                let (next, mut found) = self.look_at(door, move |shard| {
-                    let mut found = Vec::new();
-                    let next = shard.queue_rows_from(at, QUEUES_TURN, |queue| which.has(queue), &mut found);
-                    (next, found)
-                })?;
-                rows.append(&mut found);
-                from = next;
-            }
-        }
-        Ok(rows)
+        self.queue_rows(which, true)
     }
 
     fn connections(&self) -> Result<Vec<ConnectionRow>, Busy> {
@@ -541,7 +547,11 @@ impl Node for Manager<'_> {
 
     fn act(&self, login: &Login, vhost: &str, action: Action) -> Result<Outcome, Trouble> {
         self.go_on()?;
-        if login.is_own {
+        let moves_messages = matches!(
+            action,
+            Action::Publish(_) | Action::Get { .. } | Action::Peek { .. } | Action::Move { .. }
+        );
+        if login.is_own && !moves_messages {
             let asked = Box::new(Act { vhost: vhost.to_owned(), action });
             let (sender, receiver) = channel();
             self.next_door().letters.put(Letter::Act(asked, sender));

@@ -5,6 +5,7 @@
 
 use crate::acceptor::Acceptor;
 use crate::alarm::{Alarms, Meter, Raised, Watermarks};
+use crate::board::Board;
 use crate::clock::Clock;
 use crate::committer::{Committer, Report, Written};
 use crate::config::network::Speech;
@@ -540,6 +541,7 @@ impl Node {
             is_stopping: &self.is_stopping,
         };
         let manager = &manager;
+        let board = &Board::default();
         definitions::load(config, manager, &self.logger)?;
         std::thread::scope(|threads| {
             let doors = &self.doors;
@@ -562,11 +564,11 @@ impl Node {
                 let (ports, clock, raised) = (&rows, self.clock, &|| self.raised());
                 let (watermarks, logger, end) = (&self.watermarks, &self.logger, end.clone());
                 let doors = &self.doors;
-                let desk = Desk { doors, manager, config, ports, raised, watermarks, clock, logger, end };
+                let desk =
+                    Desk { doors, manager, board, config, ports, raised, watermarks, clock, logger, end };
                 let is_over = || self.is_stopping.load(Ordering::SeqCst);
-                ctl::server::serve(&control, &ctl::Limits::default(), is_over, |request| {
-                    Some(desk.answer(request))
-                });
+                let limits = ctl::Limits::default();
+                ctl::server::serve(&control, &limits, is_over, |request| desk.answer(request));
             };
             let mut spawned = Builder::new()
                 .name("accept".into())
@@ -610,7 +612,7 @@ impl Node {
                     let ms = self.clock.now().mono_ns / base::time::NS_PER_MS;
                     self.logger.info("Server startup complete; 0 plugins started.");
                     self.logger.info(format!("Time to start RabbitMQ: {ms} ms"));
-                    self.watch(config, ends)
+                    self.watch(config, ends, || board.forget_old(self.clock.mono_ns()))
                 }
                 Err(why) => Err(why),
             };
@@ -629,8 +631,8 @@ impl Node {
         })
     }
 
-    /// Watches memory and disk until the node is to end.
-    fn watch(&self, config: &Config, ends: &Receiver<End>) -> Result<(), String> {
+    /// Watches memory and disk until the node is to end, and calls `also` as often.
+    fn watch(&self, config: &Config, ends: &Receiver<End>, also: impl Fn()) -> Result<(), String> {
         let (memory_limit, disk_limit) = self.watermarks.bytes();
         let mut alarms = Alarms::new(memory_limit, disk_limit, &config.node_name);
         let meter = Meter::new(&config.data_dir);
@@ -662,6 +664,7 @@ impl Node {
                 Err(error) => self.logger.warning(format!("memory and disk cannot be measured: {error}")),
             }
             lines.drain(..).for_each(|(level, text): (Level, String)| self.logger.log(level, text));
+            also();
             let call = ends.recv_timeout(interval);
             is_interval = call.is_err();
             match call {

@@ -322,6 +322,7 @@ impl ShardLoop {
                     let _ = answer.send(self.shard.cancel_delayed(now, &vhost, &queue, &ids));
                 }
                 Letter::Truncate(asked, answer) => self.truncate(now, &asked, answer),
+                Letter::ResetOffset(asked, answer) => self.reset_offset(now, &asked, answer),
                 Letter::Act(asked, answer) => self.act(now, *asked, answer),
                 Letter::Look(look) => {
                     let began = self.around.clock.mono_ns();

@@ -6,16 +6,25 @@ and over --uri. What only ours has or says differently is in rows of their own.
 """
 
 import atexit
+import fcntl
 import json
 import os
+import pty
 import re
+import select
+import shutil
+import signal
+import struct
 import subprocess
 import tempfile
+import termios
+import time
 
 import pika
 
 from lab.broker import Broker
 from lab.cases import Skip, Suite, Uri
+from lab.wire_stream import STORE, Peer, text
 
 suite = Suite("ctl")
 VHOST = "ctl-v"
@@ -466,6 +475,260 @@ def _():
     ])
 
 
+@case("readers", "peek, reset_offset, groups of consumers of streams",
+            "what is looked at stays; a place that is empty, a stream that is not there, an offset that is not kept: 69")
+def _():
+    with connect() as connection:
+        channel = connection.channel()
+        for name, kind in ("ctl-pq", "quorum"), ("ctl-pc", "classic"), ("ctl-ps", "stream"):
+            declare(channel, name, x_queue_type=kind)
+        channel.queue_purge("ctl-pq")
+        channel.confirm_delivery()
+        properties = pika.BasicProperties(content_type="text/plain", delivery_mode=2, headers={"h": "v"})
+        channel.basic_publish("", "ctl-pq", b"first", properties)
+        channel.basic_publish("", "ctl-pq", b"x" * 100, properties)
+    at = f"-p {VHOST}"
+    peek = f"rabbitmq-queues peek {at} ctl-pq"
+    check([
+        (f"{peek} 1", 0, re.compile(r"^Peeking at quorum queue ctl-pq at position 1 on node .* \.\.\.\n")),
+        (f"{peek} 1 --formatter json", 0, None),
+        (f"{peek} 3 -q", 69, ""),
+        (f"rabbitmq-queues peek {at} ctl-none 1 -q", 69, "", has(f"Target queue was not found in virtual host '{VHOST}'")),
+        (f"rabbitmq-queues peek {at} ctl-ps 1 -q", 69, ""),
+    ])
+    for _ in range(100):
+        told = tools().run(f"list_queues {at} -s name messages_ready messages_unacknowledged").stdout
+        if "ctl-pq\t2\t0\n" in told:
+            break
+    assert "ctl-pq\t2\t0\n" in told, told
+    for place, payload in (1, "first"), (2, "x" * 64):
+        told = json.loads(tools().run(f"{peek} {place} --formatter json").stdout)
+        rows = told["message"]
+        assert rows["payload (max 64 bytes)"] == payload and rows["routing_keys"] == ["ctl-pq"], rows
+        assert rows["exchange"] == "" and rows["content_type"] == "text/plain" and rows["delivery_mode"] == 2, rows
+        assert rows["header.h"] == "v", rows
+    of = f"--vhost {VHOST} --stream ctl-ps --reference ctl-app"
+    tool = "rabbitmq-streams "
+    check([
+        (f"{tool}reset_offset {of}", 69, "Resetting stored offset ...\n",
+         has("There is no stored offset for this reference, no need to reset")),
+        (f"{tool}reset_offset --vhost {VHOST} --stream ctl-none --reference x -q", 69, "",
+         has("The stream does not exist")),
+        (f"{tool}reset_offset --vhost {VHOST} --stream ctl-ps", 64, ""),
+        (f"{tool}list_stream_consumer_groups {at} -q", 0, ""),
+        (f"{tool}list_stream_group_consumers {of} -q", 69, "", has("The group does not exist")),
+        (f"{tool}activate_stream_consumer {of} -q", 69, "", has("The group does not exist")),
+    ])
+    uri = tools().uri
+    port = tools().broker.stream_port() if tools().is_ours else suite.options.stream_port
+    with Peer(uri, port, user=uri.user, password=uri.password, vhost=VHOST) as client:
+        client.say(STORE, text("ctl-app") + text("ctl-ps") + struct.pack(">Q", 7))
+        tracked = f"{tool}list_stream_tracking ctl-ps --vhost {VHOST} --offset --formatter json"
+        for _ in range(100):
+            if "7" in tools().run(tracked).stdout:
+                break
+        check([
+            (f"{tool}reset_offset {of}", 0, lines("Resetting stored offset ...", "Done")),
+            (f"{tool}reset_offset {of} -q", 0, NOTHING),
+            (tracked, 0, re.compile(r'"tracking_value": ?0\b')),
+        ])
+        client.subscribe(3, "ctl-ps", **{"single-active-consumer": "true", "name": "ctl-app"})
+        for _ in range(100):
+            if tools().run(f"{tool}list_stream_consumer_groups {at} -q").stdout:
+                break
+        rows = json.loads(tools().run(f"{tool}list_stream_consumer_groups {at} --formatter json").stdout)
+        assert rows == [{"stream": "ctl-ps", "reference": "ctl-app", "partition_index": -1, "consumers": 1}], rows
+        rows = json.loads(tools().run(f"{tool}list_stream_group_consumers {of} --formatter json").stdout)
+        assert len(rows) == 1 and rows[0]["subscription_id"] == 3 and "active" in rows[0]["state"], rows
+        check([(f"{tool}activate_stream_consumer {of} -q", 0, "OK\n")])
+
+
+@case("moves", "redrive_queue and move_messages, in nobody's name",
+            "dead messages are back where they died, others elsewhere; those that name a user, and those in a user's queue, too")
+def _():
+    only_ours()
+    with connect() as connection:
+        channel = connection.channel()
+        declare(channel, "ctl-dead", x_queue_type="quorum")
+        declare(channel, "ctl-dying", x_queue_type="quorum", x_dead_letter_exchange="", x_dead_letter_routing_key="ctl-dead")
+        declare(channel, "ctl-target", x_queue_type="classic")
+        channel.confirm_delivery()
+        uri = tools().uri
+        for number in range(10):
+            channel.basic_publish("", "ctl-dying", b"%d" % number, pika.BasicProperties(delivery_mode=2, user_id=uri.user))
+        for _ in range(10):
+            got = channel.basic_get("ctl-dying")[0]
+            channel.basic_reject(got.delivery_tag, requeue=False)
+        at, counts = f"-p {VHOST}", f"list_queues -p {VHOST} -s name messages_ready"
+
+        def until(*expected):
+            for _ in range(100):
+                told = tools().run(counts).stdout.splitlines()
+                if all(f"{name}\t{count}" in told for name, count in expected):
+                    return
+            raise AssertionError(f"{told}, not {expected}")
+
+        until(("ctl-dead", 10), ("ctl-dying", 0))
+        check([(f"redrive_queue {at} ctl-dead --count 4 -q", 0, None)])
+        until(("ctl-dead", 6), ("ctl-dying", 4))
+        check([(["move_messages", "-p", VHOST, "ctl-dead", "", "ctl-target", "-q"], 0, None)])
+        until(("ctl-dead", 0), ("ctl-target", 6))
+        for number in range(4, 10):
+            assert channel.basic_get("ctl-target", auto_ack=True)[2] == b"%d" % number
+        check([
+            (f"redrive_queue {at} ctl-none -q", 65, "", has("was not found")),
+            (["move_messages", "-p", VHOST, "ctl-dying", "ctl-no-exchange", "k", "-q"], 69, "", has("ctl-no-exchange")),
+        ])
+        until(("ctl-dying", 4))
+
+
+@case("completions", "completions for shells, manual pages, and what RabbitMQ's own completions ask for",
+            "words and options that begin so, a line each; a word that is whole: nothing")
+def _():
+    check([
+        (["autocomplete", "--", "list_unre"], 0, "list_unresponsive_queues\n"),
+        (["autocomplete", "--", "--form"], 0, "--formatter\n"),
+        (["autocomplete", "--", "nonsense"], 0, NOTHING),
+        (["rabbitmq-diagnostics", "autocomplete", "--", "check_virt"], 0, "check_virtual_hosts\n"),
+    ])
+    if not tools().is_ours:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        binary = tools().broker.binary
+        for tool in ("leveret", *TOOLS):
+            for shell in "bash", "zsh", "fish":
+                done = subprocess.run([binary, "completions", shell, "--name", tool], capture_output=True, text=True,
+                                      timeout=30)
+                assert done.returncode == 0 and tool in done.stdout, (tool, shell, done.stderr)
+                path = os.path.join(folder, f"{tool}.{shell}")
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(done.stdout)
+                if shutil.which(shell):
+                    checked = subprocess.run([shell, "-n", path], capture_output=True, text=True, timeout=30)
+                    assert checked.returncode == 0 and not checked.stderr, (tool, shell, checked)
+        own = tools().run("completions bash").stdout
+        assert own == subprocess.run([binary, "completions", "bash", "--name", "rabbitmqctl"], capture_output=True,
+                                     text=True, timeout=30).stdout
+        done = subprocess.run([binary, "man", os.path.join(folder, "man")], capture_output=True, text=True, timeout=30)
+        assert done.returncode == 0, done
+        pages = os.listdir(os.path.join(folder, "man"))
+        for page in "leveret.1", "leveret-server.1", "leveret-top.1", "leveret-ctl-list_queues.1", "rabbitmqctl.1":
+            assert page in pages, (page, sorted(pages))
+
+
+@case("at-once", "an import of 3,000 queues while others ask", "each is answered while the import goes on")
+def _():
+    only_ours()
+    queues = [{"vhost": VHOST, "name": f"ctl-many-{number}", "durable": True, "auto_delete": False, "arguments": {}}
+              for number in range(3000)]
+    text = json.dumps({"queues": queues})
+    words = tools().command("rabbitmqctl") + ["import_definitions", "-", "-q"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as importing:
+        importing.stdin.write(text)
+        importing.stdin.close()
+        answered = 0
+        while importing.poll() is None:
+            begin = time.monotonic()
+            assert tools().run("ping -q").returncode == 0
+            is_meanwhile = importing.poll() is None
+            answered += is_meanwhile
+            assert time.monotonic() - begin < 5, "somebody waits for another's import"
+        assert importing.returncode == 0, importing
+    assert answered > 0
+    told = tools().run(f"list_queues -p {VHOST} -s name").stdout
+    assert told.count("ctl-many-") == 3000
+
+
+class Screen:
+    """A program on a terminal of its own, and what it wrote there."""
+
+    def __init__(self, words, columns=120, rows=40):
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.before = termios.tcgetattr(self.slave)
+        environment = {**os.environ, "TERM": "xterm"}
+        self.process = subprocess.Popen(words, stdin=self.slave, stdout=self.slave, stderr=self.slave, env=environment,
+                                        start_new_session=True)
+        self.said = b""
+
+    def until(self, text, seconds_max=20):
+        """Reads until the text is there. Only what has changed is written, so a text is one that comes whole."""
+        end = time.monotonic() + seconds_max
+        while text.encode() not in self.said:
+            left = end - time.monotonic()
+            assert left > 0, f"{text!r} is not in {self.said!r}"
+            if select.select([self.master], [], [], min(left, 0.1))[0]:
+                self.said += os.read(self.master, 65536)
+        self.said = self.said[self.said.index(text.encode()) + len(text):]
+
+    def type(self, keys):
+        os.write(self.master, keys.encode())
+
+    def ends(self, code):
+        assert self.process.wait(20) == code, self.process
+        while select.select([self.master], [], [], 0.1)[0]:
+            self.said += os.read(self.master, 65536)
+        # The other screen is left, the cursor is back, and lines are edited again.
+        assert b"\x1b[?1049l" in self.said and b"\x1b[?25h" in self.said, self.said
+        assert termios.tcgetattr(self.slave) == self.before
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+@case("top", "the dashboard: on a terminal, ended by keys and by a signal; a frame as text",
+            "it shows queues and connections, finds some by name, and leaves the terminal as it was")
+def _():
+    only_ours()
+    connection = connect()
+    channel = connection.channel()
+    for number in range(50):
+        declare(channel, f"ctl-top-{number}")
+    for _ in range(7):
+        channel.basic_publish("", "ctl-top-33", b"x")
+    channel.queue_declare("ctl-top-33", passive=True)
+    words = [tools().broker.binary, "top", "--data-dir", os.path.join(tools().broker.folder, "data"), "--interval", "0.3"]
+    done = subprocess.run([*words, "--once", "--search", "ctl-top"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done
+    shown = done.stdout.splitlines()
+    assert any(re.match(r"ctl-top-33\s+ctl-v\s+classic\s+7\s", line) for line in shown), done.stdout
+    assert "of 50 queues" in shown[-1], done.stdout
+    done = subprocess.run([*words, "--once", "--connections", "--sort", "channels"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0 and "AMQP 0-9-1" in done.stdout, done
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 64 and "--once" in done.stderr, done
+    done = subprocess.run([words[0], "top", "--socket", "/nowhere.sock"], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=30)
+    assert done.returncode in (64, 69), done
+    for end in "key", "control", "signal":
+        screen = Screen(words)
+        try:
+            screen.until("\x1b[?1049h")
+            screen.until("READY")
+            screen.type("/ctl-top-33")
+            screen.until("search:")
+            screen.type("\r")
+            screen.until('with "ctl-top-33"')
+            screen.type("\t")
+            screen.until("PROTOCOL")
+            screen.type("?")
+            screen.until("keys")
+            if end == "key":
+                screen.type("q")
+            elif end == "control":
+                screen.type("\x03")
+            else:
+                os.kill(screen.process.pid, signal.SIGTERM)
+            screen.ends(0)
+        finally:
+            screen.close()
+    connection.close()
+
+
 @case("plugins", "rabbitmq-plugins list and is_enabled",
             "what is there: 0; what is not: 69")
 def _():
@@ -508,6 +771,13 @@ def _():
             (["import_definitions", path + ".none"], 65, "", has("does not exist")),
         ])
         assert os.stat(path).st_mode & 0o077 == 0, "hashes of passwords are for nobody else"
+        # One that is there, and that anybody may read, is another file afterwards, as with RabbitMQ's tool.
+        os.chmod(path, 0o644)
+        with open(path, encoding="utf-8") as before:
+            os.truncate(path, 0)
+            assert tools().run(["export_definitions", path]).returncode == 0
+            assert before.read() == "", "who has the file open does not see what is written"
+        assert os.stat(path).st_mode & 0o077 == 0 and os.listdir(folder) == ["defs.json"]
     done = tools().run("import_definitions", stdin=text)
     assert done.returncode == 0, done
     done = tools().run("import_definitions - -q", stdin='{"queues": 3}')
@@ -568,6 +838,7 @@ def _():
 if __name__ == "__main__":
     def add_options(parser):
         parser.add_argument("--broker", default="", help="a binary of ours to start")
+        parser.add_argument("--stream-port", type=int, default=5552, help="where the broker at --uri speaks to streams")
         parser.add_argument("--tools", default="", help="a program that runs the tools of the broker at --uri")
 
     suite.main(add_options)

@@ -92,6 +92,10 @@ impl Adapter {
             let properties = arguments(&start_ok.client_properties);
             login.said = Said { mechanism: mechanism.clone(), properties };
         }
+        if let (Some(name), Some(login)) = (self.peer.own_name(), &mut self.login) {
+            login.user = Some(name.clone());
+            return self.machine.tune();
+        }
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
         let found = credentials::log_in(catalog, rules, &self.peer, &mechanism, start_ok.response);
         let reason = match found {
@@ -124,10 +128,15 @@ impl Adapter {
     pub(super) fn open(&mut self, context: &mut Context<'_>, open: &ConnectionOpen<'_>) {
         let vhost = String::from_utf8_lossy(open.virtual_host).into_owned();
         let Some(user) = self.login.as_ref().and_then(|login| login.user.clone()) else { return };
-        match open_vhost(context.shard.catalog(), &user, &vhost) {
+        let is_own = self.peer.own_name().is_some();
+        let found = match context.shard.catalog().vhost(&vhost) {
+            Some(id) if is_own => Ok(id),
+            _ => open_vhost(context.shard.catalog(), &user, &vhost),
+        };
+        match found {
             Ok(id) => {
-                let actor = Actor::new(user, id, context.port);
-                if context.shard.is_limited(&actor) {
+                let actor = Actor { is_internal: is_own, ..Actor::new(user, id, context.port) };
+                if !is_own && context.shard.is_limited(&actor) {
                     let token = self.wait(0, OPEN, false, Wish::Open { actor: actor.clone() });
                     return context.shard.ask_port(context.port, actor, token);
                 }

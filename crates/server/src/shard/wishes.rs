@@ -4,7 +4,7 @@
 //! are asked: who may wish is the caller's matter.
 
 use super::ShardLoop;
-use crate::door::{Act, Truncate};
+use crate::door::{Act, ResetOffset, Truncate};
 use adapters::NODE_SLOT;
 use base::Now;
 use base::id::PortId;
@@ -56,17 +56,35 @@ impl ShardLoop {
 
     /// Has the beginning of a stream let go of, in the node's own name.
     pub(super) fn truncate(&mut self, now: Now, asked: &Truncate, answer: Answer) {
-        let Truncate { vhost, stream, before } = asked;
+        let Some((stream, answer)) = self.stream(&asked.vhost, &asked.stream, answer) else { return };
+        let (port, token) = self.await_answer(stream.vhost, answer);
+        self.ask_stream(now, port, &stream, StreamCommand::Truncate { token, before: asked.before });
+    }
+
+    /// Has a stream remember that a consumer has read nothing, in the node's own name.
+    pub(super) fn reset_offset(&mut self, now: Now, asked: &ResetOffset, answer: Answer) {
+        let Some((stream, answer)) = self.stream(&asked.vhost, &asked.stream, answer) else { return };
+        let (port, token) = self.await_answer(stream.vhost, answer);
+        let reference = asked.reference.as_bytes().into();
+        self.ask_stream(now, port, &stream, StreamCommand::StoreOffset { reference, offset: 0 });
+        // Nobody is told when an offset is on disk. What comes after it in the log is there after it: letting go of nothing.
+        self.ask_stream(now, port, &stream, StreamCommand::Truncate { token, before: 0 });
+    }
+
+    /// A stream by name. None: whoever asked has been told that it is not there.
+    fn stream(&self, vhost: &str, stream: &str, answer: Answer) -> Option<(Arc<QueueDefinition>, Answer)> {
         let catalog = self.shard.catalog();
         let found = catalog.vhost(vhost).and_then(|vhost| catalog.queue_by_name(vhost, stream.as_bytes()));
         let Some(found) = found.cloned() else {
             // Who asked may have given up.
             let _ = answer.send(Err(Refusal::missing("queue", stream, vhost)));
-            return;
+            return None;
         };
-        let (port, token) = self.await_answer(found.vhost, answer);
-        let command = StreamCommand::Truncate { token, before: *before };
-        self.shard.command(now, port, found.log, found.id, QueueCommand::Stream(Box::new(command)));
+        Some((found, answer))
+    }
+
+    fn ask_stream(&mut self, now: Now, port: PortId, stream: &QueueDefinition, command: StreamCommand) {
+        self.shard.command(now, port, stream.log, stream.id, QueueCommand::Stream(Box::new(command)));
     }
 
     /// Has something done in a virtual host, in the node's own name.

@@ -1,0 +1,209 @@
+//! The words about who reads streams: offsets that are kept for consumers, and groups of which one is active at a time, as
+//! `rabbitmq-streams` has them.
+
+use crate::listing::{choose, words};
+use crate::request::{Refusal, Request};
+use crate::session::{Session, failed, missing};
+use crate::show::Formatter;
+use clap::Subcommand;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Bytes of a consumer's name, as the stream protocol has it.
+const REFERENCE_BYTES_MAX: usize = 255;
+
+/// Words about readers of streams.
+#[derive(Debug, Subcommand)]
+#[command(rename_all = "snake_case")]
+pub(crate) enum GroupWord {
+    /// Has a consumer of a stream begin anew: the offset that is kept for it is 0 again
+    ResetOffset {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        #[arg(long)]
+        stream: String,
+        /// What the consumer is called
+        #[arg(long)]
+        reference: String,
+    },
+    /// Groups of consumers of streams of which one is active at a time
+    ListStreamConsumerGroups {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        /// All columns
+        #[arg(short = 'V', long)]
+        verbose: bool,
+        /// What to show of each: stream, reference, partition_index, consumers
+        columns: Vec<String>,
+    },
+    /// Consumers of such a group
+    ListStreamGroupConsumers {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        #[arg(long)]
+        stream: String,
+        /// What the consumers are called
+        #[arg(long)]
+        reference: String,
+        /// All columns
+        #[arg(short = 'V', long)]
+        verbose: bool,
+        /// What to show of each: subscription_id, connection_name, state
+        columns: Vec<String>,
+    },
+    /// Has a consumer of such a group be active; one always is
+    ActivateStreamConsumer {
+        /// The virtual host
+        #[arg(short = 'p', long, default_value = "/")]
+        vhost: String,
+        #[arg(long)]
+        stream: String,
+        /// What the consumers are called
+        #[arg(long)]
+        reference: String,
+    },
+}
+
+const GROUP: [&str; 4] = ["stream", "reference", "partition_index", "consumers"];
+
+const CONSUMER: [&str; 3] = ["subscription_id", "connection_name", "state"];
+
+pub(crate) fn run(word: &GroupWord, session: &Session<'_>) -> Result<String, Refusal> {
+    match word {
+        GroupWord::ResetOffset { vhost, stream, reference } => {
+            let show = session.announce("Resetting stored offset ...");
+            if reference.len() > REFERENCE_BYTES_MAX {
+                return Err(failed("The reference is too long"));
+            }
+            let (vhost, stream, reference) = (vhost.clone(), stream.clone(), reference.clone());
+            match session.ask(&Request::ResetOffset { vhost, stream, reference })? {
+                Value::Bool(true) if session.is_quiet() => Ok(show.begin()),
+                Value::Bool(true) => Ok(show.message("Done")),
+                Value::Bool(false) => {
+                    Err(failed("There is no stored offset for this reference, no need to reset"))
+                }
+                _ => Err(failed("The stream does not exist")),
+            }
+        }
+        GroupWord::ListStreamConsumerGroups { vhost, verbose, columns } => {
+            let columns = choose(&GROUP, &GROUP, if *verbose { &[] } else { columns })?;
+            let show = session.show(Formatter::PrettyTable, "Listing stream consumer groups ...");
+            let mut rows = Vec::new();
+            for ((stream, reference), consumers) in groups(session, vhost)? {
+                rows.push(json!({
+                    "stream": stream,
+                    "reference": reference,
+                    "partition_index": partition(session, vhost, &stream)?,
+                    "consumers": consumers.len(),
+                }));
+            }
+            Ok(show.rows(&columns, &rows.into()))
+        }
+        GroupWord::ListStreamGroupConsumers { vhost, stream, reference, verbose, columns } => {
+            let columns = choose(&CONSUMER, &CONSUMER, if *verbose { &[] } else { columns })?;
+            let show = session.show(Formatter::PrettyTable, "Listing group consumers ...");
+            let consumers = group(session, vhost, stream, reference)?;
+            let row = |consumer: &Value| {
+                let state = if consumer["active"] == true { "active" } else { "waiting" };
+                json!({
+                    "subscription_id": consumer["subscription_id"],
+                    "connection_name": consumer["connection_details"]["name"],
+                    "state": format!("{state} (connected)"),
+                })
+            };
+            Ok(show.rows(&columns, &consumers.iter().map(row).collect()))
+        }
+        GroupWord::ActivateStreamConsumer { vhost, stream, reference } => {
+            let show = session.announce("Activating a consumer in the group ...");
+            group(session, vhost, stream, reference)?;
+            Ok(show.message("OK"))
+        }
+    }
+}
+
+/// Consumers of a virtual host of whom one is active at a time, by their streams and names.
+fn groups(session: &Session<'_>, vhost: &str) -> Result<BTreeMap<(String, String), Vec<Value>>, Refusal> {
+    let mut groups: BTreeMap<_, Vec<Value>> = BTreeMap::new();
+    let consumers = session.find(&["stream", "consumers", vhost])?.ok_or_else(missing)?;
+    for consumer in consumers.as_array().into_iter().flatten() {
+        let properties = &consumer["properties"];
+        if properties["single-active-consumer"] == "true" {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let key = (text(&consumer["queue"]["name"]), text(&properties["name"]));
+            groups.entry(key).or_default().push(consumer.clone());
+        }
+    }
+    Ok(groups)
+}
+
+fn group(session: &Session<'_>, vhost: &str, stream: &str, name: &str) -> Result<Vec<Value>, Refusal> {
+    let found = groups(session, vhost)?.remove(&(stream.to_owned(), name.to_owned()));
+    found.ok_or_else(|| failed("The group does not exist"))
+}
+
+/// Which of a super stream's a stream is; -1: of none.
+fn partition(session: &Session<'_>, vhost: &str, stream: &str) -> Result<i64, Refusal> {
+    let bindings = session.find(&["queues", vhost, stream, "bindings"])?.unwrap_or_default();
+    let places = bindings.as_array().into_iter().flatten();
+    Ok(places.filter_map(|own| own["arguments"]["x-stream-partition-order"].as_i64()).next().unwrap_or(-1))
+}
+
+/// A message of a queue as `rabbitmq-queues peek` shows it: names and values, in its order.
+pub(crate) fn peeked(message: &Value) -> Vec<(String, Value)> {
+    let mut rows = Vec::new();
+    let mut put = |name: &str, value: &Value| rows.push((name.to_owned(), value.clone()));
+    let properties = &message["properties"];
+    for name in words(&[
+        "app_id",
+        "user_id",
+        "type",
+        "timestamp",
+        "message_id",
+        "expiration",
+        "reply_to",
+        "correlation_id",
+        "priority",
+        "delivery_mode",
+        "content_encoding",
+        "content_type",
+    ]) {
+        if let Some(value) = properties.get(&name) {
+            put(&name, value);
+        }
+    }
+    put("routing_keys", &json!([message["routing_key"]]));
+    put("exchange", &message["exchange"]);
+    put("payload (max 64 bytes)", &message["payload"]);
+    for (name, value) in properties["headers"].as_object().into_iter().flatten() {
+        put(&format!("header.{name}"), value);
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_shown_by_names_and_values() {
+        let message = json!({
+            "exchange": "x", "routing_key": "k", "payload": "body", "redelivered": false,
+            "properties": { "delivery_mode": 2, "content_type": "text/plain", "headers": { "h": 1 } },
+        });
+        let expected = [
+            ("delivery_mode", json!(2)),
+            ("content_type", json!("text/plain")),
+            ("routing_keys", json!(["k"])),
+            ("exchange", json!("x")),
+            ("payload (max 64 bytes)", json!("body")),
+            ("header.h", json!(1)),
+        ];
+        assert_eq!(peeked(&message), expected.map(|(name, value)| (name.to_owned(), value)));
+        // One without properties has an empty list of them.
+        let bare = json!({ "exchange": "", "routing_key": "q", "payload": "", "properties": [] });
+        assert_eq!(peeked(&bare).len(), 3);
+    }
+}
