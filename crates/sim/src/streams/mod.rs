@@ -328,6 +328,7 @@ impl World {
         }
         if let Some(stream) = number.and_then(|number| self.streams.oracle.streams.get_mut(number)) {
             stream.is_unreadable |= passes;
+            stream.was_unreadable |= passes;
             stream.is_torn |= !passes;
         }
         self.tally.torn += 1;

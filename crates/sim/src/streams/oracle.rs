@@ -77,6 +77,8 @@ pub struct Stream {
     pub is_torn: bool,
     /// The node said that something of it cannot be read now.
     pub is_unreadable: bool,
+    /// It said so once: a queue that is filled from it passed over what could not be read then.
+    pub was_unreadable: bool,
     /// What references published.
     pub outboxes: BTreeMap<usize, Outbox>,
     log: Option<LogId>,
@@ -120,6 +122,7 @@ impl Oracle {
             retains,
             is_torn: false,
             is_unreadable: false,
+            was_unreadable: false,
             outboxes: BTreeMap::new(),
             log: None,
             found: BTreeMap::new(),

@@ -126,7 +126,8 @@ impl Oracle {
     pub fn check_fed(&self, queue: usize, is_damaged: impl Fn(Option<LogId>) -> bool) -> Check {
         let Fed { stream: number, begin, value, log, came, .. } = &self.fed[queue - FIRST_FED];
         let stream = &self.streams[*number];
-        if stream.stage != Stage::There || stream.has_gaps() || is_damaged(*log) || is_damaged(stream.log) {
+        let has_gaps = stream.has_gaps() || stream.was_unreadable;
+        if stream.stage != Stage::There || has_gaps || is_damaged(*log) || is_damaged(stream.log) {
             return Ok(());
         }
         let wrong =
