@@ -4,10 +4,11 @@ use crate::catalog::Overflow;
 use crate::dead_letters::Corpse;
 use crate::log::Log;
 use crate::mail::Waiter;
+use crate::owned::OwnedQueue;
 use crate::shard::Shard;
 use base::id::{LogId, QueueId};
 use base::{Buffer, Now};
-use message::record::{DeathReason, Enqueue, leave_out};
+use message::record::{self, DeathReason, Enqueue, Kind, leave_out};
 
 impl Log {
     /// The queues of an enqueue record that are too full for it. Those that are not count it as arriving.
@@ -16,13 +17,10 @@ impl Log {
         for id in message.queues() {
             let Some((_, queue)) = self.queue_mut(id) else { continue };
             let bytes = queue.size_of(message);
-            // While somebody takes them as they come, those under way fill nothing.
-            let has_taker = queue.fifo.has_taker();
+            let (coming, coming_bytes) = queue.arriving();
             let Some(features) = queue.features.as_mut().filter(|features| features.rules.refuses()) else {
                 continue;
             };
-            let (coming, coming_bytes) =
-                if has_taker { (0, 0) } else { (features.arriving, features.arriving_bytes) };
             if queue.fifo.is_full(coming, (coming_bytes + bytes).saturating_sub(1)) {
                 full.push(id);
             } else {
@@ -31,6 +29,40 @@ impl Log {
             }
         }
         full
+    }
+}
+
+impl OwnedQueue {
+    /// Messages and bytes that are under way and fill a queue which refuses what is too much. While somebody takes them as
+    /// they come, they fill nothing.
+    fn arriving(&self) -> (u64, u64) {
+        match &self.features {
+            Some(features) if !self.fifo.has_taker() => (features.arriving, features.arriving_bytes),
+            _ => (0, 0),
+        }
+    }
+
+    /// Messages that a queue which refuses them has room for beside those under way; of one that does not, any.
+    pub(crate) fn room_beside_arriving(&self) -> u64 {
+        let (coming, coming_bytes) = self.arriving();
+        self.fifo.vacancy(coming, coming_bytes)
+    }
+
+    /// Messages of these records are under way to it, and are not refused: they count as arriving where others might be.
+    pub(crate) fn count_arriving(&mut self, mut records: &[u8]) {
+        if !self.features.as_ref().is_some_and(|features| features.rules.refuses()) {
+            return;
+        }
+        while let Some((kind, record, rest)) = record::split(records) {
+            if let Some(message) = Enqueue::read(record).filter(|_| kind == Kind::Enqueue) {
+                let bytes = self.size_of(&message);
+                if let Some(features) = &mut self.features {
+                    features.arriving += 1;
+                    features.arriving_bytes += bytes;
+                }
+            }
+            records = rest;
+        }
     }
 }
 

@@ -395,6 +395,33 @@ fn a_queue_that_is_full_is_fed_when_it_has_room() {
     }
 }
 
+/// What its publishers have under way fills it as well, and what it is fed is not taken for theirs.
+#[test]
+fn a_queue_is_fed_beside_what_its_publishers_have_under_way() {
+    let mut node = node(1);
+    let most = Value::Int(IntType::SignedInt, 3);
+    declare(&mut node, 0, "q", &[("x-max-length", most), ("x-overflow", Value::text("reject-publish"))]);
+    node.shards[0].hold_feeds(true);
+    fill(&mut node, 0, &["three", "four", "five"]);
+    let mut publisher = node.publisher(0);
+    for body in ["one", "two"] {
+        node.publish(0, &mut publisher, "q", body, true);
+    }
+    // Nothing of that is written, and nothing applied.
+    node.turn();
+    node.shards[0].hold_feeds(false);
+    node.turn();
+    node.publish(0, &mut publisher, "q", "refused", true);
+    node.work();
+    node.take_seen();
+    node.command(0, "q", QueueCommand::Counts { token: 3 });
+    node.work();
+    assert_eq!(node.take_seen().pop().unwrap_or_default(), "0: declared q 3 0");
+    node.consume(0, "q", 4, 0);
+    node.work();
+    assert_eq!(came(&mut node).len(), 5);
+}
+
 #[test]
 fn an_alarm_holds_it() {
     let mut node = node(1);

@@ -4,7 +4,8 @@
 //! they go is an offset stored under a name that only queues have. The next piece follows when the one before is applied:
 //! the disk sets the pace, and what is under way is bounded. Where nothing was wanted, how far that went is stored once in
 //! [`PASSED_OVER_MAX`] messages: after a crash they are looked at again. A queue that refuses messages when it is full is fed as
-//! many as it has room for; one that is limited in bytes may be fed one piece too much. Nothing is fed while an alarm holds.
+//! many as it has room for beside what its publishers have under way; one that is limited in bytes may be fed one piece too much.
+//! Nothing is fed while an alarm holds.
 //! Not here: which queue is fed from where (`catalog::source`).
 
 use super::Streams;
@@ -49,6 +50,7 @@ pub(crate) struct Feed {
 /// What is to be put into a log: records of messages for a queue, and behind them how far they go.
 #[derive(Debug)]
 pub(super) struct Fed {
+    queue: QueueId,
     records: Buffer,
 }
 
@@ -134,9 +136,10 @@ impl Streams {
                 // It goes on when this is applied.
                 has_more = false;
                 (feed.waits_for, feed.stored) = (Some(offset), Some(offset));
-                let (stream, reference) = (stream.definition.id, &reference(feed.queue));
-                Track { stream, at_ms: now.wall_ms, offset, reference }.write(&mut records);
-                self.fed.push(Fed { records });
+                let (stream, queue) = (stream.definition.id, feed.queue);
+                Track { stream, at_ms: now.wall_ms, offset, reference: &reference(queue) }
+                    .write(&mut records);
+                self.fed.push(Fed { queue, records });
             }
         }
         self.sort(slot);
@@ -266,7 +269,7 @@ impl Log {
             let Some(Reader::Feeds(feed)) = stream.and_then(|stream| stream.readers.get_mut(&reader)) else {
                 continue;
             };
-            feed.room = self.queue_mut(feed.queue).map_or(0, |(_, queue)| queue.fifo.vacancy(0, 0));
+            feed.room = self.queue_mut(feed.queue).map_or(0, |(_, queue)| queue.room_beside_arriving());
             if is_starved && feed.room > 0 {
                 feed.is_starved = false;
                 streams.list(slot, reader);
@@ -297,7 +300,10 @@ impl Log {
     #[cold]
     pub(super) fn append_fed(&mut self, now: Now) {
         let Some(streams) = &mut self.streams else { return };
-        for Fed { records } in std::mem::take(&mut streams.fed) {
+        for Fed { queue, records } in std::mem::take(&mut streams.fed) {
+            if let Some((_, queue)) = self.queue_mut(queue) {
+                queue.count_arriving(records.bytes());
+            }
             self.append_records(now, records.bytes(), &[], true);
         }
     }
