@@ -64,7 +64,7 @@ pub struct ShardSettings {
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) actor: Actor,
-    /// Queues where it has consumers, to be told when it goes.
+    /// Queues where it has consumers, to be told when it goes; by handle, since there may be a hundred thousand.
     consumers: Vec<ConsumerRef>,
     /// It declared an exclusive queue.
     owns_queues: bool,
@@ -391,9 +391,10 @@ impl Shard {
             _ => None,
         };
         if let (Some(handle), Some(state)) = (handle, self.ports.get_mut(&port)) {
+            let key = |of: &ConsumerRef| (of.handle, of.log, of.queue);
             let consumer = ConsumerRef { log, queue, handle };
-            if !state.consumers.contains(&consumer) {
-                state.consumers.push(consumer);
+            if let Err(at) = state.consumers.binary_search_by_key(&key(&consumer), key) {
+                state.consumers.insert(at, consumer);
             }
         }
     }
@@ -409,7 +410,9 @@ impl Shard {
     /// The connection is done with a consumer for good.
     pub fn forget_consumer(&mut self, port: PortId, handle: u32) {
         if let Some(state) = self.ports.get_mut(&port) {
-            state.consumers.retain(|consumer| consumer.handle != handle);
+            let begin = state.consumers.partition_point(|consumer| consumer.handle < handle);
+            let end = state.consumers.partition_point(|consumer| consumer.handle <= handle);
+            state.consumers.drain(begin..end);
             if state.consumers.is_empty() {
                 state.consumers = Vec::new();
             }
