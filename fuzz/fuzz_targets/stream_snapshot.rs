@@ -1,10 +1,22 @@
-//! Any bytes as a stream's snapshot: read or refused, and what is read is a stream that goes on.
+//! Any bytes as a stream's snapshot, with and without the head it should have: read or refused, and what is read is a stream that
+//! goes on.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use queue::stream::{Common, From, Limits, NewReader, Next, Settings, Stream};
 
+/// Bytes of magic, version and epoch.
+const HEAD: usize = 16;
+
 fuzz_target!(|bytes: &[u8]| {
+    let Some((how, bytes)) = bytes.split_first() else { return };
+    let mut file = Vec::new();
+    if how & 1 == 0 {
+        Stream::new(Settings::default()).write_snapshot(&mut file);
+        file.truncate(HEAD);
+    }
+    file.extend(bytes);
+    let bytes = &file[..];
     let Ok(mut stream) = Stream::read_snapshot(bytes, Settings::default()) else { return };
     let mut again = Vec::new();
     stream.write_snapshot(&mut again);
