@@ -67,6 +67,19 @@ impl QueueRow {
     }
 }
 
+/// How a queue is just now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pulse {
+    /// What was counted since the node started.
+    pub tally: Tally,
+    /// Messages that nobody holds.
+    pub ready: u64,
+    /// Messages that consumers hold.
+    pub unsettled: u64,
+    /// Consumers.
+    pub consumers: u32,
+}
+
 /// What is listed of a quorum queue alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuorumRow {
@@ -270,6 +283,20 @@ impl Shard {
             add(stream.definition.id, stream.tally(), [stream.machine.messages(), 0]);
         }
         Some(ListedTo { log: at + 1, has_queues: false, slot: 0 })
+    }
+
+    /// How a queue is that lives here; `None` where it does not. It is found without passing over others.
+    pub fn pulse(&self, vhost: VhostId, name: &str) -> Option<Pulse> {
+        let definition = self.catalog.queue_by_name(vhost, name.as_bytes())?;
+        let log = self.log(definition.log)?;
+        if definition.is_stream() {
+            let stream = log.streams.as_ref()?.get(definition.id)?;
+            let (tally, consumers) = (stream.tally(), stream.consumers());
+            return Some(Pulse { tally, ready: stream.machine.messages(), unsettled: 0, consumers });
+        }
+        let queue = log.queue(definition.id)?;
+        let (tally, fifo) = (queue.tally(), &queue.fifo);
+        Some(Pulse { tally, ready: fifo.ready(), unsettled: fifo.unsettled(), consumers: fifo.consumers() })
     }
 
     /// Delayed messages of a queue that lives here, at most `count_max`: when each is due, milliseconds since 1970, and

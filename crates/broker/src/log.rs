@@ -317,6 +317,11 @@ impl Log {
         Some(slot)
     }
 
+    /// A queue of this log, for who looks.
+    pub(crate) fn queue(&self, id: QueueId) -> Option<&OwnedQueue> {
+        self.queues.get(*self.by_id.get(&id)? as usize)
+    }
+
     pub(crate) fn queue_mut(&mut self, id: QueueId) -> Option<(u32, &mut OwnedQueue)> {
         let slot = self.slot(id)?;
         Some((slot, &mut self.queues[slot as usize]))

@@ -68,8 +68,8 @@ impl Caller {
             let tags = user.tags.iter().map(|tag| tag.to_string()).collect();
             Some((tags, vhosts))
         })?;
-        // Who goes on comes again with the body.
-        if found.is_none() || !request.awaits_body {
+        // Who goes on comes again with the body, and who listens with each event.
+        if found.is_none() || !(request.awaits_body || request.seen.is_some()) {
             node.login_tried(found.is_none());
         }
         let (tags, vhosts) = found.ok_or_else(Response::wrong_login)?;

@@ -59,6 +59,8 @@ pub(crate) enum Gives {
     Text,
     /// Plain text.
     Plain,
+    /// Server-sent events, without an end unless one is asked for.
+    Events,
     /// An object, with 200 or, where something is wrong, with 503.
     Health,
     /// One of these statuses and no body.

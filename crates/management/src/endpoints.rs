@@ -7,7 +7,7 @@ use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::streams::Asked;
 use crate::{
-    beyond, bindings, channels, connections, definitions, exchanges, features, health, limits, memory,
+    beyond, bindings, channels, connections, definitions, exchanges, features, health, limits, live, memory,
     messages, openapi, operations, overview, parameters, permissions, policies, queues, quorum, streams,
     trial, users, vhosts,
 };
@@ -144,6 +144,7 @@ const PEEK: &[Field] = &[
     may("encoding", Kind::OneOf(&["auto", "base64"])),
     may("truncate", Kind::Integer),
 ];
+const EVENTS: &[Field] = &[may("vhost", Kind::Text), may("queue", Kind::Texts), may("count", Kind::Integer)];
 const REDRIVE: &[Field] = &[may("count", Kind::Integer), may("rate", Kind::Integer)];
 const MOVE: &[Field] = &[
     must("exchange", Kind::Text),
@@ -573,6 +574,9 @@ table! { call;
     OpenApi "x/openapi.json" () => openapi::document(call), [object(Nobody, "this document")];
     CertificatesReload "x/certificates/reload" () => operations::reload_certificates(call), [
         post(Administrator, "reads certificates anew, for who connects from now on", Takes::Nothing, Gives::Object),
+    ];
+    Events "x/events" () => live::event(call), [
+        get(User, "rates of messages each second, of all and of some queues", Gives::Events).asking(EVENTS),
     ];
     QueueMessages "x/queues/{vhost}/{queue}/messages" (vhost, queue) => beyond::peek(call, vhost, queue), [
         object(Vhost, "messages that are ready, without taking them").asking(PEEK),

@@ -23,6 +23,7 @@ mod json;
 mod lane;
 mod limits;
 mod list;
+mod live;
 mod memory;
 mod messages;
 mod metrics;
@@ -52,6 +53,7 @@ mod tests;
 pub use figures::figures;
 pub use history::{ConnectionId, Counters, History, SAMPLE_MS, Whose};
 pub use lane::Lane;
+pub use live::Seen;
 pub use metrics::metrics;
 pub use node::{
     About, Action, Busy, COMMIT_BOUNDS, Condition, ConnectionRow, FLUSH_BOUNDS_US, GetMode, Goal, Got,
@@ -115,6 +117,14 @@ pub struct Limits {
     pub sampled_objects_max: usize,
     /// Milliseconds without a request that wants rates after which nothing is sampled any more.
     pub sampling_ms_max: u64,
+    /// Streams of events that are open at once; further ones are answered with 503.
+    pub event_streams_max: usize,
+    /// Milliseconds between two events of a stream.
+    pub event_gap_ms: u64,
+    /// Milliseconds that an event waits for a client to take those before it, of which two are kept; then it is closed.
+    pub event_wait_ms_max: u64,
+    /// Queues that one stream of events tells of.
+    pub event_queues_max: usize,
     /// Partitions of a super stream made at once.
     pub partitions_max: i64,
 }
@@ -146,6 +156,10 @@ impl Default for Limits {
             pattern_bytes_max: 1024,
             sampled_objects_max: 20_000,
             sampling_ms_max: 600_000,
+            event_streams_max: 32,
+            event_gap_ms: 1000,
+            event_wait_ms_max: 5000,
+            event_queues_max: 50,
             partitions_max: 1000,
         }
     }

@@ -3,7 +3,7 @@
 use crate::history::{ConnectionId, History};
 use broker::access::AccessRules;
 use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
-use broker::{Opened, QueueRow, Survey, Tracking};
+use broker::{Opened, Pulse, QueueRow, Survey, Tracking};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -27,6 +27,12 @@ pub trait Node {
     /// The node did not answer in time.
     fn queues(&self, which: Which) -> Result<Vec<QueueRow>, Busy>;
 
+    /// How queues are just now, in this order; none: it is not there. Nothing is asked of any other.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn pulses(&self, queues: Vec<(VhostId, String)>) -> Result<Vec<Option<Pulse>>, Busy>;
+
     /// The connections, in no order.
     ///
     /// # Errors
@@ -44,6 +50,12 @@ pub trait Node {
 
     /// What time it is, seconds since 1970.
     fn now_s(&self) -> u64;
+
+    /// The same in milliseconds.
+    fn now_ms(&self) -> u64;
+
+    /// Milliseconds since it started.
+    fn uptime_ms(&self) -> u64;
 
     /// Reads the certificates of all listeners anew, for who connects from now on: of how many kinds of listeners.
     ///

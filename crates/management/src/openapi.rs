@@ -145,6 +145,10 @@ fn responses(endpoint: &Endpoint, verb: &Verb) -> Value {
         Gives::Object => put(200, json_of(json!({ "type": "object" })), "an object"),
         Gives::Text => put(200, json_of(json!({ "type": "string" })), "a text"),
         Gives::Plain => put(200, of("text/plain", json!({ "type": "string" })), "a text"),
+        Gives::Events => {
+            put(200, of("text/event-stream", json!({ "type": "string" })), "server-sent events");
+            put(503, json_of(json!({ "$ref": "#/components/schemas/Error" })), "too many listen already");
+        }
         Gives::Health => {
             put(200, json_of(json!({ "type": "object" })), "it is well");
             put(503, json_of(json!({ "type": "object" })), "something is wrong, as the body says");

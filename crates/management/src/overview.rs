@@ -1,5 +1,6 @@
 //! The node as a whole.
 
+use crate::caller::Caller;
 use crate::history::{Growth, Span, Whose, put};
 use crate::node::{About, Condition, Listener, Node, Which};
 use crate::response::{Answer, Response};
@@ -41,6 +42,16 @@ fn exchange_types() -> Value {
 pub(crate) fn whole(survey: &Survey) -> Tally {
     let mut tally = Tally::default();
     survey.vhosts.values().for_each(|own| tally.merge(own));
+    tally
+}
+
+/// What was counted of messages that this user may know of.
+pub(crate) fn told_to(caller: &Caller, survey: &Survey) -> Tally {
+    if caller.is_monitor() {
+        return whole(survey);
+    }
+    let mut tally = Tally::default();
+    caller.visible().filter_map(|(_, id)| survey.vhosts.get(&id)).for_each(|own| tally.merge(own));
     tally
 }
 
@@ -99,13 +110,7 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
         "statistics_db_event_queue": 0,
     });
     let survey = call.node.survey()?;
-    let tally = if call.caller.is_monitor() {
-        whole(&survey)
-    } else {
-        let mut tally = Tally::default();
-        call.caller.visible().filter_map(|(_, id)| survey.vhosts.get(&id)).for_each(|own| tally.merge(own));
-        tally
-    };
+    let tally = told_to(&call.caller, &survey);
     let [rates, lengths] = [stats::rates_span(call.request), stats::lengths_span(call.request)];
     call.node.history(|history| {
         let growth = history.of(Whose::Node);

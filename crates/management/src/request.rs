@@ -2,6 +2,7 @@
 //!
 //! The path is split before its segments are decoded: clients escape `/` in names, and some of them even `-` and `.`.
 
+use crate::live::Seen;
 use data_encoding::BASE64;
 
 /// What is to be done with what the path names.
@@ -67,6 +68,8 @@ pub struct Request {
     pub body: Vec<u8>,
     /// It has a large body that is not read yet, or would wait long: answered with 100 where who asks may go on.
     pub awaits_body: bool,
+    /// It is asked again, for what follows on the answer that this was in.
+    pub seen: Option<Box<Seen>>,
     /// The client is on this machine.
     pub is_loopback: bool,
     /// It comes from who may do everything with the node, in the node's own name.
@@ -95,6 +98,7 @@ impl Request {
             reason: None,
             body,
             awaits_body: false,
+            seen: None,
             is_loopback,
             is_own: false,
         })

@@ -1,5 +1,6 @@
 //! What is answered: a status, a few headers, a body.
 
+use crate::live::Seen;
 use crate::node::{Busy, Trouble};
 use broker::catalog::{Refusal, ReplyCode};
 use serde_json::{Value, json};
@@ -27,6 +28,8 @@ pub struct Response {
     pub body: Vec<u8>,
     /// What became of the login; nothing that goes to the client.
     pub login: Attempt,
+    /// More is to follow on the same connection: the same request is to be asked again with this, a moment later.
+    pub next: Option<Box<Seen>>,
 }
 
 /// What a handler says: what is wrong is a response as well.
@@ -35,7 +38,7 @@ pub(crate) type Answer = Result<Response, Response>;
 impl Response {
     /// A status without a body.
     pub fn empty(status: u16) -> Response {
-        Response { status, headers: Vec::new(), body: Vec::new(), login: Attempt::None }
+        Response { status, headers: Vec::new(), body: Vec::new(), login: Attempt::None, next: None }
     }
 
     pub(crate) fn json(status: u16, body: &Value) -> Response {

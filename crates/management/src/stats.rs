@@ -9,7 +9,7 @@ use broker::{COUNTS, Count, Tally};
 use serde_json::{Map, Value, json};
 
 /// Where the sum of all deliveries and gets is among counters of messages.
-const DELIVER_GET: usize = COUNTS;
+pub(crate) const DELIVER_GET: usize = COUNTS;
 
 /// Counters of messages: those of [`Count`], and the sum of all deliveries and gets.
 pub(crate) const MESSAGES: usize = COUNTS + 1;

@@ -2,6 +2,7 @@
 
 mod beyond;
 mod counted;
+mod listened;
 mod operated;
 mod walked;
 
@@ -16,7 +17,7 @@ use base::id::{LogId, PortId, ShardId};
 use broker::access::{PasswordHash, SALT};
 use broker::catalog::{Actor, Catalog, Op, Refusal, VhostDefaults, VhostId};
 use broker::{
-    ChannelRow, ConsumerRow, Count, ExchangeTally, Opened, QueueRow, QuorumRow, Survey, Tally, Tongue,
+    ChannelRow, ConsumerRow, Count, ExchangeTally, Opened, Pulse, QueueRow, QuorumRow, Survey, Tally, Tongue,
     Tracking,
 };
 use data_encoding::BASE64;
@@ -36,6 +37,7 @@ struct Bench {
     history: Mutex<History>,
     logins: Mutex<[u64; 2]>,
     forgotten: Mutex<Vec<[u64; 2]>>,
+    uptime_ms: Mutex<u64>,
     about: About,
 }
 
@@ -67,6 +69,7 @@ impl Bench {
             history: Mutex::default(),
             logins: Mutex::default(),
             forgotten: Mutex::default(),
+            uptime_ms: Mutex::default(),
             about,
         };
         let tags = ["administrator", "monitoring", "policymaker", "management", "none"];
@@ -164,6 +167,16 @@ impl Node for Bench {
         Ok(own.map(row).collect())
     }
 
+    fn pulses(&self, queues: Vec<(VhostId, String)>) -> Result<Vec<Option<Pulse>>, Busy> {
+        let catalog = self.catalog.lock().unwrap();
+        let tally = self.survey.lock().unwrap().vhosts.values().next().copied().unwrap_or_default();
+        let own = |(vhost, name): &(VhostId, String)| {
+            let pulse = Pulse { tally, ready: 2, unsettled: 1, consumers: 3 };
+            catalog.queue_by_name(*vhost, name.as_bytes()).map(|_| pulse)
+        };
+        Ok(queues.iter().map(own).collect())
+    }
+
     fn connections(&self) -> Result<Vec<ConnectionRow>, Busy> {
         Ok(self.connections.lock().unwrap().clone())
     }
@@ -179,6 +192,14 @@ impl Node for Bench {
 
     fn now_s(&self) -> u64 {
         1_000_000
+    }
+
+    fn now_ms(&self) -> u64 {
+        1_000_000_000
+    }
+
+    fn uptime_ms(&self) -> u64 {
+        *self.uptime_ms.lock().unwrap()
     }
 
     fn reload_certificates(&self) -> Result<usize, String> {

@@ -7,17 +7,18 @@
 
 use crate::tls::LiveConfig;
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::{Body, Incoming};
+use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
+use hyper::body::{Body, Frame, Incoming};
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use management::{Lane, Limits, Node, Refusals, Request, Response};
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +26,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
@@ -34,6 +35,12 @@ const PAUSE_MS: u64 = 100;
 
 /// Bytes in which room for bodies is counted.
 const BODY_UNIT: usize = 1024;
+
+/// Events of a stream that wait for the one before them to be sent.
+const EVENTS_WAITING: usize = 1;
+
+/// What is answered: whole, or piece by piece as things happen.
+type Shown = hyper::Response<Either<Full<Bytes>, Live>>;
 
 /// What is served on a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +132,7 @@ pub fn serve(listeners: Vec<Listener>, limits: Limits, jobs: &Queues, stop: &Not
             jobs: jobs.clone(),
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max / BODY_UNIT)),
             answers: Arc::default(),
+            streams: Arc::new(Semaphore::new(limits.event_streams_max)),
             refusals: Mutex::default(),
             began: Instant::now(),
         });
@@ -150,6 +158,8 @@ struct Shared {
     bodies: Arc<Semaphore>,
     /// Bytes of answers that clients have not taken.
     answers: Arc<AtomicUsize>,
+    /// Room for streams of events.
+    streams: Arc<Semaphore>,
     /// Logins that were refused.
     refusals: Mutex<Refusals>,
     began: Instant,
@@ -177,6 +187,8 @@ struct Client {
     from: IpAddr,
     /// The place among the connections.
     place: Arc<OwnedSemaphorePermit>,
+    /// The connection is to be closed, whatever is on its way.
+    end: Arc<Notify>,
 }
 
 async fn accept(listener: TcpListener, room: Arc<Semaphore>, line: Line) {
@@ -186,7 +198,7 @@ async fn accept(listener: TcpListener, room: Arc<Semaphore>, line: Line) {
             sleep(Duration::from_millis(PAUSE_MS)).await;
             continue;
         };
-        let client = Client { from: from.ip().to_canonical(), place: Arc::new(place) };
+        let client = Client { from: from.ip().to_canonical(), place: Arc::new(place), end: Arc::default() };
         tokio::spawn(converse(stream, client, line.clone()));
     }
 }
@@ -218,14 +230,15 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, client: &Client, sile
         .max_buf_size(line.shared.limits.head_bytes_max)
         .serve_connection(TokioIo::new(stream), answer);
     // A client that breaks off, or is too slow, is nobody's fault.
-    let _ = connection.await;
+    let (mut connection, mut end) = (pin!(connection), pin!(client.end.notified()));
+    poll_fn(|context| match end.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(()),
+        Poll::Pending => connection.as_mut().poll(context).map(drop),
+    })
+    .await;
 }
 
-async fn answer(
-    request: hyper::Request<Incoming>,
-    client: &Client,
-    line: &Line,
-) -> hyper::Response<Full<Bytes>> {
+async fn answer(request: hyper::Request<Incoming>, client: &Client, line: &Line) -> Shown {
     let limits = line.shared.limits;
     let closing = |response| closing(response, &line.shared);
     let (head, body) = request.into_parts();
@@ -275,7 +288,9 @@ async fn answer(
     {
         return shown(refused, &line.shared);
     }
-    shown(done(line, client, request, room).await, &line.shared)
+    let again = Request { body: Vec::new(), ..request.clone() };
+    let response = done(line, client, request, room).await;
+    if response.next.is_some() { live(response, again, client, line) } else { shown(response, &line.shared) }
 }
 
 /// What is answered to who may not ask this; nothing where they may.
@@ -292,17 +307,7 @@ async fn done(
     request: Request,
     room: Option<OwnedSemaphorePermit>,
 ) -> Response {
-    let (sender, receiver) = oneshot::channel();
-    let job = Job {
-        service: line.service,
-        request: Box::new(request),
-        answer: sender,
-        _place: client.place.clone(),
-        _room: room,
-    };
-    let is_sent = line.shared.jobs.of(&job.request).send(job).is_ok();
-    let response = if is_sent { receiver.await.ok() } else { None };
-    let Some(response) = response else {
+    let Some(response) = told(line, &client.place, request, room).await else {
         return Response::error(503, "service_unavailable", "the node is stopping");
     };
     let wait_ms = line.shared.note(client.from, &response);
@@ -310,6 +315,83 @@ async fn done(
         sleep(Duration::from_millis(wait_ms)).await;
     }
     response
+}
+
+/// What one of the workers answers; nothing where the node is stopping.
+async fn told(
+    line: &Line,
+    place: &Arc<OwnedSemaphorePermit>,
+    request: Request,
+    room: Option<OwnedSemaphorePermit>,
+) -> Option<Response> {
+    let (sender, receiver) = oneshot::channel();
+    let job = Job {
+        service: line.service,
+        request: Box::new(request),
+        answer: sender,
+        _place: place.clone(),
+        _room: room,
+    };
+    line.shared.jobs.of(&job.request).send(job).ok()?;
+    receiver.await.ok()
+}
+
+/// An answer that goes on: the first event, and others every so often until there are no more, nobody may be told any
+/// more, or the client takes none.
+fn live(first: Response, request: Request, client: &Client, line: &Line) -> Shown {
+    let Ok(own) = line.shared.streams.clone().try_acquire_owned() else {
+        let why = "as many clients listen to events as may";
+        return shown(Response::error(503, "service_unavailable", why), &line.shared);
+    };
+    let (sender, receiver) = mpsc::channel(EVENTS_WAITING);
+    let (line, place, end) = (line.clone(), client.place.clone(), client.end.clone());
+    let headers = Response { body: Vec::new(), ..first.clone() };
+    let answer = shown(headers, &line.shared);
+    tokio::spawn(async move {
+        let limits = line.shared.limits;
+        let patience = Duration::from_millis(limits.event_wait_ms_max);
+        let mut response = first;
+        loop {
+            let is_slow = match timeout(patience, sender.send(response.body.into())).await {
+                Ok(Ok(())) => false,
+                // Nobody listens any more.
+                Ok(Err(_)) => break,
+                Err(_) => true,
+            };
+            if is_slow {
+                end.notify_one();
+                break;
+            }
+            let Some(next) = response.next else { break };
+            sleep(Duration::from_millis(limits.event_gap_ms)).await;
+            if sender.is_closed() {
+                break;
+            }
+            let asked = Request { seen: Some(next), ..request.clone() };
+            match told(&line, &place, asked, None).await {
+                Some(later) if later.status == 200 => response = later,
+                _ => break,
+            }
+        }
+        drop(own);
+    });
+    let (head, _) = answer.into_parts();
+    hyper::Response::from_parts(head, Either::Right(Live(receiver)))
+}
+
+/// A body that is made while it is sent.
+struct Live(mpsc::Receiver<Bytes>);
+
+impl Body for Live {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(context).map(|bytes| Some(Ok(Frame::data(bytes?))))
+    }
 }
 
 /// An answer's body, which counts as long as any of it is to be sent.
@@ -341,13 +423,13 @@ fn held(body: Vec<u8>, shared: &Shared) -> Option<Bytes> {
     Some(Bytes::from_owner(Held { body, answers }))
 }
 
-fn shown(response: Response, shared: &Shared) -> hyper::Response<Full<Bytes>> {
+fn shown(response: Response, shared: &Shared) -> Shown {
     let Response { status, headers, body, .. } = response;
     let Some(body) = held(body, shared) else {
         let why = "clients are taking too many answers already, and slowly";
         return shown(Response::error(503, "service_unavailable", why), shared);
     };
-    let mut shown = hyper::Response::new(Full::new(body));
+    let mut shown = hyper::Response::new(Either::Left(Full::new(body)));
     *shown.status_mut() =
         hyper::StatusCode::from_u16(status).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in &headers {
@@ -359,7 +441,7 @@ fn shown(response: Response, shared: &Shared) -> hyper::Response<Full<Bytes>> {
 }
 
 /// The same where the rest of what the client sends is not read.
-fn closing(response: Response, shared: &Shared) -> hyper::Response<Full<Bytes>> {
+fn closing(response: Response, shared: &Shared) -> Shown {
     let mut shown = shown(response, shared);
     shown.headers_mut().insert(hyper::header::CONNECTION, HeaderValue::from_static("close"));
     shown

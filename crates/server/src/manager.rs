@@ -14,7 +14,7 @@ use crate::tls::LiveConfig;
 use base::time::NS_PER_MS;
 use broker::access::{AccessRules, SALT};
 use broker::catalog::{Catalog, Op, QueueDefinition, VhostDefaults, VhostId};
-use broker::{ListedTo, Opened, QueueRow, Reply, Shard, StreamReply, Survey, Tally, Tracking};
+use broker::{ListedTo, Opened, Pulse, QueueRow, Reply, Shard, StreamReply, Survey, Tally, Tracking};
 use management::{
     About, Action, Busy, Condition, ConnectionId, ConnectionRow, Counters, History, Login, Node, Outcome,
     SAMPLE_MS, Trouble, Which, Whose, Writing, counters, figures,
@@ -358,6 +358,19 @@ impl Node for Manager<'_> {
         self.queue_rows(which, true)
     }
 
+    fn pulses(&self, queues: Vec<(VhostId, String)>) -> Result<Vec<Option<Pulse>>, Busy> {
+        let mut all = vec![None; queues.len()];
+        let queues: Arc<[(VhostId, String)]> = queues.into();
+        for door in self.doors {
+            let asked = queues.clone();
+            let found = self.look_at(door, move |shard| {
+                asked.iter().map(|(vhost, name)| shard.pulse(*vhost, name)).collect::<Vec<_>>()
+            })?;
+            all.iter_mut().zip(found).for_each(|(own, found)| *own = found.or(own.take()));
+        }
+        Ok(all)
+    }
+
     fn connections(&self) -> Result<Vec<ConnectionRow>, Busy> {
         let node: Arc<str> = self.about.node.as_str().into();
         let rows = self.visit_all(move |room, from, found| {
@@ -404,6 +417,14 @@ impl Node for Manager<'_> {
 
     fn now_s(&self) -> u64 {
         self.clock.now().wall_ms / 1000
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.clock.now().wall_ms
+    }
+
+    fn uptime_ms(&self) -> u64 {
+        self.clock.now().mono_ns / NS_PER_MS
     }
 
     fn reload_certificates(&self) -> Result<usize, String> {

@@ -1,5 +1,8 @@
 """What the HTTP API does beyond RabbitMQ's: looking at messages, moving them, sending them back, saying where one would go."""
 
+import base64
+import json
+import socket
 import threading
 import time
 
@@ -296,3 +299,115 @@ def routed(vhost):
         equal(depth(channel, "stock"), 0)
     finally:
         connection.close()
+
+
+class Listener:
+    """A raw socket that asked for events."""
+
+    def __init__(self, api, query, user="guest"):
+        self.socket = socket.create_connection((api.host, api.port), timeout=15)
+        token = base64.b64encode(f"{user}:{user}".encode()).decode()
+        self.socket.sendall(f"GET /api/x/events{query} HTTP/1.1\r\nHost: h\r\nAuthorization: Basic {token}\r\n\r\n".encode())
+        self.file = self.socket.makefile("rb")
+        self.status = int(self.file.readline().split()[1])
+        self.headers = {}
+        while line := self.file.readline().strip():
+            name, text = line.decode().split(": ", 1)
+            self.headers[name.lower()] = text
+
+    def event(self):
+        """The next one; None: there are no more."""
+        size = self.file.readline()
+        if not size or int(size, 16) == 0:
+            return None
+        data = self.file.read(int(size, 16))
+        equal(self.file.readline(), b"\r\n")
+        head, text = data.decode().split("\n", 1)
+        equal((head, text[:6], text[-2:]), ("event: rates", "data: ", "\n\n"))
+        return json.loads(text[6:])
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+def heard(vhost):
+    connection = vhost.client()
+    channel = connection.channel()
+    channel.confirm_delivery()
+    names = {"classic": {}, "quorum": {"x-queue-type": "quorum"}}
+    for name, arguments in names.items():
+        channel.queue_declare(name, durable=True, arguments=arguments)
+    query = f"?vhost={vhost.name}&queue=classic&queue=quorum&queue=later"
+    own = Listener(vhost.api, query)
+    try:
+        equal((own.status, own.headers["content-type"]), (200, "text/event-stream"))
+        first = own.event()
+        equal(first["milliseconds"], None)
+        equal([queue["name"] for queue in first["queues"]], ["classic", "quorum", "later"])
+        equal(first["queues"][2], {"name": "later", "gone": True})
+        for name, count in (("classic", 30), ("quorum", 20)):
+            for _ in range(count):
+                channel.basic_publish("", name, b"x")
+        channel.queue_declare("later", durable=True)
+        published, events = {"classic": 0.0, "quorum": 0.0}, 0
+        while events < 8 and sum(published.values()) < 49.9:
+            event, events = own.event(), events + 1
+            assert 900 < event["milliseconds"] < 5000, event["milliseconds"]
+            for queue in event["queues"][:2]:
+                published[queue["name"]] += queue["message_stats"]["publish_details"]["rate"] * event["milliseconds"] / 1000
+        equal({name: round(count) for name, count in published.items()}, {"classic": 30, "quorum": 20})
+        equal([queue.get("messages") for queue in event["queues"]], [30, 20, 0])
+        assert event["message_stats"]["publish"] - first["message_stats"]["publish"] >= 50
+        # Others are answered as ever while many listen.
+        others = [Listener(vhost.api, "") for _ in range(31)]
+        equal([other.status for other in others], [200] * 31)
+        late = Listener(vhost.api, "")
+        begin = time.monotonic()
+        equal((late.status, vhost.api.status("GET", "/overview")), (503, 200))
+        assert time.monotonic() - begin < 2, "who listens holds others up"
+        for other in [*others, late]:
+            other.close()
+        user = vhost.name + "-ear"
+        equal(vhost.api.status("PUT", f"/users/{user}", {"password": user, "tags": "management"}), 201)
+
+        def alone(query):
+            listener = Listener(vhost.api, query, user)
+            listener.close()
+            return listener.status
+
+        eventually(lambda: alone("?count=1") == 200, "places of who left")
+        for asked, status in ((query, 404), (f"?vhost={vhost.name}", 200), ("?queue=x", 400), ("?count=0", 400)):
+            eventually(lambda: alone(asked) == status, f"{asked} is answered with {status}")
+        ear = Listener(vhost.api, "", user)
+        equal((ear.status, ear.event()["message_stats"]["publish"]), (200, 0))
+        equal(vhost.api.status("DELETE", f"/users/{user}"), 204)
+        while ear.event() is not None:
+            pass
+        ear.close()
+    finally:
+        own.close()
+        connection.close()
+
+
+def unheard(binary, make_api, make_vhost):
+    broker = Broker(binary, ["management.tcp.ip=127.0.0.1", "management.tcp.port=0"]).start()
+    try:
+        api = make_vhost(make_api(broker)).api
+        own = [Listener(api, "") for _ in range(5)]
+        for listener in own:
+            equal(listener.status, 200)
+            listener.event()
+        begin = time.monotonic()
+        broker.stop()
+        took = time.monotonic() - begin
+        assert took < 10, f"the stop took {took:.1f} s"
+        for listener in own:
+            try:
+                while listener.event() is not None:
+                    pass
+            except ConnectionError:
+                pass
+            listener.close()
+    finally:
+        broker.close()

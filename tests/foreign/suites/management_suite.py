@@ -568,6 +568,20 @@ def redrive_stopped():
     management_beyond.stopped(suite.options.broker, api_of, vhost_of)
 
 
+@suite.case("events", "listening to events while messages are published, and what is not for everybody to hear",
+            "an event a second with rates of all and of the queues that are named; 401, 404, 400; it ends with its user")
+def events():
+    with beyond() as vhost:
+        management_beyond.heard(vhost)
+
+
+@suite.case("events-stopped", "the broker stopped while clients listen to events", "it stops within seconds; streams end")
+def events_stopped():
+    if not suite.options.broker:
+        raise Skip("needs a broker that it may stop (--broker)")
+    management_beyond.unheard(suite.options.broker, api_of, vhost_of)
+
+
 @suite.case("route", "where a message would go", "the queues, and of each binding whether and why not; no message anywhere")
 def route():
     with beyond() as vhost:

@@ -160,6 +160,11 @@ impl Streams {
         Some(slot)
     }
 
+    /// A stream, for who looks.
+    pub(crate) fn get(&self, id: QueueId) -> Option<&OwnedStream> {
+        self.owned.get(*self.by_id.get(&id)? as usize)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.owned.len()
     }

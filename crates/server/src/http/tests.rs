@@ -356,3 +356,132 @@ fn who_guesses_waits() {
         // Others may be slow by themselves on a busy machine, so that only what must wait is certain.
     });
 }
+
+/// Serves events: the answer to each request that comes is `told`, by how many came before. `hear` has what connects a client
+/// that asks for them, and what ends the listeners.
+fn listen<T>(
+    limits: Limits,
+    told: impl Fn(u32) -> Response + Send,
+    hear: impl FnOnce(&dyn Fn() -> Client, &Notify) -> T,
+) -> T {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+    let address = listener.local_addr().expect("bound");
+    let (usual, asked) = channel::<Job>();
+    let jobs = Queues(Lane::ALL.map(|_| usual.clone()));
+    drop(usual);
+    let stop = Notify::new();
+    std::thread::scope(|threads| {
+        threads.spawn(|| serve(vec![port(listener)], limits, &jobs, &stop).expect("serves"));
+        let _end = End(&stop);
+        threads.spawn(move || {
+            for number in 0.. {
+                let Ok(job) = asked.recv_timeout(Duration::from_secs(3)) else { return };
+                // Who asked may be gone.
+                let _ = job.answer.send(told(number));
+            }
+        });
+        let ask = || {
+            let mut client = Client::connect(address).expect("connects");
+            client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+            let head = "GET /api/x/events HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n";
+            client.write_all(head.as_bytes()).expect("sends");
+            client
+        };
+        hear(&ask, &stop)
+    })
+}
+
+fn event(body: Vec<u8>, is_last: bool) -> Response {
+    let next = (!is_last).then(Box::default);
+    let headers = vec![("content-type", "text/event-stream".to_owned())];
+    Response { body, headers, next, ..Response::empty(200) }
+}
+
+/// What comes until the connection ends.
+fn rest(mut client: Client) -> Vec<u8> {
+    let (mut all, mut bytes) = (Vec::new(), vec![0; 1 << 16]);
+    loop {
+        match client.read(&mut bytes) {
+            Ok(0) => return all,
+            Ok(count) => all.extend_from_slice(&bytes[..count]),
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "the connection ends");
+                return all;
+            }
+        }
+    }
+}
+
+#[test]
+fn events_follow_each_other_until_the_last() {
+    let limits = Limits { event_gap_ms: 20, ..Limits::default() };
+    let told = |number: u32| event(format!("event {number};").into_bytes(), number == 2);
+    let begin = Instant::now();
+    let text = listen(limits, told, |ask, _| String::from_utf8(rest(ask())).expect("is text"));
+    assert!(text.starts_with("HTTP/1.1 200") && text.contains("content-type: text/event-stream"), "{text}");
+    let events: Vec<_> = text.split("\r\n").filter(|line| line.starts_with("event")).collect();
+    assert_eq!(events, ["event 0;", "event 1;", "event 2;"]);
+    assert!(text.ends_with("\r\n0\r\n\r\n"), "it ends in order: {text}");
+    assert!(begin.elapsed() >= Duration::from_millis(40), "not all at once");
+}
+
+#[test]
+fn who_may_hear_no_more_is_told_no_more() {
+    let limits = Limits { event_gap_ms: 5, ..Limits::default() };
+    let told = |number| if number == 0 { event(b"first".to_vec(), false) } else { Response::empty(401) };
+    let text = listen(limits, told, |ask, _| String::from_utf8(rest(ask())).expect("is text"));
+    assert!(text.contains("first") && text.ends_with("\r\n0\r\n\r\n") && !text.contains("401"), "{text}");
+}
+
+#[test]
+fn who_takes_no_events_is_closed() {
+    const EVENT: usize = 1 << 20;
+    let limits = Limits { event_gap_ms: 1, event_wait_ms_max: 200, ..Limits::default() };
+    let asked = AtomicUsize::new(0);
+    let told = |_| {
+        asked.fetch_add(1, Ordering::Relaxed);
+        event(vec![b'x'; EVENT], false)
+    };
+    let taken = listen(limits, told, |ask, _| {
+        let client = ask();
+        std::thread::sleep(Duration::from_millis(1500));
+        let were_asked = asked.load(Ordering::Relaxed);
+        let taken = rest(client);
+        assert_eq!(asked.load(Ordering::Relaxed), were_asked, "nothing is asked for who does not listen");
+        taken.len()
+    });
+    // What the system holds of both ends is some megabytes.
+    assert!(taken < 40 * EVENT && asked.into_inner() < 50, "{taken} bytes");
+}
+
+#[test]
+fn streams_of_events_have_a_bound_and_end_with_the_node() {
+    let limits = Limits { event_streams_max: 1, event_gap_ms: 5, ..Limits::default() };
+    listen(
+        limits,
+        |number| event(format!("event {number};").into_bytes(), false),
+        |ask, stop| {
+            let status = |client: &mut Client| {
+                let mut line = [0; 12];
+                client.read_exact(&mut line).expect("is answered");
+                String::from_utf8_lossy(&line[9..]).into_owned()
+            };
+            let mut first = ask();
+            assert_eq!(status(&mut first), "200");
+            assert_eq!(status(&mut ask()), "503", "there is one");
+            drop(first);
+            let begin = Instant::now();
+            let mut second = ask();
+            while status(&mut second) == "503" {
+                assert!(
+                    begin.elapsed() < Duration::from_secs(20),
+                    "the place of one that left is not given back"
+                );
+                std::thread::sleep(Duration::from_millis(5));
+                second = ask();
+            }
+            stop.notify_one();
+            rest(second);
+        },
+    );
+}

@@ -1,0 +1,134 @@
+//! What happens now, told each second to who listens: `GET /api/x/events`.
+//!
+//! Each event is a request of its own, asked again with what the one before had [`Seen`]: who may not ask any more is told
+//! nothing more, and nobody keeps anything for a stream but its last counters. It is a look at counters and at the queues
+//! that were named, never at all queues: what it costs does not grow with them.
+
+use crate::history::Counters;
+use crate::node::Node;
+use crate::overview::told_to;
+use crate::request::Method;
+use crate::response::{Answer, Response};
+use crate::routes::Call;
+use crate::stats;
+use broker::catalog::VhostId;
+use broker::{Count, Pulse};
+use serde_json::{Map, Value, json};
+
+/// What the last event of a stream was made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// When, milliseconds since the node started.
+    at_ms: u64,
+    /// Messages, then what came and went.
+    whole: Counters,
+    /// Of each queue that was named; none: it is not there.
+    queues: Vec<Option<Counters>>,
+    /// Events so far.
+    events: u64,
+}
+
+/// The counters now, those before, and how many milliseconds lie between.
+type Steps<'a> = (&'a [u64], Option<(&'a [u64], u64)>);
+
+/// `GET /api/x/events`: one event, and what the next one goes by.
+pub(crate) fn event<N: Node>(call: &Call<'_, N>) -> Answer {
+    let (wanted, names) = (wanted(call)?, named(call)?);
+    let before = call.request.seen.as_deref();
+    let survey = call.node.survey()?;
+    let churn = survey.churn.named();
+    let whole = stats::counters(&told_to(&call.caller, &survey), &churn.map(|(_, count)| count));
+    let pulses = if names.is_empty() { Vec::new() } else { call.node.pulses(names.clone())? };
+    let at_ms = call.node.uptime_ms();
+    let own = |pulse: &Option<Pulse>| pulse.as_ref().map(|own| stats::counters(&own.tally, &[]));
+    let queues: Vec<Option<Counters>> = pulses.iter().map(own).collect();
+    let gap_ms = before.map(|before| at_ms.saturating_sub(before.at_ms));
+    let steps = (&*whole, before.zip(gap_ms).map(|(before, gap_ms)| (&*before.whole, gap_ms)));
+    let mut came = Map::new();
+    for (at, (name, _)) in churn.iter().enumerate() {
+        put(&mut came, name, steps, stats::MESSAGES + at);
+    }
+    let rows = names.iter().zip(&pulses).enumerate().map(|(at, ((_, name), pulse))| {
+        let Some(pulse) = pulse else { return json!({ "name": name, "gone": true }) };
+        let now: &[u64] = queues[at].as_deref().unwrap_or_default();
+        let last = before.zip(gap_ms).and_then(|(before, gap_ms)| {
+            // It may have come since, or be named elsewhere.
+            Some((before.queues.get(at)?.as_deref()?, gap_ms))
+        });
+        json!({
+            "name": name,
+            "messages": pulse.ready + pulse.unsettled,
+            "messages_ready": pulse.ready,
+            "messages_unacknowledged": pulse.unsettled,
+            "consumers": pulse.consumers,
+            "message_stats": messages((now, last), stats::OF_QUEUE),
+        })
+    });
+    let told = json!({
+        "timestamp": call.node.now_ms(),
+        "milliseconds": gap_ms,
+        "message_stats": messages(steps, stats::ALL),
+        "churn_rates": came,
+        "queues": rows.collect::<Vec<Value>>(),
+    });
+    let events = before.map_or(0, |before| before.events) + 1;
+    let goes_on = wanted.is_none_or(|wanted| events < wanted) && call.request.method != Method::Head;
+    let headers = vec![
+        ("content-type", "text/event-stream".to_owned()),
+        ("cache-control", "no-cache".to_owned()),
+        // Proxies that gather what they pass on would hold events back.
+        ("x-accel-buffering", "no".to_owned()),
+    ];
+    Ok(Response {
+        headers,
+        body: format!("event: rates\ndata: {told}\n\n").into_bytes(),
+        next: goes_on.then(|| Box::new(Seen { at_ms, whole, queues, events })),
+        ..Response::empty(200)
+    })
+}
+
+/// How many events are asked for; none: as many as there are.
+fn wanted<N: Node>(call: &Call<'_, N>) -> Result<Option<u64>, Response> {
+    let Some(text) = call.request.asked("count") else { return Ok(None) };
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.map(Some).ok_or_else(|| Response::bad_request(format!("count is no number above 0: {text}")))
+}
+
+/// The queues that are asked for, in that order.
+fn named<N: Node>(call: &Call<'_, N>) -> Result<Vec<(VhostId, String)>, Response> {
+    let names = call.request.query.iter().filter(|(name, _)| name == "queue").map(|(_, queue)| queue.clone());
+    let names: Vec<String> = names.collect();
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let most = call.node.about().limits.event_queues_max;
+    if names.len() > most {
+        return Err(Response::bad_request(format!("at most {most} queues can be watched at once")));
+    }
+    let vhost = call.request.asked("vhost").ok_or_else(|| Response::missing_key("vhost"))?;
+    if !call.caller.sees(vhost) {
+        return Err(Response::not_found());
+    }
+    let vhost = call.caller.vhost(vhost)?;
+    Ok(names.into_iter().map(|name| (vhost, name)).collect())
+}
+
+fn messages(steps: Steps<'_>, told: &[Count]) -> Map<String, Value> {
+    let mut stats = Map::new();
+    for count in told {
+        put(&mut stats, count.name(), steps, *count as usize);
+    }
+    put(&mut stats, "deliver_get", steps, stats::DELIVER_GET);
+    stats
+}
+
+/// Adds a counter, and how many a second since the last event.
+fn put(into: &mut Map<String, Value>, name: &str, (now, before): Steps<'_>, at: usize) {
+    let value = now.get(at).copied().unwrap_or(0);
+    let rate = before.filter(|(_, gap_ms)| *gap_ms > 0).map_or(0.0, |(before, gap_ms)| {
+        // Counters that begin anew are another thing's.
+        let grown = value.saturating_sub(before.get(at).copied().unwrap_or(0));
+        grown as f64 * 1000.0 / gap_ms as f64
+    });
+    crate::history::put(into, name, value, json!({ "rate": rate }));
+}
