@@ -38,6 +38,8 @@ struct Bench {
     logins: Mutex<[u64; 2]>,
     forgotten: Mutex<Vec<[u64; 2]>>,
     uptime_ms: Mutex<u64>,
+    /// Looks that somebody had at the catalog.
+    looks: Mutex<u32>,
     about: About,
 }
 
@@ -70,6 +72,7 @@ impl Bench {
             logins: Mutex::default(),
             forgotten: Mutex::default(),
             uptime_ms: Mutex::default(),
+            looks: Mutex::default(),
             about,
         };
         let tags = ["administrator", "monitoring", "policymaker", "management", "none"];
@@ -131,6 +134,7 @@ impl Node for Bench {
     }
 
     fn look<T: Send + 'static>(&self, look: impl FnOnce(&Catalog) -> T + Send + 'static) -> Result<T, Busy> {
+        *self.looks.lock().unwrap() += 1;
         Ok(look(&self.catalog.lock().unwrap()))
     }
 

@@ -7,11 +7,16 @@ use crate::messages::properties;
 use crate::node::Node;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
-use broker::catalog::Catalog;
+use broker::catalog::{Catalog, VhostId};
 use broker::fields::Fields091;
 use message::amqp091::Properties;
-use routing::{Arguments, Destination, Envelope, Exchange, Kind, Matches};
+use routing::{Arguments, Binding, Destination, Envelope, Exchange, Kind, Matches};
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+/// Names that are looked up in one turn of a shard.
+const NAMES_TURN: usize = 1000;
 
 /// A binding of the exchange, as it is shown.
 struct Seen {
@@ -25,16 +30,18 @@ struct Seen {
     is_matched: bool,
 }
 
-/// What was found out.
-struct Found {
+/// What is taken of the catalog at once: as much work as publishing the message, and some bindings. Whatever can be found out
+/// without it is found out later, on another thread.
+struct Taken {
+    /// What the exchange goes by.
     kind: Kind,
-    queues: Vec<String>,
-    /// Exchanges it came through, after the first.
-    through: Vec<String>,
-    /// It would be kept for later first.
+    /// Somewhere on its way the message would be kept for later first.
     is_held: bool,
-    bindings: Vec<Seen>,
-    /// There are more bindings than are looked at.
+    /// It is the exchange itself that keeps messages.
+    keeps: bool,
+    destinations: Vec<Destination>,
+    bindings: Vec<Binding>,
+    /// There are more bindings than were taken.
     has_more: bool,
 }
 
@@ -43,88 +50,115 @@ pub(crate) fn route<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Ans
     let body = Body::read(&call.request.body)?;
     let key = body.need_text("routing_key")?.to_owned();
     let raw = properties(&body.object("properties")?)?;
+    let properties = Properties::read(&raw).map_err(|_| Response::not_found())?;
     let (id, exchange) = (call.caller.vhost(vhost)?, named(name).to_owned());
     let most = call.node.about().limits.trial_bindings_max;
-    let (asked, told) = (key.clone(), exchange.clone());
-    let found = call.node.look(move |catalog| {
-        let properties = Properties::read(&raw).ok()?;
-        let keys = [asked.as_bytes()];
-        let headers = &Fields091(&properties);
-        let message = Envelope { keys: &keys, headers, roll: 0 };
-        let mut matches = Matches::default();
-        matches.start();
-        catalog.route(id, told.as_bytes(), &message, &mut matches).ok()?;
-        Some(look(catalog, id, &told, &message, &matches, most))
-    })?;
-    let found = found.ok_or_else(Response::not_found)?;
-    let bindings: Vec<Value> = found.bindings.iter().map(|seen| shown(seen, found.kind, &key)).collect();
-    Ok(Response::ok(&json!({
-        "routed": !found.queues.is_empty(),
-        "queues": found.queues,
-        "through": found.through,
-        "delayed": found.is_held,
-        "bindings": bindings,
-        "has_more_bindings": found.has_more,
-    })))
-}
-
-fn look(
-    catalog: &Catalog,
-    vhost: broker::catalog::VhostId,
-    exchange: &str,
-    message: &Envelope<'_>,
-    matches: &Matches,
-    most: usize,
-) -> Found {
-    let name = |destination: Destination| match destination {
-        Destination::Queue(id) => catalog.queue(id).map(|queue| queue.name.to_string()),
-        Destination::Exchange(id) => {
-            catalog.exchange_by_id(id).map(|entry| entry.definition.name.to_string())
-        }
-    };
-    let mut found = Found {
-        kind: Kind::Direct,
-        queues: Vec::new(),
-        through: Vec::new(),
-        is_held: !matches.held().is_empty(),
-        bindings: Vec::new(),
-        has_more: false,
-    };
-    for destination in matches.destinations() {
+    let (asked, fields) = (key.clone(), raw.clone());
+    let taken = call.node.look(move |catalog| take(catalog, id, &exchange, &asked, &fields, most))?;
+    let mut taken = taken.ok_or_else(Response::not_found)?;
+    taken.bindings.sort_by(|a, b| (&a.key, a.destination).cmp(&(&b.key, b.destination)));
+    let reached: BTreeSet<Destination> = taken.destinations.iter().copied().collect();
+    let bound = taken.bindings.iter().map(|binding| binding.destination);
+    let names = names(call, reached.iter().copied().chain(bound).collect())?;
+    let (mut queues, mut through) = (Vec::new(), Vec::new());
+    for destination in &taken.destinations {
         let list = match destination {
-            Destination::Queue(_) => &mut found.queues,
-            Destination::Exchange(_) => &mut found.through,
+            Destination::Queue(_) => &mut queues,
+            Destination::Exchange(_) => &mut through,
         };
-        list.extend(name(*destination));
+        list.extend(names.get(destination).cloned());
     }
-    found.queues.sort_unstable();
-    // The default exchange has a binding for each queue, which says nothing.
-    let Some(entry) = catalog.exchange(vhost, exchange.as_bytes()).filter(|_| !exchange.is_empty()) else {
-        return found;
-    };
-    found.kind = match entry.definition.kind {
-        Kind::Delayed if found.is_held => Kind::Delayed,
-        _ => entry.exchange.kind(),
-    };
-    let all = entry.exchange.bindings();
-    found.has_more = all.len() > most;
-    for binding in all.into_iter().take(most) {
-        let mut alone = Exchange::new(entry.exchange.kind());
+    queues.sort_unstable();
+    let keys = [key.as_bytes()];
+    let message = Envelope { keys: &keys, headers: &Fields091(&properties), roll: 0 };
+    let rows = taken.bindings.into_iter().filter_map(|binding| {
+        let mut alone = Exchange::new(taken.kind);
         alone.bind(&binding.key, binding.arguments.clone(), binding.destination);
         let mut own = Matches::default();
         own.start();
-        alone.route(message, &mut own);
-        let Some(destination) = name(binding.destination) else { continue };
-        found.bindings.push(Seen {
-            destination,
+        alone.route(&message, &mut own);
+        Some(Seen {
+            destination: names.get(&binding.destination)?.clone(),
             to_exchange: matches!(binding.destination, Destination::Exchange(_)),
             key: String::from_utf8_lossy(&binding.key).into_owned(),
-            is_reached: matches.destinations().contains(&binding.destination),
+            is_reached: reached.contains(&binding.destination),
             is_matched: !own.destinations().is_empty(),
             arguments: binding.arguments,
-        });
+        })
+    });
+    let told = if taken.is_held && taken.keeps { Kind::Delayed } else { taken.kind };
+    let bindings: Vec<Value> = rows.map(|seen| shown(&seen, told, &key)).collect();
+    Ok(Response::ok(&json!({
+        "routed": !queues.is_empty(),
+        "queues": queues,
+        "through": through,
+        "delayed": taken.is_held,
+        "bindings": bindings,
+        "has_more_bindings": taken.has_more,
+    })))
+}
+
+fn take(
+    catalog: &Catalog,
+    vhost: VhostId,
+    exchange: &str,
+    key: &str,
+    raw: &[u8],
+    most: usize,
+) -> Option<Taken> {
+    let properties = Properties::read(raw).ok()?;
+    let keys = [key.as_bytes()];
+    let message = Envelope { keys: &keys, headers: &Fields091(&properties), roll: 0 };
+    let mut matches = Matches::default();
+    matches.start();
+    catalog.route(vhost, exchange.as_bytes(), &message, &mut matches).ok()?;
+    let mut taken = Taken {
+        kind: Kind::Direct,
+        is_held: !matches.held().is_empty(),
+        keeps: false,
+        destinations: matches.destinations().to_vec(),
+        bindings: Vec::new(),
+        has_more: false,
+    };
+    // The default exchange has a binding for each queue, which says nothing.
+    let Some(entry) = catalog.exchange(vhost, exchange.as_bytes()).filter(|_| !exchange.is_empty()) else {
+        return Some(taken);
+    };
+    taken.keeps = entry.definition.kind == Kind::Delayed;
+    taken.kind = entry.exchange.kind();
+    taken.has_more = entry
+        .exchange
+        .visit_bindings(|key, arguments, destination| {
+            if taken.bindings.len() == most {
+                return ControlFlow::Break(());
+            }
+            taken.bindings.push(Binding { key: key.into(), arguments: arguments.clone(), destination });
+            ControlFlow::Continue(())
+        })
+        .is_break();
+    Some(taken)
+}
+
+/// What these are called, of those that are still there.
+fn names<N: Node>(
+    call: &Call<'_, N>,
+    asked: BTreeSet<Destination>,
+) -> Result<BTreeMap<Destination, String>, Response> {
+    let asked: Vec<Destination> = asked.into_iter().collect();
+    let mut names = BTreeMap::new();
+    for some in asked.chunks(NAMES_TURN) {
+        let some = some.to_vec();
+        names.extend(call.node.look(move |catalog| {
+            let name = |destination: &Destination| match destination {
+                Destination::Queue(id) => catalog.queue(*id).map(|queue| queue.name.to_string()),
+                Destination::Exchange(id) => {
+                    catalog.exchange_by_id(*id).map(|entry| entry.definition.name.to_string())
+                }
+            };
+            some.iter().filter_map(|own| Some((*own, name(own)?))).collect::<Vec<_>>()
+        })?);
     }
-    found
+    Ok(names)
 }
 
 fn shown(seen: &Seen, kind: Kind, key: &str) -> Value {

@@ -9,6 +9,7 @@ use crate::ring::{self, Ring, WEIGHT_MAX};
 use crate::topic::{self, Topic, WILDCARDS_MAX};
 use crate::value::{Arguments, IntType, Value};
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
 
 /// How an exchange chooses, AMQP 0-9-1 §3.1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -485,29 +486,40 @@ impl Exchange {
     /// All bindings, sorted by key, then by destination.
     pub fn bindings(&self) -> Vec<Binding> {
         let mut list = Vec::with_capacity(self.bindings);
-        let mut add = |key: &[u8], bounds: &crate::bounds::Bounds| {
-            for bound in bounds.list() {
-                for arguments in bound.variants() {
-                    let (arguments, destination) = (arguments.clone(), bound.destination());
-                    list.push(Binding { key: key.into(), arguments, destination });
-                }
-            }
+        let all = self.visit_bindings(|key, arguments, destination| {
+            list.push(Binding { key: key.into(), arguments: arguments.clone(), destination });
+            ControlFlow::Continue(())
+        });
+        assert!(all.is_continue(), "nobody asked to stop");
+        list.sort_by(|a, b| (&a.key, a.destination).cmp(&(&b.key, b.destination)));
+        list
+    }
+
+    /// Visits bindings in no order, until `visit` breaks: what comes after is not looked at.
+    pub fn visit_bindings(
+        &self,
+        mut visit: impl FnMut(&[u8], &Arguments, Destination) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut each = |key: &[u8], bounds: &crate::bounds::Bounds| {
+            bounds.list().iter().try_for_each(|bound| {
+                let mut variants = bound.variants().iter();
+                variants.try_for_each(|arguments| visit(key, arguments, bound.destination()))
+            })
         };
         match &self.table {
             Table::Direct(keyed)
             | Table::Fanout(keyed)
             | Table::Headers(keyed)
-            | Table::RecentHistory(keyed) => {
-                keyed.iter().for_each(|(key, bounds)| add(key, bounds));
+            | Table::RecentHistory(keyed) => keyed.iter().try_for_each(|(key, bounds)| each(key, bounds)),
+            Table::Topic(topic) => topic.try_for_each(each),
+            Table::ConsistentHash(ring) => {
+                let mut all = ring.bindings().iter();
+                all.try_for_each(|own| visit(&own.key, &own.arguments, own.destination))
             }
-            Table::Topic(topic) => topic.for_each(add),
-            Table::ConsistentHash(ring) => list.extend_from_slice(ring.bindings()),
             Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {
-                lots.keyed().iter().for_each(|(key, bounds)| add(key, bounds));
+                lots.keyed().iter().try_for_each(|(key, bounds)| each(key, bounds))
             }
         }
-        list.sort_by(|a, b| (&a.key, a.destination).cmp(&(&b.key, b.destination)));
-        list
     }
 
     /// Its bindings in the order in which they were made, where that order has a part in where messages go.

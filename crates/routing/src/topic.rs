@@ -13,6 +13,7 @@ use crate::keyed::Keyed;
 use crate::matches::{Destination, Matches};
 use crate::value::Arguments;
 use rustc_hash::FxHashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// `#` words a binding key may have.
@@ -91,10 +92,13 @@ impl Topic {
         }
     }
 
-    /// Every key with what is bound under it, in no order.
-    pub(crate) fn for_each<'a>(&'a self, mut visit: impl FnMut(&[u8], &'a Bounds)) {
-        self.exact.iter().for_each(|(key, bounds)| visit(key, bounds));
-        self.patterns.for_each(visit);
+    /// Every key with what is bound under it, in no order, until `visit` breaks.
+    pub(crate) fn try_for_each<'a>(
+        &'a self,
+        mut visit: impl FnMut(&[u8], &'a Bounds) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.exact.iter().try_for_each(|(key, bounds)| visit(key, bounds))?;
+        self.patterns.try_for_each(visit)
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -354,8 +358,11 @@ impl Trie {
         }
     }
 
-    /// Every key with what is bound under it, in no order.
-    fn for_each<'a>(&'a self, mut visit: impl FnMut(&[u8], &'a Bounds)) {
+    /// Every key with what is bound under it, in no order, until `visit` breaks.
+    fn try_for_each<'a>(
+        &'a self,
+        mut visit: impl FnMut(&[u8], &'a Bounds) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let mut key = Vec::new();
         let mut path = Vec::new();
         for (number, node) in self.nodes.iter().enumerate() {
@@ -374,8 +381,9 @@ impl Trie {
                 }
                 key.extend(&self.words[*word as usize].text[..]);
             }
-            visit(&key, bounds);
+            visit(&key, bounds)?;
         }
+        ControlFlow::Continue(())
     }
 
     fn heap_bytes(&self) -> usize {

@@ -7,6 +7,7 @@ use routing::{
     Matches, NoHeaders, Property, Value,
 };
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 fn queue(id: u64) -> Destination {
     Destination::Queue(QueueId(id))
@@ -448,6 +449,32 @@ fn memory_follows_what_is_bound() {
                 exchange.unbind(&key(id), &Arguments::new(), queue(id));
             }
             assert!(exchange.memory_bytes() < 4000, "{kind:?}: {} bytes for five", exchange.memory_bytes());
+        }
+    }
+}
+
+#[test]
+fn who_has_seen_enough_bindings_sees_no_more() {
+    for kind in
+        [Kind::Direct, Kind::Fanout, Kind::Topic, Kind::Headers, Kind::ConsistentHash, Kind::ModulusHash]
+    {
+        let mut exchange = Exchange::new(kind);
+        for number in 0..500u64 {
+            // A ring has weights for keys; of a topic half are patterns.
+            let key = match kind {
+                Kind::ConsistentHash => "1".to_owned(),
+                _ if number % 2 == 0 => format!("k.{number}"),
+                _ => format!("k.*.{number}"),
+            };
+            assert!(exchange.bind(key.as_bytes(), Arguments::new(), queue(number)));
+        }
+        for most in [1, 10, 400, 500] {
+            let mut seen = BTreeSet::new();
+            let visited = exchange.visit_bindings(|_, _, destination| {
+                assert!(seen.insert(destination), "{kind:?}: each once");
+                if seen.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            assert_eq!((seen.len(), visited), (most, ControlFlow::Break(())), "{kind:?}");
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use super::Bench;
 use crate::Limits;
+use crate::node::Node;
+use broker::catalog::Op;
 use serde_json::{Value, json};
 
 #[test]
@@ -89,4 +91,47 @@ fn where_a_message_would_go() {
     check("amq.direct", "j", json!([]), &["the key is 'j', not 'k'"]);
     check("amq.default", "two", json!(["two"]), &[]);
     check("amq.default", "three", json!([]), &[]);
+}
+
+#[test]
+fn an_exchange_with_many_bindings_is_looked_at_in_turns() {
+    let bench = Bench::new();
+    let bind = |exchange: &str, queue: &str, key: &str| {
+        let op = Op::BindQueue {
+            queue: queue.into(),
+            exchange: exchange.into(),
+            key: key.into(),
+            arguments: Default::default(),
+        };
+        bench.wish(op).unwrap();
+    };
+    for number in 0..2500 {
+        let queue = format!("q{number}");
+        bench.statuses(&[(&format!("PUT queues/%2F/{queue}"), "", 201)]);
+        bind("amq.fanout", &queue, "");
+        bind("amq.direct", &queue, &format!("k{number}"));
+    }
+    let check = |exchange: &str, queues: usize, reached: usize, looks: u32| {
+        *bench.looks.lock().unwrap() = 0;
+        let line = format!("POST x/exchanges/%2F/{exchange}/route");
+        let (status, found, _) = bench.ask("guest", &line, &json!({ "routing_key": "k7" }).to_string());
+        let rows = found["bindings"].as_array().unwrap();
+        assert_eq!(
+            (status, rows.len(), &found["has_more_bindings"]),
+            (200, 1000, &json!(true)),
+            "{exchange}"
+        );
+        assert_eq!(found["queues"].as_array().unwrap().len(), queues, "{exchange}");
+        let matched = rows.iter().filter(|row| row["matched"] == true).count();
+        assert!(matched <= reached && (reached == 1 || matched == reached), "{exchange}: {matched}");
+        let keys: Vec<_> = rows.iter().map(|row| row["routing_key"].as_str().unwrap()).collect();
+        assert!(keys.is_sorted(), "{exchange}");
+        assert_eq!(
+            *bench.looks.lock().unwrap(),
+            looks,
+            "{exchange}: one to log in, one to route, some for names"
+        );
+    };
+    check("amq.fanout", 2500, 1000, 1 + 1 + 3);
+    check("amq.direct", 1, 1, 1 + 1 + 2);
 }
