@@ -19,6 +19,10 @@ use std::time::Duration;
 /// How long a shard may take to answer before the round is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Journal files that were left last and rest for one roll more, while there is space: most of what lives in them is about
+/// to be settled, and need not be moved then.
+const RESTING_FILES: usize = 1;
+
 /// Times the keeper is asked for a round before it looks whether there is space now though nobody has written anything.
 const WAITS_MAX: u32 = 10;
 
@@ -132,9 +136,10 @@ impl Keeper {
         }
         self.groups = groups;
         self.waited = 0;
-        let mut outcome = self.move_and_release();
+        let kept = if is_tight || self.is_behind { 0 } else { RESTING_FILES };
+        let mut outcome = self.move_and_release(kept);
         if matches!(outcome, Err(Trouble::NoSpace)) && self.committer.give_up_spare() {
-            outcome = self.move_and_release();
+            outcome = self.move_and_release(0);
         }
         let was_behind = self.is_behind;
         self.is_behind = matches!(outcome, Err(Trouble::NoSpace));
@@ -154,8 +159,9 @@ impl Keeper {
         Ok(!self.is_behind)
     }
 
-    fn move_and_release(&mut self) -> Result<(), Trouble> {
-        for (log, bound) in self.committer.with_journal(bounds) {
+    /// Of the files that were left, the last `kept` rest.
+    fn move_and_release(&mut self, kept: usize) -> Result<(), Trouble> {
+        for (log, bound) in self.committer.with_journal(|journal| bounds(journal, kept)) {
             // A log that is not of this node's any more has nobody to ask.
             if log.0 >= self.placement.logs {
                 continue;
@@ -288,10 +294,10 @@ impl Keeper {
     }
 }
 
-/// How far the files that were left go, of each log.
-fn bounds(journal: &mut Journal) -> BTreeMap<LogId, LogIndex> {
+/// How far the files that were left go, of each log, but for the last `kept` of them.
+fn bounds(journal: &Journal, kept: usize) -> BTreeMap<LogId, LogIndex> {
     let mut bounds = BTreeMap::new();
-    let left = journal.files().len().saturating_sub(1);
+    let left = journal.files().len().saturating_sub(1 + kept);
     for span in journal.files().take(left).flat_map(|file| &file.logs) {
         let bound = bounds.entry(span.log).or_insert(span.end);
         *bound = (*bound).max(span.end);
@@ -302,4 +308,32 @@ fn bounds(journal: &mut Journal) -> BTreeMap<LogId, LogIndex> {
 fn first_file(journal: &Journal, log: LogId, moved: LogIndex) -> FileId {
     let needs = |file: &&journal::LiveFile| file.logs.iter().any(|span| span.log == log && span.end > moved);
     journal.files().find(needs).map_or_else(|| journal.end().0, |file| file.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Buffer;
+    use journal::{Batch, FaultyDisk, Limits, Start};
+
+    #[test]
+    fn what_lives_in_the_file_left_last_is_not_moved_yet() {
+        let disk = FaultyDisk::new(5);
+        let limits = Limits { file_bytes: 1 << 20, first_file_bytes: 1 << 20, ..Limits::default() };
+        let start = Start { secret: 7, from: FileId(0), keep: FileId(0) };
+        let mut journal = Journal::open(&disk, limits, start, &mut |_| {}).expect("opens").0;
+        for number in 0..3 {
+            let mut batch = Batch::new(LogId(1), LogIndex(number * 64), Buffer::default());
+            batch.records().extend(&[1; 64]);
+            journal.write(&disk, &[batch.seal(0)], &mut Vec::new()).expect("written");
+            journal.roll();
+        }
+        let check = |kept: usize, expected: Option<u64>| {
+            assert_eq!(bounds(&journal, kept).get(&LogId(1)).copied(), expected.map(LogIndex), "{kept} rest");
+        };
+        check(0, Some(128));
+        check(RESTING_FILES, Some(64));
+        check(2, None);
+        check(9, None);
+    }
 }
