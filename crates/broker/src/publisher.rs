@@ -549,7 +549,7 @@ impl View<'_> {
         found.sort_by_key(|queue| queue.log);
         let groups = found.chunk_by(|a, b| a.log == b.log);
         let target = |group: &[&std::sync::Arc<crate::catalog::QueueDefinition>]| {
-            let asks = group.iter().any(|queue| self.catalog.rules(queue).refuses());
+            let asks = group.iter().any(|queue| self.catalog.refuses(queue));
             Target {
                 log: group[0].log,
                 slot: self.log_slots.get(&group[0].log).copied(),

@@ -12,7 +12,7 @@ use crate::bounds::Bounds;
 use crate::keyed::Keyed;
 use crate::matches::{Destination, Matches};
 use crate::value::Arguments;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -123,23 +123,20 @@ struct Trie {
     numbers: FxHashMap<Arc<[u8]>, u32>,
 }
 
-/// Memory for walking a trie; belongs to who routes.
+/// Memory for walking a trie; belongs to who routes. Grows with what a key reaches, not with the trie.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     current: Vec<u32>,
     next: Vec<u32>,
-    /// For `#` nodes, the step in which they were last reached: they are reached from above and by staying.
-    reached: Vec<u32>,
-    step: u32,
+    /// The `#` nodes of `next`: they are reached from above and by staying.
+    reached: FxHashSet<u32>,
 }
 
 impl Walk {
-    /// A step whose number no mark carries.
+    /// A step begins, in which nothing is reached yet.
     fn advance(&mut self) {
-        self.step = self.step.wrapping_add(1);
-        if self.step == 0 {
-            self.reached.fill(0);
-            self.step = 1;
+        if !self.reached.is_empty() {
+            self.reached.clear();
         }
     }
 }
@@ -167,9 +164,6 @@ impl Trie {
     fn route(&self, key: &[u8], out: &mut Matches) {
         let mut walk = std::mem::take(&mut out.walk);
         walk.current.clear();
-        if walk.reached.len() < self.nodes.len() {
-            walk.reached.resize(self.nodes.len(), 0);
-        }
         walk.advance();
         self.reach(ROOT, &mut walk);
         std::mem::swap(&mut walk.current, &mut walk.next);
@@ -213,12 +207,8 @@ impl Trie {
         let mut at = at;
         loop {
             let node = &self.nodes[at as usize];
-            if node.word == HASH {
-                let reached = &mut walk.reached[at as usize];
-                if *reached == walk.step {
-                    return;
-                }
-                *reached = walk.step;
+            if node.word == HASH && !walk.reached.insert(at) {
+                return;
             }
             walk.next.push(at);
             if node.hash == NONE {

@@ -79,6 +79,11 @@ impl Catalog {
         rules(queue, self.queue_policies(queue))
     }
 
+    /// [`QueueRules::refuses`] of what a queue goes by now, without the rest of it: asked for each message that goes a new way.
+    pub(crate) fn refuses(&self, queue: &QueueDefinition) -> bool {
+        refuses(queue, self.queue_policies(queue))
+    }
+
     /// The policies that count for a queue.
     pub fn queue_policies(&self, queue: &QueueDefinition) -> Matched<'_> {
         self.host(queue.vhost).map(|host| host.policies.for_queue(queue)).unwrap_or_default()
@@ -126,6 +131,14 @@ pub(super) fn rules(queue: &QueueDefinition, policies: Matched<'_>) -> QueueRule
         retry: if is_quorum { given.retry() } else { None },
         stream: None,
     }
+}
+
+/// [`QueueRules::refuses`] of [`rules`].
+fn refuses(queue: &QueueDefinition, policies: Matched<'_>) -> bool {
+    let given = Given::new(&queue.arguments, policies);
+    let has_limit = || ["max-length", "max-length-bytes"].iter().any(|key| given.lowest(key).is_some());
+    let may_refuse = !queue.is_stream() && !given.is_empty();
+    may_refuse && given.overflow(queue.queue_type) != Overflow::DropHead && has_limit()
 }
 
 /// Keys a window has where nothing is said of it, as LavinMQ has it.
@@ -204,10 +217,8 @@ impl<'a> Given<'a> {
     }
 
     fn argument(&self, key: &str) -> Option<&Value> {
-        if self.arguments.is_empty() {
-            return None;
-        }
-        self.arguments.get(format!("x-{key}").as_bytes())
+        let is_it = |name: &[u8]| name.strip_prefix(b"x-") == Some(key.as_bytes());
+        self.arguments.iter().find(|(name, _)| is_it(name)).map(|(_, value)| value)
     }
 
     /// The lowest of the numbers given, which are not below 0.
@@ -304,8 +315,9 @@ mod tests {
     }
 
     fn check(queue_type: QueueType, arguments: &[(&str, Value)], expected: QueueRules) {
-        let rules = Catalog::default().rules(&queue(queue_type, arguments));
-        assert_eq!(rules, expected, "{queue_type:?} {arguments:?}");
+        let (catalog, queue) = (Catalog::default(), queue(queue_type, arguments));
+        assert_eq!(catalog.rules(&queue), expected, "{queue_type:?} {arguments:?}");
+        assert_eq!(catalog.refuses(&queue), expected.refuses(), "{queue_type:?} {arguments:?}");
     }
 
     fn quorum() -> QueueRules {
@@ -403,7 +415,35 @@ mod tests {
             Arc::new(PolicyDefinition { vhost, kind, name, pattern, apply_to, priority: 0, definition })
         };
         let (user, operator) = (policy(PolicyKind::User, user), policy(PolicyKind::Operator, operator));
-        rules(&queue(queue_type, own), Matched { user: Some(&user), operator: Some(&operator) })
+        let (queue, policies) =
+            (queue(queue_type, own), Matched { user: Some(&user), operator: Some(&operator) });
+        let rules = rules(&queue, policies);
+        assert_eq!(refuses(&queue, policies), rules.refuses(), "{own:?} {user:?} {operator:?}");
+        rules
+    }
+
+    #[test]
+    fn a_queue_refuses_that_is_to_and_has_a_limit() {
+        let refuse = ("overflow", Value::text("reject-publish"));
+        let check = |queue_type, own: Keys<'_>, user: Keys<'_>, operator: Keys<'_>, expected: bool| {
+            assert_eq!(
+                under(queue_type, [own, user, operator]).refuses(),
+                expected,
+                "{own:?} {user:?} {operator:?}"
+            );
+        };
+        let (length, bytes) = (("max-length", Value::long(3)), ("max-length-bytes", Value::long(3)));
+        let own = [("x-max-length", Value::long(3)), ("x-overflow", Value::text("reject-publish"))];
+        let drops = ("overflow", Value::text("drop-head"));
+        for queue_type in [QueueType::Classic, QueueType::Quorum] {
+            check(queue_type, &[], &[], &[], false);
+            check(queue_type, &own, &[], &[], true);
+            check(queue_type, &own[..1], &[], &[], false);
+            check(queue_type, &own[1..], &[], &[], false);
+            check(queue_type, &own[1..], &[], &[bytes.clone()], true);
+            check(queue_type, &[], &[refuse.clone()], &[length.clone()], true);
+            check(queue_type, &[], &[refuse.clone(), bytes.clone()], &[drops.clone()], false);
+        }
     }
 
     #[test]
