@@ -649,6 +649,9 @@ impl Node {
             }
             match meter.sample() {
                 Ok(mut sample) => {
+                    if is_interval && thrift.is_swollen(sample.memory_used, heap::unused_bytes) {
+                        heap::trim();
+                    }
                     if let Ok(free) = self.committer.disk().free_bytes() {
                         sample.disk_free = free;
                     }
