@@ -140,6 +140,11 @@ pub enum Command {
         /// Which.
         range: SeqRange,
     },
+    /// What is ready of this and what is delayed of it is thrown away; the rest is passed over.
+    Discard {
+        /// Which.
+        range: SeqRange,
+    },
     /// Dead messages ([`crate::Effect::DeadLetter`]) are safe where they went, or went nowhere for good: they end here.
     /// Those that are not dying are passed over.
     Buried {

@@ -99,7 +99,8 @@ impl Fifo {
         true
     }
 
-    fn hold(&mut self, range: Range, id: ConsumerId) {
+    /// Positions were handed out to be settled; those in groups are of groups that are this consumer's now.
+    pub(crate) fn hold(&mut self, range: Range, id: ConsumerId) {
         if let Some(groups) = self.groups_mut() {
             groups.hold(range, id);
         }

@@ -323,6 +323,11 @@ impl Fifo {
                     self.cancel_delayed(range, effects);
                 }
             }
+            Command::Discard { range } => {
+                if let Some(range) = numbers(range) {
+                    self.discard(range, effects);
+                }
+            }
             Command::Buried { range } => {
                 if let Some(range) = numbers(range) {
                     self.buried(range, effects);
@@ -340,7 +345,7 @@ impl Fifo {
         Ok(())
     }
 
-    /// Adds one that holds what [`Fifo::take`] gives it (AMQP 0-9-1 basic.get); it is no consumer. Panics where its slot
+    /// Adds one that holds what [`Fifo::take`] and [`Fifo::pick`] give it (AMQP 0-9-1 basic.get); it is no consumer. Panics where its slot
     /// is taken.
     pub fn add_getter(&mut self, id: ConsumerId) {
         self.audience.get_or_insert_default().add_holder(id);

@@ -68,7 +68,7 @@ pub(crate) struct Groups {
     // Volatile.
     groups: BTreeMap<u32, Group>,
     passed: RangeSet,
-    /// Those of them that were out.
+    /// Ready ones that were out: those of them, and what was given back in front of the cursor.
     came_back: RangeSet,
     offers: BTreeSet<Offer>,
     /// Of what waits, summed up over the groups.
@@ -103,12 +103,12 @@ impl Groups {
         &self.passed
     }
 
-    /// It was passed, and was out.
+    /// It is ready, and was out.
     pub(crate) fn came_back(&self, seq: u64) -> bool {
         self.came_back.contains(seq)
     }
 
-    /// How many were passed, and were out.
+    /// How many are ready, and were out.
     pub(crate) fn came_back_count(&self) -> u64 {
         self.came_back.count()
     }
@@ -156,12 +156,18 @@ impl Groups {
         self.change_each(range, |group, part| _ = group.waiting.insert(part));
     }
 
-    /// What is passed of this is ready no more.
+    /// Nobody but this consumer has anything of its group, if it is in one.
+    pub(crate) fn is_free_for(&self, seq: u64, id: ConsumerId) -> bool {
+        let group = self.key(seq).and_then(|GroupKey(key)| self.groups.get(&key.get()));
+        group.is_none_or(|group| group.held.is_empty() || group.holder == id)
+    }
+
+    /// What is ready of this is so no more.
     pub(crate) fn withdraw(&mut self, range: Range) {
         let mut gone = Vec::new();
+        self.came_back.remove(range, |_| {});
         self.passed.remove(range, |part| gone.push(part));
         for part in gone {
-            self.came_back.remove(part, |_| {});
             self.change_each(part, |group, one| _ = group.waiting.remove(one, |_| {}));
         }
     }
@@ -185,6 +191,7 @@ impl Groups {
 
     /// What is out of this is out no more: what of it is in groups.
     pub(crate) fn let_go(&mut self, range: Range) -> RangeSet {
+        self.came_back.remove(range, |_| {});
         self.change_each(range, |group, part| {
             group.held.remove(part, |_| {});
             group.back.remove(part, |_| {});
@@ -274,11 +281,11 @@ impl Fifo {
         let keyed = groups.let_go(range);
         for seq in keyed.iter().flat_map(|part| part.first..=part.last) {
             let one = Range { first: seq, last: seq };
+            if was_out {
+                groups.came_back.insert(one);
+            }
             if seq < cursor {
                 groups.pass(seq);
-                if was_out {
-                    groups.came_back.insert(one);
-                }
             } else {
                 // The cursor will come to it.
                 self.gone_ahead -= features.elsewhere.remove(one, |_| {});

@@ -25,6 +25,7 @@ mod late;
 mod levels;
 mod mixed;
 mod overflow;
+mod pick;
 mod places;
 mod retry;
 mod schedule;

@@ -5,9 +5,9 @@ mod bench;
 use bench::{Bench, replay, snapshot};
 use queue::{Fifo, Settings};
 
-/// How many messages were delivered, how many died, how many were held for too long, and how many passed others that were for
-/// somebody else.
-fn run(seed: u64, steps: u64) -> [u64; 4] {
+/// How many messages were delivered, how many died, how many were held for too long, how many passed others that were for
+/// somebody else, and how many were picked.
+fn run(seed: u64, steps: u64) -> [u64; 5] {
     println!("seed {seed}");
     let mut bench = Bench::new(seed);
     for _ in 0..steps {
@@ -17,15 +17,15 @@ fn run(seed: u64, steps: u64) -> [u64; 4] {
     let mut again = Fifo::new(Settings { counts: bench.counts(), ..Settings::default() });
     replay(&mut again, &bench.history);
     assert_eq!(snapshot(&again), snapshot(&bench.fifo));
-    [bench.delivered, bench.died, bench.taken_back, bench.kept_apart]
+    [bench.delivered, bench.died, bench.taken_back, bench.kept_apart, bench.picked]
 }
 
 fn run_all(seeds: std::ops::Range<u64>, steps: u64) {
     let lives = seeds.map(|seed| run(seed, steps));
-    let all = lives.fold([0; 4], |sum, life| std::array::from_fn(|at| sum[at] + life[at]));
-    let [delivered, died, taken_back, kept_apart] = all;
+    let all = lives.fold([0; 5], |sum, life| std::array::from_fn(|at| sum[at] + life[at]));
+    let [delivered, died, taken_back, kept_apart, picked] = all;
     let is_much = delivered > 100_000 && died > 10_000 && taken_back > 10_000 && kept_apart > 5000;
-    assert!(is_much, "the bench does little: {delivered}, {died}, {taken_back}, {kept_apart}");
+    assert!(is_much && picked > 5000, "the bench does little: {all:?}");
 }
 
 /// Short lives: many beginnings and ends.

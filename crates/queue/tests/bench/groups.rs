@@ -19,6 +19,13 @@ impl Bench {
         })
     }
 
+    /// Whether nobody else has anything of its group.
+    pub(super) fn is_free_for(&self, slot: u32, seq: u64) -> bool {
+        let group = self.messages[seq as usize].group;
+        let mut out = group.and_then(|group| self.out.get(&group)).into_iter().flatten();
+        out.all(|(_, holder)| holder.is_none_or(|holder| holder == slot))
+    }
+
     /// A consumer has it.
     pub(super) fn model_out(&mut self, seq: u64, slot: u32) {
         if let Some(group) = self.messages[seq as usize].group {

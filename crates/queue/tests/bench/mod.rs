@@ -3,7 +3,7 @@
 //! The model knows one thing per message and searches; what it expects is compared with every effect of the machine.
 //!
 //! Here is what a bench is and how it goes on; what it does is beside: the records (`log`), what they mean (`model`), who takes
-//! messages (`consumers`), what they get and settle (`out`), segments (`places`), new owners (`restarts`), and what must be so
+//! messages (`consumers`), what they get and settle (`out`), what is chosen by position (`pick`), segments (`places`), new owners (`restarts`), and what must be so
 //! at any time (`checks`).
 
 mod checks;
@@ -13,6 +13,7 @@ mod groups;
 mod log;
 mod model;
 mod out;
+mod pick;
 mod places;
 mod restarts;
 mod weigh;
@@ -161,6 +162,8 @@ pub struct Bench {
     pub taken_back: u64,
     /// Handed out though others were in front, which were not for whom it was.
     pub kept_apart: u64,
+    /// Taken by position.
+    pub picked: u64,
 }
 
 fn range(first: u64, last: u64) -> SeqRange {
@@ -234,6 +237,7 @@ impl Bench {
             died: 0,
             taken_back: 0,
             kept_apart: 0,
+            picked: 0,
         }
     }
 
@@ -242,7 +246,7 @@ impl Bench {
     }
 
     pub fn step(&mut self) {
-        match self.dice.below(if self.is_featured { 124 } else { 104 }) {
+        match self.dice.below(if self.is_featured { 128 } else { 108 }) {
             0..18 => self.publish(),
             18..38 => self.commit(),
             38..58 => self.dispatch(),
@@ -259,12 +263,14 @@ impl Bench {
             99 => self.check_places(),
             100..102 => self.look(),
             102..104 => self.settle_late(),
-            104..106 => self.configure(),
-            106..108 => self.set_rules(),
-            108..113 => self.bury_some(),
-            113..116 => self.postpone(),
-            116 => self.cancel_delayed(),
-            117..120 => self.weigh(),
+            104..107 => self.pick(),
+            107 => self.discard(),
+            108..110 => self.configure(),
+            110..112 => self.set_rules(),
+            112..117 => self.bury_some(),
+            117..120 => self.postpone(),
+            120 => self.cancel_delayed(),
+            121..124 => self.weigh(),
             _ => self.now_ms += self.dice.below(200),
         }
         self.steps += 1;

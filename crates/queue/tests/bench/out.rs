@@ -92,7 +92,7 @@ impl Bench {
         assert_eq!(self.fifo.active().map(|id| id.0), self.active.filter(|_| self.rules.single_active));
     }
 
-    fn compare_out(&mut self, expected: &[(u32, u64, bool, u32)], drained: &[(u32, u32)]) {
+    pub(super) fn compare_out(&mut self, expected: &[(u32, u64, bool, u32)], drained: &[(u32, u32)]) {
         let mut delivered = Vec::new();
         let mut told = Vec::new();
         let messages = &self.messages;

@@ -1,0 +1,71 @@
+//! What is chosen by position, to be held or to be thrown away.
+
+use super::*;
+
+impl Bench {
+    fn any_range(&mut self) -> SeqRange {
+        let first = self.dice.below(self.messages.len() as u64 + 3);
+        range(first, first + if self.dice.one_in(2) { 0 } else { self.dice.below(40) })
+    }
+
+    fn model_ready_within(&self, range: SeqRange) -> Vec<u64> {
+        let is_ready = |seq: &u64| self.messages[*seq as usize].state == State::Ready;
+        (range.first.0..self.messages.len() as u64)
+            .take_while(|seq| *seq <= range.last.0)
+            .filter(is_ready)
+            .collect()
+    }
+
+    pub(super) fn pick(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        let chosen = self.any_range();
+        self.elect();
+        self.model_due();
+        let count = self.fifo.pick(ConsumerId(slot), chosen, self.now_ms, &mut self.effects);
+        let mut expected = Vec::new();
+        for seq in self.model_ready_within(chosen) {
+            if !self.is_free_for(slot, seq) {
+                continue;
+            }
+            self.turn_to(seq, State::Held(slot));
+            self.model_out(seq, slot);
+            let message = &mut self.messages[seq as usize];
+            // Of what was delayed it is not looked up whether it certainly was never out.
+            let was_delivered = message.was_delivered || self.fifo_says_again(seq);
+            let message = &mut self.messages[seq as usize];
+            message.was_delivered = true;
+            message.came_back = false;
+            expected.push((slot, seq, was_delivered || message.is_tried, message.failed));
+        }
+        assert_eq!(count, expected.len() as u64);
+        self.picked += count;
+        self.compare_out(&expected, &[]);
+        self.line_up(slot);
+    }
+
+    /// The machine hands out as seen before what was delayed, and may have been out.
+    fn fifo_says_again(&self, seq: u64) -> bool {
+        let is_it = |effect: &Effect| match *effect {
+            Effect::Deliver { first, count, redelivered, .. }
+            | Effect::DeliverAnnotated { first, count, redelivered, .. } => {
+                redelivered && first.0 <= seq && seq < first.0 + u64::from(count)
+            }
+            _ => false,
+        };
+        self.messages[seq as usize].due_ms.is_some() && self.effects.list.iter().any(is_it)
+    }
+
+    pub(super) fn discard(&mut self) {
+        let range = self.any_range();
+        self.fifo.apply(Command::Discard { range }, &mut self.effects);
+        let mut gone = self.model_ready_within(range);
+        let delayed = self.model_delayed().into_iter().map(|(_, seq)| seq);
+        gone.extend(delayed.filter(|seq| (range.first.0..=range.last.0).contains(seq)));
+        for seq in gone {
+            self.turn_to(seq, State::Away);
+            self.messages[seq as usize].came_back = false;
+            self.appends.push((Kind::Purge, Outcome::Released, seq));
+        }
+        self.write(&[]);
+    }
+}
