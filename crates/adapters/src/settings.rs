@@ -137,6 +137,8 @@ pub struct Names {
     /// It is this process, which works under that name for who may do everything: it proves nothing, and no permissions
     /// are asked. Of no connection that comes from outside.
     pub own: Option<Arc<str>>,
+    /// It is this process, in whosever name: it may use methods that are no part of the protocol.
+    pub is_agent: bool,
 }
 
 impl Peer {
@@ -144,6 +146,19 @@ impl Peer {
     pub fn new(name: &str, is_loopback: bool) -> Peer {
         let protocol = Protocol::default();
         Peer { name: name.into(), protocol, is_loopback, encryption: None, names: None }
+    }
+
+    /// The process itself, in the name of who logs in: see [`Names::is_agent`].
+    #[must_use]
+    pub fn agent(self) -> Peer {
+        let mut names = self.names.unwrap_or_default();
+        names.is_agent = true;
+        Peer { names: Some(names), ..self }
+    }
+
+    /// Whether it is the process itself.
+    pub(crate) fn is_agent(&self) -> bool {
+        self.names.as_ref().is_some_and(|names| names.is_agent)
     }
 
     /// The process itself, under that name: see [`Names::own`].

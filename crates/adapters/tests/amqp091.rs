@@ -400,6 +400,13 @@ fn refusals_are_in_rabbitmqs_words() {
     refused("connection: 540 NOT_IMPLEMENTED - requeue=false 60 110", |client| {
         client.send(&BasicRecover::default())
     });
+    // What is for the node's own connections is for nobody else.
+    refused("connection: 540 NOT_IMPLEMENTED - method {60,1000} is for the node itself 60 1000", |client| {
+        client.send(&BasicPick { queue: b"q", ..Default::default() });
+    });
+    refused("connection: 540 NOT_IMPLEMENTED - method {50,1000} is for the node itself 50 1000", |client| {
+        client.send(&QueueDiscard { queue: b"q", ..Default::default() });
+    });
     refused("channel: 406 PRECONDITION_FAILED - cannot switch from confirm to tx mode 90 10", |client| {
         client.send(&ConfirmSelect::default());
         client.send(&TxSelect::default());

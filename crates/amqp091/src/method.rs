@@ -403,6 +403,8 @@ methods! {
     50 30 Client plain QueuePurge<'a> { ticket: short, queue: shortstr, nowait: bit }
     /// queue.purge-ok
     50 31 Server plain QueuePurgeOk { message_count: long }
+    /// queue.discard, for this node's own use: the message at a position goes as by a purge.
+    50 1000 Client plain QueueDiscard<'a> { ticket: short, queue: shortstr, position: longlong }
     /// queue.delete
     50 40 Client plain QueueDelete<'a> {
         ticket: short, queue: shortstr, if_unused: bit, if_empty: bit, nowait: bit,
@@ -452,6 +454,8 @@ methods! {
     }
     /// basic.get-empty
     60 72 Server plain BasicGetEmpty<'a> { cluster_id: shortstr }
+    /// basic.pick, for this node's own use: a basic.get of the message at a position.
+    60 1000 Client plain BasicPick<'a> { ticket: short, queue: shortstr, position: longlong }
     /// basic.ack; from the server it is a confirm, RabbitMQ's extension.
     60 80 Both plain BasicAck { delivery_tag: longlong, multiple: bit }
     /// basic.reject

@@ -53,14 +53,14 @@ impl Log {
         if matches!(
             command,
             QueueCommand::Get { .. }
+                | QueueCommand::Pick { .. }
                 | QueueCommand::Purge { .. }
+                | QueueCommand::Discard { .. }
                 | QueueCommand::Counts { .. }
                 | QueueCommand::Delete { .. }
         ) && let Some(until) = self.end_of_news(queue)
             && let Some((_, owned)) = self.queue_mut(queue)
-            && (owned.fifo.ready() == 0
-                || owned.fifo.is_returning()
-                || !matches!(command, QueueCommand::Get { .. }))
+            && (owned.fifo.ready() == 0 || owned.fifo.is_returning() || command.getter().is_none())
         {
             self.parked.push_back(Parked { until, queue, port, command });
             return Done::Nothing;
@@ -97,7 +97,9 @@ impl Log {
             match command {
                 QueueCommand::Consume { token, .. }
                 | QueueCommand::Get { token, .. }
+                | QueueCommand::Pick { token, .. }
                 | QueueCommand::Purge { token }
+                | QueueCommand::Discard { token, .. }
                 | QueueCommand::Counts { token } => post.reply(port, token, Err(Refusal::queue_gone())),
                 QueueCommand::Stream(command) => {
                     if let Some(token) = command.token() {
@@ -150,6 +152,12 @@ impl Log {
                 self.carry_out(now, slot, Some(token), limits, post);
                 self.used(now, slot);
             }
+            QueueCommand::Pick { token, handle, position } => {
+                self.pick(now, slot, Member { port, handle }, (token, position), limits, post);
+            }
+            QueueCommand::Discard { token, position } => {
+                self.discard(now, slot, port, (token, position), limits, post);
+            }
             QueueCommand::Counts { token } => {
                 // Of quorum queues a declaration is no use, as RabbitMQ has it.
                 if let Some(features) = &mut owned.features
@@ -184,8 +192,7 @@ impl Log {
             }
             QueueCommand::Cancel { token, handle, held } => {
                 self.parked.retain(|parked| {
-                    let is_get =
-                        matches!(parked.command, QueueCommand::Get { handle: of, .. } if of == handle);
+                    let is_get = parked.command.getter() == Some(handle);
                     (parked.port, parked.queue) != (port, queue) || !is_get
                 });
                 let (_, owned) = self.queue_mut(queue).expect("found above");
@@ -199,7 +206,7 @@ impl Log {
             }
             QueueCommand::Leave => {
                 self.parked.retain(|parked| {
-                    let is_get = matches!(parked.command, QueueCommand::Get { .. });
+                    let is_get = parked.command.getter().is_some();
                     (parked.port, parked.queue) != (port, queue) || !is_get
                 });
                 let (_, owned) = self.queue_mut(queue).expect("found above");
@@ -387,7 +394,7 @@ impl Log {
     }
 
     /// The consumer that stands for a channel's gets: it has no credit of its own.
-    fn add_getter(&mut self, now: Now, slot: u32, member: Member, limits: &Limits) -> ConsumerId {
+    pub(crate) fn add_getter(&mut self, now: Now, slot: u32, member: Member, limits: &Limits) -> ConsumerId {
         let owned = &mut self.queues[slot as usize];
         let id = owned.add_member(member, None);
         owned.fifo.add_getter(id);

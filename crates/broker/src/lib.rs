@@ -34,6 +34,7 @@ mod mail;
 mod moving;
 mod opened;
 mod owned;
+mod picking;
 mod planner;
 mod post;
 mod presence;

@@ -3,7 +3,7 @@
 use crate::annotated::Modified;
 use crate::catalog::QueueDefinition;
 use crate::streams::{StreamCommand, StreamReply};
-use base::id::{LogId, QueueId, ShardId};
+use base::id::{LogId, QueueId, QueueSeq, ShardId};
 use message::record::{Outcome, SeqRange};
 use std::sync::Arc;
 
@@ -125,6 +125,16 @@ pub enum QueueCommand {
         /// It is settled at once.
         settled: bool,
     },
+    /// The message at this position now, if it is ready; it is to be settled. Answer: [`crate::Event::Got`] or
+    /// [`Reply::Empty`].
+    Pick {
+        /// For the answer.
+        token: u32,
+        /// The handle under which it is unsettled afterwards.
+        handle: u32,
+        /// Where it is in the queue.
+        position: QueueSeq,
+    },
     /// Set a link consumer's credit.
     Credit {
         /// The consumer's handle.
@@ -182,6 +192,13 @@ pub enum QueueCommand {
         /// For the answer.
         token: u32,
     },
+    /// Remove the message at this position, if it is ready or delayed. Answer: [`Reply::Purged`].
+    Discard {
+        /// For the answer.
+        token: u32,
+        /// Where it is in the queue.
+        position: QueueSeq,
+    },
     /// Delete the queue. Answer: [`Reply::Deleted`].
     Delete {
         /// For the answer.
@@ -208,7 +225,9 @@ impl QueueCommand {
         match self {
             QueueCommand::Consume { token, .. }
             | QueueCommand::Get { token, .. }
+            | QueueCommand::Pick { token, .. }
             | QueueCommand::Purge { token }
+            | QueueCommand::Discard { token, .. }
             | QueueCommand::Delete { token, .. }
             | QueueCommand::Counts { token } => Some(*token),
             QueueCommand::Cancel { token, .. } => *token,
@@ -221,6 +240,14 @@ impl QueueCommand {
             | QueueCommand::Unsent { .. }
             | QueueCommand::Modify(_)
             | QueueCommand::Leave => None,
+        }
+    }
+
+    /// The handle under which a single message is to be unsettled.
+    pub(crate) fn getter(&self) -> Option<u32> {
+        match self {
+            QueueCommand::Get { handle, .. } | QueueCommand::Pick { handle, .. } => Some(*handle),
+            _ => None,
         }
     }
 

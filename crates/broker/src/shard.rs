@@ -375,7 +375,10 @@ impl Shard {
     pub fn command(&mut self, now: Now, port: PortId, log: LogId, queue: QueueId, command: QueueCommand) {
         if matches!(
             command,
-            QueueCommand::Consume { .. } | QueueCommand::Get { .. } | QueueCommand::Stream(_)
+            QueueCommand::Consume { .. }
+                | QueueCommand::Get { .. }
+                | QueueCommand::Pick { .. }
+                | QueueCommand::Stream(_)
         ) {
             self.note_consumer(port, log, queue, &command);
         }
@@ -386,9 +389,9 @@ impl Shard {
     #[cold]
     fn note_consumer(&mut self, port: PortId, log: LogId, queue: QueueId, command: &QueueCommand) {
         let handle = match command {
-            QueueCommand::Consume { handle, .. } | QueueCommand::Get { handle, .. } => Some(*handle),
+            QueueCommand::Consume { handle, .. } => Some(*handle),
             QueueCommand::Stream(command) => command.opens(),
-            _ => None,
+            other => other.getter(),
         };
         if let (Some(handle), Some(state)) = (handle, self.ports.get_mut(&port)) {
             let key = |of: &ConsumerRef| (of.handle, of.log, of.queue);

@@ -12,7 +12,7 @@ use base::id::QueueSeq;
 use broker::catalog::{QueueDefinition, QueueType, Refusal, ReplyCode};
 use broker::{ConsumerRef, Count, Events, Held, Item, QueueCommand};
 use message::amqp10::Message;
-use message::amqp091::write_counts;
+use message::amqp091::{write_counts, write_position};
 use message::convert::Amqp091;
 use message::record::{Enqueue, Format, Outcome, SeqRange};
 use routing::Arguments;
@@ -36,6 +36,8 @@ pub(super) struct Consumer {
     pub(super) is_reply: bool,
     /// It shares a prefetch with others of its channel, which keeps its prefix.
     pub(super) is_shared: bool,
+    /// What begins each of its deliveries where these say their positions: it has no other prefix.
+    pub(super) telling: Option<Box<DeliverPrefix>>,
     /// It is the queue's only one.
     pub(super) exclusive: bool,
     /// Its queue's type; none: it takes direct replies.
@@ -48,6 +50,13 @@ pub(super) struct Consumer {
     pub(super) again: u64,
     pub(super) accepted: u64,
     pub(super) got_settled: u64,
+}
+
+impl Consumer {
+    /// It stands for gets, which have no prefix, and is given nothing by itself.
+    pub(super) fn is_getter(&self) -> bool {
+        self.prefix.is_none() && !self.is_shared && self.telling.is_none()
+    }
 }
 
 /// Positions of one consumer that follow on each other and are to be settled alike.
@@ -123,7 +132,10 @@ impl Adapter {
         };
         consumer.delivered += count;
         let Some(prefix) = &consumer.prefix else {
-            return self.deliver_shared(context, handle, memory, items, events);
+            return match consumer.telling {
+                None => self.deliver_shared(context, handle, memory, items, events),
+                Some(_) => self.deliver_telling(context, handle, memory, items, events),
+            };
         };
         let Some(channel) = self.channels.get(consumer.channel) else { return };
         let bytes = &events.memories[memory as usize];
@@ -150,6 +162,40 @@ impl Adapter {
             consumer.again += again;
             channel.note(context, consumer.of, Count::Redeliver, again);
         }
+    }
+
+    /// Messages for a consumer that is told where in its queue each of them is.
+    #[cold]
+    #[inline(never)]
+    fn deliver_telling(
+        &mut self,
+        context: &mut Context<'_>,
+        handle: u32,
+        memory: u32,
+        items: Range<u32>,
+        events: &Events,
+    ) {
+        let Some(consumer) = self.consumers.get(handle) else { return };
+        let Some(prefix) = &consumer.telling else { return };
+        let Some(channel) = self.channels.get(consumer.channel) else { return };
+        let bytes = &events.memories[memory as usize];
+        for item in &events.items[items.start as usize..items.end as usize] {
+            let message = events.message(memory, item);
+            let tag = channel.next_tag();
+            if !consumer.no_ack {
+                channel.unacked.push(tag, Delivery { consumer: handle, seq: item.seq });
+            }
+            let outgoing = outgoing(&message, bytes, &mut context.scratch.amqp091);
+            let mut head = Vec::new();
+            write_position(&counted(&outgoing, item), item.seq.0, &mut head);
+            let outgoing = Outgoing { head: &head, ..outgoing };
+            self.machine.deliver_rare(prefix, tag, item.is_redelivered(), &outgoing);
+            if item.is_redelivered() {
+                channel.note(context, consumer.of, Count::Redeliver, 1);
+            }
+        }
+        let what = if consumer.no_ack { Count::DeliverNoAck } else { Count::Deliver };
+        channel.note(context, consumer.of, what, u64::from(items.end - items.start));
     }
 
     pub(super) fn send_got(
@@ -307,6 +353,7 @@ impl Adapter {
                 is_cancelled: false,
                 is_reply: false,
                 is_shared: false,
+                telling: None,
                 exclusive: false,
                 of: Some(queue.queue_type),
                 arguments: None,
@@ -338,10 +385,7 @@ impl Adapter {
     /// What stands for a channel's gets from a queue.
     pub(super) fn getter(&self, channel: u16, queue: &QueueDefinition) -> Option<u32> {
         let found = self.consumers.iter().find(|(_, consumer)| {
-            consumer.channel == channel
-                && consumer.prefix.is_none()
-                && !consumer.is_shared
-                && consumer.at.queue == queue.id
+            consumer.channel == channel && consumer.is_getter() && consumer.at.queue == queue.id
         });
         found.map(|(handle, _)| handle)
     }
@@ -460,7 +504,7 @@ impl Adapter {
         for (_, consumer) in self.consumers.iter() {
             if consumer.is_reply {
                 context.shard.pause_reply(context.port, consumer.at.handle, paused);
-            } else if consumer.prefix.is_some() || consumer.is_shared {
+            } else if !consumer.is_getter() {
                 let ConsumerRef { log, queue, handle } = consumer.at;
                 let shared = self.channels.find(consumer.channel).and_then(|channel| channel.shared.as_ref());
                 let paused = paused || shared.is_some_and(|shared| shared.is_empty_handed(handle));

@@ -44,6 +44,7 @@ impl Adapter {
             is_cancelled: false,
             is_reply: true,
             is_shared: false,
+            telling: None,
             exclusive: false,
             of: None,
             arguments: None,

@@ -69,7 +69,7 @@ impl Adapter {
 fn handed(consumer: &Consumer) -> Tally {
     let mut tally = Tally::default();
     let Consumer { delivered, again, accepted, got_settled, .. } = consumer;
-    match (consumer.prefix.is_some() || consumer.is_shared, consumer.no_ack) {
+    match (!consumer.is_getter(), consumer.no_ack) {
         (true, true) => tally.add(Count::DeliverNoAck, *delivered),
         (true, false) => tally.add(Count::Deliver, *delivered),
         (false, _) => {
@@ -84,5 +84,5 @@ fn handed(consumer: &Consumer) -> Tally {
 
 /// Whether it is a consumer for those who look, and not what stands for gets.
 fn is_listed(consumer: &Consumer) -> bool {
-    (consumer.prefix.is_some() || consumer.is_shared) && !consumer.is_cancelled && !consumer.is_reply
+    !consumer.is_getter() && !consumer.is_cancelled && !consumer.is_reply
 }

@@ -12,7 +12,7 @@ use crate::connection::{Context, Gravity};
 use crate::handles::numbered;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::*;
-use base::id::{QueueId, ShardId};
+use base::id::{QueueId, QueueSeq, ShardId};
 use broker::access::{Access, AccessCache};
 use broker::catalog::{Actor, Op, QueueDefinition, QueueType, Refusal, ReplyCode};
 use broker::{Count, Credit, Events, Held, NewConsumer, Publisher, QueueCommand, REPLY_TO, Reply};
@@ -121,14 +121,22 @@ impl Adapter {
     pub(super) fn check_consumers(&self, context: &Context<'_>, number: u16) -> Result<(), Refusal> {
         let Some(most) = context.settings.channel_consumers_max else { return Ok(()) };
         let theirs = self.consumers.iter().filter(|(_, consumer)| {
-            let is_consumer = consumer.prefix.is_some() || consumer.is_shared;
-            consumer.channel == number && is_consumer && !consumer.is_cancelled
+            consumer.channel == number && !consumer.is_getter() && !consumer.is_cancelled
         });
         if theirs.count() < most as usize {
             return Ok(());
         }
         let text = format!("reached maximum ({most}) of consumers per channel");
         Err(Refusal::new(ReplyCode::NotAllowed, text))
+    }
+
+    /// Methods that are no part of the protocol are for this node's own connections.
+    fn check_agent(&self, method: MethodId) -> Result<(), Refusal> {
+        if self.peer.is_agent() {
+            return Ok(());
+        }
+        let text = format!("method {{{},{}}} is for the node itself", method.class, method.method);
+        Err(Refusal::new(ReplyCode::NotImplemented, text))
     }
 
     /// Where the operator has forbidden them: no queue that is neither durable nor exclusive is made.
@@ -301,6 +309,13 @@ impl Adapter {
                 let token = self.wait(number, id.1, purge.nowait, Wish::Purge);
                 self.command(context, &queue, QueueCommand::Purge { token });
             }
+            Method::QueueDiscard(discard) => {
+                self.check_agent(id.1)?;
+                let queue = self.queue(context, number, Access::Read, discard.queue)?;
+                let token = self.wait(number, id.1, false, Wish::Purge);
+                let position = QueueSeq(discard.position);
+                self.command(context, &queue, QueueCommand::Discard { token, position });
+            }
             Method::QueueDelete(delete) => self.delete_queue(context, id, delete)?,
             Method::BasicConsume(consume) => self.consume(context, id, consume)?,
             Method::BasicCancel(cancel) => self.cancel(context, id, cancel),
@@ -314,6 +329,17 @@ impl Adapter {
                 let token =
                     self.wait(number, id.1, false, Wish::Get { no_ack: get.no_ack, of: queue.queue_type });
                 self.command(context, &queue, QueueCommand::Get { token, handle, settled: get.no_ack });
+            }
+            Method::BasicPick(pick) => {
+                self.check_agent(id.1)?;
+                let queue = self.queue(context, number, Access::Read, pick.queue)?;
+                let handle = match self.getter(number, &queue) {
+                    Some(handle) => handle,
+                    None => self.add_consumer(&queue, number, None, false)?,
+                };
+                let token = self.wait(number, id.1, false, Wish::Get { no_ack: false, of: queue.queue_type });
+                let position = QueueSeq(pick.position);
+                self.command(context, &queue, QueueCommand::Pick { token, handle, position });
             }
             Method::BasicQos(qos) => {
                 if qos.prefetch_size != 0 {
@@ -504,6 +530,9 @@ impl Adapter {
             consumer.prefetch = prefetch;
             consumer.exclusive = consume.exclusive;
             consumer.arguments = tables::kept(&consume.arguments);
+            if self.peer.is_agent() && tables::tells_positions(&consume.arguments) {
+                consumer.telling = consumer.prefix.take().map(Box::new);
+            }
         }
         if let Some(first) = first {
             self.join(number, handle, first);

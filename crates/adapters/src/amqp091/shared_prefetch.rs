@@ -218,7 +218,7 @@ impl Adapter {
         if consumer.is_shared {
             return self.channels.find(consumer.channel)?.shared.as_ref()?.prefix(handle);
         }
-        consumer.prefix.as_ref()
+        consumer.prefix.as_ref().or(consumer.telling.as_deref())
     }
 
     /// Messages for a consumer without a prefix of its own: those of a channel that shares a prefetch.

@@ -26,6 +26,11 @@ pub(super) fn browses(
     }
 }
 
+/// Whether a consumer with these arguments is told the position of each message; only this node's own connections ask that.
+pub(super) fn tells_positions(arguments: &Table<'_>) -> bool {
+    arguments.get(b"x-leveret-position") == Some(Wire::Bool(true))
+}
+
 /// What a consumer was declared with, where that is kept: mostly with nothing.
 pub(super) fn kept(table: &Table<'_>) -> Option<Box<Arguments>> {
     let arguments = arguments(table);

@@ -228,10 +228,10 @@ impl Log {
                 let new = (consumer, Format::Amqp10);
                 streams.consume(slot, member, new, StreamFrom::Next, Default::default());
             }
-            QueueCommand::Get { token, .. } => {
+            QueueCommand::Get { token, .. } | QueueCommand::Pick { token, .. } => {
                 post.reply(port, token, Err(Refusal::not_for_streams("basic.get", &definition)));
             }
-            QueueCommand::Purge { token } => {
+            QueueCommand::Purge { token } | QueueCommand::Discard { token, .. } => {
                 post.reply(port, token, Err(Refusal::not_for_streams("queue.purge", &definition)));
             }
             QueueCommand::Counts { token } => {

@@ -1,0 +1,63 @@
+//! Messages that somebody chose by position: taken to be settled, or thrown away.
+
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::owned::Member;
+use crate::post::Post;
+use crate::request::Reply;
+use crate::tally::Count;
+use base::Now;
+use base::id::{PortId, QueueSeq};
+use message::record::SeqRange;
+use queue::Command;
+
+impl Log {
+    /// Gives the message at a position, if it is ready, to what stands for the gets of `member`. Unlike a get it may be of a queue
+    /// that has one consumer active at a time: who names a message means no other.
+    #[cold]
+    pub(crate) fn pick(
+        &mut self,
+        now: Now,
+        slot: u32,
+        member: Member,
+        (token, position): (u32, QueueSeq),
+        limits: &Limits,
+        post: &mut Post,
+    ) {
+        let id = match self.queues[slot as usize].find(member) {
+            Some(id) => id,
+            None => self.add_getter(now, slot, member, limits),
+        };
+        let owned = &mut self.queues[slot as usize];
+        let range = SeqRange { first: position, last: position };
+        let is_there = owned.fifo.pick(id, range, now.wall_ms, &mut self.effects) > 0;
+        owned.count(if is_there { Count::Get } else { Count::GetEmpty }, 1);
+        if !is_there {
+            post.reply(member.port, token, Ok(Reply::Empty));
+        }
+        self.carry_out(now, slot, Some(token), limits, post);
+        self.used(now, slot);
+        self.mark_dirty(slot);
+    }
+
+    /// Throws the message at a position away, if it is ready or delayed.
+    #[cold]
+    pub(crate) fn discard(
+        &mut self,
+        now: Now,
+        slot: u32,
+        port: PortId,
+        (token, position): (u32, QueueSeq),
+        limits: &Limits,
+        post: &mut Post,
+    ) {
+        let fifo = &mut self.queues[slot as usize].fifo;
+        let before = fifo.ready() + fifo.delayed();
+        let range = SeqRange { first: position, last: position };
+        fifo.apply(Command::Discard { range }, &mut self.effects);
+        let messages = before - fifo.ready() - fifo.delayed();
+        post.reply(port, token, Ok(Reply::Purged { messages }));
+        self.carry_out(now, slot, None, limits, post);
+        self.mark_dirty(slot);
+    }
+}

@@ -1,0 +1,69 @@
+//! Where in its queue a message is, told with it to who is to name it later.
+
+use super::{NewProperties, Properties, Table, TableWriter, Value};
+
+/// No header that a client would use.
+const POSITION: &[u8] = b"x-leveret-position";
+
+/// Appends `head` to `into`, with a header that says which position in its queue the message has, in place of what it says of
+/// that already. A head that cannot be read is passed on as it is.
+pub fn write_position(head: &[u8], position: u64, into: &mut Vec<u8>) {
+    let Ok(properties) = Properties::read(head) else { return into.extend_from_slice(head) };
+    let fields = TableWriter::fields(|table| {
+        for (name, encoding) in properties.headers().unwrap_or_default().encodings() {
+            if name != POSITION {
+                table.encoding(name, encoding);
+            }
+        }
+        table.put(POSITION, Value::I64(position as i64));
+    });
+    let headers = Table::new(&fields).expect("fields of a table, and a number");
+    NewProperties { headers: Some(headers), ..properties.to_new() }.write(into);
+}
+
+/// What [`write_position`] wrote: the position, and the head without it. A table of headers that had nothing else goes too.
+pub fn take_position(properties: &Properties<'_>) -> Option<(u64, Vec<u8>)> {
+    let headers = properties.headers()?;
+    let position = headers.get(POSITION)?.as_i64()? as u64;
+    let fields = TableWriter::fields(|table| {
+        for (name, encoding) in headers.encodings().filter(|(name, _)| *name != POSITION) {
+            table.encoding(name, encoding);
+        }
+    });
+    let headers = Table::new(&fields).ok().filter(|_| !fields.is_empty());
+    let mut head = Vec::new();
+    NewProperties { headers, ..properties.to_new() }.write(&mut head);
+    Some((position, head))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_comes_and_goes_and_nothing_else_changes() {
+        let check = |fields: &[(&[u8], Value<'_>)], position: u64| {
+            let write = |fields: &[(&[u8], Value<'_>)]| {
+                let encoded = TableWriter::fields(|table| {
+                    fields.iter().for_each(|(name, value)| table.put(name, *value));
+                });
+                let headers = Table::new(&encoded).ok().filter(|_| !fields.is_empty());
+                let mut head = Vec::new();
+                NewProperties { headers, delivery_mode: Some(2), ..Default::default() }.write(&mut head);
+                head
+            };
+            let mut told = Vec::new();
+            write_position(&write(fields), position, &mut told);
+            let told = Properties::read(&told).expect("just written");
+            let kept: Vec<_> = fields.iter().copied().filter(|(name, _)| *name != POSITION).collect();
+            assert_eq!(take_position(&told), Some((position, write(&kept))));
+        };
+        check(&[], 0);
+        check(&[(b"a", Value::I64(1)), (b"x-death", Value::Text(b"q"))], 1 << 40);
+        // What a publisher claims is not believed.
+        check(&[(POSITION, Value::I64(7)), (b"b", Value::Bool(true))], 8);
+        let mut plain = Vec::new();
+        NewProperties { delivery_mode: Some(1), ..Default::default() }.write(&mut plain);
+        assert_eq!(take_position(&Properties::read(&plain).expect("just written")), None);
+    }
+}
