@@ -1,4 +1,5 @@
-//! Messages as RabbitMQ's API does not show or move them: looked at without being taken, moved, sent back to where they died.
+//! Messages as RabbitMQ's API does not show or move them: looked at without being taken, moved, sent back to where they died,
+//! deleted one by one.
 
 use crate::body::Body;
 use crate::exchanges::named;
@@ -9,7 +10,7 @@ use crate::routes::Call;
 use broker::QueueRow;
 use broker::access::Access;
 use broker::catalog::QueueType;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Messages that are shown where nothing else is asked for.
 const PAGE: u32 = 10;
@@ -72,6 +73,7 @@ pub(crate) fn peek<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answ
         if let Some(row) = row.as_object_mut() {
             row.remove("message_count");
             row.insert("offset".to_owned(), offset.into());
+            row.insert("position".to_owned(), got.position.into());
         }
         row
     });
@@ -110,6 +112,11 @@ fn moved<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str, body: &Body, goal
     // What arrives meanwhile stays, also where what moves comes back.
     let among = u32::try_from(queue(call, vhost, name)?.ready).unwrap_or(u32::MAX);
     let limits = &call.node.about().limits;
+    let positions = body.positions("positions", limits.positions_max)?;
+    if positions.is_some() && body.get("count").is_some() {
+        return Err(Response::bad_request("count and positions: either the first ones, or those"));
+    }
+    let has_positions = positions.is_some();
     let pace = Pace {
         count: number("count", u32::MAX)?,
         among,
@@ -117,13 +124,33 @@ fn moved<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str, body: &Body, goal
         per_second: number("rate", 0)?,
         ms_max: limits.move_ms_max,
     };
-    let action = Action::Move { queue: name.to_owned(), goal, pace };
+    let action = Action::Move { queue: name.to_owned(), goal, positions, pace };
     match call.node.act(&call.caller.login, vhost, action) {
-        Ok(Outcome::Moved { moved, unplaced, is_over }) => {
-            let answer: Value = json!({ "moved": moved, "unplaced": unplaced, "is_over": is_over });
+        Ok(Outcome::Moved { moved, unplaced, missing, is_over }) => {
+            let mut answer = json!({ "moved": moved, "unplaced": unplaced, "is_over": is_over });
+            if has_positions {
+                answer["missing"] = missing.into();
+            }
             Ok(Response::ok(&answer))
         }
         Ok(_) => Ok(Response::ok(&json!({ "moved": 0, "unplaced": 0, "is_over": true }))),
+        Err(Trouble::Refused(refusal)) => Err(numbered(&refusal)),
+        Err(trouble) => Err(trouble.into()),
+    }
+}
+
+/// `POST /api/x/queues/VHOST/NAME/delete`.
+pub(crate) fn discard<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    let body = Body::read(&call.request.body)?;
+    let positions = body.positions("positions", call.node.about().limits.positions_max)?;
+    let positions = positions.ok_or_else(|| Response::missing_key("positions"))?;
+    queue(call, vhost, name)?;
+    let action = Action::Discard { queue: name.to_owned(), positions };
+    match call.node.act(&call.caller.login, vhost, action) {
+        Ok(Outcome::Discarded { deleted, missing }) => {
+            Ok(Response::ok(&json!({ "deleted": deleted, "missing": missing })))
+        }
+        Ok(_) => Ok(Response::ok(&json!({ "deleted": 0, "missing": [] }))),
         Err(Trouble::Refused(refusal)) => Err(numbered(&refusal)),
         Err(trouble) => Err(trouble.into()),
     }

@@ -2,6 +2,7 @@
 
 use crate::response::Response;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// A JSON object.
 #[derive(Clone, Debug, Default)]
@@ -76,6 +77,25 @@ impl Body {
             Some(Value::Array(items)) if items.is_empty() => Ok(Map::new()),
             Some(_) => Err(Response::bad_request(format!("{name} is not an object"))),
         }
+    }
+
+    /// Positions of messages, `most` of them at most, each once: as they were first named. Null is no list, and not none.
+    pub(crate) fn positions(&self, name: &str, most: usize) -> Result<Option<Vec<u64>>, Response> {
+        let Some(value) = self.0.get(name) else { return Ok(None) };
+        let items = value.as_array().filter(|items| items.len() <= most);
+        let is_no_list = || {
+            let text = format!("{name} is not a list of numbers, {most} at most");
+            Response::bad_request(text)
+        };
+        let mut seen = BTreeSet::new();
+        let mut positions = Vec::new();
+        for item in items.ok_or_else(is_no_list)? {
+            let position = item.as_u64().ok_or_else(is_no_list)?;
+            if seen.insert(position) {
+                positions.push(position);
+            }
+        }
+        Ok(Some(positions))
     }
 
     /// Words: a list of them, or a text with commas between them.

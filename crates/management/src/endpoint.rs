@@ -87,6 +87,7 @@ pub(crate) enum Kind {
     Object,
     Texts,
     Objects,
+    Integers,
     /// A list of words, or a text with commas between them.
     Words,
     /// Whatever.

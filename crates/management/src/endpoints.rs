@@ -145,12 +145,15 @@ const PEEK: &[Field] = &[
     may("truncate", Kind::Integer),
 ];
 const EVENTS: &[Field] = &[may("vhost", Kind::Text), may("queue", Kind::Texts), may("count", Kind::Integer)];
-const REDRIVE: &[Field] = &[may("count", Kind::Integer), may("rate", Kind::Integer)];
+const REDRIVE: &[Field] =
+    &[may("count", Kind::Integer), may("rate", Kind::Integer), may("positions", Kind::Integers)];
+const DISCARD: &[Field] = &[must("positions", Kind::Integers)];
 const MOVE: &[Field] = &[
     must("exchange", Kind::Text),
     must("routing_key", Kind::Text),
     may("count", Kind::Integer),
     may("rate", Kind::Integer),
+    may("positions", Kind::Integers),
 ];
 const TRIAL: &[Field] = &[must("routing_key", Kind::Text), may("properties", Kind::Object)];
 const DONE: Gives = Gives::Done(&[204]);
@@ -586,6 +589,9 @@ table! { call;
     ];
     QueueRedrive "x/queues/{vhost}/{queue}/redrive" (vhost, queue) => beyond::redrive(call, vhost, queue), [
         post(Vhost, "moves messages back to the queue in which each died first", Takes::Object(REDRIVE), Gives::Object),
+    ];
+    QueueDiscard "x/queues/{vhost}/{queue}/delete" (vhost, queue) => beyond::discard(call, vhost, queue), [
+        post(Vhost, "deletes the messages at some positions", Takes::Object(DISCARD), Gives::Object),
     ];
     ExchangeRoute "x/exchanges/{vhost}/{exchange}/route" (vhost, exchange) => trial::route(call, vhost, exchange), [
         post(Vhost, "says where a message would go, and why not elsewhere", Takes::Object(TRIAL), Gives::Object),

@@ -35,9 +35,13 @@ impl Lane {
             return Lane::Look;
         }
         match find(path).map(|(endpoint, _)| endpoint.name) {
-            Some(Name::Aliveness | Name::ExchangePublish | Name::QueueGet | Name::QueueMessages) => {
-                Lane::Message
-            }
+            Some(
+                Name::Aliveness
+                | Name::ExchangePublish
+                | Name::QueueGet
+                | Name::QueueMessages
+                | Name::QueueDiscard,
+            ) => Lane::Message,
             Some(Name::QueueMove | Name::QueueRedrive) => Lane::Move,
             Some(Name::Definitions | Name::DefinitionsOf | Name::AllConfiguration)
                 if request.method == Method::Post =>
@@ -87,6 +91,7 @@ mod tests {
         check("POST /api/queues/%2F/q/get", Lane::Message);
         check("GET /api/aliveness-test/%2F", Lane::Message);
         check("POST /api/x/queues/%2F/q/redrive", Lane::Move);
+        check("POST /api/x/queues/%2F/q/delete", Lane::Message);
         check("GET /metrics", Lane::Look);
         check("GET /healthy", Lane::Look);
     }

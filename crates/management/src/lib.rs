@@ -109,6 +109,8 @@ pub struct Limits {
     pub move_ms_max: u64,
     /// Messages that one request may hold since they cannot be placed, to reach those behind them.
     pub move_unplaced_max: u32,
+    /// Messages that one request may name by their positions.
+    pub positions_max: usize,
     /// Bindings that are looked at to say where a message does not go, and why.
     pub trial_bindings_max: usize,
     /// Bytes of a regular expression over names, and of the names of columns.
@@ -152,6 +154,7 @@ impl Default for Limits {
             peek_ms_max: 10_000,
             move_ms_max: 60_000,
             move_unplaced_max: 10_000,
+            positions_max: 1000,
             trial_bindings_max: 1000,
             pattern_bytes_max: 1024,
             sampled_objects_max: 20_000,

@@ -487,8 +487,17 @@ pub enum Action {
         queue: String,
         /// To there.
         goal: Goal,
+        /// Those at these positions, in this order; else the first ones.
+        positions: Option<Vec<u64>>,
         /// How many, and how fast.
         pace: Pace,
+    },
+    /// Have messages gone.
+    Discard {
+        /// From here.
+        queue: String,
+        /// Those at these positions.
+        positions: Vec<u64>,
     },
     /// Get messages.
     Get {
@@ -571,8 +580,17 @@ pub enum Outcome {
         moved: u32,
         /// So many stay, since no queue takes them or they do not say where they came from.
         unplaced: u32,
+        /// At these positions, of those that were named, nothing was ready.
+        missing: Vec<u64>,
         /// There are no others, or no more were wanted.
         is_over: bool,
+    },
+    /// Messages are gone.
+    Discarded {
+        /// So many.
+        deleted: u32,
+        /// At these positions nothing was ready or delayed.
+        missing: Vec<u64>,
     },
 }
 
@@ -587,6 +605,8 @@ pub struct Got {
     pub key: String,
     /// Messages that were left.
     pub left: u32,
+    /// Where in its queue it is, if that was asked for.
+    pub position: Option<u64>,
     /// Property flags and list, AMQP 0-9-1 §2.3.5.2.
     pub properties: Vec<u8>,
     /// The body.

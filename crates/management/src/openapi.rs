@@ -120,6 +120,7 @@ fn kind(kind: Kind) -> Value {
         Kind::Object => json!({ "type": "object" }),
         Kind::Texts => list("string"),
         Kind::Objects => list("object"),
+        Kind::Integers => list("integer"),
         Kind::Words => json!({ "anyOf": [{ "type": "string" }, list("string")] }),
         Kind::Any => json!({}),
         Kind::OneOf(words) => json!({ "type": "string", "enum": words }),

@@ -269,6 +269,8 @@ impl Node for Bench {
     }
 
     fn act(&self, login: &Login, vhost: &str, action: Action) -> Result<Outcome, Trouble> {
+        // There are messages at 100 and 101.
+        let is_missing = |position: &u64| !(100..=101).contains(position);
         *self.acted.lock().unwrap() += 1;
         let id = self.catalog.lock().unwrap().vhost(vhost).unwrap();
         let actor = Actor::new(login.user.as_str().into(), id, PORT);
@@ -314,14 +316,25 @@ impl Node for Bench {
                     exchange: "x".into(),
                     key: at.to_string(),
                     left: 0,
+                    position: Some(100 + u64::from(at)),
                     properties: vec![0, 0],
                     body: b"body".to_vec(),
                 };
                 return Ok(Outcome::Got((skip..(skip + count).min(2)).map(got).collect()));
             }
-            Action::Move { goal, pace, .. } => {
-                let (moved, unplaced) = (pace.count.min(pace.among), u32::from(goal == Goal::Origin));
-                return Ok(Outcome::Moved { moved, unplaced, is_over: pace.count == u32::MAX });
+            Action::Move { goal, positions, pace, .. } => {
+                let unplaced = u32::from(goal == Goal::Origin);
+                let missing = positions.iter().flatten().copied().filter(is_missing).collect::<Vec<_>>();
+                let moved = match positions {
+                    Some(positions) => (positions.len() - missing.len()) as u32,
+                    None => pace.count.min(pace.among),
+                };
+                return Ok(Outcome::Moved { moved, unplaced, missing, is_over: pace.count == u32::MAX });
+            }
+            Action::Discard { positions, .. } => {
+                let missing: Vec<u64> = positions.iter().copied().filter(is_missing).collect();
+                let deleted = (positions.len() - missing.len()) as u32;
+                return Ok(Outcome::Discarded { deleted, missing });
             }
             Action::Publish(_) => return Ok(Outcome::Published(false)),
             other => panic!("not here: {other:?}"),

@@ -102,7 +102,7 @@ impl<'a> Agent<'a> {
             Ok((stream.local_addr()?, stream.peer_addr()?))
         };
         let (from, to) = set_up().map_err(broken)?;
-        let peer = Peer::new(&format!("{from} -> {to}"), true);
+        let peer = Peer::new(&format!("{from} -> {to}"), true).agent();
         let peer = if login.is_own { peer.own(&login.user) } else { peer };
         let stream_of_shard = mio::net::TcpStream::from_std(other);
         door.letters.put(Letter::Accepted(Arrival { stream: stream_of_shard, peer, layer: None }));
@@ -233,15 +233,17 @@ impl<'a> Agent<'a> {
             Action::Peek { queue, skip, count, bytes_max, ms_max } => {
                 return self.peek(&bytes(queue)?, *skip, *count, *bytes_max, *ms_max);
             }
-            Action::Move { queue, goal, pace } => {
+            Action::Move { queue, goal, positions, pace } => {
                 let mut publisher = another()?;
-                let outcome = self.move_all(&mut publisher, &bytes(queue)?, goal, pace);
+                let chosen = positions.as_deref();
+                let outcome = self.move_all(&mut publisher, &bytes(queue)?, goal, chosen, pace);
                 // A broker that does not answer, as while an alarm holds, would not say goodbye either.
                 if !matches!(outcome, Err(Trouble::Broken(_))) {
                     publisher.close();
                 }
                 return outcome;
             }
+            Action::Discard { queue, positions } => return self.discard(&bytes(queue)?, positions),
             Action::Get { queue, count, bytes_max, mode } => {
                 return self.get(&bytes(queue)?, *count, *bytes_max, *mode);
             }
@@ -287,6 +289,7 @@ impl<'a> Agent<'a> {
                         exchange: String::from_utf8_lossy(get_ok.exchange).into_owned(),
                         key: String::from_utf8_lossy(get_ok.routing_key).into_owned(),
                         left: get_ok.message_count,
+                        position: None,
                         properties: properties.raw().to_vec(),
                         body: body.to_vec(),
                     })))

@@ -570,7 +570,11 @@ impl Node for Manager<'_> {
         self.go_on()?;
         let moves_messages = matches!(
             action,
-            Action::Publish(_) | Action::Get { .. } | Action::Peek { .. } | Action::Move { .. }
+            Action::Publish(_)
+                | Action::Get { .. }
+                | Action::Peek { .. }
+                | Action::Move { .. }
+                | Action::Discard { .. }
         );
         if login.is_own && !moves_messages {
             let asked = Box::new(Act { vhost: vhost.to_owned(), action });

@@ -154,6 +154,71 @@ def copied(vhost):
         connection.close()
 
 
+def chosen(vhost, kind):
+    """Messages in the middle of a queue are moved and deleted by the positions they were shown with."""
+    connection = vhost.client()
+    channel = connection.channel()
+    try:
+        channel.confirm_delivery()
+        channel.queue_declare("from", durable=True, arguments={"x-queue-type": kind, "x-single-active-consumer": True})
+        channel.queue_declare("goal", durable=True)
+        for number in range(20):
+            headers = {"number": number} if number % 2 else None
+            channel.basic_publish("", "from", str(number).encode(), pika.BasicProperties(headers=headers))
+        path = f"/x/queues/{vhost.name}/from/"
+
+        def shown():
+            messages = vhost.api.get(path + "messages?count=100")["messages"]
+            return {message["payload"]: message["position"] for message in messages}
+
+        def ask(verb, positions, **more):
+            status, _, answer = vhost.api.ask("POST", path + verb, {"positions": positions, **more})
+            return status, answer
+
+        goal = {"exchange": "", "routing_key": "goal"}
+        at = shown()
+        equal(list(at), [str(number) for number in range(20)])
+        equal([message["properties"] for message in vhost.api.get(path + "messages?count=2")["messages"]],
+              [[], {"headers": {"number": 1}}])
+        channel.basic_qos(prefetch_count=1)
+        channel.basic_consume("from", lambda *given: None)
+        eventually(lambda: list(shown()) == [str(number) for number in range(1, 20)], "one is held")
+        gone = max(at.values()) + 1
+        equal(ask("move", [at["7"], at["0"], gone, at["3"]], **goal),
+              (200, {"moved": 2, "unplaced": 0, "missing": [at["0"], gone], "is_over": True}))
+        equal(ask("delete", [at["5"], at["7"], at["19"], at["0"]]), (200, {"deleted": 2, "missing": [at["7"], at["0"]]}))
+        equal(ask("move", [at["4"], at["6"]], exchange="", routing_key="nowhere"),
+              (200, {"moved": 0, "unplaced": 2, "missing": [], "is_over": True}))
+        status, answer = ask("move", [at["4"]], exchange="none", routing_key="goal")
+        equal((status, "404" in answer["reason"]), (400, True))
+        left = [number for number in range(1, 19) if number not in (3, 5, 7)]
+        eventually(lambda: shown() == {str(number): at[str(number)] for number in left}, "the others are where they were")
+        for number in (7, 3):
+            _, properties, body = channel.basic_get("goal", auto_ack=True)
+            equal((body, properties.headers), (str(number).encode(), {"number": number}))
+        channel.queue_declare("log", durable=True, arguments={"x-queue-type": "stream"})
+        for verb in ("move", "delete"):
+            equal(vhost.api.status("POST", f"/x/queues/{vhost.name}/log/{verb}", {"positions": [0], **goal}), 400)
+        equal(ask("redrive", [at["8"]]), (200, {"moved": 0, "unplaced": 1, "missing": [], "is_over": True}))
+        connection.close()
+        connection = vhost.client()
+        channel = connection.channel()
+        eventually(lambda: depth(channel, "from") == len(left) + 1, "all are back")
+        bodies = []
+        channel.basic_consume("from", lambda _, method, properties, body: bodies.append(int(body)), auto_ack=True)
+        eventually(lambda: connection.process_data_events(0.1) or len(bodies) == len(left) + 1, "all are read")
+        equal(sorted(bodies), [0, *left])
+        user = f"{vhost.name}-blind"
+        equal(vhost.api.status("PUT", f"/users/{user}", {"password": user, "tags": "management"}), 201)
+        may = {"configure": ".*", "write": ".*", "read": ""}
+        equal(vhost.api.status("PUT", f"/permissions/{vhost.name}/{user}", may), 201)
+        refused = [vhost.api.ask("POST", path + verb, {"positions": [1], **goal}, user=user)[0] for verb in ("move", "delete")]
+        equal(refused, [401, 401])
+        vhost.api.status("DELETE", f"/users/{user}")
+    finally:
+        connection.close()
+
+
 def large(binary, make_api, make_vhost, size=20 << 20):
     """A message as large as only a configuration permits is looked at, got and moved."""
     settings = ["management.tcp.ip=127.0.0.1", "management.tcp.port=0", f"max_message_size={size}"]
@@ -216,6 +281,59 @@ def killed(binary, make_api, make_vhost, count=2000):
             assert seen[0] and seen[1], "the broker was killed too early or too late"
             twice = len(seen[0]) + len(seen[1]) - count
             assert twice >= 0, twice
+    finally:
+        broker.close()
+
+
+def chosen_killed(binary, make_api, make_vhost, count=300):
+    """Positions stay what they were when the broker was killed, and messages come from disk."""
+    broker = Broker(binary, ["management.tcp.ip=127.0.0.1", "management.tcp.port=0"]).start()
+    try:
+        vhost = make_vhost(make_api(broker))
+        with vhost:
+            connection = vhost.client()
+            channel = connection.channel()
+            channel.confirm_delivery()
+            for queue in ("from", "goal"):
+                channel.queue_declare(queue, durable=True)
+            for number in range(count):
+                body = f"{number:05}".encode().ljust(20_000, b".")
+                channel.basic_publish("", "from", body, pika.BasicProperties(delivery_mode=2))
+            path = f"/x/queues/{vhost.name}/from/"
+
+            def shown():
+                page = vhost.api.get(path + f"messages?count={count}&truncate=5")
+                return {int(message["payload"]): message["position"] for message in page["messages"]}
+
+            def kill():
+                broker.kill()
+                broker.start()
+                vhost.api = make_api(broker)
+
+            at = shown()
+            equal(list(at), list(range(count)))
+            kill()
+            equal(shown(), at)
+            moved = [at[number] for number in range(10, count, 20)]
+            status, _, answer = vhost.api.ask("POST", path + "move", {"exchange": "", "routing_key": "goal", "positions": moved})
+            equal((status, answer), (200, {"moved": len(moved), "unplaced": 0, "missing": [], "is_over": True}))
+            deleted = [at[number] for number in range(0, count, 20)]
+            equal(vhost.api.ask("POST", path + "delete", {"positions": deleted})[2], {"deleted": len(deleted), "missing": []})
+            left = {number: position for number, position in at.items() if number % 10}
+            equal(shown(), left)
+            # What an answer says of settling may be on disk a moment later: a publish that is confirmed is behind it.
+            connection = vhost.client()
+            channel = connection.channel()
+            channel.confirm_delivery()
+            channel.basic_publish("", "goal", b"last", pika.BasicProperties(delivery_mode=2))
+            channel.basic_publish("", "from", b"99999", pika.BasicProperties(delivery_mode=2))
+            kill()
+            equal(shown(), left | {99999: count + at[0]})
+            connection = vhost.client()
+            channel = connection.channel()
+            bodies = [channel.basic_get("goal", auto_ack=True)[2] for _ in range(len(moved) + 1)]
+            equal([body[:5] for body in bodies], [f"{number:05}".encode() for number in range(10, count, 20)] + [b"last"])
+            connection.close()
     finally:
         broker.close()
 

@@ -538,6 +538,28 @@ def vhost_of(own):
     return vhost
 
 
+@suite.case("move-chosen.classic", "messages of a queue with one active consumer moved and deleted by position, classic queue",
+            "those that are ready, with what they had; the others are named, and stay where they were")
+def move_chosen_classic():
+    with beyond() as vhost:
+        management_beyond.chosen(vhost, "classic")
+
+
+@suite.case("move-chosen.quorum", "messages of a queue with one active consumer moved and deleted by position, quorum queue",
+            "those that are ready, with what they had; the others are named, and stay where they were")
+def move_chosen_quorum():
+    with beyond() as vhost:
+        management_beyond.chosen(vhost, "quorum")
+
+
+@suite.case("move-chosen-killed", "300 messages of 20 kB, some of them moved and deleted by position, the broker killed before and after",
+            "they come from disk; positions are the same, and what went is gone", seconds_max=90)
+def move_chosen_killed():
+    if not suite.options.broker:
+        raise Skip("needs a broker that it may stop (--broker)")
+    management_beyond.chosen_killed(suite.options.broker, api_of, vhost_of)
+
+
 @suite.case("move-large", "a message of 20 MiB, where that is permitted, looked at, got and moved", "200 each; it is where it was to go")
 def move_large():
     if not suite.options.broker:

@@ -23,6 +23,8 @@ fn messages_are_looked_at_page_by_page() {
         let found = page["messages"].as_array().unwrap().iter().map(|row| row["offset"].as_u64().unwrap());
         assert_eq!(found.collect::<Vec<_>>(), offsets, "{query}");
         assert_eq!((&page["messages_ready"], &page["next_offset"]), (&json!(2), &next), "{query}");
+        let positions = page["messages"].as_array().unwrap().iter().map(|row| row["position"].as_u64());
+        assert!(positions.eq(offsets.iter().map(|offset| Some(100 + offset))), "{query}");
     };
     check("", &[0, 1], Value::Null);
     check("count=1", &[0], json!(1));
@@ -58,6 +60,44 @@ fn messages_move_and_go_back() {
     assert_eq!(moved, json!({"moved": 2, "unplaced": 0, "is_over": true}));
     let (_, moved, _) = bench.ask("guest", "POST x/queues/v/own/redrive", r#"{"count": 1, "rate": 5}"#);
     assert_eq!(moved, json!({"moved": 1, "unplaced": 1, "is_over": false}));
+}
+
+#[test]
+fn messages_are_named_by_their_positions() {
+    let bench = Bench::new();
+    let too_many = json!({ "positions": vec![1; Limits::default().positions_max + 1] }).to_string();
+    bench.statuses(&[
+        ("PUT queues/v/own", "", 201),
+        ("POST x/queues/v/own/delete", "", 400),
+        ("POST x/queues/v/own/delete", r#"{"positions": null}"#, 400),
+        ("POST x/queues/v/own/delete", r#"{"positions": 100}"#, 400),
+        ("POST x/queues/v/own/delete", r#"{"positions": [100, -1]}"#, 400),
+        ("POST x/queues/v/own/delete", r#"{"positions": ["100"]}"#, 400),
+        ("POST x/queues/v/own/delete", &too_many, 400),
+        ("POST x/queues/v/none/delete", r#"{"positions": [0]}"#, 404),
+        ("GET x/queues/v/own/delete", "", 405),
+        ("POST x/queues/v/own/redrive", r#"{"positions": null}"#, 400),
+        ("POST x/queues/v/own/redrive", r#"{"positions": [100], "count": 1}"#, 400),
+        ("POST x/queues/v/own/redrive", &too_many, 400),
+    ]);
+    let check = |path: &str, body: &str, expected: Value| {
+        let (status, answer, _) = bench.ask("guest", &format!("POST x/queues/v/own/{path}"), body);
+        assert_eq!((status, answer), (200, expected), "{path} {body}");
+    };
+    check("delete", r#"{"positions": []}"#, json!({"deleted": 0, "missing": []}));
+    check("delete", r#"{"positions": [101, 7, 101]}"#, json!({"deleted": 1, "missing": [7]}));
+    let most = json!({ "positions": vec![100; Limits::default().positions_max] }).to_string();
+    check("delete", &most, json!({"deleted": 1, "missing": []}));
+    check(
+        "move",
+        r#"{"exchange": "x", "routing_key": "k", "positions": [9, 100]}"#,
+        json!({"moved": 1, "unplaced": 0, "missing": [9], "is_over": true}),
+    );
+    check(
+        "redrive",
+        r#"{"positions": [], "rate": 5}"#,
+        json!({"moved": 0, "unplaced": 1, "missing": [], "is_over": true}),
+    );
 }
 
 #[test]

@@ -3,15 +3,18 @@
 //! A message that moves is taken as a consumer takes it, published with what it had, and acknowledged when its copy is
 //! safe. When the node dies in between it is in both places: nothing is lost, something may come twice.
 //!
+//! Messages that are named by position are asked for with methods that AMQP does not have and that other connections are refused;
+//! who looks at messages is told their positions in a header, which is taken out again.
+//!
 //! It is published over a connection of its own: a refusal closes that one's channel, and an alarm stops the reading of it. What
 //! was taken over the other goes back by name, which is no failed delivery; with a channel that closes it would be one, and after
 //! some of them a quorum queue drops the message.
 
 use super::{Agent, CHANNEL, Code, TICK, refused, unexpected};
-use amqp091::method::{BasicConsume, BasicGet, BasicQos, ConfirmSelect};
+use amqp091::method::{BasicConsume, BasicGet, BasicPick, BasicQos, ConfirmSelect, QueueDiscard};
 use amqp091::{Body, Event, Method, PublishPrefix};
 use management::{Goal, Got, Outcome, Pace, Trouble};
-use message::amqp091::{Properties, Table, TableWriter, Value};
+use message::amqp091::{Properties, Table, TableWriter, Value, take_position};
 use std::time::{Duration, Instant};
 
 /// How long a browser that was promised more waits for it: somebody else may have taken it.
@@ -46,7 +49,10 @@ impl Agent<'_> {
     ) -> Result<Outcome, Trouble> {
         let mut arguments = Vec::new();
         Value::Bool(true).write(&mut arguments);
-        let arguments = TableWriter::fields(|table| table.encoding(b"x-browse", &arguments));
+        let arguments = TableWriter::fields(|table| {
+            table.encoding(b"x-browse", &arguments);
+            table.encoding(b"x-leveret-position", &arguments);
+        });
         let arguments = super::table(&arguments)?;
         let all = skip.saturating_add(count);
         // 0 would be no bound at all.
@@ -64,12 +70,16 @@ impl Agent<'_> {
                     if seen <= skip {
                         return if is_late() { Err(late(skip, ms_max)) } else { Ok(None) };
                     }
+                    let found = take_position(&properties);
+                    let position = found.as_ref().map(|(position, _)| *position);
+                    let properties = found.map_or_else(|| properties.raw().to_vec(), |(_, without)| without);
                     Ok(Some(Got {
                         redelivered: deliver.redelivered,
                         exchange: String::from_utf8_lossy(deliver.exchange).into_owned(),
                         key: String::from_utf8_lossy(deliver.routing_key).into_owned(),
                         left: 0,
-                        properties: properties.raw().to_vec(),
+                        position,
+                        properties,
                         body: body.to_vec(),
                     }))
                 }
@@ -83,28 +93,38 @@ impl Agent<'_> {
         Ok(Outcome::Got(messages))
     }
 
-    /// Moves messages at that pace, until the node stops; `publisher` is another connection of the same user's.
+    /// Moves messages at that pace, those at the `chosen` positions or else the first ones, until the node stops; `publisher` is
+    /// another connection of the same user's.
     pub(super) fn move_all(
         &mut self,
         publisher: &mut Agent<'_>,
         queue: &[u8],
         goal: &Goal,
+        chosen: Option<&[u64]>,
         pace: &Pace,
     ) -> Result<Outcome, Trouble> {
         publisher.connection.send(CHANNEL, &ConfirmSelect { nowait: false });
         let begin = Instant::now();
         let (mut moved, mut unplaced, mut held) = (0, 0, None);
+        let (mut missing, mut rest) = (Vec::new(), chosen.unwrap_or_default().iter());
         let mut is_over = false;
         let trouble = loop {
-            is_over |= moved == pace.count || moved + unplaced == pace.among;
+            is_over |= match chosen {
+                Some(_) => rest.len() == 0,
+                None => moved == pace.count || moved + unplaced == pace.among,
+            };
             let is_late = begin.elapsed() >= Duration::from_millis(pace.ms_max);
             if is_over || is_late || unplaced == pace.unplaced_max || self.is_stopping() {
                 break None;
             }
-            let taken = match self.take(queue) {
+            let position = rest.next().copied();
+            let taken = match self.take(queue, position) {
                 Ok(Some(taken)) => taken,
                 Ok(None) => {
-                    is_over = true;
+                    match position {
+                        Some(position) => missing.push(position),
+                        None => is_over = true,
+                    }
                     continue;
                 }
                 // Its channel is closed, and holds nothing any more.
@@ -139,12 +159,35 @@ impl Agent<'_> {
         }
         match trouble {
             Some(trouble) => Err(trouble),
-            None => Ok(Outcome::Moved { moved, unplaced, is_over }),
+            None => Ok(Outcome::Moved { moved, unplaced, missing, is_over }),
         }
     }
 
-    fn take(&mut self, queue: &[u8]) -> Result<Option<Taken>, Trouble> {
-        self.connection.send(CHANNEL, &BasicGet { queue, no_ack: false, ..BasicGet::default() });
+    /// Throws messages away, and hears of each whether it was there.
+    pub(super) fn discard(&mut self, queue: &[u8], positions: &[u64]) -> Result<Outcome, Trouble> {
+        let (mut deleted, mut missing) = (0, Vec::new());
+        for &position in positions {
+            self.connection.send(CHANNEL, &QueueDiscard { queue, position, ..QueueDiscard::default() });
+            let count = self.wait(|_, _, event| match event {
+                Event::Method { method: Method::QueuePurgeOk(purged), .. } => Ok(Some(purged.message_count)),
+                other => Err(unexpected(&other)),
+            })?;
+            match count {
+                0 => missing.push(position),
+                _ => deleted += 1,
+            }
+        }
+        Ok(Outcome::Discarded { deleted, missing })
+    }
+
+    /// Takes the message at a position, or else the first one; none where none is ready there.
+    fn take(&mut self, queue: &[u8], position: Option<u64>) -> Result<Option<Taken>, Trouble> {
+        match position {
+            Some(position) => {
+                self.connection.send(CHANNEL, &BasicPick { queue, position, ..BasicPick::default() });
+            }
+            None => self.connection.send(CHANNEL, &BasicGet { queue, no_ack: false, ..BasicGet::default() }),
+        }
         self.wait(|_, _, event| match event {
             Event::GetOk { get_ok, properties, body, .. } => Ok(Some(Some(Taken {
                 tag: get_ok.delivery_tag,

@@ -166,7 +166,11 @@ impl ShardLoop {
                     }
                 }
             }
-            Action::Publish(_) | Action::Get { .. } | Action::Peek { .. } | Action::Move { .. } => {
+            Action::Publish(_)
+            | Action::Get { .. }
+            | Action::Peek { .. }
+            | Action::Move { .. }
+            | Action::Discard { .. } => {
                 let text = "messages are published and got in a user's name";
                 return Err(Refusal::new(ReplyCode::NotImplemented, text));
             }
