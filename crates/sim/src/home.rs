@@ -183,7 +183,7 @@ impl Home {
             match letter {
                 Letter::Accepted(line, _) if self.is_stopping => net.line(line).down_ended = true,
                 Letter::Accepted(line, protocol) => {
-                    let peer = Peer { protocol, ..Peer::new(&format!("client {line}"), true) };
+                    let peer = Peer { protocol, ..Peer::new(&format!("client {line}"), true).agent() };
                     let slot = self.front.accept(now, peer);
                     self.sockets.insert(slot, Socket { line, tail: Vec::new(), is_waiting: false });
                 }

@@ -27,8 +27,8 @@ fn read(arguments: impl Iterator<Item = String>) -> Option<Wanted> {
             "--seeds" => wanted.count = number()?,
             "--wide" => wanted.plan.wide = true,
             "--rich" => {
-                let Plan { rich, limits, streams, .. } = &mut wanted.plan;
-                (*rich, *limits, *streams) = (true, true, true);
+                let Plan { rich, limits, streams, picks, .. } = &mut wanted.plan;
+                (*rich, *limits, *streams, *picks) = (true, true, true, true);
             }
             "--operations" => wanted.plan.operations = number()? as u32,
             "--trace" => wanted.plan.trace_lines = number()? as usize,

@@ -13,6 +13,7 @@ mod whole;
 
 use crate::client::{Asked, Delivery, Held, Target, Transaction, Verdict, read_body};
 use crate::rules::{Rules, Wish, group_of};
+use base::Random;
 use base::id::LogId;
 use broker::QueueRow;
 use browsers::Browser;
@@ -124,6 +125,8 @@ pub struct Queue {
     was_auto_settled: bool,
     /// Somebody asked for it to be emptied, and has no answer yet: nobody knows what that will take.
     purged_by: Vec<u64>,
+    /// Messages were asked for by position: those that come back go first, though others in front were never out.
+    is_picked: bool,
     /// It was once emptied, or consumed from without settling: what is missing may have gone so.
     lost_silently: bool,
     log: Option<LogId>,
@@ -201,6 +204,7 @@ impl Oracle {
             takers: BTreeSet::new(),
             was_auto_settled: false,
             purged_by: Vec::new(),
+            is_picked: false,
             lost_silently: false,
             log: None,
         });
@@ -272,7 +276,7 @@ impl Oracle {
                 }
             }
             Asked::Bind(exchange, _) => self.exchanges[exchange].missing -= 1,
-            Asked::Purge(queue) => {
+            Asked::Purge(queue) | Asked::Discard(queue, _) => {
                 // What was published before it was done, and is confirmed only later, may have been taken too.
                 self.may_all(queue);
                 // One of its purges; another may be under way.
@@ -293,7 +297,18 @@ impl Oracle {
         self.may_all(queue);
     }
 
-    /// A queue is to be emptied.
+    /// A message of this queue is asked for by its position.
+    pub fn picking(&mut self, client: u64, queue: usize) {
+        self.queues[queue].is_picked = true;
+        self.taking(client, queue);
+    }
+
+    /// A position that a queue may have given to a message, or be about to.
+    pub fn any_position(&self, queue: usize, dice: &mut Random) -> u64 {
+        dice.below(self.queues[queue].copies.len() as u64 + 1)
+    }
+
+    /// A queue is to be emptied, or some message of it is to go.
     pub fn purging(&mut self, client: u64, queue: usize) {
         self.queues[queue].purged_by.push(client);
         self.may_all(queue);
@@ -538,7 +553,7 @@ impl Oracle {
         let is_damaged = self.is_damaged(number);
         let message = self.messages.get(id as usize).filter(|message| message.len == len);
         let message = message.ok_or_else(|| format!("message {id} of {len} bytes was never published"))?;
-        let Queue { is_quorum, rules, .. } = self.queues[number];
+        let Queue { is_quorum, rules, is_picked, .. } = self.queues[number];
         let group = message.group.filter(|_| rules.is_grouped);
         let stream = (message.publisher, message.priority, group);
         let is_dead = !message.queues.contains(&number);
@@ -595,7 +610,7 @@ impl Oracle {
         } else {
             copy.holders.push(client);
         }
-        if !redelivered && !is_letter && !is_delayed {
+        if !redelivered && !is_letter && !is_delayed && !delivery.chosen {
             let key = (client, consumer, number, stream);
             let before = self.heard.insert(key, id);
             if before.is_some_and(|before| before > id) && !is_damaged {
@@ -604,7 +619,7 @@ impl Oracle {
         }
         if let Some(last) = &mut self.draining {
             copy.was_drained = true;
-            let may_have_waited = redelivered && rules.retry.is_some();
+            let may_have_waited = redelivered && (rules.retry.is_some() || is_picked);
             if is_letter || is_delayed || may_be_late || may_have_waited {
                 return Ok(id);
             }

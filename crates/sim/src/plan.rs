@@ -22,6 +22,8 @@ pub struct Plan {
     pub limits: bool,
     /// Clients of the stream protocol come too, and AMQP clients publish to streams.
     pub streams: bool,
+    /// Messages are also taken and thrown away by position.
+    pub picks: bool,
     /// Lines of the trace that are kept for a failure.
     pub trace_lines: usize,
 }
@@ -38,6 +40,7 @@ impl Default for Plan {
             rich: false,
             limits: false,
             streams: false,
+            picks: false,
             trace_lines: 80,
         }
     }

@@ -32,7 +32,7 @@ fn a_thousand_seeds() {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     let (wide, rich) = (seed >= WIDE_FROM, seed >= RICH_FROM);
                     let streams = rich && seed % 2 == 0;
-                    let plan = Plan { wide, rich, limits: rich, streams, ..Plan::default() };
+                    let plan = Plan { wide, rich, limits: rich, streams, picks: rich, ..Plan::default() };
                     if seed > SEEDS || sender.send(run(seed, plan)).is_err() {
                         return;
                     }

@@ -4,8 +4,8 @@ use super::{Asked, Consumer, Delivery, NOTE, Seen, Target, Verdict, exchange_nam
 use crate::rules::{Delay, GROUP_HEADER, RETRY_MS_MAX, Rules, Wish, group_of};
 use crate::streams::{Begin, stream_name};
 use amqp091::method::{
-    BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicQos, ConfirmSelect, ExchangeDeclare, QueueBind,
-    QueueDeclare, QueueDelete, QueuePurge, TxCommit, TxRollback, TxSelect,
+    BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicPick, BasicQos, ConfirmSelect, ExchangeDeclare,
+    QueueBind, QueueDeclare, QueueDelete, QueueDiscard, QueuePurge, TxCommit, TxRollback, TxSelect,
 };
 use amqp091::{Body, Connection, Event, Input, Limits, Method, MethodId, PublishPrefix, ReplyCode};
 use base::{Now, Output, Random};
@@ -114,6 +114,7 @@ impl Wire {
                     queue,
                     consumer: Some(handle),
                     tag: deliver.delivery_tag,
+                    chosen: false,
                     redelivered: deliver.redelivered,
                     settled,
                     reply_to: text(properties.reply_to()),
@@ -122,16 +123,19 @@ impl Wire {
                 }));
             }
             Event::GetOk { get_ok, properties, body, .. } => match self.asked.pop_front() {
-                Some(Asked::Get(queue)) => seen.push(Seen::Delivered(Delivery {
-                    queue,
-                    consumer: None,
-                    tag: get_ok.delivery_tag,
-                    redelivered: get_ok.redelivered,
-                    settled: false,
-                    reply_to: text(properties.reply_to()),
-                    note: note(&properties),
-                    body: body.to_vec(),
-                })),
+                Some(asked @ (Asked::Get(queue) | Asked::Pick(queue, _))) => {
+                    seen.push(Seen::Delivered(Delivery {
+                        queue,
+                        consumer: None,
+                        tag: get_ok.delivery_tag,
+                        chosen: matches!(asked, Asked::Pick(..)),
+                        redelivered: get_ok.redelivered,
+                        settled: false,
+                        reply_to: text(properties.reply_to()),
+                        note: note(&properties),
+                        body: body.to_vec(),
+                    }))
+                }
                 other => seen.push(Seen::Failed(format!("get-ok answers {other:?}"))),
             },
             Event::Return { body, .. } => {
@@ -184,14 +188,16 @@ impl Wire {
             Method::BasicQosOk(_) | Method::ConnectionBlocked(_) | Method::ConnectionUnblocked(_) => {}
             Method::BasicCancel(cancel) => seen.push(Seen::Cancelled(number(cancel.consumer_tag))),
             Method::BasicGetEmpty(_) => match self.asked.pop_front() {
-                Some(Asked::Get(queue)) => seen.push(Seen::Empty(queue)),
+                Some(Asked::Get(queue) | Asked::Pick(queue, _)) => seen.push(Seen::Empty(queue)),
                 other => seen.push(Seen::Failed(format!("get-empty answers {other:?}"))),
             },
             answer => {
                 let asked = self.asked.pop_front();
                 let count = match (&answer, asked) {
                     (Method::QueueDeclareOk(ok), Some(Asked::Declare(_))) => Some(ok.message_count),
-                    (Method::QueuePurgeOk(ok), Some(Asked::Purge(_))) => Some(ok.message_count),
+                    (Method::QueuePurgeOk(ok), Some(Asked::Purge(_) | Asked::Discard(..))) => {
+                        Some(ok.message_count)
+                    }
                     (Method::QueueDeleteOk(ok), Some(Asked::Delete(_))) => Some(ok.message_count),
                     (Method::ExchangeDeclareOk(_), Some(Asked::DeclareExchange(..)))
                     | (Method::QueueBindOk(_), Some(Asked::Bind(..)))
@@ -471,6 +477,16 @@ impl Wire {
             Asked::Get(queue) => {
                 let queue = queue_name(queue);
                 self.connection.send(CHANNEL, &BasicGet { queue: queue.as_bytes(), ..BasicGet::default() });
+            }
+            Asked::Pick(queue, position) => {
+                let queue = queue_name(queue);
+                let pick = BasicPick { queue: queue.as_bytes(), position, ..BasicPick::default() };
+                self.connection.send(CHANNEL, &pick);
+            }
+            Asked::Discard(queue, position) => {
+                let queue = queue_name(queue);
+                let discard = QueueDiscard { queue: queue.as_bytes(), position, ..QueueDiscard::default() };
+                self.connection.send(CHANNEL, &discard);
             }
             Asked::Declare(_) | Asked::Consume(_) | Asked::Cancel(_) | Asked::Commit | Asked::Rollback => {
                 panic!("queues, consumers and transactions have verbs of their own")

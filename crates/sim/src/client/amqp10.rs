@@ -214,6 +214,7 @@ impl Wire {
             queue: receiver.queue,
             consumer: Some(receiver.handle),
             tag: transfer.delivery_id.into(),
+            chosen: false,
             redelivered: !message.header.first_acquirer || message.header.delivery_count > 0,
             settled: transfer.settled,
             reply_to: None,

@@ -145,6 +145,8 @@ impl Management {
             | Asked::Consume(_)
             | Asked::Cancel(_)
             | Asked::Get(_)
+            | Asked::Pick(..)
+            | Asked::Discard(..)
             | Asked::Commit
             | Asked::Rollback => panic!("{asked:?} is no matter of the management node"),
         }

@@ -35,6 +35,10 @@ pub enum Asked {
     Cancel(u32),
     /// A message from a queue.
     Get(usize),
+    /// The message at this position of a queue.
+    Pick(usize, u64),
+    /// The message at this position of a queue, to be gone.
+    Discard(usize, u64),
     /// What the transaction holds, to be done.
     Commit,
     /// What the transaction holds, to be forgotten.
@@ -81,6 +85,8 @@ pub struct Delivery {
     pub consumer: Option<u32>,
     /// What settles it.
     pub tag: u64,
+    /// It was asked for by its position: others may be in front of it.
+    pub chosen: bool,
     /// The broker says it may have been delivered before.
     pub redelivered: bool,
     /// It needs no settling.

@@ -16,6 +16,7 @@ mod fill;
 mod get;
 mod limit;
 mod manage;
+mod pick;
 mod publish;
 mod purge;
 mod reply;
@@ -78,12 +79,16 @@ const STREAMS: [(u64, Operation); 9] = [
     (30, streams::leave),
 ];
 
+/// Those of runs with messages that are chosen besides.
+const PICKS: [(u64, Operation); 1] = [(50, pick::run)];
+
 /// Carries out one operation, rolled.
 pub fn one(world: &mut World) -> Check {
     let rich: &[_] = if world.plan.rich { &RICH } else { &[] };
     let limits: &[_] = if world.plan.limits { &LIMITS } else { &[] };
     let streams: &[_] = if world.plan.streams { &STREAMS } else { &[] };
-    let operations = || OPERATIONS.iter().chain(rich).chain(limits).chain(streams);
+    let picks: &[_] = if world.plan.picks { &PICKS } else { &[] };
+    let operations = || OPERATIONS.iter().chain(rich).chain(limits).chain(streams).chain(picks);
     let all: u64 = operations().map(|(weight, _)| weight).sum();
     let mut at = world.dice.below(all);
     for &(weight, operation) in operations() {
