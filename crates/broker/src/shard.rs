@@ -638,9 +638,11 @@ impl Shard {
         }
     }
 
-    /// A queue is filled from its stream, if it has one, from now on.
+    /// A queue is filled from its stream, if it has one, from now on. Where the log is stopped that would be recorded as the
+    /// first thing in it, before what is on disk.
     pub(crate) fn feed(&mut self, now: Now, definition: &QueueDefinition) {
         if definition.has_source()
+            && !self.stopped.contains(&definition.log)
             && let Some(slot) = self.log_slots.get(&definition.log)
             && let Some(source) = self.catalog.source(definition)
         {

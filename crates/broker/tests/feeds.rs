@@ -616,3 +616,21 @@ fn in_stream(node: &mut Node) -> Vec<String> {
     let seen = came(node);
     seen.iter().map(|body| body.split('@').next().unwrap_or_default().to_owned()).collect()
 }
+
+#[test]
+fn nothing_is_fed_to_a_stopped_log() {
+    for is_stopped in [false, true] {
+        let mut node = Node::new(2);
+        node.declare_with(1, "s", true, &[(TYPE, Value::text("stream"))]);
+        fill(&mut node, 1, &["a", "b"]);
+        let log = node.shards[0].catalog().queue_by_name(VhostId(0), b"s").unwrap().log;
+        let written = |node: &Node| node.written.iter().filter(|(_, sealed, _)| sealed.log == log).count();
+        let before = written(&node);
+        if is_stopped {
+            node.shards.iter_mut().for_each(|shard| shard.stop_log(log));
+        }
+        declare(&mut node, 1, "q", &[]);
+        node.work();
+        assert_eq!(written(&node) == before, is_stopped, "{log}");
+    }
+}
