@@ -27,7 +27,7 @@ pub enum Asked {
     /// A publisher, by its id.
     Declare(u8),
     /// How far the reference of a publisher has come.
-    Sequence(u8),
+    Sequence(u8, u64),
     /// A publisher to be gone.
     EndPublisher(u8),
     /// A subscription, by its id.

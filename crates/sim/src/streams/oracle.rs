@@ -189,13 +189,26 @@ impl Oracle {
         self.messages[(id - FIRST_MESSAGE) as usize].stream
     }
 
+    /// How far a reference must have come that is asked about now: to the last of what is confirmed.
+    pub fn come_to(&self, stream: usize, reference: usize) -> u64 {
+        let Stream { outboxes, .. } = &self.streams[stream];
+        let Some(outbox) = outboxes.get(&reference).filter(|_| !self.streams[stream].has_gaps()) else {
+            return 0;
+        };
+        let is_confirmed = |id: &u64| self.messages[(*id - FIRST_MESSAGE) as usize].is_confirmed;
+        let last = outbox.sent.iter().rposition(|ids| ids.iter().any(is_confirmed));
+        last.map_or(0, |at| at as u64 + 1)
+    }
+
     /// The node says how far a reference has come: all up to there is safe. What is behind it, to be published again: each
-    /// publishing id with its messages.
+    /// publishing id with its messages. It had come to `least` when it was asked: what another connection still has on its
+    /// way may be confirmed before the answer is heard.
     pub fn reached(
         &mut self,
         stream: usize,
         reference: usize,
         last: u64,
+        least: u64,
     ) -> Result<Vec<(u64, Vec<u64>)>, String> {
         let Some(outbox) = self.streams[stream].outboxes.get(&reference) else { return Ok(Vec::new()) };
         let sent = outbox.sent.clone();
@@ -209,14 +222,9 @@ impl Oracle {
         for id in stored.iter().flatten() {
             self.confirmed(*id);
         }
-        if !self.streams[stream].has_gaps()
-            && let Some(id) = missing
-                .iter()
-                .flatten()
-                .find(|id| self.messages[(**id - FIRST_MESSAGE) as usize].is_confirmed)
-        {
+        if !self.streams[stream].has_gaps() && last < least {
             return Err(format!(
-                "reference {reference} has come to {last} in stream {stream}, and message {id} behind it is confirmed"
+                "reference {reference} has come to {last} in stream {stream}, and {least} was confirmed before it was asked"
             ));
         }
         Ok((last + 1..).zip(missing.iter().cloned()).collect())
