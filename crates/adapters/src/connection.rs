@@ -7,7 +7,7 @@ use base::id::{PortId, QueueId, ShardId};
 use base::{Now, Output};
 use broker::Opened;
 use broker::catalog::{Catalog, VhostId};
-use broker::{Event, Events, Item, Shard};
+use broker::{Event, Events, Item, SessionRow, Shard};
 use std::ops::Range;
 
 /// What an adapter works with while it is called.
@@ -285,6 +285,14 @@ impl Speaker {
         if let Speaker::Amqp091(adapter) = self {
             adapter.tallies(each);
         }
+    /// Its sessions; none: its protocol has none.
+    pub(crate) fn sessions(&self, catalog: &Catalog) -> Option<Vec<SessionRow>> {
+        match self {
+            Speaker::Amqp10(adapter) => Some(adapter.session_rows(catalog)),
+            Speaker::Greeting(_) | Speaker::Amqp091(_) | Speaker::Stream(_) => None,
+        }
+    }
+
     }
 
     /// Bytes of memory it holds besides itself, output apart.

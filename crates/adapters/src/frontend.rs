@@ -10,7 +10,7 @@ use base::{Now, Output};
 use broker::catalog::{Actor, Catalog, VhostId};
 use broker::catalog::{Refusal, ReplyCode};
 use broker::{ChannelTally, Opened};
-use broker::{Event, Events, Leaver, Reply, Shard};
+use broker::{Event, Events, Leaver, Reply, SessionRow, Shard};
 use slab::Slab;
 use std::sync::Arc;
 
@@ -543,6 +543,12 @@ impl Frontend {
             }
             let port = (slot as u32, connection.generation);
             connection.speaker.tallies(|number, tally| tallies.push((port, number, tally)));
+    /// The sessions of a connection by its slot and its number there; none: it is not here, or its protocol has none.
+    pub fn sessions(&self, catalog: &Catalog, (slot, generation): (u32, u32)) -> Option<Vec<SessionRow>> {
+        let connection = self.connections.get(slot as usize)?;
+        (connection.generation == generation).then(|| connection.speaker.sessions(catalog))?
+    }
+
         }
         None
     }

@@ -8,6 +8,7 @@ use amqp10::{
     Outcome, Role, SaslCode, SenderSettleMode, SessionId, Source, Target,
 };
 use base::Now;
+use broker::LinkEnd;
 use harness::World;
 use message::amqp10::{Encoder, Header, Map, Message, Value};
 use std::sync::{Arc, LazyLock};
@@ -692,4 +693,65 @@ fn who_has_both_ends_stays_or_goes_as_a_whole() {
     both.sender(&mut world, "out", Some("/queues/near"));
     both.receiver(&mut world, "in", "far", 0);
     assert_eq!(world.shard_of(both.wire), 1, "it has not sent yet");
+}
+
+#[test]
+fn sessions_are_listed_with_their_links() {
+    everywhere(|world, mut one, mut other| {
+        let out = one.sender(world, "out", Some("/queues/q"));
+        one.sender(world, "each", None);
+        let attach = Attach {
+            target: Some(Target { address: Some("/exchanges/amq.topic/a%2Fb"), ..Target::default() }),
+            source: Some(Source::default()),
+            sender_settle_mode: SenderSettleMode::Settled,
+            ..Attach::new("topic", Role::Sender)
+        };
+        one.machine.attach(one.session, &attach).unwrap();
+        one.hears(world, &["attach topic"]);
+        world.is_disk_slow = true;
+        (0..3).for_each(|number| one.send(out, number, &message(true, None, "m")));
+        one.hears(world, &[]);
+        let row = world.sessions(one.wire).remove(0);
+        assert_eq!((row.channel, row.handle_max, row.next_incoming_id, row.unsettled), (0, 255, 3, 0));
+        assert_eq!(row.remote_outgoing_window, u32::MAX - 3, "what the client said less what it sent");
+        let told: Vec<_> = row.links.iter().map(|it| (it.handle, &*it.name, it.address.as_deref())).collect();
+        let topic = Some("/exchanges/amq.topic/a%2Fb");
+        assert_eq!(told, [(0, "out", Some("/queues/q")), (1, "each", None), (2, "topic", topic)]);
+        let ends: Vec<LinkEnd> = row.links.iter().map(|link| link.end.clone()).collect();
+        let incoming = |settles, unconfirmed| LinkEnd::Incoming { settles, unconfirmed };
+        assert_eq!(ends, [incoming("mixed", 3), incoming("mixed", 0), incoming("settled", 0)]);
+        assert_eq!((row.links[0].delivery_count, row.links[0].message_bytes_max), (3, Some(16 << 20)));
+        world.is_disk_slow = false;
+        one.hears(world, &["0..2 accepted"]);
+        assert_eq!(world.sessions(one.wire)[0].links[0].end, incoming("mixed", 0));
+
+        let mut encoded = Vec::new();
+        let mut encoder = Encoder::new(&mut encoded);
+        encoder.symbol("rabbitmq:stream-offset-spec");
+        encoder.encoding(&[0x00]);
+        encoder.symbol("rabbitmq:stream-offset-spec");
+        encoder.string("first");
+        let filter = Some(Map::new(2, &encoded));
+        let attach = Attach {
+            source: Some(Source { address: Some("/queues/q"), filter, ..Source::default() }),
+            target: Some(Target::default()),
+            sender_settle_mode: SenderSettleMode::Unsettled,
+            max_message_size: Some(5000),
+            ..Attach::new("in", Role::Receiver)
+        };
+        other.machine.attach(other.session, &attach).unwrap();
+        other.hears(world, &["attach in"]);
+        other.machine.grant(other.session, LinkId(0), 2, false);
+        other.hears(world, &["0 m", "1 m"]);
+        let row = world.sessions(other.wire).remove(0);
+        assert_eq!((row.next_outgoing_id, row.unsettled, row.links.len()), (2, 2, 1));
+        let link = &row.links[0];
+        assert_eq!((link.delivery_count, link.credit, link.message_bytes_max), (2, 0, Some(5000)));
+        let LinkEnd::Outgoing { queue, settled: false, filter, has_timed_out: false } = &link.end else {
+            panic!("{link:?}");
+        };
+        let mut expected = Vec::new();
+        Encoder::new(&mut expected).value(Value::Map(Map::new(2, &encoded)));
+        assert_eq!((&**queue, &**filter), ("q", &*expected));
+    });
 }

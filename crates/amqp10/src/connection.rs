@@ -10,6 +10,9 @@
 mod deliveries;
 mod handshake;
 mod links;
+mod listing;
+
+pub use listing::{LinkFigures, SessionFigures};
 
 use crate::error::{Error, Fault, condition};
 use crate::event::{Assembled, Disposition, Event, LinkId, SaslCode, SessionId, Transfer};
@@ -566,6 +569,7 @@ impl Connection {
             self.write_begin(id, Some(channel), Map::default());
         }
         Ok(Step::Tell(Event::Begin { session: id, begin }))
+        session.remote_outgoing_end = begin.next_outgoing_id.wrapping_add(begin.outgoing_window);
     }
 
     // ------------------------------------------------------------------------------------------------------- sessions

@@ -16,7 +16,7 @@ mod performative;
 mod session;
 mod unsettled;
 
-pub use connection::{AMQP_HEADER, Config, Connection, Input, SASL_HEADER};
+pub use connection::{AMQP_HEADER, Config, Connection, Input, LinkFigures, SASL_HEADER, SessionFigures};
 pub use error::{Error, Fault, condition};
 pub use event::{Assembled, Disposition, Event, LinkFlow, LinkId, SaslCode, SessionId, Transfer};
 pub use limits::{FRAME_BYTES_MIN, Limits, TAG_BYTES_MAX};

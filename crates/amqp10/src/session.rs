@@ -184,6 +184,8 @@ pub(crate) struct Session {
     pub next_outgoing_id: u32,
     /// Transfers the peer takes.
     pub remote_incoming_window: u32,
+    /// Transfer-id at which the peer's outgoing window ended when it last told of it.
+    pub remote_outgoing_end: u32,
     pub unsettled: Unsettled,
     pub unsettled_max: usize,
     pub links: Vec<Link>,
@@ -214,6 +216,7 @@ impl Session {
             is_blocked: false,
             next_outgoing_id: first_id,
             remote_incoming_window: 0,
+            remote_outgoing_end: 0,
             unsettled: Unsettled::new(first_id),
             unsettled_max: unsettled_max as usize,
             links: Vec::new(),
@@ -380,6 +383,7 @@ impl Session {
         let under_way = if (under_way as i32) < 0 { 0 } else { under_way };
         self.remote_incoming_window = flow.incoming_window.saturating_sub(under_way);
         self.next_incoming_id = flow.next_outgoing_id;
+        self.remote_outgoing_end = flow.next_outgoing_id.wrapping_add(flow.outgoing_window);
         self.send_queued(output, frame_bytes_max);
         let Some(handle) = flow.handle else {
             if flow.echo {

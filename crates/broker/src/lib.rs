@@ -65,7 +65,10 @@ pub use limits::Limits;
 pub use listing::{ListedTo, Pulse, QueueRow, QuorumRow, StreamRow, Tracking};
 pub use mail::{Answering, Mail, Waiter};
 pub use moving::{MoveJob, Moved};
-pub use opened::{ChannelRow, ChannelTally, ConsumerRow, Opened, StreamConsumerRow, StreamPublisherRow};
+pub use opened::{
+    ChannelRow, ChannelTally, ConsumerRow, LinkEnd, LinkRow, Opened, SessionRow, StreamConsumerRow,
+    StreamPublisherRow,
+};
 pub use presence::Arrived;
 pub use publisher::{More, Publish, Published, Publisher, ROUTES_SHOWN_MAX};
 pub use reading::{BlockKey, Brought, ReadBytes, ReadRequest, ReadWhat};

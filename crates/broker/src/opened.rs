@@ -63,6 +63,73 @@ pub struct ConsumerRow {
     pub arguments: Option<Box<Arguments>>,
 }
 
+/// A session of AMQP 1.0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionRow {
+    /// The channel its client sends on.
+    pub channel: u16,
+    /// The highest handle a link may have.
+    pub handle_max: u16,
+    /// Transfer-id of the client's next transfer.
+    pub next_incoming_id: u32,
+    /// Transfers the client may send.
+    pub incoming_window: u32,
+    /// Transfer-id of the next transfer to the client.
+    pub next_outgoing_id: u32,
+    /// Transfers the client takes.
+    pub remote_incoming_window: u32,
+    /// Transfers the client may have under way by what it said.
+    pub remote_outgoing_window: u32,
+    /// Deliveries the client has not settled.
+    pub unsettled: usize,
+    /// Its links, in no order.
+    pub links: Vec<LinkRow>,
+}
+
+/// A link of AMQP 1.0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkRow {
+    /// What its client calls it.
+    pub handle: u16,
+    /// Its name.
+    pub name: String,
+    /// The address it leads to or from, as its client has it.
+    pub address: Option<String>,
+    /// Bytes of a message that its receiver takes; none: of any size.
+    pub message_bytes_max: Option<u32>,
+    /// Deliveries that were sent on it.
+    pub delivery_count: u32,
+    /// Deliveries that its sender may send.
+    pub credit: u32,
+    /// It is to or from the management node.
+    pub is_management: bool,
+    /// Which way it goes.
+    pub end: LinkEnd,
+}
+
+/// Which way a link goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkEnd {
+    /// The client sends.
+    Incoming {
+        /// How it settles: `settled`, `unsettled` or `mixed`.
+        settles: &'static str,
+        /// Messages that are not safe yet.
+        unconfirmed: u32,
+    },
+    /// The client receives.
+    Outgoing {
+        /// From this queue; empty: from none.
+        queue: String,
+        /// What is sent is settled.
+        settled: bool,
+        /// The filters in place, as an encoded map of AMQP 1.0; empty: none.
+        filter: Box<[u8]>,
+        /// It once held a message for too long.
+        has_timed_out: bool,
+    },
+}
+
 /// A publisher over the stream protocol.
 #[derive(Clone, Debug)]
 pub struct StreamPublisherRow {

@@ -1,10 +1,10 @@
 //! Channels and consumers.
 
 use crate::history::Whose;
-use crate::node::{ConnectionRow, Node, Which};
+use crate::node::{Node, Which};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
-use crate::{json, list, stats};
+use crate::{connections, json, list, stats};
 use base::id::QueueId;
 use broker::catalog::QueueDefinition;
 use broker::{ChannelRow, ConsumerRow, Opened, QueueRow, StreamConsumerRow, Tally};
@@ -86,11 +86,7 @@ pub(crate) fn of_vhost<N: Node>(call: &Call<'_, N>, vhost: &str) -> Answer {
 
 /// `GET /api/connections/NAME/channels`.
 pub(crate) fn of_connection<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
-    let rows: Vec<ConnectionRow> = call.node.connections()?;
-    let row = rows.iter().find(|row| row.name == name).ok_or_else(Response::not_found)?;
-    if !call.caller.sees_connection(&row.user, &row.vhost) {
-        return Err(Response::not_authorised("User not authorised to access object"));
-    }
+    connections::named(call, name)?;
     channels(call, |opened| opened.connection == name)
 }
 

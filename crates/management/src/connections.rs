@@ -101,18 +101,24 @@ pub(crate) fn of_user<N: Node>(call: &Call<'_, N>, user: &str) -> Answer {
     Ok(Response::empty(204))
 }
 
+/// The connection of this name, for who may see it.
+pub(crate) fn named<N: Node>(call: &Call<'_, N>, name: &str) -> Result<ConnectionRow, Response> {
+    let rows = call.node.connections()?;
+    let row = rows.into_iter().find(|row| row.name == name).ok_or_else(Response::not_found)?;
+    match call.caller.sees_connection(&row.user, &row.vhost) {
+        true => Ok(row),
+        false => Err(Response::not_authorised("User not authorised to access object")),
+    }
+}
+
 /// `/api/connections/NAME`.
 pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
-    let rows = call.node.connections()?;
-    let row = rows.iter().find(|row| row.name == name).ok_or_else(Response::not_found)?;
-    if !call.caller.sees_connection(&row.user, &row.vhost) {
-        return Err(Response::not_authorised("User not authorised to access object"));
-    }
+    let row = named(call, name)?;
     if call.request.method == Method::Delete {
-        close(call, row)?;
+        close(call, &row)?;
         return Ok(Response::empty(204));
     }
-    list::one(shown(call, row), call.request, &call.node.about().limits)
+    list::one(shown(call, &row), call.request, &call.node.about().limits)
 }
 
 fn close<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Result<(), Response> {

@@ -8,8 +8,8 @@ use crate::routes::Call;
 use crate::streams::Asked;
 use crate::{
     beyond, bindings, channels, connections, definitions, exchanges, features, health, limits, live, memory,
-    messages, openapi, operations, overview, parameters, permissions, policies, queues, quorum, streams,
-    trial, users, vhosts,
+    messages, openapi, operations, overview, parameters, permissions, policies, queues, quorum, sessions,
+    streams, trial, users, vhosts,
 };
 use broker::catalog::PolicyKind;
 use serde_json::json;
@@ -138,6 +138,9 @@ const SAMPLES: &[Field] = &[
     may("data_rates_age", Kind::Integer),
     may("data_rates_incr", Kind::Integer),
 ];
+/// Of a list that has no pages.
+const WHOLE: &[Field] =
+    &[may("columns", Kind::Text), may("sort", Kind::Text), may("sort_reverse", Kind::Boolean)];
 const PEEK: &[Field] = &[
     may("offset", Kind::Integer),
     may("count", Kind::Integer),
@@ -466,6 +469,9 @@ table! { call;
     ConnectionChannels "connections/{connection}/channels" (connection) => {
         channels::of_connection(call, connection)
     }, [rows(User, "channels of a connection")];
+    ConnectionSessions "connections/{connection}/sessions" (connection) => sessions::of_connection(call, connection), [
+        get(User, "sessions of a connection over AMQP 1.0, with their links", Gives::Array).asking(WHOLE),
+    ];
     Channels "channels" () => channels::list(call), [rows(User, "channels")];
     ChannelOf "channels/{channel}" (channel) => channels::one(call, channel), [
         object(User, "a channel, with its consumers").asking(SAMPLES),

@@ -41,6 +41,7 @@ mod quorum;
 mod request;
 mod response;
 mod routes;
+mod sessions;
 mod stats;
 mod streams;
 mod trial;

@@ -44,6 +44,17 @@ pub(crate) fn answer(mut items: Vec<Value>, request: &Request, limits: &Limits, 
     Ok(page.answer(items, filtered, total))
 }
 
+/// The same of a list that has no pages.
+pub(crate) fn whole(mut items: Vec<Value>, request: &Request, limits: &Limits, order: &[&str]) -> Answer {
+    check_columns(request, limits)?;
+    sort(&mut items, request, order);
+    if let Some(columns) = request.asked("columns") {
+        let columns: Vec<&str> = columns.split(',').collect();
+        items.iter_mut().for_each(|item| *item = only(item, &columns));
+    }
+    Ok(Response::ok(&items.into()))
+}
+
 /// The same of things that are dear to show, by virtual host and name: of a page in that order, only its own are shown.
 pub(crate) fn paged<T>(
     mut rows: Vec<T>,

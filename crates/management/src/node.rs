@@ -3,7 +3,7 @@
 use crate::history::{ConnectionId, History};
 use broker::access::AccessRules;
 use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
-use broker::{Opened, Pulse, QueueRow, Survey, Tracking};
+use broker::{Opened, Pulse, QueueRow, SessionRow, Survey, Tracking};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -68,6 +68,12 @@ pub trait Node {
     /// # Errors
     /// The node did not answer in time.
     fn opened(&self) -> Result<Vec<(u16, Opened)>, Busy>;
+
+    /// The sessions of a connection over AMQP 1.0; none: there is no such connection, or not there any more.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn sessions(&self, connection: ConnectionId) -> Result<Option<Vec<SessionRow>>, Busy>;
 
     /// What has happened since the node started.
     ///

@@ -6,7 +6,7 @@ mod listened;
 mod operated;
 mod walked;
 
-use crate::history::{History, Whose};
+use crate::history::{ConnectionId, History, Whose};
 use crate::node::{
     About, Action, Busy, Condition, ConnectionRow, Goal, Got, Login, Node, Outcome, TURN_BOUNDS_US, Trouble,
     Turns, Which, Writing,
@@ -17,8 +17,8 @@ use base::id::{LogId, PortId, ShardId};
 use broker::access::{PasswordHash, SALT};
 use broker::catalog::{Actor, Catalog, Op, Refusal, VhostDefaults, VhostId};
 use broker::{
-    ChannelRow, ConsumerRow, Count, ExchangeTally, Opened, Pulse, QueueRow, QuorumRow, Survey, Tally, Tongue,
-    Tracking,
+    ChannelRow, ConsumerRow, Count, ExchangeTally, LinkEnd, LinkRow, Opened, Pulse, QueueRow, QuorumRow,
+    SessionRow, Survey, Tally, Tongue, Tracking,
 };
 use data_encoding::BASE64;
 use serde_json::{Value, json};
@@ -33,6 +33,8 @@ struct Bench {
     acted: Mutex<u32>,
     connections: Mutex<Vec<ConnectionRow>>,
     opened: Mutex<Vec<(u16, Opened)>>,
+    /// Of each connection that speaks AMQP 1.0.
+    sessions: Mutex<Vec<SessionRow>>,
     survey: Mutex<Survey>,
     history: Mutex<History>,
     logins: Mutex<[u64; 2]>,
@@ -67,6 +69,7 @@ impl Bench {
             acted: Mutex::default(),
             connections: Mutex::default(),
             opened: Mutex::default(),
+            sessions: Mutex::default(),
             survey: Mutex::default(),
             history: Mutex::default(),
             logins: Mutex::default(),
@@ -213,6 +216,12 @@ impl Node for Bench {
 
     fn opened(&self) -> Result<Vec<(u16, Opened)>, Busy> {
         Ok(self.opened.lock().unwrap().clone())
+    }
+
+    fn sessions(&self, connection: ConnectionId) -> Result<Option<Vec<SessionRow>>, Busy> {
+        let connections = self.connections.lock().unwrap();
+        let is_there = connections.iter().any(|row| row.id == connection && row.protocol.contains("1-0"));
+        Ok(is_there.then(|| self.sessions.lock().unwrap().clone()))
     }
 
     fn survey(&self) -> Result<Survey, Busy> {

@@ -14,7 +14,9 @@ use crate::tls::LiveConfig;
 use base::time::NS_PER_MS;
 use broker::access::{AccessRules, SALT};
 use broker::catalog::{Catalog, Op, QueueDefinition, VhostDefaults, VhostId};
-use broker::{ListedTo, Opened, Pulse, QueueRow, Reply, Shard, StreamReply, Survey, Tally, Tracking};
+use broker::{
+    ListedTo, Opened, Pulse, QueueRow, Reply, SessionRow, Shard, StreamReply, Survey, Tally, Tracking,
+};
 use management::{
     About, Action, Busy, Condition, ConnectionId, ConnectionRow, Counters, History, Login, Node, Outcome,
     SAMPLE_MS, Trouble, Which, Whose, Writing, counters, figures,
@@ -439,6 +441,16 @@ impl Node for Manager<'_> {
             found.extend(own.into_iter().map(|opened| (room.id.0, opened)));
             next
         })
+    }
+
+    fn sessions(&self, (shard, slot, generation): ConnectionId) -> Result<Option<Vec<SessionRow>>, Busy> {
+        let Some(door) = self.doors.get(usize::from(shard)) else { return Ok(None) };
+        let (sender, receiver) = channel();
+        door.letters.put(Letter::Visit(Box::new(move |room| {
+            // Who asked may have given up.
+            let _ = sender.send(room.front.sessions(room.shard.catalog(), (slot, generation)));
+        })));
+        receiver.recv_timeout(PATIENCE).map_err(|_| Busy)
     }
 
     fn survey(&self) -> Result<Survey, Busy> {

@@ -14,7 +14,7 @@ from http.client import HTTPConnection
 import pika
 from lab.broker import Broker
 from lab.cases import Skip, Suite, equal, eventually
-from suites import management_beyond, management_counters
+from suites import management_beyond, management_counters, management_sessions
 
 suite = Suite("management")
 _found = []
@@ -480,6 +480,13 @@ def channels():
 def parameters():
     with Vhost() as vhost:
         management_counters.parameters(vhost)
+
+
+@suite.case("sessions", "sessions of a connection over AMQP 1.0, and of one over 0-9-1",
+            "figures of each session, its links with addresses, settling, credit and filters; 400, 404")
+def sessions():
+    with Vhost() as vhost:
+        management_sessions.sessions(vhost)
 
 
 @suite.case("metrics", "metrics after a load", "received = routed + unroutable; sizes; as many as the load did")

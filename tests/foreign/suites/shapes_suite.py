@@ -37,7 +37,7 @@ exchanges/%2F/P-x/bindings/destination queues queues/%2F queues?page=1&page_size
 queues/%2F/P-stream queues/%2F/P-dead queues/%2F/P-classic/bindings bindings bindings/%2F bindings/%2F/e/P-x/q/P-classic
 queues/%2F/P-empty queues/%2F/P-fresh queues/%2F/P-still queues/%2F/P-plain exchanges/%2F/amq.default
 exchanges/%2F/amq.default/bindings/source queues/%2F/P-empty/bindings bindings/%2F/e/P-x/q/P-classic/k connections connections/CONNECTION connections/CONNECTION/channels
-connections/username/guest channels channels/CHANNEL consumers consumers/%2F
+connections/TEN/sessions connections/username/guest channels channels/CHANNEL consumers consumers/%2F
 stream/connections stream/connections/%2F stream/publishers stream/publishers/%2F stream/consumers stream/consumers/%2F
 health/checks/alarms health/checks/local-alarms health/checks/virtual-hosts health/checks/node-is-quorum-critical
 health/checks/protocol-listener/amqp health/checks/certificate-expiration/1/months health/checks/is-in-service
@@ -117,7 +117,8 @@ class Bench:
         node = ask(self.base, "GET", "/nodes")[0]["name"]
         channel = ask(self.base, "GET", "/channels")[0]
         connection = channel["connection_details"]["name"]
-        swap = {"CONNECTION": connection, "CHANNEL": channel["name"], "NODE": node}
+        ten = next(row["name"] for row in ask(self.base, "GET", "/connections") if row["protocol"] == "AMQP 1-0")
+        swap = {"CONNECTION": connection, "CHANNEL": channel["name"], "NODE": node, "TEN": ten}
         found = {}
         for path in PATHS:
             asked = "/" + path.replace("P-", self.prefix + "-")

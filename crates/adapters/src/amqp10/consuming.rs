@@ -302,6 +302,9 @@ impl Adapter {
     /// A receiver held deliveries for too long: they are released, and it is to settle them before it gets more (§2.6.12).
     pub(super) fn timed_out(&mut self, consumer: u32, range: SeqRange) {
         if let Some(ConsumerAt { session, link, .. }) = self.consumers.get(consumer).copied() {
+            if let Some(held) = self.session(session).and_then(|session| session.link(link)) {
+                held.particulars.has_timed_out = true;
+            }
             self.machine.tell_state(session, link, range.first.0, range.last.0, &Told::Released);
         }
     }

@@ -15,7 +15,7 @@ use ::amqp10::{
 use broker::access::{Access, Resource};
 use broker::catalog::{QueueDefinition, QueueType, Refusal};
 use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply, ReplyAddress, StreamCommand};
-use message::amqp10::Value;
+use message::amqp10::{Encoder, Value};
 use message::record::Format;
 
 /// How the refusal of a publish to an internal exchange begins.
@@ -73,6 +73,48 @@ pub(super) enum Activity {
 pub(super) struct Link {
     pub(super) id: LinkId,
     pub(super) end: End,
+    pub(super) particulars: Particulars,
+}
+
+/// What only listings want to know of a link.
+#[derive(Debug, Default)]
+pub(super) struct Particulars {
+    pub(super) address: Option<Box<str>>,
+    /// How the peer settles what it sends.
+    pub(super) sender_settle_mode: SenderSettleMode,
+    /// A source's filters, as an encoded map; empty: none.
+    pub(super) filter: Box<[u8]>,
+    /// A message was held for too long.
+    pub(super) has_timed_out: bool,
+}
+
+impl Particulars {
+    /// What is answered to a sender.
+    pub(super) fn of_target(answer: &Attach<'_>) -> Particulars {
+        Particulars {
+            address: answer.target.and_then(|target| target.address).map(Into::into),
+            sender_settle_mode: answer.sender_settle_mode,
+            ..Particulars::default()
+        }
+    }
+
+    /// What is answered to a receiver.
+    pub(super) fn of_source(source: &Source<'_>) -> Particulars {
+        let mut filter = Vec::new();
+        if let Some(own) = source.filter.filter(|own| !own.is_empty()) {
+            Encoder::new(&mut filter).value(Value::Map(own));
+        }
+        Particulars {
+            address: source.address.map(Into::into),
+            filter: filter.into(),
+            ..Particulars::default()
+        }
+    }
+
+    /// Bytes it holds besides itself.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.address.as_ref().map_or(0, |address| address.len()) + self.filter.len()
+    }
 }
 
 impl Link {
@@ -313,7 +355,8 @@ impl Adapter {
         let queue = aim.destination().filter(|to| to.exchange.is_empty());
         let queue = queue.and_then(|to| context.shard.catalog().queue_by_name(vhost, to.key.as_bytes()));
         let queue = queue.map(|queue| queue.id);
-        session.links.push(Link { id: link, end: End::Target { aim, credit } });
+        let particulars = Particulars::of_target(answer);
+        session.links.push(Link { id: link, end: End::Target { aim, credit }, particulars });
         if let Some(queue) = queue {
             self.watch_shared(context, id, queue);
         }
@@ -447,10 +490,13 @@ impl Adapter {
             return self.refuse(context, (id, link), "", Role::Sender, &refusal.into());
         }
         let settled = pending.sender_settle_mode == SenderSettleMode::Settled;
+        let source = Source::from_bytes(&pending.source);
+        let particulars = source.as_ref().map(Particulars::of_source).unwrap_or_default();
         let Some(session) = self.session(id) else { return };
         session.links.push(Link {
             id: link,
             end: End::Source { consumer: pending.consumer, settled, tag: 0, activity: pending.activity },
+            particulars,
         });
         if let Some(at) = self.consumers.get(pending.consumer).and_then(|consumer| consumer.at) {
             self.watch_shared(context, id, at.queue);
@@ -458,7 +504,7 @@ impl Adapter {
         let answer = Attach {
             sender_settle_mode: if settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled },
             receiver_settle_mode: pending.receiver_settle_mode,
-            source: Source::from_bytes(&pending.source),
+            source,
             target: Some(Target::default()),
             max_message_size: pending.max_message_size,
             offered_capabilities: match pending.is_of_stream {

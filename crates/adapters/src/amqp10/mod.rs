@@ -306,6 +306,7 @@ impl Adapter {
         };
         size_of::<Adapter>()
             + (self.machine.memory_bytes() - size_of::<Connection>())
+                + session.links.iter().map(|link| link.particulars.heap_bytes()).sum::<usize>()
             + self.consumers.heap_bytes()
             + self.transactions.as_ref().map_or(0, |transactions| transactions.heap_bytes())
             + self.nodes.as_ref().map_or(0, |nodes| nodes.heap_bytes())

@@ -4,7 +4,7 @@
 //! A temporary queue is an exclusive classic queue with a name of ours; it is deleted when the link that asked for it
 //! detaches. A volatile queue is no queue at all: its address leads straight to the link, see [`broker::ReplyAddress`].
 
-use super::links::{Activity, Aim, ConsumerAt, End, Link, Pending, Receiving, Refused, Waiting};
+use super::links::{Activity, Aim, ConsumerAt, End, Link, Particulars, Pending, Receiving, Refused, Waiting};
 use super::management::percent_encoded;
 use super::{Adapter, termini};
 use crate::connection::{Context, Gravity};
@@ -115,12 +115,13 @@ impl Adapter {
         if self.is_paused {
             context.shard.pause_reply(context.port, handle, true);
         }
+        let address = format!("/queues/{name}");
         let Some(session) = self.session(id) else { return Ok(()) };
         session.links.push(Link {
             id: link,
             end: End::Source { consumer: handle, settled: true, tag: 0, activity: Activity::Never },
+            particulars: Particulars { address: Some(address.as_str().into()), ..Particulars::default() },
         });
-        let address = format!("/queues/{name}");
         let mut bytes = Vec::new();
         let answer = Attach {
             sender_settle_mode: SenderSettleMode::Settled,

@@ -74,6 +74,11 @@ impl Credit {
         }
     }
 
+    /// Deliveries that wait for the broker.
+    pub(super) fn unconfirmed(&self) -> u32 {
+        self.unconfirmed
+    }
+
     /// So many publishes are safe.
     fn confirmed(&mut self, count: u32) {
         self.unconfirmed = self.unconfirmed.saturating_sub(count);

@@ -8,7 +8,7 @@
 //! RabbitMQ has none of this.
 
 use super::consuming::{Added, outcome_of};
-use super::links::{ConsumerAt, End, Link, Refused};
+use super::links::{ConsumerAt, End, Link, Particulars, Refused};
 use super::publishing::Addressed;
 use super::{Adapter, annotations};
 use crate::connection::{Context, Gravity};
@@ -150,7 +150,9 @@ impl Adapter {
     ) -> Result<(), Refused> {
         let Some(actor) = self.actor.clone() else { return Ok(()) };
         let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else { return Ok(()) };
-        session.links.push(Link { id: link, end: End::Coordinator });
+        let particulars =
+            Particulars { sender_settle_mode: attach.sender_settle_mode, ..Particulars::default() };
+        session.links.push(Link { id: link, end: End::Coordinator, particulars });
         let next = &mut self.next_session;
         let transactions = self.transactions.get_or_insert_with(|| {
             let handle = numbered(next, id.0);

@@ -8,7 +8,7 @@ use base::id::{LogId, ShardId};
 use base::{Buffer, Memory, Now};
 use broker::access::AccessRules;
 use broker::catalog::FirstContent;
-use broker::{Limits, Mail, Placement, ReadBytes, ReadRequest, ReadWhat, Shard, ShardSettings};
+use broker::{Limits, Mail, Placement, ReadBytes, ReadRequest, ReadWhat, SessionRow, Shard, ShardSettings};
 use journal::{FileId, FileKind, FileName, Place, Sealed};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -106,6 +106,14 @@ impl World {
     /// What the client was sent since the last time.
     pub fn take(&mut self, wire: usize) -> Vec<u8> {
         std::mem::take(&mut self.wires[wire].sent)
+    }
+
+    /// The sessions of a client's connection over AMQP 1.0.
+    pub fn sessions(&self, wire: usize) -> Vec<SessionRow> {
+        let Wire { shard, slot, .. } = self.wires[wire];
+        let (front, catalog) = (&self.fronts[shard], self.shards[shard].catalog());
+        let row = front.rows(catalog).into_iter().find(|row| row.port.0 == slot).expect("it is there");
+        front.sessions(catalog, row.port).expect("it has sessions")
     }
 
     /// Bytes the client sent that were not taken yet.

@@ -258,3 +258,93 @@ fn logins_are_counted() {
     assert_eq!(*bench.logins.lock().unwrap(), [2, 1]);
     assert_eq!(Tongue::Amqp10.label(), "amqp10");
 }
+
+fn link(handle: u16, end: LinkEnd) -> LinkRow {
+    LinkRow {
+        handle,
+        name: format!("link-{handle}"),
+        address: Some("/queues/q".into()),
+        message_bytes_max: Some(1000),
+        delivery_count: 4,
+        credit: 5,
+        is_management: false,
+        end,
+    }
+}
+
+#[test]
+fn sessions_are_told_with_their_links() {
+    let bench = Bench::new();
+    let of = |name: &str, protocol: &str| ConnectionRow {
+        protocol: protocol.into(),
+        ..connection(name, "manager", "v")
+    };
+    *bench.connections.lock().unwrap() =
+        vec![of("old", "AMQP 0-9-1"), of("new", "AMQP 1-0"), of("web", "Web AMQP 1-0")];
+    let incoming = LinkEnd::Incoming { settles: "mixed", unconfirmed: 6 };
+    let outgoing = |queue: &str| LinkEnd::Outgoing {
+        queue: queue.into(),
+        settled: false,
+        filter: Box::default(),
+        has_timed_out: false,
+    };
+    let everywhere = LinkRow { address: None, ..link(0, incoming.clone()) };
+    let asks = LinkRow { is_management: true, ..link(7, incoming) };
+    let of_any_size = LinkRow { message_bytes_max: None, ..link(3, outgoing("q")) };
+    let own = SessionRow {
+        channel: 1,
+        handle_max: 255,
+        next_incoming_id: 10,
+        incoming_window: 11,
+        next_outgoing_id: 12,
+        remote_incoming_window: 13,
+        remote_outgoing_window: 14,
+        unsettled: 15,
+        links: vec![of_any_size, everywhere, asks],
+    };
+    *bench.sessions.lock().unwrap() = vec![own, SessionRow::default()];
+    let told = bench.get("connections/new/sessions");
+    let incoming = |handle: u64, address: Value| {
+        json!({
+            "handle": handle, "link_name": format!("link-{handle}"), "snd_settle_mode": "mixed",
+            "target_address": address, "max_message_size": 1000, "delivery_count": 4, "credit": 5,
+            "unconfirmed_messages": 6,
+        })
+    };
+    // By channel; to the management node first.
+    assert_eq!(
+        told[1],
+        json!({
+            "channel_number": 1, "handle_max": 255, "next_incoming_id": 10, "incoming_window": 11,
+            "next_outgoing_id": 12, "remote_incoming_window": 13, "remote_outgoing_window": 14,
+            "outgoing_unsettled_deliveries": 15,
+            "incoming_links": [incoming(7, "/queues/q".into()), incoming(0, Value::Null)],
+            "outgoing_links": [{
+                "handle": 3, "link_name": "link-3", "source_address": "/queues/q", "queue_name": "q",
+                "send_settled": false, "max_message_size": "unlimited", "filter": [], "delivery_count": 4, "credit": 5,
+                "consumer_timeout": false,
+            }],
+        })
+    );
+    let channels =
+        |query: &str| bench.get(&format!("connections/web/sessions?columns=channel_number{query}"));
+    let number = |number: u64| json!({ "channel_number": number });
+    assert_eq!(channels("&page=2"), json!([number(0), number(1)]));
+    assert_eq!(channels("&sort=channel_number&sort_reverse=true"), json!([number(1), number(0)]));
+    let (status, body, _) = bench.ask("manager", "GET connections/old/sessions", "");
+    assert_eq!(status, 400);
+    assert_eq!(body, json!({ "error": "bad_request", "reason": "connection does not use AMQP 1.0" }));
+    for (user, name, expected) in [
+        ("manager", "new", 200),
+        ("monitor", "new", 200),
+        ("policymaker", "new", 401),
+        ("guest", "none", 404),
+    ] {
+        assert_eq!(
+            bench.ask(user, &format!("GET connections/{name}/sessions"), "").0,
+            expected,
+            "{user} {name}"
+        );
+    }
+    assert_eq!(bench.ask("guest", "DELETE connections/new/sessions", "").0, 405);
+}

@@ -12,7 +12,7 @@ mod request;
 
 pub(super) use answer::percent_encoded;
 
-use super::links::{End, Link, Pending, Refused, Waiting};
+use super::links::{End, Link, Particulars, Pending, Refused, Waiting};
 use super::{Adapter, Session};
 use crate::connection::{Context, Gravity};
 use ::amqp10::{
@@ -159,7 +159,12 @@ impl Adapter {
                 pairs.push(Pair { session: id, name: attach.name.into(), requests, answers, tag: 0 });
             }
         }
-        session.links.push(Link { id: link, end: End::Management });
+        let particulars = Particulars {
+            address: Some(NODE.into()),
+            sender_settle_mode: SenderSettleMode::Settled,
+            ..Particulars::default()
+        };
+        session.links.push(Link { id: link, end: End::Management, particulars });
         let bytes_max = context.limits10.message_bytes_max.min(REQUEST_BYTES_MAX);
         let mut answer = Attach::new(attach.name, attach.role.other());
         answer.sender_settle_mode = SenderSettleMode::Settled;
