@@ -186,13 +186,13 @@ impl<N: Node> Import<'_, '_, N> {
     }
 
     fn parameter(&self, row: &Body) -> Result<(), Response> {
-        let (vhost, value) = (self.vhost_of(row)?, Body(row.object("value")?));
+        let (vhost, value) = (self.vhost_of(row)?, row.need("value")?);
         let component = row.need_text("component")?;
         if !["operator_policy", "vhost-limits"].contains(&component) {
             return Err(Response::bad_request(format!(
                 "parameters of the component '{component}' are not served: take them out of the file"
             )));
         }
-        parameters::set(self.call.node, component, vhost, row.text("name")?.unwrap_or_default(), &value)
+        parameters::set(self.call.node, component, vhost, row.text("name")?.unwrap_or_default(), value)
     }
 }

@@ -353,7 +353,7 @@ table! { call;
     OperatorPolicyOf "operator-policies/{vhost}/{name}" (vhost, name) => {
         policies::one(call, PolicyKind::Operator, vhost, name)
     }, [
-        object(Vhost, "a policy of the operator's"),
+        object(Administrator, "a policy of the operator's"),
         put(Administrator, "has a policy of the operator's like this", POLICY),
         delete(Administrator, "deletes a policy of the operator's"),
     ];

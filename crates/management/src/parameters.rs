@@ -8,7 +8,17 @@ use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{limits, policies};
 use broker::catalog::{Op, PolicyKind, VhostId, VhostLimits};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+/// The component under which RabbitMQ keeps policies, which are not set as parameters.
+const POLICY: &str = "policy";
+
+/// Of a virtual host's limits there is one parameter, by this name.
+const LIMITS_NAME: &str = "limits";
+
+/// What an operator's policy has to have, and what it may have.
+const POLICY_KEYS: [&str; 3] = ["definition", "pattern", "priority"];
+const POLICY_KEYS_MORE: [&str; 1] = ["apply-to"];
 
 /// Under which the name of the cluster is kept.
 const CLUSTER_NAME: &str = "cluster_name";
@@ -24,39 +34,60 @@ pub(crate) fn find<N: Node>(node: &N, vhosts: Vec<(String, VhostId)>) -> Result<
     })?;
     let limited = found.iter().filter(|(_, limits)| *limits != VhostLimits::default());
     let limited = limited.map(|(vhost, own)| {
-        json!({ "value": limits::of_vhost(own), "vhost": vhost, "component": "vhost-limits", "name": "limits" })
+        json!({ "value": limits::of_vhost(own), "vhost": vhost, "component": "vhost-limits", "name": LIMITS_NAME })
     });
     let mut rows: Vec<Value> = limited.collect();
-    for mut policy in policies::find(node, PolicyKind::Operator, vhosts)? {
-        let (vhost, name) = (policy["vhost"].take(), policy["name"].take());
-        if let Some(fields) = policy.as_object_mut() {
-            fields.remove("vhost");
-            fields.remove("name");
-        }
-        rows.push(json!({ "value": policy, "vhost": vhost, "component": "operator_policy", "name": name }));
+    let policies = policies::find(node, PolicyKind::Operator, vhosts)?;
+    rows.extend(policies.into_iter().map(|policy| of_policy(policy, "operator_policy")));
+    Ok(rows)
+}
+
+/// A policy as a parameter.
+fn of_policy(mut policy: Value, component: &str) -> Value {
+    let (vhost, name) = (policy["vhost"].take(), policy["name"].take());
+    if let Some(fields) = policy.as_object_mut() {
+        fields.remove("vhost");
+        fields.remove("name");
     }
+    json!({ "value": policy, "vhost": vhost, "component": component, "name": name })
+}
+
+/// The parameters of a component, or of all. As with RabbitMQ, policies are told to who asks for them alone.
+fn of_component<N: Node>(
+    call: &Call<'_, N>,
+    component: Option<&str>,
+    vhost: Option<&str>,
+) -> Result<Vec<Value>, Response> {
+    let asked = policies::asked(call, vhost);
+    if component == Some(POLICY) {
+        let policies = policies::find(call.node, PolicyKind::User, asked)?;
+        return Ok(policies.into_iter().map(|policy| of_policy(policy, POLICY)).collect());
+    }
+    let mut rows = find(call.node, asked)?;
+    rows.retain(|row| component.is_none_or(|component| row["component"] == component));
     Ok(rows)
 }
 
 /// `GET /api/parameters[/COMPONENT[/VHOST]]`.
 pub(crate) fn list<N: Node>(call: &Call<'_, N>, component: Option<&str>, vhost: Option<&str>) -> Answer {
-    let mut rows = find(call.node, policies::asked(call, vhost))?;
-    rows.retain(|row| component.is_none_or(|component| row["component"] == component));
+    let rows = of_component(call, component, vhost)?;
     crate::list::answer(rows, call.request, &call.node.about().limits, &["vhost", "component", "name"])
 }
 
 /// `/api/parameters/COMPONENT/VHOST/NAME`.
 pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, name: &str) -> Answer {
-    let rows = find(call.node, policies::asked(call, Some(vhost)))?;
-    let own = rows.into_iter().find(|row| row["component"] == component && row["name"] == name);
+    let rows = of_component(call, Some(component), Some(vhost))?;
+    let own = rows.into_iter().find(|row| row["name"] == name);
     match (call.request.method, own) {
         (Method::Put, own) => {
             let body = Body::read(&call.request.body)?;
-            body.need("value")?;
-            set(call.node, component, vhost, name, &Body(body.object("value")?))?;
+            set(call.node, component, vhost, name, body.need("value")?)?;
             Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
         }
         (_, None) => Err(Response::not_found()),
+        (Method::Delete, Some(_)) if component == POLICY => {
+            Err(Response::bad_request("policies may not be cleared using this method"))
+        }
         (Method::Delete, Some(_)) => {
             let (vhost, limits) = (vhost.into(), VhostLimits::default());
             call.node.wish(match component {
@@ -69,22 +100,58 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, nam
     }
 }
 
-/// Has a parameter of a virtual host as an object says.
+/// Has a parameter of a virtual host as a value says, which is an object.
 pub(crate) fn set<N: Node>(
     node: &N,
     component: &str,
     vhost: &str,
     name: &str,
-    value: &Body,
+    value: &Value,
 ) -> Result<(), Response> {
     match component {
-        "operator_policy" => policies::set(node, PolicyKind::Operator, vhost, name, value),
+        "operator_policy" => {
+            let fields = fields(name, value)?;
+            check_policy(name, &fields)?;
+            policies::set(node, PolicyKind::Operator, vhost, name, &Body(fields))
+        }
+        "vhost-limits" if name != LIMITS_NAME => {
+            Err(invalid(&format!("{name} is no parameter of vhost-limits: the only one is {LIMITS_NAME}\n")))
+        }
         "vhost-limits" => {
-            let limits = limits::vhost_limits(&value.0)?;
+            let limits = limits::vhost_limits(&fields(name, value)?)?;
             Ok(node.wish(Op::SetVhostLimits { vhost: vhost.into(), limits })?)
         }
-        other => Err(Response::bad_request(format!("Validation failed\n\ncomponent {other} not found\n"))),
+        POLICY => Err(Response::bad_request("policies may not be set using this method")),
+        other => Err(invalid(&format!("component {other} not found\n"))),
     }
+}
+
+/// The fields of a parameter's value. To RabbitMQ an empty list is an empty object.
+fn fields(name: &str, value: &Value) -> Result<Map<String, Value>, Response> {
+    match value {
+        Value::Object(fields) => Ok(fields.clone()),
+        Value::Array(items) if items.is_empty() => Ok(Map::new()),
+        other => Err(invalid(&format!("{name} not a list {}\n", policies::term(other)))),
+    }
+}
+
+/// Whether a policy says all that it has to, and nothing else: as a parameter it has no defaults.
+fn check_policy(name: &str, fields: &Map<String, Value>) -> Result<(), Response> {
+    let missing = POLICY_KEYS.iter().filter(|key| !fields.contains_key(**key));
+    let mut wrong: String = missing.map(|key| format!("Key \"{key}\" not found in {name}\n")).collect();
+    let unknown = fields
+        .iter()
+        .filter(|(key, _)| !POLICY_KEYS.contains(&key.as_str()) && !POLICY_KEYS_MORE.contains(&key.as_str()));
+    let unknown = unknown.map(|(key, value)| format!("{{<<\"{key}\">>,{}}}", policies::term(value)));
+    let unknown: Vec<String> = unknown.collect();
+    if !unknown.is_empty() {
+        wrong.push_str(&format!("Unrecognised terms [{}] in {name}\n", unknown.join(",")));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(invalid(&wrong)) }
+}
+
+fn invalid(lines: &str) -> Response {
+    Response::bad_request(format!("Validation failed\n\n{lines}"))
 }
 
 /// Parameters of the whole node, by name.

@@ -94,6 +94,13 @@ def parameters(vhost):
         ("DELETE", "/parameters/operator_policy/VHOST/x", None, 404, missing),
         ("PUT", "/parameters/none-such/VHOST/x", {"value": {}}, 400,
          {"error": "bad_request", "reason": "Validation failed\n\ncomponent none-such not found\n"}),
+        ("PUT", "/parameters/operator_policy/VHOST/x", {"value": {"pattern": "^a", "definition": {"max-length": 5}}}, 400,
+         {"error": "bad_request", "reason": "Validation failed\n\nKey \"priority\" not found in x\n"}),
+        ("PUT", "/parameters/operator_policy/VHOST/x", {"value": {}}, 400,
+         {"error": "bad_request", "reason": "Validation failed\n\nKey \"definition\" not found in x\n"
+          "Key \"pattern\" not found in x\nKey \"priority\" not found in x\n"}),
+        ("PUT", "/parameters/operator_policy/VHOST/x", {"value": 7}, 400,
+         {"error": "bad_request", "reason": "Validation failed\n\nx not a list 7\n"}),
         ("PUT", f"/global-parameters/{name}", {"name": name, "value": {"a": 1}}, 201),
         ("PUT", f"/global-parameters/{name}", {"name": name, "value": {"a": 2}}, 204),
         ("PUT", f"/global-parameters/{name}", {}, 400, {"error": "bad_request", "reason": "[{key_missing,value}]"}),
@@ -101,6 +108,43 @@ def parameters(vhost):
         ("DELETE", f"/global-parameters/{name}", None, 404, missing),
         ("POST", "/rebalance/queues", None, 204),
     ])
+
+
+def policymaker(vhost, user):
+    """Parameters by who may make policies, and by who may do everything."""
+    api = vhost.api
+    whole = {"pattern": "^a", "definition": {"max-length": 5}, "priority": 0}
+    policy = {"vhost": vhost.name, "component": "policy", "name": "p"}
+    refused = (400, {"error": "bad_request", "reason": "policies may not be set using this method"})
+    wanted = [
+        ("PUT", "operator_policy/VHOST/o", {"value": whole}, (201, None)),
+        ("DELETE", "operator_policy/VHOST/o", None, (204, None)),
+        ("PUT", "vhost-limits/VHOST/limits", {"value": {"max-connections": 10}}, (201, None)),
+        ("DELETE", "vhost-limits/VHOST/limits", None, (204, None)),
+        ("PUT", "policy/VHOST/new", {"value": whole}, refused),
+        ("PUT", "policy/VHOST/p", {"value": 7}, refused),
+        ("PUT", "policy/VHOST/p", {}, (400, {"error": "bad_request", "reason": "[{key_missing,value}]"})),
+        ("DELETE", "policy/VHOST/new", None, (404, {"error": "Object Not Found", "reason": "Not Found"})),
+        ("GET", "policy/VHOST/p", None,
+         (200, {**policy, "value": {**whole, "apply-to": "all"}})),
+        ("GET", "policy/VHOST", None, (200, [{**policy, "value": {**whole, "apply-to": "all"}}])),
+    ]
+    try:
+        equal(api.status("PUT", f"/users/{user}", {"password": user, "tags": "policymaker"}), 201)
+        for name in (user, "guest"):
+            api.status("PUT", f"/permissions/{vhost.name}/{name}", {"configure": "", "write": "", "read": ""})
+        equal(api.status("PUT", f"/policies/{vhost.name}/p", {"pattern": "^a", "definition": {"max-length": 5}}, user=user), 201)
+        for name in (user, "guest"):
+            for method, path, body, expected in wanted:
+                status, _, value = api.ask(method, "/parameters/" + path.replace("VHOST", vhost.name), body, user=name)
+                equal((status, value), expected, f"{name}: {method} {path} {body}")
+        for path in (f"/operator-policies/{vhost.name}/o", f"/vhost-limits/{vhost.name}/max-queues"):
+            body = {"value": 9, "pattern": "^a", "definition": {"max-length": 5}}
+            status, _, value = api.ask("PUT", path, body, user=user)
+            equal((status, value), (401, {"error": "not_authorised", "reason": "Not administrator user"}), path)
+        equal(api.status("GET", f"/operator-policies/{vhost.name}/o", user=user), 401)
+    finally:
+        api.status("DELETE", f"/users/{user}")
 
 
 def metrics(vhost, port):

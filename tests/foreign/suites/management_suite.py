@@ -482,6 +482,13 @@ def parameters():
         management_counters.parameters(vhost)
 
 
+@suite.case("policymaker", "a policymaker and an administrator set parameters of each component: operator_policy, vhost-limits, policy",
+            "both may set and clear the first two, `policy` is refused with 400 and still told; operator-policies are the administrator's")
+def policymaker():
+    with Vhost() as vhost:
+        management_counters.policymaker(vhost, f"p{STAMP}")
+
+
 @suite.case("sessions", "sessions of a connection over AMQP 1.0, and of one over 0-9-1",
             "figures of each session, its links with addresses, settling, credit and filters; 400, 404")
 def sessions():

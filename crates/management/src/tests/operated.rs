@@ -6,7 +6,7 @@ use crate::Attempt;
 #[test]
 fn parameters_are_set_and_cleared() {
     let bench = Bench::new();
-    let policy = r#"{"value": {"pattern": "a", "definition": {"max-length": 5}, "apply-to": "queues"}}"#;
+    let policy = r#"{"value": {"pattern": "a", "definition": {"max-length": 5}, "apply-to": "queues", "priority": 0}}"#;
     bench.statuses(&[
         ("PUT parameters/vhost-limits/v/limits", r#"{"value": {"max-connections": 10}}"#, 201),
         ("PUT parameters/vhost-limits/v/limits", r#"{"value": {"max-connections": 11}}"#, 204),
@@ -24,6 +24,69 @@ fn parameters_are_set_and_cleared() {
         ("GET operator-policies/v/x", "", 404),
     ]);
     assert_eq!(bench.ask("manager", "PUT parameters/vhost-limits/v/limits", r#"{"value": {}}"#).0, 401);
+}
+
+#[test]
+fn policymakers_set_parameters_but_not_policies() {
+    let bench = Bench::new();
+    bench.statuses(&[("PUT policies/v/p", r#"{"pattern": "a", "definition": {"max-length": 5}}"#, 201)]);
+    let check = |line: &str, body: &str, expected: u16, reason: &str| {
+        for user in ["policymaker", "guest"] {
+            let (status, answer, _) = bench.ask(user, line, body);
+            assert_eq!(
+                (status, answer["reason"].as_str().unwrap_or_default()),
+                (expected, reason),
+                "{line} {body}"
+            );
+            if status == 201 {
+                let path = line.strip_prefix("PUT ").unwrap();
+                assert_eq!(bench.ask(user, &format!("DELETE {path}"), "").0, 204, "{line}");
+            }
+        }
+        assert_eq!(bench.ask("manager", line, body).0, 401, "{line}");
+    };
+    let value = |fields: &str| format!(r#"{{"value": {fields}}}"#);
+    let whole = value(r#"{"pattern": "a", "definition": {"max-length": 5}, "priority": 0}"#);
+    check("PUT parameters/operator_policy/v/o", &whole, 201, "");
+    check("PUT parameters/vhost-limits/v/limits", &value(r#"{"max-connections": 10}"#), 201, "");
+    let refused = "policies may not be set using this method";
+    check("PUT parameters/policy/v/new", &whole, 400, refused);
+    check("PUT parameters/policy/v/p", &value("7"), 400, refused);
+    check("PUT parameters/policy/v/p", "{}", 400, "[{key_missing,value}]");
+    check("DELETE parameters/policy/v/p", "", 400, "policies may not be cleared using this method");
+    check("DELETE parameters/policy/v/none", "", 404, "Not Found");
+    let wrong = |fields: &str, lines: &str| {
+        check(
+            "PUT parameters/operator_policy/v/o",
+            &value(fields),
+            400,
+            &format!("Validation failed\n\n{lines}"),
+        );
+    };
+    let missing = |key: &str| format!("Key \"{key}\" not found in o\n");
+    wrong(r#"{"pattern": "a", "definition": {"max-length": 5}}"#, &missing("priority"));
+    let all = ["definition", "pattern", "priority"].map(missing).concat();
+    wrong("{}", &all);
+    wrong("[]", &all);
+    wrong("7", "o not a list 7\n");
+    wrong(
+        r#"{"pattern": "a", "definition": {"max-length": 5}, "priority": 0, "more": 1}"#,
+        "Unrecognised terms [{<<\"more\">>,1}] in o\n",
+    );
+    let other = "Validation failed\n\nother is no parameter of vhost-limits: the only one is limits\n";
+    check("PUT parameters/vhost-limits/v/other", &value("{}"), 400, other);
+    // Policies are shown to who asks for them, and not among all.
+    let told = json!({
+        "value": {"pattern": "a", "definition": {"max-length": 5}, "priority": 0, "apply-to": "all"},
+        "vhost": "v", "component": "policy", "name": "p",
+    });
+    assert_eq!(bench.ask("policymaker", "GET parameters/policy/v/p", "").1, told);
+    assert_eq!(
+        [bench.get("parameters/policy"), bench.get("parameters/policy/v")],
+        [json!([told]), json!([told])]
+    );
+    assert_eq!(bench.get("parameters"), json!([]));
+    assert_eq!(bench.ask("policymaker", "GET operator-policies/v/o", "").0, 401);
 }
 
 #[test]
