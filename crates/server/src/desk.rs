@@ -424,7 +424,7 @@ impl Desk<'_> {
                 exchange: exchange.map(String::into_boxed_str),
             },
             Change::AddVhost { vhost, default_queue_type, description, tags } => {
-                let mut defaults = self.config.vhost_defaults.of(&vhost);
+                let mut defaults = self.config.defaults_of_vhost(&vhost);
                 if let Some(name) = default_queue_type {
                     defaults.queue_type = queue_type(&name)?;
                 }

@@ -611,7 +611,7 @@ impl Node for Manager<'_> {
     }
 
     fn vhost_defaults(&self, name: &str) -> VhostDefaults {
-        self.config.vhost_defaults.of(name)
+        self.config.defaults_of_vhost(name)
     }
 
     fn salt(&self) -> Result<[u8; SALT], Busy> {

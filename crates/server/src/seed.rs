@@ -46,6 +46,7 @@ pub fn first_user(
         return Ok(());
     }
     if shards[0].catalog().vhosts().next().is_some() {
+        // A data folder may be older than the event exchange.
         shards[0].have_event_exchange(clock.now(), &user.vhost);
         return Ok(());
     }
@@ -53,7 +54,7 @@ pub fn first_user(
     salt.copy_from_slice(&random_bits()?.to_le_bytes()[..SALT]);
     let name: Box<str> = user.name.as_str().into();
     let vhost: Box<str> = user.vhost.as_str().into();
-    let mut defaults = config.vhost_defaults.of(&vhost);
+    let mut defaults = config.defaults_of_vhost(&vhost);
     defaults.about.description = "Default virtual host".into();
     let wishes = [
         Op::AddVhost { name: vhost.clone(), defaults },
@@ -78,7 +79,6 @@ pub fn first_user(
         pump.until_answered(token as u32)?;
     }
     shards[0].close_port(clock.now(), PORT);
-    shards[0].have_event_exchange(clock.now(), &user.vhost);
     Ok(())
 }
 

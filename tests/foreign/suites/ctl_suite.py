@@ -795,11 +795,14 @@ def _():
                 "vhosts": [{"name": "/"}, {"name": "loaded"}],
                 "users": [{"name": "loader", "password": "secret", "tags": "administrator"}],
                 "permissions": [{"user": "loader", "vhost": "loaded", "configure": ".*", "write": ".*", "read": ".*"}],
-                "queues": [{"name": "q", "vhost": "loaded", "durable": True, "auto_delete": False, "arguments": {}}],
+                "queues": [{"name": name, "vhost": vhost, "durable": True, "auto_delete": False, "arguments": {}}
+                           for name, vhost in (("q", "loaded"), ("heard", "/"))],
                 "exchanges": [{"name": "x", "vhost": "loaded", "type": "fanout", "durable": True, "auto_delete": False,
                                "arguments": {}}],
                 "bindings": [{"source": "x", "vhost": "loaded", "destination": "q", "destination_type": "queue",
-                              "routing_key": "", "arguments": {}}],
+                              "routing_key": "", "arguments": {}},
+                             {"source": "amq.rabbitmq.event", "vhost": "/", "destination": "heard", "destination_type": "queue",
+                              "routing_key": "queue.deleted", "arguments": {}}],
             }, file)
         broker = Broker(suite.options.broker, [f"load_definitions={path}", "definitions.skip_if_unchanged=true"])
         try:
@@ -812,7 +815,12 @@ def _():
 
             assert ctl("list_users", "-s").stdout == "loader\t[administrator]\n", ctl("list_users", "-s")
             assert ctl("list_bindings", "-p", "loaded", "-s", "source_name", "destination_name").stdout.count("x\tq") == 1
+            # The event exchange is in the first virtual host alone, and tells from the start.
+            told = {vhost: "amq.rabbitmq.event" in ctl("list_exchanges", "-p", vhost, "-s", "name").stdout.split()
+                    for vhost in ("/", "loaded")}
+            assert told == {"/": True, "loaded": False}, told
             assert ctl("delete_queue", "-p", "loaded", "q").returncode == 0
+            eventually(lambda: ctl("list_queues", "-p", "/", "-s", "name", "messages").stdout == "heard\t1\n", "the news")
             pid = broker.pid
             done = ctl("shutdown", "-t", "20")
             assert done.returncode == 0 and "successfully shut down" in done.stdout, done

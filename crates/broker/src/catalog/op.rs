@@ -296,6 +296,8 @@ pub struct VhostDefaults {
     pub operator_policies: Vec<DefaultPolicy>,
     /// What is said of it.
     pub about: VhostAbout,
+    /// The event exchange is made in it, if it is nowhere yet.
+    pub tells_events: bool,
 }
 
 /// An operator's policy of a new virtual host; its priority is 0.

@@ -1,6 +1,7 @@
 //! Virtual hosts, users and permissions; and what a new node begins with.
 
 use super::plan::check_length;
+use super::plan_exchange::event_exchange;
 use super::plan_policy::default_policy;
 use super::{
     Actor, Catalog, Change, Op, PermissionDefinition, Plan, Refusal, UserDefinition, VhostAbout,
@@ -43,12 +44,15 @@ impl Catalog {
             return Ok(Plan::nothing());
         }
         let id = VhostId(self.next_vhost);
-        let VhostDefaults { queue_type, limits, operator_policies, about } = defaults;
+        let VhostDefaults { queue_type, limits, operator_policies, about, tells_events } = defaults;
         check_about(about)?;
         let about = about.clone().boxed();
         let definition = VhostDefinition { id, name: name.into(), default_queue_type: *queue_type, about };
         let mut changes = vec![Change::AddVhost(Arc::new(definition))];
         changes.extend(self.predeclared(id));
+        if *tells_events && self.event_exchange().is_none() {
+            changes.push(event_exchange(id, self.exchange_after_predeclared()));
+        }
         if *limits != VhostLimits::default() {
             changes.push(Change::SetVhostLimits { vhost: id, limits: *limits });
         }

@@ -115,16 +115,12 @@ impl Catalog {
         if self.event_exchange.is_some() {
             return None;
         }
-        Some(Change::AddExchange(Arc::new(ExchangeDefinition {
-            id: ExchangeId(self.next_exchange),
-            vhost: self.vhost(vhost)?,
-            name: EVENT_EXCHANGE.into(),
-            kind: Kind::Topic,
-            durable: true,
-            auto_delete: false,
-            internal: true,
-            arguments: Arguments::default(),
-        })))
+        Some(event_exchange(self.vhost(vhost)?, ExchangeId(self.next_exchange)))
+    }
+
+    /// The number of an exchange that is made right after those of a new virtual host.
+    pub(super) fn exchange_after_predeclared(&self) -> ExchangeId {
+        ExchangeId(self.next_exchange + PREDECLARED.len() as u64)
     }
 
     /// The exchanges of a new virtual host.
@@ -143,6 +139,20 @@ impl Catalog {
             }))
         })
     }
+}
+
+/// The change that makes the event exchange.
+pub(super) fn event_exchange(vhost: VhostId, id: ExchangeId) -> Change {
+    Change::AddExchange(Arc::new(ExchangeDefinition {
+        id,
+        vhost,
+        name: EVENT_EXCHANGE.into(),
+        kind: Kind::Topic,
+        durable: true,
+        auto_delete: false,
+        internal: true,
+        arguments: Arguments::default(),
+    }))
 }
 
 /// Declaring again what is there: everything must be the same.

@@ -126,6 +126,7 @@ impl Defaults {
             queue_type: self.queue_type,
             limits: limits.map(|(_, limits)| limits.limits).unwrap_or_default(),
             operator_policies: policies.map(policy).collect(),
+            tells_events: false,
         }
     }
 

@@ -12,6 +12,7 @@ pub mod syntax;
 pub mod terms;
 pub mod value;
 
+use broker::catalog::VhostDefaults;
 use defaults::Defaults;
 use keys::Standing;
 use network::{Network, Speech};
@@ -538,6 +539,14 @@ pub fn load(sources: &Sources<'_>) -> Result<Config, Error> {
         config.data_dir.clone_from(folder);
     }
     Ok(config)
+}
+
+impl Config {
+    /// What a virtual host of this name begins with. As with RabbitMQ's plugin, what happens is told in the one that an empty
+    /// node begins with, also where definitions make it.
+    pub fn defaults_of_vhost(&self, name: &str) -> VhostDefaults {
+        VhostDefaults { tells_events: name == self.default_user.vhost, ..self.vhost_defaults.of(name) }
+    }
 }
 
 /// An error that no line of a configuration can be blamed for.

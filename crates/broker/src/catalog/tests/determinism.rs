@@ -61,6 +61,7 @@ fn vhost_defaults(number: u8) -> VhostDefaults {
         limits: VhostLimits { queues_max: Some(3), connections_max: None },
         operator_policies: vec![DefaultPolicy { name, pattern, apply_to, definition }],
         about: VhostAbout { description: "d".into(), ..Default::default() },
+        tells_events: true,
     }
 }
 

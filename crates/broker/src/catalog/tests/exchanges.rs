@@ -270,3 +270,34 @@ fn spreading_exchanges_have_rules() {
         (bind("r", "q", "any"), "ok"),
     ]);
 }
+
+#[test]
+fn the_event_exchange_comes_with_its_virtual_host() {
+    let mut world = World::new();
+    let add = |name: &str, tells_events| Op::AddVhost {
+        name: name.into(),
+        defaults: VhostDefaults { tells_events, ..Default::default() },
+    };
+    let check = |world: &World, expected: &[&str]| {
+        let has = |vhost: &VhostId| world.catalog.exchange(*vhost, b"amq.rabbitmq.event").is_some();
+        let names: Vec<&str> =
+            world.catalog.vhosts().filter(|vhost| has(&vhost.id)).map(|vhost| &*vhost.name).collect();
+        assert_eq!(names, expected);
+    };
+    check(&world, &[]);
+    world.must(&add("a", false));
+    check(&world, &[]);
+    world.must(&add("b", true));
+    check(&world, &["b"]);
+    // There is one in all.
+    world.must(&add("c", true));
+    check(&world, &["b"]);
+    world.must(&Op::DeleteVhost { name: "b".into() });
+    check(&world, &[]);
+    world.must(&add("b", true));
+    check(&world, &["b"]);
+    // What is made next has a number of its own.
+    world.must(&exchange("next", "direct", ""));
+    assert!(world.catalog.exchange(VhostId(0), b"next").is_some());
+    check(&world, &["b"]);
+}
