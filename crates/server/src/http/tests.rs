@@ -1,6 +1,7 @@
 use super::*;
 use std::io::{Read, Write};
-use std::net::TcpStream as Client;
+use std::net::{SocketAddr, TcpStream as Client};
+use std::sync::MutexGuard;
 
 /// Ends the listeners also where a test fails, which would else wait for them.
 struct End<'a>(&'a Notify);
@@ -11,37 +12,77 @@ impl Drop for End<'_> {
     }
 }
 
-fn port(listener: std::net::TcpListener) -> Listener {
-    Listener { service: Service::Api, listener, tls: None }
-}
-
-/// What comes back for bytes, from a listener whose worker answers every request with its body's length.
-fn told(limits: Limits, sent: &[&[u8]]) -> String {
+/// A listener on a port of its own, and where it is.
+fn bound(service: Service) -> (Listener, SocketAddr) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
     let address = listener.local_addr().expect("bound");
+    (Listener { service, listener, tls: None }, address)
+}
+
+/// Serves while `talk` lasts. `work` gets the requests of all lanes, one after the other.
+fn served<T>(limits: Limits, work: impl FnMut(Job) + Send, talk: impl FnOnce(SocketAddr, &Notify) -> T) -> T {
+    let (listener, address) = bound(Service::Api);
     let (usual, asked) = channel::<Job>();
     let jobs = Queues(Lane::ALL.map(|_| usual.clone()));
     drop(usual);
-    let stop = Notify::new();
+    let stop = &Notify::new();
     std::thread::scope(|threads| {
-        threads.spawn(|| serve(vec![port(listener)], limits, &jobs, &stop).expect("serves"));
-        threads.spawn(move || {
-            let next = || asked.recv_timeout(Duration::from_secs(5));
-            while let Ok(Job { request, answer, .. }) = next() {
-                let status = if request.awaits_body { 100 } else { 200 };
-                let body = request.body.len().to_string().into_bytes();
-                let _ = answer.send(Response { body, ..Response::empty(status) });
-            }
-        });
-        let mut client = Client::connect(address).expect("connects");
-        for bytes in sent {
-            // The other side may have closed already.
-            let _ = client.write_all(bytes);
-        }
+        // When the listener ends nobody is left to send any, which ends who works.
+        threads.spawn(move || serve(vec![listener], limits, &jobs, stop).expect("serves"));
+        threads.spawn(move || asked.into_iter().for_each(work));
+        let _end = End(stop);
+        talk(address, stop)
+    })
+}
+
+/// Serves on these listeners while `talk` lasts, which gets the requests of each lane itself.
+fn in_lanes<T>(listeners: Vec<Listener>, limits: Limits, talk: impl FnOnce(&Lanes) -> T) -> T {
+    let ((jobs, lanes), stop) = (Queues::new(), &Notify::new());
+    std::thread::scope(|threads| {
+        threads.spawn(move || serve(listeners, limits, &jobs, stop).expect("serves"));
+        let _end = End(stop);
+        talk(&lanes)
+    })
+}
+
+/// The requests of a lane.
+fn of(lanes: &Lanes, lane: Lane) -> MutexGuard<'_, Receiver<Job>> {
+    lanes[lane as usize].1.lock().expect("sound")
+}
+
+/// A client that has sent this.
+fn sends(address: SocketAddr, bytes: &[&[u8]]) -> Client {
+    let mut client = Client::connect(address).expect("connects");
+    client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+    for bytes in bytes {
+        // The other side may have closed already.
+        let _ = client.write_all(bytes);
+    }
+    client
+}
+
+/// A client that asks for this, with these headers.
+fn asks(address: SocketAddr, line: &str, headers: &str) -> Client {
+    sends(address, &[format!("{line} HTTP/1.1\r\nhost: h\r\n{headers}\r\n").as_bytes()])
+}
+
+/// The status a client is answered with.
+fn status(client: &mut Client) -> String {
+    let mut line = [0; 12];
+    client.read_exact(&mut line).expect("is answered");
+    String::from_utf8_lossy(&line[9..]).into_owned()
+}
+
+/// What comes back for bytes, where every request is answered with its body's length.
+fn told(limits: Limits, sent: &[&[u8]]) -> String {
+    let work = |Job { request, answer, .. }: Job| {
+        let status = if request.awaits_body { 100 } else { 200 };
+        let body = request.body.len().to_string().into_bytes();
+        let _ = answer.send(Response { body, ..Response::empty(status) });
+    };
+    served(limits, work, |address, _| {
         let mut text = Vec::new();
-        client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
-        let _ = client.read_to_end(&mut text);
-        stop.notify_one();
+        let _ = sends(address, sent).read_to_end(&mut text);
         String::from_utf8_lossy(&text).into_owned()
     })
 }
@@ -64,47 +105,28 @@ fn bodies_have_a_bound() {
 
 #[test]
 fn health_checks_wait_for_nobody() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
-    let address = listener.local_addr().expect("bound");
-    let ((jobs, lanes), stop) = (Queues::new(), Notify::new());
-    std::thread::scope(|threads| {
-        threads.spawn(|| serve(vec![port(listener)], Limits::default(), &jobs, &stop).expect("serves"));
-        let ask = |path: &str| {
-            let mut client = Client::connect(address).expect("connects");
-            write!(client, "GET {path} HTTP/1.1\r\nhost: h\r\n\r\n").expect("sends");
-            client
-        };
+    let (listener, address) = bound(Service::Api);
+    in_lanes(vec![listener], Limits::default(), |lanes| {
+        let ask = |path: &str| asks(address, &format!("GET {path}"), "");
         let _others = ["/api/queues", "/api/overview", "/healthy"].map(ask);
         let _own = ask("/api/health/checks/local-alarms");
-        let asked = lanes[Lane::Check as usize].1.lock().expect("sound");
-        let Job { request, .. } = asked.recv_timeout(Duration::from_secs(20)).expect("comes");
-        assert_eq!(request.path, ["api", "health", "checks", "local-alarms"]);
+        let asked = of(lanes, Lane::Check);
+        assert_eq!(job(&asked).request.path, ["api", "health", "checks", "local-alarms"]);
         assert!(asked.try_recv().is_err());
-        stop.notify_one();
     });
 }
 
 #[test]
 fn metrics_are_read_when_the_api_has_no_place_left() {
     let limits = Limits { connections_max: 1, metrics_connections_max: 1, ..Limits::default() };
-    let [api, metrics] = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").expect("binds"));
-    let [api_at, metrics_at] = [&api, &metrics].map(|own| own.local_addr().expect("bound"));
-    let listeners = vec![port(api), Listener { service: Service::Metrics, ..port(metrics) }];
-    let ((jobs, lanes), stop) = (Queues::new(), Notify::new());
-    std::thread::scope(|threads| {
-        threads.spawn(|| serve(listeners, limits, &jobs, &stop).expect("serves"));
-        let _end = End(&stop);
-        let ask = |address, path: &str| {
-            let mut client = Client::connect(address).expect("connects");
-            write!(client, "GET {path} HTTP/1.1\r\nhost: h\r\n\r\n").expect("sends");
-            client
-        };
-        let asked = lanes[Lane::Look as usize].1.lock().expect("sound");
-        let _first = ask(api_at, "/api/overview");
+    let [(api, api_at), (metrics, metrics_at)] = [Service::Api, Service::Metrics].map(bound);
+    in_lanes(vec![api, metrics], limits, |lanes| {
+        let asked = of(lanes, Lane::Look);
+        let _first = asks(api_at, "GET /api/overview", "");
         let held = job(&asked);
-        let _second = ask(api_at, "/api/queues");
+        let _second = asks(api_at, "GET /api/queues", "");
         assert!(asked.recv_timeout(Duration::from_millis(300)).is_err(), "there is no place");
-        let _scraper = ask(metrics_at, "/metrics");
+        let _scraper = asks(metrics_at, "GET /metrics", "");
         assert_eq!(job(&asked).service, Service::Metrics);
         drop(held);
     });
@@ -113,54 +135,36 @@ fn metrics_are_read_when_the_api_has_no_place_left() {
 #[test]
 fn bodies_share_a_bound() {
     let limits = Limits { bodies_bytes_max: 50 << 10, silence_ms_max: 1500, ..Limits::default() };
-    let head = |length: usize| format!("PUT /x HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n");
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
-    let address = listener.local_addr().expect("bound");
-    let (usual, asked) = channel::<Job>();
     let (came, has_come) = channel();
-    let (jobs, stop) = (Queues(Lane::ALL.map(|_| usual.clone())), Notify::new());
-    drop(usual);
-    let hear = |mut client: Client| {
-        client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
-        let mut line = [0; 12];
-        client.read_exact(&mut line).expect("is answered");
-        String::from_utf8_lossy(&line[9..]).into_owned()
+    let work = move |job: Job| match (job.request.awaits_body, job.request.body.is_empty()) {
+        (true, _) => answer(job, 100),
+        (false, true) => answer(job, 200),
+        (false, false) => came.send(job).expect("is heard"),
     };
-    std::thread::scope(|threads| {
-        threads.spawn(|| serve(vec![port(listener)], limits, &jobs, &stop).expect("serves"));
-        threads.spawn(move || {
-            // The first has its answer when all have asked.
-            let mut held = Vec::new();
-            while let Ok(job) = asked.recv_timeout(Duration::from_secs(5)) {
-                let status = if job.request.awaits_body { 100 } else { 200 };
-                let response = Response::empty(status);
-                if job.request.body.is_empty() {
-                    drop(job.answer.send(response))
-                } else {
-                    held.push((job, response));
-                    came.send(()).expect("is heard")
-                }
-            }
-            held.into_iter().for_each(|(job, response)| drop(job.answer.send(response)));
-        });
+    served(limits, work, |address, _| {
         let put = |length: usize| {
-            let mut client = Client::connect(address).expect("connects");
-            client.write_all(head(length).as_bytes()).expect("sends");
-            client.write_all(&vec![b'x'; length]).expect("sends");
-            client
+            let head = format!("PUT /x HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n");
+            sends(address, &[head.as_bytes(), &vec![b'x'; length]])
         };
-        let first = put(40 << 10);
-        has_come.recv_timeout(Duration::from_secs(20)).expect("comes");
-        let (second, small) = (put(40 << 10), put(10));
-        assert_eq!(hear(second), "503", "there is no room for both");
-        assert_eq!((hear(first), hear(small)), ("200".to_owned(), "200".to_owned()));
-        stop.notify_one();
+        let mut first = put(40 << 10);
+        let held = job(&has_come);
+        let (mut second, mut small) = (put(40 << 10), put(10));
+        // The first has its answer when all have asked.
+        assert_eq!(status(&mut second), "503", "there is no room for both");
+        answer(held, 200);
+        answer(job(&has_come), 200);
+        assert_eq!((status(&mut first), status(&mut small)), ("200".to_owned(), "200".to_owned()));
     });
 }
 
 /// A job of a lane, which comes.
 fn job(asked: &Receiver<Job>) -> Job {
     asked.recv_timeout(Duration::from_secs(20)).expect("comes")
+}
+
+/// Answers, where somebody still waits for it.
+fn answer(job: Job, status: u16) {
+    let _ = job.answer.send(Response::empty(status));
 }
 
 fn allow(job: Job) {
@@ -182,19 +186,12 @@ fn who_leaves_keeps_the_places_until_nothing_is_done_for_them() {
     let connections = Limits { connections_max: 1, ..Limits::default() };
     let bodies = Limits { bodies_bytes_max: 50 << 10, silence_ms_max: 1500, ..Limits::default() };
     for (limits, length) in [(connections, 0), (bodies, 40 << 10)] {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
-        let address = listener.local_addr().expect("bound");
-        let ((jobs, lanes), stop) = (Queues::new(), Notify::new());
-        std::thread::scope(|threads| {
-            threads.spawn(|| serve(vec![port(listener)], limits, &jobs, &stop).expect("serves"));
-            let _end = End(&stop);
-            let asked = lanes[Lane::Look as usize].1.lock().expect("sound");
+        let (listener, address) = bound(Service::Api);
+        in_lanes(vec![listener], limits, |lanes| {
+            let asked = of(lanes, Lane::Look);
             let put = |path: &str| {
-                let mut client = Client::connect(address).expect("connects");
-                write!(client, "PUT {path} HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n")
-                    .expect("sends");
-                client.write_all(&vec![b'x'; length]).expect("sends");
-                client
+                let head = format!("PUT {path} HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n");
+                sends(address, &[head.as_bytes(), &vec![b'x'; length]])
             };
             let is_large = length > 0;
             let client = put("/first");
@@ -217,16 +214,10 @@ fn who_leaves_keeps_the_places_until_nothing_is_done_for_them() {
 
 #[test]
 fn nobody_gets_among_the_slow_who_may_not_ask() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
-    let address = listener.local_addr().expect("bound");
-    let ((jobs, lanes), stop) = (Queues::new(), Notify::new());
-    std::thread::scope(|threads| {
-        threads.spawn(|| serve(vec![port(listener)], Limits::default(), &jobs, &stop).expect("serves"));
-        let _end = End(&stop);
-        let [looks, moves] =
-            [Lane::Look, Lane::Move].map(|lane| lanes[lane as usize].1.lock().expect("sound"));
-        let mut client = Client::connect(address).expect("connects");
-        client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+    let (listener, address) = bound(Service::Api);
+    in_lanes(vec![listener], Limits::default(), |lanes| {
+        let (looks, moves) = (of(lanes, Lane::Look), of(lanes, Lane::Move));
+        let mut client = sends(address, &[]);
         let mut ask = || {
             let head = "POST /api/x/queues/%2F/q/move HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\n\r\n{}";
             client.write_all(head.as_bytes()).expect("sends");
@@ -282,33 +273,14 @@ fn what_is_no_request_is_refused_and_who_is_slow_is_closed() {
 #[test]
 fn answers_share_a_bound() {
     let limits = Limits { answers_bytes_max: 60 << 20, silence_ms_max: 5000, ..Limits::default() };
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
-    let address = listener.local_addr().expect("bound");
-    let (sender, asked) = channel::<Job>();
-    let (jobs, stop) = (Queues(Lane::ALL.map(|_| sender.clone())), Notify::new());
-    drop(sender);
     // More than the buffers of two sockets take, and more than is left of the bound while one of them waits.
     let large = 40 << 20;
-    let ask = |path: &str| {
-        let mut client = Client::connect(address).expect("connects");
-        client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
-        write!(client, "GET {path} HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n").expect("sends");
-        client
+    let work = |Job { request, answer, .. }: Job| {
+        let length = if request.path == ["large"] { large } else { 10 };
+        let _ = answer.send(Response { body: vec![b'x'; length], ..Response::empty(200) });
     };
-    let status = |client: &mut Client| {
-        let mut line = [0; 12];
-        client.read_exact(&mut line).expect("is answered");
-        String::from_utf8_lossy(&line[9..]).into_owned()
-    };
-    std::thread::scope(|threads| {
-        threads.spawn(|| serve(vec![port(listener)], limits, &jobs, &stop).expect("serves"));
-        threads.spawn(move || {
-            while let Ok(Job { request, answer, .. }) = asked.recv_timeout(Duration::from_secs(10)) {
-                let length = if request.path == ["large"] { large } else { 10 };
-                let _ = answer.send(Response { body: vec![b'x'; length], ..Response::empty(200) });
-            }
-        });
-        let _end = End(&stop);
+    served(limits, work, |address, _| {
+        let ask = |path: &str| asks(address, &format!("GET {path}"), "connection: close\r\n");
         let mut slow = ask("/large");
         assert_eq!(status(&mut slow), "200");
         assert_eq!(status(&mut ask("/large")), "503", "the first is not taken yet");
@@ -325,30 +297,19 @@ fn answers_share_a_bound() {
 #[test]
 fn who_guesses_waits() {
     let limits = Limits { refusals_free: 1, refusal_delay_ms: 400, ..Limits::default() };
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
-    let address = listener.local_addr().expect("bound");
-    let (sender, asked) = channel::<Job>();
-    let (jobs, stop) = (Queues(Lane::ALL.map(|_| sender.clone())), Notify::new());
-    drop(sender);
-    std::thread::scope(|threads| {
-        threads.spawn(|| serve(vec![port(listener)], limits, &jobs, &stop).expect("serves"));
-        threads.spawn(move || {
-            while let Ok(Job { request, answer, .. }) = asked.recv_timeout(Duration::from_secs(5)) {
-                let _ = answer.send(match request.authorization.as_deref() {
-                    Some("right") => Response::empty(200).logged_in(),
-                    Some("none") => Response::empty(401),
-                    _ => Response::wrong_login(),
-                });
-            }
+    let work = |Job { request, answer, .. }: Job| {
+        let _ = answer.send(match request.authorization.as_deref() {
+            Some("right") => Response::empty(200).logged_in(),
+            Some("none") => Response::empty(401),
+            _ => Response::wrong_login(),
         });
-        let _end = End(&stop);
+    };
+    served(limits, work, |address, _| {
         let ask = |how: &str| {
             let begin = std::time::Instant::now();
-            let mut client = Client::connect(address).expect("connects");
-            write!(client, "GET / HTTP/1.1\r\nhost: h\r\nauthorization: {how}\r\nconnection: close\r\n\r\n")
-                .expect("sends");
+            let headers = format!("authorization: {how}\r\nconnection: close\r\n");
             let mut text = Vec::new();
-            client.read_to_end(&mut text).expect("is answered");
+            asks(address, "GET /", &headers).read_to_end(&mut text).expect("is answered");
             begin.elapsed() >= Duration::from_millis(400)
         };
         let waited = ["wrong", "wrong", "none", "wrong", "right", "wrong"].map(ask);
@@ -364,30 +325,13 @@ fn listen<T>(
     told: impl Fn(u32) -> Response + Send,
     hear: impl FnOnce(&dyn Fn() -> Client, &Notify) -> T,
 ) -> T {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
-    let address = listener.local_addr().expect("bound");
-    let (usual, asked) = channel::<Job>();
-    let jobs = Queues(Lane::ALL.map(|_| usual.clone()));
-    drop(usual);
-    let stop = Notify::new();
-    std::thread::scope(|threads| {
-        threads.spawn(|| serve(vec![port(listener)], limits, &jobs, &stop).expect("serves"));
-        let _end = End(&stop);
-        threads.spawn(move || {
-            for number in 0.. {
-                let Ok(job) = asked.recv_timeout(Duration::from_secs(3)) else { return };
-                // Who asked may be gone.
-                let _ = job.answer.send(told(number));
-            }
-        });
-        let ask = || {
-            let mut client = Client::connect(address).expect("connects");
-            client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
-            let head = "GET /api/x/events HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n";
-            client.write_all(head.as_bytes()).expect("sends");
-            client
-        };
-        hear(&ask, &stop)
+    let mut number = 0..;
+    let work = move |job: Job| {
+        // Who asked may be gone.
+        let _ = job.answer.send(told(number.next().expect("there is no end of numbers")));
+    };
+    served(limits, work, |address, stop| {
+        hear(&|| asks(address, "GET /api/x/events", "connection: close\r\n"), stop)
     })
 }
 
@@ -461,11 +405,6 @@ fn streams_of_events_have_a_bound_and_end_with_the_node() {
         limits,
         |number| event(format!("event {number};").into_bytes(), false),
         |ask, stop| {
-            let status = |client: &mut Client| {
-                let mut line = [0; 12];
-                client.read_exact(&mut line).expect("is answered");
-                String::from_utf8_lossy(&line[9..]).into_owned()
-            };
             let mut first = ask();
             assert_eq!(status(&mut first), "200");
             assert_eq!(status(&mut ask()), "503", "there is one");
