@@ -185,6 +185,11 @@ impl Speaker {
         speak!(self, adapter => adapter.output(), greeting => &mut greeting.output)
     }
 
+    /// Bytes of memory of what is to be sent.
+    pub(crate) fn output_bytes(&self) -> usize {
+        speak!(self, adapter => adapter.output_bytes(), greeting => greeting.output.capacity())
+    }
+
     /// It waits for the broker and wants no input for now.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
@@ -280,11 +285,6 @@ impl Speaker {
         }
     }
 
-    /// What was counted of each of its channels, to `each`.
-    pub(crate) fn tallies(&self, each: impl FnMut(u16, broker::Tally)) {
-        if let Speaker::Amqp091(adapter) = self {
-            adapter.tallies(each);
-        }
     /// Its sessions; none: its protocol has none.
     pub(crate) fn sessions(&self, catalog: &Catalog) -> Option<Vec<SessionRow>> {
         match self {
@@ -293,6 +293,11 @@ impl Speaker {
         }
     }
 
+    /// What was counted of each of its channels, to `each`.
+    pub(crate) fn tallies(&self, each: impl FnMut(u16, broker::Tally)) {
+        if let Speaker::Amqp091(adapter) = self {
+            adapter.tallies(each);
+        }
     }
 
     /// Bytes of memory it holds besides itself, output apart.

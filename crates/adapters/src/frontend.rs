@@ -97,6 +97,12 @@ struct Connection {
 }
 
 impl Connection {
+    /// Bytes it holds besides itself, output apart.
+    fn heap_bytes(&self) -> usize {
+        // The name is shared with the speaker; two counts stand before it.
+        self.speaker.heap_bytes() + self.peer.name.len() + 2 * size_of::<usize>()
+    }
+
     /// Whether so many bytes, more than those at which others go on, are so much that consumers pause.
     #[cold]
     fn has_much(&self, len: usize, settings: &Settings) -> bool {
@@ -109,6 +115,15 @@ impl Connection {
         let low = if matches!(self.speaker, Speaker::Stream(_)) { low / 4 } else { low };
         self.speaker.output().len() <= low
     }
+}
+
+/// What connections hold in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionBytes {
+    /// Buffers of what is to be sent.
+    pub output: usize,
+    /// All else.
+    pub own: usize,
 }
 
 /// A connection between two shards.
@@ -528,6 +543,12 @@ impl Frontend {
         None
     }
 
+    /// The sessions of a connection by its slot and its number there; none: it is not here, or its protocol has none.
+    pub fn sessions(&self, catalog: &Catalog, (slot, generation): (u32, u32)) -> Option<Vec<SessionRow>> {
+        let connection = self.connections.get(slot as usize)?;
+        (connection.generation == generation).then(|| connection.speaker.sessions(catalog))?
+    }
+
     /// The number of a connection in its slot, and its virtual host; none while it is in none.
     pub fn whose(&self, slot: u32) -> Option<(u32, VhostId)> {
         let connection = self.connections.get(slot as usize)?;
@@ -543,24 +564,31 @@ impl Frontend {
             }
             let port = (slot as u32, connection.generation);
             connection.speaker.tallies(|number, tally| tallies.push((port, number, tally)));
-    /// The sessions of a connection by its slot and its number there; none: it is not here, or its protocol has none.
-    pub fn sessions(&self, catalog: &Catalog, (slot, generation): (u32, u32)) -> Option<Vec<SessionRow>> {
-        let connection = self.connections.get(slot as usize)?;
-        (connection.generation == generation).then(|| connection.speaker.sessions(catalog))?
-    }
-
         }
         None
+    }
+
+    /// Bytes of memory of connections, for who must not hold others up: of at most `most` from number `from` on. Where to go
+    /// on, until all were counted.
+    pub fn memory_from(&self, from: u32, most: usize) -> (ConnectionBytes, Option<u32>) {
+        let mut bytes = ConnectionBytes::default();
+        if from == 0 {
+            bytes.own += self.connections.capacity() * size_of::<Connection>();
+        }
+        for (looked, (slot, connection)) in self.connections_from(from).enumerate() {
+            if looked == most {
+                return (bytes, Some(slot as u32));
+            }
+            bytes.own += connection.heap_bytes();
+            bytes.output += connection.speaker.output_bytes();
+        }
+        (bytes, None)
     }
 
     /// Bytes of memory of the connections, output apart.
     pub fn heap_bytes(&self) -> usize {
         let own = self.connections.capacity() * size_of::<Connection>();
-        let of_each = |(_, connection): (usize, &Connection)| {
-            // The name is shared with the speaker; two counts stand before it.
-            connection.speaker.heap_bytes() + connection.peer.name.len() + 2 * size_of::<usize>()
-        };
-        own + self.connections.iter().map(of_each).sum::<usize>()
+        own + self.connections.iter().map(|(_, connection)| connection.heap_bytes()).sum::<usize>()
     }
 }
 

@@ -18,5 +18,5 @@ mod transaction;
 
 pub use connection::{Context, Gravity, Note};
 pub use following::Following;
-pub use frontend::{ConnectionRow, Frontend, Mover, NODE_SLOT, Taken};
+pub use frontend::{ConnectionBytes, ConnectionRow, Frontend, Mover, NODE_SLOT, Taken};
 pub use settings::{Peer, Protocol, Settings};

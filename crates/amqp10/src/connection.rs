@@ -172,6 +172,11 @@ impl Connection {
         }
     }
 
+    /// What is to be sent, as far as it is written.
+    pub fn output(&self) -> &Output {
+        &self.output
+    }
+
     /// What is to be sent. Writes the settlements first that were kept back to be joined.
     pub fn output_mut(&mut self) -> &mut Output {
         self.flush();
@@ -564,12 +569,12 @@ impl Connection {
         session.remote_channel = channel;
         session.next_incoming_id = begin.next_outgoing_id;
         session.remote_incoming_window = begin.incoming_window;
+        session.remote_outgoing_end = begin.next_outgoing_id.wrapping_add(begin.outgoing_window);
         session.remote_handle_max = begin.handle_max.min(u32::from(NO_HANDLE) - 1) as u16;
         if begin.remote_channel.is_none() {
             self.write_begin(id, Some(channel), Map::default());
         }
         Ok(Step::Tell(Event::Begin { session: id, begin }))
-        session.remote_outgoing_end = begin.next_outgoing_id.wrapping_add(begin.outgoing_window);
     }
 
     // ------------------------------------------------------------------------------------------------------- sessions

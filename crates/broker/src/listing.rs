@@ -322,16 +322,35 @@ impl Shard {
         })
     }
 
-    /// Bytes of memory by what they are for, in the words of RabbitMQ's memory breakdown.
+    /// Bytes of memory of queues and streams that live here, for who must not hold others up: of at most `most` of them from
+    /// `from` on. Where to go on, until all were counted.
+    pub fn queue_bytes_from(&self, from: ListedTo, most: usize) -> (usize, Option<ListedTo>) {
+        let ListedTo { log: at, has_queues, slot } = from;
+        let Some(log) = self.logs.get(at) else { return (0, None) };
+        let mut bytes = 0;
+        if !has_queues {
+            for (looked, (own, queue)) in queues_from(log, slot).enumerate() {
+                if looked == most {
+                    return (bytes, Some(ListedTo { log: at, has_queues, slot: own }));
+                }
+                bytes += queue.fifo.memory_bytes() + size_of_val(queue);
+            }
+            return (bytes, Some(ListedTo { log: at, has_queues: true, slot: 0 }));
+        }
+        let streams = log.streams.iter().flat_map(|streams| streams.iter());
+        bytes += streams.skip(slot).take(most).map(size_of_val).sum::<usize>();
+        let is_last = log.streams.as_ref().is_none_or(|streams| streams.iter().count() <= slot + most);
+        let next = match is_last {
+            true => ListedTo { log: at + 1, has_queues: false, slot: 0 },
+            false => ListedTo { log: at, has_queues, slot: slot + most },
+        };
+        (bytes, Some(next))
+    }
+
+    /// Bytes of memory by what they are for, queues apart, in the words of RabbitMQ's memory breakdown.
     pub fn memory_pools(&self) -> [(&'static str, u64); 3] {
         let sum = |bytes: &dyn Fn(&Log) -> usize| self.logs.iter().map(bytes).sum::<usize>() as u64;
-        let queues = sum(&|log| {
-            let own = |(_, queue): (_, &OwnedQueue)| queue.fifo.memory_bytes() + size_of_val(queue);
-            let streams = log.streams.iter().flat_map(|streams| streams.iter()).map(size_of_val);
-            log.queues.iter().map(own).sum::<usize>() + streams.sum::<usize>()
-        });
         [
-            ("queue_procs", queues),
             (
                 "binary",
                 sum(&|log| {
@@ -343,6 +362,7 @@ impl Shard {
                 }),
             ),
             ("msg_index", sum(&|log| log.batches.overhead_bytes()) + self.parcels.heap_bytes() as u64),
+            ("connection_other", self.ports_bytes() as u64),
         ]
     }
 

@@ -76,6 +76,13 @@ pub(crate) struct Port {
     announced: Option<Box<Arguments>>,
 }
 
+impl Shard {
+    /// Bytes of memory of the table of connections: a slot and a control byte each, of which seven in eight may be full.
+    pub(crate) fn ports_bytes(&self) -> usize {
+        (self.ports.capacity() * 8 / 7).next_power_of_two() * (size_of::<(PortId, Port)>() + 1)
+    }
+}
+
 impl Port {
     /// It has neither consumers nor queues of its own, and nobody was told by what port it goes.
     pub(crate) fn is_light(&self) -> bool {

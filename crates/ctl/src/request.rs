@@ -424,7 +424,7 @@ pub struct Totals {
 /// Bytes of memory by what they are for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Memory {
-    /// Everything, as the kernel and the allocator see it: `rss`, `allocated`.
+    /// Everything: `rss`, as the kernel sees it; `erlang` and `allocated`, what pools account for without and with what is free.
     pub total: BTreeMap<String, u64>,
     /// Each pool.
     #[serde(flatten)]

@@ -108,6 +108,16 @@ impl History {
         self.series.get(&whose)?.changed_ms.filter(|changed_ms| *changed_ms < self.now_ms)
     }
 
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        let counters = |(_, counters): &(u64, Counters)| size_of_val(&**counters);
+        let series = |series: &Series| {
+            series.samples.capacity() * size_of::<(u64, Counters)>()
+                + series.samples.iter().map(counters).sum::<usize>()
+        };
+        self.series.len() * size_of::<(Whose, Series)>() + self.series.values().map(series).sum::<usize>()
+    }
+
     /// Things that are sampled.
     pub fn len(&self) -> usize {
         self.series.len()

@@ -58,7 +58,8 @@ pub use live::Seen;
 pub use metrics::metrics;
 pub use node::{
     About, Action, Busy, COMMIT_BOUNDS, Condition, ConnectionRow, FLUSH_BOUNDS_US, GetMode, Goal, Got,
-    Listener, Login, Node, Outcome, Pace, Publication, TURN_BOUNDS_US, Trouble, Turns, Which, Writing,
+    Listener, Login, Memory, Node, Outcome, Pace, Publication, TURN_BOUNDS_US, Trouble, Turns, Which,
+    Writing,
 };
 pub use patience::Refusals;
 pub use request::{Method, Request};

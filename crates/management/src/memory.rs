@@ -1,7 +1,7 @@
 //! What memory is used for, in RabbitMQ's words.
 
 use crate::list;
-use crate::node::Node;
+use crate::node::{Memory, Node};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use serde_json::{Map, Value, json};
@@ -41,13 +41,10 @@ pub(crate) fn metric(pool: &str) -> Option<&'static str> {
     POOLS.iter().find(|(name, _)| *name == pool).map(|(_, metric)| *metric)
 }
 
-/// Bytes of all pools: what is in none is the system's.
-pub(crate) fn named<N: Node>(node: &N) -> Result<Vec<(&'static str, u64)>, Response> {
-    let known = node.memory()?;
-    let of = |pool: &str| known.iter().find(|(name, _)| name == pool).map_or(0, |(_, bytes)| *bytes);
-    let counted: u64 = known.iter().map(|(_, bytes)| bytes).sum();
-    let rest = node.condition().memory_used.saturating_sub(counted);
-    Ok(POOLS.iter().map(|(name, _)| (*name, if *name == "other_system" { rest } else { of(name) })).collect())
+/// Bytes of all pools.
+pub(crate) fn named(known: &Memory) -> Vec<(&'static str, u64)> {
+    let of = |pool: &str| known.pools.iter().find(|(name, _)| *name == pool).map_or(0, |(_, bytes)| *bytes);
+    POOLS.iter().map(|(name, _)| (*name, of(name))).collect()
 }
 
 /// `GET /api/nodes/NAME/memory`.
@@ -55,7 +52,8 @@ pub(crate) fn of_node<N: Node>(call: &Call<'_, N>, name: &str, is_relative: bool
     if name != call.node.about().node {
         return Err(Response::not_found());
     }
-    let pools = named(call.node)?;
+    let known = call.node.memory()?;
+    let pools = named(&known);
     let sum: u64 = pools.iter().map(|(_, bytes)| bytes).sum();
     let shown = |bytes: u64| if is_relative { bytes * 100 / sum.max(1) } else { bytes };
     let mut memory: Map<String, Value> =
@@ -63,9 +61,9 @@ pub(crate) fn of_node<N: Node>(call: &Call<'_, N>, name: &str, is_relative: bool
     if is_relative {
         memory.insert("total".into(), 100.into());
     } else {
-        let rss = call.node.condition().memory_used;
+        let Memory { in_use, allocated, resident, .. } = known;
         memory.insert("strategy".into(), "rss".into());
-        memory.insert("total".into(), json!({ "rss": rss, "allocated": rss, "erlang": sum }));
+        memory.insert("total".into(), json!({ "rss": resident, "allocated": allocated, "erlang": in_use }));
     }
     list::one(json!({ "memory": memory }), call.request, &call.node.about().limits)
 }

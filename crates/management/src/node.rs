@@ -109,7 +109,7 @@ pub trait Node {
     ///
     /// # Errors
     /// The node did not answer in time.
-    fn memory(&self) -> Result<Vec<(String, u64)>, Busy>;
+    fn memory(&self) -> Result<Memory, Busy>;
 
     /// What was written to the disk.
     fn writing(&self) -> Writing;
@@ -338,6 +338,19 @@ pub struct Condition {
     pub files: [u64; 2],
     /// Threads, and how many there may be.
     pub threads: [u64; 2],
+}
+
+/// What memory is used for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes by pool of RabbitMQ's, `other_system` being what none accounts for; those that are not named are 0.
+    pub pools: Vec<(&'static str, u64)>,
+    /// Bytes in use, as far as pools account for them.
+    pub in_use: u64,
+    /// The same, and what is free in heaps.
+    pub allocated: u64,
+    /// Bytes that the process has in memory.
+    pub resident: u64,
 }
 
 /// A connection.

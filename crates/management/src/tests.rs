@@ -8,8 +8,8 @@ mod walked;
 
 use crate::history::{ConnectionId, History, Whose};
 use crate::node::{
-    About, Action, Busy, Condition, ConnectionRow, Goal, Got, Login, Node, Outcome, TURN_BOUNDS_US, Trouble,
-    Turns, Which, Writing,
+    About, Action, Busy, Condition, ConnectionRow, Goal, Got, Login, Memory, Node, Outcome, TURN_BOUNDS_US,
+    Trouble, Turns, Which, Writing,
 };
 use crate::request::Request;
 use crate::routes::handle;
@@ -259,8 +259,10 @@ impl Node for Bench {
         Ok((stream == "s").then_some(tracking))
     }
 
-    fn memory(&self) -> Result<Vec<(String, u64)>, Busy> {
-        Ok(vec![("binary".into(), 1000), ("queue_procs".into(), 500)])
+    fn memory(&self) -> Result<Memory, Busy> {
+        let pools =
+            vec![("binary", 1000), ("queue_procs", 500), ("allocated_unused", 300), ("other_system", 200)];
+        Ok(Memory { pools, in_use: 1500, allocated: 1800, resident: 2000 })
     }
 
     fn writing(&self) -> Writing {

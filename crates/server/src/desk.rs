@@ -490,16 +490,13 @@ impl Desk<'_> {
     }
 
     fn memory(&self) -> Result<ctl::Memory, ctl::Refusal> {
-        let mut memory = ctl::Memory::default();
-        for (name, bytes) in self.ask(&Question::Memory)?.into_iter().flat_map(|part| part.memory) {
-            *memory.pools.entry(name.to_owned()).or_insert(0) += bytes;
-        }
-        let named: u64 = memory.pools.values().sum();
-        if let Ok(sample) = Meter::new(&self.config.data_dir).sample() {
-            memory.total.insert("rss".into(), sample.memory_used);
-            memory.pools.insert("other".into(), sample.memory_used.saturating_sub(named));
-        }
-        Ok(memory)
+        let told = self.manager.memory().map_err(|_| busy())?;
+        let total = [("rss", told.resident), ("allocated", told.allocated), ("erlang", told.in_use)];
+        let named = |(name, bytes): (&str, u64)| (name.to_owned(), bytes);
+        Ok(ctl::Memory {
+            total: total.into_iter().map(named).collect(),
+            pools: told.pools.into_iter().map(named).collect(),
+        })
     }
 
     fn status(&self) -> Result<ctl::Status, ctl::Refusal> {

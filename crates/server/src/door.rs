@@ -66,6 +66,8 @@ pub struct Room<'a> {
     pub sockets: &'a [Option<Socket>],
     /// How long its turns take.
     pub turns: &'a Turns,
+    /// Bytes of memory of the loop's own lists and buffers.
+    pub loop_bytes: usize,
 }
 
 /// A look at a shard and its connections.
@@ -128,8 +130,6 @@ pub enum Question {
     Policies(String, PolicyKind),
     /// At most so many delayed messages of a queue, by virtual host and name.
     Delayed(String, String, usize),
-    /// Bytes of memory.
-    Memory,
 }
 
 /// What the management API tells of a connection beside what tools list.
@@ -176,8 +176,6 @@ pub struct Part {
     pub policies: Vec<ctl::PolicyRow>,
     /// Delayed messages, where the queue lives here.
     pub delayed: Option<Vec<ctl::DelayedRow>>,
-    /// Bytes by what they are for.
-    pub memory: Vec<(&'static str, u64)>,
 }
 
 /// How to reach a shard.

@@ -2,11 +2,11 @@
 
 use crate::agent;
 use crate::alarm::{Meter, Raised, Watermarks};
+use crate::breakdown::{self, Breakdown};
 use crate::clock::Clock;
 use crate::committer::Committer;
 use crate::config::Config;
 use crate::door::{Act, ConnectionMore, Door, Letter, Question, Room, Truncate};
-use crate::heap;
 use crate::reader::Reads;
 use crate::rows;
 use crate::seed;
@@ -18,8 +18,8 @@ use broker::{
     ListedTo, Opened, Pulse, QueueRow, Reply, SessionRow, Shard, StreamReply, Survey, Tally, Tracking,
 };
 use management::{
-    About, Action, Busy, Condition, ConnectionId, ConnectionRow, Counters, History, Login, Node, Outcome,
-    SAMPLE_MS, Trouble, Which, Whose, Writing, counters, figures,
+    About, Action, Busy, Condition, ConnectionId, ConnectionRow, Counters, History, Login, Memory, Node,
+    Outcome, SAMPLE_MS, Trouble, Which, Whose, Writing, counters, figures,
 };
 use rustix::process::Resource;
 use std::collections::BTreeMap;
@@ -502,26 +502,12 @@ impl Node for Manager<'_> {
         Ok(None)
     }
 
-    fn memory(&self) -> Result<Vec<(String, u64)>, Busy> {
-        let (sender, receiver) = channel();
-        for door in self.doors {
-            door.letters.put(Letter::Ask(Question::Memory, sender.clone()));
-        }
-        drop(sender);
-        let mut pools: BTreeMap<String, u64> = BTreeMap::new();
-        for _ in self.doors {
-            let part = receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?;
-            for (name, bytes) in part.memory {
-                *pools.entry(name.to_owned()).or_default() += bytes;
-            }
-        }
-        let rss = Meter::new(&self.config.data_dir).sample().map_or(0, |sample| sample.memory_used);
-        let code = heap::file_bytes();
-        let named: u64 = pools.values().sum::<u64>() + code;
-        pools.insert("code".to_owned(), code);
-        // Some of it was given back page by page, which the C library does not take off.
-        pools.insert("allocated_unused".to_owned(), heap::unused_bytes().min(rss.saturating_sub(named)));
-        Ok(pools.into_iter().collect())
+    fn memory(&self) -> Result<Memory, Busy> {
+        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner).memory_bytes();
+        let more = [("mgmt_db", history as u64)];
+        let told = breakdown::measure(self.doors, self.config, PATIENCE, &more).ok_or(Busy)?;
+        let Breakdown { pools, in_use, allocated, resident } = told;
+        Ok(Memory { pools: pools.into_iter().collect(), in_use, allocated, resident })
     }
 
     fn writing(&self) -> Writing {

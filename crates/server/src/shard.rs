@@ -337,6 +337,7 @@ impl ShardLoop {
                         front: &self.front,
                         sockets: &self.sockets,
                         turns: &self.turns,
+                        loop_bytes: self.loop_bytes(),
                     });
                     self.turns.looked(began, self.around.clock.mono_ns());
                 }
@@ -779,6 +780,12 @@ impl ShardLoop {
         }
     }
 
+    /// Bytes of memory of the loop's own lists and buffers.
+    fn loop_bytes(&self) -> usize {
+        let sockets = self.sockets.capacity() * size_of::<Option<Socket>>();
+        sockets + self.buffer.len() + self.timers.heap_bytes()
+    }
+
     fn answer(&self, question: &Question) -> Part {
         let mut part = Part::default();
         match question {
@@ -808,17 +815,6 @@ impl ShardLoop {
                 let row = |(due_at, id): (u64, QueueSeq)| ctl::DelayedRow { id: id.0, due_at };
                 let listed = self.shard.delayed(vhost, queue, *count_max);
                 part.delayed = listed.map(|list| list.into_iter().map(row).collect());
-            }
-            Question::Memory => {
-                let sockets = self.sockets.capacity() * size_of::<Option<Socket>>();
-                let tails: usize = self.sockets.iter().flatten().map(Socket::heap_bytes).sum();
-                part.memory = self.shard.memory_pools().to_vec();
-                // What definitions take is shared by all: the first tells of it.
-                let catalog = self.shard.catalog();
-                let of_catalog = if self.id.0 == 0 { catalog.memory_bytes() } else { catalog.tables_bytes() };
-                part.memory.push(("metadata_store", of_catalog as u64));
-                part.memory.push(("connection_readers", (sockets + tails + self.buffer.len()) as u64));
-                part.memory.push(("connection_channels", self.front.heap_bytes() as u64));
             }
         }
         part

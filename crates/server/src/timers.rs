@@ -19,6 +19,11 @@ pub struct Timers {
 }
 
 impl Timers {
+    /// Bytes of memory.
+    pub fn heap_bytes(&self) -> usize {
+        self.heap.capacity() * size_of::<(u64, u32)>() + self.rows.capacity() * size_of::<(u64, u64)>()
+    }
+
     /// Sets, moves or (with `None`) forgets the slot's moment.
     pub fn set(&mut self, slot: u32, at: Option<u64>) {
         let index = slot as usize;

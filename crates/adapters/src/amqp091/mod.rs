@@ -230,6 +230,11 @@ impl Adapter {
         self.machine.output_mut()
     }
 
+    /// Bytes of memory of what is to be sent.
+    pub(crate) fn output_bytes(&self) -> usize {
+        self.machine.output().capacity()
+    }
+
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.is_full || self.pending.is_some()

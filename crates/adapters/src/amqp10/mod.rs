@@ -230,6 +230,11 @@ impl Adapter {
         self.machine.output_mut()
     }
 
+    /// Bytes of memory of what is to be sent.
+    pub(crate) fn output_bytes(&self) -> usize {
+        self.machine.output().capacity()
+    }
+
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.pending.is_some()
@@ -301,12 +306,12 @@ impl Adapter {
             size_of::<Session>()
                 + session.publisher.heap_bytes()
                 + session.links.capacity() * size_of::<Link>()
+                + session.links.iter().map(|link| link.particulars.heap_bytes()).sum::<usize>()
                 + session.unconfirmed.capacity() * size_of::<Window>()
                 + session.watched.as_ref().map_or(0, |watched| watched.heap_bytes())
         };
         size_of::<Adapter>()
-            + (self.machine.memory_bytes() - size_of::<Connection>())
-                + session.links.iter().map(|link| link.particulars.heap_bytes()).sum::<usize>()
+            + (self.machine.memory_bytes() - size_of::<Connection>() - self.output_bytes())
             + self.consumers.heap_bytes()
             + self.transactions.as_ref().map_or(0, |transactions| transactions.heap_bytes())
             + self.nodes.as_ref().map_or(0, |nodes| nodes.heap_bytes())

@@ -231,6 +231,11 @@ impl Adapter {
         self.machine.output_mut()
     }
 
+    /// Bytes of memory of what is to be sent.
+    pub(crate) fn output_bytes(&self) -> usize {
+        self.machine.output().capacity()
+    }
+
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.publishers.is_full() || self.pending.is_some() || self.goes_to.is_some()

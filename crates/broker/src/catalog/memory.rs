@@ -42,6 +42,35 @@ fn policy_bytes(policy: &PolicyDefinition) -> usize {
     COUNTS + size_of::<PolicyDefinition>() + policy.name.len() + arguments_bytes(&policy.definition)
 }
 
+fn queue_bytes(entry: &QueueEntry) -> usize {
+    let QueueDefinition { name, arguments, .. } = &*entry.definition;
+    let definition = COUNTS + size_of::<QueueDefinition>() + name.len() + arguments_bytes(arguments);
+    definition + ends_bytes(&entry.ends)
+}
+
+fn exchange_bytes(entry: &ExchangeEntry) -> usize {
+    let definition = COUNTS + size_of_val(&*entry.definition) + entry.definition.name.len();
+    let history = entry.history.as_ref().map_or(0, |history| history.memory_bytes());
+    definition + entry.exchange.memory_bytes() + ends_bytes(&entry.ends) + history
+}
+
+/// How far a catalog was weighed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weighed {
+    /// So many queues.
+    Queues(usize),
+    /// All queues and so many exchanges.
+    Exchanges(usize),
+    /// All but the rest.
+    Rest,
+}
+
+impl Default for Weighed {
+    fn default() -> Weighed {
+        Weighed::Queues(0)
+    }
+}
+
 impl Catalog {
     /// Bytes of memory of the tables alone: what a further shard's copy takes of its own, near enough.
     pub fn tables_bytes(&self) -> usize {
@@ -51,19 +80,26 @@ impl Catalog {
             + names.map(table_bytes::<usize>).sum::<usize>()
     }
 
-    /// Bytes of memory, near enough; what is shared with the other shards' copies is counted in full. Looks at
-    /// everything: for people, not for every turn.
-    pub fn memory_bytes(&self) -> usize {
-        let queues = self.queues.values().map(|entry| {
-            let QueueDefinition { name, arguments, .. } = &*entry.definition;
-            let definition = COUNTS + size_of::<QueueDefinition>() + name.len() + arguments_bytes(arguments);
-            definition + ends_bytes(&entry.ends)
-        });
-        let exchanges = self.exchanges.values().map(|entry| {
-            let definition = COUNTS + size_of_val(&*entry.definition) + entry.definition.name.len();
-            let history = entry.history.as_ref().map_or(0, |history| history.memory_bytes());
-            definition + entry.exchange.memory_bytes() + ends_bytes(&entry.ends) + history
-        });
+    /// Bytes of memory, near enough; what is shared with the other shards' copies is counted in full. For who must not hold
+    /// others up: of at most `most` queues or exchanges at a time. Where to go on, until all was counted.
+    pub fn memory_bytes_from(&self, from: Weighed, most: usize) -> (usize, Option<Weighed>) {
+        match from {
+            Weighed::Queues(at) => {
+                let own = self.queues.values().skip(at).take(most).map(queue_bytes).sum();
+                let is_last = at + most >= self.queues.len();
+                (own, Some(if is_last { Weighed::Exchanges(0) } else { Weighed::Queues(at + most) }))
+            }
+            Weighed::Exchanges(at) => {
+                let own = self.exchanges.values().skip(at).take(most).map(exchange_bytes).sum();
+                let is_last = at + most >= self.exchanges.len();
+                (own, Some(if is_last { Weighed::Rest } else { Weighed::Exchanges(at + most) }))
+            }
+            Weighed::Rest => (self.rest_bytes(), None),
+        }
+    }
+
+    /// What is neither a queue's nor an exchange's.
+    fn rest_bytes(&self) -> usize {
         let names = self.vhosts.values().map(|vhost| {
             let permissions: usize = vhost.permissions.values().map(|own| size_of_val(&**own)).sum();
             let tables = vhost.queues.capacity() + vhost.exchanges.capacity();
@@ -73,8 +109,6 @@ impl Catalog {
         });
         table_bytes::<(QueueId, QueueEntry)>(self.queues.capacity())
             + table_bytes::<(ExchangeId, ExchangeEntry)>(self.exchanges.capacity())
-            + queues.sum::<usize>()
-            + exchanges.sum::<usize>()
             + names.sum::<usize>()
             + self.users.values().map(|user| COUNTS + size_of_val(&**user)).sum::<usize>()
     }

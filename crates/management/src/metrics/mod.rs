@@ -90,7 +90,7 @@ fn write<N: Node>(node: &N, request: &Request, registry: &[&str]) -> Answer {
         ["detailed"] => detailed(node, request, &mut text)?,
         ["memory-breakdown"] => {
             identity(node, &mut text, "memory-breakdown");
-            for (name, bytes) in memory::named(node)? {
+            for (name, bytes) in memory::named(&node.memory()?) {
                 if let Some(metric) = memory::metric(name) {
                     text.one(metric, Kind::Gauge, "Memory used, by what for.", bytes);
                 }

@@ -149,7 +149,7 @@ fn operators_are_served() {
         (&memory["binary"], &memory["queue_procs"], &memory["strategy"]),
         (&json!(1000), &json!(500), &json!("rss"))
     );
-    assert_eq!(bench.get("nodes/rabbit@hare/memory/relative")["memory"]["binary"], 66);
+    assert_eq!(bench.get("nodes/rabbit@hare/memory/relative")["memory"]["binary"], 50);
     bench.statuses(&[("GET nodes/other/memory", "", 404)]);
     assert_eq!(bench.ask("manager", "GET nodes/rabbit@hare/memory", "").0, 401);
 }

@@ -43,7 +43,8 @@ fn queues_cost_little_time_and_memory() {
     let mut world = World::new();
     let each = fill(&mut world, &mut []);
     assert!(each < Duration::from_micros(10), "{each:?} per wish");
-    let bytes = world.catalog.memory_bytes();
+    let bytes = weigh(&world.catalog, usize::MAX >> 1);
+    assert_eq!(weigh(&world.catalog, 700), bytes, "in pieces it is the same");
     assert!(bytes < QUEUES * 600, "{} bytes per queue with a binding", bytes / QUEUES);
     assert!(
         bytes > QUEUES * 200,
@@ -115,4 +116,14 @@ fn a_policy_costs_what_it_is_asked_about() {
         let each = (processor_time() - begun) / QUEUES as u32;
         assert!(each < Duration::from_micros(20), "{each:?} per queue for {pattern}");
     }
+}
+
+/// Bytes of a catalog, counted so many things at a time.
+fn weigh(catalog: &Catalog, most: usize) -> usize {
+    let (mut bytes, mut next) = (0, Some(Weighed::default()));
+    while let Some(from) = next {
+        let (own, then) = catalog.memory_bytes_from(from, most);
+        (bytes, next) = (bytes + own, then);
+    }
+    bytes
 }

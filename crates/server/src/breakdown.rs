@@ -1,0 +1,120 @@
+//! What memory is used for, in RabbitMQ's names.
+//!
+//! Each pool is measured by itself: the broker's own are counted where they are, the rest the kernel and the C library
+//! tell. None is what the others leave, so that what nothing accounts for can be seen: it is `other_system`. The broker's
+//! are asked for a few things at a time, and shards go on between.
+
+use crate::alarm::Meter;
+use crate::config::Config;
+use crate::door::{Door, Letter, Room};
+use crate::heap;
+use crate::pages;
+use broker::ListedTo;
+use broker::catalog::Weighed;
+use std::collections::BTreeMap;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// Connections, and queues, of which a shard counts the memory in one turn.
+const COUNTED_TURN: usize = 500;
+
+/// What no pool accounts for.
+const REST: &str = "other_system";
+
+/// Bytes by what they are for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Breakdown {
+    /// By pool, [`REST`] among them.
+    pub pools: BTreeMap<&'static str, u64>,
+    /// What the broker and the program have in use, as far as it is accounted for.
+    pub in_use: u64,
+    /// The same, and what is free in heaps.
+    pub allocated: u64,
+    /// What the process has in memory.
+    pub resident: u64,
+}
+
+/// How far a shard is with counting.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// What it has once.
+    Shard,
+    Connections(u32),
+    Queues(ListedTo),
+    /// What definitions take is shared by all shards: the first counts it.
+    Catalog(Weighed),
+}
+
+/// What memory is used for. `more` is what is counted outside of shards. None: a shard did not answer in time.
+pub fn measure(
+    doors: &[Door],
+    config: &Config,
+    patience: Duration,
+    more: &[(&'static str, u64)],
+) -> Option<Breakdown> {
+    let mut pools = BTreeMap::new();
+    let mut add = |counted: &[(&'static str, u64)]| {
+        counted.iter().for_each(|(pool, bytes)| *pools.entry(*pool).or_default() += bytes);
+    };
+    add(more);
+    for door in doors {
+        let mut next = Some(Step::Shard);
+        while let Some(step) = next {
+            let (sender, receiver) = channel();
+            door.letters.put(Letter::Visit(Box::new(move |room| {
+                // Who asked may have given up.
+                let _ = sender.send(count(room, step));
+            })));
+            let (counted, then) = receiver.recv_timeout(patience).ok()?;
+            add(&counted);
+            next = then;
+        }
+    }
+    let resident = pages::resident();
+    add(&[("code", resident.files), ("other_proc", resident.stacks)]);
+    let in_use = pools.values().sum();
+    // Some free pages were given back to the system, which the C library does not take off: what is in memory counts.
+    pools.insert("allocated_unused", resident.heaps.saturating_sub(heap::in_use_bytes()));
+    let allocated = pools.values().sum();
+    let resident = Meter::new(&config.data_dir).sample().map_or(0, |sample| sample.memory_used);
+    pools.insert(REST, resident.saturating_sub(allocated));
+    Some(Breakdown { pools, in_use, allocated, resident })
+}
+
+/// A part of what a shard has, and where to go on.
+fn count(room: &Room<'_>, step: Step) -> (Vec<(&'static str, u64)>, Option<Step>) {
+    match step {
+        Step::Shard => {
+            let mut pools = room.shard.memory_pools().to_vec();
+            pools.push(("connection_readers", room.loop_bytes as u64));
+            (pools, Some(Step::Connections(0)))
+        }
+        Step::Connections(from) => {
+            let (bytes, next) = room.front.memory_from(from, COUNTED_TURN);
+            let to = next.map_or(room.sockets.len(), |next| next as usize);
+            let sockets = room.sockets.get(from as usize..to).unwrap_or_default().iter().flatten();
+            let tails: usize = sockets.map(|socket| socket.heap_bytes()).sum();
+            let pools = vec![
+                ("connection_readers", tails as u64),
+                ("connection_writers", bytes.output as u64),
+                ("connection_channels", bytes.own as u64),
+            ];
+            (pools, Some(next.map_or(Step::Queues(ListedTo::default()), Step::Connections)))
+        }
+        Step::Queues(from) => {
+            let (bytes, next) = room.shard.queue_bytes_from(from, COUNTED_TURN);
+            let then = match next {
+                Some(next) => Step::Queues(next),
+                None => Step::Catalog(Weighed::default()),
+            };
+            (vec![("queue_procs", bytes as u64)], Some(then))
+        }
+        Step::Catalog(_) if room.id.0 != 0 => {
+            (vec![("metadata_store", room.shard.catalog().tables_bytes() as u64)], None)
+        }
+        Step::Catalog(from) => {
+            let (bytes, next) = room.shard.catalog().memory_bytes_from(from, COUNTED_TURN);
+            (vec![("metadata_store", bytes as u64)], next.map(Step::Catalog))
+        }
+    }
+}
