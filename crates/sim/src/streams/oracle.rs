@@ -492,10 +492,14 @@ pub(super) mod tests {
         let (mut oracle, [a, b, c]) = three();
         let outbox = Outbox { owner: None, sent: vec![vec![a], vec![b], vec![c]] };
         oracle.streams[0].outboxes.insert(7, outbox);
-        assert_eq!(oracle.reached(0, 7, 1), Ok(vec![(2, vec![b]), (3, vec![c])]));
-        assert!(oracle.reached(0, 7, 4).is_err());
+        assert_eq!((oracle.come_to(0, 7), oracle.come_to(0, 8)), (0, 0));
+        assert_eq!(oracle.reached(0, 7, 1, 0), Ok(vec![(2, vec![b]), (3, vec![c])]));
+        assert_eq!(oracle.come_to(0, 7), 1);
+        assert!(oracle.reached(0, 7, 4, 1).is_err());
         oracle.confirmed(b);
-        assert!(oracle.reached(0, 7, 1).is_err());
+        assert_eq!(oracle.come_to(0, 7), 2);
+        assert!(oracle.reached(0, 7, 1, 2).is_err());
+        assert!(oracle.reached(0, 7, 1, 1).is_ok(), "it was confirmed after the question");
         assert!(oracle.check_all(0, 0, 0).is_err());
     }
 
