@@ -424,7 +424,7 @@ mod tests {
 
     #[test]
     fn a_queue_refuses_that_is_to_and_has_a_limit() {
-        let refuse = ("overflow", Value::text("reject-publish"));
+        let refuse = [("overflow", Value::text("reject-publish"))];
         let check = |queue_type, own: Keys<'_>, user: Keys<'_>, operator: Keys<'_>, expected: bool| {
             assert_eq!(
                 under(queue_type, [own, user, operator]).refuses(),
@@ -432,17 +432,18 @@ mod tests {
                 "{own:?} {user:?} {operator:?}"
             );
         };
-        let (length, bytes) = (("max-length", Value::long(3)), ("max-length-bytes", Value::long(3)));
+        let [length, bytes] = ["max-length", "max-length-bytes"].map(|key| [(key, Value::long(3))]);
         let own = [("x-max-length", Value::long(3)), ("x-overflow", Value::text("reject-publish"))];
-        let drops = ("overflow", Value::text("drop-head"));
+        let drops = [("overflow", Value::text("drop-head"))];
+        let both = [refuse[0].clone(), bytes[0].clone()];
         for queue_type in [QueueType::Classic, QueueType::Quorum] {
             check(queue_type, &[], &[], &[], false);
             check(queue_type, &own, &[], &[], true);
             check(queue_type, &own[..1], &[], &[], false);
             check(queue_type, &own[1..], &[], &[], false);
-            check(queue_type, &own[1..], &[], &[bytes.clone()], true);
-            check(queue_type, &[], &[refuse.clone()], &[length.clone()], true);
-            check(queue_type, &[], &[refuse.clone(), bytes.clone()], &[drops.clone()], false);
+            check(queue_type, &own[1..], &[], &bytes, true);
+            check(queue_type, &[], &refuse, &length, true);
+            check(queue_type, &[], &both, &drops, false);
         }
     }
 
