@@ -21,6 +21,7 @@ use crate::keeper::Keeper;
 use crate::layer::Layer;
 use crate::log::Logger;
 use crate::manager::Manager;
+use crate::pages;
 use crate::ports::{self, Ports};
 use crate::reader::{READERS, Reader, Reads};
 use crate::seed;
@@ -649,7 +650,7 @@ impl Node {
             }
             match meter.sample() {
                 Ok(mut sample) => {
-                    if is_interval && thrift.is_swollen(sample.memory_used, heap::unused_bytes) {
+                    if is_interval && thrift.is_swollen(sample.memory_used, pages::unused_bytes) {
                         heap::trim();
                     }
                     if let Ok(free) = self.committer.disk().free_bytes() {
