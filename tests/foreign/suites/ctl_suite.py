@@ -23,7 +23,7 @@ import time
 import pika
 
 from lab.broker import Broker
-from lab.cases import Skip, Suite, Uri
+from lab.cases import Skip, Suite, Uri, eventually
 from lab.wire_stream import STORE, Peer, text
 
 suite = Suite("ctl")
