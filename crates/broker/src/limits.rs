@@ -96,7 +96,7 @@ impl Default for Limits {
             reads_max: 4,
             read_bytes_max: 512 << 10,
             dispatch_messages_max: 4096,
-            spare_buffers_max: 32 << 20,
+            spare_buffers_max: 16 << 20,
             spare_ms_max: 2_000,
             routes_max: 16_384,
             connections_max: None,

@@ -5,19 +5,13 @@
 //! stays with the process: 1.2 GB after 800 MB of transient messages had come and gone, and a memory alarm that never
 //! clears. To say a small size once for all would give it back at once, and costs whoever hands out large batches a
 //! mapping for each (`docs/decisions/0002-system-allocator.md`). So free pages are given back when nobody is in a hurry: once
-//! a node that was busy is idle, while the memory alarm holds, and now and then while a node grows that has much free.
+//! a node that was busy is idle, and while the memory alarm holds.
 
 /// Nanoseconds of CPU in an interval between looks at the machine, beyond which a node is busy.
 const BUSY_NS: u64 = 20_000_000;
 
 /// Intervals in a row in which a node that was busy is not, after which it is idle.
 const IDLE_INTERVALS: u32 = 2;
-
-/// Bytes that are free, and by which a node has grown since free pages were last given back, from which on they are again.
-const SWOLLEN_BYTES: u64 = 16 << 20;
-
-/// Intervals between two looks at a node that grows.
-const REST_INTERVALS: u32 = 3;
 
 /// Knows when free pages are to be given back.
 #[derive(Debug, Default)]
@@ -26,10 +20,6 @@ pub struct Thrift {
     used_ns: u64,
     /// Intervals since it was busy; at [`IDLE_INTERVALS`] all is given back, once.
     idle: u32,
-    /// The least that was resident since then; none: it is seen next.
-    least: Option<u64>,
-    /// Intervals since it was last asked how much is free.
-    rested: u32,
 }
 
 impl Thrift {
@@ -39,22 +29,6 @@ impl Thrift {
         let used = used_ns.saturating_sub(std::mem::replace(&mut self.used_ns, used_ns));
         self.idle = if used > BUSY_NS { 0 } else { self.idle.saturating_add(1) };
         self.idle == IDLE_INTERVALS
-    }
-
-    /// Called once an interval with what is resident: true when a node has grown, much of it is free, and it is time to
-    /// [`trim`]. `unused` tells what is free, and is not asked often.
-    pub fn is_swollen(&mut self, resident: u64, unused: impl FnOnce() -> u64) -> bool {
-        let least = self.least.map_or(resident, |least| least.min(resident));
-        self.least = Some(least);
-        self.rested = self.rested.saturating_add(1);
-        if resident < least + SWOLLEN_BYTES || self.rested < REST_INTERVALS {
-            return false;
-        }
-        self.rested = 0;
-        let is_swollen = unused() >= SWOLLEN_BYTES;
-        // What is not free is needed: it counts from there on.
-        self.least = Some(resident).filter(|_| !is_swollen);
-        is_swollen
     }
 }
 
@@ -104,37 +78,6 @@ mod tests {
         let later = [(305, false), (306, true), (307, false)];
         for (used_ms, expected) in steps.into_iter().chain(later) {
             assert_eq!(thrift.is_due(used_ms * 1_000_000), expected, "{used_ms} ms");
-        }
-    }
-
-    #[test]
-    fn gives_back_while_a_node_grows_that_has_much_free() {
-        let mut thrift = Thrift::default();
-        // Resident and free in MiB, and whether it was asked what is free.
-        let steps = [
-            (50, 30, false, false),
-            (60, 40, false, false),
-            (70, 50, true, true),
-            // The least is what is left after that.
-            (30, 10, false, false),
-            (60, 40, false, false),
-            (60, 40, true, true),
-            (30, 10, false, false),
-            (45, 25, false, false),
-            (45, 25, false, false),
-            // What is needed is not asked after again until there is more.
-            (46, 15, true, false),
-            (60, 29, false, false),
-            (61, 30, false, false),
-            (62, 31, true, true),
-        ];
-        for (at, (resident, unused, is_asked, expected)) in steps.into_iter().enumerate() {
-            let mut asked = false;
-            let is_swollen = thrift.is_swollen(resident << 20, || {
-                asked = true;
-                unused << 20
-            });
-            assert_eq!((asked, is_swollen), (is_asked, expected), "step {at}");
         }
     }
 }

@@ -21,7 +21,6 @@ use crate::keeper::Keeper;
 use crate::layer::Layer;
 use crate::log::Logger;
 use crate::manager::Manager;
-use crate::pages;
 use crate::ports::{self, Ports};
 use crate::reader::{READERS, Reader, Reads};
 use crate::seed;
@@ -650,9 +649,6 @@ impl Node {
             }
             match meter.sample() {
                 Ok(mut sample) => {
-                    if is_interval && thrift.is_swollen(sample.memory_used, pages::unused_bytes) {
-                        heap::trim();
-                    }
                     if let Ok(free) = self.committer.disk().free_bytes() {
                         sample.disk_free = free;
                     }

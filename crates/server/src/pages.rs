@@ -5,7 +5,6 @@
 //! kernel merges mappings that lie side by side, so that it is asked page by page what is in memory: of a mapping alone it
 //! would not be known what is a stack's.
 
-use crate::heap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -33,11 +32,6 @@ pub struct Resident {
     pub stacks: u64,
     /// Of heaps, whether in use or free; blocks that are mappings of their own are not among them.
     pub heaps: u64,
-}
-
-/// Bytes of heaps that are in memory and free. Pages that were given back are not, though the C library has them as free.
-pub fn unused_bytes() -> u64 {
-    resident().heaps.saturating_sub(heap::in_use_bytes())
 }
 
 /// What is in memory, as far as the kernel tells.
