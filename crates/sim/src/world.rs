@@ -591,7 +591,10 @@ impl World {
         // Whoever is in the midst of its login does not hear of it, and is left behind.
         let stop_at = self.now.mono_ns + STOP_MS * NS_PER_MS;
         let stopped = self.rest_while(|world| world.node.connections() > 0 && world.now.mono_ns < stop_at);
-        let stopped = stopped.and_then(|is_at_rest| if is_at_rest { self.end_in_order() } else { Ok(()) });
+        let stopped = stopped.and_then(|is_at_rest| {
+            // A catalog that was damaged on the way keeps the node from starting: there is none to end.
+            if is_at_rest && !self.is_lost { self.end_in_order() } else { Ok(()) }
+        });
         self.is_stopping = false;
         stopped
     }
@@ -731,6 +734,9 @@ impl World {
         }
         (0..STREAM_CLIENTS_MAX).for_each(|at| self.vanish_stream(at));
         self.rest()?;
+        if self.is_lost {
+            return Ok(());
+        }
         match self.dice.below(3) {
             0 => self.crash(None)?,
             1 => self.stop()?,
