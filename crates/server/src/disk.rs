@@ -1,9 +1,10 @@
 //! The real disk: a data folder of files.
 //!
 //! Journal and bulk files are written with O_DIRECT where the filesystem takes it (tried once, when the folder is
-//! opened) and the pieces are aligned; everything else goes through the page cache. Descriptors are kept in a bounded
-//! cache, least recently used out first, so that callers need not open or close anything. The folder is locked for as
-//! long as the value lives.
+//! opened) and the pieces are aligned; everything else goes through the page cache. Streams, which are not flushed for a
+//! long time, are put on their way to the device piece by piece, so that who reads does not wait behind seconds of them.
+//! Descriptors are kept in a bounded cache, least recently used out first, so that callers need not open or close
+//! anything. The folder is locked for as long as the value lives.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "the file where files live")]
 
@@ -29,6 +30,10 @@ const PLENTY: u64 = 1 << 30;
 
 /// Bytes from which on an aligned read goes past the page cache.
 const DIRECT_READ_MIN: usize = 256 << 10;
+
+/// Bytes of a stream's file that are sent to the device together: with 4 MiB the slowest confirms beside it took half as long
+/// again, with 1 MiB they took no longer than without.
+const SENT_BYTES: u64 = 1 << 20;
 
 /// Every kind of file there is a folder for.
 const KINDS: [FileKind; 7] = [
@@ -220,6 +225,16 @@ impl RealDisk {
         drop(forgotten);
     }
 
+    /// Has the system begin to write what is now whole of the pieces of a stream's file that was written from `from` up to `to`.
+    fn send(descriptor: &OwnedFd, from: u64, to: u64) {
+        let [first, end] = [from, to].map(|at| at - at % SENT_BYTES);
+        if let Some(len) = std::num::NonZeroU64::new(end - first) {
+            // Who no longer needs pages has those that were written dropped, and those that were not yet sent on their way, which
+            // is all of these. A system that does not do it writes them when it likes.
+            let _a_hint = rustix::fs::fadvise(descriptor, first, Some(len), rustix::fs::Advice::DontNeed);
+        }
+    }
+
     fn delay_sync(&self) {
         if self.options.sync_delay_ns > 0 {
             std::thread::sleep(Duration::from_nanos(self.options.sync_delay_ns));
@@ -370,6 +385,7 @@ impl Disk for RealDisk {
             self.check_capacity(file, offset + len as u64)?;
         }
         let descriptor = self.descriptor(file, access)?;
+        let from = offset;
         let mut offset = offset;
         for pieces in pieces.chunks(PIECES_MAX) {
             let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
@@ -389,6 +405,9 @@ impl Disk for RealDisk {
                 }
             }
             offset += wanted as u64;
+        }
+        if file.kind == FileKind::Stream {
+            RealDisk::send(&descriptor, from, offset);
         }
         Ok(())
     }
