@@ -6,6 +6,9 @@
 //! clears. To say a small size once for all would give it back at once, and costs whoever hands out large batches a
 //! mapping for each (`docs/decisions/0002-system-allocator.md`). So free pages are given back when nobody is in a hurry: once
 //! a node that was busy is idle, and while the memory alarm holds.
+//!
+//! It also makes a heap for each thread that allocates, up to eight for a processor. Batches wander from the shard that fills them to
+//! threads that write and move them, and each heap keeps what it had at its worst: a node has as many heaps as shards.
 
 /// Nanoseconds of CPU in an interval between looks at the machine, beyond which a node is busy.
 const BUSY_NS: u64 = 20_000_000;
@@ -50,6 +53,19 @@ pub fn trim() {
 /// Other C libraries are not told.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn trim() {}
+
+/// Has all threads share this many heaps at most, those that there are among them: to be called before the threads are there.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[allow(unsafe_code, reason = "the C library has no other way to be told")]
+pub fn share(heaps: u32) {
+    let heaps = i32::try_from(heaps.max(1)).unwrap_or(i32::MAX);
+    // SAFETY: takes two numbers and no pointer, and sets a bound under the heaps' own locks. Where it is refused, all is as it was.
+    let _is_set = unsafe { libc::mallopt(libc::M_ARENA_MAX, heaps) };
+}
+
+/// Other C libraries are not told.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn share(_: u32) {}
 
 /// Bytes of heaps that are in use, blocks that are mappings of their own apart. The C library goes through its free blocks for
 /// that, and who allocates from the same heap waits.

@@ -106,6 +106,7 @@ struct Recovered {
 pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<End>) -> Result<(), String> {
     let clock = Clock::new();
     raise_descriptor_limit(logger);
+    heap::share(config.shards.map_or_else(cores, u32::from));
     let mut recovered = recover(config, clock, logger)?;
     seed::first_user(config, clock, &mut recovered.shards, &mut recovered.journal, &*recovered.disk)?;
     let file_bytes = journal_limits(config).file_bytes;
