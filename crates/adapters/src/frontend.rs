@@ -6,7 +6,7 @@
 use crate::connection::{Context, Note, Scratch, Speaker};
 use crate::settings::{Peer, Settings};
 use base::id::{PortId, ShardId};
-use base::{Now, Output};
+use base::{Now, Output, Quantum};
 use broker::catalog::{Actor, Catalog, VhostId};
 use broker::catalog::{Refusal, ReplyCode};
 use broker::{ChannelTally, Opened};
@@ -505,40 +505,47 @@ impl Frontend {
         slots.filter_map(|slot| Some((slot, self.connections.get(slot)?)))
     }
 
-    /// The same, at most `most` of them from number `from` on. Where to go on, until all were looked at.
+    /// The same, as many of them as `quantum` allows from number `from` on. Where to go on, until all were looked at.
     pub fn rows_from(
         &self,
         catalog: &Catalog,
         from: u32,
-        most: usize,
+        quantum: &mut Quantum<'_>,
         rows: &mut Vec<ConnectionRow>,
     ) -> Option<u32> {
-        let connections = self.connections_from(from);
-        for (looked, (slot, connection)) in connections.enumerate() {
-            if looked == most {
+        for (slot, connection) in self.connections_from(from) {
+            if quantum.is_over() {
                 return Some(slot as u32);
             }
             rows.push(connection_row(catalog, slot, connection));
+            quantum.spend(1);
         }
         None
     }
 
-    /// What connections have open, of those that have anything: at most `most` connections are looked at, from number `from` on.
-    /// Where to go on, until all were looked at.
-    pub fn opened(&self, catalog: &Catalog, from: u32, most: usize, rows: &mut Vec<Opened>) -> Option<u32> {
-        let connections = self.connections_from(from);
-        for (looked, (slot, connection)) in connections.enumerate() {
-            if looked == most {
+    /// What connections have open, of those that have anything: as many connections as `quantum` allows are looked at, from
+    /// number `from` on; one counts as many times as it has things open. Where to go on, until all were looked at.
+    pub fn opened(
+        &self,
+        catalog: &Catalog,
+        from: u32,
+        quantum: &mut Quantum<'_>,
+        rows: &mut Vec<Opened>,
+    ) -> Option<u32> {
+        for (slot, connection) in self.connections_from(from) {
+            if quantum.is_over() {
                 return Some(slot as u32);
             }
             let mut opened = Opened::default();
             connection.speaker.list(catalog, &mut opened);
+            let has = opened.len();
             if !opened.is_empty() {
                 let ConnectionRow { user, vhost, .. } = connection.speaker.row(catalog);
                 let (connection, port) =
                     (connection.peer.name.to_string(), (slot as u32, connection.generation));
                 rows.push(Opened { connection, port, user, vhost, ..opened });
             }
+            quantum.spend(1 + has);
         }
         None
     }
@@ -556,31 +563,38 @@ impl Frontend {
     }
 
     /// What was counted of channels, of those something was counted of; as [`Frontend::opened`].
-    pub fn channel_tallies(&self, from: u32, most: usize, tallies: &mut Vec<ChannelTally>) -> Option<u32> {
-        let connections = self.connections_from(from);
-        for (looked, (slot, connection)) in connections.enumerate() {
-            if looked == most {
+    pub fn channel_tallies(
+        &self,
+        from: u32,
+        quantum: &mut Quantum<'_>,
+        tallies: &mut Vec<ChannelTally>,
+    ) -> Option<u32> {
+        for (slot, connection) in self.connections_from(from) {
+            if quantum.is_over() {
                 return Some(slot as u32);
             }
             let port = (slot as u32, connection.generation);
+            let before = tallies.len();
             connection.speaker.tallies(|number, tally| tallies.push((port, number, tally)));
+            quantum.spend(1 + tallies.len() - before);
         }
         None
     }
 
-    /// Bytes of memory of connections, for who must not hold others up: of at most `most` from number `from` on. Where to go
-    /// on, until all were counted.
-    pub fn memory_from(&self, from: u32, most: usize) -> (ConnectionBytes, Option<u32>) {
+    /// Bytes of memory of connections, for who must not hold others up: of as many as `quantum` allows from number `from` on.
+    /// Where to go on, until all were counted.
+    pub fn memory_from(&self, from: u32, quantum: &mut Quantum<'_>) -> (ConnectionBytes, Option<u32>) {
         let mut bytes = ConnectionBytes::default();
         if from == 0 {
             bytes.own += self.connections.capacity() * size_of::<Connection>();
         }
-        for (looked, (slot, connection)) in self.connections_from(from).enumerate() {
-            if looked == most {
+        for (slot, connection) in self.connections_from(from) {
+            if quantum.is_over() {
                 return (bytes, Some(slot as u32));
             }
             bytes.own += connection.heap_bytes();
             bytes.output += connection.speaker.output_bytes();
+            quantum.spend(1);
         }
         (bytes, None)
     }

@@ -9,8 +9,8 @@ use crate::shard::Shard;
 use crate::sizing::Sample;
 use crate::streams::OwnedStream;
 use crate::tally::Tally;
-use base::Now;
-use base::id::{PortId, QueueId, QueueSeq};
+use base::id::{PortId, QueueSeq};
+use base::{Now, Quantum};
 use message::record::SeqRange;
 use queue::{Command, Retry};
 use std::sync::Arc;
@@ -66,6 +66,9 @@ impl QueueRow {
         Some([ready, about(self.unsettled)?])
     }
 }
+
+/// A queue, what was counted of it, and how many messages are ready and held.
+pub type QueueTally = (Arc<QueueDefinition>, Tally, [u64; 2]);
 
 /// How a queue is just now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,13 +213,13 @@ impl Shard {
         queues.map(|(_, queue)| row(queue)).chain(streams)
     }
 
-    /// Some of the queues that live here, for who must not hold others up: at most `most` of them and of
-    /// their messages are looked at from `from` on, those that `wanted` likes are appended to `rows`. Where to go on, until all
+    /// Some of the queues that live here, for who must not hold others up: as many of them and of their messages as `quantum`
+    /// allows are looked at from `from` on, those that `wanted` likes are appended to `rows`. Where to go on, until all
     /// were looked at. Messages are looked at where `is_sampled` says so: [`QueueRow::sample`].
     pub fn queue_rows_from(
         &self,
         from: ListedTo,
-        most: usize,
+        quantum: &mut Quantum<'_>,
         is_sampled: bool,
         wanted: impl Fn(&QueueDefinition) -> bool,
         rows: &mut Vec<QueueRow>,
@@ -224,63 +227,66 @@ impl Shard {
         let ListedTo { log: at, has_queues, slot } = from;
         let log = self.logs.get(at)?;
         if !has_queues {
-            let mut looked = 0;
             for (own, queue) in queues_from(log, slot) {
-                if looked >= most {
+                if quantum.is_over() {
                     return Some(ListedTo { log: at, has_queues, slot: own });
                 }
-                looked += 1;
+                let mut looked = 1;
                 if wanted(&queue.definition) {
                     let (sample, messages) = if is_sampled { log.sample(queue) } else { Default::default() };
                     rows.push(QueueRow { sample, ..row(queue) });
                     looked += messages;
                 }
+                quantum.spend(looked);
             }
             return Some(ListedTo { log: at, has_queues: true, slot: 0 });
         }
         let streams = log.streams.iter().flat_map(|streams| streams.iter());
         for (looked, stream) in streams.skip(slot).enumerate() {
-            if looked == most {
+            if quantum.is_over() {
                 return Some(ListedTo { log: at, has_queues, slot: slot + looked });
             }
             if wanted(&stream.definition) {
                 rows.push(stream_row(stream));
             }
+            quantum.spend(1);
         }
         Some(ListedTo { log: at + 1, has_queues: false, slot: 0 })
     }
 
-    /// What was counted of queues that live here, and how many messages of each are ready and held, for who asks often: as [`Shard::queue_rows_from`], those of which nothing was
-    /// counted left out.
+    /// What was counted of queues that live here, and how many messages of each are ready and held, for who asks often: as
+    /// [`Shard::queue_rows_from`], those of which nothing was counted left out.
     pub fn queue_tallies_from(
         &self,
         from: ListedTo,
-        most: usize,
-        tallies: &mut Vec<(QueueId, Tally, [u64; 2])>,
+        quantum: &mut Quantum<'_>,
+        tallies: &mut Vec<QueueTally>,
     ) -> Option<ListedTo> {
         let ListedTo { log: at, has_queues, slot } = from;
         let log = self.logs.get(at)?;
-        let mut add = |queue: QueueId, tally: Tally, lengths: [u64; 2]| {
+        let mut add = |queue: &Arc<QueueDefinition>, tally: Tally, lengths: [u64; 2]| {
             if !tally.is_empty() {
-                tallies.push((queue, tally, lengths));
+                tallies.push((queue.clone(), tally, lengths));
             }
         };
         if !has_queues {
-            for (looked, (own, queue)) in queues_from(log, slot).enumerate() {
-                if looked == most {
+            for (own, queue) in queues_from(log, slot) {
+                if quantum.is_over() {
                     return Some(ListedTo { log: at, has_queues, slot: own });
                 }
                 let lengths = [queue.fifo.ready(), queue.fifo.unsettled()];
-                add(queue.definition.id, queue.tally(), lengths);
+                add(&queue.definition, queue.tally(), lengths);
+                quantum.spend(1);
             }
             return Some(ListedTo { log: at, has_queues: true, slot: 0 });
         }
         let streams = log.streams.iter().flat_map(|streams| streams.iter());
         for (looked, stream) in streams.skip(slot).enumerate() {
-            if looked == most {
+            if quantum.is_over() {
                 return Some(ListedTo { log: at, has_queues, slot: slot + looked });
             }
-            add(stream.definition.id, stream.tally(), [stream.machine.messages(), 0]);
+            add(&stream.definition, stream.tally(), [stream.machine.messages(), 0]);
+            quantum.spend(1);
         }
         Some(ListedTo { log: at + 1, has_queues: false, slot: 0 })
     }
@@ -322,29 +328,31 @@ impl Shard {
         })
     }
 
-    /// Bytes of memory of queues and streams that live here, for who must not hold others up: of at most `most` of them from
-    /// `from` on. Where to go on, until all were counted.
-    pub fn queue_bytes_from(&self, from: ListedTo, most: usize) -> (usize, Option<ListedTo>) {
+    /// Bytes of memory of queues and streams that live here, for who must not hold others up: of as many of them as `quantum`
+    /// allows from `from` on. Where to go on, until all were counted.
+    pub fn queue_bytes_from(&self, from: ListedTo, quantum: &mut Quantum<'_>) -> (usize, Option<ListedTo>) {
         let ListedTo { log: at, has_queues, slot } = from;
         let Some(log) = self.logs.get(at) else { return (0, None) };
         let mut bytes = 0;
         if !has_queues {
-            for (looked, (own, queue)) in queues_from(log, slot).enumerate() {
-                if looked == most {
+            for (own, queue) in queues_from(log, slot) {
+                if quantum.is_over() {
                     return (bytes, Some(ListedTo { log: at, has_queues, slot: own }));
                 }
                 bytes += queue.fifo.memory_bytes() + size_of_val(queue);
+                quantum.spend(1);
             }
             return (bytes, Some(ListedTo { log: at, has_queues: true, slot: 0 }));
         }
         let streams = log.streams.iter().flat_map(|streams| streams.iter());
-        bytes += streams.skip(slot).take(most).map(size_of_val).sum::<usize>();
-        let is_last = log.streams.as_ref().is_none_or(|streams| streams.iter().count() <= slot + most);
-        let next = match is_last {
-            true => ListedTo { log: at + 1, has_queues: false, slot: 0 },
-            false => ListedTo { log: at, has_queues, slot: slot + most },
-        };
-        (bytes, Some(next))
+        for (looked, stream) in streams.skip(slot).enumerate() {
+            if quantum.is_over() {
+                return (bytes, Some(ListedTo { log: at, has_queues, slot: slot + looked }));
+            }
+            bytes += size_of_val(stream);
+            quantum.spend(1);
+        }
+        (bytes, Some(ListedTo { log: at + 1, has_queues: false, slot: 0 }))
     }
 
     /// Bytes of memory by what they are for, queues apart, in the words of RabbitMQ's memory breakdown.

@@ -192,11 +192,16 @@ pub struct Opened {
 impl Opened {
     /// It has nothing open.
     pub fn is_empty(&self) -> bool {
-        self.channels.is_empty()
-            && self.consumers.is_empty()
-            && self.senders == 0
-            && self.stream_publishers.is_empty()
-            && self.stream_consumers.is_empty()
+        self.len() == 0
+    }
+
+    /// How many things it has open.
+    pub fn len(&self) -> usize {
+        self.channels.len()
+            + self.consumers.len()
+            + self.senders as usize
+            + self.stream_publishers.len()
+            + self.stream_consumers.len()
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod node;
 
+use base::Quantum;
 use base::id::LogIndex;
 use base::time::NS_PER_MS;
 use broker::{Limits, ListedTo, Publish, Publisher};
@@ -127,7 +128,13 @@ fn queues_are_listed_a_few_at_a_time() {
         let (mut from, mut names, mut before) = (Some(ListedTo::default()), Vec::new(), 0);
         while let Some(at) = from {
             let mut rows = Vec::new();
-            from = node.shards[0].queue_rows_from(at, most, true, |queue| &*queue.name != "q2", &mut rows);
+            from = node.shards[0].queue_rows_from(
+                at,
+                &mut Quantum::of(most),
+                true,
+                |queue| &*queue.name != "q2",
+                &mut rows,
+            );
             assert!(rows.len() <= most);
             names.extend(rows.iter().map(|row| row.definition.name.to_string()));
             before += 1;
@@ -135,6 +142,42 @@ fn queues_are_listed_a_few_at_a_time() {
         }
         names.sort();
         assert_eq!(names, ["q0", "q1", "q3", "q4", "q5", "q6"], "{most} at a time");
+    }
+}
+
+#[test]
+fn who_lists_queues_ends_its_turn_when_its_time_is_over() {
+    let mut node = Node::new(1);
+    for number in 0..60 {
+        let kind = if number % 2 == 0 { "classic" } else { "stream" };
+        node.declare_with(0, &format!("q{number:02}"), true, &[("x-queue-type", Value::text(kind))]);
+    }
+    let shard = &node.shards[0];
+    let names: Vec<String> = (0..60).map(|number| format!("q{number:02}")).collect();
+    // Nanoseconds that pass between two readings of the clock, and queues that are looked at in a turn at most.
+    for (each_ns, in_turn_max) in [(0, 30), (400_000, 16), (2_000_000, 8)] {
+        let passed_ns = std::cell::Cell::new(0);
+        let clock = || passed_ns.replace(passed_ns.get() + each_ns);
+        let (mut from, mut listed, mut most) = (Some(ListedTo::default()), Vec::new(), 0);
+        while let Some(at) = from {
+            let mut rows = Vec::new();
+            let mut quantum = Quantum::new(500, 500_000, &clock);
+            from = shard.queue_rows_from(at, &mut quantum, true, |_| true, &mut rows);
+            most = most.max(rows.len());
+            listed.extend(rows.iter().map(|row| row.definition.name.to_string()));
+        }
+        listed.sort();
+        assert_eq!(listed, names, "each is listed once");
+        assert_eq!(most, in_turn_max, "{each_ns} ns");
+        let (mut from, mut bytes) = (Some(ListedTo::default()), 0);
+        while let Some(at) = from {
+            let (own, next) = shard.queue_bytes_from(at, &mut Quantum::new(500, 500_000, &clock));
+            (bytes, from) = (bytes + own, next);
+        }
+        let mut all = Quantum::of(500);
+        let (queues, next) = shard.queue_bytes_from(ListedTo::default(), &mut all);
+        let (streams, _) = shard.queue_bytes_from(next.expect("streams come next"), &mut all);
+        assert_eq!(bytes, queues + streams, "{each_ns} ns");
     }
 }
 
@@ -163,7 +206,7 @@ fn the_time_of_the_oldest_message_is_told_where_memory_has_it() {
     };
     let told = |node: &Node| {
         let mut rows = Vec::new();
-        node.shards[0].queue_rows_from(ListedTo::default(), 100, true, |_| true, &mut rows);
+        node.shards[0].queue_rows_from(ListedTo::default(), &mut Quantum::of(100), true, |_| true, &mut rows);
         rows[0].sample.head_timestamp_s
     };
     assert_eq!(told(&node), None);

@@ -5,10 +5,13 @@
 //! are asked for a few things at a time, and shards go on between.
 
 use crate::alarm::Meter;
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::door::{Door, Letter, Room};
 use crate::heap;
+use crate::manager::LOOK_NS;
 use crate::pages;
+use base::Quantum;
 use broker::ListedTo;
 use broker::catalog::Weighed;
 use std::collections::BTreeMap;
@@ -49,7 +52,7 @@ enum Step {
 pub fn measure(
     doors: &[Door],
     config: &Config,
-    patience: Duration,
+    (clock, patience): (Clock, Duration),
     more: &[(&'static str, u64)],
 ) -> Option<Breakdown> {
     let mut pools = BTreeMap::new();
@@ -63,7 +66,7 @@ pub fn measure(
             let (sender, receiver) = channel();
             door.letters.put(Letter::Visit(Box::new(move |room| {
                 // Who asked may have given up.
-                let _ = sender.send(count(room, step));
+                let _ = sender.send(count(room, step, clock));
             })));
             let (counted, then) = receiver.recv_timeout(patience).ok()?;
             add(&counted);
@@ -82,7 +85,9 @@ pub fn measure(
 }
 
 /// A part of what a shard has, and where to go on.
-fn count(room: &Room<'_>, step: Step) -> (Vec<(&'static str, u64)>, Option<Step>) {
+fn count(room: &Room<'_>, step: Step, clock: Clock) -> (Vec<(&'static str, u64)>, Option<Step>) {
+    let now = || clock.mono_ns();
+    let quantum = &mut Quantum::new(COUNTED_TURN, LOOK_NS, &now);
     match step {
         Step::Shard => {
             let mut pools = room.shard.memory_pools().to_vec();
@@ -90,7 +95,7 @@ fn count(room: &Room<'_>, step: Step) -> (Vec<(&'static str, u64)>, Option<Step>
             (pools, Some(Step::Connections(0)))
         }
         Step::Connections(from) => {
-            let (bytes, next) = room.front.memory_from(from, COUNTED_TURN);
+            let (bytes, next) = room.front.memory_from(from, quantum);
             let to = next.map_or(room.sockets.len(), |next| next as usize);
             let sockets = room.sockets.get(from as usize..to).unwrap_or_default().iter().flatten();
             let tails: usize = sockets.map(|socket| socket.heap_bytes()).sum();
@@ -102,7 +107,7 @@ fn count(room: &Room<'_>, step: Step) -> (Vec<(&'static str, u64)>, Option<Step>
             (pools, Some(next.map_or(Step::Queues(ListedTo::default()), Step::Connections)))
         }
         Step::Queues(from) => {
-            let (bytes, next) = room.shard.queue_bytes_from(from, COUNTED_TURN);
+            let (bytes, next) = room.shard.queue_bytes_from(from, quantum);
             let then = match next {
                 Some(next) => Step::Queues(next),
                 None => Step::Catalog(Weighed::default()),
@@ -113,7 +118,7 @@ fn count(room: &Room<'_>, step: Step) -> (Vec<(&'static str, u64)>, Option<Step>
             (vec![("metadata_store", room.shard.catalog().tables_bytes() as u64)], None)
         }
         Step::Catalog(from) => {
-            let (bytes, next) = room.shard.catalog().memory_bytes_from(from, COUNTED_TURN);
+            let (bytes, next) = room.shard.catalog().memory_bytes_from(from, quantum);
             (vec![("metadata_store", bytes as u64)], next.map(Step::Catalog))
         }
     }

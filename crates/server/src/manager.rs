@@ -11,11 +11,13 @@ use crate::reader::Reads;
 use crate::rows;
 use crate::seed;
 use crate::tls::LiveConfig;
+use base::Quantum;
 use base::time::NS_PER_MS;
 use broker::access::{AccessRules, SALT};
-use broker::catalog::{Catalog, Op, QueueDefinition, VhostDefaults, VhostId};
+use broker::catalog::{Catalog, Op, VhostDefaults, VhostId};
 use broker::{
-    ListedTo, Opened, Pulse, QueueRow, Reply, SessionRow, Shard, StreamReply, Survey, Tally, Tracking,
+    ListedTo, Opened, Pulse, QueueRow, QueueTally, Reply, SessionRow, Shard, StreamReply, Survey, Tally,
+    Tracking,
 };
 use management::{
     About, Action, Busy, Condition, ConnectionId, ConnectionRow, Counters, History, Login, Memory, Node,
@@ -31,17 +33,17 @@ use std::time::Duration;
 /// How long an answer of a shard is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Queues, and messages of them, that a shard looks at in one turn: it takes well under a millisecond.
+/// Nanoseconds that a look at a shard may take of one turn, where it can go on in the next.
+pub const LOOK_NS: u64 = 500_000;
+
+/// Queues, and messages of them, that a shard looks at in one turn.
 const QUEUES_TURN: usize = 500;
 
-/// Connections of which a shard says little in one turn: it takes well under a millisecond.
+/// Connections and channels of which a shard says little in one turn.
 const CONNECTIONS_TURN: usize = 2000;
 
-/// Connections of which a shard says all there is to say in one turn.
+/// Connections, and what they have open, of which a shard says all there is to say in one turn.
 const ROWS_TURN: usize = 250;
-
-/// A queue, what was counted of it, and how many messages are ready and held.
-type QueueTally = (Arc<QueueDefinition>, Tally, [u64; 2]);
 
 /// See the module.
 pub struct Manager<'a> {
@@ -136,26 +138,53 @@ impl Manager<'_> {
         receiver.recv_timeout(PATIENCE).map_err(|_| Busy)
     }
 
-    /// Visits every shard, a part of its connections at a time: `visit` says where to go on.
+    /// Visits every shard, at most `things` of its connections in a turn: `visit` says where to go on.
     fn visit_all<T: Send + 'static>(
         &self,
-        visit: impl Fn(&Room<'_>, u32, &mut Vec<T>) -> Option<u32> + Clone + Send + 'static,
+        things: usize,
+        visit: impl Fn(&Room<'_>, u32, &mut Quantum<'_>, &mut Vec<T>) -> Option<u32> + Clone + Send + 'static,
     ) -> Result<Vec<T>, Busy> {
+        let clock = self.clock;
         let mut all = Vec::new();
         for door in self.doors {
-            let mut from = Some(0);
+            let (mut from, mut found) = (Some(0), Vec::with_capacity(things));
             while let Some(at) = from {
                 let (sender, receiver) = channel();
                 let visit = visit.clone();
                 door.letters.put(Letter::Visit(Box::new(move |room| {
-                    let mut found = Vec::new();
-                    let next = visit(room, at, &mut found);
+                    let now = || clock.mono_ns();
+                    let next = visit(room, at, &mut Quantum::new(things, LOOK_NS, &now), &mut found);
                     // Who asked may have given up.
                     let _ = sender.send((next, found));
                 })));
-                let (next, mut found) = receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?;
+                (from, found) = receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?;
                 all.append(&mut found);
-                from = next;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Looks at the queues of every shard, some in a turn: `look` says where to go on.
+    fn look_at_queues<T: Send + 'static>(
+        &self,
+        look: impl Fn(&Shard, ListedTo, &mut Quantum<'_>, &mut Vec<T>) -> Option<ListedTo>
+        + Clone
+        + Send
+        + 'static,
+    ) -> Result<Vec<T>, Busy> {
+        let clock = self.clock;
+        let mut all = Vec::new();
+        for door in self.doors {
+            // It goes to and fro: the shard need not make room for what it finds.
+            let (mut from, mut found) = (Some(ListedTo::default()), Vec::with_capacity(QUEUES_TURN));
+            while let Some(at) = from {
+                let look = look.clone();
+                (from, found) = self.look_at(door, move |shard| {
+                    let now = || clock.mono_ns();
+                    let next = look(shard, at, &mut Quantum::new(QUEUES_TURN, LOOK_NS, &now), &mut found);
+                    (next, found)
+                })?;
+                all.append(&mut found);
             }
         }
         Ok(all)
@@ -233,50 +262,23 @@ impl Manager<'_> {
     }
 
     fn queue_tallies(&self) -> Result<Vec<QueueTally>, Busy> {
-        let mut all = Vec::new();
-        for door in self.doors {
-            let mut from = Some(ListedTo::default());
-            while let Some(at) = from {
-                let (next, mut found) = self.look_at(door, move |shard| {
-                    let mut found = Vec::new();
-                    let next = shard.queue_tallies_from(at, QUEUES_TURN, &mut found);
-                    let found = found.into_iter();
-                    let found = found.filter_map(|(queue, tally, own)| {
-                        Some((shard.catalog().queue(queue)?.clone(), tally, own))
-                    });
-                    (next, found.collect::<Vec<_>>())
-                })?;
-                all.append(&mut found);
-                from = next;
-            }
-        }
-        Ok(all)
+        self.look_at_queues(Shard::queue_tallies_from)
     }
 
     /// Queues, in no order; `is_sampled`: with what messages of them say of all.
     pub fn queue_rows(&self, which: Which, is_sampled: bool) -> Result<Vec<QueueRow>, Busy> {
-        let mut rows = Vec::new();
-        for door in self.doors {
-            let mut from = Some(ListedTo::default());
-            while let Some(at) = from {
-                let which = which.clone();
-                let (next, mut found) = self.look_at(door, move |shard| {
-                    let mut found = Vec::new();
-                    let wanted = |queue: &_| which.has(queue);
-                    let next = shard.queue_rows_from(at, QUEUES_TURN, is_sampled, wanted, &mut found);
-                    (next, found)
-                })?;
-                rows.append(&mut found);
-                from = next;
-            }
-        }
-        Ok(rows)
+        self.look_at_queues(move |shard, from, quantum, found| {
+            shard.queue_rows_from(from, quantum, is_sampled, |queue| which.has(queue), found)
+        })
     }
 
     fn connection_bytes(&self) -> Result<Vec<(ConnectionId, VhostId, [u64; 2])>, Busy> {
-        self.visit_all(|room, from, found| {
-            let sockets = room.sockets.iter().enumerate().skip(from as usize).take(CONNECTIONS_TURN);
-            for (slot, socket) in sockets {
+        self.visit_all(CONNECTIONS_TURN, |room, from, quantum, found| {
+            for (slot, socket) in room.sockets.iter().enumerate().skip(from as usize) {
+                if quantum.is_over() {
+                    return Some(slot as u32);
+                }
+                quantum.spend(1);
                 let (Some(socket), Some((generation, vhost))) = (socket, room.front.whose(slot as u32))
                 else {
                     continue;
@@ -284,15 +286,14 @@ impl Manager<'_> {
                 let bytes = [socket.traffic.received, socket.traffic.sent];
                 found.push(((room.id.0, slot as u32, generation), vhost, bytes));
             }
-            let next = from as usize + CONNECTIONS_TURN;
-            (next < room.sockets.len()).then_some(next as u32)
+            None
         })
     }
 
     fn channel_tallies(&self) -> Result<Vec<(ConnectionId, u16, Tally)>, Busy> {
-        self.visit_all(|room, from, found| {
+        self.visit_all(CONNECTIONS_TURN, |room, from, quantum, found| {
             let mut own = Vec::new();
-            let next = room.front.channel_tallies(from, CONNECTIONS_TURN, &mut own);
+            let next = room.front.channel_tallies(from, quantum, &mut own);
             let id = |(slot, generation)| (room.id.0, slot, generation);
             found.extend(own.into_iter().map(|(port, number, tally)| (id(port), number, tally)));
             next
@@ -375,9 +376,9 @@ impl Node for Manager<'_> {
 
     fn connections(&self) -> Result<Vec<ConnectionRow>, Busy> {
         let node: Arc<str> = self.about.node.as_str().into();
-        let rows = self.visit_all(move |room, from, found| {
+        let rows = self.visit_all(ROWS_TURN, move |room, from, quantum, found| {
             let mut rows = Vec::new();
-            let next = room.front.rows_from(room.shard.catalog(), from, ROWS_TURN, &mut rows);
+            let next = room.front.rows_from(room.shard.catalog(), from, quantum, &mut rows);
             found.extend(rows.into_iter().filter_map(|row| {
                 let socket = room.sockets.get(row.port.0 as usize)?.as_ref()?;
                 let about = socket.layer.as_ref().and_then(|layer| layer.about());
@@ -435,9 +436,9 @@ impl Node for Manager<'_> {
     }
 
     fn opened(&self) -> Result<Vec<(u16, Opened)>, Busy> {
-        self.visit_all(|room, from, found| {
+        self.visit_all(ROWS_TURN, |room, from, quantum, found| {
             let mut own = Vec::new();
-            let next = room.front.opened(room.shard.catalog(), from, ROWS_TURN, &mut own);
+            let next = room.front.opened(room.shard.catalog(), from, quantum, &mut own);
             found.extend(own.into_iter().map(|opened| (room.id.0, opened)));
             next
         })
@@ -505,7 +506,7 @@ impl Node for Manager<'_> {
     fn memory(&self) -> Result<Memory, Busy> {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner).memory_bytes();
         let more = [("mgmt_db", history as u64)];
-        let told = breakdown::measure(self.doors, self.config, PATIENCE, &more).ok_or(Busy)?;
+        let told = breakdown::measure(self.doors, self.config, (self.clock, PATIENCE), &more).ok_or(Busy)?;
         let Breakdown { pools, in_use, allocated, resident } = told;
         Ok(Memory { pools: pools.into_iter().collect(), in_use, allocated, resident })
     }

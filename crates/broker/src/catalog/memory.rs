@@ -2,6 +2,7 @@
 
 use super::ends::Ends;
 use super::{Binding, Catalog, ExchangeEntry, PolicyDefinition, PolicyKind, QueueDefinition, QueueEntry};
+use base::Quantum;
 use base::id::QueueId;
 use routing::{Arguments, ExchangeId, Value};
 use std::sync::Arc;
@@ -54,6 +55,19 @@ fn exchange_bytes(entry: &ExchangeEntry) -> usize {
     definition + entry.exchange.memory_bytes() + ends_bytes(&entry.ends) + history
 }
 
+/// The sum of `each`, which begin with number `at`, as far as `quantum` allows; where to go on.
+fn weigh(each: impl Iterator<Item = usize>, at: usize, quantum: &mut Quantum<'_>) -> (usize, Option<usize>) {
+    let (mut bytes, mut next) = (0, at);
+    for own in each {
+        if quantum.is_over() {
+            return (bytes, Some(next));
+        }
+        (bytes, next) = (bytes + own, next + 1);
+        quantum.spend(1);
+    }
+    (bytes, None)
+}
+
 /// How far a catalog was weighed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weighed {
@@ -81,18 +95,16 @@ impl Catalog {
     }
 
     /// Bytes of memory, near enough; what is shared with the other shards' copies is counted in full. For who must not hold
-    /// others up: of at most `most` queues or exchanges at a time. Where to go on, until all was counted.
-    pub fn memory_bytes_from(&self, from: Weighed, most: usize) -> (usize, Option<Weighed>) {
+    /// others up: of as many queues or exchanges at a time as `quantum` allows. Where to go on, until all was counted.
+    pub fn memory_bytes_from(&self, from: Weighed, quantum: &mut Quantum<'_>) -> (usize, Option<Weighed>) {
         match from {
             Weighed::Queues(at) => {
-                let own = self.queues.values().skip(at).take(most).map(queue_bytes).sum();
-                let is_last = at + most >= self.queues.len();
-                (own, Some(if is_last { Weighed::Exchanges(0) } else { Weighed::Queues(at + most) }))
+                let (own, next) = weigh(self.queues.values().skip(at).map(queue_bytes), at, quantum);
+                (own, Some(next.map_or(Weighed::Exchanges(0), Weighed::Queues)))
             }
             Weighed::Exchanges(at) => {
-                let own = self.exchanges.values().skip(at).take(most).map(exchange_bytes).sum();
-                let is_last = at + most >= self.exchanges.len();
-                (own, Some(if is_last { Weighed::Rest } else { Weighed::Exchanges(at + most) }))
+                let (own, next) = weigh(self.exchanges.values().skip(at).map(exchange_bytes), at, quantum);
+                (own, Some(next.map_or(Weighed::Rest, Weighed::Exchanges)))
             }
             Weighed::Rest => (self.rest_bytes(), None),
         }

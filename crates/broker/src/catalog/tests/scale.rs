@@ -2,6 +2,7 @@
 //! copy of everything per change.
 
 use super::*;
+use base::Quantum;
 use std::time::Duration;
 
 const QUEUES: usize = 50_000;
@@ -122,7 +123,7 @@ fn a_policy_costs_what_it_is_asked_about() {
 fn weigh(catalog: &Catalog, most: usize) -> usize {
     let (mut bytes, mut next) = (0, Some(Weighed::default()));
     while let Some(from) = next {
-        let (own, then) = catalog.memory_bytes_from(from, most);
+        let (own, then) = catalog.memory_bytes_from(from, &mut Quantum::of(most));
         (bytes, next) = (bytes + own, then);
     }
     bytes
