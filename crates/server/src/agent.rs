@@ -64,6 +64,8 @@ struct Agent<'a> {
     buffer: Vec<u8>,
     /// Bytes of `buffer` that are not parsed yet.
     filled: usize,
+    /// The broker has ended the connection: nothing more comes.
+    is_over: bool,
     is_stopping: &'a AtomicBool,
 }
 
@@ -115,6 +117,7 @@ impl<'a> Agent<'a> {
             start: Instant::now(),
             buffer: vec![0; READ],
             filled: 0,
+            is_over: false,
             is_stopping,
         };
         agent.wait(|now, connection, event| {
@@ -137,6 +140,11 @@ impl<'a> Agent<'a> {
     }
 
     fn close(mut self) {
+        if self.is_over {
+            // It is told that this was heard. Whatever goes wrong now goes wrong after the work.
+            let _ = self.write_all();
+            return;
+        }
         let now = self.now();
         self.connection.close_connection(now, ReplyCode::Success, "Goodbye", MethodId::NONE);
         // Whatever goes wrong now goes wrong after the work. What comes on the way to the end is old.
@@ -345,7 +353,10 @@ impl<'a> Agent<'a> {
                 };
                 found = match event {
                     Event::ChannelClose { close, .. } => Err(said(close.reply_code, close.reply_text)),
-                    Event::Close(close) => Err(said(close.reply_code, close.reply_text)),
+                    Event::Close(close) => {
+                        self.is_over = true;
+                        Err(said(close.reply_code, close.reply_text))
+                    }
                     Event::Failed(error) | Event::ChannelFailed { error, .. } => {
                         Err(Trouble::Broken(error.to_string()))
                     }
