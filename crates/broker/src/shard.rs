@@ -306,8 +306,10 @@ impl Shard {
             announced: None,
         };
         self.ports.insert(port, state);
-        self.tallies.churn.connection_created += u64::from(is_client(port));
-        self.tell_census(Mail::Came { actor, unit: Unit::Connection { channels: 0 }, asked });
+        if is_client(port) {
+            self.tallies.churn.connection_created += 1;
+            self.tell_census(Mail::Came { actor, unit: Unit::Connection { channels: 0 }, asked });
+        }
     }
 
     /// Tells the planning shard what comes or goes.
@@ -343,8 +345,10 @@ impl Shard {
         if let (Some(name), Some(properties)) = (name, announced) {
             self.connection_closed(now, port, &name, &properties);
         }
-        self.tell_census(Mail::Left { actor: actor.clone(), unit: Unit::Connection { channels } });
-        self.tallies.churn.connection_closed += u64::from(is_client(port));
+        if is_client(port) {
+            self.tell_census(Mail::Left { actor: actor.clone(), unit: Unit::Connection { channels } });
+            self.tallies.churn.connection_closed += 1;
+        }
         self.replies.close_port(port);
         consumers.sort_unstable_by_key(|consumer| (consumer.log, consumer.queue));
         consumers.dedup_by_key(|consumer| (consumer.log, consumer.queue));

@@ -2,17 +2,22 @@
 //!
 //! First virtual hosts and users, then what says who may do what, then what is in virtual hosts. What is there already is
 //! no error, so that the same file can be imported again.
+//!
+//! Things of one kind do not depend on each other: several are under way at once, and a kind begins when those before it are
+//! done. Told is what is wrong with the first in the file's order; a few behind it may have been imported by then.
 
 use crate::body::Body;
 use crate::node::{Action, Node, Trouble};
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
+use crate::underway::Underway;
 use crate::{
     bindings, exchanges, export, json, limits, parameters, permissions, policies, queues, users, vhosts,
 };
 use broker::catalog::{Op, PolicyKind, ReplyCode};
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 
 /// How exchanges are called that are there without anybody's doing.
 const OWN_PREFIX: &str = "amq.";
@@ -33,7 +38,11 @@ pub(crate) fn definitions<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> An
     let bad = |_| Response::bad_request("failed_to_parse_json");
     let body = Body::read(&call.request.body).map_err(bad)?;
     let import = Import { call, only };
-    import.all(&body)?;
+    let mut underway = Underway::new(call.node.about().limits.import_begun_max);
+    let begun = import.all(&body, &mut underway);
+    // What fails of what is under way comes before what could not be begun.
+    underway.finish()?;
+    begun?;
     Ok(Response::empty(204))
 }
 
@@ -54,9 +63,8 @@ fn rows(body: &Body, name: &str) -> Result<Vec<Body>, Response> {
     items.iter().map(|item| item.as_object().cloned().map(Body).ok_or_else(bad)).collect()
 }
 
-impl<N: Node> Import<'_, '_, N> {
-    fn all(&self, body: &Body) -> Result<(), Response> {
-        let node = self.call.node;
+impl<'c, N: Node> Import<'_, 'c, N> {
+    fn all(&self, body: &Body, underway: &mut Underway<'c>) -> Result<(), Response> {
         if self.only.is_none() {
             for vhost in rows(body, "vhosts")? {
                 self.vhost(&vhost)?;
@@ -65,53 +73,61 @@ impl<N: Node> Import<'_, '_, N> {
                 self.user(&user)?;
             }
             for own in rows(body, "permissions")? {
-                permissions::set(node, own.need_text("vhost")?, own.need_text("user")?, &own)?;
+                let (vhost, user) = (own.need_text("vhost")?, own.need_text("user")?);
+                self.wish(underway, permissions::wanted(vhost, user, &own)?)?;
             }
-        }
-        if self.only.is_none() {
+            underway.finish()?;
             for parameter in rows(body, "global_parameters")? {
                 let name = parameter.need_text("name")?;
                 // Which cluster it is does not travel.
                 if name != "internal_cluster_id" {
                     let value = Some(parameter.need("value")?.to_string().into());
-                    node.wish(Op::SetParameter { name: name.into(), value })?;
+                    self.wish(underway, Op::SetParameter { name: name.into(), value })?;
                 }
             }
+            underway.finish()?;
         }
         for parameter in rows(body, "parameters")? {
-            self.parameter(&parameter)?;
+            self.wish(underway, self.parameter(&parameter)?)?;
         }
+        underway.finish()?;
         for policy in rows(body, "policies")? {
-            policies::set(
-                node,
-                PolicyKind::User,
-                self.vhost_of(&policy)?,
-                policy.need_text("name")?,
-                &policy,
-            )?;
+            let (vhost, name) = (self.vhost_of(&policy)?, policy.need_text("name")?);
+            self.wish(underway, policies::wanted(PolicyKind::User, vhost, name, &policy)?)?;
         }
+        underway.finish()?;
+        let mut declared = HashSet::new();
         for queue in rows(body, "queues")? {
             let name = queue.need_text("name")?;
+            if !declared.insert((self.vhost_of(&queue)?.to_owned(), name.to_owned())) {
+                // The first of a name counts, and they are declared in no order.
+                underway.finish()?;
+            }
             let mut queue = queue.clone();
             if let Some(kind) = queue.get("type").cloned() {
                 let mut arguments = queue.object("arguments")?;
                 arguments.entry("x-queue-type").or_insert(kind);
                 queue.0.insert("arguments".to_owned(), Value::Object(arguments));
             }
-            self.act(&queue, queues::declaration(name, &queue)?)?;
+            self.act(underway, &queue, queues::declaration(name, &queue)?)?;
         }
+        underway.finish()?;
         for exchange in rows(body, "exchanges")? {
             // RabbitMQ exports one of its own, which is not here.
             if exchange.need_text("name")?.starts_with(OWN_PREFIX) {
                 continue;
             }
-            self.act(&exchange, exchanges::declaration(exchange.need_text("name")?, &exchange)?)?;
+            let declaration = exchanges::declaration(exchange.need_text("name")?, &exchange)?;
+            self.act(underway, &exchange, declaration)?;
         }
+        underway.finish()?;
         if self.only.is_none() {
             // They name exchanges that must be there.
             for own in rows(body, "topic_permissions")? {
-                permissions::set_topics(node, own.need_text("vhost")?, own.need_text("user")?, &own)?;
+                let (vhost, user) = (own.need_text("vhost")?, own.need_text("user")?);
+                self.wish(underway, permissions::wanted_topics(vhost, user, &own)?)?;
             }
+            underway.finish()?;
         }
         for binding in rows(body, "bindings")? {
             let to_exchange = match binding.need_text("destination_type")? {
@@ -127,7 +143,7 @@ impl<N: Node> Import<'_, '_, N> {
             }
             let key = binding.text("routing_key")?.unwrap_or_default();
             let arguments = json::table(&binding.object("arguments")?);
-            self.act(&binding, bindings::bind(source, to, key, arguments, true))?;
+            self.act(underway, &binding, bindings::bind(source, to, key, arguments, true))?;
         }
         Ok(())
     }
@@ -139,10 +155,19 @@ impl<N: Node> Import<'_, '_, N> {
         }
     }
 
+    fn wish(&self, underway: &mut Underway<'c>, op: Op) -> Result<(), Response> {
+        underway.make_room()?;
+        underway.add(self.call.node.begin_wish(op));
+        Ok(())
+    }
+
     /// What is there as something else stays what it is, as with RabbitMQ.
-    fn act(&self, row: &Body, action: Action) -> Result<(), Response> {
+    fn act(&self, underway: &mut Underway<'c>, row: &Body, action: Action) -> Result<(), Response> {
+        let vhost = self.vhost_of(row)?;
+        underway.make_room()?;
         let is_declaration = matches!(action, Action::DeclareQueue { .. } | Action::DeclareExchange { .. });
-        match self.call.node.act(&self.call.caller.login, self.vhost_of(row)?, action) {
+        let begun = self.call.node.begin_act(&self.call.caller.login, vhost, action);
+        underway.add(Box::new(move || match begun() {
             Err(Trouble::Refused(refusal))
                 if is_declaration
                     && refusal.code == ReplyCode::PreconditionFailed
@@ -150,8 +175,9 @@ impl<N: Node> Import<'_, '_, N> {
             {
                 Ok(())
             }
-            other => other.map(drop).map_err(Response::from),
-        }
+            other => other,
+        }));
+        Ok(())
     }
 
     fn vhost(&self, row: &Body) -> Result<(), Response> {
@@ -185,7 +211,7 @@ impl<N: Node> Import<'_, '_, N> {
         Ok(())
     }
 
-    fn parameter(&self, row: &Body) -> Result<(), Response> {
+    fn parameter(&self, row: &Body) -> Result<Op, Response> {
         let (vhost, value) = (self.vhost_of(row)?, row.need("value")?);
         let component = row.need_text("component")?;
         if !["operator_policy", "vhost-limits"].contains(&component) {
@@ -193,6 +219,6 @@ impl<N: Node> Import<'_, '_, N> {
                 "parameters of the component '{component}' are not served: take them out of the file"
             )));
         }
-        parameters::set(self.call.node, component, vhost, row.text("name")?.unwrap_or_default(), value)
+        parameters::wanted(component, vhost, row.text("name")?.unwrap_or_default(), value)
     }
 }

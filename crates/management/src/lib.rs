@@ -45,6 +45,7 @@ mod sessions;
 mod stats;
 mod streams;
 mod trial;
+mod underway;
 mod users;
 mod vhosts;
 
@@ -57,7 +58,7 @@ pub use lane::Lane;
 pub use live::Seen;
 pub use metrics::metrics;
 pub use node::{
-    About, Action, Busy, COMMIT_BOUNDS, Condition, ConnectionRow, FLUSH_BOUNDS_US, GetMode, Goal, Got,
+    About, Action, Begun, Busy, COMMIT_BOUNDS, Condition, ConnectionRow, FLUSH_BOUNDS_US, GetMode, Goal, Got,
     Listener, Login, Memory, Node, Outcome, Pace, Publication, TURN_BOUNDS_US, Trouble, Turns, Which,
     Writing,
 };
@@ -131,6 +132,8 @@ pub struct Limits {
     pub event_queues_max: usize,
     /// Partitions of a super stream made at once.
     pub partitions_max: i64,
+    /// Things of an import that are under way at once: they share a commit, and the shard that plans them has a turn as long.
+    pub import_begun_max: usize,
 }
 
 impl Default for Limits {
@@ -166,6 +169,7 @@ impl Default for Limits {
             event_wait_ms_max: 5000,
             event_queues_max: 50,
             partitions_max: 1000,
+            import_begun_max: 64,
         }
     }
 }

@@ -138,6 +138,12 @@ pub trait Node {
     /// What the broker says no to, or why it could not be asked.
     fn act(&self, login: &Login, vhost: &str, action: Action) -> Result<Outcome, Trouble>;
 
+    /// Begins what [`Node::wish`] does. Wishes that were begun are granted in their order.
+    fn begin_wish(&self, op: Op) -> Begun<'_>;
+
+    /// Begins what [`Node::act`] does. What was begun is done in its order, but for queues, which are declared in any.
+    fn begin_act(&self, login: &Login, vhost: &str, action: Action) -> Begun<'_>;
+
     /// Lets go of the segments of a stream that have no offset from `before` on, and waits until that is on disk: the first
     /// offset from then on.
     ///
@@ -154,6 +160,9 @@ pub trait Node {
     /// The system has none.
     fn salt(&self) -> Result<[u8; broker::access::SALT], Busy>;
 }
+
+/// What was begun: waits until it is done, and says what came of it. It is done also where nobody waits.
+pub type Begun<'a> = Box<dyn FnOnce() -> Result<(), Trouble> + 'a>;
 
 /// Queues that are asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -81,7 +81,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, nam
     match (call.request.method, own) {
         (Method::Put, own) => {
             let body = Body::read(&call.request.body)?;
-            set(call.node, component, vhost, name, body.need("value")?)?;
+            call.node.wish(wanted(component, vhost, name, body.need("value")?)?)?;
             Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
         }
         (_, None) => Err(Response::not_found()),
@@ -101,25 +101,19 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, nam
 }
 
 /// Has a parameter of a virtual host as a value says, which is an object.
-pub(crate) fn set<N: Node>(
-    node: &N,
-    component: &str,
-    vhost: &str,
-    name: &str,
-    value: &Value,
-) -> Result<(), Response> {
+pub(crate) fn wanted(component: &str, vhost: &str, name: &str, value: &Value) -> Result<Op, Response> {
     match component {
         "operator_policy" => {
             let fields = fields(name, value)?;
             check_policy(name, &fields)?;
-            policies::set(node, PolicyKind::Operator, vhost, name, &Body(fields))
+            policies::wanted(PolicyKind::Operator, vhost, name, &Body(fields))
         }
         "vhost-limits" if name != LIMITS_NAME => {
             Err(invalid(&format!("{name} is no parameter of vhost-limits: the only one is {LIMITS_NAME}\n")))
         }
         "vhost-limits" => {
             let limits = limits::vhost_limits(&fields(name, value)?)?;
-            Ok(node.wish(Op::SetVhostLimits { vhost: vhost.into(), limits })?)
+            Ok(Op::SetVhostLimits { vhost: vhost.into(), limits })
         }
         POLICY => Err(Response::bad_request("policies may not be set using this method")),
         other => Err(invalid(&format!("component {other} not found\n"))),

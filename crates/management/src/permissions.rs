@@ -112,7 +112,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, user: &str) -> Answe
             if call.caller.vhost(vhost).is_err() || !has_user(call, user)? {
                 return Err(Response::bad_request("vhost_or_user_not_found"));
             }
-            set(call.node, vhost, user, &body)?;
+            call.node.wish(wanted(vhost, user, &body)?)?;
             Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
         }
         (_, None) => Err(Response::not_found()),
@@ -124,16 +124,15 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, user: &str) -> Answe
     }
 }
 
-/// Gives permissions as an object says.
-pub(crate) fn set<N: Node>(node: &N, vhost: &str, user: &str, body: &Body) -> Result<(), Response> {
-    node.wish(Op::SetPermissions {
+/// To give permissions as an object says.
+pub(crate) fn wanted(vhost: &str, user: &str, body: &Body) -> Result<Op, Response> {
+    Ok(Op::SetPermissions {
         user: user.into(),
         vhost: vhost.into(),
         configure: body.need_text("configure")?.into(),
         write: body.need_text("write")?.into(),
         read: body.need_text("read")?.into(),
-    })?;
-    Ok(())
+    })
 }
 
 /// `/api/topic-permissions/VHOST/USER[/EXCHANGE]`.
@@ -153,7 +152,7 @@ pub(crate) fn topics_one<N: Node>(
             if call.caller.vhost(vhost).is_err() || !has_user(call, user)? {
                 return Err(Response::bad_request("vhost_or_user_not_found"));
             }
-            set_topics(call.node, vhost, user, &body)?;
+            call.node.wish(wanted_topics(vhost, user, &body)?)?;
             Ok(Response::empty(if own.is_empty() { 201 } else { 204 }))
         }
         _ if own.is_empty() => Err(Response::not_found()),
@@ -166,14 +165,13 @@ pub(crate) fn topics_one<N: Node>(
     }
 }
 
-/// Gives topic permissions as an object says.
-pub(crate) fn set_topics<N: Node>(node: &N, vhost: &str, user: &str, body: &Body) -> Result<(), Response> {
-    node.wish(Op::SetTopicPermissions {
+/// To give topic permissions as an object says.
+pub(crate) fn wanted_topics(vhost: &str, user: &str, body: &Body) -> Result<Op, Response> {
+    Ok(Op::SetTopicPermissions {
         user: user.into(),
         vhost: vhost.into(),
         exchange: body.need_text("exchange")?.into(),
         write: body.need_text("write")?.into(),
         read: body.need_text("read")?.into(),
-    })?;
-    Ok(())
+    })
 }

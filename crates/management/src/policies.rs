@@ -60,7 +60,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, kind: PolicyKind, vhost: &str, na
     match (call.request.method, own) {
         (Method::Put, own) => {
             let body = Body::read(&call.request.body)?;
-            set(call.node, kind, vhost, name, &body)?;
+            call.node.wish(wanted(kind, vhost, name, &body)?)?;
             Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
         }
         (_, None) => Err(Response::not_found()),
@@ -72,20 +72,14 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, kind: PolicyKind, vhost: &str, na
     }
 }
 
-/// Has a policy as an object says.
-pub(crate) fn set<N: Node>(
-    node: &N,
-    kind: PolicyKind,
-    vhost: &str,
-    name: &str,
-    body: &Body,
-) -> Result<(), Response> {
+/// To have a policy as an object says.
+pub(crate) fn wanted(kind: PolicyKind, vhost: &str, name: &str, body: &Body) -> Result<Op, Response> {
     let pattern = body.need_text("pattern")?.into();
     body.need("definition")?;
     let definition = json::arguments(&body.object("definition")?);
     let priority = body.integer("priority")?.unwrap_or(0);
     let apply_to = body.text("apply-to")?.unwrap_or("all").into();
-    node.wish(Op::SetPolicy {
+    Ok(Op::SetPolicy {
         kind,
         vhost: vhost.into(),
         name: name.into(),
@@ -93,6 +87,5 @@ pub(crate) fn set<N: Node>(
         apply_to,
         priority,
         definition,
-    })?;
-    Ok(())
+    })
 }

@@ -2,14 +2,15 @@
 
 mod beyond;
 mod counted;
+mod imported;
 mod listened;
 mod operated;
 mod walked;
 
 use crate::history::{ConnectionId, History, Whose};
 use crate::node::{
-    About, Action, Busy, Condition, ConnectionRow, Goal, Got, Login, Memory, Node, Outcome, TURN_BOUNDS_US,
-    Trouble, Turns, Which, Writing,
+    About, Action, Begun, Busy, Condition, ConnectionRow, Goal, Got, Login, Memory, Node, Outcome,
+    TURN_BOUNDS_US, Trouble, Turns, Which, Writing,
 };
 use crate::request::Request;
 use crate::routes::handle;
@@ -31,6 +32,8 @@ struct Bench {
     catalog: Mutex<Catalog>,
     /// What was done in a client's name.
     acted: Mutex<u32>,
+    /// What of it was begun and is waited for: how much now, and at most.
+    begun: Mutex<[usize; 2]>,
     connections: Mutex<Vec<ConnectionRow>>,
     opened: Mutex<Vec<(u16, Opened)>>,
     /// Of each connection that speaks AMQP 1.0.
@@ -67,6 +70,7 @@ impl Bench {
         let bench = Bench {
             catalog: Mutex::default(),
             acted: Mutex::default(),
+            begun: Mutex::default(),
             connections: Mutex::default(),
             opened: Mutex::default(),
             sessions: Mutex::default(),
@@ -351,6 +355,22 @@ impl Node for Bench {
             other => panic!("not here: {other:?}"),
         };
         self.plan(&actor, &op).map(|()| Outcome::Done)
+    }
+
+    fn begin_wish(&self, op: Op) -> Begun<'_> {
+        let done = self.wish(op);
+        Box::new(|| done)
+    }
+
+    fn begin_act(&self, login: &Login, vhost: &str, action: Action) -> Begun<'_> {
+        let done = self.act(login, vhost, action).map(drop);
+        let [begun, most] = &mut *self.begun.lock().unwrap();
+        *begun += 1;
+        *most = (*most).max(*begun);
+        Box::new(|| {
+            self.begun.lock().unwrap()[0] -= 1;
+            done
+        })
     }
 
     fn truncate_stream(&self, vhost: &str, stream: &str, before: u64) -> Result<u64, Trouble> {

@@ -37,7 +37,7 @@ pub enum Letter {
     Truncate(Box<Truncate>, Sender<Result<Reply, Refusal>>),
     /// A stream is to remember that a consumer has read nothing; what came of it.
     ResetOffset(Box<ResetOffset>, Sender<Result<Reply, Refusal>>),
-    /// The node wants something done in a virtual host, in its own name; what came of it.
+    /// The node wants something done in a virtual host; what came of it.
     Act(Box<Act>, Sender<Result<Reply, Refusal>>),
     /// Somebody has a look, a quick one: connections wait meanwhile.
     Look(Look),
@@ -106,9 +106,11 @@ pub struct ResetOffset {
     pub reference: String,
 }
 
-/// What is to be done in a virtual host in the node's own name.
+/// What is to be done in a virtual host.
 #[derive(Clone, Debug)]
 pub struct Act {
+    /// In whose name, with whose rights; none: in the node's own.
+    pub user: Option<String>,
     /// The virtual host.
     pub vhost: String,
     /// Anything but publishing and getting.

@@ -14,14 +14,14 @@ use crate::tls::LiveConfig;
 use base::Quantum;
 use base::time::NS_PER_MS;
 use broker::access::{AccessRules, SALT};
-use broker::catalog::{Catalog, Op, VhostDefaults, VhostId};
+use broker::catalog::{Catalog, Op, Refusal, VhostDefaults, VhostId};
 use broker::{
     ListedTo, Opened, Pulse, QueueRow, QueueTally, Reply, SessionRow, Shard, StreamReply, Survey, Tally,
     Tracking,
 };
 use management::{
-    About, Action, Busy, Condition, ConnectionId, ConnectionRow, Counters, History, Login, Memory, Node,
-    Outcome, SAMPLE_MS, Trouble, Which, Whose, Writing, counters, figures,
+    About, Action, Begun, Busy, Condition, ConnectionId, ConnectionRow, Counters, History, Login, Memory,
+    Node, Outcome, SAMPLE_MS, Trouble, Which, Whose, Writing, counters, figures,
 };
 use rustix::process::Resource;
 use std::collections::BTreeMap;
@@ -323,6 +323,21 @@ impl Manager<'_> {
         }
     }
 
+    /// Whether something that a user asks for comes to the same without a connection of the user's own: whatever the rules of
+    /// the catalog say all about. What AMQP 0-9-1 has to say goes over a connection: names of the server's, the queue that was
+    /// declared last, and queues that the operator has forbidden.
+    fn needs_no_connection(&self, action: &Action) -> bool {
+        let is_usual = |name: &str| !name.is_empty() && !name.starts_with("amq.");
+        match action {
+            Action::DeclareQueue { name, durable, .. } => {
+                is_usual(name) && (*durable || self.about.permits_transient_queues)
+            }
+            Action::DeclareExchange { .. } => true,
+            Action::Bind { destination, .. } => is_usual(destination),
+            _ => false,
+        }
+    }
+
     fn next_door(&self) -> &Door {
         &self.doors[self.next.fetch_add(1, Ordering::Relaxed) % self.doors.len()]
     }
@@ -559,10 +574,33 @@ impl Node for Manager<'_> {
         self.go_on()?;
         let (sender, receiver) = channel();
         self.doors[0].letters.put(Letter::Wish(Box::new(op), sender));
-        match receiver.recv_timeout(PATIENCE).map_err(|_| Busy)? {
-            Ok(_) => Ok(()),
-            Err(refusal) => Err(Trouble::Refused(refusal)),
+        granted(&receiver)
+    }
+
+    fn begin_wish(&self, op: Op) -> Begun<'_> {
+        if let Err(trouble) = self.go_on() {
+            return Box::new(|| Err(trouble));
         }
+        let (sender, receiver) = channel();
+        self.doors[0].letters.put(Letter::Wish(Box::new(op), sender));
+        Box::new(move || granted(&receiver))
+    }
+
+    fn begin_act(&self, login: &Login, vhost: &str, action: Action) -> Begun<'_> {
+        if !login.is_own && !self.needs_no_connection(&action) {
+            let done = self.act(login, vhost, action).map(drop);
+            return Box::new(|| done);
+        }
+        if let Err(trouble) = self.go_on() {
+            return Box::new(|| Err(trouble));
+        }
+        // Queues are placed where they are declared; everything else goes through one door, so that it stays in its order.
+        let is_queue = matches!(action, Action::DeclareQueue { .. });
+        let door = if is_queue { self.next_door() } else { &self.doors[0] };
+        let user = (!login.is_own).then(|| login.user.clone());
+        let (sender, receiver) = channel();
+        door.letters.put(Letter::Act(Box::new(Act { user, vhost: vhost.to_owned(), action }), sender));
+        Box::new(move || granted(&receiver))
     }
 
     fn act(&self, login: &Login, vhost: &str, action: Action) -> Result<Outcome, Trouble> {
@@ -576,11 +614,10 @@ impl Node for Manager<'_> {
                 | Action::Discard { .. }
         );
         if login.is_own && !moves_messages {
-            let asked = Box::new(Act { vhost: vhost.to_owned(), action });
+            let asked = Box::new(Act { user: None, vhost: vhost.to_owned(), action });
             let (sender, receiver) = channel();
             self.next_door().letters.put(Letter::Act(asked, sender));
-            let answer = receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?;
-            return answer.map(|_| Outcome::Done).map_err(Trouble::Refused);
+            return granted(&receiver).map(|()| Outcome::Done);
         }
         self.go_publish(&action)?;
         agent::act(self.next_door(), login, vhost, &action, self.is_stopping)
@@ -607,6 +644,11 @@ impl Node for Manager<'_> {
         salt.copy_from_slice(&bits.to_le_bytes()[..SALT]);
         Ok(salt)
     }
+}
+
+/// What came of something that a shard was asked for.
+fn granted(answer: &Receiver<Result<Reply, Refusal>>) -> Result<(), Trouble> {
+    answer.recv_timeout(PATIENCE).map_err(|_| Busy)?.map(drop).map_err(Trouble::Refused)
 }
 
 /// What counts of the settings, in the order of their keys.

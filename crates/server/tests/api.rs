@@ -1,4 +1,4 @@
-//! The management API of a running node.
+//! The management API of a running node: what an import of definitions costs, and that who asks has a client's rights.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -7,7 +7,7 @@
 
 mod harness;
 
-use harness::{Folder, Node};
+use harness::{Folder, Node, ctl};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 
 /// `guest:guest`.
 const GUEST: &str = "Z3Vlc3Q6Z3Vlc3Q=";
+
+/// `own:own`.
+const OWN: &str = "b3duOm93bg==";
 
 /// A node that serves the API.
 fn start(folder: &Folder, more: &[&str]) -> (Node, u16) {
@@ -42,6 +45,21 @@ fn ask(port: u16, user: &str, line: &str, body: &Value) -> (u16, Value) {
     (status, serde_json::from_str(body).unwrap_or(Value::Null))
 }
 
+fn queue(name: &str) -> Value {
+    json!({"name": name, "vhost": "/", "durable": true})
+}
+
+fn binding(number: usize, queue: &str) -> Value {
+    json!({"source": "amq.topic", "vhost": "/", "destination": queue, "destination_type": "queue",
+           "routing_key": format!("k.{number}"), "arguments": {}})
+}
+
+/// Flushes of the journal so far.
+fn flushes(port: u16) -> u64 {
+    let (_, nodes) = ask(port, GUEST, "GET nodes", &Value::Null);
+    nodes[0]["io_sync_count"].as_u64().expect("a count")
+}
+
 #[test]
 fn a_refusal_that_ends_the_connection_is_told_at_once() {
     let folder = Folder::new();
@@ -52,4 +70,89 @@ fn a_refusal_that_ends_the_connection_is_told_at_once() {
     assert!(status == 500 && reason.starts_with("541 INTERNAL_ERROR - Feature"), "{status} {answer}");
     // Whoever waits for more from a connection that is over gives up after ten seconds.
     assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn a_thousand_bindings_share_few_flushes() {
+    let folder = Folder::new();
+    let (_node, port) = start(&folder, &[]);
+    let bindings: Vec<Value> = (0..1000).map(|number| binding(number, "q")).collect();
+    let all = json!({"queues": [queue("q")], "bindings": bindings});
+    let before = flushes(port);
+    let (status, answer) = ask(port, GUEST, "POST definitions", &all);
+    assert_eq!(status, 204, "{answer}");
+    let took = flushes(port) - before;
+    // Each waited for one of its own before: 1,001.
+    assert!((2..=250).contains(&took), "{took} flushes");
+    let count = |port| {
+        ask(port, GUEST, "GET queues/%2F/q/bindings", &Value::Null).1.as_array().expect("a list").len()
+    };
+    assert_eq!(count(port), 1001);
+    // The tool's own way, and nothing is new.
+    let file = folder.0.join("all.json");
+    std::fs::write(&file, all.to_string()).expect("written");
+    let done = ctl(&folder.0, &["import_definitions", file.to_str().expect("text")]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(count(port), 1001);
+}
+
+#[test]
+fn what_fails_in_the_middle_is_told() {
+    let folder = Folder::new();
+    let (_node, port) = start(&folder, &[]);
+    let mut bindings: Vec<Value> = (0..1000).map(|number| binding(number, "q")).collect();
+    bindings[500] = binding(0, "none");
+    bindings[510] = binding(0, "later");
+    let (status, answer) =
+        ask(port, GUEST, "POST definitions", &json!({"queues": [queue("q")], "bindings": bindings}));
+    let told = json!({"error": "not_found", "reason": "no queue 'none' in vhost '/'"});
+    assert_eq!((status, answer), (404, told));
+    let (_, list) = ask(port, GUEST, "GET queues/%2F/q/bindings", &Value::Null);
+    // The one to the default exchange is there too.
+    let done = list.as_array().expect("a list").len() - 1;
+    assert!((500..600).contains(&done), "{done}");
+}
+
+#[test]
+fn who_imports_has_the_rights_and_refusals_of_a_client() {
+    let folder = Folder::new();
+    let (_node, port) = start(&folder, &["deprecated_features.permit.transient_nonexcl_queues=false"]);
+    let must = |line: &str, body: Value| {
+        let (status, answer) = ask(port, GUEST, line, &body);
+        assert!((200..300).contains(&status), "{line}: {status} {answer}");
+    };
+    must("PUT users/own", json!({"password": "own", "tags": "administrator"}));
+    must("PUT permissions/%2F/own", json!({"configure": "^a", "write": "^a", "read": "^a"}));
+    must("PUT vhosts/closed", Value::Null);
+    must("PUT queues/%2F/b", json!({"durable": true}));
+    // What a client is told over a connection of its own, and what an import says to the same.
+    let check = |line: &str, body: Value, kind: &str, expected: u16| {
+        let (method, path) = line.split_once(' ').expect("a method");
+        let alone = ask(port, OWN, &format!("{method} {path}"), &body);
+        let imported = ask(port, OWN, "POST definitions", &json!({ kind: [body] }));
+        assert_eq!(alone.0, expected, "{line}: {}", alone.1);
+        if expected < 300 {
+            assert_eq!(imported.0, 204, "{line}: {}", imported.1);
+        } else {
+            assert_eq!(imported, alone, "{line}");
+        }
+    };
+    let in_vhost = |name: &str, vhost: &str| json!({"name": name, "vhost": vhost, "durable": true});
+    check("PUT queues/%2F/a1", in_vhost("a1", "/"), "queues", 201);
+    check("PUT queues/%2F/b1", in_vhost("b1", "/"), "queues", 401);
+    check("PUT queues/%2F/amq.b", in_vhost("amq.b", "/"), "queues", 401);
+    check("PUT queues/closed/a", in_vhost("a", "closed"), "queues", 400);
+    let transient = json!({"name": "a2", "vhost": "/", "durable": false});
+    check("PUT queues/%2F/a2", transient, "queues", 500);
+    let exchange = |name: &str, kind: &str| json!({"name": name, "vhost": "/", "type": kind});
+    check("PUT exchanges/%2F/ax", exchange("ax", "fanout"), "exchanges", 201);
+    check("PUT exchanges/%2F/bx", exchange("bx", "fanout"), "exchanges", 401);
+    let bind = |source: &str, queue: &str| {
+        json!({"source": source, "vhost": "/", "destination": queue, "destination_type": "queue",
+               "routing_key": "k", "arguments": {}})
+    };
+    check("POST bindings/%2F/e/ax/q/a1", bind("ax", "a1"), "bindings", 201);
+    check("POST bindings/%2F/e/ax/q/b", bind("ax", "b"), "bindings", 401);
+    check("POST bindings/%2F/e/bx/q/a1", bind("bx", "a1"), "bindings", 401);
+    check("POST bindings/%2F/e/ax/q/a9", bind("ax", "a9"), "bindings", 404);
 }

@@ -1,13 +1,14 @@
-//! What the node wants in its own name: of the catalog, of queues, of streams.
+//! What the node wants, mostly in its own name: of the catalog, of queues, of streams.
 //!
 //! Each wish comes over a port of its own, which no socket has and which is closed with the answer. Nobody's permissions
-//! are asked: who may wish is the caller's matter.
+//! are asked where it is in the node's own name: who may wish is the caller's matter.
 
 use super::ShardLoop;
 use crate::door::{Act, ResetOffset, Truncate};
 use adapters::NODE_SLOT;
 use base::Now;
 use base::id::PortId;
+use broker::access::open_vhost;
 use broker::catalog::{Actor, Op, QueueDefinition, Refusal, ReplyCode, VhostId};
 use broker::{QueueCommand, Reply, StreamCommand};
 use management::Action;
@@ -50,21 +51,21 @@ enum Asked {
 impl ShardLoop {
     /// Asks the catalog in the node's own name.
     pub(super) fn wish(&mut self, now: Now, wish: Op, answer: Answer) {
-        let (port, token) = self.await_answer(VhostId::default(), answer);
+        let (port, token) = self.await_answer(VhostId::default(), None, answer);
         self.shard.request(now, port, token, wish);
     }
 
     /// Has the beginning of a stream let go of, in the node's own name.
     pub(super) fn truncate(&mut self, now: Now, asked: &Truncate, answer: Answer) {
         let Some((stream, answer)) = self.stream(&asked.vhost, &asked.stream, answer) else { return };
-        let (port, token) = self.await_answer(stream.vhost, answer);
+        let (port, token) = self.await_answer(stream.vhost, None, answer);
         self.ask_stream(now, port, &stream, StreamCommand::Truncate { token, before: asked.before });
     }
 
     /// Has a stream remember that a consumer has read nothing, in the node's own name.
     pub(super) fn reset_offset(&mut self, now: Now, asked: &ResetOffset, answer: Answer) {
         let Some((stream, answer)) = self.stream(&asked.vhost, &asked.stream, answer) else { return };
-        let (port, token) = self.await_answer(stream.vhost, answer);
+        let (port, token) = self.await_answer(stream.vhost, None, answer);
         let reference = asked.reference.as_bytes().into();
         self.ask_stream(now, port, &stream, StreamCommand::StoreOffset { reference, offset: 0 });
         // Nobody is told when an offset is on disk. What comes after it in the log is there after it: letting go of nothing.
@@ -87,22 +88,18 @@ impl ShardLoop {
         self.shard.command(now, port, stream.log, stream.id, QueueCommand::Stream(Box::new(command)));
     }
 
-    /// Has something done in a virtual host, in the node's own name.
+    /// Has something done in a virtual host, in the node's own name or with a user's rights.
     pub(super) fn act(&mut self, now: Now, asked: Act, answer: Answer) {
-        let Some(vhost) = self.shard.catalog().vhost(&asked.vhost) else {
-            let text = format!("vhost '{}' not found", asked.vhost);
-            // Who asked may have given up.
-            let _ = answer.send(Err(Refusal::new(ReplyCode::NotFound, text)));
-            return;
-        };
+        let user = asked.user.as_deref();
         // The token is known once the wish can be one.
-        match self.asked(vhost, &asked) {
-            Ok(Asked::Op(op)) => {
-                let (port, token) = self.await_answer(vhost, answer);
+        let found = self.enter(user, &asked.vhost).and_then(|vhost| Ok((vhost, self.asked(vhost, &asked)?)));
+        match found {
+            Ok((vhost, Asked::Op(op))) => {
+                let (port, token) = self.await_answer(vhost, user, answer);
                 self.shard.request(now, port, token, op);
             }
-            Ok(Asked::Command(queue, command)) => {
-                let (port, token) = self.await_answer(vhost, answer);
+            Ok((vhost, Asked::Command(queue, command))) => {
+                let (port, token) = self.await_answer(vhost, user, answer);
                 let command = match command {
                     QueueCommand::Delete { if_unused, if_empty, .. } => {
                         QueueCommand::Delete { token, if_unused, if_empty }
@@ -111,8 +108,19 @@ impl ShardLoop {
                 };
                 self.shard.command(now, port, queue.log, queue.id, command);
             }
-            Ok(Asked::Nothing) => drop(answer.send(Ok(Reply::Unchanged))),
+            Ok((_, Asked::Nothing)) => drop(answer.send(Ok(Reply::Unchanged))),
             Err(refusal) => drop(answer.send(Err(refusal))),
+        }
+    }
+
+    /// The virtual host of this name; a user must be let in.
+    fn enter(&self, user: Option<&str>, vhost: &str) -> Result<VhostId, Refusal> {
+        let catalog = self.shard.catalog();
+        match user {
+            Some(user) => open_vhost(catalog, user, vhost),
+            None => catalog
+                .vhost(vhost)
+                .ok_or_else(|| Refusal::new(ReplyCode::NotFound, format!("vhost '{vhost}' not found"))),
         }
     }
 
@@ -181,12 +189,16 @@ impl ShardLoop {
         self.shard.catalog().queue_by_name(vhost, name.as_bytes()).cloned()
     }
 
-    /// A port of the node itself, and the token that an answer comes back with.
-    fn await_answer(&mut self, vhost: VhostId, answer: Answer) -> (PortId, u32) {
+    /// A port of the node itself, or with a user's rights, and the token that an answer comes back with.
+    fn await_answer(&mut self, vhost: VhostId, user: Option<&str>, answer: Answer) -> (PortId, u32) {
         let token = self.wishes.last.wrapping_add(1);
         self.wishes.last = token;
         let port = PortId { shard: self.id, slot: NODE_SLOT, generation: token };
-        self.shard.open_port(port, Actor { user: TOOL_USER.into(), ..Actor::internal(vhost, port) });
+        let actor = match user {
+            Some(user) => Actor::new(user.into(), vhost, port),
+            None => Actor { user: TOOL_USER.into(), ..Actor::internal(vhost, port) },
+        };
+        self.shard.open_port(port, actor);
         self.wishes.waiting.push((port, answer));
         (port, token)
     }
