@@ -12,6 +12,7 @@ mod certificate;
 mod clock;
 mod committer;
 mod config;
+mod courtesy;
 mod definitions;
 mod desk;
 mod disk;

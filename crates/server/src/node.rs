@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::committer::{Committer, Report, Written};
 use crate::config::network::Speech;
 use crate::config::{Config, Level};
+use crate::courtesy;
 use crate::definitions;
 use crate::desk::Desk;
 use crate::disk::{DiskOptions, RealDisk};
@@ -569,7 +570,10 @@ impl Node {
                     Desk { doors, manager, board, config, ports, raised, watermarks, clock, logger, end };
                 let is_over = || self.is_stopping.load(Ordering::SeqCst);
                 let limits = ctl::Limits::default();
-                ctl::server::serve(&control, &limits, is_over, |request| desk.answer(request));
+                ctl::server::serve(&control, &limits, is_over, |request| {
+                    courtesy::step_back();
+                    desk.answer(request)
+                });
             };
             let mut spawned = Builder::new()
                 .name("accept".into())
@@ -589,12 +593,18 @@ impl Node {
                 let is_over = || self.is_stopping.load(Ordering::SeqCst);
                 let workers = lanes.iter().flat_map(|(lane, asked)| vec![asked; lane.workers()]);
                 for asked in workers {
-                    let work = move || http::work(manager, asked, is_over);
+                    let work = move || {
+                        courtesy::step_back();
+                        http::work(manager, asked, is_over);
+                    };
                     spawned = spawned.and_then(|()| {
                         Builder::new().name("http-work".into()).spawn_scoped(threads, work).map(drop)
                     });
                 }
-                let work = move || manager.sample_while_asked(&woken, is_over);
+                let work = move || {
+                    courtesy::step_back();
+                    manager.sample_while_asked(&woken, is_over);
+                };
                 spawned = spawned.and_then(|()| {
                     Builder::new().name("http-rates".into()).spawn_scoped(threads, work).map(drop)
                 });
