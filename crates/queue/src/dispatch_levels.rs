@@ -106,7 +106,8 @@ impl Fifo {
 
     /// Takes up to `count_max` positions of one block and priority that go next, if it is as simple as that.
     fn next_scattered(&mut self, features: &mut Features, count_max: u32) -> Option<Given> {
-        if features.levels.has_ready_ranges() || !self.returned.is_empty() {
+        if features.levels.has_ready_ranges() || !self.returned.is_empty() || !features.back_ahead.is_empty()
+        {
             return None;
         }
         let usual = features.settings.priorities.usual();

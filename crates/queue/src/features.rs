@@ -5,8 +5,8 @@
 //!
 //! The cursor of the queue stays that of the usual level; *elsewhere* are the live positions of that level from the cursor
 //! on that are not ready through it, but on their way out or waiting. They, and all of other levels, count as gone ahead.
-//! Invariants: nothing elsewhere is below the cursor, settled or of another level; what is dying is ready nowhere and held
-//! by nobody.
+//! Invariants: nothing elsewhere is below the cursor, settled or of another level; what is back ahead is neither, nor
+//! elsewhere; what is dying is ready nowhere and held by nobody.
 
 use crate::annotations::Annotations;
 use crate::command::ConsumerId;
@@ -49,6 +49,8 @@ pub(crate) struct Features {
     pub(crate) is_grouped: bool,
     pub(crate) rules: Rules,
     pub(crate) elsewhere: RangeSet,
+    /// What of the positions that are ready through the cursor was out before: chosen by position, and back at its place.
+    pub(crate) back_ahead: RangeSet,
     /// Their owner is to see that somebody takes them.
     pub(crate) dying: RangeSet,
     /// Positions below it had their chance to be handed out.
@@ -73,12 +75,13 @@ impl Features {
             && self.annotations.is_empty()
             && self.tried.is_empty()
             && self.elsewhere.is_empty()
+            && self.back_ahead.is_empty()
             && self.dying.is_empty()
     }
 
     /// Heap bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let sets = self.elsewhere.heap_bytes() + self.dying.heap_bytes();
+        let sets = self.elsewhere.heap_bytes() + self.back_ahead.heap_bytes() + self.dying.heap_bytes();
         let window = self.window.as_ref().map_or(0, |window| size_of::<Window>() + window.heap_bytes());
         let groups = self.groups.as_ref().map_or(0, |groups| size_of::<Groups>() + groups.heap_bytes());
         window
@@ -94,12 +97,16 @@ impl Features {
 
     /// It is ready, and was out.
     pub(crate) fn came_back(&self, seq: u64) -> bool {
-        self.levels.came_back(seq) || self.groups.as_ref().is_some_and(|groups| groups.came_back(seq))
+        self.back_ahead.contains(seq)
+            || self.levels.came_back(seq)
+            || self.groups.as_ref().is_some_and(|groups| groups.came_back(seq))
     }
 
-    /// Ready, and out before, but for those of the usual level.
+    /// Ready, and out before, but for those of the usual level below the cursor.
     pub(crate) fn ready_returned(&self) -> u64 {
-        self.levels.ready_returned() + self.groups.as_ref().map_or(0, |groups| groups.came_back_count())
+        self.back_ahead.count()
+            + self.levels.ready_returned()
+            + self.groups.as_ref().map_or(0, |groups| groups.came_back_count())
     }
 
     /// Ready, but neither through the cursor nor because they came back.
@@ -375,6 +382,7 @@ impl Fifo {
         let ready = self.ready_within(&features, range);
         for part in ready.iter() {
             self.returned.remove(part, |_| {});
+            features.back_ahead.remove(part, |_| {});
             features.levels.withdraw(part);
             features.delays.withdraw(part);
             features.groups.iter_mut().for_each(|groups| groups.withdraw(part));
@@ -446,10 +454,16 @@ impl Fifo {
         if self.cursor < self.next_seq {
             let first = self.cursor;
             let not_ready = [features.elsewhere.next_present(first), features.levels.next_member(first)];
-            let ends = [self.settled.next_present(first), behind].into_iter().chain(not_ready);
+            let back = features.back_ahead.next_present(first);
+            let came_back = back == Some(first);
+            let changes = if came_back { Some(features.back_ahead.next_absent(first)) } else { back };
+            let ends = [self.settled.next_present(first), behind, changes].into_iter().chain(not_ready);
             let end = ends.flatten().fold(self.next_seq, u64::min);
             let range = Range { first, last: end.min(first.saturating_add(count_max)) - 1 };
-            let ready = self.fresh(range);
+            let ready = if came_back { self.again(range) } else { self.fresh(range) };
+            if came_back {
+                features.back_ahead.remove(ready.range, |_| {});
+            }
             self.cursor = ready.range.last + 1;
             return Some(ready);
         }
@@ -498,11 +512,24 @@ impl Fifo {
         }
     }
 
-    /// Positions in no group go before what never was out.
+    /// Positions in no group go before what never was out; those that were chosen, and that the cursor has not come to, where
+    /// they were.
     fn come_back(&mut self, range: Range) {
-        let returned = &mut self.returned;
-        let Some(features) = &mut self.features else { return };
-        features.levels.come_back(range, |part| _ = returned.insert(part));
+        let Fifo { returned, cursor, gone_ahead, features, .. } = self;
+        let Some(features) = features else { return };
+        let Features { levels, elsewhere, back_ahead, .. } = &mut **features;
+        levels.come_back(range, |part| {
+            if part.first < *cursor {
+                returned.insert(Range { first: part.first, last: part.last.min(*cursor - 1) });
+            }
+            if part.last >= *cursor {
+                let ahead = Range { first: part.first.max(*cursor), last: part.last };
+                let count = elsewhere.remove(ahead, |_| {});
+                assert!(count == ahead.len(), "what is out is not ready through the cursor");
+                *gone_ahead -= count;
+                back_ahead.insert(ahead);
+            }
+        });
     }
 
     /// Everything this knows about live positions that leave; before all else about them changes.
@@ -518,6 +545,7 @@ impl Fifo {
         features.delays.leave(part, |part| sizes.sum(part));
         features.sizes.leave(part);
         self.gone_ahead -= features.elsewhere.remove(part, |_| {});
+        features.back_ahead.remove(part, |_| {});
         self.gone_ahead -= features.levels.leave(part, self.cursor);
         features.dying.remove(part, |_| {});
         features.deadlines.leave(part);
@@ -540,6 +568,7 @@ impl Fifo {
         let Some(mut features) = self.features.take() else { return };
         features.dying.clear();
         features.elsewhere.clear();
+        features.back_ahead.clear();
         features.deadlines.forget();
         features.annotations.forget();
         features.levels.forget();

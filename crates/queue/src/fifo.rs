@@ -1,4 +1,4 @@
-//! A queue: first in, first out; what comes back goes first, at its original position.
+//! A queue: first in, first out; what comes back goes first, at its original position; what was chosen stays behind older ones.
 //!
 //! Two kinds of state. *Recorded* state changes only by records, in the order of the log: the next position, the
 //! head, what above it is settled, which positions are transient, the counts of returned messages, and where the
@@ -17,7 +17,7 @@ use crate::effect::Effects;
 use crate::failures::Failures;
 use crate::features::Features;
 use crate::places::{Place, Places, Run, Stretch};
-use crate::settings::Settings;
+use crate::settings::{Priorities, Settings};
 use crate::{numbers, positions};
 use base::RangeSet;
 use base::id::{LogIndex, QueueSeq};
@@ -523,6 +523,17 @@ impl Fifo {
     /// Messages that are gone after a restart.
     pub fn transient(&self) -> u64 {
         self.transient.count()
+    }
+
+    /// Whether a message that is out would be in line with those of its priority that were never out if it came back now, and not
+    /// in front of them. Of one in a group nothing is said.
+    pub fn comes_back_in_line(&self, seq: QueueSeq) -> bool {
+        match &self.features {
+            Some(features) if features.levels.next_usual(seq.0) != seq.0 => {
+                features.settings.priorities != Priorities::Strict
+            }
+            _ => seq.0 >= self.cursor,
+        }
     }
 
     /// Messages that are ready, and were out before.

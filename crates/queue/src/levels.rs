@@ -222,9 +222,26 @@ impl Levels {
 
     #[inline]
     fn first_of(&self, at: usize, level: &Level) -> Option<Next> {
-        if let Some(range) = level.returned.first() {
-            return Some(Next { at, range, how: How::Returned });
+        match level.returned.first() {
+            Some(range) => Some(self.first_beside(at, level, range)),
+            None => self.first_fresh(at, level),
         }
+    }
+
+    /// Of what came back and of what never was out, the first. Most of what came back is before all others; what was chosen need
+    /// not be.
+    #[cold]
+    fn first_beside(&self, at: usize, level: &Level, returned: Range) -> Next {
+        match self.first_fresh(at, level) {
+            Some(Next { range: Range { first, last }, how, .. }) if first < returned.first => {
+                Next { at, range: Range { first, last: last.min(returned.first - 1) }, how }
+            }
+            _ => Next { at, range: returned, how: How::Returned },
+        }
+    }
+
+    #[inline]
+    fn first_fresh(&self, at: usize, level: &Level) -> Option<Next> {
         let fresh = level.fresh.first();
         if level.mixed > 0
             && let Some((block, range)) = self.mixed.next_fresh(level.level, level.mixed_from)

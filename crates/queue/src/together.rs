@@ -144,6 +144,7 @@ impl Features {
             && self.delays.is_empty()
             && self.dying.is_empty()
             && self.elsewhere.is_empty()
+            && self.back_ahead.is_empty()
             && self.deadlines.is_empty()
             && self.annotations.has_none()
             && self.tried.is_empty()

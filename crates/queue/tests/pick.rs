@@ -79,6 +79,60 @@ fn what_comes_back_before_others_were_out_is_at_its_old_place() {
 }
 
 #[test]
+fn what_comes_back_is_handed_out_behind_older_ones() {
+    for counts in [false, true] {
+        let mut owner = with_hand(Owner::new(counts));
+        owner.publish(10);
+        assert_eq!(pick(&mut owner, 3, 5), "c7<3-5");
+        assert_eq!(pick(&mut owner, 8, 8), "c7<8-8");
+        owner.settle(7, 3, 4, Outcome::Released);
+        owner.commit();
+        owner.consume(0, Credit::Link(4));
+        assert_eq!(owner.fifo.ready_returned(), 2);
+        assert_eq!(owner.dispatch(), "c0<0-2 c0<3-3!", "{counts}");
+        // What comes back to a place that others have passed goes first.
+        owner.settle(0, 1, 1, Outcome::Released);
+        owner.settle(7, 8, 8, Outcome::Released);
+        owner.commit();
+        assert_eq!(owner.counts(), (6, 4, 10));
+        owner.apply(Command::Credit { consumer: ConsumerId(0), credit: 9, drain: false });
+        assert_eq!(owner.dispatch(), "c0<1-1! c0<4-4! c0<6-7 c0<8-8! c0<9-9", "{counts}");
+        owner.settle(7, 5, 5, Outcome::Released);
+        owner.commit();
+        assert_eq!(owner.dispatch(), "c0<5-5!", "{counts}");
+        assert!(!owner.fifo.has_features(), "{counts}");
+    }
+}
+
+#[test]
+fn what_came_back_to_its_place_is_chosen_or_thrown_away_like_any_other() {
+    for counts in [false, true] {
+        let mut owner = with_hand(Owner::new(counts));
+        owner.publish(6);
+        assert_eq!(pick(&mut owner, 2, 4), "c7<2-4");
+        owner.settle(7, 2, 4, Outcome::Released);
+        owner.commit();
+        assert_eq!(pick(&mut owner, 1, 2), "c7<1-1 c7<2-2!");
+        assert_eq!(discard(&mut owner, 3, 3), "+purge 3-3");
+        owner.commit();
+        assert_eq!((owner.fifo.ready_returned(), owner.counts().0), (1, 3), "{counts}");
+        owner.consume(0, Credit::Prefetch(0));
+        assert_eq!(owner.dispatch(), "c0<0-0 c0<4-4! c0<5-5", "{counts}");
+    }
+}
+
+#[test]
+fn of_a_priority_what_comes_back_is_behind_older_ones() {
+    let settings = Settings { priorities: Priorities::UpTo(9), ..Settings::default() };
+    let mut owner = with_hand(Owner::with(settings));
+    owner.arrive_as(&[5, 5, 5, 0]);
+    assert_eq!(pick(&mut owner, 1, 1), "c7<1-1");
+    owner.settle(7, 1, 1, Outcome::Released);
+    owner.consume(0, Credit::Prefetch(0));
+    assert_eq!(owner.dispatch(), "c0<0-0 c0<1-1! c0<2-2 c0<3-3");
+}
+
+#[test]
 fn what_others_hold_or_what_is_dying_is_passed_over() {
     let mut owner = with_hand(Owner::new(false));
     owner.rules(Rules { takes_dead: true, ..Rules::default() });
@@ -123,7 +177,7 @@ fn whatever_its_priority() {
     assert_eq!(discard(&mut owner, 5, 5), "+purge 5-5");
     owner.commit();
     owner.apply(Command::Credit { consumer: ConsumerId(0), credit: 9, drain: false });
-    assert_eq!(owner.dispatch(), "c0<1-1! c0<4-4! c0<0-0");
+    assert_eq!(owner.dispatch(), "c0<1-1! c0<0-0 c0<4-4!");
 }
 
 #[test]
@@ -212,7 +266,7 @@ fn what_is_delayed_is_not_taken_and_is_thrown_away() {
         owner.settle(7, 2, 2, Outcome::Released);
         owner.commit();
         owner.consume(0, Credit::Prefetch(0));
-        assert_eq!(owner.dispatch(), "c0<2-2! c0<0-0");
+        assert_eq!(owner.dispatch(), "c0<0-0 c0<2-2!");
         assert_eq!(owner.at(5000), "c0<1-1");
     }
 }

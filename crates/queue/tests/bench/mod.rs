@@ -65,6 +65,8 @@ struct Message {
     was_delivered: bool,
     is_returning: bool,
     came_back: bool,
+    /// It did so to its place among others that were never out.
+    is_in_line: bool,
     failed: u32,
     acquired: u32,
     level: u8,

@@ -20,6 +20,7 @@ impl Bench {
             was_delivered: false,
             is_returning: false,
             came_back: false,
+            is_in_line: false,
             failed: 0,
             acquired: 0,
             level,
@@ -46,8 +47,8 @@ impl Bench {
         message.failed = if counts { failures.into() } else { 0 };
     }
 
-    /// Where it stands in line, by level: who came back before all others where priorities are strict, else before those of
-    /// its level.
+    /// Where it stands in line, by level: what came back is before all others where priorities are strict, else before those of its
+    /// level; unless it was chosen before its turn.
     fn rank(&self, seq: u64) -> (Rank, u64) {
         let message = &self.messages[seq as usize];
         if message.group.is_some() {
@@ -55,8 +56,11 @@ impl Bench {
             return ((256 + 255 - u16::from(message.level), true, (seq, true, 0)), seq);
         }
         let rank = match (self.counts, message.came_back, message.behind) {
-            (true, true, _) => (255 - u16::from(message.level), false, (seq, true, 0)),
-            (false, true, _) => (256 + 255 - u16::from(message.level), false, (seq, true, 0)),
+            (true, true, _) if !message.is_in_line => (255 - u16::from(message.level), false, (seq, true, 0)),
+            (false, true, _) if !message.is_in_line => {
+                (256 + 255 - u16::from(message.level), false, (seq, true, 0))
+            }
+            (_, true, _) => (256 + 255 - u16::from(message.level), true, (seq, true, 0)),
             (_, _, Some((behind, order))) => {
                 (256 + 255 - u16::from(message.level), true, (behind, false, order))
             }
@@ -79,7 +83,10 @@ impl Bench {
     }
 
     pub(super) fn model_ready_again(&mut self, seq: u64) {
-        self.messages[seq as usize].came_back = true;
+        let message = &mut self.messages[seq as usize];
+        message.came_back = true;
+        // It depends on how far the machine has come.
+        message.is_in_line = self.fifo.comes_back_in_line(QueueSeq(seq));
         self.turn_to(seq, State::Ready);
     }
 
