@@ -14,7 +14,7 @@ use crate::post::Post;
 use crate::shard::{CATALOG_LOG, Shard};
 use base::cursor::Reader;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
-use base::{Now, Short};
+use base::{Now, Pieces, Short, Sink};
 use journal::Place;
 use message::record::{self, Kind};
 use queue::{Fifo, Recovery};
@@ -48,7 +48,7 @@ pub struct LogSnapshot {
     /// Everything before this is in it.
     pub covered: LogIndex,
     /// What goes into section [`SECTION`].
-    pub bytes: Vec<u8>,
+    pub bytes: Pieces,
 }
 
 impl Log {
@@ -58,21 +58,19 @@ impl Log {
     ///   0         4           12       20           28
     ///   | is clean | queues    | id     | cursor     | length (4) | queue's snapshot | next queue ... | streams
     /// ```
-    fn write_snapshot(&self, is_clean: bool) -> LogSnapshot {
-        let mut bytes = Vec::new();
-        bytes.extend(u32::from(is_clean).to_le_bytes());
-        bytes.extend((self.queues.len() as u64).to_le_bytes());
+    fn write_snapshot(&self, is_clean: bool, bytes: &mut Pieces) {
+        bytes.put(&u32::from(is_clean).to_le_bytes());
+        bytes.put(&(self.queues.len() as u64).to_le_bytes());
         for (_, queue) in &self.queues {
-            bytes.extend(queue.definition.id.0.to_le_bytes());
-            bytes.extend(queue.fifo.cursor().0.to_le_bytes());
-            let at = bytes.len();
-            bytes.extend([0; 4]);
-            queue.fifo.write_snapshot(&mut bytes);
-            let len = (bytes.len() - at - 4) as u32;
-            bytes[at..at + 4].copy_from_slice(&len.to_le_bytes());
+            bytes.put(&queue.definition.id.0.to_le_bytes());
+            bytes.put(&queue.fifo.cursor().0.to_le_bytes());
+            let at = bytes.size();
+            bytes.put(&[0; 4]);
+            queue.fifo.write_snapshot(bytes);
+            let len = (bytes.size() - at - 4) as u32;
+            bytes.patch(at, &len.to_le_bytes());
         }
-        self.write_streams(&mut bytes);
-        LogSnapshot { log: self.id, covered: self.applied(), bytes }
+        self.write_streams(bytes);
     }
 
     fn restore(&mut self, covered: LogIndex, bytes: &[u8]) -> Result<(), RecoveryError> {
@@ -306,16 +304,16 @@ impl Shard {
         if log == CATALOG_LOG && self.planner.as_ref().is_some_and(Planner::is_busy) {
             return None;
         }
-        let mut snapshot = self.log(log)?.write_snapshot(is_clean);
+        let owned = self.log(log)?;
+        let mut bytes = Pieces::default();
         if log == CATALOG_LOG {
-            let mut bytes = vec![0; 4];
-            self.catalog.write_snapshot(&mut bytes);
-            let len = (bytes.len() - 4) as u32;
-            bytes[..4].copy_from_slice(&len.to_le_bytes());
-            bytes.append(&mut snapshot.bytes);
-            snapshot.bytes = bytes;
+            let mut catalog = Vec::new();
+            self.catalog.write_snapshot(&mut catalog);
+            bytes.put(&(catalog.len() as u32).to_le_bytes());
+            bytes.put(&catalog);
         }
-        Some(snapshot)
+        owned.write_snapshot(is_clean, &mut bytes);
+        Some(LogSnapshot { log, covered: owned.applied(), bytes })
     }
 
     /// The logs on disk that this shard owns.

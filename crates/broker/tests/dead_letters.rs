@@ -59,7 +59,7 @@ impl Story {
 
     fn snapshot(&mut self) {
         let snapshot = self.node.shards[0].snapshot(LogId(0), false);
-        self.kept = snapshot.map(|snapshot| (snapshot.covered, snapshot.bytes)).or(self.kept.take());
+        self.kept = snapshot.map(|snapshot| (snapshot.covered, snapshot.bytes.to_vec())).or(self.kept.take());
     }
 
     /// The node is killed and comes up from what is on disk.

@@ -527,7 +527,7 @@ fn snapshot(node: &mut Node) -> Snapshot {
         assert!(done.is_durable() && done.failure().is_none());
         node.shards[0].stream_done(node.now, done);
     }
-    (snapshot.covered, snapshot.bytes)
+    (snapshot.covered, snapshot.bytes.to_vec())
 }
 
 /// The only shard goes down at once and comes up from what is on disk.

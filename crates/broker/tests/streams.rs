@@ -326,7 +326,7 @@ fn all_is_there_again_after_a_restart() {
     assert_eq!(files.len(), 1);
 
     let mut shard = Node::fresh();
-    shard.restore(LogId(0), snapshot.covered, &snapshot.bytes).unwrap();
+    shard.restore(LogId(0), snapshot.covered, &snapshot.bytes.to_vec()).unwrap();
     let kept = shard.recover_streams(LogId(0), &files);
     assert!(files.keys().eq(&kept));
     remove_other_stream_files(&node.disk, LogId(0), |segment| kept.contains(&segment)).unwrap();

@@ -38,7 +38,7 @@ pub use identity::{Identity, IdentityError};
 pub use journal::{Counters, Journal, WriteError};
 pub use recovery::{Damage, DamageCause, OpenError, Recovered, RecoveredBatch, Start};
 pub use segment::{BlockPlace, SegmentBlock, SegmentDone, SegmentWriter};
-pub use snapshot::{BadSnapshot, Cover, Snapshot, SnapshotError, Snapshots};
+pub use snapshot::{BadSnapshot, Cover, Section, Snapshot, SnapshotError, Snapshots};
 pub use span::{Span, read_spans};
 pub use spare::{Spare, SpareMaker};
 

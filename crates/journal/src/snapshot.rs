@@ -15,7 +15,7 @@ use crate::disk::{Disk, DiskError, FileKind, FileName, back_again, name_again, r
 use crate::file::{FileId, HeaderError, VERSION, check_header, header_crc};
 use crate::journal::Journal;
 use crate::recovery::Start;
-use base::crc::crc32c;
+use base::crc::{crc32c, crc32c_append};
 use base::id::{LogId, LogIndex};
 use base::{Buffer, Memory, Reader, Short};
 use std::collections::{BTreeMap, VecDeque};
@@ -32,6 +32,9 @@ pub const KEPT: usize = 2;
 
 /// Sections one snapshot may have.
 pub const SECTIONS_MAX: usize = 1 << 16;
+
+/// What to write of a section: its tag, and its bytes in as many pieces as they are in.
+pub type Section<'a> = (u32, &'a [&'a [u8]]);
 
 /// What a snapshot stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,13 +222,13 @@ impl Snapshots {
         Ok((snapshots, newest.into_values().collect(), bad))
     }
 
-    /// Makes a snapshot durable, then lets go of the log's oldest one over [`KEPT`]. After an error what was there
+    /// Makes a snapshot of these `sections` durable, then lets go of the log's oldest one over [`KEPT`]. After an error what was there
     /// before still is; after [`DiskError::NoSpace`] it may be tried again later, after any other the node must stop.
     pub fn write(
         &mut self,
         disk: &dyn Disk,
         cover: Cover,
-        sections: &[(u32, &[u8])],
+        sections: &[Section<'_>],
     ) -> Result<(), DiskError> {
         assert!(sections.len() <= SECTIONS_MAX, "more sections than a snapshot may have");
         let series = self.logs.entry(cover.log).or_default();
@@ -238,9 +241,9 @@ impl Snapshots {
         let head = encode_head(cover, series.next, sections);
         let zeros = [0; 8];
         let mut pieces = vec![IoSlice::new(head.bytes())];
-        for (_, bytes) in sections {
-            pieces.push(IoSlice::new(bytes));
-            pieces.push(IoSlice::new(&zeros[..bytes.len().next_multiple_of(8) - bytes.len()]));
+        for (_, content) in sections {
+            pieces.extend(content.iter().map(|piece| IoSlice::new(piece)));
+            pieces.push(IoSlice::new(&zeros[..size(content).next_multiple_of(8) - size(content)]));
         }
         let len: usize = pieces.iter().map(|piece| piece.len()).sum();
         disk.create(new, len as u64)?;
@@ -330,13 +333,18 @@ fn load_one(disk: &dyn Disk, name: FileName) -> Result<Result<Snapshot, Option<D
     }
 }
 
-fn encode_head(cover: Cover, number: u64, sections: &[(u32, &[u8])]) -> Buffer {
+fn size(content: &[&[u8]]) -> usize {
+    content.iter().map(|piece| piece.len()).sum()
+}
+
+fn encode_head(cover: Cover, number: u64, sections: &[Section<'_>]) -> Buffer {
     let mut head = Buffer::default();
     head.extend_zeroed(HEADER);
-    for (tag, bytes) in sections {
+    for (tag, content) in sections {
+        let crc = content.iter().fold(crc32c(&[]), |crc, piece| crc32c_append(crc, piece));
         head.extend(&tag.to_le_bytes());
-        head.extend(&crc32c(bytes).to_le_bytes());
-        head.extend(&(bytes.len() as u64).to_le_bytes());
+        head.extend(&crc.to_le_bytes());
+        head.extend(&(size(content) as u64).to_le_bytes());
     }
     let table_crc = crc32c(&head.bytes()[HEADER..]);
     let mut bytes = [0; HEADER];

@@ -80,11 +80,16 @@ proptest! {
         sections in prop::collection::vec((any::<u32>(), prop::collection::vec(any::<u8>(), 0..50)), 0..9),
         covered in any::<u64>(),
         bit in any::<prop::sample::Index>(),
+        piece in 1..60usize,
     ) {
         let disk = FaultyDisk::new(1);
         let (mut snapshots, ..) = Snapshots::load(&disk).unwrap();
         let given: Vec<(u32, &[u8])> = sections.iter().map(|(tag, bytes)| (*tag, &bytes[..])).collect();
-        snapshots.write(&disk, cover(7, covered, 3), &given).unwrap();
+        // In whatever pieces they are.
+        let pieces: Vec<Vec<&[u8]>> = given.iter().map(|(_, bytes)| bytes.chunks(piece).collect()).collect();
+        let in_pieces: Vec<Section<'_>> =
+            given.iter().zip(&pieces).map(|((tag, _), pieces)| (*tag, &pieces[..])).collect();
+        snapshots.write(&disk, cover(7, covered, 3), &in_pieces).unwrap();
         let (_, found, bad) = Snapshots::load(&disk).unwrap();
         prop_assert!(bad.is_empty());
         prop_assert_eq!(found[0].cover, cover(7, covered, 3));

@@ -59,7 +59,7 @@ impl Run {
         let log = self.dice.below(3) as u32;
         self.covered += self.dice.between(1, 1_000);
         let content = bytes(self.covered);
-        let sections: [(u32, &[u8]); 2] = [(1, &content), (2, b"end")];
+        let sections: [Section<'_>; 2] = [(1, &[&content]), (2, &[b"end"])];
         let written = self.snapshots.write(&self.disk, cover(log, self.covered, 1), &sections);
         let (durable, doubtful) = self.durable.entry(log).or_default();
         match written {

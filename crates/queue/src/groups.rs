@@ -19,9 +19,9 @@ use crate::delays::Delays;
 use crate::fifo::Fifo;
 use crate::sizes::Sizes;
 use crate::snapshot::{SnapshotError, put, put_varint, read_varint};
-use base::RangeSet;
 use base::cursor::Reader;
 use base::ranges::Range;
+use base::{RangeSet, Sink};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
@@ -317,10 +317,10 @@ impl Fifo {
 
 impl Fifo {
     /// Keys in the order in which they come up, and for every live position which of them it has, counted from 1; 0: none.
-    pub(crate) fn write_groups(&self, groups: &Groups, out: &mut Vec<u8>) {
+    pub(crate) fn write_groups(&self, groups: &Groups, out: &mut impl Sink) {
         let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
         let mut keys = Vec::new();
-        let mut positions = Vec::new();
+        let mut positions: Vec<u8> = Vec::new();
         for part in self.live_parts() {
             let mut next = part.first;
             for (seq, key) in groups.keys.each(part) {
@@ -335,8 +335,8 @@ impl Fifo {
             positions.resize(positions.len() + (part.last + 1 - next) as usize, 0);
         }
         put(out, keys.len() as u64);
-        keys.iter().for_each(|key| out.extend(key.to_le_bytes()));
-        out.append(&mut positions);
+        keys.iter().for_each(|key| out.put(&key.to_le_bytes()));
+        out.put(&positions);
     }
 
     pub(crate) fn read_groups(&self, reader: &mut Reader<'_>) -> Result<Groups, SnapshotError> {

@@ -9,9 +9,9 @@ use crate::levels::Levels;
 use crate::settings::{Priorities, STRICT_MAX, Settings};
 use crate::snapshot::{SnapshotError, put, put_ranges, put_varint, read_ranges, read_varint};
 use crate::window::Window;
-use base::RangeSet;
 use base::cursor::Reader;
 use base::ranges::Range;
+use base::{RangeSet, Sink};
 use message::record::SizesKept;
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Fifo {
             | flag(settings.sizes == SizesKept::All, UNWEIGHED)
     }
 
-    pub(crate) fn write_sections(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write_sections(&self, out: &mut impl Sink) {
         let Some(features) = &self.features else { return };
         let sections = self.sections();
         if sections & SETTINGS != 0 {
@@ -61,7 +61,7 @@ impl Fifo {
             let levels = features.levels.members();
             put(out, levels.len() as u64);
             for (level, members) in levels {
-                out.push(level);
+                out.put(&[level]);
                 put_ranges(out, &members);
             }
         }
@@ -85,7 +85,7 @@ impl Fifo {
                 put_varint(out, range.first - self.head);
                 put_varint(out, range.last - range.first);
                 put_varint(out, annotations.len() as u64);
-                out.extend(&annotations[..]);
+                out.put(&annotations[..]);
             }
         }
         if let Some(window) = &features.window {
@@ -101,20 +101,20 @@ impl Fifo {
         }
     }
 
-    fn write_times(&self, times: &Deadlines, more: impl Fn(&Due) -> Option<u8>, out: &mut Vec<u8>) {
-        let at = out.len();
+    fn write_times(&self, times: &Deadlines, more: impl Fn(&Due) -> Option<u8>, out: &mut impl Sink) {
+        let at = out.size();
         put(out, 0);
         let (mut runs, mut before_ms) = (0u64, 0);
         for due in times.in_order(self.live()) {
             put_varint(out, due.at_ms - before_ms);
             put_varint(out, due.range.first - self.head);
             put_varint(out, due.range.last - due.range.first);
-            out.extend(more(&due));
+            more(&due).inspect(|more| out.put(&[*more]));
             before_ms = due.at_ms;
             runs += 1;
         }
         // How many there are is known only now: they are not all in memory at once.
-        out[at..at + 8].copy_from_slice(&runs.to_le_bytes());
+        out.patch(at, &runs.to_le_bytes());
     }
 
     pub(crate) fn read_sections(
@@ -311,19 +311,19 @@ impl Fifo {
 ///   0            1              2       3        4   8          16
 ///   | priorities | priority max | sizes | has ttl | 0 | ttl (ms) |
 /// ```
-fn write_settings(settings: Settings, out: &mut Vec<u8>) {
+fn write_settings(settings: Settings, out: &mut impl Sink) {
     let (priorities, priority_max) = match settings.priorities {
         Priorities::None => (0, 0),
         Priorities::UpTo(max) => (1, max),
         Priorities::Strict => (2, 0),
     };
-    out.extend([
+    out.put(&[
         priorities,
         priority_max,
         u8::from(settings.keeps_sizes()),
         u8::from(settings.ttl_ms.is_some()),
     ]);
-    out.extend([0; 4]);
+    out.put(&[0; 4]);
     put(out, settings.ttl_ms.unwrap_or(0));
 }
 

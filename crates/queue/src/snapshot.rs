@@ -7,6 +7,7 @@ use crate::fifo::{Counts, Fifo};
 use crate::places::Run;
 use crate::sections::{ANNOTATIONS, DUES, GROUPS, SECTIONS, UNWEIGHED, WINDOW};
 use crate::settings::Settings;
+use base::Sink;
 use base::cursor::{Reader, Short};
 use base::id::{LogIndex, QueueSeq};
 use base::ranges::{Range, RangeSet};
@@ -33,6 +34,9 @@ const VERSION_DELAYED: u8 = 3;
 const VERSION_UNDELAYED: u8 = 2;
 
 const FLAG_COUNTS: u32 = 1;
+
+/// Bytes of the longest number that has seven bits a byte.
+const VARINT_MAX: usize = u64::BITS.div_ceil(7) as usize;
 
 /// Why bytes are no snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,12 +75,12 @@ impl From<Short> for SnapshotError {
 
 impl Fifo {
     /// Appends the recorded state to `out`.
-    pub fn write_snapshot(&self, out: &mut Vec<u8>) {
-        out.extend(MAGIC);
+    pub fn write_snapshot(&self, out: &mut impl Sink) {
+        out.put(&MAGIC);
         let sections = self.sections();
-        out.push(version_of(sections));
+        out.put(&[version_of(sections)]);
         let flags = sections | if self.counting.is_some() { FLAG_COUNTS } else { 0 };
-        out.extend(&flags.to_le_bytes()[..3]);
+        out.put(&flags.to_le_bytes()[..3]);
         put(out, self.head);
         put(out, self.next_seq);
         put_ranges(out, &self.settled);
@@ -86,15 +90,15 @@ impl Fifo {
             [run.first.0, run.last.0, run.segment, run.offset]
                 .into_iter()
                 .for_each(|number| put(out, number));
-            out.extend(run.count.to_le_bytes());
-            out.extend(run.len.to_le_bytes());
+            out.put(&run.count.to_le_bytes());
+            out.put(&run.len.to_le_bytes());
         }
         let tried = self.features.as_ref().map_or(0, |features| features.tried.count());
         put(out, self.counting.as_ref().map_or(0, |counting| counting.counts.len() as u64 + tried));
         for (seq, counts) in self.all_counts() {
             put(out, seq);
-            out.extend(counts.delivery_count.to_le_bytes());
-            out.extend(counts.acquired_count.to_le_bytes());
+            out.put(&counts.delivery_count.to_le_bytes());
+            out.put(&counts.acquired_count.to_le_bytes());
         }
         let mut before = 0;
         for (_, place) in self.places.live_below(LogIndex(u64::MAX), self.head, &self.settled) {
@@ -233,11 +237,11 @@ fn version_of(sections: u32) -> u8 {
     }
 }
 
-pub(crate) fn put(out: &mut Vec<u8>, number: u64) {
-    out.extend(number.to_le_bytes());
+pub(crate) fn put(out: &mut impl Sink, number: u64) {
+    out.put(&number.to_le_bytes());
 }
 
-pub(crate) fn put_ranges(out: &mut Vec<u8>, set: &RangeSet) {
+pub(crate) fn put_ranges(out: &mut impl Sink, set: &RangeSet) {
     put(out, set.ranges_count() as u64);
     for range in set.iter() {
         put(out, range.first);
@@ -267,12 +271,15 @@ pub(crate) fn read_ranges(
 }
 
 /// Seven bits a byte, lowest first, the top bit says that more follow.
-pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+pub(crate) fn put_varint(out: &mut impl Sink, mut number: u64) {
+    let (mut bytes, mut len) = ([0; VARINT_MAX], 1);
     while number >= 0x80 {
-        out.push(number as u8 | 0x80);
+        bytes[len - 1] = number as u8 | 0x80;
         number >>= 7;
+        len += 1;
     }
-    out.push(number as u8);
+    bytes[len - 1] = number as u8;
+    out.put(&bytes[..len]);
 }
 
 pub(crate) fn read_varint(reader: &mut Reader<'_>, part: &'static str) -> Result<u64, SnapshotError> {

@@ -9,6 +9,7 @@
 
 use crate::fifo::Fifo;
 use crate::snapshot::{SnapshotError, put};
+use base::Sink;
 use base::cursor::Reader;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -88,10 +89,10 @@ impl Window {
     ///   0          4         5   8          16      24
     ///   | keys max | has ttl | 0 | ttl (ms) | count | key (16), until (8) ...
     /// ```
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut impl Sink) {
         let WindowSettings { keys_max, ttl_ms } = self.settings;
-        out.extend(keys_max.to_le_bytes());
-        out.extend([u8::from(ttl_ms.is_some()), 0, 0, 0]);
+        out.put(&keys_max.to_le_bytes());
+        out.put(&[u8::from(ttl_ms.is_some()), 0, 0, 0]);
         put(out, ttl_ms.unwrap_or(0));
         put(out, self.arrived.len() as u64);
         for (MessageKey(words), until_ms) in &self.arrived {

@@ -263,7 +263,8 @@ impl Keeper {
         let moved = self.moved.get(log).copied().unwrap_or(LogIndex(0));
         let from_file = self.committer.with_journal(|journal| first_file(journal, *log, moved));
         let cover = Cover { log: *log, covered: *covered, from_file, from_offset: 0 };
-        self.snapshots.write(&**self.committer.disk(), cover, &[(SECTION, bytes)])
+        let pieces: Vec<&[u8]> = bytes.iter().collect();
+        self.snapshots.write(&**self.committer.disk(), cover, &[(SECTION, &pieces)])
     }
 
     /// A segment goes when both kept snapshots of its log are younger than its last message's end.

@@ -226,7 +226,8 @@ mod tests {
             from_file: journal.files().next().unwrap().id,
             from_offset: 0,
         };
-        snapshots.write(disk, cover, &[(SECTION, &snapshot.bytes)]).unwrap();
+        let pieces: Vec<&[u8]> = snapshot.bytes.iter().collect();
+        snapshots.write(disk, cover, &[(SECTION, &pieces)]).unwrap();
     }
 
     #[test]

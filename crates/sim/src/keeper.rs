@@ -186,7 +186,8 @@ impl Keeper {
         let moved = self.moved.get(log).copied().unwrap_or(LogIndex(0));
         let from_file = first_file(journal, *log, moved);
         let cover = Cover { log: *log, covered: *covered, from_file, from_offset: 0 };
-        self.snapshots.write(disk, cover, &[(SECTION, bytes)])
+        let pieces: Vec<&[u8]> = bytes.iter().collect();
+        self.snapshots.write(disk, cover, &[(SECTION, &pieces)])
     }
 }
 

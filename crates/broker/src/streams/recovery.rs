@@ -9,9 +9,9 @@ use crate::limits::Limits;
 use crate::log::Log;
 use crate::post::Post;
 use crate::shard::Shard;
-use base::Now;
 use base::cursor::{Reader, Short};
 use base::id::{LogId, QueueId};
+use base::{Now, Sink};
 use queue::stream::{Settings, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,17 +19,17 @@ use std::collections::{BTreeMap, BTreeSet};
 const VERSION: u32 = 1;
 
 impl Streams {
-    fn write_snapshot(&self, bytes: &mut Vec<u8>) {
-        bytes.extend(VERSION.to_le_bytes());
-        bytes.extend(self.common.next_file().to_le_bytes());
-        bytes.extend((self.owned.len() as u64).to_le_bytes());
+    fn write_snapshot(&self, bytes: &mut impl Sink) {
+        bytes.put(&VERSION.to_le_bytes());
+        bytes.put(&self.common.next_file().to_le_bytes());
+        bytes.put(&(self.owned.len() as u64).to_le_bytes());
         for (_, stream) in &self.owned {
-            bytes.extend(stream.definition.id.0.to_le_bytes());
-            let at = bytes.len();
-            bytes.extend([0; 4]);
+            bytes.put(&stream.definition.id.0.to_le_bytes());
+            let at = bytes.size();
+            bytes.put(&[0; 4]);
             stream.machine.write_snapshot(bytes);
-            let len = (bytes.len() - at - 4) as u32;
-            bytes[at..at + 4].copy_from_slice(&len.to_le_bytes());
+            let len = (bytes.size() - at - 4) as u32;
+            bytes.patch(at, &len.to_le_bytes());
         }
     }
 
@@ -46,7 +46,7 @@ impl Log {
     ///   0         4           12        20          28
     ///   | version | next file | streams | id        | length (4) | stream's snapshot | next stream ...
     /// ```
-    pub(crate) fn write_streams(&self, bytes: &mut Vec<u8>) {
+    pub(crate) fn write_streams(&self, bytes: &mut impl Sink) {
         if let Some(streams) = &self.streams {
             streams.write_snapshot(bytes);
         }

@@ -140,7 +140,7 @@ impl Node {
     pub fn restarted(&self) -> Shard {
         let snapshot = self.shards[0].snapshot(LogId(0), false).unwrap();
         let mut shard = Node::fresh();
-        shard.restore(LogId(0), snapshot.covered, &snapshot.bytes).unwrap();
+        shard.restore(LogId(0), snapshot.covered, &snapshot.bytes.to_vec()).unwrap();
         for (_, sealed, place) in &self.written {
             shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
         }

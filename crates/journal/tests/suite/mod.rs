@@ -305,7 +305,8 @@ fn snapshots_come_back_newest_first(disk: &dyn Disk) {
     let large = vec![3; 100_001];
     for number in 0..3 {
         let tag = 7 + number as u32;
-        let sections: [(u32, &[u8]); 3] = [(tag, b"state"), (1, b""), (2, &large)];
+        let halves = large.split_at(60_001);
+        let sections: [Section<'_>; 3] = [(tag, &[b"state"]), (1, &[]), (2, &[halves.0, halves.1])];
         snapshots.write(disk, cover(1, 10 * number, 5 + number), &sections).unwrap();
     }
     snapshots.write(disk, cover(4, 1, 6), &[]).unwrap();

@@ -7,6 +7,7 @@ use super::machine::{EPOCH, Stream};
 use super::tracking::Sequence;
 use super::{FILE_HEADER_LEN, Place, Segment, Settings};
 use crate::snapshot::{SnapshotError, put};
+use base::Sink;
 use base::cursor::Reader;
 
 /// First bytes of every snapshot.
@@ -23,10 +24,10 @@ impl Stream {
     ///
     /// # Panics
     /// When a chunk is open.
-    pub fn write_snapshot(&self, out: &mut Vec<u8>) {
+    pub fn write_snapshot(&self, out: &mut impl Sink) {
         assert!(!self.is_open(), "a snapshot is taken between batches");
-        out.extend(MAGIC);
-        out.extend([VERSION, 0, 0, 0]);
+        out.put(&MAGIC);
+        out.put(&[VERSION, 0, 0, 0]);
         let (last, last_first) = self.last_chunk.unwrap_or_default();
         let numbers = [EPOCH, self.next_offset, self.last_timestamp_ms as u64];
         numbers
@@ -46,8 +47,8 @@ impl Stream {
             ] {
                 put(out, number);
             }
-            out.extend(segment.chunks.to_le_bytes());
-            out.extend(segment.indexed.to_le_bytes());
+            out.put(&segment.chunks.to_le_bytes());
+            out.put(&segment.indexed.to_le_bytes());
         }
         put(out, self.tracked.sequences.len() as u64);
         for (reference, sequence) in &self.tracked.sequences {
@@ -153,11 +154,11 @@ impl Stream {
     }
 }
 
-fn put_reference(out: &mut Vec<u8>, reference: &[u8]) {
+fn put_reference(out: &mut impl Sink, reference: &[u8]) {
     let len = u16::try_from(reference.len())
         .expect("a reference came in a record that counts its bytes in 16 bits");
-    out.extend(len.to_le_bytes());
-    out.extend_from_slice(reference);
+    out.put(&len.to_le_bytes());
+    out.put(reference);
 }
 
 fn reference<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], SnapshotError> {
