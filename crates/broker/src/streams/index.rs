@@ -15,13 +15,17 @@ use base::id::LogId;
 use journal::{Disk, DiskError, FileKind, FileName};
 use message::chunk::Header;
 use queue::stream::{IndexEntry, SeekFor, StorePiece};
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::io::IoSlice;
 
 const MAGIC: [u8; 8] = *b"LVRTSIDX";
 const VERSION: u32 = 1;
 const HEADER_LEN: usize = 16;
 const ENTRY_LEN: usize = 28;
+
+/// Entries read at once, 256 KiB of them: those of a usual segment. While the device is busy each read waits for it anew, and a search
+/// by single entries meets six or seven pages.
+const WINDOW: u64 = (256 << 10) / ENTRY_LEN as u64;
 
 /// The file with a segment's index.
 pub(super) fn index_of(log: LogId, segment: u64) -> FileName {
@@ -72,21 +76,22 @@ pub(super) struct Index<'a> {
     entries_max: u32,
     /// How many it has; none where it is no index. Known when it was needed: mostly it is not.
     entries: OnceCell<u64>,
+    /// Which [`WINDOW`] was read last, and what there was of it; the first has the header in front.
+    window: RefCell<Option<(u64, Vec<u8>)>>,
 }
 
 impl<'a> Index<'a> {
     /// The index of a segment, of which the first `entries` count.
     pub(super) fn open(disk: &'a dyn Disk, log: LogId, segment: u64, entries: u32) -> Index<'a> {
-        Index { disk, name: index_of(log, segment), entries_max: entries, entries: OnceCell::new() }
+        let name = index_of(log, segment);
+        Index { disk, name, entries_max: entries, entries: OnceCell::new(), window: RefCell::default() }
     }
 
     fn entries(&self) -> u64 {
         *self.entries.get_or_init(|| {
             let mut expected = Vec::with_capacity(HEADER_LEN);
             put_header(&mut expected);
-            let mut header = [0; HEADER_LEN];
-            let is_index =
-                self.disk.read_at(self.name, 0, &mut header) == Ok(HEADER_LEN) && header[..] == expected;
+            let is_index = self.in_window(0, 0, HEADER_LEN, |header| header == expected).unwrap_or(false);
             let len = if is_index { self.disk.len(self.name).unwrap_or(0) } else { 0 };
             let whole = len.saturating_sub(HEADER_LEN as u64) / ENTRY_LEN as u64;
             whole.min(self.entries_max.into())
@@ -94,10 +99,25 @@ impl<'a> Index<'a> {
     }
 
     fn get(&self, at: u64) -> Option<IndexEntry> {
-        let mut bytes = [0; ENTRY_LEN];
-        let position = HEADER_LEN as u64 + at * ENTRY_LEN as u64;
-        let read = self.disk.read_at(self.name, position, &mut bytes);
-        (read == Ok(ENTRY_LEN)).then(|| read_entry(&bytes)).flatten()
+        let (window, at) = (at / WINDOW, (at % WINDOW) as usize);
+        let header = if window == 0 { HEADER_LEN } else { 0 };
+        self.in_window(window, header + at * ENTRY_LEN, ENTRY_LEN, read_entry).flatten()
+    }
+
+    /// What `of` makes of `len` bytes from `at` on in a window, which is read unless it was last. `None`: they are not there, or the
+    /// device does not give them.
+    fn in_window<T>(&self, number: u64, at: usize, len: usize, of: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let mut window = self.window.borrow_mut();
+        if window.as_ref().is_none_or(|(last, _)| *last != number) {
+            let left = u64::from(self.entries_max).saturating_sub(number * WINDOW).min(WINDOW);
+            let mut bytes = vec![0; left as usize * ENTRY_LEN + if number == 0 { HEADER_LEN } else { 0 }];
+            let from = if number == 0 { 0 } else { HEADER_LEN as u64 + number * WINDOW * ENTRY_LEN as u64 };
+            let read = self.disk.read_at(self.name, from, &mut bytes).unwrap_or(0);
+            bytes.truncate(read);
+            *window = Some((number, bytes));
+        }
+        let (_, bytes) = window.as_ref()?;
+        bytes.get(at..at + len).map(of)
     }
 
     /// Where to begin looking for a chunk: at one that is not behind it. `None`: at the segment's first.
@@ -148,9 +168,65 @@ impl<'a> Index<'a> {
     }
 }
 
-fn read_entry(bytes: &[u8; ENTRY_LEN]) -> Option<IndexEntry> {
+fn read_entry(bytes: &[u8]) -> Option<IndexEntry> {
     let mut reader = Reader::new(bytes);
     let (first_offset, timestamp_ms) = (reader.u64_le().ok()?, reader.i64_le().ok()?);
     let entry = IndexEntry { first_offset, timestamp_ms, position: reader.u64_le().ok()? };
-    (reader.u32_le().ok()? == crc32c(&bytes[..24])).then_some(entry)
+    (reader.u32_le().ok()? == crc32c(&bytes[..ENTRY_LEN - 4])).then_some(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Index, IndexEntry, SeekFor, WINDOW, index_of, put_entry, put_header};
+    use crate::streams::file::make;
+    use base::id::LogId;
+    use journal::Disk;
+    use journal::faulty::FaultyDisk;
+    use std::io::IoSlice;
+
+    const LOG: LogId = LogId(3);
+
+    /// Chunk `at` has offsets from `10 * at` on.
+    fn written(entries: u64) -> FaultyDisk {
+        let disk = FaultyDisk::new(1);
+        let mut bytes = Vec::new();
+        put_header(&mut bytes);
+        for at in 0..entries {
+            put_entry(&mut bytes, &IndexEntry { first_offset: 10 * at, timestamp_ms: 0, position: 100 * at });
+        }
+        make(&disk, index_of(LOG, 5)).unwrap();
+        disk.write_at(index_of(LOG, 5), 0, &[IoSlice::new(&bytes)]).unwrap();
+        disk
+    }
+
+    #[test]
+    fn is_found_in_whatever_window_it_is() {
+        for entries in [1, WINDOW - 1, WINDOW, WINDOW + 1, 3 * WINDOW + 7] {
+            let disk = written(entries);
+            let edges = (0..4).flat_map(|window| [window * WINDOW, window * WINDOW + WINDOW / 2]);
+            for at in
+                edges.flat_map(|edge| [edge.saturating_sub(1), edge, edge + 1]).filter(|at| *at < entries)
+            {
+                let index = Index::open(&disk, LOG, 5, entries as u32);
+                let found = index.before(SeekFor::Offset(10 * at + 9)).map(|entry| entry.position);
+                assert_eq!(found, Some(100 * at), "{at} of {entries}");
+                let next = (at + 1 < entries).then_some(100 * (at + 1));
+                assert_eq!(index.next_after(100 * at), next, "{at} of {entries}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_count_is_not_there() {
+        // More was written than the stream knows of, and less.
+        for (written_entries, counted) in
+            [(WINDOW + 5, WINDOW - 3), (WINDOW + 5, WINDOW + 2), (WINDOW - 3, WINDOW + 2)]
+        {
+            let disk = written(written_entries);
+            let index = Index::open(&disk, LOG, 5, counted as u32);
+            let last = written_entries.min(counted) - 1;
+            let found = index.before(SeekFor::Offset(u64::MAX)).map(|entry| entry.first_offset);
+            assert_eq!(found, Some(10 * last), "{counted} of {written_entries}");
+        }
+    }
 }
