@@ -314,6 +314,8 @@ pub struct Turns {
     pub longest_ns: u64,
     /// Nanoseconds of the longest look that somebody had at the shard in one of them.
     pub longest_look_ns: u64,
+    /// Nanoseconds that the shard had a processor in such a look, at most: what is over it the machine took.
+    pub longest_look_work_ns: u64,
 }
 
 /// Microseconds that turns are told apart by.

@@ -325,12 +325,12 @@ impl ShardLoop {
                 Letter::ResetOffset(asked, answer) => self.reset_offset(now, &asked, answer),
                 Letter::Act(asked, answer) => self.act(now, *asked, answer),
                 Letter::Look(look) => {
-                    let began = self.around.clock.mono_ns();
+                    let began = self.around.clock.moment();
                     look(&self.shard);
-                    self.turns.looked(began, self.around.clock.mono_ns());
+                    self.turns.looked(began, self.around.clock.moment());
                 }
                 Letter::Visit(visit) => {
-                    let began = self.around.clock.mono_ns();
+                    let began = self.around.clock.moment();
                     visit(&Room {
                         id: self.id,
                         shard: &self.shard,
@@ -339,7 +339,7 @@ impl ShardLoop {
                         turns: &self.turns,
                         loop_bytes: self.loop_bytes(),
                     });
-                    self.turns.looked(began, self.around.clock.mono_ns());
+                    self.turns.looked(began, self.around.clock.moment());
                 }
                 Letter::CloseConnection(asked, answer) => {
                     let (name, reason) = *asked;
@@ -347,10 +347,10 @@ impl ShardLoop {
                     let _ = answer.send(self.front.close_named(now, &mut self.shard, &name, &reason));
                 }
                 Letter::Ask(question, answer) => {
-                    let began = self.around.clock.mono_ns();
+                    let began = self.around.clock.moment();
                     // Who asked may have given up.
                     let _ = answer.send(self.answer(&question));
-                    self.turns.looked(began, self.around.clock.mono_ns());
+                    self.turns.looked(began, self.around.clock.moment());
                 }
                 Letter::Stop => self.stop(now),
             }

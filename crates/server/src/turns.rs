@@ -3,6 +3,7 @@
 //! One clock reading more for a turn, whatever it does. The longest is told of the last half minute to minute, so that one long
 //! turn does not hide later ones.
 
+use crate::clock::Moment;
 use management::TURN_BOUNDS_US;
 
 /// Nanoseconds of which the longest is kept.
@@ -40,6 +41,8 @@ pub struct Turns {
     sum_ns: u64,
     longest: Longest,
     longest_look: Longest,
+    /// The same of the time that the thread had a processor.
+    longest_look_work: Longest,
 }
 
 impl Turns {
@@ -54,8 +57,9 @@ impl Turns {
     }
 
     /// Somebody had a look at the shard from one moment to the other.
-    pub fn looked(&mut self, from_ns: u64, to_ns: u64) {
-        self.longest_look.add(to_ns, to_ns.saturating_sub(from_ns));
+    pub fn looked(&mut self, from: Moment, to: Moment) {
+        self.longest_look.add(to.mono_ns, to.mono_ns.saturating_sub(from.mono_ns));
+        self.longest_look_work.add(to.mono_ns, to.cpu_ns.saturating_sub(from.cpu_ns));
     }
 
     /// All of it, as it is told.
@@ -65,6 +69,7 @@ impl Turns {
             sum_ns: self.sum_ns,
             longest_ns: self.longest.get(now_ns),
             longest_look_ns: self.longest_look.get(now_ns),
+            longest_look_work_ns: self.longest_look_work.get(now_ns),
         }
     }
 }
@@ -79,11 +84,13 @@ mod tests {
         for (from, took_us) in [(1, 50), (100, 51), (200, 2_000), (300, 200_000)] {
             turns.add(from, from + took_us * 1000);
         }
-        turns.looked(0, 7);
+        turns.looked(Moment::default(), Moment { mono_ns: 7, cpu_ns: 5 });
         let told = turns.told(SPAN_NS);
         assert_eq!((told.groups[0], told.groups[1], told.groups[5], told.groups[10]), (1, 1, 1, 1));
-        assert_eq!((told.sum_ns, told.longest_ns, told.longest_look_ns), (202_101_000, 200_000_000, 7));
+        assert_eq!((told.sum_ns, told.longest_ns), (202_101_000, 200_000_000));
+        assert_eq!((told.longest_look_ns, told.longest_look_work_ns), (7, 5));
         let told = turns.told(3 * SPAN_NS);
-        assert_eq!((told.groups.iter().sum::<u64>(), told.longest_ns, told.longest_look_ns), (4, 0, 0));
+        assert_eq!((told.groups.iter().sum::<u64>(), told.longest_ns), (4, 0));
+        assert_eq!((told.longest_look_ns, told.longest_look_work_ns), (0, 0));
     }
 }

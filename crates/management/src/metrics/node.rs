@@ -184,4 +184,10 @@ pub(super) fn turns(facts: &Facts, text: &mut Text) {
         "The longest that somebody who asked held up a turn in the last half minute to minute",
     );
     each().for_each(|(shard, own)| text.sample(&[("shard", shard)], own.longest_look_ns as f64 / 1e9));
+    text.family(
+        "leveret_look_longest_work_seconds",
+        Gauge,
+        "The longest that a shard had a processor for somebody who asked, in the last half minute to minute",
+    );
+    each().for_each(|(shard, own)| text.sample(&[("shard", shard)], own.longest_look_work_ns as f64 / 1e9));
 }
