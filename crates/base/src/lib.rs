@@ -16,6 +16,7 @@ pub mod pieces;
 pub mod quantum;
 pub mod random;
 pub mod ranges;
+pub mod sample;
 pub mod time;
 
 pub use cursor::{Reader, Short};

@@ -5,6 +5,7 @@
 
 use crate::matches::{Destination, Matches};
 use crate::value::Arguments;
+use base::sample::sum_of;
 use rustc_hash::FxHashMap;
 
 /// From so many destinations on there is an index; well below half of it, it goes again.
@@ -188,6 +189,6 @@ impl Bounds {
                 size_of::<Many>() + many.list.capacity() * size_of::<Bound>() + index
             }
         };
-        list + self.list().iter().map(variants).sum::<usize>()
+        list + sum_of(self.list().len(), self.list().iter(), variants)
     }
 }

@@ -540,7 +540,7 @@ impl Exchange {
         self.bindings == 0
     }
 
-    /// Bytes of memory, its own included.
+    /// Bytes of memory, its own included; of many bindings some stand for all, so that who asks holds nobody up.
     pub fn memory_bytes(&self) -> usize {
         let table = match &self.table {
             Table::Direct(keyed)

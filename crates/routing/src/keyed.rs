@@ -3,6 +3,7 @@
 use crate::bounds::Bounds;
 use crate::matches::{Destination, Matches};
 use crate::value::Arguments;
+use base::sample::sum_of;
 use rustc_hash::FxHashMap;
 
 /// Bindings by key. Never iterated where order shows: who lists them sorts.
@@ -59,7 +60,9 @@ impl Keyed {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         // The allocator rounds a key up to 16 bytes.
-        let held = self.keys.iter().map(|(key, bounds)| key.len().next_multiple_of(16) + bounds.heap_bytes());
-        held.sum::<usize>() + self.keys.capacity() * 8 / 7 * (size_of::<(Box<[u8]>, Bounds)>() + 1)
+        let held =
+            |(key, bounds): (&Box<[u8]>, &Bounds)| key.len().next_multiple_of(16) + bounds.heap_bytes();
+        sum_of(self.keys.len(), self.keys.iter(), held)
+            + self.keys.capacity() * 8 / 7 * (size_of::<(Box<[u8]>, Bounds)>() + 1)
     }
 }

@@ -8,6 +8,7 @@ use crate::exchange::Binding;
 use crate::hash;
 use crate::matches::Destination;
 use crate::value::Arguments;
+use base::sample::sum_of;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Buckets one binding may have.
@@ -111,7 +112,7 @@ impl Ring {
     pub(crate) fn heap_bytes(&self) -> usize {
         let held =
             |binding: &Binding| binding.key.len().next_multiple_of(16) + binding.arguments.heap_bytes();
-        self.bindings.iter().map(held).sum::<usize>()
+        sum_of(self.bindings.len(), self.bindings.iter(), held)
             + self.bindings.capacity() * size_of::<Binding>()
             + self.bound.capacity() * (size_of::<(Destination, u32)>() + 1)
             + self.ends.capacity() * size_of::<(u64, Destination)>()

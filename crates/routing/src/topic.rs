@@ -12,6 +12,7 @@ use crate::bounds::Bounds;
 use crate::keyed::Keyed;
 use crate::matches::{Destination, Matches};
 use crate::value::Arguments;
+use base::sample::sum_of;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -378,9 +379,11 @@ impl Trie {
 
     fn heap_bytes(&self) -> usize {
         // An `Arc` has two counters in front of its bytes.
-        let words: usize = self.words.iter().map(|word| (word.text.len() + 16).next_multiple_of(16)).sum();
-        let bounds = self.nodes.iter().filter_map(|node| node.bounds.as_ref());
-        let bounds: usize = bounds.map(|bounds| size_of::<Bounds>() + bounds.heap_bytes()).sum();
+        let words = |word: &Word| (word.text.len() + 16).next_multiple_of(16);
+        let bounds =
+            |node: &Node| node.bounds.as_ref().map_or(0, |own| size_of::<Bounds>() + own.heap_bytes());
+        let words = sum_of(self.words.len(), self.words.iter(), words);
+        let bounds = sum_of(self.nodes.len(), self.nodes.iter(), bounds);
         words
             + bounds
             + self.nodes.capacity() * size_of::<Node>()

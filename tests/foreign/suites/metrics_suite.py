@@ -234,6 +234,7 @@ def histograms():
         equal(after.sum(f"leveret_{name}_sum") >= 0, True, name)
     equal(bench().grown("leveret_publish_to_commit_seconds_count") >= 51, True)
     equal(0 < after.sum("leveret_turn_longest_seconds") < 60, True)
+    equal(0 < after.sum("leveret_look_longest_work_seconds") < 60, True)
 
 
 def add_options(parser):

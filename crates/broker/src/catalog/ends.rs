@@ -104,6 +104,13 @@ impl Ends {
         }
     }
 
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Ends::Few(few) => few.len(),
+            Ends::Many(many) => many.len(),
+        }
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Binding>> {
         let (few, many) = match self {
             Ends::Few(few) => (Some(few), None),

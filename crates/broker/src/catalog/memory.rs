@@ -4,6 +4,7 @@ use super::ends::Ends;
 use super::{Binding, Catalog, ExchangeEntry, PolicyDefinition, PolicyKind, QueueDefinition, QueueEntry};
 use base::Quantum;
 use base::id::QueueId;
+use base::sample::sum_of;
 use routing::{Arguments, ExchangeId, Value};
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ fn binding_bytes(binding: &Binding) -> usize {
 }
 
 fn ends_bytes(ends: &Ends) -> usize {
-    ends.iter().map(|binding| size_of::<Arc<Binding>>() + binding_bytes(binding)).sum()
+    sum_of(ends.len(), ends.iter(), |binding| size_of::<Arc<Binding>>() + binding_bytes(binding))
 }
 
 fn policy_bytes(policy: &PolicyDefinition) -> usize {
