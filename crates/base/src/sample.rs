@@ -33,7 +33,7 @@ mod tests {
         for turns in [1, 2, 3, 98, 196] {
             for count in [0, 1, 2, ALL_MAX, ALL_MAX + 1, 100_000, 100_352] {
                 let looked_at = Cell::new(0);
-                let weigh = |at: usize| if at % turns == 0 { 100 } else { 10 };
+                let weigh = |at: usize| if at.is_multiple_of(turns) { 100 } else { 10 };
                 let sum = sum_of(count, 0..count, |at| {
                     looked_at.set(looked_at.get() + 1);
                     weigh(at)

@@ -60,9 +60,9 @@ impl Keyed {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         // The allocator rounds a key up to 16 bytes.
-        let held =
-            |(key, bounds): (&Box<[u8]>, &Bounds)| key.len().next_multiple_of(16) + bounds.heap_bytes();
-        sum_of(self.keys.len(), self.keys.iter(), held)
+        let held = |key: &[u8], bounds: &Bounds| key.len().next_multiple_of(16) + bounds.heap_bytes();
+        let keys = self.keys.iter();
+        sum_of(self.keys.len(), keys, |(key, bounds)| held(key, bounds))
             + self.keys.capacity() * 8 / 7 * (size_of::<(Box<[u8]>, Bounds)>() + 1)
     }
 }
