@@ -59,6 +59,10 @@ struct Durability {
     /// Segments with bytes that may be lost, and when they changed last.
     dirty: BTreeMap<u64, u64>,
     changes: u64,
+    /// Everything below this offset is durable, where it is still there.
+    durable_to: u64,
+    /// How often what was not written has gone on elsewhere.
+    moves: u32,
     /// Segments that go when nothing is being written.
     leaving: Vec<u64>,
     /// Segments whose files had fewer bytes at the start than they should, and how many; `None`: the file was gone.
@@ -289,6 +293,15 @@ impl Stream {
         self.segments.bytes()
     }
 
+    /// Bytes from this place on.
+    pub fn bytes_from(&self, place: Place) -> u64 {
+        let segments = self.segments.iter().rev().take_while(|segment| segment.number >= place.segment);
+        segments.fold(0u64, |bytes, segment| {
+            let before = if segment.number == place.segment { place.position } else { FILE_HEADER_LEN };
+            bytes.saturating_add(segment.bytes.saturating_sub(before))
+        })
+    }
+
     /// Its segments, in order.
     pub fn segments(&self) -> impl DoubleEndedIterator<Item = &Segment> {
         self.segments.iter()
@@ -297,6 +310,11 @@ impl Stream {
     /// Its readers.
     pub fn readers(&self) -> usize {
         self.readers.count()
+    }
+
+    /// The segment with this number is there.
+    pub fn has_segment(&self, number: u64) -> bool {
+        self.segments.find(number).is_some()
     }
 
     /// What it is told to be like.
@@ -359,7 +377,7 @@ impl Stream {
         segments.sort_unstable();
         segments.dedup();
         self.disk.syncs += 1;
-        Some(Work::Sync(Sync { write, segments, stamp: self.disk.changes }))
+        Some(Work::Sync(Sync { write, segments, stamp: self.disk.changes, end: self.next_offset }))
     }
 
     /// Takes in what some work brought.
@@ -384,11 +402,12 @@ impl Stream {
                 }
                 self.let_go(effects);
             }
-            Done::Synced(SyncDone { to, stamp, written, result }) => {
+            Done::Synced(SyncDone { to, stamp, end, written, result }) => {
                 self.disk.syncs -= 1;
                 match result {
                     Ok(()) => {
                         self.disk.dirty.retain(|_, changed| *changed > stamp);
+                        self.disk.durable_to = self.disk.durable_to.max(end);
                         self.tail.note_written(to);
                         self.shrink_tail(common);
                     }
@@ -403,6 +422,21 @@ impl Stream {
             Done::Sought(done) => self.sought(done, effects),
             Done::Removed(_found_and_removed_on_the_next_start) => {}
         }
+    }
+
+    /// Everything below this offset is on disk for good, in the segments that are still there: no replay has to make it again.
+    pub fn durable_to(&self) -> u64 {
+        self.disk.durable_to
+    }
+
+    /// How often chunks that were not written have got another place: where one was then, it need not be any more.
+    pub fn moves(&self) -> u32 {
+        self.disk.moves
+    }
+
+    /// What a snapshot says of it is on disk for good.
+    pub(super) fn is_durable_to(&mut self, offset: u64) {
+        self.disk.durable_to = offset;
     }
 
     /// It is deleted: its files go.
@@ -477,6 +511,7 @@ impl Stream {
             return;
         }
         let short = self.disk.short.get(&lost).copied();
+        self.disk.moves += 1;
         let bytes = match short {
             Some(left) => left.unwrap_or(0),
             None => position,

@@ -264,6 +264,12 @@ impl Stream {
         self.readers.get(id).map_or(0, |reader| reader.wanted_from)
     }
 
+    /// Where the chunk lies that the reader got last.
+    pub fn handed_at(&self, id: ReaderId, chunk: &Chunk) -> Option<Place> {
+        let Place { segment, position } = self.readers.get(id)?.place;
+        Some(Place { segment, position: position.checked_sub(chunk.len.into())? })
+    }
+
     /// What the reader gets next.
     pub fn next(&mut self, id: ReaderId, common: &mut Common, effects: &mut Vec<Effect>) -> Next {
         // Out of its slot while everything else is looked at.

@@ -81,6 +81,7 @@ impl Stream {
         }
         let mut stream = Stream::new(settings);
         stream.next_offset = reader.u64_le()?;
+        stream.is_durable_to(stream.next_offset);
         stream.last_timestamp_ms = reader.i64_le()?;
         let last = Place { segment: reader.u64_le()?, position: reader.u64_le()? };
         let last_first = reader.u64_le()?;

@@ -67,6 +67,8 @@ pub struct Sync {
     pub segments: Vec<u64>,
     /// Which changes these are.
     pub(super) stamp: u64,
+    /// The offset behind all of it.
+    pub(super) end: u64,
 }
 
 /// Chunks to be read.
@@ -188,6 +190,7 @@ impl Write {
 pub struct SyncDone {
     pub(super) to: u64,
     pub(super) stamp: u64,
+    pub(super) end: u64,
     /// The segments to which something was to be written.
     pub(super) written: Vec<u64>,
     /// Whether it is durable.
@@ -207,7 +210,7 @@ impl Sync {
     /// What came of it.
     pub fn done(self, result: Result<(), SyncFailure>) -> SyncDone {
         let written = self.write.segments();
-        SyncDone { to: self.write.to, stamp: self.stamp, written, result }
+        SyncDone { to: self.write.to, stamp: self.stamp, end: self.end, written, result }
     }
 }
 
