@@ -12,12 +12,14 @@
 mod deduplicate;
 mod failures;
 mod hidden;
+mod refer;
 mod stream;
 mod weigh;
 
 pub use deduplicate::Deduplicate;
 pub use failures::due_with_failures;
 pub use hidden::hidden_keys;
+pub use refer::{REFER, Refer};
 pub use stream::{Append, Appended, NewAppend, REFERENCE_MAX, Track, Truncate};
 pub use weigh::Weigh;
 
@@ -60,6 +62,8 @@ pub enum Kind {
     Track = 13,
     /// The beginning of a stream is let go of.
     Truncate = 14,
+    /// A message arrived for one queue, and lies in a segment of a stream.
+    Refer = 15,
 }
 
 impl Kind {
@@ -75,6 +79,7 @@ impl Kind {
                 | Kind::Append
                 | Kind::Track
                 | Kind::Truncate
+                | Kind::Refer
         )
     }
 }
@@ -102,6 +107,7 @@ pub fn split(bytes: &[u8]) -> Option<(Kind, &[u8], &[u8])> {
         12 => Kind::Append,
         13 => Kind::Track,
         14 => Kind::Truncate,
+        15 => Kind::Refer,
         _ => return None,
     };
     Some((kind, record, rest))
