@@ -312,7 +312,10 @@ impl ShardLoop {
                     self.report(now, &written);
                 }
                 Letter::Loaded(request, memory) => self.shard.read_done(now, request, memory),
-                Letter::Streamed(done) => self.shard.stream_done(now, *done),
+                Letter::Streamed(done) => match done.failure() {
+                    None => self.shard.stream_done(now, *done),
+                    Some(error) => (self.around.fail)(format!("making a stream durable failed: {error}")),
+                },
                 Letter::Alarm(raised) => self.set_raised(now, raised),
                 Letter::Errand(errand) => self.run_errand(errand),
                 Letter::Wish(wish, answer) => self.wish(now, *wish, answer),

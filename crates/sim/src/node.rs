@@ -240,16 +240,20 @@ impl Node {
     }
 
     /// One of the reads under way ends.
-    pub fn read(&mut self, dice: &mut Random, tally: &mut Tally) {
+    pub fn read(&mut self, dice: &mut Random, tally: &mut Tally) -> Result<(), Stop> {
         if !self.jobs.is_empty() && (self.reads.is_empty() || dice.one_in(2)) {
             // The threads that do it are several: one may overtake another.
             let at = dice.below(self.jobs.len() as u64) as usize;
             let (shard, job) = self.jobs.remove(at);
             let done = job.carry_out(&self.disk);
-            return self.homes[shard].letters.push_back(Letter::Streamed(Box::new(done)));
+            if let Some(error) = done.failure() {
+                return Err(Stop(format!("making a stream durable failed: {error}")));
+            }
+            self.homes[shard].letters.push_back(Letter::Streamed(Box::new(done)));
+            return Ok(());
         }
         if self.reads.is_empty() {
-            return;
+            return Ok(());
         }
         let at = dice.below(self.reads.len() as u64) as usize;
         let (shard, mut request) = self.reads.remove(at);
@@ -260,6 +264,7 @@ impl Node {
         }
         let brought = brought.into_iter().map(|part| part.ok().flatten()).collect();
         self.homes[shard].letters.push_back(Letter::Loaded(request, brought));
+        Ok(())
     }
 
     /// The housekeeper does a step.

@@ -159,7 +159,10 @@ impl World {
                 let result = self.node.write();
                 self.unless_stopped(result)?;
             }
-            42..50 => self.node.read(&mut self.dice, &mut self.tally),
+            42..50 => {
+                let result = self.node.read(&mut self.dice, &mut self.tally);
+                self.unless_stopped(result)?;
+            }
             50..58 => {
                 let result = self.node.keep(&mut self.tally);
                 self.unless_stopped(result)?;
@@ -194,7 +197,7 @@ impl World {
 
     /// A node that must stop goes down. That it must is a mistake where nothing was made to fail.
     pub fn unless_stopped(&mut self, result: Result<(), Stop>) -> Check {
-        self.learn_of_damage();
+        self.learn_of_damage()?;
         self.learn_of_torn()?;
         let Err(Stop(why)) = result else { return Ok(()) };
         self.note(format!("the node stops: {why}"));
@@ -210,14 +213,18 @@ impl World {
         (self.plan.wide && self.dice.one_in(2)).then_some(Temper::Kill)
     }
 
-    fn learn_of_damage(&mut self) {
+    fn learn_of_damage(&mut self) -> Check {
         if !self.node.damages.is_empty() {
+            if !self.has_faults && !self.rots {
+                return Err(format!("damage is reported though nothing failed: {:?}", self.node.damages));
+            }
             let rows = self.node.queues();
             self.oracle.learn(&rows);
             self.streams.oracle.learn(&rows);
             let damages = std::mem::take(&mut self.node.damages);
             self.learn_of(damages);
         }
+        Ok(())
     }
 
     fn learn_of_torn(&mut self) -> Check {
@@ -531,7 +538,7 @@ impl World {
             match started {
                 Ok(()) => {
                     self.note(format!("the node is up with {} shards", self.node.homes.len()));
-                    self.learn_of_damage();
+                    self.learn_of_damage()?;
                     let rows = self.node.queues();
                     for row in &rows {
                         self.note(format!("{} has {} ready", row.definition.name, row.ready));
@@ -694,9 +701,13 @@ impl World {
                 return Ok(false);
             }
             for _ in 0..4 {
-                self.node.read(&mut self.dice, &mut self.tally);
+                let result = self.node.read(&mut self.dice, &mut self.tally);
+                self.unless_stopped(result)?;
+                if self.tally.crashes != crashes {
+                    return Ok(false);
+                }
             }
-            self.learn_of_damage();
+            self.learn_of_damage()?;
             self.node.prepare();
             let is_quiet = !goes_on(self)
                 && self.node.is_idle(self.now)
