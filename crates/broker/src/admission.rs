@@ -8,7 +8,7 @@ use crate::owned::OwnedQueue;
 use crate::shard::Shard;
 use base::id::{LogId, QueueId};
 use base::{Buffer, Now};
-use message::record::{self, DeathReason, Enqueue, Kind, leave_out};
+use message::record::{self, DeathReason, Enqueue, Kind, Refer, leave_out};
 
 impl Log {
     /// The queues of an enqueue record that are too full for it. Those that are not count it as arriving.
@@ -54,12 +54,14 @@ impl OwnedQueue {
             return;
         }
         while let Some((kind, record, rest)) = record::split(records) {
-            if let Some(message) = Enqueue::read(record).filter(|_| kind == Kind::Enqueue) {
-                let bytes = self.size_of(&message);
-                if let Some(features) = &mut self.features {
-                    features.arriving += 1;
-                    features.arriving_bytes += bytes;
-                }
+            let bytes = match kind {
+                Kind::Enqueue => Enqueue::read(record).map(|message| self.size_of(&message)),
+                Kind::Refer => Refer::read(record).map(|refer| self.size_of_referred(&refer)),
+                _ => None,
+            };
+            if let (Some(bytes), Some(features)) = (bytes, &mut self.features) {
+                features.arriving += 1;
+                features.arriving_bytes += bytes;
             }
             records = rest;
         }

@@ -177,7 +177,7 @@ impl Log {
     ) -> bool {
         let Log { queues, batches, latencies, .. } = self;
         let queue = &queues[slot as usize];
-        if queue.is_waiting() {
+        if queue.is_waiting() || queue.refers {
             return false;
         }
         let Some(Member { port, handle }) = queue.recipient(consumer) else { return false };
@@ -200,7 +200,7 @@ impl Log {
     ) -> Option<QueueSeq> {
         let Log { queues, batches, latencies, .. } = self;
         let queue = &queues[slot as usize];
-        if queue.is_waiting() {
+        if queue.is_waiting() || queue.refers {
             return Some(range.first);
         }
         let Member { port, handle } = queue.recipient(consumer)?;
@@ -239,7 +239,7 @@ impl Log {
         let queue = &mut queues[slot as usize];
         queue.hand(consumer, bits.count_ones(), false);
         let Some(Member { port, handle }) = queue.recipient(consumer) else { return };
-        let is_waiting = queue.is_waiting();
+        let is_waiting = queue.is_waiting() || queue.refers;
         let mut rest = scattered(block, bits).peekable();
         while !is_waiting
             && let Some(seq) = rest.peek()
@@ -295,6 +295,15 @@ impl Log {
     /// Where the bytes of a message are.
     #[inline]
     pub(crate) fn locate(&mut self, slot: u32, seq: QueueSeq) -> Site<'_> {
+        match self.queues[slot as usize].refers {
+            true => self.locate_referred(slot, seq),
+            false => self.locate_record(slot, seq),
+        }
+    }
+
+    /// Where a message's record is, which may say that the message is elsewhere.
+    #[inline]
+    pub(crate) fn locate_record(&mut self, slot: u32, seq: QueueSeq) -> Site<'_> {
         let queue = &self.queues[slot as usize];
         match queue.fifo.place(seq) {
             Some(Place::Log(index)) => match self.batches.find(index) {
@@ -352,8 +361,11 @@ impl Log {
     /// The bytes of the first waiting delivery are damaged: it cannot be delivered, now or ever. It stays unsettled with
     /// its consumer, so nothing is lost that could still be repaired, and what is behind it goes on.
     pub(crate) fn pass_over_damage(&mut self, slot: u32, what: ReadWhat, post: &mut Post) {
-        let Some(queue) = self.queues.get_mut(slot as usize) else { return };
-        while let Some(first) = queue.first_waiting() {
+        while let Some(first) = self.queues.get(slot as usize).and_then(|queue| queue.first_waiting()) {
+            let is_stretch = matches!(what, ReadWhat::Stretch(_));
+            let lies_there =
+                is_stretch && matches!(self.locate(slot, first.seq), Site::Away(found) if found == what);
+            let queue = &mut self.queues[slot as usize];
             let is_there = match (queue.fifo.place(first.seq), what) {
                 (Some(Place::Log(index)), ReadWhat::Batch { base, place }) => {
                     index >= base && index.0 < base.0 + place.len
@@ -361,7 +373,7 @@ impl Log {
                 (Some(Place::Segment(run)), ReadWhat::Block(key)) => {
                     (run.segment, run.offset) == (key.segment, key.place.offset)
                 }
-                _ => false,
+                _ => lies_there,
             };
             if !is_there {
                 break;
@@ -371,6 +383,8 @@ impl Log {
             }
             queue.pop_waiting();
         }
-        self.mark_dirty(slot);
+        if self.queues.contains(slot as usize) {
+            self.mark_dirty(slot);
+        }
     }
 }

@@ -41,6 +41,7 @@ mod presence;
 mod publisher;
 mod reading;
 mod recovery;
+mod referred;
 mod reply;
 mod request;
 mod settling;
@@ -71,7 +72,7 @@ pub use opened::{
 };
 pub use presence::Arrived;
 pub use publisher::{More, Publish, Published, Publisher, ROUTES_SHOWN_MAX};
-pub use reading::{BlockKey, Brought, ReadBytes, ReadRequest, ReadWhat};
+pub use reading::{BlockKey, Brought, ReadBytes, ReadRequest, ReadWhat, StretchKey};
 pub use recovery::{LogSnapshot, RecoveryError, SECTION};
 pub use reply::{REPLY_TO, Replies, ReplyAddress};
 pub use request::{ConsumerRef, Credit, Held, NewConsumer, Placement, QueueCommand, Reply};

@@ -79,6 +79,12 @@ pub struct Limits {
     /// Offsets that consumers of one stream have said they are at, told to who asks before they are on disk; of further
     /// consumers it is told what is on disk.
     pub stream_offsets_told_max: usize,
+    /// A message of a stream with fewer bytes is copied to a queue that is filled from there; a larger one stays where it is, and
+    /// the queue refers to it.
+    pub referred_bytes_min: usize,
+    /// Bytes of a stream that are not flushed and that a queue is yet to be filled with, from which on they are flushed for it, and not
+    /// copied.
+    pub feed_sync_bytes_min: u64,
     /// Bytes of chunks handed to a stream's subscription before its connection has to say that it can take more.
     pub consumer_window_bytes: usize,
 }
@@ -122,6 +128,8 @@ impl Default for Limits {
             stream_read_bytes_max: 1 << 20,
             stream_unwritten_bytes_max: 64 << 20,
             stream_offsets_told_max: 4096,
+            referred_bytes_min: 1024,
+            feed_sync_bytes_min: 1 << 20,
             consumer_window_bytes: 256 << 10,
         }
     }

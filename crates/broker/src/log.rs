@@ -17,6 +17,7 @@ use crate::mail::{Waiter, wait};
 use crate::owned::OwnedQueue;
 use crate::post::Post;
 use crate::reading::{Loaded, Reading};
+use crate::referred::Referred;
 use crate::streams::Streams;
 use crate::tally::Ends;
 use crate::timers::Timers;
@@ -24,7 +25,7 @@ use base::id::{LogId, LogIndex, PortId, QueueId, QueueSeq};
 use base::{Buffer, Now};
 use journal::{Batch, Place, Sealed};
 use message::record::{
-    self, DeathReason, Enqueue, Kind, NewEnqueue, Outcome, Positions, SeqRange, Sizes, flag,
+    self, DeathReason, Enqueue, Kind, NewEnqueue, Outcome, Positions, Refer, SeqRange, Sizes, flag,
 };
 use queue::{Effect, Effects, Fifo, Record};
 use rustc_hash::FxHashMap;
@@ -119,6 +120,8 @@ pub(crate) struct Log {
     has_levels: bool,
     pub(crate) reading: Reading,
     pub(crate) loaded: Loaded,
+    /// Messages that lie in segments of streams.
+    pub(crate) referred: Referred,
     /// The streams, once there is one.
     pub(crate) streams: Option<Box<Streams>>,
     /// No queue is filled from a stream for now.
@@ -164,6 +167,7 @@ impl Log {
             has_levels: false,
             reading: Reading::default(),
             loaded: Loaded::default(),
+            referred: Referred::default(),
             streams: None,
             feeds_wait: false,
             ends: Ends::default(),
@@ -290,6 +294,7 @@ impl Log {
         self.timers.forget(slot, queue.features.as_ref().and_then(|features| features.timer));
         self.timers.forget_look(slot, queue.looks_at());
         self.reading.forget(slot);
+        self.forget_references(id);
         self.effects.runs_left.extend(queue.fifo.runs());
         // While the journal is replayed nothing is counted yet: what is left is counted at the end.
         if self.recovering.is_none() {
@@ -665,6 +670,7 @@ impl Log {
     /// Lets go of the buffers that were not needed lately.
     pub(crate) fn forget_spares(&mut self) {
         self.batches.spare.forget_unused();
+        self.referred.forget_made();
         if self.open.is_empty() && self.batches.spare.is_empty() {
             *self.open.records() = Buffer::default();
             self.batch_bytes = 0;
@@ -801,6 +807,7 @@ impl Log {
                 Kind::Catalog => {}
                 Kind::Append => self.apply_append(record),
                 Kind::Track => self.apply_track(record),
+                Kind::Refer => live += self.apply_refer(at, record),
                 Kind::Truncate => self.apply_truncate(record),
                 Kind::Configure => self.apply_configure(record),
                 Kind::Annotate => self.apply_annotate(record),
@@ -840,6 +847,22 @@ impl Log {
             self.mark_dirty(slot);
         }
         live
+    }
+
+    /// A message came that lies in a segment of a stream.
+    #[cold]
+    #[inline(never)]
+    fn apply_refer(&mut self, at: LogIndex, record: &[u8]) -> u32 {
+        let refer = Refer::read(record).expect("a committed batch holds whole records");
+        let Some(slot) = self.slot(refer.queue) else { return 0 };
+        let queue = &mut self.queues[slot as usize];
+        let seq = queue.fifo.next_seq();
+        queue.arrive_referred(at, &refer);
+        queue.refers = true;
+        self.has_levels |= queue.fifo.has_levels();
+        self.streams_mut().references.add(refer.queue, seq, refer.segment);
+        self.mark_dirty(slot);
+        1
     }
 
     fn apply_positions(&mut self, kind: Kind, record: &[u8]) {

@@ -10,7 +10,7 @@ use crate::latency::Watch;
 use crate::tally::{Count, Tally};
 use base::Now;
 use base::id::{LogIndex, PortId, QueueSeq};
-use message::record::{Enqueue, SeqRange, flag};
+use message::record::{Enqueue, Refer, SeqRange, flag};
 use queue::{Arrival, ConsumerId, Fifo};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -171,6 +171,8 @@ pub(crate) struct OwnedQueue {
     pub(crate) is_dirty: bool,
     /// It has had a consumer: the last one's leaving deletes an auto-delete queue.
     pub(crate) had_consumer: bool,
+    /// Messages of it may lie in segments of a stream: they are made when they are needed.
+    pub(crate) refers: bool,
     /// What is delivered from it is told of.
     is_traced: bool,
     /// What consumers and gets did; none yet.
@@ -189,6 +191,7 @@ impl OwnedQueue {
             features: None,
             is_dirty: false,
             had_consumer: false,
+            refers: false,
             is_traced: false,
             counted: None,
             begun_at: 0,
@@ -242,33 +245,51 @@ impl OwnedQueue {
             self.features.iter_mut().for_each(|features| features.arrived(bytes));
             return false;
         }
-        let priority = (message.flags & flag::PRIORITY != 0).then_some(message.priority);
         let bytes = self.size_of(&message);
+        let arrival = Arrival {
+            transient,
+            priority: (message.flags & flag::PRIORITY != 0).then_some(message.priority),
+            received_at_ms: message.received_at_ms,
+            expires_at_ms: message.expires_at_ms,
+            due_at_ms: message.due_ms(),
+            bytes: bytes.try_into().unwrap_or(u32::MAX),
+            failures: message.failures(),
+            group: if self.fifo.is_grouped() { self.group_of(&message) } else { None },
+        };
+        self.take_in(at, &arrival, bytes);
+        true
+    }
+
+    /// A message came that lies in a segment of a stream.
+    pub(crate) fn arrive_referred(&mut self, at: LogIndex, refer: &Refer<'_>) {
+        let bytes = self.size_of_referred(refer);
+        let arrival = Arrival {
+            transient: false,
+            priority: refer.priority,
+            received_at_ms: refer.received_at_ms,
+            expires_at_ms: 0,
+            due_at_ms: 0,
+            bytes: bytes.try_into().unwrap_or(u32::MAX),
+            failures: 0,
+            group: None,
+        };
+        self.take_in(at, &arrival, bytes);
+    }
+
+    fn take_in(&mut self, at: LogIndex, arrival: &Arrival, bytes: u64) {
+        let Arrival { transient, priority, expires_at_ms, due_at_ms, failures, group, .. } = *arrival;
         // Of all priorities one stands for none.
         let usual = if self.definition.is_quorum() { PRIORITY_NONE } else { 0 };
         let is_usual = priority.is_none_or(|of| of == usual);
-        let (due_at_ms, failures) = (message.due_ms(), message.failures());
-        let group = if self.fifo.is_grouped() { self.group_of(&message) } else { None };
         let is_new = due_at_ms == 0 && failures == 0 && group.is_none();
-        if is_usual && message.expires_at_ms == 0 && is_new && self.fifo.takes_plain() {
+        if is_usual && expires_at_ms == 0 && is_new && self.fifo.takes_plain() {
             self.fifo.enqueue(at, transient);
         } else {
-            let arrival = Arrival {
-                transient,
-                priority,
-                received_at_ms: message.received_at_ms,
-                expires_at_ms: message.expires_at_ms,
-                due_at_ms,
-                bytes: bytes.try_into().unwrap_or(u32::MAX),
-                failures,
-                group,
-            };
-            self.fifo.arrive(at, &arrival);
+            self.fifo.arrive(at, arrival);
         }
         if let Some(features) = &mut self.features {
             features.arrived(bytes);
         }
-        true
     }
 
     pub(crate) fn features_mut(&mut self, now: Now) -> &mut Features {
@@ -428,6 +449,17 @@ impl OwnedQueue {
     /// The size of a message as limits in bytes count it.
     pub(crate) fn size_of(&self, message: &Enqueue<'_>) -> u64 {
         size_in(&self.definition, message)
+    }
+
+    /// As [`OwnedQueue::size_of`], of a message that lies in a segment of a stream.
+    pub(crate) fn size_of_referred(&self, refer: &Refer<'_>) -> u64 {
+        let head = if self.definition.is_quorum() { refer.head_len } else { 0 };
+        u64::from(head) + u64::from(refer.body_len)
+    }
+
+    /// What it keeps of its messages comes from their heads alone: they may lie elsewhere.
+    pub(crate) fn may_refer(&self) -> bool {
+        self.fifo.window().is_none() && self.definition.group_header().is_none()
     }
 
     /// Somebody consumes from it, or, of a quorum queue, holds something: it does not end unused. As RabbitMQ has it.

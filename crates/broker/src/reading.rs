@@ -19,9 +19,10 @@ pub(crate) use keeping::Loaded;
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::post::Post;
+use base::crc::crc32c;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
 use base::{Buffer, Memory, Now};
-use journal::{BlockPlace, Disk, DiskError, SegmentBlock, Span, read_spans};
+use journal::{BlockPlace, Disk, DiskError, FileName, SegmentBlock, Span, read_spans};
 use message::record::Kind;
 use message::record::{Outcome, SeqRange};
 use queue::Run;
@@ -36,6 +37,13 @@ const PASSES_MAX: usize = 4;
 
 /// What stands for the segment in the names of batches.
 const OF_NO_SEGMENT: u64 = u64::MAX;
+
+/// Set in names of what lies in segments of streams.
+const OF_A_STREAM: u64 = 1 << 63;
+
+/// Bytes that are read of a stream's segment where a message is wanted that has fewer: as much as a read ahead of a queue's own
+/// begins with, and twice that, as the next is not read before this is handed out.
+const STRETCH_BYTES: u64 = 2 * WINDOW_BYTES_MIN;
 
 /// Bytes of a queue's first read with what it takes along.
 const WINDOW_BYTES_MIN: u64 = 128 << 10;
@@ -83,6 +91,8 @@ pub enum ReadWhat {
     },
     /// A block of a segment.
     Block(BlockKey),
+    /// A message in a stream's segment, and what follows it there.
+    Stretch(StretchKey),
 }
 
 /// What a read brought.
@@ -92,6 +102,8 @@ pub enum ReadBytes {
     Batch(Memory),
     /// A block.
     Block(SegmentBlock),
+    /// A stretch of a stream's segment, shorter than asked for where the file ends.
+    Stretch(Memory),
 }
 
 impl ReadBytes {
@@ -101,6 +113,7 @@ impl ReadBytes {
         match self {
             ReadBytes::Batch(memory) => memory.len(),
             ReadBytes::Block(block) => block.memory().len(),
+            ReadBytes::Stretch(memory) => memory.len(),
         }
     }
 }
@@ -130,6 +143,7 @@ impl ReadWhat {
         Ok(match self {
             ReadWhat::Batch { place, .. } => place.read(disk)?.map(ReadBytes::Batch),
             ReadWhat::Block(key) => SegmentBlock::load(disk, key.segment, &key.place)?.map(ReadBytes::Block),
+            ReadWhat::Stretch(key) => key.read(disk)?.map(ReadBytes::Stretch),
         })
     }
 
@@ -138,6 +152,7 @@ impl ReadWhat {
         match self {
             ReadWhat::Batch { place, .. } => place.check(read).map(ReadBytes::Batch),
             ReadWhat::Block(key) => SegmentBlock::check(read, key.segment, &key.place).map(ReadBytes::Block),
+            ReadWhat::Stretch(key) => key.check(read).map(ReadBytes::Stretch),
         }
     }
 
@@ -145,6 +160,7 @@ impl ReadWhat {
         match self {
             ReadWhat::Batch { place, .. } => place.span(),
             ReadWhat::Block(key) => SegmentBlock::span(key.segment, &key.place),
+            ReadWhat::Stretch(key) => key.span(),
         }
     }
 
@@ -152,6 +168,7 @@ impl ReadWhat {
         match self {
             ReadWhat::Batch { base, .. } => (OF_NO_SEGMENT, base.0),
             ReadWhat::Block(key) => key.name(),
+            ReadWhat::Stretch(key) => key.name(),
         }
     }
 }
@@ -179,6 +196,50 @@ impl BlockKey {
 
     fn name(&self) -> Name {
         (self.segment, self.place.offset)
+    }
+}
+
+/// Names a message in a stream's segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StretchKey {
+    /// The segment's file.
+    pub file: FileName,
+    /// Where in the file the message begins.
+    pub position: u64,
+    /// Its bytes.
+    pub len: u32,
+    /// CRC32C of them.
+    pub crc: u32,
+}
+
+impl StretchKey {
+    /// What follows mostly is for the same queue, and is read along.
+    fn span(&self) -> Span {
+        let len = u64::from(self.len).max(STRETCH_BYTES);
+        Span { file: self.file, offset: self.position, len }
+    }
+
+    /// The file may end before what is read along does.
+    fn read(&self, disk: &dyn Disk) -> Result<Option<Memory>, DiskError> {
+        let Ok(len) = usize::try_from(self.span().len) else { return Ok(None) };
+        let mut buffer = Buffer::default();
+        let read = disk.read_at(self.file, self.position, buffer.stretch(len))?;
+        buffer.truncate(read);
+        Ok(self.check(buffer))
+    }
+
+    /// What was read, if it begins with the message.
+    fn check(&self, read: Buffer) -> Option<Memory> {
+        self.is_in(read.bytes()).then(|| read.seal())
+    }
+
+    /// These bytes begin with the message.
+    fn is_in(&self, bytes: &[u8]) -> bool {
+        bytes.get(..self.len as usize).is_some_and(|message| crc32c(message) == self.crc)
+    }
+
+    fn name(&self) -> Name {
+        (OF_A_STREAM | self.file.number, self.position)
     }
 }
 

@@ -657,7 +657,8 @@ impl Shard {
             && let Some(slot) = self.log_slots.get(&definition.log)
             && let Some(source) = self.catalog.source(definition)
         {
-            self.logs[*slot as usize].begin_feed(now, definition.id, source);
+            let limits = self.settings.limits;
+            self.logs[*slot as usize].begin_feed(now, definition.id, source, &limits);
         }
     }
 

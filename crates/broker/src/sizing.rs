@@ -7,7 +7,7 @@ use crate::log::Log;
 use crate::owned::{OwnedQueue, size_in};
 use base::id::{LogIndex, QueueSeq};
 use message::amqp091::Properties;
-use message::record::{self, Enqueue, Format};
+use message::record::{self, Enqueue, Format, Refer};
 use queue::Place;
 
 /// Messages of one queue that are looked at.
@@ -49,6 +49,11 @@ impl Log {
         for place in &places {
             let Some(record) = self.batches.peek(*place) else { continue };
             let Some((_, record, _)) = record::split(record) else { continue };
+            if let Some(refer) = Refer::read(record) {
+                bytes += queue.size_of_referred(&refer);
+                count += 1;
+                continue;
+            }
             let Some(message) = Enqueue::read(record) else { continue };
             bytes += size_in(&queue.definition, &message);
             count += 1;

@@ -105,6 +105,7 @@ fn bytes(read: &ReadRequest) -> u64 {
     let len = |what: &ReadWhat| match what {
         ReadWhat::Batch { place, .. } => place.len,
         ReadWhat::Block(key) => key.place.len,
+        ReadWhat::Stretch(key) => key.len.into(),
     };
     read.parts.iter().map(len).sum()
 }

@@ -7,7 +7,7 @@ use crate::mailbox::{Mailbox, Sleeper};
 use crate::socket::{Arrival, Socket};
 use crate::turns::Turns;
 use adapters::{Frontend, Mover};
-use base::id::ShardId;
+use base::id::{LogId, ShardId};
 use broker::catalog::{Op, PolicyKind, Refusal, UserLimits, VhostLimits};
 use broker::{Mail, ReadBytes, ReadRequest, Reply, Shard, StreamDone};
 use std::sync::Arc;
@@ -25,6 +25,8 @@ pub enum Letter {
     Loaded(ReadRequest, Vec<Option<ReadBytes>>),
     /// What came of something that was done for a stream.
     Streamed(Box<StreamDone>),
+    /// The snapshot of a log that was asked for last is on disk.
+    Snapshot(LogId),
     /// The alarms that hold now.
     Alarm(Raised),
     /// The housekeeper wants something done.

@@ -176,7 +176,11 @@ impl Keeper {
         for log in (0..self.placement.logs).map(LogId) {
             if let Some((snapshot, jobs)) = self.ask(log, |answer| Errand::Snapshot(log, answer))? {
                 match self.write_streams(log, jobs) {
-                    Ok(true) => self.write(&snapshot)?,
+                    Ok(true) => {
+                        self.write(&snapshot)?;
+                        let owner = self.placement.owner(log).0 as usize;
+                        self.doors[owner].letters.put(Letter::Snapshot(log));
+                    }
                     Ok(false) => {}
                     // Other logs may have less to write.
                     Err(Trouble::NoSpace) => lacks_space = true,

@@ -316,6 +316,7 @@ impl ShardLoop {
                     None => self.shard.stream_done(now, *done),
                     Some(error) => (self.around.fail)(format!("making a stream durable failed: {error}")),
                 },
+                Letter::Snapshot(log) => self.shard.snapshot_written(log),
                 Letter::Alarm(raised) => self.set_raised(now, raised),
                 Letter::Errand(errand) => self.run_errand(errand),
                 Letter::Wish(wish, answer) => self.wish(now, *wish, answer),

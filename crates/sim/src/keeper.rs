@@ -150,7 +150,9 @@ impl Keeper {
                     homes[owner(snapshot.log)].letters.push_back(Letter::Streamed(Box::new(done)));
                 }
                 if is_durable {
+                    let at = owner(snapshot.log);
                     self.write(disk, journal, &snapshot)?;
+                    homes[at].shard.snapshot_written(snapshot.log);
                 }
             }
             Step::CollectDead => {

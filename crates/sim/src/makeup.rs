@@ -39,6 +39,8 @@ pub fn roll(dice: &mut Random, whole_turns: bool) -> Makeup {
     limits.stream_dispatch_bytes_max = limits.read_bytes_max;
     limits.stream_dispatch_busy_bytes_max = limits.read_bytes_max / 2;
     limits.stream_reads_ahead = limits.reads_max > 1;
+    limits.referred_bytes_min = limits.waiting_for_bytes_max;
+    limits.feed_sync_bytes_min = limits.read_bytes_max as u64;
     let block = BLOCK as u64;
     let file_bytes = block * one_of(dice, &[4, 8, 16, 64]);
     let journal = journal::Limits {

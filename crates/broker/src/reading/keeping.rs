@@ -7,14 +7,17 @@
 //! Not here: the batches themselves, which are where all batches are ([`crate::batches`]).
 //! Invariant: what is kept is named in `order` once; batches that are named there may have left.
 
-use super::{BlockKey, Name, OF_NO_SEGMENT, READS_OF_QUEUE_MAX, ReadBytes, ReadWhat};
+use super::{
+    BlockKey, Name, OF_A_STREAM, OF_NO_SEGMENT, READS_OF_QUEUE_MAX, ReadBytes, ReadWhat, StretchKey,
+};
 use crate::batches::Batches;
 use crate::limits::Limits;
 use crate::log::Log;
+use base::Memory;
 use base::id::LogIndex;
 use journal::SegmentBlock;
 use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Names of batches that have left which are put up with, however few others there are.
 const GONE_MIN: usize = 64;
@@ -23,14 +26,16 @@ const GONE_MIN: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
     blocks: FxHashMap<Name, SegmentBlock>,
-    /// Bytes of memory of those.
+    /// Stretches of streams' segments.
+    stretches: BTreeMap<Name, Memory>,
+    /// Bytes of memory of both.
     block_bytes: usize,
     /// Oldest first.
     order: VecDeque<Name>,
 }
 
 impl Loaded {
-    /// Bytes of blocks held; batches are counted where they are.
+    /// Bytes of blocks and stretches held; batches are counted where they are.
     pub(crate) fn block_bytes(&self) -> usize {
         self.block_bytes
     }
@@ -40,10 +45,20 @@ impl Loaded {
         self.blocks.get(&key.name()).filter(|block| *block.place() == key.place)
     }
 
+    /// Memory that begins with a message of a stream's segment, if one that was read holds it.
+    pub(crate) fn stretch(&self, key: StretchKey) -> Option<(Memory, usize)> {
+        let (segment, position) = key.name();
+        let ((_, begins), memory) = self.stretches.range((segment, 0)..=(segment, position)).next_back()?;
+        let at = usize::try_from(position - begins).ok()?;
+        // What was read along may not have been written yet: it is read anew, for itself.
+        key.is_in(memory.get(at..)?).then(|| (memory.clone(), at))
+    }
+
     /// Bytes of memory of what has this name, if it is there.
     fn bytes_of(&self, batches: &Batches, name: Name) -> Option<usize> {
         match name {
             (OF_NO_SEGMENT, base) => batches.loaded_bytes_of(LogIndex(base)),
+            (segment, _) if segment & OF_A_STREAM != 0 => self.stretches.get(&name).map(Memory::capacity),
             _ => self.blocks.get(&name).map(|block| block.memory().capacity()),
         }
     }
@@ -68,10 +83,19 @@ impl Loaded {
                     return;
                 }
             }
+            (ReadWhat::Stretch(key), ReadBytes::Stretch(memory)) => {
+                self.block_bytes += memory.capacity();
+                if let Some(before) = self.stretches.insert(key.name(), memory) {
+                    self.block_bytes -= before.capacity();
+                    return;
+                }
+            }
             _ => panic!("a read brings what was asked for"),
         }
         self.order.push_back(what.name());
-        if self.order.len() > GONE_MIN + 2 * (self.blocks.len() + batches.loaded_count()) {
+        if self.order.len()
+            > GONE_MIN + 2 * (self.blocks.len() + self.stretches.len() + batches.loaded_count())
+        {
             self.forget_gone(batches);
         }
     }
@@ -87,6 +111,9 @@ impl Loaded {
     fn drop_one(&mut self, batches: &mut Batches, name: Name, spare_max: usize) {
         if let (OF_NO_SEGMENT, base) = name {
             batches.unload(LogIndex(base), spare_max);
+        } else if let Some(memory) = self.stretches.remove(&name) {
+            self.block_bytes -= memory.capacity();
+            batches.spare.put(memory, spare_max);
         } else if let Some(block) = self.blocks.remove(&name) {
             self.block_bytes -= block.memory().capacity();
             batches.spare.put(block.into_memory(), spare_max);

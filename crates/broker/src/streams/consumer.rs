@@ -13,10 +13,11 @@ use crate::event::Item;
 use crate::owned::Member;
 use crate::request::{Credit, NewConsumer};
 use base::Buffer;
+use base::crc::crc32c;
 use base::id::{QueueId, QueueSeq};
 use message::chunk::{self, Compression, Content, Filter, HEADER_LEN, Header};
-use message::record::{Format, Outcome, SeqRange};
-use queue::stream::Chunk;
+use message::record::{Enqueue, Format, Outcome, Refer, SeqRange, flag};
+use queue::stream::{self, Chunk};
 
 /// See the module's head.
 #[derive(Debug)]
@@ -52,8 +53,48 @@ pub(crate) struct Consumer {
     pub(crate) from: u64,
     /// How far it has come, where it has a name by which that is remembered.
     pub(crate) progress: Option<Box<Progress>>,
-    /// It is none: what it is shown is written as records for this queue.
-    pub(crate) feeds: Option<QueueId>,
+    /// It is none: what it is shown is written as records for a queue.
+    pub(crate) feeds: Option<Box<Feeding>>,
+}
+
+/// For which queue messages are written as records.
+#[derive(Debug)]
+pub(crate) struct Feeding {
+    pub(crate) queue: QueueId,
+    /// Where the chunk lies, if its messages may be referred to.
+    pub(crate) chunk_at: Option<stream::Place>,
+    /// Messages with fewer bytes are copied.
+    pub(crate) referred_bytes_min: usize,
+    /// Bytes of messages that were referred to, and not copied.
+    pub(crate) referred_bytes: usize,
+}
+
+impl Feeding {
+    /// The bytes of `chunk` that are `message` are on disk for good: writes where, in place of the record at `at`, which holds
+    /// them.
+    fn refer(&mut self, (chunk, entry): (&[u8], Entry<'_>), at: usize, now_ms: u64, into: &mut Buffer) {
+        let Entry { message, offset, stream, .. } = entry;
+        let Some(place) = self.chunk_at.filter(|_| message.len() >= self.referred_bytes_min) else { return };
+        let Some(record) = Enqueue::read(&into.bytes()[at..]) else { return };
+        let says_name = record.routing_key == stream.name.as_bytes() && stream.name.len() <= u8::MAX.into();
+        let refer = Refer {
+            queue: self.queue,
+            stream: stream.id,
+            received_at_ms: now_ms,
+            priority: (record.flags & flag::PRIORITY != 0).then_some(record.priority),
+            offset,
+            segment: place.segment,
+            position: place.position + (message.as_ptr() as usize - chunk.as_ptr() as usize) as u64,
+            len: message.len() as u32,
+            crc: crc32c(message),
+            head_len: record.head.len() as u32,
+            body_len: record.body.len() as u32,
+            name: if says_name { stream.name.as_bytes() } else { b"" },
+        };
+        into.truncate(at);
+        refer.write(into);
+        self.referred_bytes += message.len();
+    }
 }
 
 /// Where in a chunk.
@@ -244,7 +285,8 @@ impl Consumer {
             if room == 0 {
                 break Unpacked::Full;
             }
-            if into.len() >= bytes_max || *messages_left == 0 {
+            let referred_bytes = self.feeds.as_ref().map_or(0, |feeding| feeding.referred_bytes);
+            if into.len() + referred_bytes >= bytes_max || *messages_left == 0 {
                 break Unpacked::Enough;
             }
             // What is not as it was written was not to be here: the checksum said that it was.
@@ -260,8 +302,14 @@ impl Consumer {
                     if offset >= self.from {
                         let record_at = into.len() as u32;
                         let entry = Entry { message, offset, at_ms, stream };
-                        let is_shown = match self.feeds {
-                            Some(queue) => converter.feed(entry, (queue, now_ms), wanted, into),
+                        let is_shown = match &mut self.feeds {
+                            Some(feeding) => {
+                                let is_fed = converter.feed(entry, (feeding.queue, now_ms), wanted, into);
+                                if is_fed {
+                                    feeding.refer((data, entry), record_at as usize, now_ms, into);
+                                }
+                                is_fed
+                            }
                             None => converter.show(entry, self.format, wanted, into),
                         };
                         if is_shown {

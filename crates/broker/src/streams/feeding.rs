@@ -2,15 +2,16 @@
 //!
 //! What is fed goes into the log in one piece, messages and how far they go, so that a crash leaves both or neither; how far
 //! they go is an offset stored under a name that only queues have. The next piece follows when the one before is applied:
-//! the disk sets the pace, and what is under way is bounded. Where nothing was wanted, how far that went is stored once in
+//! the disk sets the pace, and what is under way is bounded. What is on disk for good in the stream is referred to there
+//! ([`message::record::Refer`]), the rest is copied; who is far behind has the stream flushed first. Where nothing was wanted, how far that went is stored once in
 //! [`PASSED_OVER_MAX`] messages: after a crash they are looked at again. A queue that refuses messages when it is full is fed as
 //! many as it has room for beside what its publishers have under way; one that is limited in bytes may be fed one piece too much.
 //! Nothing is fed while an alarm holds.
 //! Not here: which queue is fed from where (`catalog::source`).
 
-use super::Streams;
-use super::consumer::{Consumer, Unpacked};
+use super::consumer::{Consumer, Feeding, Unpacked};
 use super::owned::Reader;
+use super::{StreamJob, Streams};
 use crate::catalog::{Source, SourceFrom};
 use crate::limits::Limits;
 use crate::log::Log;
@@ -21,7 +22,7 @@ use crate::streams::StreamFrom;
 use base::id::{PortId, QueueId};
 use base::{Buffer, Now};
 use message::record::{Format, Track};
-use queue::stream::{FEED, From, NewReader, Next, ReaderId};
+use queue::stream::{FEED, From, NewReader, Next, Place, ReaderId};
 
 /// Set in what is stored where it is no offset but a time, milliseconds since 1970, from which on the queue wants messages.
 const IS_TIME: u64 = 1 << 63;
@@ -43,6 +44,14 @@ pub(crate) struct Feed {
     stored: Option<u64>,
     /// Messages that its queue has room for.
     room: u64,
+    /// Its queue's messages may lie in the stream's segments.
+    may_refer: bool,
+    /// Where the chunk lies that it stands in, if it is still there after so many moves.
+    chunk_at: Option<(Place, u32)>,
+    /// It waits for the stream to be flushed.
+    awaits_flush: bool,
+    /// The stream was asked to be flushed up to this offset.
+    flushed_to: u64,
     /// It waits until its queue has room, and is listed for that.
     is_starved: bool,
 }
@@ -54,6 +63,12 @@ pub(super) struct Fed {
     records: Buffer,
 }
 
+/// Which queue a name belongs to under which it is stored how far it was fed.
+pub(super) fn queue_of(reference: &[u8]) -> Option<QueueId> {
+    let id = reference.strip_prefix(FEED)?.first_chunk()?;
+    Some(QueueId(u64::from_le_bytes(*id)))
+}
+
 /// Under which name it is stored how far a queue was fed.
 fn reference(queue: QueueId) -> [u8; FEED.len() + 8] {
     let mut reference = [0; FEED.len() + 8];
@@ -62,11 +77,17 @@ fn reference(queue: QueueId) -> [u8; FEED.len() + 8] {
     reference
 }
 
+impl Feed {
+    /// Bytes of what was taken out and is not copied.
+    fn referred_bytes(&self) -> usize {
+        self.consumer.feeds.as_ref().map_or(0, |feeding| feeding.referred_bytes)
+    }
+}
+
 impl Streams {
     /// It was applied how far the queue of this name was fed: it may go on.
     pub(super) fn fed_upto(&mut self, slot: u32, reference: &[u8], offset: u64) {
-        let Some(id) = reference.strip_prefix(FEED).and_then(|id| id.first_chunk()) else { return };
-        let queue = QueueId(u64::from_le_bytes(*id));
+        let Some(queue) = queue_of(reference) else { return };
         let Some(reader) = self.owned[slot as usize].feed_of(queue) else { return };
         if let Some(Reader::Feeds(feed)) = self.owned[slot as usize].readers.get_mut(&reader)
             && feed.waits_for == Some(offset)
@@ -83,15 +104,16 @@ impl Streams {
         }
         let mut records = Buffer::default();
         let mut shown = Vec::new();
+        let mut segments = Vec::new();
         let mut upto = None;
         let bytes_max = limits.stream_turn_bytes_max;
         let mut messages_left = limits.dispatch_messages_max;
         let mut has_more = false;
         loop {
-            let Streams { owned, common, effects, converter, starved, .. } = self;
+            let Streams { owned, common, effects, converter, starved, references, .. } = self;
             let stream = &mut owned[slot as usize];
             let Some(Reader::Feeds(feed)) = stream.readers.get_mut(&reader) else { return 0 };
-            if feed.waits_for.is_some() {
+            if feed.waits_for.is_some() || feed.awaits_flush {
                 break;
             }
             let room = feed.room.saturating_sub(shown.len() as u64);
@@ -110,10 +132,32 @@ impl Streams {
                         feed.consumer.has_chunk_credit = false;
                         feed.consumer.from = stream.machine.wanted_from(reader);
                         feed.chunk_end = chunk.next_offset();
+                        let place = stream.machine.handed_at(reader, &chunk);
+                        feed.chunk_at = place.map(|place| (place, stream.machine.moves()));
                         feed.consumer.enter(chunk);
                     }
                     Next::Wait | Next::NoCredit => break,
                 }
+            }
+            // What is on disk for good need not be there twice. Where its segment has gone meanwhile nobody keeps that.
+            let is_there = |(place, moves): &(Place, u32)| {
+                let is_kept = references.knows(place.segment) && stream.machine.has_segment(place.segment);
+                is_kept && *moves == stream.machine.moves()
+            };
+            let chunk_at = feed.chunk_at.filter(|at| feed.may_refer && is_there(at)).map(|(place, _)| place);
+            let is_durable = feed.chunk_end <= stream.machine.durable_to();
+            if let Some(place) = chunk_at.filter(|_| !is_durable && feed.flushed_to < feed.chunk_end)
+                && stream.machine.bytes_from(place) >= limits.feed_sync_bytes_min
+                && let Some(work) = stream.machine.take_sync()
+            {
+                (feed.awaits_flush, feed.flushed_to) = (true, stream.machine.next_offset());
+                self.jobs.push(StreamJob { log: self.log, stream: stream.definition.id, work });
+                break;
+            }
+            let chunk_at = chunk_at.filter(|_| is_durable);
+            let referred_before = feed.referred_bytes();
+            if let Some(feeding) = &mut feed.consumer.feeds {
+                feeding.chunk_at = chunk_at;
             }
             let room = u32::try_from(room).unwrap_or(u32::MAX);
             let budget = (bytes_max, &mut messages_left, room);
@@ -121,16 +165,25 @@ impl Streams {
             let out = (&mut records, &mut shown);
             let unpacked = feed.consumer.unpack(definition, now.wall_ms, budget, converter, out);
             upto = Some(feed.consumer.stands_at().unwrap_or(feed.chunk_end));
-            if unpacked == Unpacked::Enough || records.len() >= bytes_max || messages_left == 0 {
+            let referred = feed.referred_bytes();
+            if referred > referred_before
+                && let Some(at) = chunk_at
+            {
+                segments.push(at.segment);
+                segments.dedup();
+            }
+            if unpacked == Unpacked::Enough || records.len() + referred >= bytes_max || messages_left == 0 {
                 has_more = true;
                 break;
             }
         }
-        let bytes = records.len();
+        let mut bytes = records.len();
         let stream = &mut self.owned[slot as usize];
         if let Some(offset) = upto
             && let Some(Reader::Feeds(feed)) = stream.readers.get_mut(&reader)
         {
+            bytes +=
+                feed.consumer.feeds.as_mut().map_or(0, |feeding| std::mem::take(&mut feeding.referred_bytes));
             let is_far = feed.stored.is_none_or(|stored| offset >= stored.saturating_add(PASSED_OVER_MAX));
             if bytes > 0 || is_far {
                 // It goes on when this is applied.
@@ -139,6 +192,9 @@ impl Streams {
                 let (stream, queue) = (stream.definition.id, feed.queue);
                 Track { stream, at_ms: now.wall_ms, offset, reference: &reference(queue) }
                     .write(&mut records);
+                if !segments.is_empty() {
+                    self.references.send(queue, offset, segments);
+                }
                 self.fed.push(Fed { queue, records });
             }
         }
@@ -147,6 +203,18 @@ impl Streams {
             self.list(slot, reader);
         }
         bytes
+    }
+
+    /// A flush of the stream has ended, as it may: queues that are filled from it go on.
+    pub(super) fn feed_on(&mut self, slot: u32) {
+        let feeds: Vec<ReaderId> = self.owned[slot as usize].feeds().map(|(_, reader)| reader).collect();
+        for reader in feeds {
+            if let Some(Reader::Feeds(feed)) = self.owned[slot as usize].readers.get_mut(&reader)
+                && std::mem::take(&mut feed.awaits_flush)
+            {
+                self.list(slot, reader);
+            }
+        }
     }
 
     /// Nothing is fed while an alarm holds.
@@ -166,7 +234,7 @@ impl Streams {
 
 impl Log {
     /// A queue of this log is filled from a stream of this log from now on, going on where it was before.
-    pub(crate) fn begin_feed(&mut self, now: Now, queue: QueueId, source: Source) {
+    pub(crate) fn begin_feed(&mut self, now: Now, queue: QueueId, source: Source, limits: &Limits) {
         let Some(streams) = &mut self.streams else { return };
         let Some(slot) = streams.slot(source.stream) else { return };
         let stream = &mut streams.owned[slot as usize];
@@ -208,7 +276,9 @@ impl Log {
         };
         let nobody = Member { port: PortId::default(), handle: 0 };
         let mut consumer = Consumer::new(nobody, &new, Format::Amqp10, (source.wanted, None));
-        consumer.feeds = Some(queue);
+        let referred_bytes_min = limits.referred_bytes_min;
+        consumer.feeds =
+            Some(Box::new(Feeding { queue, chunk_at: None, referred_bytes_min, referred_bytes: 0 }));
         let Streams { owned, common, effects, .. } = &mut **streams;
         let stream = &mut owned[slot as usize];
         let filter = source.chunks.map(Box::new);
@@ -221,6 +291,10 @@ impl Log {
             waits_for: None,
             stored: Some(place).filter(|place| place & IS_TIME == 0),
             room: 0,
+            may_refer: false,
+            chunk_at: None,
+            awaits_flush: false,
+            flushed_to: 0,
             is_starved: false,
         };
         stream.add_feed(queue, reader, feed);
@@ -269,7 +343,9 @@ impl Log {
             let Some(Reader::Feeds(feed)) = stream.and_then(|stream| stream.readers.get_mut(&reader)) else {
                 continue;
             };
-            feed.room = self.queue_mut(feed.queue).map_or(0, |(_, queue)| queue.room_beside_arriving());
+            let queue = self.queue_mut(feed.queue).map(|(_, queue)| queue);
+            feed.may_refer = queue.as_ref().is_some_and(|queue| queue.may_refer());
+            feed.room = queue.map_or(0, |queue| queue.room_beside_arriving());
             if is_starved && feed.room > 0 {
                 feed.is_starved = false;
                 streams.list(slot, reader);
@@ -286,9 +362,11 @@ impl Log {
         let mut gone = Vec::new();
         for stream in self.streams.iter().flat_map(|streams| streams.iter()) {
             stream.machine.each_offset(|reference, _| {
-                let id = reference.strip_prefix(FEED).and_then(|id| id.first_chunk());
-                let queue = id.map(|id| QueueId(u64::from_le_bytes(*id)));
-                gone.extend(queue.filter(|queue| !is_fed(*queue)).map(|queue| (stream.definition.id, queue)));
+                gone.extend(
+                    queue_of(reference)
+                        .filter(|queue| !is_fed(*queue))
+                        .map(|queue| (stream.definition.id, queue)),
+                );
             });
         }
         for (stream, queue) in gone {

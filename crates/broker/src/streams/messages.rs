@@ -147,8 +147,20 @@ impl Converter {
         {
             return false;
         }
-        let prefix = data_prefix(entry.message.len());
-        let read = Message::read(entry.message);
+        let Entry { message, offset, stream, .. } = entry;
+        self.write_fed(message, (offset, stream.name.as_bytes()), (queue, now_ms), into)
+    }
+
+    /// As [`Converter::feed`], of a message that is wanted, of a stream of which nothing is known but its name.
+    pub(crate) fn write_fed(
+        &mut self,
+        message: &[u8],
+        (offset, name): (u64, &[u8]),
+        (queue, now_ms): (QueueId, u64),
+        into: &mut Buffer,
+    ) -> bool {
+        let prefix = data_prefix(message.len());
+        let read = Message::read(message);
         let (header, theirs): (Header, Map<'_>) = match &read {
             Ok(message) => (message.header, message.message_annotations),
             Err(_) => Default::default(),
@@ -158,10 +170,10 @@ impl Converter {
         Header { durable: true, ttl_ms: None, first_acquirer: false, delivery_count: 0, ..header }
             .write(bytes);
         // As for 0-9-1: where it was published to is in the record, and shown from there.
-        let (exchange, routing_key) = show_annotations(&entry, theirs, Format::Amqp091, bytes);
+        let (exchange, routing_key) = show_annotations((offset, name), theirs, Format::Amqp091, bytes);
         let body: [&[u8]; 2] = match &read {
             Ok(message) => [message.bare, b""],
-            Err(_) => [&prefix.0[..prefix.1], entry.message],
+            Err(_) => [&prefix.0[..prefix.1], message],
         };
         let has_priority = if header.priority.is_some() { flag::PRIORITY } else { 0 };
         let record = NewEnqueue {
@@ -196,7 +208,8 @@ impl Converter {
             Err(_) => Default::default(),
         };
         Header { first_acquirer: true, delivery_count: 0, ..header }.write(bytes);
-        let (exchange, routing_key) = show_annotations(&entry, theirs, format, bytes);
+        let place = (entry.offset, entry.stream.name.as_bytes());
+        let (exchange, routing_key) = show_annotations(place, theirs, format, bytes);
         let (head, body): (&[u8], [&[u8]; 2]) = match (format, &read) {
             (Format::Amqp10, Ok(message)) => (bytes, [message.bare, b""]),
             (Format::Amqp10, Err(_)) => (bytes, [&prefix.0[..prefix.1], entry.message]),
@@ -256,14 +269,14 @@ fn is_wanted(message: &[u8], (program, now_ms): (&Program, u64)) -> bool {
 }
 
 /// Writes the annotations of a message for consumers, `theirs` and where it is; and, of 1.0, where it was published to, which
-/// is answered: exchange and routing key.
+/// is answered: exchange and routing key. That is the stream's name where it says nothing.
 fn show_annotations<'a>(
-    entry: &Entry<'a>,
+    (offset, name): (u64, &'a [u8]),
     theirs: Map<'a>,
     format: Format,
     bytes: &mut Vec<u8>,
 ) -> (&'a [u8], &'a [u8]) {
-    let (mut exchange, mut routing_key): (&[u8], &[u8]) = (b"", entry.stream.name.as_bytes());
+    let (mut exchange, mut routing_key): (&[u8], &[u8]) = (b"", name);
     let mut encoder = Encoder::new(bytes);
     encoder.descriptor(MESSAGE_ANNOTATIONS.into());
     let mut map = encoder.map();
@@ -280,7 +293,7 @@ fn show_annotations<'a>(
             }
         }
     }
-    encoder.encoding(&alike::offset_field(entry.offset));
+    encoder.encoding(&alike::offset_field(offset));
     map.field(&encoder);
     map.field(&encoder);
     // A client of the stream protocol may have written what is no name.

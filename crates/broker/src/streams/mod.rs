@@ -16,6 +16,7 @@ mod pace;
 mod progress;
 mod readers;
 mod recovery;
+mod references;
 mod request;
 mod share;
 mod shown;
@@ -46,7 +47,8 @@ use feeding::Fed;
 use message::record::{Append, Enqueue, Track};
 use messages::Converter;
 pub(crate) use owned::OwnedStream;
-use queue::stream::{self, Common, Effect, ReaderId, Settings, Stream};
+use queue::stream::{self, Common, Effect, ReaderId, Remove, Settings, Stream, Work};
+use references::References;
 use rustc_hash::FxHashMap;
 use share::Share;
 use slab::Slab;
@@ -86,8 +88,10 @@ pub(crate) struct Streams {
     retry_at: Option<u64>,
     /// Consumers that get so many messages a second, and when each may have its next: monotonic nanoseconds.
     paced: Vec<(u64, u32, Member)>,
-    converter: Converter,
+    pub(crate) converter: Converter,
     truncations: Truncations,
+    /// What queues that are fed hold of segments.
+    pub(crate) references: References,
     /// Queues are fed from a stream.
     has_feeds: bool,
     /// Nothing is fed for now.
@@ -140,6 +144,7 @@ impl Streams {
             paced: Vec::new(),
             converter: Converter::default(),
             truncations: Truncations::default(),
+            references: References::default(),
             has_feeds: false,
             feeds_wait: false,
             starved: Vec::new(),
@@ -230,6 +235,9 @@ impl Streams {
     }
 
     fn track(&mut self, track: &Track<'_>) {
+        if let Some(queue) = feeding::queue_of(track.reference) {
+            self.references.has_come(queue, track.offset);
+        }
         let Some(slot) = self.slot(track.stream) else { return };
         let Streams { owned, common, .. } = self;
         // Where there is no room for one more consumer, it is as if it had not said so: nobody waits for an answer.
@@ -266,6 +274,13 @@ impl Streams {
             match effect {
                 Effect::Ready(reader) => self.ready.push_back((slot, reader)),
                 Effect::Active { reader, active } => self.turns.push((slot, reader, active)),
+                Effect::Work(Work::Remove(Remove { segments })) => {
+                    let segments = self.references.doom(segments);
+                    if !segments.is_empty() {
+                        let work = Work::Remove(Remove { segments });
+                        self.jobs.push(StreamJob { log: self.log, stream, work });
+                    }
+                }
                 Effect::Work(work) => self.jobs.push(StreamJob { log: self.log, stream, work }),
                 Effect::Damaged(damage) => {
                     let definition = self.owned[slot as usize].definition.clone();
@@ -278,9 +293,13 @@ impl Streams {
 
 impl Log {
     /// The streams; the box is made if it is not there.
-    fn streams_mut(&mut self) -> &mut Streams {
+    pub(crate) fn streams_mut(&mut self) -> &mut Streams {
         let (id, feeds_wait) = (self.id, self.feeds_wait);
-        self.streams.get_or_insert_with(|| Box::new(Streams { feeds_wait, ..Streams::new(id) }))
+        let is_replaying = self.recovering.is_some();
+        self.streams.get_or_insert_with(|| {
+            let references = References::new(is_replaying);
+            Box::new(Streams { feeds_wait, references, ..Streams::new(id) })
+        })
     }
 
     /// A stream was declared; what a snapshot held of it is given back to it. Nothing goes for being too much before the

@@ -15,12 +15,17 @@ use base::{Now, Sink};
 use queue::stream::{Settings, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The version of what is written.
+/// The version of what is written where no queue's messages lie in segments.
 const VERSION: u32 = 1;
+
+/// The version with what queues hold of segments.
+const VERSION_REFERENCES: u32 = 2;
 
 impl Streams {
     fn write_snapshot(&self, bytes: &mut impl Sink) {
-        bytes.put(&VERSION.to_le_bytes());
+        let has_references = self.references.is_recorded();
+        let version = if has_references { VERSION_REFERENCES } else { VERSION };
+        bytes.put(&version.to_le_bytes());
         bytes.put(&self.common.next_file().to_le_bytes());
         bytes.put(&(self.owned.len() as u64).to_le_bytes());
         for (_, stream) in &self.owned {
@@ -30,6 +35,9 @@ impl Streams {
             stream.machine.write_snapshot(bytes);
             let len = (bytes.size() - at - 4) as u32;
             bytes.patch(at, &len.to_le_bytes());
+        }
+        if has_references {
+            self.references.write(bytes);
         }
     }
 
@@ -44,7 +52,7 @@ impl Log {
     ///
     /// ```text
     ///   0         4           12        20          28
-    ///   | version | next file | streams | id        | length (4) | stream's snapshot | next stream ...
+    ///   | version | next file | streams | id        | length (4) | stream's snapshot | next stream ... | references
     /// ```
     pub(crate) fn write_streams(&self, bytes: &mut impl Sink) {
         if let Some(streams) = &self.streams {
@@ -58,13 +66,15 @@ impl Log {
             return Ok(());
         }
         let mut reader = Reader::new(bytes);
-        if reader.u32_le()? != VERSION {
+        let version = reader.u32_le()?;
+        if !matches!(version, VERSION | VERSION_REFERENCES) {
             return Err(Short);
         }
         let next_file = reader.u64_le()?;
         let count = reader.u64_le()?;
         let streams = self.streams_mut();
         streams.common.set_next_file(next_file);
+        streams.references.has_snapshot(next_file);
         for _ in 0..count {
             let id = QueueId(reader.u64_le()?);
             let len = reader.u32_le()? as usize;
@@ -78,6 +88,9 @@ impl Log {
                 Some(slot) => streams.owned[slot as usize].machine = machine,
                 None => _ = streams.restored.insert(id, machine),
             }
+        }
+        if version == VERSION_REFERENCES {
+            streams.references.read(&mut reader)?;
         }
         Ok(())
     }
@@ -93,6 +106,9 @@ impl Log {
                 streams.owned[slot].machine.replayed(&mut streams.effects);
                 streams.sort(slot as u32);
             }
+        }
+        self.finish_references();
+        if let Some(streams) = &mut self.streams {
             streams.dispatch(now, limits, post);
         }
     }
@@ -111,6 +127,8 @@ impl Shard {
         for machine in named.chain(restored.values_mut()) {
             machine.recover(|segment| lengths.get(&segment).copied(), common);
         }
-        streams.machines().flat_map(|machine| machine.segments().map(|segment| segment.number)).collect()
+        let of_streams =
+            streams.machines().flat_map(|machine| machine.segments().map(|segment| segment.number));
+        of_streams.chain(streams.references.segments()).collect()
     }
 }

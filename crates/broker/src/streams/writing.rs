@@ -9,7 +9,7 @@ use crate::shard::{CATALOG_LOG, Shard};
 use base::Now;
 use base::id::{LogId, QueueId};
 use journal::{DiskError, FileKind, FileName};
-use queue::stream::{Damage, Done, Effect, Stream, SyncFailure, Work, WorkError};
+use queue::stream::{Damage, Done, Effect, Remove, Stream, SyncFailure, Work, WorkError};
 use std::sync::Arc;
 
 /// Memory of a stream's chunks that are not written beyond which they are, bytes.
@@ -105,13 +105,18 @@ impl Streams {
 
     /// Has files removed if a machine asked for that. True: it did.
     fn remove_files(&mut self, id: QueueId, effects: Vec<Effect>) -> bool {
-        let before = self.removals.len();
+        let mut has_asked = false;
         for effect in effects {
-            if let Effect::Work(work @ Work::Remove(_)) = effect {
-                self.removals.push(StreamJob { log: self.log, stream: id, work });
+            if let Effect::Work(Work::Remove(Remove { segments })) = effect {
+                has_asked = true;
+                let segments = self.references.doom(segments);
+                if !segments.is_empty() {
+                    let work = Work::Remove(Remove { segments });
+                    self.removals.push(StreamJob { log: self.log, stream: id, work });
+                }
             }
         }
-        self.removals.len() > before
+        has_asked
     }
 
     fn done(&mut self, now: Now, done: StreamDone) {
@@ -128,9 +133,13 @@ impl Streams {
             Done::Written(written) => written.result.is_err(),
             _ => false,
         };
+        let was_flushed = matches!(done.done, Done::Synced(_));
         let Streams { owned, common, effects, .. } = self;
         owned[slot as usize].machine.done(done.done, common, effects);
         self.sort(slot);
+        if was_flushed {
+            self.feed_on(slot);
+        }
         if has_failed {
             self.retry_at = Some(now.after_ms(RETRY_MS));
         }
@@ -143,6 +152,7 @@ impl Log {
     /// `removals`.
     #[inline]
     fn take_stream_jobs(&mut self, into: &mut Vec<StreamJob>, removals: &mut Vec<StreamJob>) {
+        self.end_runs(false);
         if let Some(streams) = &mut self.streams {
             into.append(&mut streams.jobs);
             removals.append(&mut streams.removals);
@@ -198,8 +208,11 @@ impl Shard {
     /// Takes what must be on disk before the snapshot of a log is that [`Shard::snapshot`] has just made. Each is to be
     /// answered as others; where one fails, the snapshot is not to be written.
     pub fn take_stream_syncs(&mut self, log: LogId) -> Vec<StreamJob> {
-        let streams = self.log_mut(log).and_then(|log| log.streams.as_mut());
-        streams.map_or_else(Vec::new, |streams| streams.syncs())
+        let Some(log) = self.log_mut(log) else { return Vec::new() };
+        log.end_runs(true);
+        let Some(streams) = &mut log.streams else { return Vec::new() };
+        streams.note_snapshot();
+        streams.syncs()
     }
 
     /// Takes what was found damaged, to be told to whoever looks after the node.

@@ -1,6 +1,7 @@
 //! One and more shards as values: no sockets, no files; what would be written is handed back as written.
 
 use base::Now;
+use base::crc::crc32c;
 use base::id::{LogId, PortId, QueueSeq, ShardId};
 use broker::access::{AccessCache, AccessRules};
 use broker::catalog::{Actor, FirstContent, Op, VhostId};
@@ -10,7 +11,7 @@ use broker::{
 };
 use journal::{Disk, FaultyDisk, FileId, FileKind, FileName, Place, Sealed};
 use message::amqp091::Properties;
-use message::record::{Format, Outcome, SeqRange};
+use message::record::{Enqueue, Format, Outcome, SeqRange};
 use routing::{NoHeaders, Value};
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub struct Node {
     pub written: Vec<(usize, Sealed, Place)>,
     /// What happened, shown as text, in order.
     pub seen: Vec<String>,
+    /// All that was in the messages that were handed out.
+    pub handed: Vec<String>,
     pub ports: Vec<PortId>,
     /// Where what was written can be read again, one batch after another in one file.
     pub disk: FaultyDisk,
@@ -38,6 +41,7 @@ pub struct Node {
 }
 
 impl Node {
+    #[allow(dead_code, reason = "shared; not every test needs it")]
     pub fn new(shards: u16) -> Node {
         Node::with_limits(shards, Limits::default())
     }
@@ -62,6 +66,7 @@ impl Node {
             unwritten: Vec::new(),
             written: Vec::new(),
             seen: Vec::new(),
+            handed: Vec::new(),
             ports: Vec::new(),
             disk: FaultyDisk::new(7),
             disk_end: 0,
@@ -98,7 +103,7 @@ impl Node {
                 self.unwritten.extend(sealed.into_iter().map(|sealed| (at, sealed)));
                 let mut events = Events::default();
                 shard.take_events(&mut events);
-                show(&events, &mut self.seen);
+                show(&events, (&mut self.seen, &mut self.handed));
                 for (to, mail) in mail.iter_mut().enumerate().filter(|(to, _)| *to != at) {
                     shard.take_mail(ShardId(to as u16), mail);
                 }
@@ -109,7 +114,7 @@ impl Node {
             for (to, mail) in mail.into_iter().enumerate() {
                 for mail in mail {
                     if let Some(events) = self.shards[to].receive(now, mail) {
-                        show(&events, &mut self.seen);
+                        show(&events, (&mut self.seen, &mut self.handed));
                     }
                 }
             }
@@ -316,11 +321,23 @@ fn note(head: &[u8]) -> String {
     }
 }
 
-fn show(events: &Events, seen: &mut Vec<String>) {
+/// All that is in a message, what is long by its sum.
+fn whole(item: &broker::Item, message: &Enqueue<'_>) -> String {
+    let Enqueue { flags, format, priority, received_at_ms, exchange, routing_key, head, body, .. } = message;
+    let (head, body) = (crc32c(head), (body.len(), crc32c(body)));
+    let queues: Vec<_> = message.queues().collect();
+    let (seq, marks) = (item.seq, item.marks);
+    format!(
+        "{seq} {marks} {flags} {format:?} {priority} {received_at_ms} {exchange:?} {routing_key:?} {head} {body:?} {queues:?}"
+    )
+}
+
+fn show(events: &Events, (seen, handed): (&mut Vec<String>, &mut Vec<String>)) {
     for (port, event) in &events.list {
         let port = port.shard;
-        let message = |memory: u32, item: &broker::Item| {
+        let mut message = |memory: u32, item: &broker::Item| {
             let message = events.message(memory, item);
+            handed.push(whole(item, &message));
             let body = String::from_utf8_lossy(message.body).into_owned();
             let again = if item.is_redelivered() { " again" } else { "" };
             format!("{body}@{}{again}{}", item.seq, note(message.head))

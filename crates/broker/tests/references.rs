@@ -1,0 +1,553 @@
+//! Queues that are filled from a stream refer to what is on disk there: it is not copied, is as it would be if it were, and stays
+//! as long as a queue needs it.
+
+mod node;
+
+use base::Random;
+use base::id::{LogId, LogIndex};
+use broker::catalog::VhostId;
+use broker::{
+    Credit, Limits, NewConsumer, NewMessages, QueueCommand, StreamCommand, remove_other_stream_files,
+    stream_files,
+};
+use journal::{Disk, FileKind, FileName};
+use message::chunk::Entry;
+use message::record::{Appended, Outcome};
+use node::Node;
+use routing::Value;
+use std::io::IoSlice;
+
+const LOG: LogId = LogId(0);
+
+/// Bytes of a body.
+const BODY: usize = 4000;
+
+fn body(number: usize) -> String {
+    format!("{number}:{}", "x".repeat(BODY))
+}
+
+fn long(number: i64) -> Value {
+    Value::long(number)
+}
+
+/// A node with a stream `s` of small segments.
+fn node_with(limits: Limits) -> Node {
+    let mut node = Node::with_limits(1, limits);
+    let arguments =
+        [("x-queue-type", Value::text("stream")), ("x-stream-max-segment-size-bytes", long(20_000))];
+    node.declare_with(0, "s", true, &arguments);
+    node
+}
+
+fn node() -> Node {
+    node_with(Limits::default())
+}
+
+fn declare(node: &mut Node, name: &str, more: &[(&str, Value)]) {
+    node.declare_with(0, name, true, &[&[("x-source-stream", Value::text("s"))], more].concat());
+    node.work();
+}
+
+/// Appends messages to the stream, in one chunk: as they are, with what makes them entries in front.
+fn append(node: &mut Node, messages: &[Vec<u8>]) {
+    let entry = |message: &Vec<u8>| [&(message.len() as u32).to_be_bytes()[..], message].concat();
+    let entries: Vec<Vec<u8>> = messages.iter().map(entry).collect();
+    let messages = entries.iter().map(|entry| Appended {
+        publishing_id: 0,
+        filter_value: b"",
+        entry: Entry::split(entry).unwrap().0,
+    });
+    let new = NewMessages { publisher: 9, first: 1, reference: None, has_filters: false, messages };
+    let (now, port) = (node.now, node.ports[0]);
+    let stream = node.shards[0].catalog().queue_by_name(VhostId(0), b"s").unwrap().clone();
+    node.shards[0].append(now, port, stream.log, stream.id, new).unwrap();
+}
+
+/// A message of one data section.
+fn data(body: &str) -> Vec<u8> {
+    let len = (body.len() as u32).to_be_bytes();
+    [&b"\0\x53\x75\xB0"[..], &len, body.as_bytes()].concat()
+}
+
+/// Appends these messages, each in a chunk of its own.
+fn fill(node: &mut Node, numbers: std::ops::Range<usize>) {
+    for number in numbers {
+        append(node, &[data(&body(number))]);
+        node.work();
+    }
+    node.take_seen();
+}
+
+/// What a snapshot holds, and up to where.
+type Snapshot = (LogIndex, Vec<u8>);
+
+/// Everything is on disk for good.
+fn snapshot(node: &mut Node) -> Snapshot {
+    one_snapshot(node);
+    one_snapshot(node)
+}
+
+fn one_snapshot(node: &mut Node) -> Snapshot {
+    node.work();
+    let snapshot = node.shards[0].snapshot(LOG, false).unwrap();
+    for job in node.shards[0].take_stream_syncs(LOG) {
+        let done = job.carry_out(&node.disk);
+        assert!(done.is_durable() && done.failure().is_none());
+        node.shards[0].stream_done(node.now, done);
+    }
+    node.shards[0].snapshot_written(LOG);
+    node.take_seen();
+    (snapshot.covered, snapshot.bytes.to_vec())
+}
+
+/// The node goes down at once and comes up from what is on disk.
+fn kill(node: &mut Node, snapshot: Option<&Snapshot>) {
+    let mut shard = Node::fresh();
+    if let Some((covered, bytes)) = snapshot {
+        shard.restore(LOG, *covered, bytes).unwrap();
+    }
+    let kept = shard.recover_streams(LOG, &stream_files(&node.disk, LOG).unwrap());
+    remove_other_stream_files(&node.disk, LOG, |segment| kept.contains(&segment)).unwrap();
+    let mut jobs = Vec::new();
+    for (_, sealed, place) in &node.written {
+        shard.replay(LOG, sealed.base, sealed.records(), *place).unwrap();
+        shard.take_stream_jobs(&mut jobs);
+        for job in jobs.drain(..) {
+            shard.stream_done(node.now, job.carry_out(&node.disk));
+        }
+    }
+    node.unwritten.clear();
+    assert!(shard.finish_recovery(node.now).is_empty());
+    shard.open_port(node.ports[0], Node::actor(node.ports[0]));
+    node.shards[0] = shard;
+    node.take_seen();
+}
+
+/// Works and reads until nothing comes any more.
+fn rest(node: &mut Node) {
+    loop {
+        let before = (node.seen.len(), node.written.len());
+        node.work();
+        for _ in 0..6 {
+            node.read();
+        }
+        node.work();
+        if (node.seen.len(), node.written.len()) == before {
+            return;
+        }
+    }
+}
+
+/// The numbers of the messages that were handed out since.
+fn came(node: &mut Node) -> Vec<usize> {
+    rest(node);
+    let seen = node.take_seen();
+    let number = |line: &String| {
+        let at = line.find(":x")?;
+        let digits = line.as_bytes()[..at].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        line[at - digits..at].parse().ok()
+    };
+    seen.iter()
+        .filter(|line| line.contains(" gets ") || line.contains(" takes "))
+        .filter_map(number)
+        .collect()
+}
+
+/// All that is in a queue: a consumer takes it and gives it back.
+fn holds(node: &mut Node, queue: &str) -> Vec<usize> {
+    node.work();
+    node.take_seen();
+    node.consume(0, queue, 77, 0);
+    let came = came(node);
+    node.command(0, queue, QueueCommand::Cancel { token: None, handle: 77, held: broker::Held::GoesBack });
+    node.work();
+    node.take_seen();
+    came
+}
+
+/// Bytes of records that were written from this batch on.
+fn written(node: &Node, from: usize) -> usize {
+    node.written[from..].iter().map(|(_, sealed, _)| sealed.len).sum()
+}
+
+/// The first messages of the stream are let go of.
+fn truncate(node: &mut Node, before: u64) {
+    let command = StreamCommand::Truncate { token: 3, before };
+    node.command(0, "s", QueueCommand::Stream(Box::new(command)));
+    node.work();
+    let seen = node.take_seen();
+    assert!(seen.iter().any(|line| line.contains("Truncated")), "{seen:?}");
+}
+
+/// Segments with a file.
+fn files(node: &Node) -> usize {
+    stream_files(&node.disk, LOG).unwrap().len()
+}
+
+fn delete(node: &mut Node, queue: &str) {
+    node.command(0, queue, QueueCommand::Delete { token: 5, if_unused: false, if_empty: false });
+    node.work();
+    node.take_seen();
+}
+
+/// Twenty messages in five segments on disk, which `q` is fed without a copy.
+fn fed() -> Node {
+    let mut node = node();
+    fill(&mut node, 0..20);
+    snapshot(&mut node);
+    let from = node.written.len();
+    declare(&mut node, "q", &[]);
+    assert!(written(&node, from) < 20 * 120, "{}", written(&node, from));
+    node
+}
+
+#[test]
+fn bodies_are_not_in_the_log() {
+    let mut node = fed();
+    assert_eq!(holds(&mut node, "q"), (0..20).collect::<Vec<_>>());
+    // What is not on disk for good is copied; so is what is small.
+    let from = node.written.len();
+    fill(&mut node, 20..22);
+    assert!(written(&node, from) > 4 * BODY);
+    assert_eq!(holds(&mut node, "q"), (0..22).collect::<Vec<_>>());
+    append(&mut node, &[data("22:x"), data(&body(23))]);
+    let kept = snapshot(&mut node);
+    let from = node.written.len();
+    declare(&mut node, "r", &[("x-source-offset", long(22))]);
+    assert!(written(&node, from) < 1000);
+    assert_eq!(holds(&mut node, "r"), [22, 23]);
+    kill(&mut node, Some(&kept));
+    assert_eq!(holds(&mut node, "r"), [22, 23]);
+    assert_eq!(holds(&mut node, "q"), (0..24).collect::<Vec<_>>());
+}
+
+/// What has just come is flushed for a queue that is behind by much, and not copied.
+#[test]
+fn a_queue_that_is_behind_has_the_stream_flushed() {
+    for (behind, copies) in [(1, true), (4, false)] {
+        let mut node = node_with(Limits { feed_sync_bytes_min: 10_000, ..Limits::default() });
+        // Snapshots know the segment; what comes is in it.
+        fill(&mut node, 100..101);
+        snapshot(&mut node);
+        declare(&mut node, "q", &[("x-source-offset", Value::text("next"))]);
+        node.shards[0].hold_feeds(true);
+        fill(&mut node, 0..behind);
+        node.shards[0].hold_feeds(false);
+        let from = node.written.len();
+        assert_eq!(holds(&mut node, "q"), (0..behind).collect::<Vec<_>>());
+        assert_eq!(written(&node, from) > BODY, copies);
+    }
+}
+
+/// Memory that holds a message's record, or the message, and not both.
+#[test]
+fn little_memory_is_enough() {
+    let limits =
+        Limits { resident_bytes_max: 0, loaded_bytes_max: 0, read_bytes_max: 0, ..Limits::default() };
+    let mut node = node_with(limits);
+    fill(&mut node, 0..20);
+    snapshot(&mut node);
+    declare(&mut node, "q", &[]);
+    declare(&mut node, "r", &[]);
+    node.consume(0, "q", 4, 0);
+    node.consume(0, "r", 5, 0);
+    let mut came = came(&mut node);
+    came.sort_unstable();
+    assert_eq!(came, (0..40).map(|at| at / 2).collect::<Vec<_>>());
+}
+
+/// Whatever is in the stream, and whatever the queue is like.
+#[test]
+fn what_is_handed_out_does_not_differ_in_a_byte() {
+    let run = |limits: Limits, more: &[(&str, Value)]| {
+        let mut node = node_with(limits);
+        let mut publisher = node.publisher(0);
+        node.publish(0, &mut publisher, "s", &body(0), true);
+        node.publish(0, &mut publisher, "s", "small", true);
+        node.work();
+        let annotated = [&b"\0\x53\x70\xC0\x06\x03\x40\x50\x07\x52\x64\x40"[..], &data(&body(1))].concat();
+        append(&mut node, &[data(&body(2)), vec![7; 5000], annotated, Vec::new()]);
+        let kept = snapshot(&mut node);
+        let from = node.written.len();
+        declare(&mut node, "q", more);
+        let bytes = written(&node, from);
+        node.consume(0, "q", 4, 3);
+        rest(&mut node);
+        node.settled(0, "q", 4, (0, 1), Outcome::Accepted);
+        node.settled(0, "q", 4, (2, 2), Outcome::Released);
+        rest(&mut node);
+        kill(&mut node, Some(&kept));
+        node.consume(0, "q", 4, 0);
+        rest(&mut node);
+        (std::mem::take(&mut node.handed), bytes)
+    };
+    let rows: [&[(&str, Value)]; 4] = [
+        &[],
+        &[("x-queue-type", Value::text("quorum"))],
+        &[("x-max-priority", long(9))],
+        &[("x-max-length-bytes", long(1 << 20)), ("x-message-ttl", long(1 << 30))],
+    ];
+    for more in rows {
+        let copied = run(Limits { referred_bytes_min: usize::MAX, ..Limits::default() }, more);
+        let referred = run(Limits::default(), more);
+        assert_eq!(referred.0, copied.0, "{more:?}");
+        assert!(referred.0.len() > 8 && referred.1 + 3 * BODY < copied.1, "{more:?}");
+    }
+}
+
+#[test]
+fn it_is_got_browsed_and_dead_lettered() {
+    let mut node = fed();
+    for number in 0..3 {
+        node.command(0, "q", QueueCommand::Get { token: 7, handle: 8, settled: true });
+        assert_eq!(came(&mut node), [number]);
+    }
+    let consumer = NewConsumer {
+        credit: Credit::Prefetch(0),
+        settled: true,
+        exclusive: false,
+        priority: 0,
+        browses: true,
+        timeout_ms: None,
+    };
+    node.command(0, "q", QueueCommand::Consume { token: 2, handle: 9, consumer });
+    assert_eq!(came(&mut node), (3..20).collect::<Vec<_>>());
+
+    node.declare(0, "dead", true);
+    let more = [
+        ("x-dead-letter-exchange", Value::text("")),
+        ("x-dead-letter-routing-key", Value::text("dead")),
+        ("x-queue-type", Value::text("quorum")),
+    ];
+    declare(&mut node, "r", &more);
+    node.consume(0, "r", 4, 5);
+    assert_eq!(came(&mut node), [0, 1, 2, 3, 4]);
+    node.settled(0, "r", 4, (1, 2), Outcome::Rejected);
+    assert_eq!(came(&mut node), [5, 6]);
+    assert_eq!(holds(&mut node, "dead"), [1, 2]);
+}
+
+/// Messages of such a queue and others, in turn.
+#[test]
+fn what_is_published_to_it_is_in_its_place() {
+    let mut node = fed();
+    let mut publisher = node.publisher(0);
+    node.publish(0, &mut publisher, "q", &body(100), true);
+    fill(&mut node, 20..21);
+    let kept = snapshot(&mut node);
+    declare(&mut node, "r", &[]);
+    node.publish(0, &mut publisher, "r", &body(101), true);
+    let expected: Vec<usize> = (0..20).chain([100, 20]).collect();
+    assert_eq!(holds(&mut node, "q"), expected);
+    kill(&mut node, Some(&kept));
+    assert_eq!(holds(&mut node, "q"), expected);
+    assert_eq!(holds(&mut node, "r"), (0..21).chain([101]).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_lives_in_old_journal_files_is_moved_as_a_reference() {
+    let mut node = fed();
+    let job = node.shards[0].begin_move(LOG, LogIndex(u64::MAX)).unwrap();
+    let moved = job.carry_out(&node.disk, 20 * 200, || 1).unwrap();
+    node.shards[0].finish_move(&moved);
+    assert_eq!(holds(&mut node, "q"), (0..20).collect::<Vec<_>>());
+    let kept = snapshot(&mut node);
+    node.written.clear();
+    kill(&mut node, Some(&kept));
+    assert_eq!(holds(&mut node, "q"), (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn segments_stay_while_a_queue_needs_them() {
+    for restarts in [false, true] {
+        let mut node = fed();
+        let all = files(&node);
+        assert!(all >= 4);
+        let kept = snapshot(&mut node);
+        truncate(&mut node, 19);
+        if restarts {
+            kill(&mut node, Some(&kept));
+            node.work();
+        }
+        assert_eq!(files(&node), all);
+        assert_eq!(holds(&mut node, "q"), (0..20).collect::<Vec<_>>());
+        let kept = snapshot(&mut node);
+        if restarts {
+            kill(&mut node, Some(&kept));
+        }
+        // What is taken and settled lets go of the segments it was in.
+        node.consume(0, "q", 4, 10);
+        rest(&mut node);
+        node.settled(0, "q", 4, (0, 9), Outcome::Accepted);
+        node.pass(1_000);
+        rest(&mut node);
+        assert_eq!((files(&node), all), (2, 4));
+        node.command(0, "q", QueueCommand::Cancel { token: None, handle: 4, held: broker::Held::GoesBack });
+        node.command(0, "q", QueueCommand::Purge { token: 8 });
+        node.pass(1_000);
+        rest(&mut node);
+        assert_eq!(files(&node), 1);
+        kill(&mut node, Some(&kept));
+        node.work();
+        assert_eq!(files(&node), 1);
+        assert!(holds(&mut node, "q").is_empty());
+    }
+}
+
+/// In the middle of what a queue holds.
+#[test]
+fn a_segment_between_others_goes_when_a_snapshot_is_made() {
+    let mut node = fed();
+    truncate(&mut node, 19);
+    let all = files(&node);
+    node.consume(0, "q", 4, 0);
+    rest(&mut node);
+    node.settled(0, "q", 4, (1, 15), Outcome::Accepted);
+    node.pass(1_000);
+    rest(&mut node);
+    assert_eq!(files(&node), all);
+    snapshot(&mut node);
+    node.work();
+    assert!(files(&node) < all);
+    let left = files(&node);
+    node.settled(0, "q", 4, (0, 0), Outcome::Accepted);
+    node.pass(1_000);
+    rest(&mut node);
+    assert!(files(&node) < left);
+}
+
+/// A crash may lose the record that a message was settled: until it is on disk, the message must be.
+#[test]
+fn a_segment_stays_until_it_is_on_disk_that_nobody_needs_it() {
+    let mut node = fed();
+    let kept = snapshot(&mut node);
+    truncate(&mut node, 19);
+    node.consume(0, "q", 4, 0);
+    rest(&mut node);
+    let all = files(&node);
+    node.settled(0, "q", 4, (0, 18), Outcome::Accepted);
+    // Applied, and not written.
+    node.turn();
+    let mut jobs = Vec::new();
+    node.shards[0].take_stream_jobs(&mut jobs);
+    assert!(jobs.is_empty(), "{jobs:?}");
+    kill(&mut node, Some(&kept));
+    assert_eq!(files(&node), all);
+    assert_eq!(holds(&mut node, "q"), (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_limit_of_the_queue_bounds_what_it_holds() {
+    let mut node = node();
+    fill(&mut node, 0..20);
+    snapshot(&mut node);
+    let all = files(&node);
+    declare(&mut node, "q", &[("x-max-length", long(2))]);
+    truncate(&mut node, 20);
+    rest(&mut node);
+    assert!(files(&node) <= 2 && all > 3);
+    assert_eq!(holds(&mut node, "q"), [18, 19]);
+}
+
+#[test]
+fn a_stream_that_is_deleted_takes_nothing_from_the_queue() {
+    for restarts in [false, true] {
+        let mut node = fed();
+        let kept = snapshot(&mut node);
+        delete(&mut node, "s");
+        let all = files(&node);
+        assert!(all >= 4);
+        if restarts {
+            kill(&mut node, Some(&kept));
+            node.work();
+            assert_eq!(files(&node), all);
+            let kept = snapshot(&mut node);
+            kill(&mut node, Some(&kept));
+        }
+        assert_eq!(holds(&mut node, "q"), (0..20).collect::<Vec<_>>());
+        // What comes takes no file of what was there.
+        node.declare_with(0, "s", true, &[("x-queue-type", Value::text("stream"))]);
+        fill(&mut node, 50..52);
+        assert_eq!(holds(&mut node, "q"), (0..20).collect::<Vec<_>>());
+        delete(&mut node, "q");
+        rest(&mut node);
+        // The new stream is not written yet.
+        assert_eq!(files(&node), 0);
+    }
+}
+
+#[test]
+fn what_is_damaged_is_passed_over() {
+    let mut node = fed();
+    let name = FileName::of_log(FileKind::Stream, LOG, 1);
+    let mut bytes = vec![0; node.disk.len(name).unwrap() as usize];
+    node.disk.read_at(name, 0, &mut bytes).unwrap();
+    let second = bytes.windows(3).position(|window| window == b"1:x").unwrap();
+    node.disk.write_at(name, second as u64 + 9, &[IoSlice::new(b"y")]).unwrap();
+    node.consume(0, "q", 4, 0);
+    let expected: Vec<usize> = (0..20).filter(|number| *number != 1).collect();
+    assert_eq!(came(&mut node), expected);
+}
+
+/// Whatever happens when: what is in the queue can be read, in order, once.
+#[test]
+fn nothing_is_lost_however_the_node_ends() {
+    for seed in 0..40 {
+        let mut dice = Random::new(seed);
+        let mut node = node();
+        declare(&mut node, "q", &[]);
+        let (mut next, mut kept, mut settled) = (0, None, 0);
+        for _ in 0..60 {
+            match dice.below(12) {
+                0..=3 => {
+                    let numbers = next..next + 1 + dice.below(3) as usize;
+                    next = numbers.end;
+                    let messages: Vec<_> = numbers.map(|number| data(&body(number))).collect();
+                    append(&mut node, &messages);
+                }
+                4..=5 => node.turn(),
+                6..=7 => {
+                    node.turn();
+                    node.write();
+                }
+                8 => kept = Some(snapshot(&mut node)),
+                // What is on disk is fed from there.
+                9 => {
+                    node.shards[0].hold_feeds(true);
+                    node.work();
+                    kept = Some(snapshot(&mut node));
+                    node.shards[0].hold_feeds(false);
+                }
+                10 => {
+                    let held = holds(&mut node, "q");
+                    assert!(held.iter().copied().eq(settled..settled + held.len()), "seed {seed}: {held:?}");
+                    if held.len() > 1 {
+                        node.consume(0, "q", 4, 1);
+                        rest(&mut node);
+                        let at = settled as u64;
+                        node.settled(0, "q", 4, (at, at), Outcome::Accepted);
+                        node.command(
+                            0,
+                            "q",
+                            QueueCommand::Cancel { token: None, handle: 4, held: broker::Held::GoesBack },
+                        );
+                        node.work();
+                        node.pass(1_000);
+                        settled += 1;
+                        // Only what was fed is let go of.
+                        truncate(&mut node, (settled + held.len() - 1) as u64);
+                    }
+                }
+                _ => {
+                    kill(&mut node, kept.as_ref());
+                    node.work();
+                    let stream = holds(&mut node, "q");
+                    next = stream.last().map_or(settled, |last| last + 1);
+                }
+            }
+        }
+        node.work();
+        let held = holds(&mut node, "q");
+        assert!(held.iter().copied().eq(settled..next), "seed {seed}: {held:?} {settled} {next}");
+    }
+}
