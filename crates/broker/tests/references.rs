@@ -7,14 +7,15 @@ use base::Random;
 use base::id::{LogId, LogIndex};
 use broker::catalog::VhostId;
 use broker::{
-    Credit, Limits, NewConsumer, NewMessages, QueueCommand, StreamCommand, remove_other_stream_files,
-    stream_files,
+    Credit, Limits, NewConsumer, NewMessages, QueueCommand, ReadWhat, StreamCommand,
+    remove_other_stream_files, stream_files,
 };
 use journal::{Disk, FileKind, FileName};
 use message::chunk::Entry;
-use message::record::{Appended, Outcome};
+use message::record::{self, Appended, Kind, Outcome};
 use node::Node;
 use routing::Value;
+use std::collections::BTreeSet;
 use std::io::IoSlice;
 
 const LOG: LogId = LogId(0);
@@ -168,6 +169,19 @@ fn holds(node: &mut Node, queue: &str) -> Vec<usize> {
 /// Bytes of records that were written from this batch on.
 fn written(node: &Node, from: usize) -> usize {
     node.written[from..].iter().map(|(_, sealed, _)| sealed.len).sum()
+}
+
+/// Messages that were written from this batch on as references.
+fn referred(node: &Node, from: usize) -> usize {
+    let count = |mut records: &[u8]| {
+        let mut count = 0;
+        while let Some((kind, _, rest)) = record::split(records) {
+            count += usize::from(kind == Kind::Refer);
+            records = rest;
+        }
+        count
+    };
+    node.written[from..].iter().map(|(_, sealed, _)| count(sealed.records())).sum()
 }
 
 /// The first messages of the stream are let go of.
@@ -469,6 +483,11 @@ fn a_stream_that_is_deleted_takes_nothing_from_the_queue() {
         node.declare_with(0, "s", true, &[("x-queue-type", Value::text("stream"))]);
         fill(&mut node, 50..52);
         assert_eq!(holds(&mut node, "q"), (0..20).collect::<Vec<_>>());
+        if restarts {
+            // From before the other was deleted: its segments and theirs are told apart.
+            kill(&mut node, Some(&kept));
+            assert_eq!(holds(&mut node, "q"), (0..20).collect::<Vec<_>>());
+        }
         delete(&mut node, "q");
         rest(&mut node);
         // The new stream is not written yet.
@@ -476,17 +495,191 @@ fn a_stream_that_is_deleted_takes_nothing_from_the_queue() {
     }
 }
 
+/// Of which version a snapshot's part is that is about streams.
+fn version(node: &Node, (_, bytes): &Snapshot) -> u8 {
+    let stream = node.shards[0].catalog().queue_by_name(VhostId(0), b"s").unwrap().id;
+    let head = [1u64.to_le_bytes(), stream.0.to_le_bytes()].concat();
+    // | version (4) | next file (8) | one stream | its id
+    let mut found = bytes
+        .windows(16)
+        .enumerate()
+        .filter(|(at, window)| *window == head && matches!(bytes[at - 12..at - 8], [1 | 2, 0, 0, 0]));
+    let (at, _) = found.next().unwrap();
+    assert_eq!(found.next(), None);
+    bytes[at - 12]
+}
+
+/// A folder of a version that copied all is gone on with; and is like one again where nothing refers any more.
+#[test]
+fn what_was_copied_stays_and_what_comes_is_referred_to() {
+    let mut node = node_with(Limits { referred_bytes_min: usize::MAX, ..Limits::default() });
+    fill(&mut node, 0..10);
+    declare(&mut node, "q", &[]);
+    let kept = snapshot(&mut node);
+    assert_eq!(version(&node, &kept), 1);
+    fill(&mut node, 10..12);
+    assert_eq!(referred(&node, 0), 0);
+    // It comes up with the limits that there are by default.
+    kill(&mut node, Some(&kept));
+    node.work();
+    node.shards[0].hold_feeds(true);
+    fill(&mut node, 12..20);
+    snapshot(&mut node);
+    node.shards[0].hold_feeds(false);
+    node.work();
+    assert_eq!(referred(&node, 0), 8);
+    let kept = snapshot(&mut node);
+    assert_eq!(version(&node, &kept), 2);
+    kill(&mut node, Some(&kept));
+    assert_eq!(holds(&mut node, "q"), (0..20).collect::<Vec<_>>());
+    node.command(0, "q", QueueCommand::Purge { token: 8 });
+    node.pass(1_000);
+    let kept = snapshot(&mut node);
+    assert_eq!(version(&node, &kept), 1);
+}
+
+/// The node goes down at every step of a stream's end, while its messages are on their way to a queue.
+#[test]
+fn a_stream_is_deleted_and_the_node_killed_right_then() {
+    let mut outcomes = BTreeSet::new();
+    for steps in 0..8 {
+        let mut node = node();
+        fill(&mut node, 0..20);
+        let kept = snapshot(&mut node);
+        node.shards[0].hold_feeds(true);
+        declare(&mut node, "q", &[]);
+        let from = node.written.len();
+        node.shards[0].hold_feeds(false);
+        if steps % 2 == 0 {
+            // It is read, and taken out of the stream, and not on disk.
+            node.turn();
+            let mut jobs = Vec::new();
+            node.shards[0].take_stream_jobs(&mut jobs);
+            for job in jobs {
+                node.shards[0].stream_done(node.now, job.carry_out(&node.disk));
+            }
+            node.turn();
+            assert!(!node.unwritten.is_empty());
+        }
+        node.command(0, "s", QueueCommand::Delete { token: 5, if_unused: false, if_empty: false });
+        for step in 0..steps / 2 {
+            node.turn();
+            if step > 0 {
+                node.write();
+            }
+        }
+        let mut jobs = Vec::new();
+        node.shards[0].take_stream_jobs(&mut jobs);
+        for job in jobs {
+            job.carry_out(&node.disk);
+        }
+        let referred = referred(&node, from);
+        outcomes.insert(referred > 0);
+        kill(&mut node, Some(&kept));
+        node.work();
+        let is_there = node.shards[0].catalog().queue_by_name(VhostId(0), b"s").is_some();
+        let held = holds(&mut node, "q");
+        assert!(held.iter().copied().eq(0..held.len()), "{steps}: {held:?}");
+        assert_eq!(held.len(), if is_there { 20 } else { referred }, "{steps}: {held:?}");
+        if is_there {
+            delete(&mut node, "s");
+        }
+        assert_eq!(holds(&mut node, "q"), held, "{steps}");
+        // What was not fed before is fed as copies: after a start no segment is known to two snapshots.
+        assert_eq!(files(&node) > 0, referred > 0, "{steps}");
+        delete(&mut node, "q");
+        rest(&mut node);
+        assert_eq!(files(&node), 0, "{steps}");
+    }
+    assert_eq!(outcomes.len(), 2, "{outcomes:?}");
+}
+
+/// The files go with the queue; what was to be read of them is asked for by nobody any more.
+#[test]
+fn a_queue_is_deleted_while_what_it_needs_is_read() {
+    let mut node = node_with(Limits { resident_bytes_max: 0, ..Limits::default() });
+    fill(&mut node, 0..20);
+    snapshot(&mut node);
+    declare(&mut node, "q", &[]);
+    node.consume(0, "q", 4, 0);
+    node.settle();
+    let mut reads = Vec::new();
+    for _ in 0..4 {
+        node.shards[0].take_reads(&mut reads);
+        if reads.iter().any(|read| read.parts.iter().any(|part| matches!(part, ReadWhat::Stretch(_)))) {
+            break;
+        }
+        for mut read in reads.drain(..) {
+            let brought = read.carry_out(&node.disk).into_iter().map(Result::unwrap).collect();
+            node.shards[0].read_done(node.now, read, brought);
+        }
+        node.settle();
+    }
+    assert!(!reads.is_empty());
+    delete(&mut node, "s");
+    delete(&mut node, "q");
+    node.work();
+    assert_eq!(files(&node), 0);
+    // Another in its place, and a stream of the same name.
+    let mut publisher = node.publisher(0);
+    node.declare(0, "r", true);
+    node.publish(0, &mut publisher, "r", &body(100), true);
+    node.work();
+    node.consume(0, "r", 5, 0);
+    node.settle();
+    node.take_seen();
+    for mut read in reads {
+        let brought = read.carry_out(&node.disk).into_iter().map(|part| part.ok().flatten()).collect();
+        node.shards[0].read_done(node.now, read, brought);
+    }
+    assert_eq!(came(&mut node), [100]);
+}
+
+/// One of the messages does not come, whoever asks for it; the others do.
 #[test]
 fn what_is_damaged_is_passed_over() {
+    let damage = |node: &Node| {
+        let name = FileName::of_log(FileKind::Stream, LOG, 1);
+        let mut bytes = vec![0; node.disk.len(name).unwrap() as usize];
+        node.disk.read_at(name, 0, &mut bytes).unwrap();
+        let second = bytes.windows(3).position(|window| window == b"1:x").unwrap();
+        node.disk.write_at(name, second as u64 + 9, &[IoSlice::new(b"y")]).unwrap();
+    };
+    let but_one = |numbers: std::ops::Range<usize>| numbers.filter(|at| *at != 1).collect::<Vec<_>>();
     let mut node = fed();
-    let name = FileName::of_log(FileKind::Stream, LOG, 1);
-    let mut bytes = vec![0; node.disk.len(name).unwrap() as usize];
-    node.disk.read_at(name, 0, &mut bytes).unwrap();
-    let second = bytes.windows(3).position(|window| window == b"1:x").unwrap();
-    node.disk.write_at(name, second as u64 + 9, &[IoSlice::new(b"y")]).unwrap();
+    damage(&node);
     node.consume(0, "q", 4, 0);
-    let expected: Vec<usize> = (0..20).filter(|number| *number != 1).collect();
-    assert_eq!(came(&mut node), expected);
+    assert_eq!(came(&mut node), but_one(0..20));
+
+    let mut node = fed();
+    damage(&node);
+    let consumer = NewConsumer {
+        credit: Credit::Prefetch(0),
+        settled: true,
+        exclusive: false,
+        priority: 0,
+        browses: true,
+        timeout_ms: None,
+    };
+    node.command(0, "q", QueueCommand::Consume { token: 2, handle: 9, consumer });
+    assert_eq!(came(&mut node), but_one(0..20));
+    for _ in 0..3 {
+        node.command(0, "q", QueueCommand::Get { token: 7, handle: 8, settled: true });
+    }
+    assert_eq!(came(&mut node), [0, 2]);
+
+    let mut node = fed();
+    node.declare(0, "dead", true);
+    let more = [
+        ("x-dead-letter-exchange", Value::text("")),
+        ("x-dead-letter-routing-key", Value::text("dead")),
+        ("x-message-ttl", long(10_000)),
+    ];
+    declare(&mut node, "r", &more);
+    damage(&node);
+    node.pass(20_000);
+    rest(&mut node);
+    assert_eq!(holds(&mut node, "dead"), but_one(0..20));
 }
 
 /// Whatever happens when: what is in the queue can be read, in order, once.
