@@ -119,6 +119,8 @@ pub struct Tally {
     pub offsets_told: u64,
     /// Messages that came out of queues filled from streams.
     pub fed: u64,
+    /// Of these, those that were not in their stream any more.
+    pub outlived: u64,
     /// Damages of streams that the node told of.
     pub torn: u64,
 }
@@ -156,6 +158,7 @@ impl Tally {
         self.stream_delivered += other.stream_delivered;
         self.offsets_told += other.offsets_told;
         self.fed += other.fed;
+        self.outlived += other.outlived;
         self.torn += other.torn;
         self.replies += other.replies;
         self.refused += other.refused;

@@ -290,6 +290,9 @@ impl World {
                 let fed = self.streams.oracle.fed(queue);
                 fed.stage = if fed.stage == Stage::Asked { Stage::There } else { fed.stage };
             }
+            Seen::Done(Asked::Purge(queue), count) if queue >= FIRST_FED => {
+                self.note(format!("c{number} hears that the fed queue {queue} is emptied: {count:?}"));
+            }
             Seen::Done(Asked::Delete(queue), _) if queue >= FIRST_FED => {
                 self.note(format!("c{number} hears that the fed queue {queue} is gone"));
                 self.streams.oracle.fed(queue).stage = Stage::Gone;

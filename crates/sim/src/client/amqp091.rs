@@ -415,6 +415,7 @@ impl Wire {
         stream: &str,
         begin: Begin,
         value: Option<&str>,
+        length_max: Option<u64>,
     ) {
         self.asked.push_back(Asked::Declare(queue));
         let name = queue_name(queue);
@@ -429,6 +430,9 @@ impl Wire {
             }
             if let Some(value) = value {
                 table.put(b"x-source-filter-values", Value::Text(value.as_bytes()));
+            }
+            if let Some(most) = length_max {
+                table.put(b"x-max-length", Value::I64(most as i64));
             }
         });
         let arguments = Table::new(&arguments).unwrap_or_default();

@@ -445,9 +445,10 @@ impl Client {
         stream: &str,
         begin: Begin,
         value: Option<&str>,
+        length_max: Option<u64>,
     ) {
         if let Wire::Amqp091(wire) = &mut self.wire {
-            wire.declare_fed(queue, is_quorum, stream, begin, value);
+            wire.declare_fed(queue, is_quorum, stream, begin, value, length_max);
         }
     }
 

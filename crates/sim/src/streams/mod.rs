@@ -10,7 +10,7 @@ mod oracle;
 pub use client::{Asked, StreamClient, Subscription};
 pub use oracle::{Begin, FIRST_FED, Oracle, Publisher, VALUES, value_of};
 
-use crate::client::{Kind, State};
+use crate::client::{Kind, State, queue_name};
 use crate::oracle::{Check, Stage};
 use crate::world::World;
 use adapters::Protocol;
@@ -346,7 +346,8 @@ impl World {
         }
         let rows = self.node.queues();
         self.streams.oracle.learn(&rows);
-        self.streams.oracle.check_counts(&rows, |log| self.oracle.has_lost(log))
+        self.streams.oracle.check_counts(&rows, |log| self.oracle.has_lost(log))?;
+        self.streams.oracle.fed_rest(&rows, &|log| self.oracle.has_lost(log))
     }
 
     /// Everything is read from every stream, and it is what must be there.
@@ -391,6 +392,7 @@ impl World {
         let mut there = self.streams.oracle.fed_there();
         // One on what is damaged may refuse everything.
         there.retain(|queue| !self.oracle.has_lost(self.streams.oracle.fed(*queue).log()));
+        let rows = self.node.queues();
         for queue in &there {
             let Some(client) = &mut self.clients[at] else { break };
             client.consume(*queue, 0, true);
@@ -398,7 +400,11 @@ impl World {
         }
         for queue in there {
             self.tally.fed += self.streams.oracle.fed(queue).count();
-            self.streams.oracle.check_fed(queue, |log| self.oracle.has_lost(log))?;
+            self.tally.outlived += self.streams.oracle.outlived(queue);
+            let name = queue_name(queue);
+            let row = rows.iter().find(|row| *row.definition.name == *name);
+            let ready = row.map_or(0, |row| row.ready);
+            self.streams.oracle.check_fed(queue, ready, |log| self.oracle.has_lost(log))?;
         }
         self.vanish(at);
         Ok(())

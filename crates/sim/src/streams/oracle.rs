@@ -391,7 +391,7 @@ impl Oracle {
                 ));
             }
         }
-        Ok(())
+        self.check_fed_counts(rows, &is_damaged)
     }
 
     /// All of a stream was read, from `first` to before `end`, and the node says that it ends there.

@@ -139,13 +139,20 @@ pub fn publish_amqp(world: &mut World) -> Check {
     Ok(())
 }
 
-/// A queue is declared that is filled from a stream, or deleted again.
+/// A queue is declared that is filled from a stream, or emptied, or deleted again.
 pub fn feed(world: &mut World) -> Check {
     let (fed, there) = (world.streams.oracle.fed_there(), world.streams.oracle.there());
     let (Some(at), Some(stream)) = (world.any_client(true), world.any_of(&there)) else { return Ok(()) };
     let gone = if world.dice.one_in(8) { world.any_of(&fed) } else { None };
+    let is_emptied = gone.is_some() && world.dice.one_in(2);
     let World { clients, streams, dice, trace, .. } = world;
     let Some(client) = &mut clients[at] else { return Ok(()) };
+    if let Some(queue) = gone.filter(|_| is_emptied) {
+        trace.note(format!("c{} purges the fed queue {queue}", client.number));
+        streams.oracle.purging_fed(queue);
+        client.ask(crate::client::Asked::Purge(queue));
+        return Ok(());
+    }
     if let Some(queue) = gone {
         trace.note(format!("c{} deletes the fed queue {queue}", client.number));
         streams.oracle.fed(queue).stage = Stage::Leaving;
@@ -164,7 +171,9 @@ pub fn feed(world: &mut World) -> Check {
     let value = dice.one_in(3).then(|| dice.below(VALUES.len() as u64) as usize);
     let (is_quorum, queue) = (dice.one_in(2), streams.oracle.new_fed(stream, begin, value));
     trace.note(format!("c{} declares {queue}, fed from s{stream}, {begin:?}, {value:?}", client.number));
-    client.declare_fed(queue, is_quorum, &stream_name(stream), begin, value.map(|value| VALUES[value]));
+    let length_max = streams.oracle.fed(queue).length_max;
+    let value = value.map(|value| VALUES[value]);
+    client.declare_fed(queue, is_quorum, &stream_name(stream), begin, value, length_max);
     Ok(())
 }
 
