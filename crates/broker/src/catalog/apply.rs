@@ -148,6 +148,7 @@ impl Catalog {
         queues.sort_unstable_by_key(|queue| queue.id);
         for queue in &queues {
             self.queues.remove(&queue.id);
+            self.declarers.remove(queue);
             self.forget_exclusive(queue);
         }
         self.access_changed();
@@ -228,17 +229,21 @@ impl Catalog {
         if self.queues.contains_key(&definition.id) {
             return Vec::new();
         }
-        let Some(vhost) = self.host_mut(definition.vhost) else { return Vec::new() };
+        let Some(vhost) = self.vhosts.get_mut(&definition.vhost) else { return Vec::new() };
         let mut definition = definition.clone();
         if definition.vhost_name != vhost.definition.name {
-            // Read back: the name of the virtual host is not written with every queue.
-            Arc::make_mut(&mut definition).vhost_name = vhost.definition.name.clone();
+            // Read back: the name of the virtual host is not written with every queue, and that of who declared it was.
+            let own = Arc::make_mut(&mut definition);
+            own.vhost_name = vhost.definition.name.clone();
+            own.declared_by =
+                own.declared_by.as_ref().and_then(|user| self.declarers.shared(user, &self.users));
         }
         if !vhost.queues.insert(ByName(definition.clone())) {
             return Vec::new();
         }
         let entry = QueueEntry { definition: definition.clone(), ends: Ends::default() };
         self.queues.insert(definition.id, entry);
+        self.declarers.add(&definition);
         if let Some(port) = definition.exclusive {
             self.exclusive.entry(port).or_default().insert(definition.id);
         }
@@ -252,6 +257,7 @@ impl Catalog {
             vhost.queues.remove(definition.name.as_bytes());
         }
         self.forget_exclusive(&definition);
+        self.declarers.remove(&definition);
         self.undo_ends(&ends);
         self.version += 1;
         Some(Applied::QueueDeleted(definition))

@@ -106,6 +106,8 @@ pub struct QueueDefinition {
     pub exclusive: Option<PortId>,
     /// It goes with the last of its consumers.
     pub auto_delete: bool,
+    /// Who declared it, where that is known; queues of one user share the name.
+    pub declared_by: Option<Arc<str>>,
     /// As they were declared.
     pub arguments: Arguments,
 }

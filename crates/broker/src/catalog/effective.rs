@@ -310,6 +310,7 @@ mod tests {
             durable: true,
             exclusive: None,
             auto_delete: false,
+            declared_by: None,
             arguments,
         }
     }

@@ -123,6 +123,7 @@ impl Catalog {
         table_bytes::<(QueueId, QueueEntry)>(self.queues.capacity())
             + table_bytes::<(ExchangeId, ExchangeEntry)>(self.exchanges.capacity())
             + names.sum::<usize>()
+            + self.declarers.memory_bytes()
             + self.users.values().map(|user| COUNTS + size_of_val(&**user)).sum::<usize>()
     }
 }

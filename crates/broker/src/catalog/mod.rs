@@ -10,6 +10,7 @@
 mod apply;
 mod arguments;
 mod change;
+mod declarers;
 mod definition;
 mod effective;
 mod ends;
@@ -61,6 +62,7 @@ pub use wire::{BadChange, Limits};
 
 use crate::access::{Access, Permissions, Resource, refused};
 use base::id::{PortId, QueueId};
+use declarers::Declarers;
 use ends::Ends;
 use history::History;
 use plan_topic::TopicEntry;
@@ -155,6 +157,7 @@ pub struct Catalog {
     vhost_limits: FxHashMap<VhostId, VhostLimits>,
     user_limits: BTreeMap<Arc<str>, UserLimits>,
     queues: FxHashMap<QueueId, QueueEntry>,
+    declarers: Declarers,
     exchanges: FxHashMap<ExchangeId, ExchangeEntry>,
     /// Parameters of the whole node, by name.
     parameters: BTreeMap<Box<str>, Box<str>>,

@@ -110,6 +110,7 @@ impl Catalog {
             durable,
             exclusive: owner,
             auto_delete: *auto_delete,
+            declared_by: self.declarers.shared(&by.user, &self.users),
             arguments: arguments.clone(),
         });
         let mut changes = Vec::with_capacity(2);

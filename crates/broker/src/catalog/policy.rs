@@ -270,6 +270,7 @@ mod tests {
             durable: true,
             exclusive: None,
             auto_delete: false,
+            declared_by: None,
             arguments: Arguments::new(),
         }
     }

@@ -286,7 +286,7 @@ impl Change {
     }
 
     /// Reads a change from all of `bytes`. What a queue says of its virtual host's name is left to
-    /// [`super::Catalog::apply`], which knows it.
+    /// [`super::Catalog::apply`], which knows it, and shares the name of who declared it.
     pub fn decode(bytes: &[u8]) -> Result<Change, BadChange> {
         let mut decoder = Decoder { reader: Reader::new(bytes), elements_left: bytes.len() };
         let change = decoder.change()?;
@@ -334,9 +334,10 @@ fn put_queue(out: &mut Vec<u8>, queue: &QueueDefinition) {
         durable,
         exclusive,
         auto_delete,
+        declared_by,
         arguments,
     } = queue;
-    out.push(10);
+    out.push(if declared_by.is_none() { 10 } else { 27 });
     out.extend(id.0.to_le_bytes());
     out.extend(vhost.0.to_le_bytes());
     put_text(out, name);
@@ -349,6 +350,9 @@ fn put_queue(out: &mut Vec<u8>, queue: &QueueDefinition) {
         out.extend(generation.to_le_bytes());
     }
     put_arguments(out, arguments);
+    if let Some(user) = declared_by {
+        put_text(out, user);
+    }
 }
 
 fn put_policy(out: &mut Vec<u8>, policy: &PolicyDefinition) {
@@ -457,6 +461,10 @@ impl<'a> Decoder<'a> {
                 Change::DeleteExchange { id, durable: self.one_flag()? }
             }
             10 => Change::AddQueue(Arc::new(self.queue()?)),
+            27 => {
+                let queue = self.queue()?;
+                Change::AddQueue(Arc::new(QueueDefinition { declared_by: Some(self.text()?.into()), ..queue }))
+            }
             11 => {
                 let id = QueueId(self.reader.u64_le()?);
                 Change::DeleteQueue { id, durable: self.one_flag()? }
@@ -521,6 +529,7 @@ impl<'a> Decoder<'a> {
             durable,
             exclusive,
             auto_delete,
+            declared_by: None,
             arguments,
         })
     }

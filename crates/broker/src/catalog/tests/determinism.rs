@@ -21,8 +21,10 @@ fn snapshot(catalog: &Catalog) -> Vec<u8> {
 /// What holds between the parts of every catalog.
 fn check_whole(catalog: &Catalog) {
     let mut bindings = 0;
+    let mut declared: BTreeMap<Arc<str>, usize> = BTreeMap::new();
     for entry in catalog.queues.values() {
-        let QueueDefinition { id, vhost, name, exclusive, .. } = &*entry.definition;
+        let QueueDefinition { id, vhost, name, exclusive, declared_by, .. } = &*entry.definition;
+        declared_by.iter().for_each(|user| *declared.entry(user.clone()).or_default() += 1);
         assert!(catalog.queue_by_name(*vhost, name.as_bytes()).is_some_and(|queue| queue.id == *id));
         let is_listed = exclusive.is_some_and(|port| catalog.exclusive[&port].contains(id));
         assert_eq!(is_listed, exclusive.is_some());
@@ -40,6 +42,7 @@ fn check_whole(catalog: &Catalog) {
             assert!(catalog.ends(destination).unwrap().find(&same).is_some());
         }
     }
+    assert_eq!(catalog.declarers.counts(), declared);
     let from_sources: usize = catalog.exchanges.values().map(|entry| entry.exchange.bindings_count()).sum();
     assert_eq!(from_sources, bindings, "every binding is known at both its ends");
     assert_eq!(catalog.queues.len(), catalog.vhosts.values().map(|vhost| vhost.queues.len()).sum::<usize>());
@@ -164,6 +167,8 @@ proptest! {
                 restored = Some(Catalog::read_snapshot(&snapshot(&planned.catalog)).unwrap());
             }
             let mut by = guest(*slot);
+            by.user = ["guest", "", "gone"][number % 3].into();
+            by.is_internal = true;
             if *in_other && let Some(other) = planned.catalog.vhost("v1") {
                 by.vhost = other;
             }
@@ -233,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), tag in 1..24u8) {
+    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), tag in 1..28u8) {
         let _ = Change::decode(&bytes);
         let mut tagged = bytes.clone();
         tagged.insert(0, tag);
@@ -389,7 +394,7 @@ fn about_vhost(is_protected: bool) -> Arc<VhostDefinition> {
 #[test]
 fn old_bytes_are_still_read() {
     // The format as documented in docs/formats/catalog.md, byte by byte: these must be read for ever.
-    let rows: [(&[u8], Change); 12] = [
+    let rows: [(&[u8], Change); 13] = [
         (b"\x01\x00\x04\x00\x00\x00\x00\x00\x00", Change::ReserveQueueIds { below: 1024, may_be_used: true }),
         (
             b"\x02\x03\x00\x00\x00\x01\x00\x00\x00v",
@@ -425,7 +430,25 @@ fn old_bytes_are_still_read() {
                 durable: true,
                 exclusive: None,
                 auto_delete: false,
+                declared_by: None,
                 arguments: arguments(&[("a", Value::long(-1))]),
+            })),
+        ),
+        (
+            b"\x1B\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00q\x02\x00\x00\x00\x00\x01\
+              \x00\x00\x00\x00\x01\x00\x00\x00u",
+            Change::AddQueue(Arc::new(QueueDefinition {
+                id: QueueId(5),
+                vhost: VhostId(0),
+                vhost_name: "".into(),
+                name: "q".into(),
+                log: LogId(2),
+                queue_type: QueueType::Classic,
+                durable: true,
+                exclusive: None,
+                auto_delete: false,
+                declared_by: Some("u".into()),
+                arguments: Arguments::default(),
             })),
         ),
         (

@@ -528,3 +528,34 @@ fn of_several_rules_a_declaration_breaks_the_first_is_named() {
         assert_eq!(world.wish(&op), format!("406 PRECONDITION_FAILED - {expected}"), "{op:?}");
     }
 }
+
+#[test]
+fn who_declared_a_queue_is_known_and_named_once() {
+    let mut world = World::new();
+    let by = |user: &str| Actor { user: user.into(), is_internal: true, ..guest(1) };
+    for (name, user) in [("a", "guest"), ("b", "guest"), ("c", "gone"), ("d", "gone"), ("e", "")] {
+        assert_eq!(world.wish_of(&by(user), &queue(name, "")), "ok");
+    }
+    // Who declares what is there already is not who declared it.
+    assert_eq!(world.wish_of(&by("gone"), &queue("a", "")), "ok");
+    let mut snapshot = Vec::new();
+    world.catalog.write_snapshot(&mut snapshot);
+    let restored = World { catalog: Catalog::read_snapshot(&snapshot).unwrap() };
+    for world in [&world, &restored] {
+        let declared_by = |name: &str| world.queue(name).declared_by.clone();
+        let names = ["a", "b", "c", "d", "e"].map(declared_by);
+        let expected = [Some("guest"), Some("guest"), Some("gone"), Some("gone"), None];
+        assert_eq!(names.each_ref().map(|name| name.as_deref()), expected);
+        let [a, b, c, d, _] = names.map(|name| name.unwrap_or_default());
+        let (guest, _) = world.catalog.users.get_key_value("guest").unwrap();
+        assert!(Arc::ptr_eq(&a, &b) && Arc::ptr_eq(&a, guest) && Arc::ptr_eq(&c, &d));
+    }
+    // What a user declared stays that user's when the user is gone, until the last of it is.
+    world.must(&Op::DeleteUser { name: "guest".into() });
+    assert_eq!(world.catalog.declarers.counts().len(), 2);
+    for name in ["a", "b", "c"] {
+        let id = world.queue(name).id;
+        assert_eq!(world.wish_of(&by(""), &Op::DeleteQueue { id }), "ok");
+    }
+    assert_eq!(world.catalog.declarers.counts(), [("gone".into(), 1)].into_iter().collect());
+}

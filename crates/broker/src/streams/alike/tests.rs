@@ -19,6 +19,7 @@ fn stream(id: u64, name: &str) -> QueueDefinition {
         durable: true,
         exclusive: None,
         auto_delete: false,
+        declared_by: None,
         arguments: Default::default(),
     }
 }

@@ -1,0 +1,52 @@
+//! Who declared the queues there are: each name once, however many queues it is said of.
+//!
+//! A user who is deleted stays here as long as there is a queue of that user's, as in RabbitMQ.
+
+use super::{QueueDefinition, UserDefinition};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Names, and of how many queues each is said.
+#[derive(Debug, Default)]
+pub(super) struct Declarers(BTreeMap<Arc<str>, usize>);
+
+impl Declarers {
+    /// The name as a queue's definition is to have it; none: the broker itself declares, in nobody's name.
+    pub(super) fn shared(
+        &self,
+        user: &Arc<str>,
+        users: &BTreeMap<Arc<str>, Arc<UserDefinition>>,
+    ) -> Option<Arc<str>> {
+        let own = || self.0.get_key_value(user).map(|(name, _)| name);
+        let known = || users.get_key_value(user).map(|(name, _)| name);
+        (!user.is_empty()).then(|| own().or_else(known).unwrap_or(user).clone())
+    }
+
+    pub(super) fn add(&mut self, queue: &QueueDefinition) {
+        if let Some(user) = &queue.declared_by {
+            *self.0.entry(user.clone()).or_default() += 1;
+        }
+    }
+
+    pub(super) fn remove(&mut self, queue: &QueueDefinition) {
+        if let Some(user) = &queue.declared_by
+            && let Some(queues) = self.0.get_mut(user)
+        {
+            *queues -= 1;
+            if *queues == 0 {
+                self.0.remove(user);
+            }
+        }
+    }
+
+    /// Names, each with how many queues are that user's.
+    #[cfg(test)]
+    pub(super) fn counts(&self) -> BTreeMap<Arc<str>, usize> {
+        self.0.clone()
+    }
+
+    /// Bytes of memory, near enough.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.0.keys().map(|name| size_of::<(Arc<str>, usize)>() + name.len()).sum()
+    }
+}
