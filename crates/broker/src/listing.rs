@@ -151,7 +151,7 @@ fn row(queue: &OwnedQueue) -> QueueRow {
         dying: queue.fifo.dying(),
         quorum: queue.definition.is_quorum().then(|| quorum_row(queue)),
         consumers: queue.fifo.consumers(),
-        memory_bytes: queue.fifo.memory_bytes() + size_of_val(queue),
+        memory_bytes: Listed::queue_bytes(queue),
         tally: queue.tally(),
         head: queue.fifo.head().0,
         end: queue.fifo.next_seq().0,
@@ -188,6 +188,59 @@ fn stream_row(stream: &OwnedStream) -> QueueRow {
     }
 }
 
+/// A queue or a stream as it is come upon.
+enum Listed<'a> {
+    Queue(&'a Log, &'a OwnedQueue),
+    Stream(&'a OwnedStream),
+}
+
+impl<'a> Listed<'a> {
+    /// The one that this says what it is, if it lives on `log`.
+    fn find(log: &'a Log, definition: &QueueDefinition) -> Option<Listed<'a>> {
+        match definition.is_stream() {
+            true => log.streams.as_ref()?.get(definition.id).map(Listed::Stream),
+            false => log.queue(definition.id).map(|queue| Listed::Queue(log, queue)),
+        }
+    }
+
+    fn definition(&self) -> &'a Arc<QueueDefinition> {
+        match self {
+            Listed::Queue(_, queue) => &queue.definition,
+            Listed::Stream(stream) => &stream.definition,
+        }
+    }
+
+    /// As it is listed, and how many of its messages were looked at.
+    fn row(&self, is_sampled: bool) -> (QueueRow, usize) {
+        match self {
+            Listed::Queue(log, queue) => {
+                let (sample, messages) = if is_sampled { log.sample(queue) } else { Default::default() };
+                (QueueRow { sample, ..row(queue) }, messages)
+            }
+            Listed::Stream(stream) => (stream_row(stream), 0),
+        }
+    }
+
+    /// What was counted of it, and how many messages are ready and held.
+    fn tally(&self) -> (Tally, [u64; 2]) {
+        match self {
+            Listed::Queue(_, queue) => (queue.tally(), [queue.fifo.ready(), queue.fifo.unsettled()]),
+            Listed::Stream(stream) => (stream.tally(), [stream.machine.messages(), 0]),
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Listed::Queue(_, queue) => Listed::queue_bytes(queue),
+            Listed::Stream(stream) => size_of_val(*stream),
+        }
+    }
+
+    fn queue_bytes(queue: &OwnedQueue) -> usize {
+        queue.fifo.memory_bytes() + size_of_val(queue)
+    }
+}
+
 impl Log {
     fn cancel_delayed(&mut self, now: Now, slot: u32, ids: &[u64], limits: &Limits, post: &mut Post) -> u64 {
         let mut cancelled = 0;
@@ -213,6 +266,35 @@ impl Shard {
         queues.map(|(_, queue)| row(queue)).chain(streams)
     }
 
+    /// Has `each` look at the queues and streams that live here, from `from` on and as far as `quantum` allows; it says what it
+    /// spends. Where to go on, until all were looked at.
+    fn walk<'a>(
+        &'a self,
+        from: ListedTo,
+        quantum: &mut Quantum<'_>,
+        mut each: impl FnMut(Listed<'a>) -> usize,
+    ) -> Option<ListedTo> {
+        let ListedTo { log: at, has_queues, slot } = from;
+        let log = self.logs.get(at)?;
+        if !has_queues {
+            for (own, queue) in queues_from(log, slot) {
+                if quantum.is_over() {
+                    return Some(ListedTo { log: at, has_queues, slot: own });
+                }
+                quantum.spend(each(Listed::Queue(log, queue)));
+            }
+            return Some(ListedTo { log: at, has_queues: true, slot: 0 });
+        }
+        let streams = log.streams.iter().flat_map(|streams| streams.iter());
+        for (looked, stream) in streams.skip(slot).enumerate() {
+            if quantum.is_over() {
+                return Some(ListedTo { log: at, has_queues, slot: slot + looked });
+            }
+            quantum.spend(each(Listed::Stream(stream)));
+        }
+        Some(ListedTo { log: at + 1, has_queues: false, slot: 0 })
+    }
+
     /// Some of the queues that live here, for who must not hold others up: as many of them and of their messages as `quantum`
     /// allows are looked at from `from` on, those that `wanted` likes are appended to `rows`. Where to go on, until all
     /// were looked at. Messages are looked at where `is_sampled` says so: [`QueueRow::sample`].
@@ -224,34 +306,57 @@ impl Shard {
         wanted: impl Fn(&QueueDefinition) -> bool,
         rows: &mut Vec<QueueRow>,
     ) -> Option<ListedTo> {
-        let ListedTo { log: at, has_queues, slot } = from;
-        let log = self.logs.get(at)?;
-        if !has_queues {
-            for (own, queue) in queues_from(log, slot) {
-                if quantum.is_over() {
-                    return Some(ListedTo { log: at, has_queues, slot: own });
-                }
-                let mut looked = 1;
-                if wanted(&queue.definition) {
-                    let (sample, messages) = if is_sampled { log.sample(queue) } else { Default::default() };
-                    rows.push(QueueRow { sample, ..row(queue) });
-                    looked += messages;
-                }
-                quantum.spend(looked);
+        self.walk(from, quantum, |listed| {
+            if !wanted(listed.definition()) {
+                return 1;
             }
-            return Some(ListedTo { log: at, has_queues: true, slot: 0 });
-        }
-        let streams = log.streams.iter().flat_map(|streams| streams.iter());
-        for (looked, stream) in streams.skip(slot).enumerate() {
+            let (row, messages) = listed.row(is_sampled);
+            rows.push(row);
+            1 + messages
+        })
+    }
+
+    /// What all the queues are that live here: as [`Shard::queue_rows_from`].
+    pub fn queue_definitions_from(
+        &self,
+        from: ListedTo,
+        quantum: &mut Quantum<'_>,
+        definitions: &mut Vec<Arc<QueueDefinition>>,
+    ) -> Option<ListedTo> {
+        self.walk(from, quantum, |listed| {
+            definitions.push(listed.definition().clone());
+            1
+        })
+    }
+
+    /// Those of `queues` from number `from` on that live here, each with its number there, as far as `quantum` allows: they are
+    /// found without passing over others. Where to go on, until all were looked for.
+    pub fn queue_rows_of(
+        &self,
+        queues: &[Arc<QueueDefinition>],
+        from: usize,
+        quantum: &mut Quantum<'_>,
+        rows: &mut Vec<(usize, QueueRow)>,
+    ) -> Option<usize> {
+        for (number, definition) in queues.iter().enumerate().skip(from) {
             if quantum.is_over() {
-                return Some(ListedTo { log: at, has_queues, slot: slot + looked });
+                return Some(number);
             }
-            if wanted(&stream.definition) {
-                rows.push(stream_row(stream));
+            let mut looked = 1;
+            if let Some(listed) = self.log(definition.log).and_then(|log| Listed::find(log, definition)) {
+                let (row, messages) = listed.row(true);
+                rows.push((number, row));
+                looked += messages;
             }
-            quantum.spend(1);
+            quantum.spend(looked);
         }
-        Some(ListedTo { log: at + 1, has_queues: false, slot: 0 })
+        None
+    }
+
+    /// On the shard that plans: which queues there are, as a number that grows when one comes or goes, and whether every other
+    /// shard knows the same. None: another shard plans.
+    pub fn queues_version(&self) -> Option<(u64, bool)> {
+        Some((self.catalog.queues_version(), !self.planner.as_ref()?.is_busy()))
     }
 
     /// What was counted of queues that live here, and how many messages of each are ready and held, for who asks often: as
@@ -262,33 +367,13 @@ impl Shard {
         quantum: &mut Quantum<'_>,
         tallies: &mut Vec<QueueTally>,
     ) -> Option<ListedTo> {
-        let ListedTo { log: at, has_queues, slot } = from;
-        let log = self.logs.get(at)?;
-        let mut add = |queue: &Arc<QueueDefinition>, tally: Tally, lengths: [u64; 2]| {
+        self.walk(from, quantum, |listed| {
+            let (tally, lengths) = listed.tally();
             if !tally.is_empty() {
-                tallies.push((queue.clone(), tally, lengths));
+                tallies.push((listed.definition().clone(), tally, lengths));
             }
-        };
-        if !has_queues {
-            for (own, queue) in queues_from(log, slot) {
-                if quantum.is_over() {
-                    return Some(ListedTo { log: at, has_queues, slot: own });
-                }
-                let lengths = [queue.fifo.ready(), queue.fifo.unsettled()];
-                add(&queue.definition, queue.tally(), lengths);
-                quantum.spend(1);
-            }
-            return Some(ListedTo { log: at, has_queues: true, slot: 0 });
-        }
-        let streams = log.streams.iter().flat_map(|streams| streams.iter());
-        for (looked, stream) in streams.skip(slot).enumerate() {
-            if quantum.is_over() {
-                return Some(ListedTo { log: at, has_queues, slot: slot + looked });
-            }
-            add(&stream.definition, stream.tally(), [stream.machine.messages(), 0]);
-            quantum.spend(1);
-        }
-        Some(ListedTo { log: at + 1, has_queues: false, slot: 0 })
+            1
+        })
     }
 
     /// How a queue is that lives here; `None` where it does not. It is found without passing over others.
@@ -331,28 +416,12 @@ impl Shard {
     /// Bytes of memory of queues and streams that live here, for who must not hold others up: of as many of them as `quantum`
     /// allows from `from` on. Where to go on, until all were counted.
     pub fn queue_bytes_from(&self, from: ListedTo, quantum: &mut Quantum<'_>) -> (usize, Option<ListedTo>) {
-        let ListedTo { log: at, has_queues, slot } = from;
-        let Some(log) = self.logs.get(at) else { return (0, None) };
         let mut bytes = 0;
-        if !has_queues {
-            for (own, queue) in queues_from(log, slot) {
-                if quantum.is_over() {
-                    return (bytes, Some(ListedTo { log: at, has_queues, slot: own }));
-                }
-                bytes += queue.fifo.memory_bytes() + size_of_val(queue);
-                quantum.spend(1);
-            }
-            return (bytes, Some(ListedTo { log: at, has_queues: true, slot: 0 }));
-        }
-        let streams = log.streams.iter().flat_map(|streams| streams.iter());
-        for (looked, stream) in streams.skip(slot).enumerate() {
-            if quantum.is_over() {
-                return (bytes, Some(ListedTo { log: at, has_queues, slot: slot + looked }));
-            }
-            bytes += size_of_val(stream);
-            quantum.spend(1);
-        }
-        (bytes, Some(ListedTo { log: at + 1, has_queues: false, slot: 0 }))
+        let next = self.walk(from, quantum, |listed| {
+            bytes += listed.memory_bytes();
+            1
+        });
+        (bytes, next)
     }
 
     /// Bytes of memory by what they are for, queues apart, in the words of RabbitMQ's memory breakdown.

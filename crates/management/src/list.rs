@@ -55,34 +55,52 @@ pub(crate) fn whole(mut items: Vec<Value>, request: &Request, limits: &Limits, o
     Ok(Response::ok(&items.into()))
 }
 
-/// The same of things that are dear to show, by virtual host and name: of a page in that order, only its own are shown.
-pub(crate) fn paged<T>(
-    mut rows: Vec<T>,
+/// Something of a virtual host that has a name.
+pub(crate) trait Named {
+    /// That.
+    fn name(&self) -> &str;
+}
+
+/// Whether a page is asked for that what it is of is enough to find: by virtual host and name, or by one of them.
+pub(crate) fn is_page_by_name(request: &Request) -> bool {
+    request.asked("page").is_some() && matches!(wish(request), None | Some("vhost" | "name"))
+}
+
+/// The same of things that are dear to show, of which [such a page](is_page_by_name) is asked for: only its own are shown. They
+/// come by virtual host and name.
+pub(crate) fn page_by_name<T: Named>(
+    mut things: Vec<T>,
     request: &Request,
     limits: &Limits,
-    key: impl Fn(&T) -> (&str, &str),
     show: impl FnOnce(&[T]) -> Result<Vec<Value>, Response>,
 ) -> Answer {
     check_columns(request, limits)?;
-    let has_wish = request.asked("sort").is_some_and(|column| !column.is_empty());
-    let Some(page) = Page::asked(request, limits)?.filter(|_| !has_wish) else {
-        return answer(show(&rows)?, request, limits, &["vhost", "name"]);
-    };
-    let total = rows.len();
+    let page = Page::asked(request, limits)?.ok_or_else(|| Response::bad_request("no page is asked for"))?;
+    let total = things.len();
     if let Some(name) = request.asked("name").filter(|name| !name.is_empty()) {
-        let bytes = rows.iter().map(|row| key(row).1.len()).sum();
+        let bytes = things.iter().map(|thing| thing.name().len()).sum();
         let matches = matcher(name, request.says("use_regex"), bytes, limits)?;
-        rows.retain(|row| matches(key(row).1));
+        things.retain(|thing| matches(thing.name()));
     }
-    rows.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
-    let filtered = rows.len();
+    if wish(request) == Some("name") {
+        things.sort_by(|a, b| a.name().cmp(b.name()));
+    }
+    if wish(request).is_some() && request.says("sort_reverse") {
+        things.reverse();
+    }
+    let filtered = things.len();
     let first = page.first(filtered)?.min(filtered);
-    let mut items = show(&rows[first..filtered.min(first.saturating_add(page.size))])?;
+    let mut items = show(&things[first..filtered.min(first.saturating_add(page.size))])?;
     if let Some(columns) = request.asked("columns") {
         let columns: Vec<&str> = columns.split(',').collect();
         items.iter_mut().for_each(|item| *item = only(item, &columns));
     }
     Ok(page.answer(items, filtered, total))
+}
+
+/// The column to sort by.
+fn wish(request: &Request) -> Option<&str> {
+    request.asked("sort").filter(|column| !column.is_empty())
 }
 
 /// Each column is looked for in each row.
@@ -179,7 +197,7 @@ pub(crate) fn matcher(
 }
 
 fn sort(items: &mut [Value], request: &Request, order: &[&str]) {
-    let wish = request.asked("sort").filter(|column| !column.is_empty());
+    let wish = wish(request);
     let order = wish.as_ref().map_or(order, std::slice::from_ref);
     let paths: Vec<Vec<&str>> = order.iter().map(|column| column.split('.').collect()).collect();
     let compare = |a: &Value, b: &Value| {
@@ -303,39 +321,49 @@ mod tests {
         }
     }
 
+    impl Named for (&str, String) {
+        fn name(&self) -> &str {
+            &self.1
+        }
+    }
+
     #[test]
     fn pages_are_the_same_whether_all_is_shown_or_a_page() {
-        let rows: Vec<String> = (0..25).map(|number| format!("q{:02}", number * 7 % 25)).collect();
-        let item = |name: &String| json!({ "vhost": "v", "name": name, "messages": 25 - name.len() });
+        let names = |vhost, count: usize| (0..count).map(move |number| (vhost, format!("q{number:02}")));
+        let rows: Vec<(&str, String)> = names("v", 25).chain(names("w", 4)).collect();
+        let item = |(vhost, name): &(&str, String)| json!({ "vhost": vhost, "name": name, "messages": 25 - name.len() });
         for query in [
             "page=1&page_size=4",
             "page=3&page_size=4&columns=name",
             "page=1&name=q1",
             "page=2&name=q1&page_size=3",
             "page=1&name=[02]$&use_regex=true",
-            "page=8&page_size=4",
-            "page=1&page_size=4&sort=name&sort_reverse=true",
+            "page=9&page_size=4",
+            "page=1&page_size=4&sort=",
+            "page=1&page_size=4&sort=name",
+            "page=7&page_size=4&sort=name&name=q0&page=1",
+            "page=2&page_size=4&sort=name&sort_reverse=true",
+            "page=2&page_size=4&sort=vhost&sort_reverse=true",
+            "page=1&page_size=4&sort_reverse=true",
             "page=1&name=none",
-            "columns=name",
             "page=x",
+            "page=",
+            "page=1&page_size=0",
         ] {
             let request = Request::new("GET", &format!("/api/queues?{query}"), Vec::new(), true).unwrap();
+            assert!(is_page_by_name(&request), "{query}");
             let limits = Limits::default();
             let whole = answer(rows.iter().map(item).collect(), &request, &limits, &["vhost", "name"]);
-            let cut = paged(
-                rows.clone(),
-                &request,
-                &limits,
-                |name| ("v", name),
-                |rows| {
-                    let is_page =
-                        query.starts_with("page") && !query.contains("sort") && !query.contains('x');
-                    assert!(!is_page || rows.len() < 25, "{query}: all were shown");
-                    Ok(rows.iter().map(item).collect())
-                },
-            );
+            let cut = page_by_name(rows.clone(), &request, &limits, |rows| {
+                assert!(rows.len() < 25, "{query}: all were shown");
+                Ok(rows.iter().map(item).collect())
+            });
             let [whole, cut] = [whole, cut].map(|answer| answer.unwrap_or_else(|refused| refused));
             assert_eq!(cut, whole, "{query}");
+        }
+        for query in ["columns=name", "sort=name", "page=1&sort=messages", "page=1&sort=name.x"] {
+            let request = Request::new("GET", &format!("/api/queues?{query}"), Vec::new(), true).unwrap();
+            assert!(!is_page_by_name(&request), "{query}");
         }
     }
 

@@ -27,6 +27,18 @@ pub trait Node {
     /// The node did not answer in time.
     fn queues(&self, which: Which) -> Result<Vec<QueueRow>, Busy>;
 
+    /// What all queues are, by virtual host and name: without a look at what is in any.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn queue_names(&self) -> Result<Arc<[Arc<QueueDefinition>]>, Busy>;
+
+    /// These queues, in this order; those that are gone are left out. Nothing is asked of any other.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn rows_of(&self, queues: &[Arc<QueueDefinition>]) -> Result<Vec<QueueRow>, Busy>;
+
     /// How queues are just now, in this order; none: it is not there. Nothing is asked of any other.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use crate::body::Body;
 use crate::channels;
 use crate::history::Whose;
+use crate::list::Named;
 use crate::node::{Action, Node, Which};
 use crate::request::Method;
 use crate::response::{Answer, Response};
@@ -21,6 +22,9 @@ const LOOK: usize = 250;
 /// The argument that names a queue's type.
 const TYPE: &str = "x-queue-type";
 
+/// By what queues are ordered.
+const ORDER: &[&str] = &["vhost", "name"];
+
 /// What policies say of a queue.
 #[derive(Default)]
 struct Policies {
@@ -32,15 +36,47 @@ struct Policies {
 /// `GET /api/queues[/VHOST]`.
 pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
     let which = vhost.map(|vhost| call.caller.vhost(vhost)).transpose()?.map_or(Which::All, Which::Of);
+    if list::is_page_by_name(call.request) {
+        let names = call.node.queue_names()?;
+        return named(call, seen(call, &names, vhost));
+    }
     let mut rows = call.node.queues(which)?;
     rows.retain(|row| call.caller.sees(&row.definition.vhost_name));
-    let limits = &call.node.about().limits;
-    list::paged(rows, call.request, limits, key, |rows| shown(call, rows))
+    list::answer(shown(call, &rows)?, call.request, &call.node.about().limits, ORDER)
 }
 
-/// By what queues are ordered.
-fn key(row: &QueueRow) -> (&str, &str) {
-    (&row.definition.vhost_name, &row.definition.name)
+/// Of queues by virtual host and name those that the caller sees, or those of them in one virtual host.
+fn seen<'q, N: Node>(
+    call: &Call<'_, N>,
+    names: &'q [Arc<QueueDefinition>],
+    only: Option<&str>,
+) -> Vec<&'q Arc<QueueDefinition>> {
+    let visible = call.caller.visible().filter(|(vhost, _)| only.is_none_or(|only| *vhost == only));
+    let each = visible.flat_map(|(vhost, _)| {
+        let first = names.partition_point(|queue| *queue.vhost_name < *vhost);
+        let len = names[first..].partition_point(|queue| *queue.vhost_name == *vhost);
+        &names[first..first + len]
+    });
+    each.collect()
+}
+
+/// Queues as they are asked for, which are in the order of their virtual hosts and names.
+fn named<N: Node>(call: &Call<'_, N>, names: Vec<&Arc<QueueDefinition>>) -> Answer {
+    let show = |names: &[&Arc<QueueDefinition>]| {
+        let names: Vec<_> = names.iter().map(|queue| (*queue).clone()).collect();
+        shown(call, &call.node.rows_of(&names)?)
+    };
+    let limits = &call.node.about().limits;
+    if list::is_page_by_name(call.request) {
+        return list::page_by_name(names, call.request, limits, show);
+    }
+    list::answer(show(&names)?, call.request, limits, ORDER)
+}
+
+impl Named for &Arc<QueueDefinition> {
+    fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 fn shown<N: Node>(call: &Call<'_, N>, rows: &[QueueRow]) -> Result<Vec<Value>, Response> {

@@ -5,6 +5,7 @@ mod counted;
 mod imported;
 mod listened;
 mod operated;
+mod paged;
 mod walked;
 
 use crate::history::{ConnectionId, History, Whose};
@@ -16,7 +17,7 @@ use crate::request::Request;
 use crate::routes::handle;
 use base::id::{LogId, PortId, ShardId};
 use broker::access::{PasswordHash, SALT};
-use broker::catalog::{Actor, Catalog, Op, Refusal, VhostDefaults, VhostId};
+use broker::catalog::{Actor, Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
     ChannelRow, ConsumerRow, Count, ExchangeTally, LinkEnd, LinkRow, Opened, Pulse, QueueRow, QuorumRow,
     SessionRow, Survey, Tally, Tongue, Tracking,
@@ -24,7 +25,7 @@ use broker::{
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 const PORT: PortId = PortId { shard: ShardId(0), slot: 0, generation: 1 };
 
@@ -45,6 +46,8 @@ struct Bench {
     uptime_ms: Mutex<u64>,
     /// Looks that somebody had at the catalog.
     looks: Mutex<u32>,
+    /// Of how many queues it was asked how they are, each time.
+    shown: Mutex<Vec<usize>>,
     about: About,
 }
 
@@ -80,6 +83,7 @@ impl Bench {
             forgotten: Mutex::default(),
             uptime_ms: Mutex::default(),
             looks: Mutex::default(),
+            shown: Mutex::default(),
             about,
         };
         let tags = ["administrator", "monitoring", "policymaker", "management", "none"];
@@ -150,9 +154,20 @@ impl Node for Bench {
     }
 
     fn queues(&self, which: Which) -> Result<Vec<QueueRow>, Busy> {
-        let catalog = self.catalog.lock().unwrap();
-        let own = catalog.queues().filter(|queue| which.has(queue));
-        let row = |queue: &std::sync::Arc<broker::catalog::QueueDefinition>| QueueRow {
+        let mut own: Vec<_> = self.catalog.lock().unwrap().queues().cloned().collect();
+        own.retain(|queue| which.has(queue));
+        self.rows_of(&own)
+    }
+
+    fn queue_names(&self) -> Result<Arc<[Arc<QueueDefinition>]>, Busy> {
+        let mut own: Vec<_> = self.catalog.lock().unwrap().queues().cloned().collect();
+        own.sort_by_key(|queue| (queue.vhost_name.clone(), queue.name.clone()));
+        Ok(own.into())
+    }
+
+    fn rows_of(&self, queues: &[Arc<QueueDefinition>]) -> Result<Vec<QueueRow>, Busy> {
+        self.shown.lock().unwrap().push(queues.len());
+        let row = |queue: &Arc<QueueDefinition>| QueueRow {
             definition: queue.clone(),
             ready: 2,
             ready_bytes: None,
@@ -175,7 +190,7 @@ impl Node for Bench {
             stream: None,
             active: None,
         };
-        Ok(own.map(row).collect())
+        Ok(queues.iter().map(row).collect())
     }
 
     fn pulses(&self, queues: Vec<(VhostId, String)>) -> Result<Vec<Option<Pulse>>, Busy> {

@@ -32,6 +32,7 @@ mod manager;
 mod node;
 mod pages;
 mod ports;
+mod queue_names;
 mod reader;
 mod rows;
 mod seed;

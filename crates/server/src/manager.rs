@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::committer::Committer;
 use crate::config::Config;
 use crate::door::{Act, ConnectionMore, Door, Letter, Question, Room, Truncate};
+use crate::queue_names::{Names, QueueNames};
 use crate::reader::Reads;
 use crate::rows;
 use crate::seed;
@@ -14,7 +15,7 @@ use crate::tls::LiveConfig;
 use base::Quantum;
 use base::time::NS_PER_MS;
 use broker::access::{AccessRules, SALT};
-use broker::catalog::{Catalog, Op, Refusal, VhostDefaults, VhostId};
+use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
     ListedTo, Opened, Pulse, QueueRow, QueueTally, Reply, SessionRow, Shard, StreamReply, Survey, Tally,
     Tracking,
@@ -38,6 +39,9 @@ pub const LOOK_NS: u64 = 500_000;
 
 /// Queues, and messages of them, that a shard looks at in one turn.
 const QUEUES_TURN: usize = 500;
+
+/// Queues of which a shard says nothing but what they are in one turn.
+const NAMES_TURN: usize = 4000;
 
 /// Connections and channels of which a shard says little in one turn.
 const CONNECTIONS_TURN: usize = 2000;
@@ -65,6 +69,8 @@ pub struct Manager<'a> {
     pub committer: &'a Committer,
     /// How counters grow.
     pub history: Mutex<History>,
+    /// Which queues there are, as long as somebody wants to know.
+    pub queue_names: QueueNames,
     /// When somebody last wanted to know, milliseconds since the node started; 0: nobody yet.
     pub asked_at: AtomicU64,
     /// Wakes who samples.
@@ -164,9 +170,10 @@ impl Manager<'_> {
         Ok(all)
     }
 
-    /// Looks at the queues of every shard, some in a turn: `look` says where to go on.
+    /// Looks at the queues of every shard, at most `things` of them in a turn: `look` says where to go on.
     fn look_at_queues<T: Send + 'static>(
         &self,
+        things: usize,
         look: impl Fn(&Shard, ListedTo, &mut Quantum<'_>, &mut Vec<T>) -> Option<ListedTo>
         + Clone
         + Send
@@ -176,12 +183,12 @@ impl Manager<'_> {
         let mut all = Vec::new();
         for door in self.doors {
             // It goes to and fro: the shard need not make room for what it finds.
-            let (mut from, mut found) = (Some(ListedTo::default()), Vec::with_capacity(QUEUES_TURN));
+            let (mut from, mut found) = (Some(ListedTo::default()), Vec::with_capacity(things));
             while let Some(at) = from {
                 let look = look.clone();
                 (from, found) = self.look_at(door, move |shard| {
                     let now = || clock.mono_ns();
-                    let next = look(shard, at, &mut Quantum::new(QUEUES_TURN, LOOK_NS, &now), &mut found);
+                    let next = look(shard, at, &mut Quantum::new(things, LOOK_NS, &now), &mut found);
                     (next, found)
                 })?;
                 all.append(&mut found);
@@ -213,6 +220,7 @@ impl Manager<'_> {
                 }
             }
             if !is_wanted {
+                self.queue_names.forget();
                 *self.history.lock().unwrap_or_else(PoisonError::into_inner) = History::default();
             }
         }
@@ -262,14 +270,19 @@ impl Manager<'_> {
     }
 
     fn queue_tallies(&self) -> Result<Vec<QueueTally>, Busy> {
-        self.look_at_queues(Shard::queue_tallies_from)
+        self.look_at_queues(QUEUES_TURN, Shard::queue_tallies_from)
     }
 
     /// Queues, in no order; `is_sampled`: with what messages of them say of all.
     pub fn queue_rows(&self, which: Which, is_sampled: bool) -> Result<Vec<QueueRow>, Busy> {
-        self.look_at_queues(move |shard, from, quantum, found| {
+        self.look_at_queues(QUEUES_TURN, move |shard, from, quantum, found| {
             shard.queue_rows_from(from, quantum, is_sampled, |queue| which.has(queue), found)
         })
+    }
+
+    /// Which queues there are on the shard that plans, and whether all others know the same.
+    fn queues_version(&self) -> Result<(u64, bool), Busy> {
+        self.look_at(&self.doors[0], Shard::queues_version)?.ok_or(Busy)
     }
 
     fn connection_bytes(&self) -> Result<Vec<(ConnectionId, VhostId, [u64; 2])>, Busy> {
@@ -373,7 +386,35 @@ impl Node for Manager<'_> {
     }
 
     fn queues(&self, which: Which) -> Result<Vec<QueueRow>, Busy> {
-        self.queue_rows(which, true)
+        let Which::One(vhost, name) = which else { return self.queue_rows(which, true) };
+        let found = self.look(move |catalog| catalog.queue_by_name(vhost, name.as_bytes()).cloned())?;
+        self.rows_of(found.as_slice())
+    }
+
+    fn queue_names(&self) -> Result<Names, Busy> {
+        let gather = || self.look_at_queues(NAMES_TURN, Shard::queue_definitions_from);
+        let version_after = || Ok(self.queues_version()?.0);
+        self.queue_names.get(self.queues_version()?, gather, version_after)
+    }
+
+    fn rows_of(&self, queues: &[Arc<QueueDefinition>]) -> Result<Vec<QueueRow>, Busy> {
+        let (queues, clock): (Names, Clock) = (queues.into(), self.clock);
+        let mut all = Vec::with_capacity(queues.len());
+        for door in self.doors {
+            let (mut from, mut found) = (Some(0), Vec::with_capacity(queues.len().min(QUEUES_TURN)));
+            while let Some(at) = from {
+                let asked = queues.clone();
+                (from, found) = self.look_at(door, move |shard| {
+                    let now = || clock.mono_ns();
+                    let mut quantum = Quantum::new(QUEUES_TURN, LOOK_NS, &now);
+                    let next = shard.queue_rows_of(&asked, at, &mut quantum, &mut found);
+                    (next, found)
+                })?;
+                all.append(&mut found);
+            }
+        }
+        all.sort_unstable_by_key(|(number, _)| *number);
+        Ok(all.into_iter().map(|(_, row)| row).collect())
     }
 
     fn pulses(&self, queues: Vec<(VhostId, String)>) -> Result<Vec<Option<Pulse>>, Busy> {

@@ -23,6 +23,7 @@ use crate::layer::Layer;
 use crate::log::Logger;
 use crate::manager::Manager;
 use crate::ports::{self, Ports};
+use crate::queue_names::QueueNames;
 use crate::reader::{READERS, Reader, Reads};
 use crate::seed;
 use crate::shard::{ShardLoop, Surroundings, poll};
@@ -534,6 +535,7 @@ impl Node {
             next: AtomicUsize::new(0),
             committer: &self.committer,
             history: Mutex::default(),
+            queue_names: QueueNames::default(),
             asked_at: AtomicU64::new(0),
             wake,
             logins: [const { AtomicU64::new(0) }; 2],

@@ -111,6 +111,11 @@ impl Catalog {
         self.access_version += 1;
     }
 
+    fn queues_changed(&mut self) {
+        self.version += 1;
+        self.queues_version += 1;
+    }
+
     fn host_mut(&mut self, id: VhostId) -> Option<&mut Vhost> {
         self.vhosts.get_mut(&id)
     }
@@ -152,6 +157,7 @@ impl Catalog {
             self.forget_exclusive(queue);
         }
         self.access_changed();
+        self.queues_changed();
         let mut applied: Vec<_> = queues.into_iter().map(Applied::QueueDeleted).collect();
         applied.push(Applied::VhostDeleted(vhost.definition));
         applied
@@ -247,7 +253,7 @@ impl Catalog {
         if let Some(port) = definition.exclusive {
             self.exclusive.entry(port).or_default().insert(definition.id);
         }
-        self.version += 1;
+        self.queues_changed();
         vec![Applied::QueueCreated(definition.clone())]
     }
 
@@ -259,7 +265,7 @@ impl Catalog {
         self.forget_exclusive(&definition);
         self.declarers.remove(&definition);
         self.undo_ends(&ends);
-        self.version += 1;
+        self.queues_changed();
         Some(Applied::QueueDeleted(definition))
     }
 

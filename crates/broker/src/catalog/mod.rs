@@ -151,6 +151,7 @@ struct Vhost {
 pub struct Catalog {
     version: u64,
     access_version: u64,
+    queues_version: u64,
     vhosts: FxHashMap<VhostId, Vhost>,
     vhost_names: BTreeMap<Arc<str>, VhostId>,
     users: BTreeMap<Arc<str>, Arc<UserDefinition>>,
@@ -187,6 +188,11 @@ impl Catalog {
     #[inline]
     pub fn access_version(&self) -> u64 {
         self.access_version
+    }
+
+    /// Grows when a queue comes or goes.
+    pub fn queues_version(&self) -> u64 {
+        self.queues_version
     }
 
     // ---- virtual hosts

@@ -463,7 +463,10 @@ impl<'a> Decoder<'a> {
             10 => Change::AddQueue(Arc::new(self.queue()?)),
             27 => {
                 let queue = self.queue()?;
-                Change::AddQueue(Arc::new(QueueDefinition { declared_by: Some(self.text()?.into()), ..queue }))
+                Change::AddQueue(Arc::new(QueueDefinition {
+                    declared_by: Some(self.text()?.into()),
+                    ..queue
+                }))
             }
             11 => {
                 let id = QueueId(self.reader.u64_le()?);
