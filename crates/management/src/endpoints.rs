@@ -296,6 +296,9 @@ table! { call;
     UserTopicPermissions "users/{user}/topic-permissions" (user) => permissions::topics_of_user(call, user), [
         rows(Administrator, "what a user may do with which topics"),
     ];
+    UserQueues "users/{user}/queues" (user) => queues::of_user(call, user), [
+        rows(User, "queues that a user declared"),
+    ];
     Permissions "permissions" () => permissions::list(call), [rows(Administrator, "who may do what where")];
     PermissionOf "permissions/{vhost}/{user}" (vhost, user) => permissions::one(call, vhost, user), [
         object(Administrator, "what a user may do in a virtual host"),

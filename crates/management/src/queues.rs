@@ -45,6 +45,14 @@ pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
     list::answer(shown(call, &rows)?, call.request, &call.node.about().limits, ORDER)
 }
 
+/// `GET /api/users/NAME/queues`: those that the user declared, who may be gone.
+pub(crate) fn of_user<N: Node>(call: &Call<'_, N>, user: &str) -> Answer {
+    let names = call.node.queue_names()?;
+    let mut own = seen(call, &names, None);
+    own.retain(|queue| queue.declared_by.as_deref() == Some(user));
+    named(call, own)
+}
+
 /// Of queues by virtual host and name those that the caller sees, or those of them in one virtual host.
 fn seen<'q, N: Node>(
     call: &Call<'_, N>,

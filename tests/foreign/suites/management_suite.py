@@ -14,7 +14,7 @@ from http.client import HTTPConnection
 import pika
 from lab.broker import Broker
 from lab.cases import Skip, Suite, equal, eventually
-from suites import management_beyond, management_counters, management_sessions
+from suites import management_beyond, management_counters, management_sessions, management_users
 
 suite = Suite("management")
 _found = []
@@ -494,6 +494,13 @@ def policymaker():
 def sessions():
     with Vhost() as vhost:
         management_sessions.sessions(vhost)
+
+
+@suite.case("declared", "queues by who declared them: over 0-9-1, 1.0 and HTTP, and imported",
+            "those of the first to declare each, also of who is gone; none of who is unknown; in virtual hosts that one sees", 90)
+def declared():
+    with Vhost() as vhost:
+        management_users.queues(vhost)
 
 
 @suite.case("metrics", "metrics after a load", "received = routed + unroutable; sizes; as many as the load did")

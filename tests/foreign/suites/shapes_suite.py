@@ -28,7 +28,8 @@ PATHS = """
 overview whoami version cluster-name extensions nodes nodes/NODE nodes/NODE/memory nodes/NODE/memory/relative feature-flags
 deprecated-features deprecated-features/used auth/attempts/NODE auth/hash_password/secret definitions definitions/%2F
 vhosts vhosts/%2F vhosts/%2F/permissions vhosts/%2F/topic-permissions vhosts/%2F/connections vhosts/%2F/channels
-users users/guest users/guest/permissions users/guest/topic-permissions users/without-permissions permissions permissions/%2F/guest
+users users/guest users/guest/permissions users/guest/topic-permissions users/guest/queues
+users/without-permissions permissions permissions/%2F/guest
 topic-permissions topic-permissions/%2F/guest vhost-limits vhost-limits/%2F user-limits user-limits/guest
 policies policies/%2F policies/%2F/P-p operator-policies operator-policies/%2F operator-policies/%2F/P-o
 parameters parameters/operator_policy parameters/vhost-limits/%2F global-parameters global-parameters/P-g
@@ -52,7 +53,7 @@ ABSENT = [
     (r"overview .*socket_opts\.(exit_on_close|linger\S*|send_timeout\S*|cowboy_opts\S*|ip\S*|port|protocol)",
      "options of Erlang's sockets; address, port and protocol of a listener are beside them"),
     (r"queues/%2F/P-empty .*idle_since", "nobody knows since when of a queue to which nothing ever came"),
-    (r"queues\S* .*publishers", "a queue does not know who publishes to it"),
+    (r"(users/guest/)?queues\S* .*publishers", "a queue does not know who publishes to it"),
     (r"(connections|stream/connections|vhosts/%2F/connections)\S* .*client_properties\.\w+",
      "but for the name not kept: an idle connection is to cost little memory"),
     (r"(connections|vhosts/%2F/connections)\S* .*container_id", "not kept, for the same reason"),
@@ -63,10 +64,10 @@ ABSENT = [
 # Where types differ, and why.
 TYPES = [
     (r"queues/%2F/P-(plain|fresh) .*single_active_consumer_tag", "a text, as RabbitMQ has it of quorum queues to which something came"),
-    (r"queues\S* .*head_message_timestamp", "null where the oldest message has none, as RabbitMQ has it where one queue is asked for"),
-    (r"queues\S* .*policy", "null without a policy, as RabbitMQ has it where one queue is asked for; its lists have an empty text"),
+    (r"(users/guest/)?queues\S* .*head_message_timestamp", "null where the oldest message has none, as RabbitMQ has it where one queue is asked for"),
+    (r"(users/guest/)?queues\S* .*policy", "null without a policy, as RabbitMQ has it where one queue is asked for; its lists have an empty text"),
     (r"connections/CONNECTION .*(peer_cert_\w+|ssl_\w+)", "null without TLS, as RabbitMQ has it in lists; one connection has an empty text"),
-    (r"(consumers|queues)\S* .*consumer_timeout", "a consumer of a classic queue has none: `infinity`"),
+    (r"(consumers|(users/guest/)?queues)\S* .*consumer_timeout", "a consumer of a classic queue has none: `infinity`"),
 ]
 NUMBERS = {"int", "float"}
 # Queues that nothing comes to: each type, and what is said of one that is asked for otherwise.

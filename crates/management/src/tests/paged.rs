@@ -49,3 +49,31 @@ fn of_a_page_by_name_the_shards_are_asked_for_its_own_queues_alone() {
     assert_eq!(bench.ask("guest", "GET queues?page=5&page_size=10", "").0, 400);
     assert!(shown(&bench).is_empty());
 }
+
+#[test]
+fn queues_of_a_user_are_those_the_user_declared() {
+    let bench = bench();
+    let names = |user: &str, path: &str| {
+        let (status, found, _) = bench.ask(user, &format!("GET users/{path}"), "");
+        assert_eq!(status, 200, "{user} {path}: {found}");
+        let items = found.get("items").unwrap_or(&found).as_array().unwrap().clone();
+        items.iter().map(|item| format!("{}/{}", item["vhost"], item["name"])).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names("guest", "guest/queues").matches('q').count(), 30);
+    assert_eq!(names("guest", "manager/queues"), r#""v"/"own""#);
+    assert_eq!(names("manager", "guest/queues?page=1&page_size=2"), r#""v"/"q00" "v"/"q01""#);
+    // In no virtual host that this one sees.
+    assert_eq!(names("monitor", "guest/queues"), "");
+    assert_eq!(names("guest", "stranger/queues"), "");
+    // They are whole queues, and a page of them asks for no others.
+    shown(&bench);
+    let page = bench.get("users/guest/queues?page=2&page_size=4&name=q1");
+    assert_eq!((&page["filtered_count"], &page["total_count"]), (&json!(10), &json!(30)));
+    assert_eq!(shown(&bench), [4]);
+    assert_eq!(page["items"][0], bench.get("queues?page=1&name=q14&page_size=1")["items"][0]);
+    // Who is gone declared them all the same.
+    bench.statuses(&[("DELETE users/manager", "", 204)]);
+    assert_eq!(names("guest", "manager/queues"), r#""v"/"own""#);
+    assert_eq!(bench.ask("nobody", "GET users/guest/queues", "").0, 401);
+    assert_eq!(bench.ask("guest", "DELETE users/guest/queues", "").0, 405);
+}
