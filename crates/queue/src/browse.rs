@@ -32,8 +32,12 @@ impl Fifo {
         let usual =
             |from| [self.returned.next_present(from), self.next_ahead(from)].into_iter().flatten().min();
         let next = levels.and_then(|(levels, usual_level)| {
-            let below = || if usual(0).is_none() { levels.first(|level| level < usual_level) } else { None };
-            levels.first(|level| level > usual_level).or_else(below).map(|next| (levels, next))
+            let first = |is_asked: fn(&u8, &u8) -> bool| {
+                let is_asked = |level: u8| is_asked(&level, &usual_level);
+                levels.first_returned(is_asked).or_else(|| levels.first(is_asked))
+            };
+            let below = || if usual(0).is_none() { first(u8::lt) } else { None };
+            first(u8::gt).or_else(below).map(|next| (levels, next))
         });
         let mut from = from.0;
         std::iter::from_fn(move || {

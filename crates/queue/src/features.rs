@@ -512,13 +512,13 @@ impl Fifo {
         }
     }
 
-    /// Positions in no group go before what never was out; those that were chosen, and that the cursor has not come to, where
-    /// they were.
+    /// Positions in no group go before what never was out; those that were chosen, and behind others of their level that never
+    /// were, where they were.
     fn come_back(&mut self, range: Range) {
         let Fifo { returned, cursor, gone_ahead, features, .. } = self;
         let Some(features) = features else { return };
-        let Features { levels, elsewhere, back_ahead, .. } = &mut **features;
-        levels.come_back(range, |part| {
+        let Features { levels, elsewhere, back_ahead, settings, .. } = &mut **features;
+        levels.come_back(range, settings.priorities == Priorities::Strict, |part| {
             if part.first < *cursor {
                 returned.insert(Range { first: part.first, last: part.last.min(*cursor - 1) });
             }

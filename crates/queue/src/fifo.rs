@@ -530,7 +530,7 @@ impl Fifo {
     pub fn comes_back_in_line(&self, seq: QueueSeq) -> bool {
         match &self.features {
             Some(features) if features.levels.next_usual(seq.0) != seq.0 => {
-                features.settings.priorities != Priorities::Strict
+                features.settings.priorities != Priorities::Strict || features.levels.is_passed_over(seq.0)
             }
             _ => seq.0 >= self.cursor,
         }

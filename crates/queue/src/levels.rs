@@ -16,8 +16,10 @@ struct Level {
     level: u8,
     /// Whole blocks of live positions of this level alone.
     stretches: RangeSet,
-    /// Ready, and out before.
+    /// Ready, and out before, and before all others: where priorities are strict.
     returned: RangeSet,
+    /// Ready, and out before, and at its place among those of this level.
+    in_line: RangeSet,
     /// Ready, and never out while this owner lasts; but for those that are fresh in bits.
     fresh: RangeSet,
     /// How many are fresh in bits.
@@ -28,8 +30,8 @@ struct Level {
 
 impl Level {
     fn new(level: u8) -> Level {
-        let [stretches, returned, fresh] = [const { RangeSet::new() }; 3];
-        Level { level, stretches, returned, fresh, mixed: 0, mixed_from: 0 }
+        let [stretches, returned, in_line, fresh] = [const { RangeSet::new() }; 4];
+        Level { level, stretches, returned, in_line, fresh, mixed: 0, mixed_from: 0 }
     }
 }
 
@@ -57,7 +59,7 @@ pub(crate) struct Next {
 impl Next {
     /// It was out before.
     pub(crate) fn is_returned(&self) -> bool {
-        matches!(self.how, How::Returned)
+        matches!(self.how, How::Returned | How::InLine)
     }
 }
 
@@ -83,6 +85,7 @@ impl Scattered {
 #[derive(Clone, Copy, Debug)]
 enum How {
     Returned,
+    InLine,
     Fresh,
     /// In this block.
     Mixed(usize),
@@ -198,7 +201,7 @@ impl Levels {
 
     /// Those of them that were out before.
     pub(crate) fn ready_returned(&self) -> u64 {
-        self.list.iter().map(|level| level.returned.count()).sum()
+        self.list.iter().map(|level| level.returned.count() + level.in_line.count()).sum()
     }
 
     /// How many of each level are ready and were not out before, of levels that have any, lowest first.
@@ -222,7 +225,7 @@ impl Levels {
 
     #[inline]
     fn first_of(&self, at: usize, level: &Level) -> Option<Next> {
-        match level.returned.first() {
+        match level.in_line.first() {
             Some(range) => Some(self.first_beside(at, level, range)),
             None => self.first_fresh(at, level),
         }
@@ -231,12 +234,12 @@ impl Levels {
     /// Of what came back and of what never was out, the first. Most of what came back is before all others; what was chosen need
     /// not be.
     #[cold]
-    fn first_beside(&self, at: usize, level: &Level, returned: Range) -> Next {
+    fn first_beside(&self, at: usize, level: &Level, in_line: Range) -> Next {
         match self.first_fresh(at, level) {
-            Some(Next { range: Range { first, last }, how, .. }) if first < returned.first => {
-                Next { at, range: Range { first, last: last.min(returned.first - 1) }, how }
+            Some(Next { range: Range { first, last }, how, .. }) if first < in_line.first => {
+                Next { at, range: Range { first, last: last.min(in_line.first - 1) }, how }
             }
-            _ => Next { at, range: returned, how: How::Returned },
+            _ => Next { at, range: in_line, how: How::InLine },
         }
     }
 
@@ -293,7 +296,7 @@ impl Levels {
         self.list.iter().fold(mixed, |bits, level| bits | level.stretches.bits(block))
     }
 
-    /// The first that came back of the highest level that `is_asked` for.
+    /// The first that came back and goes before all others, of the highest level that `is_asked` for.
     #[inline]
     pub(crate) fn first_returned(&self, is_asked: impl Fn(u8) -> bool) -> Option<Next> {
         if self.ready_ranges == 0 {
@@ -309,6 +312,7 @@ impl Levels {
         let level = &mut self.list[next.at];
         match next.how {
             How::Returned => self.ready_ranges -= level.returned.remove(range, |_| {}),
+            How::InLine => self.ready_ranges -= level.in_line.remove(range, |_| {}),
             How::Fresh => self.ready_ranges -= level.fresh.remove(range, |_| {}),
             How::Mixed(block) => {
                 self.mixed.take(block, range);
@@ -372,7 +376,7 @@ impl Levels {
 
     /// The first position from `from` on that could be handed out.
     pub(crate) fn next_ready(&self, from: u64) -> Option<u64> {
-        let sets = self.list.iter().flat_map(|level| [&level.returned, &level.fresh]);
+        let sets = self.list.iter().flat_map(|level| [&level.returned, &level.in_line, &level.fresh]);
         sets.filter_map(|set| set.next_present(from)).chain(self.mixed.next_ready(from)).min()
     }
 
@@ -380,43 +384,62 @@ impl Levels {
     pub(crate) fn next_ready_of(&self, next: Next, from: u64) -> Option<u64> {
         let level = &self.list[next.at];
         let mixed = (level.mixed > 0).then(|| self.mixed.next_fresh(level.level, from.max(level.mixed_from)));
-        let ranges = [level.returned.next_present(from), level.fresh.next_present(from)];
-        ranges.into_iter().flatten().chain(mixed.flatten().map(|(_, range)| range.first)).min()
+        let ranges = [&level.returned, &level.in_line, &level.fresh];
+        let ranges = ranges.into_iter().filter_map(|set| set.next_present(from));
+        ranges.chain(mixed.flatten().map(|(_, range)| range.first)).min()
     }
 
     /// It is ready, and was out.
     pub(crate) fn came_back(&self, seq: u64) -> bool {
-        self.list.iter().any(|level| level.returned.contains(seq))
+        self.list.iter().any(|level| level.returned.contains(seq) || level.in_line.contains(seq))
     }
 
-    /// Positions are ready again; tells `usual` of those of the usual level.
-    pub(crate) fn come_back(&mut self, range: Range, usual: impl FnMut(Range)) {
-        self.come(range, |level| &mut level.returned, usual);
+    /// Positions are ready again; tells `usual` of those of the usual level. Where priorities are strict what came back goes
+    /// before all others, unless older ones of its level were never out.
+    pub(crate) fn come_back(&mut self, range: Range, is_strict: bool, usual: impl FnMut(Range)) {
+        for (at, part) in self.parts(range) {
+            let is_first = is_strict && !self.has_fresh_below(at, part.first);
+            let Level { returned, in_line, .. } = &mut self.list[at];
+            self.ready_ranges += if is_first { returned.insert(part) } else { in_line.insert(part) };
+        }
+        self.usual_within(range).for_each(usual);
     }
 
     /// Positions are ready for the first time; tells `usual` of those of the usual level.
     pub(crate) fn come_of_age(&mut self, range: Range, usual: impl FnMut(Range)) {
-        self.come(range, |level| &mut level.fresh, usual);
+        for (at, part) in self.parts(range) {
+            self.ready_ranges += self.list[at].fresh.insert(part);
+        }
+        self.usual_within(range).for_each(usual);
     }
 
-    fn come(
-        &mut self,
-        range: Range,
-        set: impl Fn(&mut Level) -> &mut RangeSet,
-        mut usual: impl FnMut(Range),
-    ) {
+    /// The members in `range`, each part with where its level is in the list.
+    fn parts(&self, range: Range) -> Vec<(usize, Range)> {
         let mut parts = Vec::new();
         self.each_within(range, |at, part| parts.push((at, part)));
-        for (at, part) in parts {
-            self.ready_ranges += set(&mut self.list[at]).insert(part);
-        }
-        self.usual_within(range).for_each(&mut usual);
+        parts
+    }
+
+    /// Whether a member that is out is behind one of its level that is ready and never was.
+    pub(crate) fn is_passed_over(&self, seq: u64) -> bool {
+        self.parts(Range { first: seq, last: seq }).iter().any(|(at, _)| self.has_fresh_below(*at, seq))
+    }
+
+    fn has_fresh_below(&self, at: usize, seq: u64) -> bool {
+        let level = &self.list[at];
+        // What was handed out in its turn is below `mixed_from`, and nothing is searched for.
+        let mixed = || self.mixed.next_fresh(level.level, level.mixed_from);
+        level.fresh.first().is_some_and(|range| range.first < seq)
+            || (level.mixed > 0
+                && level.mixed_from < seq
+                && mixed().is_some_and(|(_, range)| range.first < seq))
     }
 
     /// Tells `part` of what is ready of `range`.
     pub(crate) fn ready_within(&self, range: Range, mut part: impl FnMut(Range)) {
         for level in &self.list {
             level.returned.within(range).for_each(&mut part);
+            level.in_line.within(range).for_each(&mut part);
             level.fresh.within(range).for_each(&mut part);
         }
         self.mixed.fresh_within(range, part);
@@ -434,7 +457,9 @@ impl Levels {
 
     fn withdraw_ranges(&mut self, range: Range) {
         for level in &mut self.list {
-            self.ready_ranges -= level.returned.remove(range, |_| {}) + level.fresh.remove(range, |_| {});
+            for set in [&mut level.returned, &mut level.in_line, &mut level.fresh] {
+                self.ready_ranges -= set.remove(range, |_| {});
+            }
         }
     }
 
@@ -486,6 +511,7 @@ impl Levels {
         self.ready_ranges = 0;
         for level in &mut self.list {
             level.returned.clear();
+            level.in_line.clear();
             level.fresh = level.stretches.clone();
             self.ready_ranges += level.fresh.count();
             (level.mixed, level.mixed_from) = (0, 0);
@@ -499,7 +525,8 @@ impl Levels {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         let sets = |level: &Level| {
-            level.stretches.heap_bytes() + level.returned.heap_bytes() + level.fresh.heap_bytes()
+            let ready = level.returned.heap_bytes() + level.fresh.heap_bytes();
+            level.stretches.heap_bytes() + level.in_line.heap_bytes() + ready
         };
         let lists = self.list.capacity() * size_of::<Level>() + self.list.iter().map(sets).sum::<usize>();
         lists + self.mixed.heap_bytes()

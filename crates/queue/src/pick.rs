@@ -1,8 +1,8 @@
 //! Messages that somebody chose one by one: taken as a get takes them, or thrown away, wherever in the queue they are.
 //!
 //! Nothing is noted about what was chosen, and no record tells of it. What is taken is held as anything that was handed out;
-//! what the cursor has not come to is [elsewhere](crate::features) until it does. What comes back before that is at its place again, behind
-//! older ones that were never out; of a queue with strict priorities that is so for the usual one, and others go first.
+//! what the cursor has not come to is [elsewhere](crate::features) until it does. What comes back while older ones of its priority
+//! were never out is at its place again, behind them.
 //!
 //! A message of a group is taken where nobody else has anything of the group, though others of it are in front: while it is
 //! held, its group is its holder's, so that it comes back in order.

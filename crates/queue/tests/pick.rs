@@ -133,6 +133,43 @@ fn of_a_priority_what_comes_back_is_behind_older_ones() {
 }
 
 #[test]
+fn where_priorities_are_strict_what_was_chosen_of_a_high_one_is_behind_older_ones_of_it() {
+    let mut owner = with_hand(Owner::new(true));
+    owner.arrive_as(&[0, 9, 9, 9, 9, 5, 9]);
+    assert_eq!(pick(&mut owner, 2, 3), "c7<2-3");
+    assert_eq!(pick(&mut owner, 6, 6), "c7<6-6");
+    owner.settle(7, 3, 3, Outcome::Released);
+    owner.settle(7, 6, 6, Outcome::Released);
+    owner.commit();
+    assert_eq!((owner.fifo.ready_returned(), owner.counts().0), (2, 6));
+    owner.consume(0, Credit::Link(2));
+    assert_eq!(owner.dispatch(), "c0<1-1 c0<3-3!");
+    // What nothing is in front of any more goes first of all that comes back; what was handed out in its turn too.
+    owner.settle(7, 2, 2, Outcome::Released);
+    owner.settle(0, 1, 1, Outcome::Released);
+    owner.commit();
+    assert_eq!(pick(&mut owner, 6, 6), "c7<6-6!");
+    owner.settle(7, 6, 6, Outcome::Released);
+    owner.commit();
+    owner.apply(Command::Credit { consumer: ConsumerId(0), credit: 9, drain: false });
+    assert_eq!(owner.dispatch(), "c0<1-2! c0<4-4 c0<6-6! c0<5-5 c0<0-0");
+}
+
+#[test]
+fn where_priorities_are_strict_what_is_in_line_is_thrown_away_or_forgotten_like_any_other() {
+    let mut owner = with_hand(Owner::new(true));
+    owner.arrive_as(&[9; 200]);
+    assert_eq!(pick(&mut owner, 100, 110), "c7<100-110");
+    owner.settle(7, 100, 110, Outcome::Released);
+    owner.commit();
+    assert_eq!(discard(&mut owner, 101, 109), "+purge 101-109");
+    owner.commit();
+    assert_eq!((owner.fifo.ready_returned(), owner.counts().0), (2, 191));
+    owner.consume(0, Credit::Prefetch(0));
+    assert_eq!(owner.dispatch(), "c0<0-99 c0<100-100! c0<110-110! c0<111-191 c0<192-199");
+}
+
+#[test]
 fn what_others_hold_or_what_is_dying_is_passed_over() {
     let mut owner = with_hand(Owner::new(false));
     owner.rules(Rules { takes_dead: true, ..Rules::default() });
