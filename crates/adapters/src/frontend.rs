@@ -493,19 +493,14 @@ impl Frontend {
         }
     }
 
-    /// The connections, as they are listed.
-    pub fn rows(&self, catalog: &Catalog) -> Vec<ConnectionRow> {
-        let row = |(slot, connection)| connection_row(catalog, slot, connection);
-        self.connections.iter().map(row).collect()
-    }
-
     /// Connections from a slot on, without passing over those before it.
     fn connections_from(&self, from: u32) -> impl Iterator<Item = (usize, &Connection)> {
         let slots = from as usize..self.connections.capacity();
         slots.filter_map(|slot| Some((slot, self.connections.get(slot)?)))
     }
 
-    /// The same, as many of them as `quantum` allows from number `from` on. Where to go on, until all were looked at.
+    /// Connections as they are listed, as many of them as `quantum` allows from number `from` on. Where to go on, until all were
+    /// looked at.
     pub fn rows_from(
         &self,
         catalog: &Catalog,

@@ -73,7 +73,7 @@ fn mean<T>(open: impl Fn(&mut World) -> T) -> usize {
     let mut world = World::new(1);
     let before = world.fronts[0].heap_bytes();
     let kept: Vec<T> = (0..CONNECTIONS).map(|_| open(&mut world)).collect();
-    let rows = world.fronts[0].rows(world.shards[0].catalog());
+    let rows = world.rows(0);
     assert_eq!(rows.iter().filter(|row| row.channels == 2).count(), kept.len());
     assert!(
         rows.iter().all(|row| (&*row.vhost, &*row.user, row.state) == ("/", "guest", "running")),

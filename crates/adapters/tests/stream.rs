@@ -41,7 +41,7 @@ fn who_comes_in() {
 fn an_open_connection_is_listed_and_named() {
     let mut world = World::new(1);
     let client = Client::open(&mut world, 0);
-    let rows = world.fronts[0].rows(world.shards[0].catalog());
+    let rows = world.rows(0);
     assert_eq!((rows[0].state, &*rows[0].user, &*rows[0].vhost), ("running", "guest", "/"));
     world.cut(client.wire);
     world.run();

@@ -405,12 +405,9 @@ impl Shard {
 
     /// The log, and the slot in it.
     fn find_queue(&self, vhost: &str, name: &str) -> Option<(usize, usize)> {
-        self.logs.iter().enumerate().find_map(|(at, log)| {
-            let is_it =
-                |definition: &QueueDefinition| *definition.vhost_name == *vhost && *definition.name == *name;
-            let found = log.queues.iter().find(|(_, queue)| is_it(&queue.definition));
-            found.map(|(slot, _)| (at, slot))
-        })
+        let definition = self.catalog.queue_by_name(self.catalog.vhost(vhost)?, name.as_bytes())?;
+        let log = *self.log_slots.get(&definition.log)? as usize;
+        Some((log, self.logs[log].slot_of(definition.id)? as usize))
     }
 
     /// Bytes of memory of queues and streams that live here, for who must not hold others up: of as many of them as `quantum`

@@ -324,7 +324,12 @@ impl Log {
 
     /// A queue of this log, for who looks.
     pub(crate) fn queue(&self, id: QueueId) -> Option<&OwnedQueue> {
-        self.queues.get(*self.by_id.get(&id)? as usize)
+        self.queues.get(self.slot_of(id)? as usize)
+    }
+
+    /// As [`Log::slot`], remembering nothing.
+    pub(crate) fn slot_of(&self, id: QueueId) -> Option<u32> {
+        self.by_id.get(&id).copied()
     }
 
     pub(crate) fn queue_mut(&mut self, id: QueueId) -> Option<(u32, &mut OwnedQueue)> {

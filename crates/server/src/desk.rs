@@ -101,8 +101,8 @@ impl Desk<'_> {
                 self.reset_offset(ResetOffset { vhost, stream, reference })
             }
             ctl::Request::ListConnections => {
-                let parts = self.ask(&Question::Connections)?;
-                json(&parts.into_iter().flat_map(|part| part.connections).collect::<Vec<_>>())
+                let rows = self.manager.connection_rows().map_err(|_| busy())?;
+                json(&rows.into_iter().map(|(row, _)| row).collect::<Vec<_>>())
             }
             ctl::Request::Top { asked } => json(&self.board.look(self.manager, &asked).map_err(|_| busy())?),
             ctl::Request::ListUsers => json(&self.access()?.users),

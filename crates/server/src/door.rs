@@ -124,8 +124,6 @@ pub struct Act {
 pub enum Question {
     /// How many there are of what.
     Totals,
-    /// The connections.
-    Connections,
     /// Users, virtual hosts, permissions and limits, which every shard knows.
     Access,
     /// The exchanges of this virtual host, which every shard knows.
@@ -160,8 +158,6 @@ pub struct ConnectionMore {
 pub struct Part {
     /// Open connections; queues and virtual hosts of the whole node.
     pub totals: Option<ctl::Totals>,
-    /// Connections at home here.
-    pub connections: Vec<ctl::ConnectionRow>,
     /// The users of the node.
     pub users: Vec<ctl::UserRow>,
     /// Its virtual hosts.

@@ -285,6 +285,32 @@ impl Manager<'_> {
         self.look_at(&self.doors[0], Shard::queues_version)?.ok_or(Busy)
     }
 
+    /// Connections as the command line lists them, and what the HTTP API tells besides, in no order.
+    pub fn connection_rows(&self) -> Result<Vec<(ctl::ConnectionRow, ConnectionMore)>, Busy> {
+        let node: Arc<str> = self.about.node.as_str().into();
+        self.visit_all(ROWS_TURN, move |room, from, quantum, found| {
+            let mut rows = Vec::new();
+            let next = room.front.rows_from(room.shard.catalog(), from, quantum, &mut rows);
+            found.extend(rows.into_iter().filter_map(|row| {
+                let socket = room.sockets.get(row.port.0 as usize)?.as_ref()?;
+                let about = socket.layer.as_ref().and_then(|layer| layer.about());
+                let certificate = about.and_then(|about| about.certificate.as_ref());
+                let more = ConnectionMore {
+                    certificate_number: certificate.map(|[.., number]| number.clone()),
+                    id: (room.id.0, row.port.0, row.port.1),
+                    frame_max: row.frame_max,
+                    channel_max: row.channel_max,
+                    timeout_s: row.timeout_s,
+                    mechanism: row.mechanism,
+                    calls: socket.traffic.calls,
+                };
+                let pid = rows::pid(room.id.0, row.port.0);
+                Some((rows::connection(row, socket, pid, &node), more))
+            }));
+            next
+        })
+    }
+
     fn connection_bytes(&self) -> Result<Vec<(ConnectionId, VhostId, [u64; 2])>, Busy> {
         self.visit_all(CONNECTIONS_TURN, |room, from, quantum, found| {
             for (slot, socket) in room.sockets.iter().enumerate().skip(from as usize) {
@@ -431,29 +457,7 @@ impl Node for Manager<'_> {
     }
 
     fn connections(&self) -> Result<Vec<ConnectionRow>, Busy> {
-        let node: Arc<str> = self.about.node.as_str().into();
-        let rows = self.visit_all(ROWS_TURN, move |room, from, quantum, found| {
-            let mut rows = Vec::new();
-            let next = room.front.rows_from(room.shard.catalog(), from, quantum, &mut rows);
-            found.extend(rows.into_iter().filter_map(|row| {
-                let socket = room.sockets.get(row.port.0 as usize)?.as_ref()?;
-                let about = socket.layer.as_ref().and_then(|layer| layer.about());
-                let certificate = about.and_then(|about| about.certificate.as_ref());
-                let more = ConnectionMore {
-                    certificate_number: certificate.map(|[.., number]| number.clone()),
-                    id: (room.id.0, row.port.0, row.port.1),
-                    frame_max: row.frame_max,
-                    channel_max: row.channel_max,
-                    timeout_s: row.timeout_s,
-                    mechanism: row.mechanism,
-                    calls: socket.traffic.calls,
-                };
-                let pid = rows::pid(room.id.0, row.port.0);
-                Some((rows::connection(row, socket, pid, &node), more))
-            }));
-            next
-        })?;
-        Ok(rows.into_iter().map(|(row, more)| connection(row, more)).collect())
+        Ok(self.connection_rows()?.into_iter().map(|(row, more)| connection(row, more)).collect())
     }
 
     fn connection_count(&self) -> Result<u64, Busy> {

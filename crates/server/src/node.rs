@@ -449,7 +449,6 @@ impl Node {
                 clock,
                 logger: logger.of(number as u32 + 1),
                 fail: Box::new(move |why| end.send(End::Failed(why)).unwrap_or_default()),
-                node: config.node_name.as_str().into(),
             };
             let front = Frontend::new(id, settings.clone());
             let shard_loop = ShardLoop::new(id, poll, shard, front, around);

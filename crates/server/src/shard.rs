@@ -73,8 +73,6 @@ pub struct Surroundings {
     pub logger: Logger,
     /// Tells the node that it must stop, and why.
     pub fail: Box<dyn Fn(String) + Send>,
-    /// The node's name.
-    pub node: Box<str>,
 }
 
 /// One shard's loop.
@@ -794,17 +792,6 @@ impl ShardLoop {
         let mut part = Part::default();
         match question {
             Question::Totals => part.totals = Some(rows::totals(&self.shard, self.front.len())),
-            Question::Connections => {
-                let node = &self.around.node;
-                // Both in the order of slots.
-                let sockets = self.sockets.iter().enumerate();
-                let sockets = sockets.filter_map(|(slot, socket)| Some((slot as u32, socket.as_ref()?)));
-                let row = |(row, (slot, socket)): (_, (u32, &Socket))| {
-                    rows::connection(row, socket, rows::pid(self.id.0, slot), node)
-                };
-                let rows = self.front.rows(self.shard.catalog());
-                part.connections = rows.into_iter().zip(sockets).map(row).collect();
-            }
             Question::Access => {
                 let catalog = self.shard.catalog();
                 (part.users, part.vhosts, part.permissions) = rows::access(catalog);

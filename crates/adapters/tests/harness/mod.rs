@@ -3,9 +3,9 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use adapters::{Frontend, Note, Peer, Protocol, Settings};
+use adapters::{ConnectionRow, Frontend, Note, Peer, Protocol, Settings};
 use base::id::{LogId, ShardId};
-use base::{Buffer, Memory, Now};
+use base::{Buffer, Memory, Now, Quantum};
 use broker::access::AccessRules;
 use broker::catalog::FirstContent;
 use broker::{Limits, Mail, Placement, ReadBytes, ReadRequest, ReadWhat, SessionRow, Shard, ShardSettings};
@@ -108,11 +108,21 @@ impl World {
         std::mem::take(&mut self.wires[wire].sent)
     }
 
+    /// The connections of a shard as they are listed, a few at a time.
+    pub fn rows(&self, shard: usize) -> Vec<ConnectionRow> {
+        let (mut rows, mut from) = (Vec::new(), Some(0));
+        while let Some(at) = from {
+            let (front, catalog) = (&self.fronts[shard], self.shards[shard].catalog());
+            from = front.rows_from(catalog, at, &mut Quantum::of(3), &mut rows);
+        }
+        rows
+    }
+
     /// The sessions of a client's connection over AMQP 1.0.
     pub fn sessions(&self, wire: usize) -> Vec<SessionRow> {
         let Wire { shard, slot, .. } = self.wires[wire];
         let (front, catalog) = (&self.fronts[shard], self.shards[shard].catalog());
-        let row = front.rows(catalog).into_iter().find(|row| row.port.0 == slot).expect("it is there");
+        let row = self.rows(shard).into_iter().find(|row| row.port.0 == slot).expect("it is there");
         front.sessions(catalog, row.port).expect("it has sessions")
     }
 
