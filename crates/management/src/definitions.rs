@@ -4,7 +4,7 @@
 //! no error, so that the same file can be imported again.
 //!
 //! Things of one kind do not depend on each other: several are under way at once, and a kind begins when those before it are
-//! done. Told is what is wrong with the first in the file's order; a few behind it may have been imported by then.
+//! done. What is wished of the catalog comes to be in the file's order all the same. Told is what is wrong with the first in the file's order; a few behind it may have been imported by then.
 
 use crate::body::Body;
 use crate::node::{Action, Node, Trouble};
@@ -15,7 +15,7 @@ use crate::underway::Underway;
 use crate::{
     bindings, exchanges, export, json, limits, parameters, permissions, policies, queues, users, vhosts,
 };
-use broker::catalog::{Op, PolicyKind, ReplyCode};
+use broker::catalog::{Catalog, Op, PolicyKind, ReplyCode};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
@@ -66,12 +66,20 @@ fn rows(body: &Body, name: &str) -> Result<Vec<Body>, Response> {
 impl<'c, N: Node> Import<'_, 'c, N> {
     fn all(&self, body: &Body, underway: &mut Underway<'c>) -> Result<(), Response> {
         if self.only.is_none() {
+            let names = |catalog: &Catalog| catalog.vhosts().map(|own| own.name.to_string()).collect();
+            let mut there: HashSet<String> = self.call.node.look(names)?;
             for vhost in rows(body, "vhosts")? {
-                self.vhost(&vhost)?;
+                let is_there = !there.insert(vhost.need_text("name")?.to_owned());
+                self.vhost(underway, &vhost, is_there)?;
             }
+            underway.finish()?;
+            let names = |catalog: &Catalog| catalog.users().map(|own| own.name.to_string()).collect();
+            let mut there: HashSet<String> = self.call.node.look(names)?;
             for user in rows(body, "users")? {
-                self.user(&user)?;
+                let is_there = !there.insert(user.need_text("name")?.to_owned());
+                self.user(underway, &user, is_there)?;
             }
+            underway.finish()?;
             for own in rows(body, "permissions")? {
                 let (vhost, user) = (own.need_text("vhost")?, own.need_text("user")?);
                 self.wish(underway, permissions::wanted(vhost, user, &own)?)?;
@@ -180,33 +188,30 @@ impl<'c, N: Node> Import<'_, 'c, N> {
         Ok(())
     }
 
-    fn vhost(&self, row: &Body) -> Result<(), Response> {
-        let (node, name) = (self.call.node, row.need_text("name")?);
-        let asked = name.to_owned();
-        let is_there = node.look(move |catalog| catalog.vhost(&asked).is_some())?;
+    fn vhost(&self, underway: &mut Underway<'c>, row: &Body, is_there: bool) -> Result<(), Response> {
+        let name = row.need_text("name")?;
         let mut said: Map<String, Value> = row.0.clone();
         said.extend(row.object("metadata")?);
-        vhosts::set(node, name, &Body(said), is_there)?;
-        if !is_there && !self.call.caller.login.is_own {
-            vhosts::give(node, name, &self.call.caller.login.user)?;
+        for op in vhosts::wanted(self.call, name, &Body(said), is_there)? {
+            self.wish(underway, op)?;
         }
         let own = row.object("limits")?;
         if !own.is_empty() {
             let limits = limits::vhost_limits(&own)?;
-            node.wish(Op::SetVhostLimits { vhost: name.into(), limits })?;
+            self.wish(underway, Op::SetVhostLimits { vhost: name.into(), limits })?;
         }
         Ok(())
     }
 
-    fn user(&self, row: &Body) -> Result<(), Response> {
-        let (node, name) = (self.call.node, row.need_text("name")?);
-        let asked = name.to_owned();
-        let is_there = node.look(move |catalog| catalog.user(&asked).is_some())?;
-        users::set(node, name, row, is_there)?;
+    fn user(&self, underway: &mut Underway<'c>, row: &Body, is_there: bool) -> Result<(), Response> {
+        let name = row.need_text("name")?;
+        for op in users::wanted(self.call.node, name, row, is_there)? {
+            self.wish(underway, op)?;
+        }
         let own = row.object("limits")?;
         if !own.is_empty() {
             let limits = limits::user_limits(&own)?;
-            node.wish(Op::SetUserLimits { user: name.into(), limits })?;
+            self.wish(underway, Op::SetUserLimits { user: name.into(), limits })?;
         }
         Ok(())
     }

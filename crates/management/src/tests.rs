@@ -93,10 +93,10 @@ impl Bench {
         }
         for vhost in ["/", "v"] {
             bench.wish(Op::AddVhost { name: vhost.into(), defaults: VhostDefaults::default() }).unwrap();
-            crate::vhosts::give(&bench, vhost, "guest").unwrap();
+            bench.wish(crate::vhosts::giving(vhost, "guest")).unwrap();
         }
-        crate::vhosts::give(&bench, "v", "manager").unwrap();
-        crate::vhosts::give(&bench, "v", "policymaker").unwrap();
+        bench.wish(crate::vhosts::giving("v", "manager")).unwrap();
+        bench.wish(crate::vhosts::giving("v", "policymaker")).unwrap();
         bench
     }
 
@@ -118,6 +118,17 @@ impl Bench {
         let response = handle(self, &request);
         let body = serde_json::from_slice(&response.body).unwrap_or(Value::Null);
         (response.status, body, response.headers)
+    }
+
+    /// It is done already, and is waited for all the same.
+    fn begun(&self, done: Result<(), Trouble>) -> Begun<'_> {
+        let [begun, most] = &mut *self.begun.lock().unwrap();
+        *begun += 1;
+        *most = (*most).max(*begun);
+        Box::new(|| {
+            self.begun.lock().unwrap()[0] -= 1;
+            done
+        })
     }
 
     /// Statuses of requests of the administrator, one after the other.
@@ -373,19 +384,11 @@ impl Node for Bench {
     }
 
     fn begin_wish(&self, op: Op) -> Begun<'_> {
-        let done = self.wish(op);
-        Box::new(|| done)
+        self.begun(self.wish(op))
     }
 
     fn begin_act(&self, login: &Login, vhost: &str, action: Action) -> Begun<'_> {
-        let done = self.act(login, vhost, action).map(drop);
-        let [begun, most] = &mut *self.begun.lock().unwrap();
-        *begun += 1;
-        *most = (*most).max(*begun);
-        Box::new(|| {
-            self.begun.lock().unwrap()[0] -= 1;
-            done
-        })
+        self.begun(self.act(login, vhost, action).map(drop))
     }
 
     fn truncate_stream(&self, vhost: &str, stream: &str, before: u64) -> Result<u64, Trouble> {

@@ -76,7 +76,9 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     match (call.request.method, own) {
         (Method::Put, own) => {
             let body = Body::read(&call.request.body)?;
-            set(call.node, name, &body, own.is_some())?;
+            for op in wanted(call.node, name, &body, own.is_some())? {
+                call.node.wish(op)?;
+            }
             Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
         }
         (_, None) => Err(Response::not_found()),
@@ -88,8 +90,13 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     }
 }
 
-/// Has a user as an object says.
-pub(crate) fn set<N: Node>(node: &N, name: &str, body: &Body, is_there: bool) -> Result<(), Response> {
+/// What has a user be as an object says, one after the other.
+pub(crate) fn wanted<N: Node>(
+    node: &N,
+    name: &str,
+    body: &Body,
+    is_there: bool,
+) -> Result<Vec<Op>, Response> {
     let Some(tags) = body.words("tags")? else { return Err(Response::bad_request("tags_not_present")) };
     let tags: Vec<Box<str>> = tags.into_iter().map(String::into_boxed_str).collect();
     let password = match (body.text("password")?, body.text("password_hash")?) {
@@ -111,13 +118,15 @@ pub(crate) fn set<N: Node>(node: &N, name: &str, body: &Body, is_there: bool) ->
             Some(found)
         }
     };
-    if is_there {
-        node.wish(Op::ChangePassword { name: name.into(), password })?;
-        node.wish(Op::SetUserTags { name: name.into(), tags })?;
-    } else {
-        node.wish(Op::AddUser { name: name.into(), password, tags })?;
-    }
-    Ok(())
+    Ok(match is_there {
+        true => {
+            vec![
+                Op::ChangePassword { name: name.into(), password },
+                Op::SetUserTags { name: name.into(), tags },
+            ]
+        }
+        false => vec![Op::AddUser { name: name.into(), password, tags }],
+    })
 }
 
 /// `GET /api/auth/hash_password/PASSWORD`.

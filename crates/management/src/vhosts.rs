@@ -97,10 +97,8 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     match call.request.method {
         Method::Put => {
             let body = Body::read(&call.request.body)?;
-            set(call.node, name, &body, is_there)?;
-            if !is_there && !call.caller.login.is_own {
-                // As with RabbitMQ, who makes it may use it.
-                give(call.node, name, &call.caller.login.user)?;
+            for op in wanted(call, name, &body, is_there)? {
+                call.node.wish(op)?;
             }
             Ok(Response::empty(if is_there { 204 } else { 201 }))
         }
@@ -125,19 +123,23 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
 }
 
 /// Lets a user do everything in a virtual host.
-pub(crate) fn give(node: &impl Node, vhost: &str, user: &str) -> Result<(), Response> {
-    node.wish(Op::SetPermissions {
+pub(crate) fn giving(vhost: &str, user: &str) -> Op {
+    Op::SetPermissions {
         user: user.into(),
         vhost: vhost.into(),
         configure: ".*".into(),
         write: ".*".into(),
         read: ".*".into(),
-    })?;
-    Ok(())
+    }
 }
 
-/// Has a virtual host as an object says.
-pub(crate) fn set(node: &impl Node, name: &str, body: &Body, is_there: bool) -> Result<(), Response> {
+/// What has a virtual host be as an object says, one after the other.
+pub(crate) fn wanted<N: Node>(
+    call: &Call<'_, N>,
+    name: &str,
+    body: &Body,
+    is_there: bool,
+) -> Result<Vec<Op>, Response> {
     let queue_type = body.text("default_queue_type")?.filter(|name| *name != "undefined");
     let unknown = |name: &str| Response::bad_request(format!("{name} is not a valid queue type"));
     let queue_type =
@@ -146,20 +148,25 @@ pub(crate) fn set(node: &impl Node, name: &str, body: &Body, is_there: bool) -> 
     let tags = body.words("tags")?.map(|tags| tags.into_iter().map(String::into_boxed_str).collect());
     let is_protected = body.get("protected_from_deletion").is_some();
     let is_protected = is_protected.then(|| body.boolean("protected_from_deletion", false)).transpose()?;
+    let mut ops = Vec::new();
     if is_there {
-        node.wish(Op::UpdateVhost { name: name.into(), description, tags, queue_type, is_protected })?;
+        ops.push(Op::UpdateVhost { name: name.into(), description, tags, queue_type, is_protected });
     } else {
-        let mut defaults = node.vhost_defaults(name);
+        let mut defaults = call.node.vhost_defaults(name);
         defaults.queue_type = queue_type.unwrap_or(defaults.queue_type);
         defaults.about.description = description.unwrap_or_default();
         defaults.about.tags = tags.unwrap_or_default();
         defaults.about.is_protected = is_protected.unwrap_or_default();
-        node.wish(Op::AddVhost { name: name.into(), defaults })?;
+        ops.push(Op::AddVhost { name: name.into(), defaults });
     }
     if body.get("tracing").is_some() {
-        node.wish(Op::Trace { vhost: name.into(), on: body.boolean("tracing", false)? })?;
+        ops.push(Op::Trace { vhost: name.into(), on: body.boolean("tracing", false)? });
     }
-    Ok(())
+    if !is_there && !call.caller.login.is_own {
+        // As with RabbitMQ, who makes it may use it.
+        ops.push(giving(name, &call.caller.login.user));
+    }
+    Ok(ops)
 }
 
 /// `/api/vhosts/NAME/deletion/protection`.

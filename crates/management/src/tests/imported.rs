@@ -59,3 +59,47 @@ fn the_first_queue_of_a_name_counts() {
     assert_eq!(bench.get("queues/%2F/q")["durable"], json!(true));
     assert_eq!(bench.begun.lock().unwrap()[1], 1, "the second waits for the first");
 }
+
+#[test]
+fn virtual_hosts_and_users_are_under_way_together_in_the_order_of_the_file() {
+    let bench = Bench::new();
+    let vhosts: Vec<Value> = (0..100)
+        .map(|number| json!({"name": format!("v{number}"), "limits": {"max-queues": 5}, "tracing": number == 7}))
+        .collect();
+    let users: Vec<Value> = (0..100)
+        .map(|number| json!({"name": format!("u{number}"), "password": "p", "tags": "management", "limits": {}}))
+        .collect();
+    // The last of a name counts.
+    let again = json!({"name": "v3", "description": "again"});
+    let changed = json!({"name": "u3", "password": "p", "tags": "monitoring", "limits": {"max-channels": 2}});
+    let permissions: Vec<Value> = (0..100)
+        .map(|number| {
+            json!({"user": format!("u{number}"), "vhost": format!("v{number}"), "configure": "", "write": "w", "read": ""})
+        })
+        .collect();
+    let (vhosts, users) = ([&vhosts[..], &[again]].concat(), [&users[..], &[changed]].concat());
+    let body = json!({"vhosts": vhosts, "users": users, "permissions": permissions}).to_string();
+    for _ in 0..2 {
+        *bench.looks.lock().unwrap() = 0;
+        bench.statuses(&[("POST definitions", &body, 204)]);
+        assert!(*bench.looks.lock().unwrap() <= 4, "who is there is asked once");
+        assert_eq!(*bench.begun.lock().unwrap(), [0, bench.about.limits.import_begun_max]);
+        let vhost = bench.get("vhosts/v3");
+        assert_eq!(
+            (&vhost["description"], &bench.get("vhosts/v7")["tracing"]),
+            (&json!("again"), &json!(true))
+        );
+        assert_eq!(bench.get("vhost-limits/v99")[0]["value"], json!({"max-queues": 5}));
+        let user = bench.get("users/u3");
+        assert_eq!((&user["tags"], &user["limits"]), (&json!(["monitoring"]), &json!({"max-channels": 2})));
+        assert_eq!(bench.get("permissions/v99/u99")["write"], "w");
+        // Who imports may use what was made.
+        assert_eq!(bench.get("permissions/v99/guest")["write"], ".*");
+    }
+    let wrong = json!({"vhosts": [{"name": "w"}, {"name": "x", "default_queue_type": "zz"}, {"name": "y"}]})
+        .to_string();
+    let (status, answer, _) = bench.ask("guest", "POST definitions", &wrong);
+    assert_eq!((status, &answer["reason"]), (400, &json!("zz is not a valid queue type")));
+    let there = ["w", "x", "y"].map(|name| bench.ask("guest", &format!("GET vhosts/{name}"), "").0);
+    assert_eq!(there, [200, 404, 404]);
+}
