@@ -5,7 +5,7 @@ use crate::listing::{choose, words};
 use crate::request::{Refusal, Request};
 use crate::session::{Session, failed, missing};
 use crate::show::Formatter;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -18,53 +18,67 @@ const REFERENCE_BYTES_MAX: usize = 255;
 pub(crate) enum GroupWord {
     /// Has a consumer of a stream begin anew: the offset that is kept for it is 0 again
     ResetOffset {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        #[arg(long)]
-        stream: String,
-        /// What the consumer is called
-        #[arg(long)]
-        reference: String,
+        #[command(flatten)]
+        readers: ReaderWords,
     },
     /// Groups of consumers of streams of which one is active at a time
     ListStreamConsumerGroups {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        /// All columns
-        #[arg(short = 'V', long)]
-        verbose: bool,
+        #[command(flatten)]
+        at: PlaceWords,
+        #[command(flatten)]
+        whole: WholeWords,
         /// What to show of each: stream, reference, partition_index, consumers
         columns: Vec<String>,
     },
     /// Consumers of such a group
     ListStreamGroupConsumers {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        #[arg(long)]
-        stream: String,
-        /// What the consumers are called
-        #[arg(long)]
-        reference: String,
-        /// All columns
-        #[arg(short = 'V', long)]
-        verbose: bool,
+        #[command(flatten)]
+        readers: ReaderWords,
+        #[command(flatten)]
+        whole: WholeWords,
         /// What to show of each: subscription_id, connection_name, state
         columns: Vec<String>,
     },
     /// Has a consumer of such a group be active; one always is
     ActivateStreamConsumer {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        #[arg(long)]
-        stream: String,
-        /// What the consumers are called
-        #[arg(long)]
-        reference: String,
+        #[command(flatten)]
+        readers: ReaderWords,
     },
+}
+
+/// Where streams are.
+#[derive(Debug, Args)]
+pub(crate) struct PlaceWords {
+    /// The virtual host
+    #[arg(short = 'p', long, default_value = "/")]
+    vhost: String,
+}
+
+/// Who reads a stream under one name.
+#[derive(Debug, Args)]
+pub(crate) struct ReaderWords {
+    #[command(flatten)]
+    at: PlaceWords,
+    #[arg(long)]
+    stream: String,
+    /// What the consumer is called, or the consumers of the group are
+    #[arg(long)]
+    reference: String,
+}
+
+/// Whether a list shows all there is.
+#[derive(Debug, Args)]
+pub(crate) struct WholeWords {
+    /// All columns
+    #[arg(short = 'V', long)]
+    verbose: bool,
+}
+
+impl WholeWords {
+    /// The columns of `all` to show.
+    fn choose(&self, all: &[&str], columns: &[String]) -> Result<Vec<String>, Refusal> {
+        choose(all, all, if self.verbose { &[] } else { columns })
+    }
 }
 
 const GROUP: [&str; 4] = ["stream", "reference", "partition_index", "consumers"];
@@ -73,12 +87,12 @@ const CONSUMER: [&str; 3] = ["subscription_id", "connection_name", "state"];
 
 pub(crate) fn run(word: &GroupWord, session: &Session<'_>) -> Result<String, Refusal> {
     match word {
-        GroupWord::ResetOffset { vhost, stream, reference } => {
+        GroupWord::ResetOffset { readers: ReaderWords { at, stream, reference } } => {
             let show = session.announce("Resetting stored offset ...");
             if reference.len() > REFERENCE_BYTES_MAX {
                 return Err(failed("The reference is too long"));
             }
-            let (vhost, stream, reference) = (vhost.clone(), stream.clone(), reference.clone());
+            let (vhost, stream, reference) = (at.vhost.clone(), stream.clone(), reference.clone());
             match session.ask(&Request::ResetOffset { vhost, stream, reference })? {
                 Value::Bool(true) if session.is_quiet() => Ok(show.begin()),
                 Value::Bool(true) => Ok(show.message("Done")),
@@ -88,8 +102,8 @@ pub(crate) fn run(word: &GroupWord, session: &Session<'_>) -> Result<String, Ref
                 _ => Err(failed("The stream does not exist")),
             }
         }
-        GroupWord::ListStreamConsumerGroups { vhost, verbose, columns } => {
-            let columns = choose(&GROUP, &GROUP, if *verbose { &[] } else { columns })?;
+        GroupWord::ListStreamConsumerGroups { at: PlaceWords { vhost }, whole, columns } => {
+            let columns = whole.choose(&GROUP, columns)?;
             let show = session.show(Formatter::PrettyTable, "Listing stream consumer groups ...");
             let mut rows = Vec::new();
             for ((stream, reference), consumers) in groups(session, vhost)? {
@@ -102,10 +116,10 @@ pub(crate) fn run(word: &GroupWord, session: &Session<'_>) -> Result<String, Ref
             }
             Ok(show.rows(&columns, &rows.into()))
         }
-        GroupWord::ListStreamGroupConsumers { vhost, stream, reference, verbose, columns } => {
-            let columns = choose(&CONSUMER, &CONSUMER, if *verbose { &[] } else { columns })?;
+        GroupWord::ListStreamGroupConsumers { readers, whole, columns } => {
+            let columns = whole.choose(&CONSUMER, columns)?;
             let show = session.show(Formatter::PrettyTable, "Listing group consumers ...");
-            let consumers = group(session, vhost, stream, reference)?;
+            let consumers = group(session, readers)?;
             let row = |consumer: &Value| {
                 let state = if consumer["active"] == true { "active" } else { "waiting" };
                 json!({
@@ -116,9 +130,9 @@ pub(crate) fn run(word: &GroupWord, session: &Session<'_>) -> Result<String, Ref
             };
             Ok(show.rows(&columns, &consumers.iter().map(row).collect()))
         }
-        GroupWord::ActivateStreamConsumer { vhost, stream, reference } => {
+        GroupWord::ActivateStreamConsumer { readers } => {
             let show = session.announce("Activating a consumer in the group ...");
-            group(session, vhost, stream, reference)?;
+            group(session, readers)?;
             Ok(show.message("OK"))
         }
     }
@@ -139,8 +153,9 @@ fn groups(session: &Session<'_>, vhost: &str) -> Result<BTreeMap<(String, String
     Ok(groups)
 }
 
-fn group(session: &Session<'_>, vhost: &str, stream: &str, name: &str) -> Result<Vec<Value>, Refusal> {
-    let found = groups(session, vhost)?.remove(&(stream.to_owned(), name.to_owned()));
+fn group(session: &Session<'_>, readers: &ReaderWords) -> Result<Vec<Value>, Refusal> {
+    let ReaderWords { at, stream, reference } = readers;
+    let found = groups(session, &at.vhost)?.remove(&(stream.clone(), reference.clone()));
     found.ok_or_else(|| failed("The group does not exist"))
 }
 
