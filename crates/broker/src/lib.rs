@@ -63,7 +63,7 @@ pub use event::{Event, Events, Item, REDELIVERED, TRACED};
 pub use latency::{Durations, LATENCY_BOUNDS_US, Latencies};
 pub use leaving::Leaver;
 pub use limits::Limits;
-pub use listing::{ListedTo, Pulse, QueueRow, QueueTally, QuorumRow, StreamRow, Tracking};
+pub use listing::{ListedTo, Pulse, QueueRow, QueueTally, QueuesNow, QuorumRow, StreamRow, Tracking};
 pub use mail::{Answering, Mail, Waiter};
 pub use moving::{MoveJob, Moved};
 pub use opened::{

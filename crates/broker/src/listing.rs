@@ -1,6 +1,6 @@
 //! A shard as it is listed: its queues, and the memory they take.
 
-use crate::catalog::{QueueDefinition, VhostId};
+use crate::catalog::{QueueChange, QueueDefinition, VhostId};
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::OwnedQueue;
@@ -116,6 +116,17 @@ pub struct Tracking {
     pub offsets: Vec<(String, u64)>,
     /// The last publishing ids of publishers, by their references.
     pub writers: Vec<(String, u64)>,
+}
+
+/// Which queues there are.
+#[derive(Clone, Debug, Default)]
+pub struct QueuesNow {
+    /// Grows with every queue that comes or goes.
+    pub version: u64,
+    /// Every other shard knows the same.
+    pub is_settled: bool,
+    /// What came and went since the version that is known; none: no more is known than that all are to be asked for.
+    pub changes: Option<Vec<QueueChange>>,
 }
 
 /// How far a list of queues has come.
@@ -353,10 +364,16 @@ impl Shard {
         None
     }
 
-    /// On the shard that plans: which queues there are, as a number that grows when one comes or goes, and whether every other
-    /// shard knows the same. None: another shard plans.
-    pub fn queues_version(&self) -> Option<(u64, bool)> {
-        Some((self.catalog.queues_version(), !self.planner.as_ref()?.is_busy()))
+    /// On the shard that plans: which queues there are now, for who knows which there were at version `known`. None: another
+    /// shard plans.
+    pub fn queues_now(&self, known: Option<u64>) -> Option<QueuesNow> {
+        let planner = self.planner.as_ref()?;
+        let changes = known.and_then(|known| self.catalog.queues_since(known));
+        Some(QueuesNow {
+            version: self.catalog.queues_version(),
+            is_settled: !planner.is_busy(),
+            changes: changes.map(|changes| changes.cloned().collect()),
+        })
     }
 
     /// What was counted of queues that live here, and how many messages of each are ready and held, for who asks often: as

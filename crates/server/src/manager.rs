@@ -280,11 +280,6 @@ impl Manager<'_> {
         })
     }
 
-    /// Which queues there are on the shard that plans, and whether all others know the same.
-    fn queues_version(&self) -> Result<(u64, bool), Busy> {
-        self.look_at(&self.doors[0], Shard::queues_version)?.ok_or(Busy)
-    }
-
     /// Connections as the command line lists them, and what the HTTP API tells besides, in no order.
     pub fn connection_rows(&self) -> Result<Vec<(ctl::ConnectionRow, ConnectionMore)>, Busy> {
         let node: Arc<str> = self.about.node.as_str().into();
@@ -418,9 +413,8 @@ impl Node for Manager<'_> {
     }
 
     fn queue_names(&self) -> Result<Names, Busy> {
-        let gather = || self.look_at_queues(NAMES_TURN, Shard::queue_definitions_from);
-        let version_after = || Ok(self.queues_version()?.0);
-        self.queue_names.get(self.queues_version()?, gather, version_after)
+        let now = |known| self.look_at(&self.doors[0], move |shard| shard.queues_now(known))?.ok_or(Busy);
+        self.queue_names.get(now, || self.look_at_queues(NAMES_TURN, Shard::queue_definitions_from))
     }
 
     fn rows_of(&self, queues: &[Arc<QueueDefinition>]) -> Result<Vec<QueueRow>, Busy> {

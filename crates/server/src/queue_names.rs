@@ -1,46 +1,75 @@
-//! Which queues there are, by virtual host and name: gathered from the shards once, as long as no queue comes or goes.
+//! Which queues there are, by virtual host and name: gathered from the shards once, and kept by what comes and goes since.
 //!
 //! A page of queues by name needs all names, and of the page's queues alone what a shard knows.
 
-use broker::catalog::QueueDefinition;
+use broker::QueuesNow;
+use broker::catalog::{QueueChange, QueueDefinition};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the queues are, by virtual host and name.
 pub type Names = Arc<[Arc<QueueDefinition>]>;
 
-/// What was gathered last, and which version of the catalog's queues that is.
+/// What is known, and of which version.
 #[derive(Debug, Default)]
 pub struct QueueNames(Mutex<Option<(u64, Names)>>);
 
 impl QueueNames {
-    /// The queues of `version`; `gather` has them in any order where they are not known. They are kept if every shard knew
-    /// that version, as `is_settled` says, and `version_after` is still the same. Who asks meanwhile waits.
+    /// The queues there are. `now` tells of which version they are, and what has changed since one; `gather` has all of them, in
+    /// any order. What is gathered is kept where every shard knew the version of before, and what came and went meanwhile is known.
+    /// Who asks meanwhile waits.
     pub fn get<E>(
         &self,
-        (version, is_settled): (u64, bool),
+        now: impl Fn(Option<u64>) -> Result<QueuesNow, E>,
         gather: impl FnOnce() -> Result<Vec<Arc<QueueDefinition>>, E>,
-        version_after: impl FnOnce() -> Result<u64, E>,
     ) -> Result<Names, E> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, names)) = &*kept
-            && *of == version
-        {
+        let before = now(kept.as_ref().map(|(version, _)| *version))?;
+        if let (Some((version, names)), Some(changes)) = (&mut *kept, &before.changes) {
+            if !changes.is_empty() {
+                *names = with(names.to_vec(), changes);
+                *version = before.version;
+            }
             return Ok(names.clone());
         }
         *kept = None;
         let mut queues = gather()?;
-        queues.sort_unstable_by(|a, b| (&a.vhost_name, &a.name).cmp(&(&b.vhost_name, &b.name)));
-        let names: Names = queues.into();
-        if is_settled && version_after()? == version {
-            *kept = Some((version, names.clone()));
+        // Of two of a name one went while they were gathered, and the other came.
+        queues.sort_unstable_by(|a, b| key(a).cmp(&key(b)).then(b.id.cmp(&a.id)));
+        queues.dedup_by(|next, own| key(next) == key(own));
+        if before.is_settled {
+            let after = now(Some(before.version))?;
+            if let Some(changes) = &after.changes {
+                let names = with(queues, changes);
+                *kept = Some((after.version, names.clone()));
+                return Ok(names);
+            }
         }
-        Ok(names)
+        Ok(queues.into())
     }
 
     /// Nobody asks any more.
     pub fn forget(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
+}
+
+fn key(queue: &QueueDefinition) -> (&str, &str) {
+    (&queue.vhost_name, &queue.name)
+}
+
+/// Sorted queues after these changes, of which they may have had some.
+fn with(mut queues: Vec<Arc<QueueDefinition>>, changes: &[QueueChange]) -> Names {
+    for change in changes {
+        let (QueueChange::Came(queue) | QueueChange::Went(queue)) = change;
+        let found = queues.binary_search_by(|own| key(own).cmp(&key(queue)));
+        match (change, found) {
+            (QueueChange::Came(queue), Ok(at)) => queues[at] = queue.clone(),
+            (QueueChange::Came(queue), Err(at)) => queues.insert(at, queue.clone()),
+            (QueueChange::Went(queue), Ok(at)) if queues[at].id == queue.id => drop(queues.remove(at)),
+            (QueueChange::Went(_), _) => {}
+        }
+    }
+    queues.into()
 }
 
 #[cfg(test)]
@@ -50,9 +79,10 @@ mod tests {
     use broker::catalog::{QueueType, VhostId};
     use std::cell::Cell;
 
-    fn queue((vhost, name): (&str, &str)) -> Arc<QueueDefinition> {
+    fn queue(id: u64, name: &str) -> Arc<QueueDefinition> {
+        let (vhost, name) = name.split_once('/').unwrap();
         Arc::new(QueueDefinition {
-            id: QueueId(1),
+            id: QueueId(id),
             vhost: VhostId(0),
             vhost_name: vhost.into(),
             name: name.into(),
@@ -66,37 +96,66 @@ mod tests {
         })
     }
 
+    fn came(id: u64, name: &str) -> QueueChange {
+        QueueChange::Came(queue(id, name))
+    }
+
+    fn went(id: u64, name: &str) -> QueueChange {
+        QueueChange::Went(queue(id, name))
+    }
+
+    fn told(names: &Names) -> String {
+        let each = names.iter().map(|queue| format!("{}/{}", queue.vhost_name, queue.name));
+        each.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Answers of a catalog, one after the other.
+    type Answers = Vec<(u64, bool, Option<Vec<QueueChange>>)>;
+
     #[test]
-    fn they_are_gathered_again_only_where_they_may_be_others() {
+    fn they_are_gathered_again_only_where_what_has_changed_is_not_known() {
         let names = QueueNames::default();
-        let gathered = Cell::new(0);
-        let check = |version: u64, is_settled: bool, after: u64, gathers: bool| {
-            let gather = || {
-                gathered.set(gathered.get() + 1);
-                Ok::<_, ()>([("v", "b"), ("a", "z"), ("v", "a"), ("a-b", "c")].map(queue).to_vec())
+        let check = |answers: Answers, asked: &[Option<u64>], gathers: bool, expected: &str| {
+            let (gathered, at) = (Cell::new(false), Cell::new(0));
+            let now = |known| {
+                assert_eq!(known, asked[at.get()]);
+                let (version, is_settled, changes) = answers[at.replace(at.get() + 1)].clone();
+                Ok::<_, ()>(QueuesNow { version, is_settled, changes })
             };
-            let before = gathered.get();
-            let found = names.get((version, is_settled), gather, || Ok(after)).unwrap();
-            let found: Vec<_> = found.iter().map(|queue| (&*queue.vhost_name, &*queue.name)).collect();
-            assert_eq!(found, [("a", "z"), ("a-b", "c"), ("v", "a"), ("v", "b")]);
-            assert_eq!(gathered.get() > before, gathers, "{version} {is_settled} {after}");
+            let gather = || {
+                gathered.set(true);
+                let all = [(1, "v/b"), (2, "a/z"), (0, "v/a"), (3, "v/a"), (4, "a-b/c")];
+                Ok(all.map(|(id, name)| queue(id, name)).to_vec())
+            };
+            assert_eq!(told(&names.get(now, gather).unwrap()), expected);
+            assert_eq!((gathered.get(), at.get()), (gathers, asked.len()));
         };
-        // One that not every shard knew, and one that changed meanwhile.
-        check(1, false, 1, true);
-        check(1, true, 2, true);
-        check(2, true, 2, true);
-        check(2, false, 2, false);
-        check(3, true, 3, true);
-        check(3, true, 3, false);
+        let all = "a/z a-b/c v/a v/b";
+        // What not every shard knew is not kept, nor what changed too much meanwhile.
+        check(vec![(7, false, None)], &[None], true, all);
+        check(vec![(7, true, None), (900, true, None)], &[None, Some(7)], true, all);
+        // Of what changed meanwhile it may have had some.
+        let meanwhile =
+            vec![went(0, "v/a"), went(4, "a-b/c"), came(5, "v/aa"), came(3, "v/a"), went(8, "v/none")];
+        check(vec![(7, true, None), (9, false, Some(meanwhile))], &[None, Some(7)], true, "a/z v/a v/aa v/b");
+        check(vec![(9, false, Some(vec![]))], &[Some(9)], false, "a/z v/a v/aa v/b");
+        // One that came again after it went is another.
+        let since = vec![went(1, "v/b"), came(9, "v/b"), went(1, "v/b"), went(2, "a/z"), came(10, "z/z")];
+        check(vec![(14, false, Some(since))], &[Some(9)], false, "v/a v/aa v/b z/z");
+        check(vec![(14, true, Some(vec![]))], &[Some(14)], false, "v/a v/aa v/b z/z");
+        check(vec![(999, true, None), (999, true, Some(vec![]))], &[Some(14), Some(999)], true, all);
         names.forget();
-        check(3, true, 3, true);
+        check(vec![(999, true, None), (999, true, Some(vec![]))], &[None, Some(999)], true, all);
     }
 
     #[test]
     fn who_fails_to_gather_them_leaves_none() {
         let names = QueueNames::default();
-        assert_eq!(names.get((1, true), || Err("no"), || Ok(1)).err(), Some("no"));
-        assert_eq!(names.get((1, true), || Ok(vec![]), || Err("no")).err(), Some("no"));
-        assert_eq!(names.get((1, true), || Ok::<_, ()>(vec![queue(("v", "q"))]), || Ok(1)).unwrap().len(), 1);
+        let settled = |_| Ok(QueuesNow { version: 1, is_settled: true, changes: None });
+        assert_eq!(names.get(settled, || Err("no")).err(), Some("no"));
+        assert_eq!(names.get(|_| Err("busy"), || Ok(vec![])).err(), Some("busy"));
+        let fails = |known: Option<u64>| if known.is_some() { Err("no") } else { settled(None) };
+        assert_eq!(names.get(fails, || Ok(vec![])).err(), Some("no"));
+        assert_eq!(names.get(settled, || Ok(vec![queue(1, "v/q")])).unwrap().len(), 1);
     }
 }

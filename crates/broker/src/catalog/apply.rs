@@ -9,7 +9,8 @@ use super::history::History;
 use super::plan_exchange::EVENT_EXCHANGE;
 use super::policy::Policies;
 use super::{
-    Applied, ByName, Catalog, Change, Destination, Ends, ExchangeEntry, QueueEntry, TopicEntry, Vhost,
+    Applied, ByName, Catalog, Change, Destination, Ends, ExchangeEntry, QueueChange, QueueEntry, TopicEntry,
+    Vhost,
 };
 use base::id::QueueId;
 use routing::{Exchange, ExchangeId, Kind};
@@ -111,9 +112,9 @@ impl Catalog {
         self.access_version += 1;
     }
 
-    fn queues_changed(&mut self) {
+    fn queue_changed(&mut self, change: QueueChange) {
         self.version += 1;
-        self.queues_version += 1;
+        self.comings.add(change);
     }
 
     fn host_mut(&mut self, id: VhostId) -> Option<&mut Vhost> {
@@ -154,10 +155,10 @@ impl Catalog {
         for queue in &queues {
             self.queues.remove(&queue.id);
             self.declarers.remove(queue);
+            self.comings.add(QueueChange::Went(queue.clone()));
             self.forget_exclusive(queue);
         }
         self.access_changed();
-        self.queues_changed();
         let mut applied: Vec<_> = queues.into_iter().map(Applied::QueueDeleted).collect();
         applied.push(Applied::VhostDeleted(vhost.definition));
         applied
@@ -253,7 +254,7 @@ impl Catalog {
         if let Some(port) = definition.exclusive {
             self.exclusive.entry(port).or_default().insert(definition.id);
         }
-        self.queues_changed();
+        self.queue_changed(QueueChange::Came(definition.clone()));
         vec![Applied::QueueCreated(definition.clone())]
     }
 
@@ -265,7 +266,7 @@ impl Catalog {
         self.forget_exclusive(&definition);
         self.declarers.remove(&definition);
         self.undo_ends(&ends);
-        self.queues_changed();
+        self.queue_changed(QueueChange::Went(definition.clone()));
         Some(Applied::QueueDeleted(definition))
     }
 

@@ -10,6 +10,7 @@
 mod apply;
 mod arguments;
 mod change;
+mod comings;
 mod declarers;
 mod definition;
 mod effective;
@@ -41,6 +42,7 @@ mod wire;
 mod tests;
 
 pub use change::{Applied, Change};
+pub use comings::QueueChange;
 pub use definition::{
     Binding, Destination, ExchangeDefinition, PermissionDefinition, QueueDefinition, QueueType,
     TopicPermissionDefinition, UserDefinition, VhostAbout, VhostDefinition, VhostId,
@@ -62,6 +64,7 @@ pub use wire::{BadChange, Limits};
 
 use crate::access::{Access, Permissions, Resource, refused};
 use base::id::{PortId, QueueId};
+use comings::Comings;
 use declarers::Declarers;
 use ends::Ends;
 use history::History;
@@ -151,7 +154,7 @@ struct Vhost {
 pub struct Catalog {
     version: u64,
     access_version: u64,
-    queues_version: u64,
+    comings: Comings,
     vhosts: FxHashMap<VhostId, Vhost>,
     vhost_names: BTreeMap<Arc<str>, VhostId>,
     users: BTreeMap<Arc<str>, Arc<UserDefinition>>,
@@ -190,9 +193,14 @@ impl Catalog {
         self.access_version
     }
 
-    /// Grows when a queue comes or goes.
+    /// Grows with every queue that comes or goes.
     pub fn queues_version(&self) -> u64 {
-        self.queues_version
+        self.comings.total()
+    }
+
+    /// The queues that came and went since there was that version, in their order; none: they are too many to be known.
+    pub fn queues_since(&self, version: u64) -> Option<impl Iterator<Item = &QueueChange>> {
+        self.comings.since(version)
     }
 
     // ---- virtual hosts

@@ -559,3 +559,30 @@ fn who_declared_a_queue_is_known_and_named_once() {
     }
     assert_eq!(world.catalog.declarers.counts(), [("gone".into(), 1)].into_iter().collect());
 }
+
+#[test]
+fn which_queues_came_and_went_is_known() {
+    let mut world = World::new();
+    let before = world.catalog.queues_version();
+    let vhost = Op::AddVhost { name: "v".into(), defaults: VhostDefaults::default() };
+    world.must(&vhost);
+    let other = Actor { vhost: world.catalog.vhost("v").unwrap(), is_internal: true, ..guest(1) };
+    for (by, name) in [(guest(1), "a"), (guest(1), "b"), (other, "c")] {
+        assert_eq!(world.wish_of(&by, &queue(name, "")), "ok");
+    }
+    // Neither what was there already nor what is refused is a change.
+    world.must(&queue("a", ""));
+    let id = world.queue("a").id;
+    world.must(&Op::DeleteQueue { id });
+    world.must(&Op::DeleteVhost { name: "v".into() });
+    let told = |known: u64| -> Option<Vec<String>> {
+        let changes = world.catalog.queues_since(known)?.map(|change| match change {
+            QueueChange::Came(queue) => format!("+{}", queue.name),
+            QueueChange::Went(queue) => format!("-{}", queue.name),
+        });
+        Some(changes.collect())
+    };
+    assert_eq!(told(before).unwrap(), ["+a", "+b", "+c", "-a", "-c"]);
+    assert_eq!(told(before + 4).unwrap(), ["-c"]);
+    assert_eq!(world.catalog.queues_version(), before + 5);
+}
