@@ -5,7 +5,7 @@
 use base::memory::Buffer;
 use libfuzzer_sys::fuzz_target;
 use message::chunk::Chunk;
-use message::record::{Append, Appended, Kind, NewAppend, Track, Truncate, split};
+use message::record::{Append, Appended, Kind, NewAppend, Refer, Track, Truncate, split};
 use queue::stream::{Common, Effect, From, Limits, NewReader, Next, Published, Settings, Stream};
 
 /// What a record says, written anew, says it again.
@@ -81,6 +81,12 @@ fuzz_target!(|bytes: &[u8]| {
                 if stream.store_offset(track.reference, track.offset, &common) {
                     assert_eq!(stream.offset(track.reference), Some(track.offset));
                 }
+            }
+            Kind::Refer => {
+                let Some(refer) = Refer::read(record) else { continue };
+                let mut written = Buffer::default();
+                refer.write(&mut written);
+                assert_eq!(Refer::read(written.bytes()), Some(refer));
             }
             _ => {}
         }
