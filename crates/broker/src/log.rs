@@ -33,6 +33,9 @@ use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// No queue and no stream has it: who was looked up last where nobody was.
+pub(crate) const NO_QUEUE: QueueId = QueueId(u64::MAX);
+
 #[derive(Debug)]
 struct InFlight {
     sealed: Sealed,
@@ -153,8 +156,7 @@ impl Log {
             batches: Batches::default(),
             queues: Slab::new(),
             by_id: FxHashMap::default(),
-            // The highest number stands for no look-up yet.
-            last_lookup: (QueueId(u64::MAX), 0),
+            last_lookup: (NO_QUEUE, 0),
             recovering: Some(Box::default()),
             segments: FxHashMap::default(),
             dirty: VecDeque::new(),
@@ -287,7 +289,7 @@ impl Log {
     /// Takes a queue out; what it held in memory and in segments goes with it.
     pub(crate) fn remove_queue(&mut self, id: QueueId, limits: &Limits) -> Option<OwnedQueue> {
         let slot = self.by_id.remove(&id)?;
-        self.last_lookup = (QueueId(u64::MAX), 0);
+        self.last_lookup = (NO_QUEUE, 0);
         let queue = self.queues.remove(slot as usize);
         self.dirty.retain(|dirty| *dirty != slot);
         self.dying.retain(|dying| *dying != slot);

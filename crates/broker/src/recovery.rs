@@ -8,7 +8,7 @@
 use crate::batches::Batches;
 use crate::catalog::{Catalog, Change};
 use crate::limits::Limits;
-use crate::log::Log;
+use crate::log::{Log, NO_QUEUE};
 use crate::planner::Planner;
 use crate::post::Post;
 use crate::shard::{CATALOG_LOG, Shard};
@@ -81,6 +81,9 @@ impl Log {
         let mut restored = Vec::new();
         for _ in 0..queues {
             let id = QueueId(reader.u64_le().map_err(bad)?);
+            if id == NO_QUEUE {
+                return Err(RecoveryError::Snapshot(self.id));
+            }
             let cursor = QueueSeq(reader.u64_le().map_err(bad)?);
             let len = reader.u32_le().map_err(bad)? as usize;
             let fifo = Fifo::read_snapshot(reader.take(len).map_err(bad)?);

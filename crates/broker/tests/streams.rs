@@ -2,17 +2,19 @@
 
 mod node;
 
-use base::id::{LogId, QueueSeq};
+use base::id::{LogId, LogIndex, QueueSeq};
 use broker::catalog::VhostId;
 use broker::{
-    Credit, Event, Events, NewConsumer, NewMessages, QueueCommand, StreamCommand, StreamFilter, StreamFrom,
-    Wanted, remove_other_stream_files, stream_files,
+    Credit, Event, Events, NewConsumer, NewMessages, QueueCommand, RecoveryError, StreamCommand,
+    StreamFilter, StreamFrom, Wanted, remove_other_stream_files, stream_files,
 };
 use filter::{Limits, Program};
 use message::amqp10::section::data_prefix;
 use message::chunk::{Entry, SubBatch};
 use message::record::{Appended, Format, Outcome, SeqRange};
 use node::{NOW, Node};
+use queue::Fifo;
+use queue::stream::Stream;
 use routing::Value;
 use std::sync::Arc;
 
@@ -304,6 +306,27 @@ fn sub_batches_are_unpacked_unless_they_are_compressed() {
     node.settled(0, "s", 5, (2, 2), Outcome::Accepted);
     node.work();
     assert_eq!(node.take_seen(), [gets(0, 5, 3, "y")]);
+}
+
+#[test]
+fn a_snapshot_with_a_number_that_nobody_has_is_refused() {
+    // A catalog that is empty, a mark, and how many queues there are: none.
+    let empty = Node::fresh().snapshot(LogId(0), false).unwrap().bytes.to_vec();
+    let (mut stream, mut queue) = (Vec::new(), Vec::new());
+    Stream::new(queue::stream::Settings::default()).write_snapshot(&mut stream);
+    Fifo::new(queue::Settings::default()).write_snapshot(&mut queue);
+    let put = |id: u64| {
+        let streams = [&1u32.to_le_bytes()[..], &1u64.to_le_bytes(), &1u64.to_le_bytes(), &id.to_le_bytes()];
+        let streams = [&streams.concat()[..], &(stream.len() as u32).to_le_bytes(), &stream];
+        let queues = [&1u64.to_le_bytes()[..], &id.to_le_bytes(), &0u64.to_le_bytes()];
+        let queues = [&queues.concat()[..], &(queue.len() as u32).to_le_bytes(), &queue];
+        [[&empty[..], &streams.concat()].concat(), [&empty[..empty.len() - 8], &queues.concat()].concat()]
+    };
+    for (id, expected) in [(5, Ok(())), (u64::MAX, Err(RecoveryError::Snapshot(LogId(0))))] {
+        for snapshot in put(id) {
+            assert_eq!(Node::fresh().restore(LogId(0), LogIndex(0), &snapshot), expected, "{id}");
+        }
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::catalog::Refusal;
 use crate::desk::Done;
 use crate::event::Event;
 use crate::limits::Limits;
-use crate::log::Log;
+use crate::log::{Log, NO_QUEUE};
 use crate::owned::Member;
 use crate::post::Post;
 use crate::request::{NewConsumer, QueueCommand, Reply};
@@ -292,7 +292,7 @@ impl Log {
     pub(crate) fn remove_stream(&mut self, id: QueueId, post: &mut Post) {
         let Some(streams) = &mut self.streams else { return };
         let Some(slot) = streams.by_id.remove(&id) else { return };
-        streams.last_lookup = (QueueId(u64::MAX), 0);
+        streams.last_lookup = (NO_QUEUE, 0);
         let stream = streams.owned.remove(slot as usize);
         streams.unwritten -= stream.unwritten;
         streams.open.retain(|open| *open != slot);

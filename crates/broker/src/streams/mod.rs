@@ -39,7 +39,7 @@ pub use request::{
 pub use writing::StreamDamage;
 
 use crate::catalog::{QueueDefinition, StreamRules};
-use crate::log::Log;
+use crate::log::{Log, NO_QUEUE};
 use crate::owned::Member;
 use base::id::{LogId, QueueId};
 use base::{Memory, Now};
@@ -128,7 +128,7 @@ impl Streams {
             common: Common::new(stream::Limits::default()),
             owned: Slab::new(),
             by_id: FxHashMap::default(),
-            last_lookup: (QueueId(u64::MAX), 0),
+            last_lookup: (NO_QUEUE, 0),
             open: Vec::new(),
             at_ms: 0,
             effects: Vec::new(),

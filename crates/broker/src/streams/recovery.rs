@@ -6,7 +6,7 @@
 
 use super::Streams;
 use crate::limits::Limits;
-use crate::log::Log;
+use crate::log::{Log, NO_QUEUE};
 use crate::post::Post;
 use crate::shard::Shard;
 use base::cursor::{Reader, Short};
@@ -76,7 +76,7 @@ impl Log {
         streams.common.set_next_file(next_file);
         streams.references.has_snapshot(next_file);
         for _ in 0..count {
-            let id = QueueId(reader.u64_le()?);
+            let id = Some(QueueId(reader.u64_le()?)).filter(|id| *id != NO_QUEUE).ok_or(Short)?;
             let len = reader.u32_le()? as usize;
             let bytes = reader.take(len)?;
             let settings = match streams.slot(id) {
