@@ -95,14 +95,10 @@ fn tail(message: &str) -> String {
 
 /// All that is in a queue: a consumer takes it and gives it back.
 fn holds(node: &mut Node, queue: &str) -> Vec<String> {
-    node.work();
-    node.take_seen();
-    node.consume(0, queue, 77, 0);
-    let came = came(node);
-    node.command(0, queue, QueueCommand::Cancel { token: None, handle: 77, held: broker::Held::GoesBack });
-    node.work();
-    node.take_seen();
-    came.iter().map(|body| body.split('@').next().unwrap_or_default().to_owned()).collect()
+    node.look_into(queue, came)
+        .iter()
+        .map(|body| body.split('@').next().unwrap_or_default().to_owned())
+        .collect()
 }
 
 #[test]

@@ -156,14 +156,20 @@ fn came(node: &mut Node) -> Vec<usize> {
 
 /// All that is in a queue: a consumer takes it and gives it back.
 fn holds(node: &mut Node, queue: &str) -> Vec<usize> {
-    node.work();
-    node.take_seen();
-    node.consume(0, queue, 77, 0);
-    let came = came(node);
-    node.command(0, queue, QueueCommand::Cancel { token: None, handle: 77, held: broker::Held::GoesBack });
-    node.work();
-    node.take_seen();
-    came
+    node.look_into(queue, came)
+}
+
+/// Somebody looks at all of the queue and takes nothing.
+fn browse(node: &mut Node) {
+    let consumer = NewConsumer {
+        credit: Credit::Prefetch(0),
+        settled: true,
+        exclusive: false,
+        priority: 0,
+        browses: true,
+        timeout_ms: None,
+    };
+    node.command(0, "q", QueueCommand::Consume { token: 2, handle: 9, consumer });
 }
 
 /// Bytes of records that were written from this batch on.
@@ -316,15 +322,7 @@ fn it_is_got_browsed_and_dead_lettered() {
         node.command(0, "q", QueueCommand::Get { token: 7, handle: 8, settled: true });
         assert_eq!(came(&mut node), [number]);
     }
-    let consumer = NewConsumer {
-        credit: Credit::Prefetch(0),
-        settled: true,
-        exclusive: false,
-        priority: 0,
-        browses: true,
-        timeout_ms: None,
-    };
-    node.command(0, "q", QueueCommand::Consume { token: 2, handle: 9, consumer });
+    browse(&mut node);
     assert_eq!(came(&mut node), (3..20).collect::<Vec<_>>());
 
     node.declare(0, "dead", true);
@@ -653,15 +651,7 @@ fn what_is_damaged_is_passed_over() {
 
     let mut node = fed();
     damage(&node);
-    let consumer = NewConsumer {
-        credit: Credit::Prefetch(0),
-        settled: true,
-        exclusive: false,
-        priority: 0,
-        browses: true,
-        timeout_ms: None,
-    };
-    node.command(0, "q", QueueCommand::Consume { token: 2, handle: 9, consumer });
+    browse(&mut node);
     assert_eq!(came(&mut node), but_one(0..20));
     for _ in 0..3 {
         node.command(0, "q", QueueCommand::Get { token: 7, handle: 8, settled: true });

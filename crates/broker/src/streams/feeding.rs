@@ -3,10 +3,10 @@
 //! What is fed goes into the log in one piece, messages and how far they go, so that a crash leaves both or neither; how far
 //! they go is an offset stored under a name that only queues have. The next piece follows when the one before is applied:
 //! the disk sets the pace, and what is under way is bounded. What is on disk for good in the stream is referred to there
-//! ([`message::record::Refer`]), the rest is copied; who is far behind has the stream flushed first. Where nothing was wanted, how far that went is stored once in
-//! [`PASSED_OVER_MAX`] messages: after a crash they are looked at again. A queue that refuses messages when it is full is fed as
-//! many as it has room for beside what its publishers have under way; one that is limited in bytes may be fed one piece too much.
-//! Nothing is fed while an alarm holds.
+//! ([`message::record::Refer`]), the rest is copied; who is far behind has the stream flushed first. Where nothing was wanted,
+//! how far that went is stored once in [`PASSED_OVER_MAX`] messages: after a crash they are looked at again. A queue that refuses
+//! messages when it is full is fed as many as it has room for beside what its publishers have under way; one that is limited in
+//! bytes may be fed one piece too much. Nothing is fed while an alarm holds.
 //! Not here: which queue is fed from where (`catalog::source`).
 
 use super::consumer::{Consumer, Feeding, Unpacked};

@@ -192,6 +192,20 @@ impl Node {
         self.settle();
     }
 
+    /// What `came` tells of all that is in a queue: a consumer takes it and gives it back.
+    #[allow(dead_code, reason = "shared; not every test looks into queues")]
+    pub fn look_into<T>(&mut self, queue: &str, came: impl Fn(&mut Node) -> Vec<T>) -> Vec<T> {
+        self.work();
+        self.take_seen();
+        self.consume(0, queue, 77, 0);
+        let came = came(self);
+        let held = broker::Held::GoesBack;
+        self.command(0, queue, QueueCommand::Cancel { token: None, handle: 77, held });
+        self.work();
+        self.take_seen();
+        came
+    }
+
     /// Does what streams want of the disk, and settles, until they want nothing more.
     #[allow(dead_code, reason = "shared; not every test needs streams")]
     pub fn work(&mut self) {
