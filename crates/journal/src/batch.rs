@@ -132,8 +132,13 @@ impl Place {
     /// Reads the whole batch again, from any thread. `Ok(None)`: the bytes there are not what was written (rot, or the
     /// file was released and reused meanwhile).
     pub fn read(&self, disk: &dyn Disk) -> Result<Option<Memory>, DiskError> {
+        self.read_into(disk, Buffer::default())
+    }
+
+    /// As [`Place::read`], into a buffer that was used before.
+    pub fn read_into(&self, disk: &dyn Disk, mut buffer: Buffer) -> Result<Option<Memory>, DiskError> {
         let Ok(len) = usize::try_from(self.len) else { return Ok(None) };
-        let mut buffer = Buffer::default();
+        buffer.truncate(0);
         read_exact(disk, self.name, self.offset, buffer.stretch(len))?;
         Ok(self.check(buffer))
     }

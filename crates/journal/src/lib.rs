@@ -62,7 +62,7 @@ pub struct Limits {
     /// Bytes in bulk files from which on the journal file that names them is left for the next, so that they can be
     /// released.
     pub bulk_bytes_max: u64,
-    /// Bytes one step of making a spare file writes.
+    /// Bytes one step of making a spare file writes: who flushes meanwhile waits behind as many.
     pub prepare_bytes: usize,
     /// Bytes read at once when a journal is opened.
     pub window_bytes: usize,
@@ -87,7 +87,7 @@ impl Default for Limits {
             packed_bytes_max: 16 << 10,
             inline_bytes_max: 8 << 20,
             bulk_bytes_max: 256 << 20,
-            prepare_bytes: 4 << 20,
+            prepare_bytes: 1 << 20,
             window_bytes: 4 << 20,
         }
     }

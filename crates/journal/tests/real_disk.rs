@@ -6,6 +6,8 @@ mod disk;
 #[allow(dead_code, reason = "the server uses the rest")]
 #[path = "../../server/src/leftovers.rs"]
 mod leftovers;
+#[path = "../../server/src/pauses.rs"]
+mod pauses;
 mod suite;
 
 use disk::{DiskOptions, FolderError, RealDisk};

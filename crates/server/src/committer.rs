@@ -6,8 +6,9 @@
 //! ones there too.
 
 use crate::flushes::Flushes;
+use crate::pauses::Pauses;
 use base::id::{LogId, LogIndex, ShardId};
-use journal::{Counters, Disk, DiskError, Journal, Place, Sealed, WriteError};
+use journal::{Counters, Disk, DiskError, Journal, Place, Sealed, Spare, SpareMaker, WriteError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,6 +21,9 @@ const RETRY_MS: u64 = 200;
 
 /// Nanoseconds after which publishers that had to stop have stopped: every shard has had a turn, and handed in what it had.
 const STILL_NS: u64 = 500_000_000;
+
+/// Full journal files from which on whoever moves what lives in them does so as fast as it can.
+const FULL_FILES_MANY: usize = 8;
 
 /// A batch that is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -415,7 +419,7 @@ impl Committer {
             let files = if journal.spares() == 0 { 1 } else { 2 };
             if self.has_room(journal, files) { journal.wanted_spare() } else { None }
         }) {
-            match maker.finish(&*self.disk) {
+            match self.make(maker) {
                 Ok(spare) => self.with_journal(|journal| journal.add_spare(spare)),
                 // Without a spare the next roll makes its file itself.
                 Err(_) => return self.with_journal(|journal| journal.spare_failed()),
@@ -424,6 +428,26 @@ impl Committer {
                 return;
             }
         }
+    }
+
+    /// Makes a file step by step, with pauses in between: each step is on the device when it is over.
+    fn make(&self, mut maker: SpareMaker) -> Result<Spare, DiskError> {
+        let mut pauses = Pauses::begin();
+        loop {
+            if let Some(spare) = maker.step(&*self.disk)? {
+                return Ok(spare);
+            }
+            if self.is_in_hurry() {
+                pauses = Pauses::begin();
+            } else {
+                pauses.pause();
+            }
+        }
+    }
+
+    /// Whoever keeps house must not spare those who wait for a flush: they outrun it, or it is all that is left to be done.
+    pub fn is_in_hurry(&self) -> bool {
+        self.is_stopping() || self.lacks_space() || self.with_journal(|journal| is_pressed(journal))
     }
 
     /// The device has room for so many more files, and for snapshots.
@@ -493,6 +517,12 @@ impl Committer {
             look();
         }
     }
+}
+
+/// There is no file in reserve and the current one is half full, so that what is being made is the next; or full ones gather.
+fn is_pressed(journal: &Journal) -> bool {
+    let is_next = journal.spares() == 0 && journal.room() < journal.limits().file_bytes / 2;
+    is_next || journal.files().len() > FULL_FILES_MANY
 }
 
 fn report((batch, place): (&Sealed, &Place)) -> Written {
@@ -676,6 +706,19 @@ mod tests {
         let looks = looks.load(Ordering::Relaxed);
         assert!(looks > 0 && looks <= counters.rolls + 1, "{looks} of {counters:?}");
         assert_eq!(counters.unprepared_rolls, 0, "{counters:?}");
+    }
+
+    #[test]
+    fn a_file_that_is_the_next_and_needed_soon_is_made_in_a_hurry() {
+        let disk = FaultyDisk::new(12);
+        let (committer, ..) = committer(&disk, u64::MAX);
+        let is_in_hurry = || committer.is_in_hurry();
+        commit(&committer, 0, 0, batch(1, 0, 400_000));
+        assert!(!is_in_hurry(), "more than half of the file is left");
+        commit(&committer, 0, 0, batch(1, 400_000, 400_000));
+        assert!(is_in_hurry());
+        committer.prepare();
+        assert!(!is_in_hurry(), "there is one in reserve");
     }
 
     #[test]

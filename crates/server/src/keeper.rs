@@ -7,10 +7,11 @@
 use crate::committer::Committer;
 use crate::config::Level;
 use crate::door::{Door, Letter};
+use crate::gentle::Gentle;
 use crate::log::Logger;
 use base::id::{LogId, LogIndex};
 use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION, StreamJob};
-use journal::{Cover, DiskError, FileId, FileKind, FileName, Journal, Snapshots};
+use journal::{Cover, Disk, DiskError, FileId, FileKind, FileName, Journal, Snapshots};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -137,9 +138,9 @@ impl Keeper {
         self.groups = groups;
         self.waited = 0;
         let kept = if is_tight || self.is_behind { 0 } else { RESTING_FILES };
-        let mut outcome = self.move_and_release(kept);
+        let mut outcome = self.move_gently(kept);
         if matches!(outcome, Err(Trouble::NoSpace)) && self.committer.give_up_spare() {
-            outcome = self.move_and_release(0);
+            outcome = self.move_gently(0);
         }
         let was_behind = self.is_behind;
         self.is_behind = matches!(outcome, Err(Trouble::NoSpace));
@@ -159,15 +160,24 @@ impl Keeper {
         Ok(!self.is_behind)
     }
 
+    /// As [`Keeper::move_and_release`]. A sync that failed counts, also where something else ended the work before it was told.
+    fn move_gently(&mut self, kept: usize) -> Result<(), Trouble> {
+        let committer = self.committer.clone();
+        let in_hurry = || committer.is_in_hurry();
+        let disk = Gentle::new(&**committer.disk(), &in_hurry);
+        let outcome = self.move_and_release(&disk, kept);
+        disk.failure().map_or(outcome, |error| Err(error.into()))
+    }
+
     /// Of the files that were left, the last `kept` rest.
-    fn move_and_release(&mut self, kept: usize) -> Result<(), Trouble> {
+    fn move_and_release(&mut self, disk: &dyn Disk, kept: usize) -> Result<(), Trouble> {
         for (log, bound) in self.committer.with_journal(|journal| bounds(journal, kept)) {
             // A log that is not of this node's any more has nobody to ask.
             if log.0 >= self.placement.logs {
                 continue;
             }
             while self.moved.get(&log).is_none_or(|moved| *moved < bound) {
-                if !self.move_some(log, bound)? {
+                if !self.move_some(disk, log, bound)? {
                     break;
                 }
             }
@@ -175,9 +185,9 @@ impl Keeper {
         let mut lacks_space = false;
         for log in (0..self.placement.logs).map(LogId) {
             if let Some((snapshot, jobs)) = self.ask(log, |answer| Errand::Snapshot(log, answer))? {
-                match self.write_streams(log, jobs) {
+                match self.write_streams(disk, log, jobs) {
                     Ok(true) => {
-                        self.write(&snapshot)?;
+                        self.write(disk, &snapshot)?;
                         let owner = self.placement.owner(log).0 as usize;
                         self.doors[owner].letters.put(Letter::Snapshot(log));
                     }
@@ -200,7 +210,7 @@ impl Keeper {
 
     /// Moves what lives of a log before `bound`, or the first part of that; false: there is nothing more to be moved now,
     /// because the log is nobody's or has not applied so far.
-    fn move_some(&mut self, log: LogId, bound: LogIndex) -> Result<bool, Trouble> {
+    fn move_some(&mut self, disk: &dyn Disk, log: LogId, bound: LogIndex) -> Result<bool, Trouble> {
         let job = self.ask(log, |answer| Errand::List(log, bound, answer))?;
         let Some(job) = job else { return Ok(false) };
         let bound = job.bound;
@@ -209,7 +219,7 @@ impl Keeper {
         }
         let room = self.committer.room_to_move()?;
         let next_segment = &mut self.next_segment;
-        let moved = job.carry_out(&**self.committer.disk(), room, || {
+        let moved = job.carry_out(disk, room, || {
             *next_segment += 1;
             *next_segment - 1
         })?;
@@ -237,15 +247,16 @@ impl Keeper {
                 return Ok(());
             }
         }
-        self.write(snapshot)
+        let disk = self.committer.disk().clone();
+        self.write(&*disk, snapshot)
     }
 
     /// Makes durable what a snapshot counts on, and tells the shard. False: some of it could not be written, and the
     /// snapshot is not to be either. No space for it is trouble, which is told once all was tried.
-    fn write_streams(&self, log: LogId, jobs: Vec<StreamJob>) -> Result<bool, Trouble> {
+    fn write_streams(&self, disk: &dyn Disk, log: LogId, jobs: Vec<StreamJob>) -> Result<bool, Trouble> {
         let (mut is_durable, mut lacks_space) = (true, false);
         for job in jobs {
-            let done = job.carry_out(&**self.committer.disk());
+            let done = job.carry_out(disk);
             if let Some(error) = done.failure() {
                 return Err(error.into());
             }
@@ -262,13 +273,13 @@ impl Keeper {
     ///
     /// # Errors
     /// What the device said.
-    pub fn write(&mut self, snapshot: &LogSnapshot) -> Result<(), DiskError> {
+    pub fn write(&mut self, disk: &dyn Disk, snapshot: &LogSnapshot) -> Result<(), DiskError> {
         let LogSnapshot { log, covered, bytes } = snapshot;
         let moved = self.moved.get(log).copied().unwrap_or(LogIndex(0));
         let from_file = self.committer.with_journal(|journal| first_file(journal, *log, moved));
         let cover = Cover { log: *log, covered: *covered, from_file, from_offset: 0 };
         let pieces: Vec<&[u8]> = bytes.iter().collect();
-        self.snapshots.write(&**self.committer.disk(), cover, &[(SECTION, &pieces)])
+        self.snapshots.write(disk, cover, &[(SECTION, &pieces)])
     }
 
     /// A segment goes when both kept snapshots of its log are younger than its last message's end.

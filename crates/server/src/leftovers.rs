@@ -11,11 +11,11 @@
     reason = "part of the real disk, with a thread of its own"
 )]
 
+use crate::pauses::Pauses;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 /// Bytes that are given back at a time, and pieces that the device hears of together.
 const PIECE: u64 = 4 << 20;
@@ -23,13 +23,6 @@ const PIECES_TOLD: u64 = 8;
 
 /// Files that wait, and are open meanwhile; the space of more goes at once.
 const WAITING_MAX: usize = 128;
-
-/// A pause lasts at least so long, and at most.
-const PAUSE_MIN: Duration = Duration::from_millis(4);
-const PAUSE_MAX: Duration = Duration::from_millis(100);
-
-/// A pause lasts so many times as long as the piece before it took, within its bounds.
-const PAUSE_FACTOR: u32 = 2;
 
 /// A file that has no name any more.
 #[derive(Debug)]
@@ -48,30 +41,6 @@ struct Waiting {
     files: VecDeque<Leftover>,
     /// A thread is at it.
     is_served: bool,
-}
-
-/// The pauses between pieces: how long each has to be depends on what came before it.
-#[derive(Debug)]
-pub struct Pauses {
-    begun: Instant,
-}
-
-impl Pauses {
-    /// A piece begins.
-    pub fn begin() -> Pauses {
-        Pauses { begun: Instant::now() }
-    }
-
-    /// The piece is over: waits, and begins another.
-    pub fn pause(&mut self) {
-        std::thread::sleep(pause_after(self.begun.elapsed()));
-        self.begun = Instant::now();
-    }
-}
-
-/// How long to wait behind a piece that took so long.
-fn pause_after(took: Duration) -> Duration {
-    (took * PAUSE_FACTOR).clamp(PAUSE_MIN, PAUSE_MAX)
 }
 
 impl Leftover {
@@ -157,6 +126,7 @@ mod tests {
     use std::fs::File;
     use std::path::Path;
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
 
     /// A file of so many bytes, without a name but where it has a second one, and a second descriptor of it.
     fn file(len: u64, second: Option<&Path>) -> (Option<Leftover>, File) {
@@ -216,13 +186,5 @@ mod tests {
         leftovers.add(leftover.unwrap());
         wait_for(&leftovers);
         assert_eq!(file.metadata().unwrap().len(), 0);
-    }
-
-    #[test]
-    fn a_slow_device_has_longer_pauses() {
-        let ms = Duration::from_millis;
-        for (took, pause) in [(0, 4), (1, 4), (3, 6), (30, 60), (50, 100), (5000, 100)] {
-            assert_eq!(pause_after(ms(took)), ms(pause), "{took}");
-        }
     }
 }

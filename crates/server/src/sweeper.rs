@@ -5,7 +5,7 @@
 //! a piece takes. Readers and writers have threads of their own: nobody waits behind a removal.
 
 use crate::door::{Door, Letter};
-use crate::leftovers::Pauses;
+use crate::pauses::Pauses;
 use base::id::ShardId;
 use broker::StreamJob;
 use journal::Disk;
