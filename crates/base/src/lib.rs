@@ -24,7 +24,7 @@ pub use heartbeat::Heartbeat;
 pub use input::Input;
 pub use memory::{Buffer, Memory};
 pub use output::Output;
-pub use pieces::{Pieces, Sink};
+pub use pieces::{Pieces, Sink, put_varint};
 pub use quantum::Quantum;
 pub use random::Random;
 pub use ranges::RangeSet;

@@ -6,6 +6,21 @@
 /// Bytes of every piece but the last.
 pub const PIECE: usize = 64 << 10;
 
+/// Bytes that [`put_varint`] writes at most.
+const VARINT_MAX: usize = u64::BITS.div_ceil(7) as usize;
+
+/// Seven bits a byte, lowest first, the top bit says that more follow.
+pub fn put_varint(out: &mut impl Sink, mut number: u64) {
+    let (mut bytes, mut len) = ([0; VARINT_MAX], 1);
+    while number >= 0x80 {
+        bytes[len - 1] = number as u8 | 0x80;
+        number >>= 7;
+        len += 1;
+    }
+    bytes[len - 1] = number as u8;
+    out.put(&bytes[..len]);
+}
+
 /// What a snapshot is written to: a `Vec` where it is small, [`Pieces`] where it may be large.
 pub trait Sink {
     /// Appends bytes.

@@ -13,6 +13,8 @@ pub struct Limits {
     pub lazy_batch_ms_max: u64,
     /// Bytes of committed batches a shard keeps in memory for messages that are still ready.
     pub resident_bytes_max: usize,
+    /// The same, where all of a batch's messages are delayed: they are not handed out soon, and others would not have the room.
+    pub resident_delayed_bytes_max: usize,
     /// Bytes of batches and segment blocks a shard keeps after reading them back.
     pub loaded_bytes_max: usize,
     /// The same, while a queue is read back whose messages have priorities: each of them goes through all of it.
@@ -97,6 +99,7 @@ impl Default for Limits {
             lazy_batch_bytes_max: 256 << 10,
             lazy_batch_ms_max: 100,
             resident_bytes_max: 8 << 20,
+            resident_delayed_bytes_max: 1 << 20,
             loaded_bytes_max: 4 << 20,
             loaded_by_priority_bytes_max: 16 << 20,
             reads_max: 4,

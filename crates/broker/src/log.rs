@@ -119,6 +119,8 @@ pub(crate) struct Log {
     pub(crate) parked: VecDeque<Parked>,
     /// All records before this are committed.
     committed: LogIndex,
+    /// Messages that were delayed when they came, once per queue, of the batch that is being applied.
+    delayed: u32,
     /// Messages came since something was last dropped from memory to a queue that has messages of several priorities.
     has_levels: bool,
     pub(crate) reading: Reading,
@@ -166,6 +168,7 @@ impl Log {
             set_aside: Vec::new(),
             parked: VecDeque::new(),
             committed: next,
+            delayed: 0,
             has_levels: false,
             reading: Reading::default(),
             loaded: Loaded::default(),
@@ -759,6 +762,7 @@ impl Log {
         let memory = Some(sealed.memory.clone());
         self.batches.push(sealed.base, sealed.len as u32, memory, place, now.mono_ns);
         let from = LogIndex(sealed.base.0 + applied as u64);
+        self.delayed = 0;
         let live = self.apply_records(from, &sealed.records()[applied..]);
         self.batches.came(sealed.base, live, limits.spare_buffers_max);
         self.let_go(limits);
@@ -766,6 +770,9 @@ impl Log {
         self.dispatch(now, limits, post);
         if self.batches.is_over(limits.resident_bytes_max) {
             self.evict(limits);
+        } else if live > 0 && self.delayed == live && self.batches.is_over(limits.resident_delayed_bytes_max)
+        {
+            self.batches.evict_newest(limits.resident_delayed_bytes_max);
         }
         match live {
             0 => waiters.iter().map(|waiter| waiter.last - waiter.first + 1).sum(),
@@ -847,6 +854,7 @@ impl Log {
                     continue;
                 }
                 self.has_levels |= queue.fifo.has_levels();
+                self.delayed += u32::from(message.flags & flag::DELAYED != 0);
             } else {
                 queue.fifo.enqueue(at, is_transient);
             }

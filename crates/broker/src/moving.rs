@@ -7,8 +7,8 @@
 use crate::batches::Batches;
 use crate::log::Log;
 use crate::shard::Shard;
-use base::Memory;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
+use base::{Buffer, Memory, Pieces, put_varint};
 use journal::{BlockPlace, Disk, DiskError, FileKind, FileName, Place, SegmentWriter};
 use message::record;
 use queue::Run;
@@ -30,8 +30,50 @@ pub struct MoveJob {
     pub log: LogId,
     /// Everything live before this is moved.
     pub bound: LogIndex,
-    queues: Vec<(QueueId, Vec<(QueueSeq, LogIndex)>)>,
+    queues: Vec<(QueueId, Listed)>,
     batches: Vec<(LogIndex, Place)>,
+}
+
+/// Messages of one queue and where they are, in order of position: three bytes or so each, of which no block is large. Shards
+/// make the list beside what lives long, and let go of it soon.
+#[derive(Debug, Default)]
+struct Listed {
+    count: u64,
+    /// How far each is from the one before: position, then place.
+    steps: Pieces,
+    last: (u64, u64),
+}
+
+impl Listed {
+    fn push(&mut self, seq: QueueSeq, place: LogIndex) {
+        let (last_seq, last_place) = self.last;
+        put_varint(&mut self.steps, seq.0.wrapping_sub(last_seq));
+        put_varint(&mut self.steps, place.0.wrapping_sub(last_place));
+        self.last = (seq.0, place.0);
+        self.count += 1;
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (QueueSeq, LogIndex)> + '_ {
+        let mut bytes = self.steps.iter().flatten().copied();
+        let (mut seq, mut place) = (0u64, 0u64);
+        (0..self.count).map(move |_| {
+            seq = seq.wrapping_add(take_varint(&mut bytes));
+            place = place.wrapping_add(take_varint(&mut bytes));
+            (QueueSeq(seq), LogIndex(place))
+        })
+    }
+}
+
+/// What [`put_varint`] wrote: it was this process, so that it is whole.
+fn take_varint(bytes: &mut impl Iterator<Item = u8>) -> u64 {
+    let mut number = 0;
+    for (shift, byte) in (0..64).step_by(7).zip(bytes) {
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            break;
+        }
+    }
+    number
 }
 
 /// What was moved of one log.
@@ -52,10 +94,16 @@ struct Source<'a> {
     disk: &'a dyn Disk,
     batches: &'a [(LogIndex, Place)],
     kept: Vec<(usize, Memory)>,
+    /// Bytes of those: none but the last where they are gone through once.
+    kept_bytes_max: usize,
     damaged: Vec<LogIndex>,
 }
 
 impl Source<'_> {
+    fn kept_bytes(&self) -> usize {
+        self.kept.iter().map(|(_, memory)| memory.capacity()).sum()
+    }
+
     fn batch(&mut self, index: LogIndex) -> Result<Option<(LogIndex, &Memory)>, DiskError> {
         let after = self.batches.partition_point(|(base, _)| *base <= index);
         let Some(at) = after.checked_sub(1) else {
@@ -69,13 +117,14 @@ impl Source<'_> {
         let have = match self.kept.iter().position(|(kept, _)| *kept == at) {
             Some(have) => have,
             None => {
-                let Some(memory) = place.read(self.disk)? else {
+                let mut buffer = Buffer::default();
+                while !self.kept.is_empty() && self.kept_bytes() + place.len as usize > self.kept_bytes_max {
+                    buffer = self.kept.remove(0).1.recycle().unwrap_or_default();
+                }
+                let Some(memory) = place.read_into(self.disk, buffer)? else {
                     self.damaged.push(base);
                     return Ok(None);
                 };
-                while self.kept.iter().map(|(_, memory)| memory.capacity()).sum::<usize>() > CACHE_BYTES_MAX {
-                    self.kept.remove(0);
-                }
                 self.kept.push((at, memory));
                 self.kept.len() - 1
             }
@@ -119,18 +168,20 @@ impl MoveJob {
         mut next_segment: impl FnMut() -> u64,
     ) -> Result<Moved, DiskError> {
         let mut taken = 0;
-        let mut source = Source { disk, batches: &self.batches, kept: Vec::new(), damaged: Vec::new() };
+        let kept_bytes_max = if self.queues.len() > 1 { CACHE_BYTES_MAX } else { 0 };
+        let (kept, damaged) = (Vec::new(), Vec::new());
+        let mut source = Source { disk, batches: &self.batches, kept, kept_bytes_max, damaged };
         let mut runs: FxHashMap<QueueId, Vec<Run>> = FxHashMap::default();
         let mut shared: Option<SegmentWriter> = None;
         for (queue, messages) in &self.queues {
             let mut own: Option<SegmentWriter> = None;
             let is_large = self.bytes_of(messages) > OWN_SEGMENT_BYTES_MIN;
             let writer = if is_large { &mut own } else { &mut shared };
-            for (seq, index) in messages {
-                let Some((base, memory)) = source.batch(*index)? else { continue };
+            for (seq, index) in messages.iter() {
+                let Some((base, memory)) = source.batch(index)? else { continue };
                 let bytes = memory.get((index.0 - base.0) as usize..).unwrap_or_default();
                 let Some((_, record, _)) = record::split(bytes) else {
-                    source.damaged.push(*index);
+                    source.damaged.push(index);
                     continue;
                 };
                 if writer.is_none() {
@@ -156,9 +207,9 @@ impl MoveJob {
     }
 
     /// Roughly the bytes of these messages: they lie between the first and the last of them, among others.
-    fn bytes_of(&self, messages: &[(QueueSeq, LogIndex)]) -> u64 {
-        let share = messages.len() as u64;
-        let all: u64 = self.queues.iter().map(|(_, messages)| messages.len() as u64).sum();
+    fn bytes_of(&self, messages: &Listed) -> u64 {
+        let share = messages.count;
+        let all: u64 = self.queues.iter().map(|(_, messages)| messages.count).sum();
         let span: u64 = self.batches.iter().map(|(_, place)| place.len).sum();
         span * share / all.max(1)
     }
@@ -195,8 +246,9 @@ impl Log {
         let bound = self.batches.bound_within(bound.min(self.whole_batches_end()), MESSAGES_MAX);
         let mut queues = Vec::new();
         for (_, queue) in &self.queues {
-            let live: Vec<_> = queue.fifo.live_below(bound).collect();
-            if !live.is_empty() {
+            let mut live = Listed::default();
+            queue.fifo.live_below(bound).for_each(|(seq, place)| live.push(seq, place));
+            if live.count > 0 {
                 queues.push((queue.definition.id, live));
             }
         }
@@ -269,5 +321,25 @@ impl Shard {
             self.dead_segments = dead;
         }
         std::mem::take(&mut self.dead_segments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Listed;
+    use base::id::{LogIndex, QueueSeq};
+
+    #[test]
+    fn what_is_listed_is_told_as_it_was() {
+        let near = (0..100_000).map(|seq| (7 + seq, (1 << 40) + seq * 96));
+        // Far from each other, and whatever the order of places is.
+        let far = [(200_000, 5), (1 << 50, u64::MAX), (u64::MAX, 0)];
+        let all: Vec<_> = near.chain(far).map(|(seq, place)| (QueueSeq(seq), LogIndex(place))).collect();
+        let mut listed = Listed::default();
+        assert_eq!(listed.iter().next(), None);
+        all.iter().for_each(|(seq, place)| listed.push(*seq, *place));
+        assert!(listed.iter().eq(all.iter().copied()));
+        assert_eq!(listed.count, all.len() as u64);
+        assert!(listed.steps.iter().map(<[u8]>::len).sum::<usize>() < 3 * all.len(), "a few bytes each");
     }
 }

@@ -35,15 +35,38 @@ impl Spare {
     }
 
     /// One to fill with `bytes` or about as many: a used one that can hold them and is not much larger, when there is one
-    /// among the last. For many bytes a new one rather than one that has to grow, which copies what is in it.
+    /// among the last. For many bytes it may be four times as large, and there is a new one rather than one that has to grow,
+    /// which copies what is in it.
     pub(crate) fn take_like(&mut self, bytes: usize) -> Buffer {
         let first = self.buffers.len().saturating_sub(LOOKED_AT);
-        let fits = |buffer: &Buffer| (bytes..=bytes.saturating_mul(2)).contains(&buffer.capacity());
-        match self.buffers[first..].iter().rposition(fits) {
+        let find = |times: usize| {
+            let fits = bytes..=bytes.saturating_mul(times);
+            self.buffers[first..].iter().rposition(|buffer| fits.contains(&buffer.capacity()))
+        };
+        // What sizes batches have goes up and down: rather a somewhat larger one than a new one.
+        match find(2).or_else(|| find(if bytes >= LARGE { 4 } else { 0 })) {
             Some(at) => self.take_at(first + at),
-            None if bytes >= LARGE => Buffer::with_capacity(bytes),
+            None if bytes >= LARGE => {
+                self.make_room(bytes);
+                // So that batches which are each a little larger than the last do not each need a new one.
+                Buffer::with_capacity(bytes.next_multiple_of(LARGE))
+            }
             None => self.take(),
         }
+    }
+
+    /// Large ones that did not fit go, the first first, for one of `bytes` that is made instead: where batches are of all sizes
+    /// there would else be one spare of each.
+    #[cold]
+    fn make_room(&mut self, bytes: usize) {
+        let mut gone = 0;
+        self.buffers.retain(|buffer| {
+            let goes = gone < bytes && buffer.capacity() >= LARGE;
+            gone += if goes { buffer.capacity() } else { 0 };
+            !goes
+        });
+        self.bytes -= gone;
+        self.unused = self.unused.min(self.buffers.len());
     }
 
     /// One to read `bytes` into: the last used one that can hold them and is not much larger, when there is one.
@@ -170,5 +193,36 @@ mod tests {
         assert_eq!(spare.take_like(5 * LARGE).capacity(), 5 * LARGE);
         assert_eq!(spare.take_like(10).capacity(), BYTES, "rather any than none");
         assert!(spare.is_empty() && spare.bytes == 0);
+    }
+
+    #[test]
+    fn one_is_made_for_batches_that_are_a_little_larger_too() {
+        let mut spare = Spare::default();
+        put(&mut spare, 1);
+        let made = spare.take_like(LARGE + 1);
+        assert_eq!(made.capacity(), 2 * LARGE);
+        spare.put(made.seal(), 1 << 20);
+        for more in (0..LARGE).step_by(LARGE / 7) {
+            let again = spare.take_like(LARGE / 2 + more);
+            assert_eq!((again.capacity(), spare.bytes), (2 * LARGE, BYTES), "{more}");
+            spare.put(again.seal(), 1 << 20);
+        }
+    }
+
+    #[test]
+    fn one_that_is_made_takes_the_place_of_those_that_did_not_fit() {
+        let mut spare = Spare::default();
+        put(&mut spare, 1);
+        // Each batch is larger than the one before it, or much smaller.
+        for size in [1, 3, 7, 1, 3, 7, 15, 1, 15, 31] {
+            let before = spare.bytes;
+            let buffer = spare.take_like(size * LARGE);
+            assert!(spare.bytes + buffer.capacity() <= BYTES.max(before) + size * LARGE, "{size}");
+            spare.put(buffer.seal(), 64 << 20);
+            assert_eq!(spare.bytes, BYTES + size * LARGE, "one of each size, and {size}");
+        }
+        assert_eq!(spare.take_like(10).capacity(), 31 * LARGE, "the last");
+        assert_eq!(spare.take_like(10).capacity(), BYTES, "small ones are no matter");
+        assert!(spare.is_empty() && spare.bytes == 0 && spare.unused == 0);
     }
 }

@@ -6,7 +6,7 @@ mod node;
 use base::id::QueueSeq;
 use broker::catalog::Op;
 use broker::fields::Fields091;
-use broker::{Modified, More, Publish, Published, Publisher, QueueCommand};
+use broker::{Limits, Modified, More, Publish, Published, Publisher, QueueCommand};
 use message::amqp10::Encoder;
 use message::amqp091::{NewProperties, Properties, Table, TableWriter, Value as Field};
 use message::record::{Format, Outcome, SeqRange};
@@ -197,4 +197,32 @@ fn is_listed_cancelled_and_there_after_a_restart() {
     let mut again = node.restarted();
     assert!(again.finish_recovery(now).is_empty());
     assert_eq!(listed(&again, 9), Some(vec![due(200, 2), due(300, 0)]));
+}
+
+#[test]
+fn little_of_what_is_delayed_is_in_memory() {
+    let most = 1 << 20;
+    let mut node = Node::with_limits(1, Limits { resident_delayed_bytes_max: most, ..Limits::default() });
+    node.declare(0, "near", true);
+    let mut publisher = node.publisher(0);
+    let body = "x".repeat(60 << 10);
+    let mut send = |node: &mut Node, due_at_ms| {
+        for _ in 0..50 {
+            publish(node, &mut publisher, ("", &body), None, due_at_ms);
+            node.settle();
+        }
+        let pools = node.shards[0].memory_pools();
+        pools.into_iter().find(|(name, _)| *name == "binary").map_or(0, |(_, bytes)| bytes as usize)
+    };
+    let due_at_ms = node.now.wall_ms + 1_000;
+    let resident = send(&mut node, due_at_ms);
+    assert!((most / 2..=most).contains(&resident), "{resident}");
+    let resident = send(&mut node, 0);
+    assert!(resident > 2 * most, "what can be handed out at once is kept: {resident}");
+    node.consume(0, "near", 5, 0);
+    node.pass(1_001);
+    for _ in 0..200 {
+        node.read();
+    }
+    assert_eq!(seen(&mut node).iter().filter(|line| line.contains(" gets ")).count(), 100);
 }

@@ -7,10 +7,10 @@ use crate::fifo::{Counts, Fifo};
 use crate::places::Run;
 use crate::sections::{ANNOTATIONS, DUES, GROUPS, SECTIONS, UNWEIGHED, WINDOW};
 use crate::settings::Settings;
-use base::Sink;
 use base::cursor::{Reader, Short};
 use base::id::{LogIndex, QueueSeq};
 use base::ranges::{Range, RangeSet};
+use base::{Sink, put_varint};
 
 /// First bytes of every snapshot.
 const MAGIC: [u8; 4] = *b"LvQs";
@@ -34,9 +34,6 @@ const VERSION_DELAYED: u8 = 3;
 const VERSION_UNDELAYED: u8 = 2;
 
 const FLAG_COUNTS: u32 = 1;
-
-/// Bytes of the longest number that has seven bits a byte.
-const VARINT_MAX: usize = u64::BITS.div_ceil(7) as usize;
 
 /// Why bytes are no snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -270,18 +267,7 @@ pub(crate) fn read_ranges(
     Ok(set)
 }
 
-/// Seven bits a byte, lowest first, the top bit says that more follow.
-pub(crate) fn put_varint(out: &mut impl Sink, mut number: u64) {
-    let (mut bytes, mut len) = ([0; VARINT_MAX], 1);
-    while number >= 0x80 {
-        bytes[len - 1] = number as u8 | 0x80;
-        number >>= 7;
-        len += 1;
-    }
-    bytes[len - 1] = number as u8;
-    out.put(&bytes[..len]);
-}
-
+/// What [`put_varint`] wrote.
 pub(crate) fn read_varint(reader: &mut Reader<'_>, part: &'static str) -> Result<u64, SnapshotError> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {

@@ -31,6 +31,7 @@ pub fn roll(dice: &mut Random, whole_turns: bool) -> Makeup {
         ..Limits::default()
     };
     // A choice of its own would change what all seeds mean.
+    limits.resident_delayed_bytes_max = limits.resident_bytes_max.min(limits.loaded_bytes_max);
     limits.weighed_at_once_max = limits.waiting_for_bytes_max;
     limits.burials_max = limits.waiting_for_bytes_max;
     limits.burial_bytes_max = limits.log_bytes_in_flight_max;
