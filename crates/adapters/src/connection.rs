@@ -5,9 +5,8 @@ use crate::settings::{Peer, Protocol, Settings};
 use crate::{amqp10, amqp091, stream};
 use base::id::{PortId, QueueId, ShardId};
 use base::{Now, Output};
-use broker::Opened;
 use broker::catalog::{Catalog, VhostId};
-use broker::{Event, Events, Item, SessionRow, Shard};
+use broker::{Depth, Event, Events, Item, Opened, SessionRow, Shard};
 use std::ops::Range;
 
 /// What an adapter works with while it is called.
@@ -275,12 +274,21 @@ impl Speaker {
         speak!(self, adapter => adapter.vhost(), _greeting => None)
     }
 
-    /// What it has open, into `opened`.
-    pub(crate) fn list(&self, catalog: &Catalog, opened: &mut Opened) {
+    /// How many channels or sessions it has.
+    pub(crate) fn channels(&self) -> usize {
         match self {
-            Speaker::Amqp091(adapter) => adapter.list(catalog, opened),
-            Speaker::Amqp10(adapter) => adapter.list(catalog, opened),
-            Speaker::Stream(adapter) => adapter.list(opened),
+            Speaker::Amqp091(adapter) => adapter.channels(),
+            Speaker::Amqp10(adapter) => adapter.channels(),
+            Speaker::Stream(_) | Speaker::Greeting(_) => 0,
+        }
+    }
+
+    /// What it has open, into `opened`.
+    pub(crate) fn list(&self, catalog: &Catalog, depth: Depth, opened: &mut Opened) {
+        match self {
+            Speaker::Amqp091(adapter) => adapter.list(catalog, depth, opened),
+            Speaker::Amqp10(adapter) => adapter.list(catalog, depth, opened),
+            Speaker::Stream(adapter) => adapter.list(depth, opened),
             Speaker::Greeting(_) => {}
         }
     }

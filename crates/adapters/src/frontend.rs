@@ -9,7 +9,7 @@ use base::id::{PortId, ShardId};
 use base::{Now, Output, Quantum};
 use broker::catalog::{Actor, Catalog, VhostId};
 use broker::catalog::{Refusal, ReplyCode};
-use broker::{ChannelTally, Opened};
+use broker::{ChannelTally, ConnectionSums, Depth, OpenSums, Opened};
 use broker::{Event, Events, Leaver, Reply, SessionRow, Shard};
 use slab::Slab;
 use std::sync::Arc;
@@ -532,7 +532,7 @@ impl Frontend {
                 return Some(slot as u32);
             }
             let mut opened = Opened::default();
-            connection.speaker.list(catalog, &mut opened);
+            connection.speaker.list(catalog, Depth::Whole, &mut opened);
             let has = opened.len();
             if !opened.is_empty() {
                 let ConnectionRow { user, vhost, .. } = connection.speaker.row(catalog);
@@ -541,6 +541,33 @@ impl Frontend {
                 rows.push(Opened { connection, port, user, vhost, ..opened });
             }
             quantum.spend(1 + has);
+        }
+        None
+    }
+
+    /// What connections are and have open, added to `sums`: as [`Frontend::opened`]. `traffic` tells of the socket in a slot the
+    /// bytes it received and sent, and its calls.
+    pub fn sums_from(
+        &self,
+        catalog: &Catalog,
+        from: u32,
+        quantum: &mut Quantum<'_>,
+        traffic: impl Fn(u32) -> ConnectionSums,
+        sums: &mut OpenSums,
+    ) -> Option<u32> {
+        let mut opened = Opened::default();
+        for (slot, connection) in self.connections_from(from) {
+            if quantum.is_over() {
+                return Some(slot as u32);
+            }
+            opened.clear();
+            connection.speaker.list(catalog, Depth::Numbers, &mut opened);
+            sums.add(&opened);
+            if connection.speaker.vhost().is_some() {
+                let channels = connection.speaker.channels() as u64;
+                sums.connections.merge(&ConnectionSums { connections: 1, channels, ..traffic(slot as u32) });
+            }
+            quantum.spend(1 + opened.len());
         }
         None
     }

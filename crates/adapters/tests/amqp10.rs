@@ -743,6 +743,8 @@ fn sessions_are_listed_with_their_links() {
         other.hears(world, &["attach in"]);
         other.machine.grant(other.session, LinkId(0), 2, false);
         other.hears(world, &["0 m", "1 m"]);
+        let sums = world.sums();
+        assert_eq!((sums.senders, sums.consumers, sums.connections.channels), (3, [0, 1, 0], 2));
         let row = world.sessions(other.wire).remove(0);
         assert_eq!((row.next_outgoing_id, row.unsettled, row.links.len()), (2, 2, 1));
         let link = &row.links[0];

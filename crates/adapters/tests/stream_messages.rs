@@ -49,6 +49,9 @@ fn messages_are_confirmed_and_delivered() {
         publish(&mut client, &[(101, "d")]);
         client.hears(&mut world, &["confirmed 1: [101]"]);
         other.hears(&mut world, &["chunk 5 at 3, false: d"]);
+        let sums = world.sums();
+        assert_eq!((sums.connections.connections, sums.stream_publishers, sums.consumers), (2, 1, [0, 0, 1]));
+        assert_eq!(sums.offsets.iter().map(|(_, offset)| *offset).collect::<Vec<_>>(), [3]);
         other.asks(&mut world, &Request::Unsubscribe { subscription_id: 5 }, "Unsubscribe 1");
         publish(&mut client, &[(102, "e")]);
         client.hears(&mut world, &["confirmed 1: [102]"]);

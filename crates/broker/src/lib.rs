@@ -49,6 +49,7 @@ mod shard;
 mod sizing;
 mod spare;
 mod streams;
+mod sums;
 mod tally;
 mod timers;
 mod watch;
@@ -67,7 +68,7 @@ pub use listing::{ListedTo, Pulse, QueueRow, QueueTally, QueuesNow, QuorumRow, S
 pub use mail::{Answering, Mail, Waiter};
 pub use moving::{MoveJob, Moved};
 pub use opened::{
-    ChannelRow, ChannelTally, ConsumerRow, LinkEnd, LinkRow, Opened, SessionRow, StreamConsumerRow,
+    ChannelRow, ChannelTally, ConsumerRow, Depth, LinkEnd, LinkRow, Opened, SessionRow, StreamConsumerRow,
     StreamPublisherRow,
 };
 pub use presence::Arrived;
@@ -83,6 +84,7 @@ pub use streams::{
     StreamDamage, StreamDone, StreamFilter, StreamFrom, StreamJob, StreamReply, StreamStats, Wanted,
     remove_other_stream_files, stream_files,
 };
+pub use sums::{ChannelSums, ConnectionSums, OpenSums};
 pub use tally::{
     BURIALS, Burial, COUNTS, Churn, Count, ENDS, End, Ends, ExchangeTally, ProtocolTally, QUEUE_TYPES,
     SIZE_BOUNDS, STREAM_ERRORS, Survey, TONGUES, Tallies, Tally, Tongue, type_index,

@@ -166,6 +166,15 @@ pub struct StreamConsumerRow {
     pub properties: Box<[(Box<str>, Box<str>)]>,
 }
 
+/// How much is told of what is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// All there is to tell.
+    Whole,
+    /// Numbers: names and what channels counted by exchange and queue are left out, and no block of memory is made for them.
+    Numbers,
+}
+
 /// What one connection has open.
 #[derive(Clone, Debug, Default)]
 pub struct Opened {
@@ -190,6 +199,15 @@ pub struct Opened {
 }
 
 impl Opened {
+    /// Makes room for what another connection has open: the lists stay as large as they were.
+    pub fn clear(&mut self) {
+        self.channels.clear();
+        self.consumers.clear();
+        self.senders = 0;
+        self.stream_publishers.clear();
+        self.stream_consumers.clear();
+    }
+
     /// It has nothing open.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

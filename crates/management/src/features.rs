@@ -108,8 +108,10 @@ pub(crate) fn deprecated<N: Node>(call: &Call<'_, N>) -> Answer {
 
 /// `GET /api/deprecated-features/used`.
 pub(crate) fn used<N: Node>(call: &Call<'_, N>) -> Answer {
-    let rows = call.node.queues(Which::All)?;
-    let is_transient = rows.iter().any(|row| !row.definition.durable && row.definition.exclusive.is_none());
+    let mut is_transient = false;
+    call.node.each_queue(Which::All, |row| {
+        is_transient |= !row.definition.durable && row.definition.exclusive.is_none();
+    })?;
     let used = is_transient.then(|| {
         feature(
             "transient_nonexcl_queues",

@@ -2,7 +2,8 @@
 //!
 //! Where RabbitMQ counts what is never done here the figure is 0 and stays so: nothing is done.
 
-use crate::history::{Counters, Growth, Span, put};
+use crate::counters::Counters;
+use crate::history::{Growth, Span, put};
 use crate::node::{Condition, Writing};
 use serde_json::{Map, Value, json};
 

@@ -5,6 +5,7 @@
 //! the next round. Bounds are [`Limits::sampled_objects_max`] and the lengths below.
 
 use crate::Limits;
+use crate::counters::Counters;
 use base::id::QueueId;
 use broker::catalog::VhostId;
 use routing::ExchangeId;
@@ -44,9 +45,6 @@ pub enum Whose {
     /// A channel: messages.
     Channel(ConnectionId, u16),
 }
-
-/// Counters of one thing at one moment, in an order that stays.
-pub type Counters = Box<[u64]>;
 
 /// One thing's counters at several moments, oldest first: milliseconds since 1970.
 #[derive(Debug, Default)]
@@ -110,7 +108,7 @@ impl History {
 
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> usize {
-        let counters = |(_, counters): &(u64, Counters)| size_of_val(&**counters);
+        let counters = |(_, counters): &(u64, Counters)| counters.heap_bytes();
         let series = |series: &Series| {
             series.samples.capacity() * size_of::<(u64, Counters)>()
                 + series.samples.iter().map(counters).sum::<usize>()
@@ -295,8 +293,8 @@ mod tests {
         let (mut history, limits) =
             (History::default(), Limits { sampled_objects_max: 3, ..Limits::default() });
         for time in 1..200 {
-            let all: Vec<_> = (0..5).map(|number| (queue(number), Box::from([time]))).collect();
-            let node = (Whose::Node, Box::from([time, 0, 0]));
+            let all: Vec<_> = (0..5).map(|number| (queue(number), Counters::from([time]))).collect();
+            let node = (Whose::Node, Counters::from([time, 0, 0]));
             history.add(time * SAMPLE_MS, [vec![node], all].concat(), &limits);
         }
         assert_eq!(history.len(), 3);

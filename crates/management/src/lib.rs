@@ -10,6 +10,7 @@ mod body;
 mod caller;
 mod channels;
 mod connections;
+mod counters;
 mod definitions;
 mod endpoint;
 mod endpoints;
@@ -52,8 +53,9 @@ mod vhosts;
 #[cfg(test)]
 mod tests;
 
+pub use counters::Counters;
 pub use figures::figures;
-pub use history::{ConnectionId, Counters, History, SAMPLE_MS, Whose};
+pub use history::{ConnectionId, History, SAMPLE_MS, Whose};
 pub use lane::Lane;
 pub use live::Seen;
 pub use metrics::metrics;

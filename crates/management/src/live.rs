@@ -4,7 +4,7 @@
 //! nothing more, and nobody keeps anything for a stream but its last counters. It is a look at counters and at the queues
 //! that were named, never at all queues: what it costs does not grow with them.
 
-use crate::history::Counters;
+use crate::counters::Counters;
 use crate::node::Node;
 use crate::overview::told_to;
 use crate::request::Method;

@@ -3,7 +3,7 @@
 use crate::history::{ConnectionId, History};
 use broker::access::AccessRules;
 use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
-use broker::{Opened, Pulse, QueueRow, SessionRow, Survey, Tracking};
+use broker::{OpenSums, Opened, Pulse, QueueRow, SessionRow, Survey, Tracking};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -26,6 +26,12 @@ pub trait Node {
     /// # Errors
     /// The node did not answer in time.
     fn queues(&self, which: Which) -> Result<Vec<QueueRow>, Busy>;
+
+    /// Has `each` look at queues, in no order: they are not gathered.
+    ///
+    /// # Errors
+    /// The node did not answer in time; some were looked at.
+    fn each_queue(&self, which: Which, each: impl FnMut(&QueueRow)) -> Result<(), Busy>;
 
     /// What all queues are, by virtual host and name: without a look at what is in any.
     ///
@@ -80,6 +86,12 @@ pub trait Node {
     /// # Errors
     /// The node did not answer in time.
     fn opened(&self) -> Result<Vec<(u16, Opened)>, Busy>;
+
+    /// What connections are and have open, added up.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn open_sums(&self) -> Result<OpenSums, Busy>;
 
     /// The sessions of a connection over AMQP 1.0; none: there is no such connection, or not there any more.
     ///

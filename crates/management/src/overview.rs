@@ -63,7 +63,7 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
         call.node.look(move |catalog| visible.into_iter().map(|id| catalog.exchanges(id).len()).sum())?;
     let (mut queues, mut ready, mut unacknowledged, mut consumers) = (0u64, 0, 0, 0u64);
     let mut disk_writes = 0;
-    for row in call.node.queues(Which::All)? {
+    call.node.each_queue(Which::All, |row| {
         if call.caller.sees(&row.definition.vhost_name) {
             queues += 1;
             ready += row.ready;
@@ -71,10 +71,8 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
             consumers += u64::from(row.consumers);
             disk_writes += stats::disk_writes(&row.definition, &row.tally);
         }
-    }
-    let mut connections = call.node.connections()?;
-    connections.retain(|row| !row.user.is_empty() && call.caller.sees_connection(&row.user, &row.vhost));
-    let channels: u64 = connections.iter().map(|row| row.channels).sum();
+    })?;
+    let [connections, channels] = connections(call)?;
     let mut body = json!({
         "management_version": about.version,
         "rabbitmq_version": about.version,
@@ -102,7 +100,7 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
         "churn_rates": {},
         "object_totals": {
             "channels": channels,
-            "connections": connections.len(),
+            "connections": connections,
             "consumers": consumers,
             "exchanges": exchanges,
             "queues": queues,
@@ -142,6 +140,17 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
         body["contexts"] = contexts(call, true);
     }
     list::one(body, call.request, &call.node.about().limits)
+}
+
+/// How many connections the caller may know of, and how many channels and sessions they have.
+fn connections<N: Node>(call: &Call<'_, N>) -> Result<[u64; 2], Response> {
+    if call.caller.is_monitor() {
+        let sums = call.node.open_sums()?.connections;
+        return Ok([sums.connections, sums.channels]);
+    }
+    let mut own = call.node.connections()?;
+    own.retain(|row| !row.user.is_empty() && call.caller.sees_connection(&row.user, &row.vhost));
+    Ok([own.len() as u64, own.iter().map(|row| row.channels).sum()])
 }
 
 /// What runs, as tools print it: the version clients are told, and what it really is.

@@ -1,6 +1,7 @@
 //! `message_stats` and the like: counters, each with how it grows.
 
-use crate::history::{Counters, Growth, Span, Whose, put};
+use crate::counters::Counters;
+use crate::history::{Growth, Span, Whose, put};
 use crate::moment;
 use crate::node::Node;
 use crate::request::Request;

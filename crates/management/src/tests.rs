@@ -19,8 +19,8 @@ use base::id::{LogId, PortId, ShardId};
 use broker::access::{PasswordHash, SALT};
 use broker::catalog::{Actor, Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
-    ChannelRow, ConsumerRow, Count, ExchangeTally, LinkEnd, LinkRow, Opened, Pulse, QueueRow, QuorumRow,
-    SessionRow, Survey, Tally, Tongue, Tracking,
+    ChannelRow, ConnectionSums, ConsumerRow, Count, ExchangeTally, LinkEnd, LinkRow, OpenSums, Opened, Pulse,
+    QueueRow, QuorumRow, SessionRow, Survey, Tally, Tongue, Tracking,
 };
 use data_encoding::BASE64;
 use serde_json::{Value, json};
@@ -170,6 +170,11 @@ impl Node for Bench {
         self.rows_of(&own)
     }
 
+    fn each_queue(&self, which: Which, each: impl FnMut(&QueueRow)) -> Result<(), Busy> {
+        self.queues(which)?.iter().for_each(each);
+        Ok(())
+    }
+
     fn queue_names(&self) -> Result<Arc<[Arc<QueueDefinition>]>, Busy> {
         let mut own: Vec<_> = self.catalog.lock().unwrap().queues().cloned().collect();
         own.sort_by_key(|queue| (queue.vhost_name.clone(), queue.name.clone()));
@@ -246,6 +251,16 @@ impl Node for Bench {
 
     fn opened(&self) -> Result<Vec<(u16, Opened)>, Busy> {
         Ok(self.opened.lock().unwrap().clone())
+    }
+
+    fn open_sums(&self) -> Result<OpenSums, Busy> {
+        let mut sums = OpenSums::default();
+        self.opened()?.iter().for_each(|(_, opened)| sums.add(opened));
+        for row in self.connections()?.iter().filter(|row| !row.user.is_empty()) {
+            let ConnectionRow { channels, received, sent, calls, .. } = *row;
+            sums.connections.merge(&ConnectionSums { connections: 1, channels, received, sent, calls });
+        }
+        Ok(sums)
     }
 
     fn sessions(&self, connection: ConnectionId) -> Result<Option<Vec<SessionRow>>, Busy> {
@@ -537,6 +552,7 @@ fn things_come_change_and_go() {
         ("PUT topic-permissions/w/u", r#"{"exchange": "amq.topic", "write": "a", "read": "c"}"#, 201),
         ("PUT vhost-limits/w/max-queues", r#"{"value": 9}"#, 204),
         ("PUT vhost-limits/w/zz", r#"{"value": 9}"#, 400),
+        ("DELETE vhost-limits/w/zz", "", 204),
         ("PUT vhost-limits/w/max-queues", "{}", 400),
         ("PUT vhost-limits/w/max-queues", r#"{"value": "x"}"#, 400),
         ("PUT user-limits/u/max-channels", r#"{"value": 8}"#, 204),
@@ -561,7 +577,10 @@ fn things_come_change_and_go() {
         ("PUT queues/none/q", "", 404),
         ("POST bindings/w/e/e/q/q", r#"{"routing_key": "a/b"}"#, 201),
         ("GET bindings/w/e/e/q/q/a%252Fb", "", 200),
+        ("GET bindings/w/e/e/q/q/a%2Fb", "", 200),
         ("GET bindings/w/e/e/q/q/other", "", 404),
+        ("GET bindings/w/e/e/q/none", "", 200),
+        ("GET bindings/none/e/e/q/q", "", 404),
         ("POST bindings/w/e/e/q/none", "", 404),
     ]);
     let w = bench.get("vhosts/w");

@@ -26,11 +26,11 @@ fn rows<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> Result<Vec<Value>, R
     })?;
     let mut counts: BTreeMap<VhostId, [u64; 2]> = BTreeMap::new();
     let which = only.map(|name| call.caller.vhost(name)).transpose()?.map_or(Which::All, Which::Of);
-    for row in call.node.queues(which)? {
+    call.node.each_queue(which, |row| {
         let count = counts.entry(row.definition.vhost).or_default();
         count[0] += row.ready;
         count[1] += row.unsettled;
-    }
+    })?;
     let seen = found.iter().filter(|(vhost, _)| match only {
         Some(only) => *vhost.name == *only,
         None => call.caller.is_monitor() || call.caller.sees(&vhost.name),

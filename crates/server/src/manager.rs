@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::door::{Act, ConnectionMore, Door, Letter, Question, Room, Truncate};
 use crate::queue_names::{Names, QueueNames};
 use crate::reader::Reads;
-use crate::rows;
+use crate::rows::{self, Traffic};
 use crate::seed;
 use crate::tls::LiveConfig;
 use base::Quantum;
@@ -17,8 +17,8 @@ use base::time::NS_PER_MS;
 use broker::access::{AccessRules, SALT};
 use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
-    ListedTo, Opened, Pulse, QueueRow, QueueTally, Reply, SessionRow, Shard, StreamReply, Survey, Tally,
-    Tracking,
+    ConnectionSums, ListedTo, OpenSums, Opened, Pulse, QueueRow, QueueTally, Reply, SessionRow, Shard,
+    StreamReply, Survey, Tally, Tracking,
 };
 use management::{
     About, Action, Begun, Busy, Condition, ConnectionId, ConnectionRow, Counters, History, Login, Memory,
@@ -150,24 +150,37 @@ impl Manager<'_> {
         things: usize,
         visit: impl Fn(&Room<'_>, u32, &mut Quantum<'_>, &mut Vec<T>) -> Option<u32> + Clone + Send + 'static,
     ) -> Result<Vec<T>, Busy> {
-        let clock = self.clock;
         let mut all = Vec::new();
+        self.visit_with(things, Vec::with_capacity(things), visit, |found| all.append(found))?;
+        Ok(all)
+    }
+
+    /// The same with one thing that is filled by all visits; `then` has it after each.
+    fn visit_with<S: Send + 'static>(
+        &self,
+        things: usize,
+        mut filled: S,
+        visit: impl Fn(&Room<'_>, u32, &mut Quantum<'_>, &mut S) -> Option<u32> + Clone + Send + 'static,
+        mut then: impl FnMut(&mut S),
+    ) -> Result<S, Busy> {
+        let clock = self.clock;
         for door in self.doors {
-            let (mut from, mut found) = (Some(0), Vec::with_capacity(things));
+            let mut from = Some(0);
             while let Some(at) = from {
                 let (sender, receiver) = channel();
                 let visit = visit.clone();
+                // It goes to and fro: the shard need not make room for what it finds.
                 door.letters.put(Letter::Visit(Box::new(move |room| {
                     let now = || clock.mono_ns();
-                    let next = visit(room, at, &mut Quantum::new(things, LOOK_NS, &now), &mut found);
+                    let next = visit(room, at, &mut Quantum::new(things, LOOK_NS, &now), &mut filled);
                     // Who asked may have given up.
-                    let _ = sender.send((next, found));
+                    let _ = sender.send((next, filled));
                 })));
-                (from, found) = receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?;
-                all.append(&mut found);
+                (from, filled) = receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?;
+                then(&mut filled);
             }
         }
-        Ok(all)
+        Ok(filled)
     }
 
     /// Looks at the queues of every shard, at most `things` of them in a turn: `look` says where to go on.
@@ -179,8 +192,22 @@ impl Manager<'_> {
         + Send
         + 'static,
     ) -> Result<Vec<T>, Busy> {
-        let clock = self.clock;
         let mut all = Vec::new();
+        self.look_at_each(things, look, |found| all.append(found))?;
+        Ok(all)
+    }
+
+    /// The same, for who keeps none of it: `take` empties what was found in a turn.
+    fn look_at_each<T: Send + 'static>(
+        &self,
+        things: usize,
+        look: impl Fn(&Shard, ListedTo, &mut Quantum<'_>, &mut Vec<T>) -> Option<ListedTo>
+        + Clone
+        + Send
+        + 'static,
+        mut take: impl FnMut(&mut Vec<T>),
+    ) -> Result<(), Busy> {
+        let clock = self.clock;
         for door in self.doors {
             // It goes to and fro: the shard need not make room for what it finds.
             let (mut from, mut found) = (Some(ListedTo::default()), Vec::with_capacity(things));
@@ -191,10 +218,10 @@ impl Manager<'_> {
                     let next = look(shard, at, &mut Quantum::new(things, LOOK_NS, &now), &mut found);
                     (next, found)
                 })?;
-                all.append(&mut found);
+                take(&mut found);
             }
         }
-        Ok(all)
+        Ok(())
     }
 
     /// Samples every so often while somebody wants to know rates, until the node ends.
@@ -412,6 +439,13 @@ impl Node for Manager<'_> {
         self.rows_of(found.as_slice())
     }
 
+    fn each_queue(&self, which: Which, mut each: impl FnMut(&QueueRow)) -> Result<(), Busy> {
+        let look = move |shard: &Shard, from, quantum: &mut Quantum<'_>, found: &mut Vec<QueueRow>| {
+            shard.queue_rows_from(from, quantum, true, |queue| which.has(queue), found)
+        };
+        self.look_at_each(QUEUES_TURN, look, |found| found.drain(..).for_each(|row| each(&row)))
+    }
+
     fn queue_names(&self) -> Result<Names, Busy> {
         let now = |known| self.look_at(&self.doors[0], move |shard| shard.queues_now(known))?.ok_or(Busy);
         self.queue_names.get(now, || self.look_at_queues(NAMES_TURN, Shard::queue_definitions_from))
@@ -496,6 +530,20 @@ impl Node for Manager<'_> {
             found.extend(own.into_iter().map(|opened| (room.id.0, opened)));
             next
         })
+    }
+
+    fn open_sums(&self) -> Result<OpenSums, Busy> {
+        let visit = |room: &Room<'_>, from, quantum: &mut Quantum<'_>, sums: &mut OpenSums| {
+            let traffic = |slot| {
+                let socket = room.sockets.get(slot as usize).and_then(Option::as_ref);
+                socket.map_or_else(ConnectionSums::default, |socket| {
+                    let Traffic { received, sent, calls, .. } = socket.traffic;
+                    ConnectionSums { received, sent, calls, ..ConnectionSums::default() }
+                })
+            };
+            room.front.sums_from(room.shard.catalog(), from, quantum, traffic, sums)
+        };
+        self.visit_with(CONNECTIONS_TURN, OpenSums::default(), visit, |_| {})
     }
 
     fn sessions(&self, (shard, slot, generation): ConnectionId) -> Result<Option<Vec<SessionRow>>, Busy> {

@@ -301,9 +301,14 @@ impl Adapter {
         self.actor.as_ref().map(|actor| actor.vhost)
     }
 
+    /// How many channels are open.
+    pub(crate) fn channels(&self) -> usize {
+        self.channels.len()
+    }
+
     pub(crate) fn row(&self, catalog: &Catalog) -> ConnectionRow {
         let over = self.is_over.then_some("closing");
-        let row = ConnectionRow::new(catalog, self.actor.as_ref(), "{0,9,1}", over, self.channels.len());
+        let row = ConnectionRow::new(catalog, self.actor.as_ref(), "{0,9,1}", over, self.channels());
         ConnectionRow {
             given_name: self.peer.given_name(),
             frame_max: self.machine.frame_max(),

@@ -4,11 +4,11 @@ use super::links::{ConsumerAt, End, Link};
 use super::{Adapter, address};
 use ::amqp10::{Role, SenderSettleMode, SessionId};
 use broker::catalog::Catalog;
-use broker::{ConsumerRow, LinkEnd, LinkRow, Opened, SessionRow};
+use broker::{ConsumerRow, Depth, LinkEnd, LinkRow, Opened, SessionRow};
 
 impl Adapter {
     /// What is open, into `opened`.
-    pub(crate) fn list(&self, catalog: &Catalog, opened: &mut Opened) {
+    pub(crate) fn list(&self, catalog: &Catalog, depth: Depth, opened: &mut Opened) {
         let links = self.sessions.iter().flat_map(|session| &session.links);
         opened.senders = links.filter(|link| link.is_publishing()).count() as u32;
         for (handle, ConsumerAt { session: id, link, at, .. }) in self.consumers.iter() {
@@ -18,9 +18,10 @@ impl Adapter {
                 continue;
             };
             let Some(queue) = catalog.queue(at.queue).cloned() else { continue };
+            let tag = if depth == Depth::Whole { format!("ctag-{}", link.0) } else { String::new() };
             opened.consumers.push(ConsumerRow {
                 handle,
-                tag: format!("ctag-{}", link.0),
+                tag,
                 queue,
                 channel: id.0,
                 settles: !settled,

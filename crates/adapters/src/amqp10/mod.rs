@@ -290,9 +290,14 @@ impl Adapter {
         self.actor.as_ref().map(|actor| actor.vhost)
     }
 
+    /// How many sessions are begun.
+    pub(crate) fn channels(&self) -> usize {
+        self.sessions.len()
+    }
+
     pub(crate) fn row(&self, catalog: &Catalog) -> ConnectionRow {
         let over = self.is_over().then_some("closed");
-        let row = ConnectionRow::new(catalog, self.actor.as_ref(), "{1,0}", over, self.sessions.len());
+        let row = ConnectionRow::new(catalog, self.actor.as_ref(), "{1,0}", over, self.channels());
         ConnectionRow {
             frame_max: self.machine.remote_frame_bytes(),
             channel_max: self.machine.channel_max(),

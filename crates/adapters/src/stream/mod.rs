@@ -31,9 +31,8 @@ use ::stream_protocol::{Command, Connection, Event as Said, Input};
 use arrivals::Arrival;
 use base::id::ShardId;
 use base::{Now, Output};
-use broker::Opened;
 use broker::catalog::{Actor, Catalog, VhostId};
-use broker::{Event, Events};
+use broker::{Depth, Event, Events, Opened};
 use login::{Login, port_of};
 use publishers::Publishers;
 use requests::Pending;
@@ -300,9 +299,9 @@ impl Adapter {
     }
 
     /// What is open, into `opened`.
-    pub(crate) fn list(&self, opened: &mut Opened) {
-        opened.stream_publishers.extend(self.publishers.rows());
-        opened.stream_consumers.extend(self.subscriptions.rows());
+    pub(crate) fn list(&self, depth: Depth, opened: &mut Opened) {
+        opened.stream_publishers.extend(self.publishers.rows(depth));
+        opened.stream_consumers.extend(self.subscriptions.rows(depth));
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

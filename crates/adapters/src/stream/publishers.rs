@@ -7,10 +7,9 @@ use crate::connection::{Context, Gravity};
 use crate::handles::Handles;
 use ::stream_protocol::{Connection, Publish, PublishedMessage, ResponseCode};
 use base::id::{LogId, QueueId};
-use broker::StreamPublisherRow;
 use broker::access::Access;
 use broker::catalog::QueueDefinition;
-use broker::{Count, NewMessages, Tongue};
+use broker::{Count, Depth, NewMessages, StreamPublisherRow, Tongue};
 use message::chunk::Content;
 use message::record::Appended;
 use std::sync::Arc;
@@ -145,10 +144,13 @@ impl Publishers {
     }
 
     /// As they are listed.
-    pub(super) fn rows(&self) -> impl Iterator<Item = StreamPublisherRow> {
-        self.all.iter().map(|(_, publisher)| StreamPublisherRow {
+    pub(super) fn rows(&self, depth: Depth) -> impl Iterator<Item = StreamPublisherRow> {
+        self.all.iter().map(move |(_, publisher)| StreamPublisherRow {
             id: publisher.id,
-            reference: String::from_utf8_lossy(&publisher.reference).into_owned(),
+            reference: match depth {
+                Depth::Whole => String::from_utf8_lossy(&publisher.reference).into_owned(),
+                Depth::Numbers => String::new(),
+            },
             stream: publisher.stream.clone(),
             published: publisher.confirms.next() - 1 + publisher.errored,
             confirmed: publisher.confirms.next() - 1 - publisher.confirms.waiting(),

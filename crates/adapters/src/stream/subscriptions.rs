@@ -7,10 +7,12 @@ use crate::handles::Handles;
 use ::stream_protocol::{Command, List, OffsetSpec, Pair, Request, Response, ResponseCode};
 use base::Memory;
 use base::id::QueueId;
-use broker::StreamConsumerRow;
 use broker::access::Access;
 use broker::catalog::QueueDefinition;
-use broker::{Count, FILTER_VALUES_MAX, QueueCommand, SingleActive, StreamCommand, StreamFrom, Tongue};
+use broker::{
+    Count, Depth, FILTER_VALUES_MAX, QueueCommand, SingleActive, StreamCommand, StreamConsumerRow,
+    StreamFrom, Tongue,
+};
 use message::chunk::{Filter, HEADER_LEN, Header, Kind};
 use std::ops::Range;
 use std::sync::Arc;
@@ -116,15 +118,18 @@ impl Subscriptions {
     }
 
     /// As they are listed.
-    pub(super) fn rows(&self) -> impl Iterator<Item = StreamConsumerRow> {
-        self.all.iter().map(|(_, subscription)| StreamConsumerRow {
+    pub(super) fn rows(&self, depth: Depth) -> impl Iterator<Item = StreamConsumerRow> {
+        self.all.iter().map(move |(_, subscription)| StreamConsumerRow {
             id: subscription.id,
             stream: subscription.stream.clone(),
             credits: subscription.credit,
             consumed: subscription.consumed,
             offset: subscription.offset_at,
             active: subscription.turn.is_active(),
-            properties: subscription.properties.clone(),
+            properties: match depth {
+                Depth::Whole => subscription.properties.clone(),
+                Depth::Numbers => Box::default(),
+            },
         })
     }
 

@@ -8,7 +8,10 @@ use base::id::{LogId, ShardId};
 use base::{Buffer, Memory, Now, Quantum};
 use broker::access::AccessRules;
 use broker::catalog::FirstContent;
-use broker::{Limits, Mail, Placement, ReadBytes, ReadRequest, ReadWhat, SessionRow, Shard, ShardSettings};
+use broker::{
+    ConnectionSums, Limits, Mail, OpenSums, Placement, ReadBytes, ReadRequest, ReadWhat, SessionRow, Shard,
+    ShardSettings,
+};
 use journal::{FileId, FileKind, FileName, Place, Sealed};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -116,6 +119,27 @@ impl World {
             from = front.rows_from(catalog, at, &mut Quantum::of(3), &mut rows);
         }
         rows
+    }
+
+    /// What connections are and have open, added up in the shards a few at a time: the same as of what is listed.
+    pub fn sums(&self) -> OpenSums {
+        let (mut sums, mut listed) = (OpenSums::default(), OpenSums::default());
+        let traffic = |slot: u32| ConnectionSums { received: slot.into(), ..ConnectionSums::default() };
+        for (at, (front, shard)) in self.fronts.iter().zip(&self.shards).enumerate() {
+            let (mut from, mut rows) = (Some(0), Vec::new());
+            while let Some(at) = from {
+                from = front.sums_from(shard.catalog(), at, &mut Quantum::of(3), traffic, &mut sums);
+            }
+            assert_eq!(front.opened(shard.catalog(), 0, &mut Quantum::of(1000), &mut rows), None);
+            rows.iter().for_each(|opened| listed.add(opened));
+            for row in self.rows(at).iter().filter(|row| !row.user.is_empty()) {
+                let channels = row.channels as u64;
+                let own = ConnectionSums { connections: 1, channels, ..traffic(row.port.0) };
+                listed.connections.merge(&own);
+            }
+        }
+        assert_eq!(sums, listed);
+        sums
     }
 
     /// The sessions of a client's connection over AMQP 1.0.

@@ -1,7 +1,7 @@
 //! What is counted of messages by protocol and by type of queue.
 
 use super::text::{Kind, Labels, Real, Text, canonical};
-use super::{Facts, STRATEGIES, TYPES};
+use super::{Facts, STRATEGIES, Sums, TYPES};
 use Kind::{Counter, Gauge, Histogram};
 use broker::{Count, LATENCY_BOUNDS_US, SIZE_BOUNDS, Tally, Tongue};
 
@@ -138,7 +138,7 @@ pub(super) fn global(facts: &Facts, text: &mut Text) {
         .iter()
         .for_each(|own| text.sample(&[("protocol", own.label())], Real(publishers[*own as usize] as f64)));
     text.family("global_consumers", Gauge, "Consumers currently connected");
-    let consumers = consumers(facts);
+    let consumers = facts.sums.open.consumers;
     Tongue::ALL
         .iter()
         .for_each(|own| text.sample(&[("protocol", own.label())], Real(consumers[*own as usize] as f64)));
@@ -163,31 +163,18 @@ fn stream_errors(facts: &Facts, text: &mut Text) {
 }
 
 /// Channels that have published, and publishers of streams.
-fn publishers(facts: &Facts) -> [usize; 3] {
-    let opened = facts.opened.iter().map(|(_, opened)| opened);
-    let channels = opened.clone().flat_map(|opened| &opened.channels);
-    let streams = opened.clone().map(|opened| opened.stream_publishers.len()).sum();
-    let links = opened.map(|opened| opened.senders as usize).sum();
-    [channels.filter(|row| row.tally.get(Count::Publish) > 0).count(), links, streams]
-}
-
-fn consumers(facts: &Facts) -> [usize; 3] {
-    let mut counts = [0; 3];
-    for (_, opened) in &facts.opened {
-        let of = if opened.channels.is_empty() { Tongue::Amqp10 } else { Tongue::Amqp091 };
-        counts[of as usize] += opened.consumers.len();
-        counts[Tongue::Stream as usize] += opened.stream_consumers.len();
-    }
-    counts
+fn publishers(facts: &Facts) -> [u64; 3] {
+    let open = &facts.sums.open;
+    [open.channels.publishing, open.senders, open.stream_publishers]
 }
 
 pub(super) fn totals(facts: &Facts, text: &mut Text) {
-    let channels: usize = facts.opened.iter().map(|(_, opened)| opened.channels.len()).sum();
+    let Sums { queues, open, .. } = &facts.sums;
     for (name, help, value) in [
-        ("connections", "Connections currently open", facts.connections.len()),
-        ("channels", "Channels currently open", channels),
-        ("consumers", "Consumers currently connected", consumers(facts).iter().sum()),
-        ("queues", "Queues available", facts.queues.len()),
+        ("connections", "Connections currently open", open.connections.connections),
+        ("channels", "Channels currently open", open.channels.channels),
+        ("consumers", "Consumers currently connected", open.consumers.iter().sum()),
+        ("queues", "Queues available", *queues as u64),
     ] {
         text.one(name, Gauge, help, value);
     }

@@ -5,6 +5,7 @@
 //! has no meaning here, is left out; what dashboards read is there.
 
 mod families;
+mod figures;
 mod global;
 mod node;
 mod opened;
@@ -16,8 +17,13 @@ use crate::node::{ConnectionRow, Node, Turns, Which, Writing};
 use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
 use crate::{list, memory};
-use broker::{BURIALS, Opened, QUEUE_TYPES, QueueRow, Survey};
+use base::id::QueueId;
+use broker::catalog::QueueDefinition;
+use broker::{BURIALS, ConnectionSums, OpenSums, Opened, QUEUE_TYPES, Survey};
 use families::Family;
+use figures::Figures;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use text::{Kind, Text};
 
 /// Types of queue as labels have them, in the order of their tallies.
@@ -39,25 +45,80 @@ enum Detail {
 /// What is known of a node at one moment.
 struct Facts {
     survey: Survey,
-    queues: Vec<QueueRow>,
+    /// Each queue, where each is told of; so are these.
+    queues: Vec<(Arc<QueueDefinition>, Figures)>,
     connections: Vec<ConnectionRow>,
     opened: Vec<(u16, Opened)>,
+    /// All of them together.
+    sums: Sums,
     writing: Writing,
     turns: Vec<Turns>,
     detail: Detail,
 }
 
+/// All queues and connections together.
+#[derive(Default)]
+struct Sums {
+    queues: usize,
+    of_queues: Figures,
+    /// Of streams, the offsets that come next.
+    ends: BTreeMap<QueueId, u64>,
+    open: OpenSums,
+}
+
+impl Sums {
+    fn add_queue(&mut self, id: QueueId, own: &Figures) {
+        self.queues += 1;
+        self.of_queues.add(own);
+        if let Some([_, end]) = own.stream {
+            self.ends.insert(id, end);
+        }
+    }
+}
+
+/// What one connection adds to sums.
+fn of_connection(row: &ConnectionRow) -> ConnectionSums {
+    let ConnectionRow { channels, received, sent, calls, .. } = *row;
+    ConnectionSums { connections: 1, channels, received, sent, calls }
+}
+
 impl Facts {
     fn gather<N: Node>(node: &N, detail: Detail) -> Result<Facts, Response> {
-        Ok(Facts {
+        let mut facts = Facts {
             survey: node.survey()?,
-            queues: node.queues(Which::All)?,
-            connections: node.connections()?.into_iter().filter(|row| !row.user.is_empty()).collect(),
-            opened: node.opened()?,
+            queues: Vec::new(),
+            connections: Vec::new(),
+            opened: Vec::new(),
+            sums: Sums::default(),
             writing: node.writing(),
             turns: node.turns()?,
             detail,
-        })
+        };
+        match detail {
+            Detail::Sums => {
+                let sums = &mut facts.sums;
+                node.each_queue(Which::All, |row| sums.add_queue(row.definition.id, &Figures::of(row)))?;
+                sums.open = node.open_sums()?;
+            }
+            Detail::Each => {
+                let queues = &mut facts.queues;
+                node.each_queue(Which::All, |row| queues.push((row.definition.clone(), Figures::of(row))))?;
+                facts.connections = node.connections()?;
+                facts.connections.retain(|row| !row.user.is_empty());
+                facts.opened = node.opened()?;
+                facts.add_up();
+            }
+        }
+        Ok(facts)
+    }
+
+    /// Sums are those of what is told of one by one.
+    fn add_up(&mut self) {
+        let mut sums = Sums::default();
+        self.queues.iter().for_each(|(queue, own)| sums.add_queue(queue.id, own));
+        self.connections.iter().for_each(|row| sums.open.connections.merge(&of_connection(row)));
+        self.opened.iter().for_each(|(_, opened)| sums.open.add(opened));
+        self.sums = sums;
     }
 }
 
@@ -156,7 +217,7 @@ fn detailed<N: Node>(node: &N, request: &Request, text: &mut Text) -> Result<(),
         request.query.iter().filter(|(name, _)| name == "vhost").map(|(_, value)| value.as_str()).collect();
     if !vhosts.is_empty() {
         let is_wanted = |vhost: &str| vhosts.contains(&vhost);
-        facts.queues.retain(|row| is_wanted(&row.definition.vhost_name));
+        facts.queues.retain(|(queue, _)| is_wanted(&queue.vhost_name));
         facts.opened.retain(|(_, opened)| is_wanted(&opened.vhost));
         facts.connections.retain(|row| is_wanted(&row.vhost));
         let ids: Vec<_> = node
@@ -165,10 +226,11 @@ fn detailed<N: Node>(node: &N, request: &Request, text: &mut Text) -> Result<(),
         facts.survey.exchanges.retain(|_, tally| is_id(tally.vhost));
     }
     if let Some(pattern) = request.asked("queue") {
-        let bytes = facts.queues.iter().map(|row| row.definition.name.len()).sum();
+        let bytes = facts.queues.iter().map(|(queue, _)| queue.name.len()).sum();
         let matches = list::matcher(pattern, true, bytes, &node.about().limits)?;
-        facts.queues.retain(|row| matches(&row.definition.name));
+        facts.queues.retain(|(queue, _)| matches(&queue.name));
     }
+    facts.add_up();
     if families.iter().any(|family| family.is_of_queues()) {
         text.prefix("rabbitmq_detailed_");
         queues::info(&facts, text);

@@ -1,13 +1,13 @@
 //! What is told of exchanges, channels, connections and subscriptions to streams.
 
 use super::text::{Kind, Text};
-use super::{Detail, Facts};
+use super::{Detail, Facts, of_connection};
 use crate::node::Node;
 use crate::response::Response;
 use Kind::{Counter, Gauge};
 use base::id::QueueId;
 use broker::catalog::QueueDefinition;
-use broker::{ChannelRow, Count, Opened, Tally};
+use broker::{ChannelRow, ChannelSums, ConnectionSums, Count, Opened, Tally};
 use std::collections::BTreeMap;
 
 pub(super) fn exchange<N: Node>(node: &N, facts: &Facts, text: &mut Text) -> Result<(), Response> {
@@ -63,39 +63,37 @@ fn of_channels(
     name: &'static str,
     kind: Kind,
     help: &str,
-    of: impl Fn(&broker::ChannelRow) -> u64,
+    of: impl Fn(&ChannelSums) -> u64,
 ) {
     text.family(name, kind, help);
     let channels =
         facts.opened.iter().flat_map(|(_, opened)| opened.channels.iter().map(move |row| (opened, row)));
     match facts.detail {
-        Detail::Sums => text.sample(&[], channels.map(|(_, row)| of(row)).sum::<u64>()),
+        Detail::Sums => text.sample(&[], of(&facts.sums.open.channels)),
         Detail::Each => channels.for_each(|(opened, row)| {
             let channel = format!("{} ({})", opened.connection, row.number);
-            text.sample(&[("channel", &channel)], of(row));
+            text.sample(&[("channel", &channel)], of(&ChannelSums::of(row)));
         }),
     }
 }
 
 pub(super) fn channel(facts: &Facts, text: &mut Text) {
-    type Of = fn(&broker::ChannelRow) -> u64;
+    type Of = fn(&ChannelSums) -> u64;
     let all: [(&'static str, &str, Of); 7] = [
-        ("channel_consumers", "Consumers on a channel", |row| row.consumers.into()),
-        ("channel_messages_unacked", "Delivered but not yet acknowledged messages", |row| row.unacknowledged),
-        ("channel_messages_unconfirmed", "Published but not yet confirmed messages", |row| row.unconfirmed),
-        ("channel_messages_uncommitted", "Messages received in a transaction but not yet committed", |row| {
-            row.uncommitted
+        ("channel_consumers", "Consumers on a channel", |own| own.consumers),
+        ("channel_messages_unacked", "Delivered but not yet acknowledged messages", |own| own.unacknowledged),
+        ("channel_messages_unconfirmed", "Published but not yet confirmed messages", |own| own.unconfirmed),
+        ("channel_messages_uncommitted", "Messages received in a transaction but not yet committed", |own| {
+            own.uncommitted
         }),
-        ("channel_acks_uncommitted", "Message acknowledgements in a transaction not yet committed", |row| {
-            row.uncommitted_acks
+        ("channel_acks_uncommitted", "Message acknowledgements in a transaction not yet committed", |own| {
+            own.uncommitted_acks
         }),
-        ("consumer_prefetch", "Limit of unacknowledged messages for each consumer", |row| {
-            row.prefetch.into()
-        }),
+        ("consumer_prefetch", "Limit of unacknowledged messages for each consumer", |own| own.prefetch),
         (
             "channel_prefetch",
             "Total limit of unacknowledged messages for all consumers on a channel",
-            |row| row.shared_prefetch.into(),
+            |own| own.shared_prefetch,
         ),
     ];
     for (name, help, of) in all {
@@ -228,7 +226,7 @@ pub(super) fn channel_queue(facts: &Facts, text: &mut Text) {
 
 fn channel_sums(facts: &Facts, text: &mut Text, counted: &[Counted]) {
     for (name, help, count) in counted {
-        of_channels(facts, text, name, Counter, help, |row| row.tally.get(*count));
+        of_channels(facts, text, name, Counter, help, |own| own.tally.get(*count));
     }
 }
 
@@ -253,7 +251,7 @@ struct Routed<'a> {
 
 fn routed(facts: &Facts) -> Vec<Routed<'_>> {
     let by_id: BTreeMap<QueueId, &QueueDefinition> =
-        facts.queues.iter().map(|row| (row.definition.id, &*row.definition)).collect();
+        facts.queues.iter().map(|(queue, _)| (queue.id, &**queue)).collect();
     let mut all: Vec<Routed<'_>> = Vec::new();
     for (_, row, channel) in channels(facts) {
         for (exchange, queue, messages) in &row.routes {
@@ -271,7 +269,7 @@ pub(super) fn channel_queue_exchange(facts: &Facts, text: &mut Text) {
         "Total number of messages published into a queue through an exchange on a channel",
     );
     if facts.detail == Detail::Sums {
-        return text.sample(&[], facts.queues.iter().map(|row| row.tally.get(Count::Publish)).sum::<u64>());
+        return text.sample(&[], facts.sums.of_queues.tally.get(Count::Publish));
     }
     for own in routed(facts) {
         let labels = [
@@ -310,14 +308,15 @@ fn of_connections(
     name: &'static str,
     kind: Kind,
     help: &str,
-    of: impl Fn(&crate::ConnectionRow) -> u64,
+    of: impl Fn(&ConnectionSums) -> u64,
 ) {
     text.family(name, kind, help);
     match facts.detail {
-        Detail::Sums => text.sample(&[], facts.connections.iter().map(of).sum::<u64>()),
-        Detail::Each => {
-            facts.connections.iter().for_each(|row| text.sample(&[("channel", &row.name)], of(row)))
-        }
+        Detail::Sums => text.sample(&[], of(&facts.sums.open.connections)),
+        Detail::Each => facts
+            .connections
+            .iter()
+            .for_each(|row| text.sample(&[("channel", &row.name)], of(&of_connection(row)))),
     }
 }
 
@@ -328,7 +327,7 @@ pub(super) fn connection(facts: &Facts, text: &mut Text) {
         "connection_incoming_packets_total",
         Counter,
         "Total number of reads of a connection that brought something",
-        |row| row.calls[0],
+        |own| own.calls[0],
     );
     of_connections(
         facts,
@@ -336,7 +335,7 @@ pub(super) fn connection(facts: &Facts, text: &mut Text) {
         "connection_outgoing_packets_total",
         Counter,
         "Total number of writes of a connection that took something",
-        |row| row.calls[1],
+        |own| own.calls[1],
     );
     of_connections(
         facts,
@@ -346,7 +345,7 @@ pub(super) fn connection(facts: &Facts, text: &mut Text) {
         "Nothing: what waits to be sent is not in packets",
         |_| 0,
     );
-    of_connections(facts, text, "connection_channels", Gauge, "Channels on a connection", |row| row.channels);
+    of_connections(facts, text, "connection_channels", Gauge, "Channels on a connection", |own| own.channels);
 }
 
 pub(super) fn connection_coarse(facts: &Facts, text: &mut Text) {
@@ -356,7 +355,7 @@ pub(super) fn connection_coarse(facts: &Facts, text: &mut Text) {
         "connection_incoming_bytes_total",
         Counter,
         "Total number of bytes received on a connection",
-        |row| row.received,
+        |own| own.received,
     );
     of_connections(
         facts,
@@ -364,7 +363,7 @@ pub(super) fn connection_coarse(facts: &Facts, text: &mut Text) {
         "connection_outgoing_bytes_total",
         Counter,
         "Total number of bytes sent on a connection",
-        |row| row.sent,
+        |own| own.sent,
     );
     of_connections(
         facts,
@@ -377,24 +376,23 @@ pub(super) fn connection_coarse(facts: &Facts, text: &mut Text) {
 }
 
 pub(super) fn stream_consumers(facts: &Facts, text: &mut Text) {
-    let end = |stream| {
-        let row = facts.queues.iter().find(|row| row.definition.id == stream)?;
-        row.stream.map(|stream| stream.next_offset)
+    let lag = |stream: QueueId, offset: u64| {
+        let end = facts.sums.ends.get(&stream);
+        end.map_or(0, |end| end.saturating_sub(1).saturating_sub(offset))
     };
+    text.family("stream_consumer_max_offset_lag", Gauge, "Current maximum of offset lag of consumers");
+    if facts.detail == Detail::Sums {
+        let lags = facts.sums.open.offsets.iter().map(|(stream, offset)| lag(*stream, *offset));
+        return text.sample(&[], lags.max().unwrap_or(0));
+    }
     let mut lags: Vec<(&str, &str, u64)> = Vec::new();
     for row in facts.opened.iter().flat_map(|(_, opened)| &opened.stream_consumers) {
         let (vhost, name) = (&*row.stream.vhost_name, &*row.stream.name);
-        let lag = end(row.stream.id).map_or(0, |end| end.saturating_sub(1).saturating_sub(row.offset));
+        let lag = lag(row.stream.id, row.offset);
         match lags.iter_mut().find(|(of, own, _)| (*of, *own) == (vhost, name)) {
             Some((_, _, most)) => *most = lag.max(*most),
             None => lags.push((vhost, name, lag)),
         }
     }
-    text.family("stream_consumer_max_offset_lag", Gauge, "Current maximum of offset lag of consumers");
-    match facts.detail {
-        Detail::Sums => text.sample(&[], lags.iter().map(|(_, _, lag)| *lag).max().unwrap_or(0)),
-        Detail::Each => lags
-            .iter()
-            .for_each(|(vhost, queue, lag)| text.sample(&[("vhost", vhost), ("queue", queue)], lag)),
-    }
+    lags.iter().for_each(|(vhost, queue, lag)| text.sample(&[("vhost", vhost), ("queue", queue)], lag));
 }

@@ -1,33 +1,29 @@
 //! What is told of queues: of each, or of all together.
 
+use super::figures::Figures;
 use super::text::{Kind, Real, Text};
 use super::{Detail, Facts, TYPES};
-use crate::queues::{capacity, kept, kept_bytes};
 use Kind::{Counter, Gauge};
-use broker::{Count, QueueRow};
+use broker::Count;
 use std::fmt::Display;
-use std::ops::Add;
 
 /// A metric of queues: its name, its type, its line of help, and its value.
-type Metric = (&'static str, Kind, &'static str, fn(&QueueRow) -> u64);
+type Metric = (&'static str, Kind, &'static str, fn(&Figures) -> u64);
 
 /// A metric of queues: of each, or of all together.
-fn of_queues<V: Display + Add<Output = V> + Default>(
+fn of_queues<V: Display + Default>(
     facts: &Facts,
     text: &mut Text,
     (name, kind, help): (&'static str, Kind, &str),
-    of: impl Fn(&QueueRow) -> Option<V>,
+    of: impl Fn(&Figures) -> Option<V>,
 ) {
     text.family(name, kind, help);
     match facts.detail {
-        Detail::Sums => {
-            let sum = facts.queues.iter().filter_map(of).reduce(Add::add);
-            text.sample(&[], sum.unwrap_or_default());
-        }
+        Detail::Sums => text.sample(&[], of(&facts.sums.of_queues).unwrap_or_default()),
         Detail::Each => {
-            for row in &facts.queues {
-                let labels = [("vhost", &*row.definition.vhost_name), ("queue", &*row.definition.name)];
-                if let Some(value) = of(row) {
+            for (queue, own) in &facts.queues {
+                let labels = [("vhost", &*queue.vhost_name), ("queue", &*queue.name)];
+                if let Some(value) = of(own) {
                     text.sample(&labels, value);
                 }
             }
@@ -37,7 +33,7 @@ fn of_queues<V: Display + Add<Output = V> + Default>(
 
 fn all_of(facts: &Facts, text: &mut Text, metrics: &[Metric]) {
     for (name, kind, help, of) in metrics {
-        of_queues(facts, text, (name, *kind, help), |row| Some(of(row)));
+        of_queues(facts, text, (name, *kind, help), |own| Some(of(own)));
     }
 }
 
@@ -46,18 +42,18 @@ pub(super) fn coarse(facts: &Facts, text: &mut Text) {
         facts,
         text,
         &[
-            ("queue_messages_ready", Gauge, "Messages ready to be delivered to consumers", |row| row.ready),
+            ("queue_messages_ready", Gauge, "Messages ready to be delivered to consumers", |own| own.ready),
             (
                 "queue_messages_unacked",
                 Gauge,
                 "Messages delivered to consumers but not yet acknowledged",
-                |row| row.unsettled,
+                |own| own.unsettled,
             ),
             (
                 "queue_messages",
                 Gauge,
                 "Sum of ready and unacknowledged messages - total queue depth",
-                |row| row.ready + row.unsettled,
+                |own| own.ready + own.unsettled,
             ),
             ("queue_process_reductions_total", Counter, "Nothing: Erlang's unit of work", |_| 0),
         ],
@@ -71,11 +67,11 @@ pub(super) fn info(facts: &Facts, text: &mut Text) {
         Gauge,
         "A metric with a constant '1' value and labels that provide some queue details",
     );
-    for row in &facts.queues {
-        let queue_type = TYPES[broker::type_index(row.definition.queue_type)];
+    for (queue, _) in &facts.queues {
+        let queue_type = TYPES[broker::type_index(queue.queue_type)];
         let labels = [
-            ("vhost", &*row.definition.vhost_name),
-            ("queue", &*row.definition.name),
+            ("vhost", &*queue.vhost_name),
+            ("queue", &*queue.name),
             ("queue_type", queue_type),
             ("membership", "leader"),
         ];
@@ -84,16 +80,7 @@ pub(super) fn info(facts: &Facts, text: &mut Text) {
 }
 
 pub(super) fn consumers(facts: &Facts, text: &mut Text) {
-    all_of(
-        facts,
-        text,
-        &[("queue_consumers", Gauge, "Consumers on a queue", |row| u64::from(row.consumers))],
-    );
-}
-
-/// Bytes of its messages, ready and held.
-fn bytes(row: &QueueRow) -> [u64; 2] {
-    row.bytes().unwrap_or_default()
+    all_of(facts, text, &[("queue_consumers", Gauge, "Consumers on a queue", |own| own.consumers)]);
 }
 
 pub(super) fn queue(facts: &Facts, text: &mut Text) {
@@ -103,14 +90,14 @@ pub(super) fn queue(facts: &Facts, text: &mut Text) {
         ("queue_consumer_utilisation", Gauge, "Same as consumer capacity"),
     ];
     for metric in capacities {
-        of_queues(facts, text, metric, |row| Some(Real(capacity(row))));
+        of_queues(facts, text, metric, |own| Some(Real(own.capacity)));
     }
     all_of(
         facts,
         text,
         &[
-            ("queue_process_memory_bytes", Gauge, "Memory in bytes used by the queue", |row| {
-                row.memory_bytes as u64
+            ("queue_process_memory_bytes", Gauge, "Memory in bytes used by the queue", |own| {
+                own.memory_bytes
             }),
             // Of messages memory holds the log's latest alone, whichever queues they are in: what counts here is what would be
             // gone after a restart.
@@ -118,33 +105,31 @@ pub(super) fn queue(facts: &Facts, text: &mut Text) {
                 "queue_messages_ram",
                 Gauge,
                 "Ready and unacknowledged messages stored in memory alone",
-                |row| kept(row)[1],
+                |own| own.kept[1],
             ),
             (
                 "queue_messages_ram_bytes",
                 Gauge,
                 "Size of ready and unacknowledged messages stored in memory alone",
-                |row| kept_bytes(row).unwrap_or_default()[1],
+                |own| own.kept_bytes[1],
             ),
-            ("queue_messages_ready_ram", Gauge, "Ready messages stored in memory alone", |row| {
-                kept(row)[1].min(row.ready)
+            ("queue_messages_ready_ram", Gauge, "Ready messages stored in memory alone", |own| own.lost[0]),
+            ("queue_messages_unacked_ram", Gauge, "Unacknowledged messages stored in memory alone", |own| {
+                own.lost[1]
             }),
-            ("queue_messages_unacked_ram", Gauge, "Unacknowledged messages stored in memory alone", |row| {
-                kept(row)[1].saturating_sub(row.ready)
-            }),
-            ("queue_messages_persistent", Gauge, "Messages that survive a restart", |row| kept(row)[0]),
+            ("queue_messages_persistent", Gauge, "Messages that survive a restart", |own| own.kept[0]),
             (
                 "queue_messages_persistent_bytes",
                 Gauge,
                 "Size in bytes of messages that survive a restart",
-                |row| kept_bytes(row).unwrap_or_default()[0],
+                |own| own.kept_bytes[0],
             ),
-            ("queue_messages_bytes", Gauge, "Size in bytes of ready and unacknowledged messages", |row| {
-                bytes(row).iter().sum()
+            ("queue_messages_bytes", Gauge, "Size in bytes of ready and unacknowledged messages", |own| {
+                own.bytes.iter().sum()
             }),
-            ("queue_messages_ready_bytes", Gauge, "Size in bytes of ready messages", |row| bytes(row)[0]),
-            ("queue_messages_unacked_bytes", Gauge, "Size in bytes of all unacknowledged messages", |row| {
-                bytes(row)[1]
+            ("queue_messages_ready_bytes", Gauge, "Size in bytes of ready messages", |own| own.bytes[0]),
+            ("queue_messages_unacked_bytes", Gauge, "Size in bytes of all unacknowledged messages", |own| {
+                own.bytes[1]
             }),
         ],
     );
@@ -152,8 +137,8 @@ pub(super) fn queue(facts: &Facts, text: &mut Text) {
     let head = ("queue_head_message_timestamp", Gauge, "Timestamp of the first message in the queue, if any");
     match facts.detail {
         Detail::Sums => text.family(head.0, head.1, head.2),
-        Detail::Each => of_queues(facts, text, head, |row| {
-            Some(row.sample.head_timestamp_s.map_or(f64::NAN, |seconds| seconds as f64))
+        Detail::Each => of_queues(facts, text, head, |own| {
+            Some(own.head_timestamp_s.map_or(f64::NAN, |seconds| seconds as f64))
         }),
     }
     all_of(
@@ -170,12 +155,12 @@ pub(super) fn queue(facts: &Facts, text: &mut Text) {
                 "queue_disk_writes_total",
                 Counter,
                 "Total number of messages that came to be written to disk",
-                |row| crate::stats::disk_writes(&row.definition, &row.tally),
+                |own| own.disk_writes,
             ),
         ],
     );
     let segments = ("stream_segments", Counter, "Total number of stream segment files");
-    of_queues(facts, text, segments, |row| row.stream.map(|stream| stream.segments as u64));
+    of_queues(facts, text, segments, |own| own.stream.map(|[segments, _]| segments));
 }
 
 pub(super) fn delivery(facts: &Facts, text: &mut Text) {
@@ -216,6 +201,6 @@ pub(super) fn delivery(facts: &Facts, text: &mut Text) {
             Count::GetEmpty,
         ),
     ] {
-        of_queues(facts, text, (name, Counter, help), |row| Some(row.tally.get(count)));
+        of_queues(facts, text, (name, Counter, help), |own| Some(own.tally.get(count)));
     }
 }

@@ -3,16 +3,12 @@
 use super::text::{Kind, Real, Text};
 use super::{Detail, Facts};
 use Kind::{Counter, Gauge};
-use broker::QueueRow;
-use broker::catalog::QueueType;
 
 /// Of queues of type quorum, which have one member: what dashboards read of its log.
 pub(super) fn raft(facts: &Facts, text: &mut Text) {
-    let rows: Vec<&QueueRow> =
-        facts.queues.iter().filter(|row| row.definition.queue_type == QueueType::Quorum).collect();
     let latency = facts.writing.sync_ns as f64 / 1e9;
-    type Of<'a> = &'a dyn Fn(&QueueRow) -> f64;
-    let (start, end): (Of<'_>, Of<'_>) = (&|row| row.head as f64, &|row| row.end as f64);
+    type Of<'a> = &'a dyn Fn([u64; 2]) -> f64;
+    let (start, end): (Of<'_>, Of<'_>) = (&|[start, _]| start as f64, &|[_, end]| end as f64);
     let all: [(&'static str, Kind, &str, Of<'_>); 10] = [
         ("raft_term", Counter, "Current term", &|_| 1.0),
         (
@@ -35,21 +31,22 @@ pub(super) fn raft(facts: &Facts, text: &mut Text) {
         text.family(name, kind, help);
         match facts.detail {
             Detail::Sums => {
-                let most = rows.iter().map(|row| of(row)).fold(0.0, f64::max);
+                let most = facts.sums.of_queues.quorum.map_or(0.0, of);
                 text.sample(&[("module", "rabbit_fifo"), ("ra_system", "quorum_queues")], Real(most));
             }
             Detail::Each => {
-                for row in &rows {
-                    text.sample(
-                        &[("queue", &row.definition.name), ("vhost", &row.definition.vhost_name)],
-                        Real(of(row)),
-                    );
+                for (queue, own) in &facts.queues {
+                    let labels = [("queue", &*queue.name), ("vhost", &*queue.vhost_name)];
+                    own.quorum.iter().for_each(|range| text.sample(&labels, Real(of(*range))));
                 }
             }
         }
     }
     if facts.detail == Detail::Sums {
         text.family("raft_max_commit_latency_seconds", Gauge, "The longest commit latency of all");
-        text.sample(&[("ra_system", "quorum_queues")], Real(if rows.is_empty() { 0.0 } else { latency }));
+        text.sample(
+            &[("ra_system", "quorum_queues")],
+            Real(facts.sums.of_queues.quorum.map_or(0.0, |_| latency)),
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Counters, rates, and what connections have open.
 
 use super::*;
+use std::collections::BTreeMap;
 
 fn opened(bench: &Bench, vhost: &str, queue: &str) -> Opened {
     let catalog = bench.catalog.lock().unwrap();
@@ -49,6 +50,69 @@ fn with_queue() -> Bench {
     let own = opened(&bench, "v", "q");
     bench.opened.lock().unwrap().push((2, own));
     bench
+}
+
+/// Samples by what they are of, those of one name added up.
+fn added_up(text: &str) -> BTreeMap<String, f64> {
+    let mut sums = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (what, value) = line.rsplit_once(' ').unwrap();
+        let name = what.split_once('{').map_or(what, |(name, _)| name);
+        *sums.entry(name.to_owned()).or_default() += value.parse::<f64>().unwrap();
+    }
+    sums
+}
+
+#[test]
+fn metrics_of_all_are_the_sums_of_those_of_each() {
+    let bench = with_queue();
+    bench.statuses(&[
+        ("PUT queues/v/other", "{}", 201),
+        ("PUT queues/v/quorum", r#"{"arguments": {"x-queue-type": "quorum"}}"#, 201),
+    ]);
+    let second = Opened { senders: 2, channels: Vec::new(), ..opened(&bench, "v", "other") };
+    let third = Opened { port: (9, 1), ..opened(&bench, "v", "other") };
+    bench.opened.lock().unwrap().extend([(0, second), (1, third)]);
+    let own = ["a", "b"].map(|name| connection(name, "guest", "v"));
+    // Who has not logged in yet does not count.
+    bench.connections.lock().unwrap().extend(own.into_iter().chain([connection("c", "", "")]));
+    let scraped = |path: &str| {
+        let request = Request::new("GET", path, Vec::new(), false).unwrap();
+        added_up(&String::from_utf8(crate::metrics(&bench, &request).body).unwrap())
+    };
+    let (all, each) = (scraped("/metrics"), scraped("/metrics/per-object"));
+    let kinds = ["channel", "consumer", "connection", "queue", "global_publishers", "global_consumers"];
+    let is_sum = |name: &str| {
+        let name = name.strip_prefix("rabbitmq_").unwrap();
+        kinds.iter().any(|kind| name.starts_with(kind))
+    };
+    // What is counted by exchange and queue comes from elsewhere there, and neither moments nor what a queue is add up.
+    let others = [
+        "messages_published_total",
+        "exchange_",
+        "channel_messages_",
+        "head_message",
+        "queue_info",
+        "channel_get",
+    ];
+    let mut compared = 0;
+    for (name, value) in all.iter().filter(|(name, _)| is_sum(name)) {
+        if others.iter().any(|other| name.contains(other)) {
+            continue;
+        }
+        assert_eq!(each.get(name), Some(value), "{name}");
+        compared += 1;
+    }
+    assert!(compared > 30, "{compared}");
+    assert_eq!(
+        ["connections", "channels", "consumers", "queues", "connection_channels"]
+            .map(|name| all[&format!("rabbitmq_{name}")]),
+        [2.0, 2.0, 3.0, 3.0, 2.0]
+    );
+    assert_eq!(
+        all["rabbitmq_channel_messages_acked_total"],
+        2.0 * each["rabbitmq_queue_messages_acked_total"] / 3.0
+    );
 }
 
 #[test]
