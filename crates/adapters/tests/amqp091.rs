@@ -6,6 +6,7 @@ use adapters::Settings;
 use amqp091::method::*;
 use amqp091::{Body, Connection, Event, Input, Limits, PublishPrefix};
 use base::Now;
+use broker::Count;
 use broker::catalog::{Actor, Op, UserLimits, VhostId, VhostLimits};
 use harness::World;
 use message::amqp091::{Properties, Table, Value};
@@ -418,7 +419,16 @@ fn refusals_are_in_rabbitmqs_words() {
         client.send(&QueueDeclare { queue: b"\xff\xfe", ..Default::default() });
     });
     refused("connection: 501 FRAME_ERROR - Malformed UTF-8 in shortstr 0 0", |client| {
-        let to = PublishPrefix::new(1, b"", b"\xff", false);
+        client.send(&QueueBind {
+            queue: b"q",
+            exchange: b"amq.direct",
+            routing_key: b"\xff",
+            ..Default::default()
+        });
+    });
+    // Only the names in a publish may be any bytes.
+    refused("channel: 404 NOT_FOUND - no exchange '\u{fffd}' in vhost '/' 60 40", |client| {
+        let to = PublishPrefix::new(1, b"\xff", b"\xff", false);
         client.machine.publish(&to, PERSISTENT, &Body::Bytes(b""));
     });
     let priority = "channel: 406 PRECONDITION_FAILED - invalid arg 'x-priority' for queue 'q' in vhost '/': \
@@ -884,6 +894,10 @@ fn a_consumer_goes_where_its_queue_is_before_it_opens() {
         consumer.send(&BasicAck { delivery_tag: number + 1, multiple: false });
         consumer.talk(&mut world);
     }
+    let sums = world.sums();
+    let counts = [Count::Publish, Count::Deliver, Count::Ack].map(|count| sums.channels.tally.get(count));
+    assert_eq!((sums.connections.connections, sums.channels.channels, counts), (2, 2, [3, 3, 3]));
+    assert_eq!((sums.channels.publishing, sums.channels.prefetch, sums.consumers), (1, 1, [1, 0, 0]));
     // What is asked there is refused there: its own tag is taken.
     consumer.consume("q", "c", false);
     let heard = consumer.talk(&mut world);

@@ -116,6 +116,13 @@ impl<'a> ArgumentReader<'a> {
         if is_ascii(text) || str::from_utf8(text).is_ok() { Ok(text) } else { Err(Malformed::NotText) }
     }
 
+    /// A short string of any bytes: RabbitMQ takes keys that are no text of messages, and of nothing else.
+    #[inline(always)]
+    fn shortbytes(&mut self) -> Result<&'a [u8], Malformed> {
+        let len = self.octet()?.into();
+        Ok(self.reader.take(len)?)
+    }
+
     #[inline]
     fn longstr(&mut self) -> Result<&'a [u8], Malformed> {
         let len = self.long()? as usize;
@@ -186,6 +193,10 @@ impl ArgumentWriter<'_> {
         self.other().extend_from_slice(&value.to_be_bytes());
     }
 
+    fn shortbytes(&mut self, bytes: &[u8]) {
+        self.shortstr(bytes);
+    }
+
     fn shortstr(&mut self, text: &[u8]) {
         self.octet(u8::try_from(text.len()).expect("a short string has at most 255 bytes"));
         self.out.extend_from_slice(text);
@@ -218,6 +229,7 @@ macro_rules! argument {
     (longlong) => { u64 };
     (bit) => { bool };
     (shortstr) => { &'a [u8] };
+    (shortbytes) => { &'a [u8] };
     (longstr) => { &'a [u8] };
     (table) => { Table<'a> };
 }
@@ -435,22 +447,22 @@ methods! {
     60 31 Both plain BasicCancelOk<'a> { consumer_tag: shortstr }
     /// basic.publish, with a content.
     60 40 Client state BasicPublish<'a> {
-        ticket: short, exchange: shortstr, routing_key: shortstr, mandatory: bit, immediate: bit,
+        ticket: short, exchange: shortbytes, routing_key: shortbytes, mandatory: bit, immediate: bit,
     }
     /// basic.return, with a content.
     60 50 Server state BasicReturn<'a> {
-        reply_code: short, reply_text: shortstr, exchange: shortstr, routing_key: shortstr,
+        reply_code: short, reply_text: shortstr, exchange: shortstr, routing_key: shortbytes,
     }
     /// basic.deliver, with a content.
     60 60 Server state BasicDeliver<'a> {
         consumer_tag: shortstr, delivery_tag: longlong, redelivered: bit, exchange: shortstr,
-        routing_key: shortstr,
+        routing_key: shortbytes,
     }
     /// basic.get
     60 70 Client plain BasicGet<'a> { ticket: short, queue: shortstr, no_ack: bit }
     /// basic.get-ok, with a content.
     60 71 Server state BasicGetOk<'a> {
-        delivery_tag: longlong, redelivered: bit, exchange: shortstr, routing_key: shortstr, message_count: long,
+        delivery_tag: longlong, redelivered: bit, exchange: shortstr, routing_key: shortbytes, message_count: long,
     }
     /// basic.get-empty
     60 72 Server plain BasicGetEmpty<'a> { cluster_id: shortstr }
@@ -515,6 +527,14 @@ mod tests {
         assert_eq!(declare("häßlich".as_bytes()), Ok(()));
         assert_eq!(declare(b"\xff"), Err(Malformed::NotText));
         assert_eq!(declare(b"long enough to be more than 16 bytes \xc3"), Err(Malformed::NotText));
+    }
+
+    #[test]
+    fn the_key_of_a_message_is_any_bytes() {
+        check(
+            Method::BasicPublish(BasicPublish { exchange: b"x", routing_key: b"\xff", ..Default::default() }),
+            b"\0\x3c\0\x28\0\0\x01x\x01\xff\0",
+        );
     }
 
     fn check(method: Method<'_>, wire: &[u8]) {

@@ -25,7 +25,8 @@ fn own(value: &Wire<'_>) -> Value {
         Wire::I32(value) => Value::Int(IntType::SignedInt, value.into()),
         Wire::U32(value) => Value::Int(IntType::UnsignedInt, value.into()),
         Wire::I64(value) => Value::Int(IntType::Long, value),
-        Wire::U64(value) => Value::Unsigned(value),
+        // RabbitMQ calls both `long`.
+        Wire::U64(value) => i64::try_from(value).map_or(Value::Unsigned(value), Value::long),
         Wire::F32(value) => Value::Float(Float(value.into())),
         Wire::F64(value) => Value::Float(Float(value)),
         Wire::Decimal { scale, value } => Value::Decimal { scale, value },

@@ -3,7 +3,7 @@
 use crate::body::Body;
 use crate::exchanges::named;
 use crate::node::{Action, Node};
-use crate::request::Method;
+use crate::request::{Method, decode};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{json, list, policies};
@@ -176,12 +176,6 @@ fn check_exchange<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Resul
     if is_there { Ok(()) } else { Err(Response::not_found()) }
 }
 
-fn check_queue<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Result<(), Response> {
-    let (id, own) = (call.caller.vhost(vhost)?, name.to_owned());
-    let is_there = call.node.look(move |catalog| catalog.queue_by_name(id, own.as_bytes()).is_some())?;
-    if is_there { Ok(()) } else { Err(Response::not_found()) }
-}
-
 fn both<N: Node>(
     call: &Call<'_, N>,
     vhost: &str,
@@ -195,16 +189,17 @@ fn both<N: Node>(
     Ok(found.into_iter().filter(is_between).collect())
 }
 
+/// Whether a text of a path is this binding's key once it is read as what a query has, or as it is where it is no such thing.
+fn is_key(text: &str, key: &str) -> bool {
+    !text.contains('~') && decode(text, true).as_deref().unwrap_or(text) == key
+}
+
 /// `/api/bindings/VHOST/e/SOURCE/{q,e}/DESTINATION`.
 pub(crate) fn between<N: Node>(call: &Call<'_, N>, vhost: &str, source: &str, to: (bool, &str)) -> Answer {
-    let (source, (to_exchange, destination)) = (named(source), to);
+    let (source, (_, destination)) = (named(source), to);
     if call.request.method != Method::Post {
-        check_exchange(call, vhost, source)?;
-        if to_exchange {
-            check_exchange(call, vhost, named(destination))?;
-        } else {
-            check_queue(call, vhost, destination)?;
-        }
+        // Between what is not there is nothing: who makes bindings that are missing asks first.
+        call.caller.vhost(vhost)?;
         return answer(call, both(call, vhost, source, to)?.into_iter());
     }
     let body = Body::read(&call.request.body)?;
@@ -250,7 +245,9 @@ pub(crate) fn one<N: Node>(
     let source = named(source);
     let found = both(call, vhost, source, to)?;
     let own = found.iter().find(|binding| properties_key(&binding.key, &binding.arguments) == key);
-    let own = own.ok_or_else(Response::not_found)?;
+    // Who escapes the key itself, once, names the binding without arguments too, as in RabbitMQ.
+    let by_key = || found.iter().find(|binding| binding.arguments.is_empty() && is_key(key, &binding.key));
+    let own = own.or_else(by_key).ok_or_else(Response::not_found)?;
     if call.request.method != Method::Delete {
         return list::one(own.shown(), call.request, &call.node.about().limits);
     }
@@ -271,6 +268,18 @@ mod tests {
         check("a~b c/d", "a%7Eb+c%2Fd");
         check("", "~");
         check("é#*", "%C3%A9%23%2A");
+        let is =
+            |text: &str, key: &str, expected: bool| assert_eq!(is_key(text, key), expected, "{text} {key}");
+        is("user.*", "user.*", true);
+        is("user.%2A", "user.*", true);
+        is("a b", "a b", true);
+        is("a+b", "a b", true);
+        is("a%20b", "a b", true);
+        is("%", "%", true);
+        is("%2", "%2", true);
+        is("é", "é", true);
+        is("a", "b", false);
+        is("~", "~", false);
         let one = |number| {
             [("k", routing::Value::long(number))].into_iter().map(|(k, v)| (k.as_bytes(), v)).collect()
         };

@@ -1,11 +1,16 @@
 //! Arguments and headers as JSON, and the other way round.
 
+use data_encoding::BASE64;
 use message::amqp091::{Array, Table, TableWriter, Value as Field};
 use routing::{Arguments, Float, Value};
 use serde_json::{Map, Value as Json};
 
+/// Text as it is; what is none in base64, said so as RabbitMQ does.
 fn text(bytes: &[u8]) -> Json {
-    Json::from(String::from_utf8_lossy(bytes).into_owned())
+    match str::from_utf8(bytes) {
+        Ok(text) => Json::from(text),
+        Err(_) => Json::from(format!("Not UTF-8, base64 is: {}", BASE64.encode(bytes))),
+    }
 }
 
 /// Arguments as an object.
@@ -119,5 +124,11 @@ mod tests {
         let fields = json.as_object().unwrap();
         assert_eq!(object(&arguments(fields)), json);
         assert_eq!(headers(Table::new(&table(fields)).unwrap()), json);
+    }
+
+    #[test]
+    fn what_is_no_text_is_shown_in_base64() {
+        let bytes: Arguments = [(&b"a"[..], Value::Bytes(b"\xff\x00"[..].into()))].into_iter().collect();
+        assert_eq!(object(&bytes), json!({"a": "Not UTF-8, base64 is: /wA="}));
     }
 }

@@ -79,12 +79,19 @@ fn unknown(name: &str, value: &Value, what: &str) -> Response {
     ))
 }
 
+/// Clearing a limit that there is not is as good as done.
+fn nothing_to_clear() -> Response {
+    Response::empty(204)
+}
+
 /// `/api/vhost-limits/VHOST/NAME`.
 pub(crate) fn set_vhost<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     let id = call.caller.vhost(vhost)?;
     let mut limits = call.node.look(move |catalog| catalog.vhost_limits(id))?;
-    let wanted = wanted(call, name)?;
-    put_vhost(&mut limits, name, wanted)?;
+    match put_vhost(&mut limits, name, wanted(call, name)?) {
+        Err(_) if call.request.method == Method::Delete => return Ok(nothing_to_clear()),
+        put => put?,
+    }
     call.node.wish(Op::SetVhostLimits { vhost: vhost.into(), limits })?;
     Ok(Response::empty(204))
 }
@@ -131,7 +138,10 @@ pub(crate) fn set_user<N: Node>(call: &Call<'_, N>, user: &str, name: &str) -> A
     let missing = || Response::bad_request(json!(["no_such_user", user]));
     let own = found.iter().find(|(own, _)| *own.name == *user).ok_or_else(missing)?;
     let mut limits = own.1;
-    put_user(&mut limits, name, wanted(call, name)?)?;
+    match put_user(&mut limits, name, wanted(call, name)?) {
+        Err(_) if call.request.method == Method::Delete => return Ok(nothing_to_clear()),
+        put => put?,
+    }
     call.node.wish(Op::SetUserLimits { user: user.into(), limits })?;
     Ok(Response::empty(204))
 }

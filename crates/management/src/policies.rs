@@ -14,6 +14,7 @@ use std::sync::Arc;
 /// A value as error texts have it.
 pub(crate) fn term(value: &Value) -> String {
     match value {
+        Value::String(text) if text.is_empty() => "<<>>".to_owned(),
         Value::String(text) => format!("<<\"{text}\">>"),
         other => other.to_string(),
     }

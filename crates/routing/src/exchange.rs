@@ -237,6 +237,9 @@ fn check_history(arguments: &Arguments) -> Result<(), DeclareError> {
 /// A binary as RabbitMQ shows it: beyond ASCII it says so.
 fn shown(key: &[u8]) -> String {
     let encoding = if key.is_ascii() { "" } else { "/utf8" };
+    if key.is_empty() {
+        return "<<>>".to_owned();
+    }
     format!("<<\"{}\"{encoding}>>", String::from_utf8_lossy(key))
 }
 
@@ -274,16 +277,16 @@ impl std::fmt::Display for BindError {
             ),
             BindError::MatchValue(mode) => write!(
                 f,
-                "Invalid x-match field value <<\"{}\">>; expected all, any, all-with-x, or any-with-x",
-                String::from_utf8_lossy(mode)
+                "Invalid x-match field value {}; expected all, any, all-with-x, or any-with-x",
+                shown(mode)
             ),
-            BindError::MatchType(value) => write!(
-                f,
-                "Invalid x-match field type {} (value {value}); expected longstr",
-                value.type_name()
-            ),
-            BindError::NoWeight(key) if key.is_empty() => {
-                f.write_str("The binding key must be an integer: <<>>")
+            BindError::MatchType(value) => {
+                let of_type = value.type_name();
+                let value = match value {
+                    Value::Bytes(bytes) => shown(bytes),
+                    other => other.to_string(),
+                };
+                write!(f, "Invalid x-match field type {of_type} (value {value}); expected longstr")
             }
             BindError::NoWeight(key) => write!(f, "The binding key must be an integer: {}", shown(key)),
             BindError::WeightTooSmall => f.write_str("The binding key must be greater than 0"),

@@ -115,7 +115,7 @@ impl Value {
             Value::Int(IntType::SignedInt, _) => "signedint",
             Value::Int(IntType::UnsignedInt, _) => "unsignedint",
             Value::Int(IntType::Long, _) => "long",
-            Value::Unsigned(_) => "unsignedlong",
+            Value::Unsigned(_) => "long",
             Value::Float(_) => "double",
             Value::Decimal { .. } => "decimal",
             Value::Text(_) => "longstr",
@@ -130,9 +130,11 @@ impl Value {
     /// tables), text and bytes by their bytes.
     pub fn is_equivalent(&self, other: &Value) -> bool {
         match (self, other) {
-            (Value::Int(..) | Value::Unsigned(_), Value::Int(..) | Value::Unsigned(_)) => {
-                self.as_i128() == other.as_i128()
-            }
+            // To RabbitMQ a time is a number too.
+            (
+                Value::Int(..) | Value::Unsigned(_) | Value::Timestamp(_),
+                Value::Int(..) | Value::Unsigned(_) | Value::Timestamp(_),
+            ) => self.as_i128() == other.as_i128(),
             (Value::Text(a) | Value::Bytes(a), Value::Text(b) | Value::Bytes(b)) => a == b,
             (Value::Float(a), Value::Float(b)) => a.0 == b.0 || a == b,
             (Value::List(a), Value::List(b)) => {
@@ -149,7 +151,7 @@ impl Value {
     fn as_i128(&self) -> Option<i128> {
         match self {
             Value::Int(_, number) => Some(i128::from(*number)),
-            Value::Unsigned(number) => Some(i128::from(*number)),
+            Value::Unsigned(number) | Value::Timestamp(number) => Some(i128::from(*number)),
             _ => None,
         }
     }
@@ -178,7 +180,8 @@ impl std::fmt::Display for Value {
             Value::Decimal { scale, value } => write!(f, "{{{scale},{value}}}"),
             Value::Text(bytes) | Value::Bytes(bytes) => String::from_utf8_lossy(bytes).fmt(f),
             Value::List(values) => {
-                let values: Vec<String> = values.iter().map(Value::to_string).collect();
+                let typed = |value: &Value| format!("{{{},{value}}}", value.type_name());
+                let values: Vec<String> = values.iter().map(typed).collect();
                 write!(f, "[{}]", values.join(","))
             }
             Value::Table(table) => {
@@ -276,7 +279,13 @@ pub fn describe(value: Option<&Value>) -> String {
 pub fn disagreement(given: Option<&Value>, current: Option<&Value>) -> Option<String> {
     match (given, current) {
         _ if equivalent(given, current) => None,
-        (Some(given), Some(current)) => Some(format!("received '{given}' but current is '{current}'")),
+        (Some(given), Some(current)) => {
+            let quoted = |value: &Value| match value {
+                Value::Void => "none".to_owned(),
+                value => format!("'{value}'"),
+            };
+            Some(format!("received {} but current is {}", quoted(given), quoted(current)))
+        }
         _ => Some(format!("received {} but current is {}", describe(given), describe(current))),
     }
 }
@@ -299,6 +308,7 @@ mod tests {
         check(int(IntType::Byte, 5), int(IntType::Long, 5), true);
         check(int(IntType::Long, 5), Value::Unsigned(5), true);
         check(int(IntType::Long, -1), Value::Unsigned(u64::MAX), false);
+        check(int(IntType::Long, 5), Value::Timestamp(5), true);
         check(int(IntType::Long, 5), Value::Float(Float(5.0)), false);
         check(int(IntType::Long, 5), Value::text("5"), false);
         check(Value::text("a"), Value::Bytes(b"a"[..].into()), true);
@@ -335,6 +345,14 @@ mod tests {
         check(ten(), Some(int(IntType::Byte, 10)), None);
         check(Some(Value::long(11)), ten(), Some("received '11' but current is '10'"));
         check(Some(Value::text("10")), ten(), Some("received '10' but current is '10'"));
+        check(Some(Value::Void), ten(), Some("received none but current is '10'"));
+        let list = Value::List(vec![int(IntType::SignedInt, 1), Value::text("a")]);
+        check(Some(list), ten(), Some("received '[{signedint,1},{longstr,a}]' but current is '10'"));
+        check(
+            None,
+            Some(Value::Void),
+            Some("received none but current is the value 'undefined' of type 'void'"),
+        );
         check(None, ten(), Some("received none but current is the value '10' of type 'long'"));
         check(ten(), None, Some("received the value '10' of type 'long' but current is none"));
         check(

@@ -306,6 +306,14 @@ mod headers {
             Value::text("bogus"),
             Some("Invalid x-match field value <<\"bogus\">>; expected all, any, all-with-x, or any-with-x"),
         );
+        check(
+            Value::text(""),
+            Some("Invalid x-match field value <<>>; expected all, any, all-with-x, or any-with-x"),
+        );
+        check(
+            Value::Bytes(b"any"[..].into()),
+            Some("Invalid x-match field type binary (value <<\"any\">>); expected longstr"),
+        );
         check(Value::long(5), Some("Invalid x-match field type long (value 5); expected longstr"));
     }
 

@@ -249,6 +249,9 @@ def exchanges():
         equal((status, headers["location"]), (201, "q/a%257Eb%2Bc%252Fd"))
         vhost.rows([
             ("GET", "/bindings/VHOST/e/x/q/q", None, 200, [binding]),
+            ("GET", "/bindings/VHOST/e/x/q/none", None, 200, []),
+            ("GET", "/bindings/VHOST/e/none/q/q", None, 200, []),
+            ("GET", "/bindings/VHOST/e/x/e/none", None, 200, []),
             ("GET", "/bindings/VHOST/e/x/q/q/a%257Eb%2Bc%252Fd", None, 200, binding),
             ("GET", "/exchanges/VHOST/x/bindings/source", None, 200, [binding]),
             ("DELETE", "/exchanges/VHOST/x?if-unused=true", None, 400, bad("exchange 'x' in vhost 'VHOST' in use")),
@@ -256,6 +259,12 @@ def exchanges():
             ("DELETE", "/bindings/VHOST/e/x/q/q/a%257Eb%2Bc%252Fd", None, 404, NOT_FOUND),
             ("DELETE", "/exchanges/VHOST/x", None, 204),
         ])
+        # A key that is escaped once, as a path is, stands for its binding too.
+        for key, path in (("user.*", "user.%2A"), ("user.#", "user.%23"), ("a b", "a%20b"), ("é", "%C3%A9"), ("x&y", "x&y")):
+            equal(vhost.api.status("POST", f"/bindings/{vhost.name}/e/y/q/q", {"routing_key": key}), 201)
+            equal(vhost.api.get(f"/bindings/{vhost.name}/e/y/q/q/{path}")["routing_key"], key)
+            equal(vhost.api.status("DELETE", f"/bindings/{vhost.name}/e/y/q/q/{path}"), 204)
+            equal(vhost.api.status("DELETE", f"/bindings/{vhost.name}/e/y/q/q/{path}"), 404)
         # What stands for a binding with arguments is the broker's own business, but it leads back to it.
         status, headers, _ = vhost.api.ask("POST", f"/bindings/{vhost.name}/e/y/q/q", {"routing_key": "k", "arguments": {"n": 1}})
         equal(status, 201)
@@ -343,6 +352,7 @@ def access():
             ("PUT", "/vhost-limits/VHOST/max-queues", {"value": "x"}, 400,
              bad('Validation failed\n\nmax-queues should be a number, actually was <<"x">>\n')),
             ("DELETE", "/vhost-limits/VHOST/max-queues", None, 204),
+            ("DELETE", "/vhost-limits/VHOST/zz", None, 204),
             ("PUT", "/vhosts/VHOST", {"description": "d", "tags": "a,b"}, 204),
             ("GET", "/vhosts/VHOST?columns=name,description,tags,default_queue_type", None, 200,
              {"name": "VHOST", "description": "d", "tags": ["a", "b"], "default_queue_type": "classic"}),

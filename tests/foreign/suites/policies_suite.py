@@ -218,6 +218,8 @@ WRONG = (
     ({"queue-master-locator": "x"}, "use of deprecated queue-master-locator argument is not permitted"),
     ({"target-group-size": 0}, "0 is not a valid qq target count value"),
     ({"max-age": "1x"}, '<<"1x">> is not a valid max age'),
+    ({"max-age": "0s"}, '<<"0s">> is not a valid max age'),
+    ({"max-age": ""}, '<<>> is not a valid max age'),
     ({"stream-max-segment-size-bytes": -1}, "-1 is not a valid segment size"),
     ({"stream-filter-size-bytes": 15}, "15 is not a valid filter size. Valid range is 16-255"),
     ({"initial-cluster-size": -1}, "-1 is not a valid cluster size"),

@@ -2,7 +2,7 @@
 
 from suites import (  # noqa: F401 - importing registers the cases
     wire10, wire10_attach, wire10_gone, wire10_links, wire10_modified, wire10_outcomes, wire10_settling, wire10_sizes,
-    wire_rows, wire_timeouts,
+    wire091_corners, wire_rows, wire_timeouts,
 )
 from suites.wire091 import suite
 

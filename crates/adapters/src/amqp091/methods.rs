@@ -416,13 +416,8 @@ impl Adapter {
         id: (u16, MethodId),
         declare: &QueueDeclare<'_>,
     ) -> Result<(), Refusal> {
-        let name = match (declare.queue, declare.passive) {
-            // Without one declared before, the empty name is asked for, which no queue has.
-            (b"", true) => {
-                self.channels.get(id.0).map(|channel| channel.last_queue.clone()).unwrap_or_default()
-            }
-            (name, _) => text(name)?,
-        };
+        // Asked for passively, the empty name is a name that no queue has; the last queue is not meant.
+        let name = text(declare.queue)?;
         if name.starts_with(REPLY_TO) && self.declare_reply(context, id, &name, declare.nowait)? {
             return Ok(());
         }
@@ -448,10 +443,12 @@ impl Adapter {
         (number, method): (u16, MethodId),
         delete: &QueueDelete<'_>,
     ) -> Result<(), Refusal> {
+        let has_last = self.channels.get(number).is_some_and(|channel| !channel.last_queue.is_empty());
+        let is_named = !delete.queue.is_empty() || has_last;
         let queue = match self.queue(context, number, Access::Configure, delete.queue) {
             Ok(queue) => queue,
             // Deleting what is not there is as good as done.
-            Err(refusal) if refusal.code == ReplyCode::NotFound && !delete.queue.is_empty() => {
+            Err(refusal) if refusal.code == ReplyCode::NotFound && is_named => {
                 if !delete.nowait {
                     self.machine.send(number, &QueueDeleteOk { message_count: 0 });
                 }
@@ -511,6 +508,7 @@ impl Adapter {
         if queue.is_stream() {
             return self.consume_stream(context, (number, method), consume, &queue, &tag);
         }
+        check_not_of_streams(consume, &queue)?;
         let priority = integer(consume, &queue, "x-priority")?;
         let timeout_ms = timeout(consume, &queue)?;
         let browses = tables::browses(&consume.arguments, consume.exclusive, &queue)?;
@@ -691,6 +689,19 @@ fn integer(consume: &BasicConsume<'_>, queue: &QueueDefinition, name: &str) -> R
         let text = format!("invalid arg '{name}' for {named}: \"expected integer, got {kind}\"");
         Refusal::new(ReplyCode::PreconditionFailed, text)
     })
+}
+
+/// Arguments that readers of streams alone have. RabbitMQ asks for them in this order.
+const OF_STREAMS: [&str; 3] = ["x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered"];
+
+/// Who names a place in a queue that has none is told so, rather than served from wherever the queue is.
+fn check_not_of_streams(consume: &BasicConsume<'_>, queue: &QueueDefinition) -> Result<(), Refusal> {
+    let Some(name) = OF_STREAMS.iter().find(|name| consume.arguments.get(name.as_bytes()).is_some()) else {
+        return Ok(());
+    };
+    let text =
+        format!("invalid arg '{name}' for {} of queue type {}", queue.named(), queue.queue_type.module());
+    Err(Refusal::new(ReplyCode::PreconditionFailed, text))
 }
 
 /// How long a consumer may hold a message, milliseconds, if it says so: of quorum queues alone.

@@ -31,12 +31,12 @@ impl<'a> Wishes<'a> {
         if wants_reply && reply.is_none() {
             return Err(precondition("fast reply consumer does not exist".to_owned()));
         }
-        check_user(properties, catalog, actor)?;
         wishes.ttl_ms = properties.expiration_ms().map_err(|error| precondition(error.to_string()))?;
         let has_bcc = match properties.headers() {
             Some(headers) => wishes.read_keys(&headers)?,
             None => false,
         };
+        check_user(properties, catalog, actor)?;
         if wants_reply || has_bcc {
             let mut kept = properties.to_new();
             let fields = has_bcc.then(|| without_bcc(kept.headers.unwrap_or_default()));
@@ -57,6 +57,7 @@ impl<'a> Wishes<'a> {
     fn read_keys(&mut self, headers: &Table<'a>) -> Result<bool, Refusal> {
         let mut has_bcc = false;
         let mut hidden = Vec::new();
+        let mut wrong = None;
         for (name, value) in headers.iter() {
             let shown = match name {
                 b"CC" => "CC",
@@ -65,10 +66,11 @@ impl<'a> Wishes<'a> {
             };
             has_bcc |= name == b"BCC";
             let Value::Array(keys) = value else {
-                let kind = super::tables::type_name(&value);
-                return Err(precondition(format!(
-                    "invalid message: {{unacceptable_type_in_header,\"{shown}\",{kind}}}"
-                )));
+                // Where both are wrong, it is CC that is named.
+                if wrong.is_none() || shown == "CC" {
+                    wrong = Some((shown, super::tables::type_name(&value)));
+                }
+                continue;
             };
             // What is no text names nothing.
             let keys = keys.iter().filter_map(|key| match key {
@@ -76,6 +78,10 @@ impl<'a> Wishes<'a> {
                 _ => None,
             });
             if name == b"BCC" { hidden.extend(keys) } else { self.more.keys.extend(keys) }
+        }
+        if let Some((shown, kind)) = wrong {
+            let text = format!("invalid message: {{unacceptable_type_in_header,\"{shown}\",{kind}}}");
+            return Err(precondition(text));
         }
         self.more.hidden = hidden.len();
         self.more.keys.extend(hidden);

@@ -8,7 +8,7 @@ use super::source;
 use super::stream::{STREAM_SAME, age_ms, compared};
 use super::{QueueDefinition, QueueType, Refusal, ReplyCode};
 use queue::WindowSettings;
-use routing::{Arguments, Value, describe, equivalent};
+use routing::{Arguments, Value, disagreement};
 
 /// Largest time in arguments, milliseconds: ten years.
 const TIME_MS_MAX: i128 = 10 * 365 * 24 * 60 * 60 * 1000;
@@ -342,7 +342,7 @@ fn check_value(check: Check, value: &Value, arguments: &Arguments) -> Result<(),
             Value::Bool(_) => Ok(()),
             _ => Err(format!("{{unacceptable_type,{}}}", of_type)),
         },
-        Check::Version => match number()? {
+        Check::Version => match not_negative()? {
             2 => Ok(()),
             other => Err(format!("\"unsupported queue version '{other}'\"")),
         },
@@ -448,16 +448,10 @@ pub(super) fn check_same_argument(
     current: Option<&Value>,
     named: &str,
 ) -> Result<(), Refusal> {
-    if equivalent(received, current) {
-        return Ok(());
+    match disagreement(received, current) {
+        None => Ok(()),
+        Some(how) => Err(Refusal::precondition(format!("inequivalent arg '{name}' for {named}: {how}"))),
     }
-    let how = match (received, current) {
-        (Some(received), Some(current)) => format!("received '{received}' but current is '{current}'"),
-        (received, current) => {
-            format!("received {} but current is {}", describe(received), describe(current))
-        }
-    };
-    Err(Refusal::precondition(format!("inequivalent arg '{name}' for {named}: {how}")))
 }
 
 /// The number, if the value is an integer of any width.

@@ -76,7 +76,7 @@ impl QueueType {
     }
 
     /// As RabbitMQ's error texts have it.
-    pub(crate) fn module(self) -> &'static str {
+    pub fn module(self) -> &'static str {
         match self {
             QueueType::Classic => "rabbit_classic_queue",
             QueueType::Quorum => "rabbit_quorum_queue",

@@ -5,6 +5,7 @@
 
 use super::arguments::integer;
 use super::policy::PolicyKind;
+use super::stream::age_ms;
 use routing::{Arguments, Value};
 
 /// Largest `stream-max-segment-size-bytes`.
@@ -123,7 +124,7 @@ fn check_value(row: &Row, value: &Value) -> Result<(), String> {
         Check::Text => matches!(value, Value::Text(_)),
         Check::OneOf(all) => value.as_str().is_some_and(|text| all.contains(&text)),
         Check::Between(from, to) => integer(value).is_some_and(|number| (from..=to).contains(&number)),
-        Check::Age => value.as_str().is_some_and(is_age),
+        Check::Age => value.as_str().and_then(age_ms).is_some(),
         Check::Never => {
             return Err(format!("use of deprecated {} argument is not permitted", row.key));
         }
@@ -150,12 +151,6 @@ fn check_delays(definition: &Arguments) -> Result<(), String> {
     }
 }
 
-/// Digits and one of the units.
-fn is_age(text: &str) -> bool {
-    let unit = text.strip_suffix(['Y', 'M', 'D', 'h', 'm', 's']);
-    unit.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
 /// A value as Erlang prints it, which is how RabbitMQ names it in texts.
 pub(super) fn erlang(value: &Value) -> String {
     match value {
@@ -173,6 +168,9 @@ pub(super) fn erlang(value: &Value) -> String {
 fn erlang_text(text: &[u8]) -> String {
     let shown = String::from_utf8_lossy(text).replace('\\', "\\\\").replace('"', "\\\"");
     let suffix = if text.is_ascii() { "" } else { "/utf8" };
+    if text.is_empty() {
+        return "<<>>".to_owned();
+    }
     format!("<<\"{shown}\"{suffix}>>")
 }
 
@@ -214,6 +212,8 @@ mod tests {
         );
         check(&[("max-age", Value::text("7D"))], "");
         check(&[("max-age", Value::text("7d"))], "<<\"7d\">> is not a valid max age");
+        check(&[("max-age", Value::text("0D"))], "<<\"0D\">> is not a valid max age");
+        check(&[("max-age", Value::text(""))], "<<>> is not a valid max age");
         check(&[("max-age", Value::text("D"))], "<<\"D\">> is not a valid max age");
         check(
             &[("queue-master-locator", Value::text("random"))],

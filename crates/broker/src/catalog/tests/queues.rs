@@ -220,6 +220,7 @@ fn arguments_are_checked_one_by_one() {
         ("c", "x-queue-mode", int(5), "ok"),
         ("q", "x-queue-mode", text("lazy"), "of queue type"),
         ("c", "x-queue-version", int(1), "\"unsupported queue version '1'\""),
+        ("c", "x-queue-version", int(-1), "{value_negative,-1}"),
         ("c", "x-queue-version", text("a"), integer),
         ("c", "x-queue-version", int(2), "ok"),
         ("cq", "x-single-active-consumer", text("a"), "{unacceptable_type,longstr}"),
