@@ -17,6 +17,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Lines that wait to be written.
 pub const LINES_WAITING_MAX: usize = 16_384;
 
+/// Bytes of lines gathered from which on they are written.
+const BLOCK_BYTES: usize = 1 << 20;
+
 /// Lines that are kept for who asks for the last ones.
 pub const LINES_KEPT_MAX: usize = 1000;
 
@@ -142,7 +145,7 @@ fn write(
                 }
                 Message::Stop => is_last = true,
             }
-            next = receiver.try_recv().ok().filter(|_| block.len() < 1 << 20);
+            next = if block.len() < BLOCK_BYTES { receiver.try_recv().ok() } else { None };
         }
         let lost = dropped.swap(0, Ordering::Relaxed);
         if lost > 0 {
@@ -259,23 +262,41 @@ mod tests {
         assert_eq!(kept.last(usize::MAX).len(), LINES_KEPT_MAX);
     }
 
-    #[test]
-    fn who_logs_never_waits() {
-        /// Takes nothing until it is let.
-        struct Stuck(Receiver<()>, Shared);
-        impl Write for Stuck {
-            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-                let _ = self.0.recv();
-                self.1.write(bytes)
-            }
-            fn flush(&mut self) -> std::io::Result<()> {
-                Ok(())
-            }
+    /// Takes nothing until it is let.
+    struct Stuck(Receiver<()>, Shared);
+
+    impl Write for Stuck {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let _ = self.0.recv();
+            self.1.write(bytes)
         }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn of_more_than_is_written_at_once_nothing_is_lost() {
         let (release, gate) = sync_channel(1);
         let output = Shared::default();
         let (logger, writer) = start(Level::Info, Stuck(gate, output.clone())).expect("starts");
-        for line in 0..LINES_WAITING_MAX * 2 {
+        let lines = 3 * BLOCK_BYTES / 1000;
+        for line in 0..lines {
+            logger.info(format!("{line:01000}"));
+        }
+        drop(release);
+        writer.finish();
+        let text = String::from_utf8(output.0.lock().expect("not poisoned").clone()).expect("text");
+        assert_eq!(text.lines().count(), lines);
+    }
+
+    #[test]
+    fn who_logs_never_waits() {
+        let (release, gate) = sync_channel(1);
+        let output = Shared::default();
+        let (logger, writer) = start(Level::Info, Stuck(gate, output.clone())).expect("starts");
+        // More than wait and the writer has gathered before it is stuck: a line has 32 bytes at least.
+        for line in 0..=LINES_WAITING_MAX + BLOCK_BYTES / 32 {
             logger.info(format!("{line}"));
         }
         drop(release);
