@@ -7,7 +7,7 @@
 use crate::alarm::Meter;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::door::{Door, Letter, Room};
+use crate::door::{Door, Room};
 use crate::heap;
 use crate::manager::LOOK_NS;
 use crate::pages;
@@ -15,7 +15,6 @@ use base::Quantum;
 use broker::ListedTo;
 use broker::catalog::Weighed;
 use std::collections::BTreeMap;
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// Connections, and queues, of which a shard counts the memory in one turn.
@@ -63,12 +62,7 @@ pub fn measure(
     for door in doors {
         let mut next = Some(Step::Shard);
         while let Some(step) = next {
-            let (sender, receiver) = channel();
-            door.letters.put(Letter::Visit(Box::new(move |room| {
-                // Who asked may have given up.
-                let _ = sender.send(count(room, step, clock));
-            })));
-            let (counted, then) = receiver.recv_timeout(patience).ok()?;
+            let (counted, then) = door.visit(patience, move |room| count(room, step, clock))?;
             add(&counted);
             next = then;
         }

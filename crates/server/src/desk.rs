@@ -11,6 +11,7 @@ use crate::manager::Manager;
 use crate::node::End;
 use crate::rows::{self, value};
 use crate::seed;
+use broker::Shard;
 use broker::access::{PasswordHash, SALT, authenticate};
 use broker::catalog::{Catalog, Op, PolicyKind, QueueType, UserLimits, VhostLimits};
 use broker::{Reply, StreamReply};
@@ -196,13 +197,9 @@ impl Desk<'_> {
 
     fn authenticate(&self, user: String, password: String) -> ctl::Answer {
         let (rules, name) = (self.manager.about.access.clone(), user.clone());
-        let (sender, receiver) = channel();
-        self.doors[0].letters.put(Letter::Look(Box::new(move |shard| {
-            let found = authenticate(shard.catalog(), &name, &password, true, &rules);
-            // Who asked may have given up.
-            let _ = sender.send(found.map(drop));
-        })));
-        receiver.recv_timeout(PATIENCE).map_err(|_| busy())?.map_err(|denied| {
+        let look =
+            move |shard: &Shard| authenticate(shard.catalog(), &name, &password, true, &rules).map(drop);
+        self.doors[0].look(PATIENCE, look).ok_or_else(busy)?.map_err(|denied| {
             let text = format!("Error:\nError: failed to authenticate user \"{user}\"\n{}", denied.reason);
             refusal(ctl::exit::DATA, text)
         })?;

@@ -11,7 +11,8 @@ use base::id::{LogId, ShardId};
 use broker::catalog::{Op, PolicyKind, Refusal, UserLimits, VhostLimits};
 use broker::{Mail, ReadBytes, ReadRequest, Reply, Shard, StreamDone};
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
 /// What the node says to a shard, messages apart.
 pub enum Letter {
@@ -53,8 +54,12 @@ pub enum Letter {
     Stop,
 }
 
+/// Hands what was found to who asked, whom that wakes: done when the turn is over. Who was woken before may take the processor, and what
+/// clients wait for in that turn would wait with the shard.
+pub type Outcome = Box<dyn FnOnce() + Send>;
+
 /// A look at a shard.
-pub type Look = Box<dyn FnOnce(&Shard) + Send>;
+pub type Look = Box<dyn FnOnce(&Shard) -> Outcome + Send>;
 
 /// A shard with its connections.
 pub struct Room<'a> {
@@ -73,7 +78,13 @@ pub struct Room<'a> {
 }
 
 /// A look at a shard and its connections.
-pub type Visit = Box<dyn FnOnce(&Room<'_>) + Send>;
+pub type Visit = Box<dyn FnOnce(&Room<'_>) -> Outcome + Send>;
+
+/// The outcome that `found` is sent.
+pub fn outcome<T: Send + 'static>(to: Sender<T>, found: T) -> Outcome {
+    // Who asked may have given up.
+    Box::new(move || to.send(found).unwrap_or_default())
+}
 
 /// Delayed messages of a queue that are to be thrown away.
 #[derive(Clone, Debug)]
@@ -192,5 +203,27 @@ impl Door {
     /// The door of the shard that `sleeper` is.
     pub fn new(sleeper: Arc<Sleeper>) -> Door {
         Door { mail: Mailbox::new(sleeper.clone()), letters: Mailbox::new(sleeper.clone()), sleeper }
+    }
+
+    /// What `look` finds, a quick one: connections wait meanwhile. None: nobody answered for as long as `patience`.
+    pub fn look<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        look: impl FnOnce(&Shard) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = channel();
+        self.letters.put(Letter::Look(Box::new(move |shard| outcome(sender, look(shard)))));
+        receiver.recv_timeout(patience).ok()
+    }
+
+    /// What `visit` finds in the shard and its connections: as [`Door::look`].
+    pub fn visit<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        visit: impl FnOnce(&Room<'_>) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = channel();
+        self.letters.put(Letter::Visit(Box::new(move |room| outcome(sender, visit(room)))));
+        receiver.recv_timeout(patience).ok()
     }
 }

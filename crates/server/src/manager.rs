@@ -136,12 +136,7 @@ impl Manager<'_> {
         door: &Door,
         look: impl FnOnce(&Shard) -> T + Send + 'static,
     ) -> Result<T, Busy> {
-        let (sender, receiver) = channel();
-        door.letters.put(Letter::Look(Box::new(move |shard| {
-            // Who asked may have given up.
-            let _ = sender.send(look(shard));
-        })));
-        receiver.recv_timeout(PATIENCE).map_err(|_| Busy)
+        door.look(PATIENCE, look).ok_or(Busy)
     }
 
     /// Visits every shard, at most `things` of its connections in a turn: `visit` says where to go on.
@@ -167,16 +162,14 @@ impl Manager<'_> {
         for door in self.doors {
             let mut from = Some(0);
             while let Some(at) = from {
-                let (sender, receiver) = channel();
                 let visit = visit.clone();
                 // It goes to and fro: the shard need not make room for what it finds.
-                door.letters.put(Letter::Visit(Box::new(move |room| {
+                let visited = door.visit(PATIENCE, move |room| {
                     let now = || clock.mono_ns();
                     let next = visit(room, at, &mut Quantum::new(things, LOOK_NS, &now), &mut filled);
-                    // Who asked may have given up.
-                    let _ = sender.send((next, filled));
-                })));
-                (from, filled) = receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?;
+                    (next, filled)
+                });
+                (from, filled) = visited.ok_or(Busy)?;
                 then(&mut filled);
             }
         }
@@ -548,12 +541,8 @@ impl Node for Manager<'_> {
 
     fn sessions(&self, (shard, slot, generation): ConnectionId) -> Result<Option<Vec<SessionRow>>, Busy> {
         let Some(door) = self.doors.get(usize::from(shard)) else { return Ok(None) };
-        let (sender, receiver) = channel();
-        door.letters.put(Letter::Visit(Box::new(move |room| {
-            // Who asked may have given up.
-            let _ = sender.send(room.front.sessions(room.shard.catalog(), (slot, generation)));
-        })));
-        receiver.recv_timeout(PATIENCE).map_err(|_| Busy)
+        let sessions = move |room: &Room<'_>| room.front.sessions(room.shard.catalog(), (slot, generation));
+        door.visit(PATIENCE, sessions).ok_or(Busy)
     }
 
     fn survey(&self) -> Result<Survey, Busy> {
@@ -635,13 +624,8 @@ impl Node for Manager<'_> {
     fn turns(&self) -> Result<Vec<management::Turns>, Busy> {
         let mut all = Vec::new();
         for door in self.doors {
-            let (sender, receiver) = channel();
             let now_ns = self.clock.now().mono_ns;
-            door.letters.put(Letter::Visit(Box::new(move |room| {
-                // Who asked may have given up.
-                let _ = sender.send(room.turns.told(now_ns));
-            })));
-            all.push(receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?);
+            all.push(door.visit(PATIENCE, move |room| room.turns.told(now_ns)).ok_or(Busy)?);
         }
         Ok(all)
     }

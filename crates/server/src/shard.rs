@@ -12,7 +12,7 @@ use crate::alarm::Raised;
 use crate::clock::Clock;
 use crate::committer::{Committer, Handed, Written};
 use crate::config::Level;
-use crate::door::{CancelDelayed, Door, Letter, Part, Question, Room};
+use crate::door::{CancelDelayed, Door, Letter, Outcome, Part, Question, Room, outcome};
 use crate::keeper::Errand;
 use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
@@ -113,6 +113,7 @@ struct Scratch {
     leaving: Vec<(u32, ShardId)>,
     mail: Vec<Mail>,
     letters: Vec<Letter>,
+    outcomes: Vec<Outcome>,
     sealed: Vec<Sealed>,
     places: Vec<Place>,
     written: Vec<Written>,
@@ -183,6 +184,7 @@ impl ShardLoop {
             }
             let goes_on = self.turn(now);
             self.turns.add(now.mono_ns, self.around.clock.mono_ns());
+            self.scratch.outcomes.drain(..).for_each(|outcome| outcome());
             if !goes_on || self.is_finished(now) {
                 return;
             }
@@ -328,12 +330,12 @@ impl ShardLoop {
                 Letter::Act(asked, answer) => self.act(now, *asked, answer),
                 Letter::Look(look) => {
                     let began = self.around.clock.moment();
-                    look(&self.shard);
+                    self.scratch.outcomes.push(look(&self.shard));
                     self.turns.looked(began, self.around.clock.moment());
                 }
                 Letter::Visit(visit) => {
                     let began = self.around.clock.moment();
-                    visit(&Room {
+                    let found = visit(&Room {
                         id: self.id,
                         shard: &self.shard,
                         front: &self.front,
@@ -341,6 +343,7 @@ impl ShardLoop {
                         turns: &self.turns,
                         loop_bytes: self.loop_bytes(),
                     });
+                    self.scratch.outcomes.push(found);
                     self.turns.looked(began, self.around.clock.moment());
                 }
                 Letter::CloseConnection(asked, answer) => {
@@ -350,8 +353,7 @@ impl ShardLoop {
                 }
                 Letter::Ask(question, answer) => {
                     let began = self.around.clock.moment();
-                    // Who asked may have given up.
-                    let _ = answer.send(self.answer(&question));
+                    self.scratch.outcomes.push(outcome(answer, self.answer(&question)));
                     self.turns.looked(began, self.around.clock.moment());
                 }
                 Letter::Stop => self.stop(now),
