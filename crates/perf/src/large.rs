@@ -2,8 +2,9 @@
 //! retention takes most of it away.
 //!
 //! The stream is written first, at full speed. Then readers attach at its first and last chunk, at offsets and at times all over
-//! it; what counts is the time from asking to the first chunk. The node is started anew, and they attach again. At last a
-//! publisher who waits for each confirm runs beside a policy that leaves a tenth of the stream.
+//! it; what counts is the time from asking to the first chunk. The node is started anew, and they attach again. At last, once the
+//! device is done with all that was written, a publisher who waits for each confirm runs beside a policy that leaves a tenth of
+//! the stream.
 
 use crate::Target;
 use crate::control::Control;
@@ -11,6 +12,7 @@ use crate::end::latencies;
 use crate::fill::{Filling, fill};
 use crate::native::{Native, Said};
 use crate::options::{Bench, QueueType};
+use crate::probe::{Settled, settle};
 use crate::progress::Progress;
 use crate::report::count;
 use crate::run::Latency;
@@ -47,6 +49,11 @@ const PAUSE_MS_MAX: f64 = 10.0;
 /// How long confirms are looked at without and, at most, with a policy that has segments deleted.
 const STEADY: Duration = Duration::from_secs(3);
 const DELETING: Duration = Duration::from_secs(30);
+
+/// Before that the device is left alone until its own flushes have taken no longer than this for so long, or for so long at most.
+const FLUSH_MAX: Duration = Duration::from_millis(5);
+const QUIET: Duration = Duration::from_secs(10);
+const WAITING_MAX: Duration = Duration::from_secs(180);
 
 /// How long attaching took, milliseconds: the longest of several times.
 #[derive(Clone, Debug, Serialize)]
@@ -100,6 +107,8 @@ pub struct Large {
     pub attached: Vec<Attached>,
     /// From the node's start until it serves.
     pub restart_ms: f64,
+    /// How long the device went on with what had been written, after which nothing was asked of it but flushes.
+    pub settled: Settled,
     /// From publishing one message to its confirm, while nothing else happens: for as long, in all, as segments are deleted.
     pub steady: Option<Confirms>,
     /// The same while segments are deleted.
@@ -157,13 +166,16 @@ pub fn run(bench: &Bench, target: &mut Target, progress: &mut Progress) -> Resul
     let after = attach_all(&mut native, &places)?;
     let attached = places.iter().zip(before.into_iter().zip(after));
     let attached = attached.map(|((at, _), (ms, restarted_ms))| Attached { at, ms, restarted_ms }).collect();
+    progress.say("waiting for the device to be quiet");
+    let settled = settle(&folder, FLUSH_MAX, QUIET, WAITING_MAX)
+        .map_err(|error| format!("{}: {error}", folder.display()))?;
     progress.say("deleting nine tenths of it");
     let full = size_of_folder(&folder);
     let until = full.saturating_sub(bytes / 10 * 8);
     let (steady, deleting) = delete(target, native, until, bytes / 10)?;
     let deleted = full.saturating_sub(size_of_folder(&folder));
     progress.end();
-    Ok(Large { bytes, messages, write_seconds, attached, restart_ms, steady, deleting, deleted })
+    Ok(Large { bytes, messages, write_seconds, attached, restart_ms, settled, steady, deleting, deleted })
 }
 
 /// The longest that attaching took at each kind of place, milliseconds.
@@ -316,6 +328,11 @@ impl Large {
         }
         let is_held = self.restart_ms <= RESTART_MS_MAX;
         let _ = writeln!(text, "restart: {:.0} ms: {}", self.restart_ms, held(is_held));
+        let Settled { seconds, longest_ms } = self.settled;
+        let _ = writeln!(
+            text,
+            "the device was left alone for {seconds:.0} s; flushes took {longest_ms:.1} ms at most at the end of it"
+        );
         for (what, confirms) in
             [("while nothing else happens", &self.steady), ("while segments go", &self.deleting)]
         {
@@ -374,6 +391,7 @@ mod tests {
             write_seconds: 0.5,
             attached: vec![Attached { at: "first", ms: 1.0, restarted_ms: 21.0 }],
             restart_ms: 100.0,
+            settled: Settled { seconds: 12.0, longest_ms: 1.5 },
             steady: confirms(400),
             deleting: confirms(9900),
             deleted: 5,
@@ -384,6 +402,7 @@ mod tests {
             text.contains("restart: 100 ms: held") && text.contains("pause 9.9 ms, 0.4 ms without: held"),
             "{text}"
         );
+        assert!(text.contains("alone for 12 s; flushes took 1.5 ms at most"), "{text}");
         assert!(text.contains("at most; 0 of 100 later than 10 ms, in 2.0 s"), "{text}");
         let slow = Large { deleting: confirms(15_000), ..large.clone() };
         let text = slow.text();

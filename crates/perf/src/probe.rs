@@ -57,6 +57,48 @@ impl Probe {
     }
 }
 
+/// How long the disk under a folder went on with what was written before.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Settled {
+    /// For how long it was waited for.
+    pub seconds: f64,
+    /// The longest write and flush in the last stretch, milliseconds.
+    pub longest_ms: f64,
+}
+
+/// Writes and flushes a block again and again until, for `quiet` on end, none took longer than `bound`, or `most` is over. What a device does
+/// with gigabytes behind the back of who wrote them would pass for what is done later.
+///
+/// # Errors
+/// As of [`Probe::measure`].
+pub fn settle(folder: &Path, bound: Duration, quiet: Duration, most: Duration) -> io::Result<Settled> {
+    let path = folder.join(format!("leveret-settle-{}", std::process::id()));
+    let result = settle_file(&path, bound, quiet, most);
+    // It may not exist where opening it failed.
+    let _ = std::fs::remove_file(&path);
+    result
+}
+
+fn settle_file(path: &Path, bound: Duration, quiet: Duration, most: Duration) -> io::Result<Settled> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+    let file = open(path, flags, Mode::RUSR | Mode::WUSR)?;
+    let block = [1; BLOCK];
+    let (begun, mut stretch) = (Instant::now(), Instant::now());
+    let mut longest = Duration::ZERO;
+    while stretch.elapsed() < quiet && begun.elapsed() < most {
+        let lap = Instant::now();
+        write_whole(&file, &block, 0)?;
+        fdatasync(&file)?;
+        let took = lap.elapsed();
+        longest = longest.max(took);
+        if took > bound && begun.elapsed() < most {
+            (stretch, longest) = (Instant::now(), Duration::ZERO);
+        }
+    }
+    let (seconds, longest_ms) = (begun.elapsed().as_secs_f64(), longest.as_secs_f64() * 1000.0);
+    Ok(Settled { seconds, longest_ms })
+}
+
 fn measure_file(path: &Path, file_bytes: u64, each: Duration) -> io::Result<Probe> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
@@ -112,6 +154,19 @@ fn write_whole(file: &rustix::fd::OwnedFd, bytes: &[u8], at: u64) -> io::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_is_waited_for_no_longer_than_allowed() {
+        let settled = |bound, quiet, most| {
+            let [bound, quiet, most] = [bound, quiet, most].map(Duration::from_millis);
+            settle(&std::env::temp_dir(), bound, quiet, most).unwrap()
+        };
+        let quiet = settled(60_000, 20, 60_000);
+        assert!(quiet.seconds >= 0.02 && quiet.longest_ms > 0.0, "{quiet:?}");
+        // No flush takes no time.
+        let never = settled(0, 60_000, 30);
+        assert!((0.03..60.0).contains(&never.seconds) && never.longest_ms > 0.0, "{never:?}");
+    }
 
     #[test]
     fn every_size_gets_a_row() {
