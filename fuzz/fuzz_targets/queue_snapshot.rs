@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
             continue;
         }
         let ranges: Vec<SeqRange> = match effect {
-            Effect::Deliver { first, count, .. } => {
+            Effect::Deliver { first, count, .. } | Effect::DeliverAnnotated { first, count, .. } => {
                 vec![SeqRange { first, last: base::id::QueueSeq(first.0 + u64::from(count) - 1) }]
             }
             Effect::DeliverScattered { block, bits, .. } => {
