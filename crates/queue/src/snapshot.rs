@@ -214,7 +214,9 @@ impl Fifo {
         for part in self.settled.gaps(Range { first: logs_from, last: self.next_seq - 1 }) {
             for seq in part.first..=part.last {
                 let delta = read_varint(reader, "places")?;
-                place = place.checked_add(delta).ok_or(SnapshotError::Broken("places"))?;
+                // There is a record behind each: none is at the last index there could be.
+                let next = place.checked_add(delta).filter(|next| *next < u64::MAX);
+                place = next.ok_or(SnapshotError::Broken("places"))?;
                 self.places.push(seq, LogIndex(place));
             }
         }

@@ -214,6 +214,19 @@ fn contradictions_are_refused_by_name() {
     check(72, 5, SnapshotError::Broken("transient"));
 }
 
+/// All places are before the next record's.
+#[test]
+fn the_last_place_there_could_be_is_refused() {
+    let mut fifo = Fifo::default();
+    fifo.enqueue(LogIndex(u64::MAX - 1), false);
+    let mut written = bytes(&fifo);
+    assert_eq!(bytes(&Fifo::read_snapshot(&written).expect("a snapshot")), written);
+    let at = written.len() - 10;
+    assert_eq!((written[at], written[at + 9]), (0xfe, 1));
+    written[at] = 0xff;
+    assert_eq!(refused(&written), SnapshotError::Broken("places"));
+}
+
 /// Annotations are of counted positions, in order, and never two runs where one would do.
 #[test]
 fn contradictory_annotations_are_refused() {
