@@ -150,17 +150,18 @@ impl Manager<'_> {
         Ok(all)
     }
 
-    /// The same with one thing that is filled by all visits; `then` has it after each.
-    fn visit_with<S: Send + 'static>(
+    /// The same with one thing that is filled by all visits; `then` has it after each. Where to go on is told in any way that has a
+    /// beginning.
+    fn visit_with<S: Send + 'static, At: Default + Send + 'static>(
         &self,
         things: usize,
         mut filled: S,
-        visit: impl Fn(&Room<'_>, u32, &mut Quantum<'_>, &mut S) -> Option<u32> + Clone + Send + 'static,
+        visit: impl Fn(&Room<'_>, At, &mut Quantum<'_>, &mut S) -> Option<At> + Clone + Send + 'static,
         mut then: impl FnMut(&mut S),
     ) -> Result<S, Busy> {
         let clock = self.clock;
         for door in self.doors {
-            let mut from = Some(0);
+            let mut from = Some(At::default());
             while let Some(at) = from {
                 let visit = visit.clone();
                 // It goes to and fro: the shard need not make room for what it finds.
@@ -198,23 +199,12 @@ impl Manager<'_> {
         + Clone
         + Send
         + 'static,
-        mut take: impl FnMut(&mut Vec<T>),
+        take: impl FnMut(&mut Vec<T>),
     ) -> Result<(), Busy> {
-        let clock = self.clock;
-        for door in self.doors {
-            // It goes to and fro: the shard need not make room for what it finds.
-            let (mut from, mut found) = (Some(ListedTo::default()), Vec::with_capacity(things));
-            while let Some(at) = from {
-                let look = look.clone();
-                (from, found) = self.look_at(door, move |shard| {
-                    let now = || clock.mono_ns();
-                    let next = look(shard, at, &mut Quantum::new(things, LOOK_NS, &now), &mut found);
-                    (next, found)
-                })?;
-                take(&mut found);
-            }
-        }
-        Ok(())
+        let visit = move |room: &Room<'_>, from, quantum: &mut Quantum<'_>, found: &mut Vec<T>| {
+            look(room.shard, from, quantum, found)
+        };
+        self.visit_with(things, Vec::with_capacity(things), visit, take).map(drop)
     }
 
     /// Samples every so often while somebody wants to know rates, until the node ends.
