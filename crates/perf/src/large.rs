@@ -50,7 +50,7 @@ const PAUSE_MS_MAX: f64 = 10.0;
 const STEADY: Duration = Duration::from_secs(3);
 const DELETING: Duration = Duration::from_secs(30);
 
-/// Before that the device is left alone until its own flushes have taken no longer than this for so long, or for so long at most.
+/// Before that nothing but flushes is asked of the device until they have taken no longer than this for so long, or for so long at most.
 const FLUSH_MAX: Duration = Duration::from_millis(5);
 const QUIET: Duration = Duration::from_secs(10);
 const WAITING_MAX: Duration = Duration::from_secs(180);
@@ -331,7 +331,7 @@ impl Large {
         let Settled { seconds, longest_ms } = self.settled;
         let _ = writeln!(
             text,
-            "the device was left alone for {seconds:.0} s; flushes took {longest_ms:.1} ms at most at the end of it"
+            "nothing but flushes for {seconds:.0} s; they took {longest_ms:.1} ms at most at the end of it"
         );
         for (what, confirms) in
             [("while nothing else happens", &self.steady), ("while segments go", &self.deleting)]
@@ -402,7 +402,7 @@ mod tests {
             text.contains("restart: 100 ms: held") && text.contains("pause 9.9 ms, 0.4 ms without: held"),
             "{text}"
         );
-        assert!(text.contains("alone for 12 s; flushes took 1.5 ms at most"), "{text}");
+        assert!(text.contains("flushes for 12 s; they took 1.5 ms at most"), "{text}");
         assert!(text.contains("at most; 0 of 100 later than 10 ms, in 2.0 s"), "{text}");
         let slow = Large { deleting: confirms(15_000), ..large.clone() };
         let text = slow.text();
