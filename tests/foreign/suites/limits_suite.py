@@ -136,7 +136,8 @@ def _():
     first.socket.close()
     eventually(lambda: peer_code(uri, broker.stream_port()) == OK, "admitted again")
     with Peer(uri, broker.stream_port(), upto=None):
-        equal(peer_code(uri, broker.stream_port()), 0x0c)
+        # It counts from where its shard has taken it, which another shard may be ahead of.
+        eventually(lambda: peer_code(uri, broker.stream_port()) == 0x0c, "the connection that is not open counts")
     other.close()
 
 
