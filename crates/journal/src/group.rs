@@ -30,6 +30,9 @@ pub const GROUP_BATCHES_MAX: usize = 1024;
 /// Bytes the two copies of the largest header take.
 pub(crate) const HEADERS_MAX: usize = 2 * (FIXED + ENTRY * GROUP_BATCHES_MAX);
 
+/// Where a copy of a header may begin: at every so many bytes.
+pub(crate) const HEADER_STEP: usize = 16;
+
 /// Bytes of one copy of the header of a group of `count` batches.
 pub(crate) fn header_len(count: usize) -> usize {
     FIXED + ENTRY * count
@@ -89,7 +92,7 @@ impl GroupHeader {
     /// from there on. Takes whichever copy is whole. `None`: no such group is there.
     pub fn find(bytes: &[u8], expected: Expected) -> Option<(GroupHeader, Vec<Entry>)> {
         GroupHeader::read(bytes, expected).or_else(|| {
-            let copies = (FIXED..bytes.len().min(HEADERS_MAX)).step_by(16);
+            let copies = (FIXED..bytes.len().min(HEADERS_MAX)).step_by(HEADER_STEP);
             let mut possible = copies.map(|at| &bytes[at..]).filter(|rest| rest.starts_with(b"LVGR"));
             possible.find_map(|rest| GroupHeader::read(rest, expected))
         })

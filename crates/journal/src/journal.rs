@@ -323,7 +323,7 @@ impl Journal {
     /// A file in the midst of a commit: set aside, not written ahead, because somebody is waiting.
     fn make_unprepared(&mut self, disk: &dyn Disk) -> Result<Spare, WriteError> {
         let spare = Spare { slot: self.take_slot(), len: self.limits.file_bytes };
-        let name = FileName::new(FileKind::Journal, spare.slot);
+        let name = spare.name();
         // Without room for snapshots no file can ever be released again.
         if disk.free_bytes().is_ok_and(|free| free < spare.len + self.limits.reserve_bytes()) {
             return Err(WriteError::NoSpace);
@@ -377,7 +377,7 @@ impl Journal {
         packed: bool,
         batches: &[Sealed],
     ) -> Result<(), DiskError> {
-        let name = FileName::new(FileKind::Journal, target.spare.slot);
+        let name = target.spare.name();
         let start = if target.is_new { 0 } else { target.offset };
         let head = IoSlice::new(self.head.bytes());
         if packed {
@@ -408,7 +408,7 @@ impl Journal {
             Ok(()) => {}
             Err(DiskError::NoSpace) if target.is_new => {
                 // Its header may be on disk, and would end the current file, which goes on.
-                let name = FileName::new(FileKind::Journal, target.spare.slot);
+                let name = target.spare.name();
                 let removed = disk.remove(name).and_then(|()| disk.sync_folder(FileKind::Journal));
                 return Err(removed.map_or_else(WriteError::Fatal, |()| WriteError::NoSpace));
             }
@@ -547,7 +547,7 @@ impl Journal {
         if self.spares.len() < 2 && self.room() < room_min {
             return None;
         }
-        self.spares.pop_back().map(|spare| FileName::new(FileKind::Journal, spare.slot))
+        self.spares.pop_back().map(|spare| spare.name())
     }
 
     /// Files that nobody needs any more, to be removed whenever it suits (it may take milliseconds each), from any

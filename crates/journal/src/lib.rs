@@ -15,6 +15,7 @@
 
 pub mod batch;
 mod bulk;
+mod cut;
 pub mod disk;
 pub mod faulty;
 pub mod file;

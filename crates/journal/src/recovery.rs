@@ -13,7 +13,7 @@ use crate::journal::Journal;
 use crate::spare::SpareMaker;
 use crate::survey::{Found, Survey, head_bytes, is_right, survey, whole_group};
 use crate::window::Window;
-use crate::{Limits, bulk};
+use crate::{Limits, bulk, cut};
 use base::id::{LogId, LogIndex};
 use base::memory::BLOCK;
 use base::{Buffer, Memory};
@@ -169,16 +169,19 @@ impl Journal {
         let mut walk = Walk { disk, start, window, visit, recovered, live: kept, last: None };
         let can_go_on = walk.files(&found, oldest);
         let Walk { recovered, live, last, .. } = walk;
-        if let Some(found) = found.last() {
-            write_again(disk, found, last, start.secret)?;
-        }
-        disk.sync_folder(FileKind::Journal)?;
-        disk.sync_folder(FileKind::Bulk)?;
         journal.live = live;
         journal.next_sequence = can_go_on.next_sequence;
         journal.is_current_done = !can_go_on.in_last_file && !journal.live.is_empty();
+        if let Some(found) = found.last() {
+            journal.write_again(disk, found, last)?;
+        }
+        disk.sync_folder(FileKind::Journal)?;
+        disk.sync_folder(FileKind::Bulk)?;
         let newest = journal.live.back().map_or(FileId(0), |file| file.id);
         journal.next_file = FileId(newest.0.max(start.from.0.saturating_sub(1)).saturating_add(1));
+        for spare in &journal.spares {
+            cut::clear(disk, spare, journal.next_file)?;
+        }
         journal.mend_header(disk, &found)?;
         journal.sort_out_bulk(disk, &recovered)?;
         if journal.live.is_empty() && journal.spares.is_empty() {
@@ -189,6 +192,41 @@ impl Journal {
             journal.spares.push_back(spare);
         }
         Ok((journal, recovered))
+    }
+
+    /// Makes what was visited durable. Everything but the last group, which begins at `last`, is; that one may be in the page
+    /// cache alone: not written back yet where the process was killed, and never to be where its sync failed. So it is
+    /// written again, the file's header with it where it is the first or where there is none yet. What is left behind it of a
+    /// torn one is closed.
+    fn write_again(&mut self, disk: &dyn Disk, found: &Found, last: Option<u64>) -> Result<(), DiskError> {
+        let offset = last.unwrap_or(BLOCK_LEN);
+        let mut block = Buffer::default();
+        if let Some(header) = found.header.filter(|_| offset == BLOCK_LEN) {
+            block.extend(&header.write());
+            block.pad_to(BLOCK);
+        }
+        // Read and checked once more rather than kept from the walk, which would keep its memory from being used again.
+        let group = match last {
+            Some(offset) => Some(whole_group(disk, found, offset, self.secret).ok_or(DiskError::Io(0))?),
+            None => None,
+        };
+        let group = group.as_ref().map_or(&[][..], |(memory, range)| &memory[range.clone()]);
+        let oldest = self.live.front().map_or(found.id, |file| file.id);
+        let closing = match self.live.back() {
+            Some(file) if !self.is_current_done => {
+                cut::closing(disk, file, self.next_sequence, oldest, self.secret)
+            }
+            _ => None,
+        };
+        let closed = closing.as_ref().map_or(&[][..], Buffer::bytes);
+        let pieces = [IoSlice::new(block.bytes()), IoSlice::new(group), IoSlice::new(closed)];
+        disk.write_at(found.name(), offset - block.len() as u64, &pieces)?;
+        disk.sync(found.name())?;
+        if let Some(file) = self.live.back_mut().filter(|_| closing.is_some()) {
+            file.end += BLOCK_LEN;
+            self.next_sequence += 1;
+        }
+        Ok(())
     }
 
     /// Writes the last file's header again where it is damaged: more groups are going to rely on it.
@@ -222,28 +260,6 @@ impl Journal {
         }
         Ok(())
     }
-}
-
-/// Makes what was visited durable. Everything but the last group is; that one may be in the page cache alone: not
-/// written back yet where the process was killed, and never to be where its sync failed. So it is written again, the
-/// file's header with it where it is the first or where there is none yet.
-fn write_again(disk: &dyn Disk, found: &Found, last: Option<u64>, secret: u64) -> Result<(), DiskError> {
-    let offset = last.unwrap_or(BLOCK_LEN);
-    let mut block = Buffer::default();
-    if let Some(header) = found.header.filter(|_| offset == BLOCK_LEN) {
-        block.extend(&header.write());
-        block.pad_to(BLOCK);
-    }
-    // Read and checked once more rather than kept from the walk, which would keep its memory from being used again.
-    let group = match last {
-        Some(offset) => Some(whole_group(disk, found, offset, secret).ok_or(DiskError::Io(0))?),
-        None => None,
-    };
-    let bytes = group.as_ref().map_or(&[][..], |(memory, range)| &memory[range.clone()]);
-    let name = FileName::new(FileKind::Journal, found.slot);
-    let pieces = [IoSlice::new(block.bytes()), IoSlice::new(bytes)];
-    disk.write_at(name, offset - block.len() as u64, &pieces)?;
-    disk.sync(name)
 }
 
 /// Where writing goes on after a walk.
@@ -415,7 +431,7 @@ impl Walk<'_> {
                 }
             };
             let name = match entry.bulk {
-                0 => FileName::new(FileKind::Journal, file.slot),
+                0 => file.name(),
                 id => FileName::new(FileKind::Bulk, id),
             };
             let Entry { log, crc, base, committed_at_ms, offset, len, .. } = *entry;
@@ -445,7 +461,7 @@ impl Walk<'_> {
     }
 
     fn group_at(&mut self, file: &Found, offset: u64) -> Result<(GroupHeader, Vec<Entry>), Nothing> {
-        let name = FileName::new(FileKind::Journal, file.slot);
+        let name = file.name();
         let bytes = head_bytes(&mut self.window, name, file.len, offset).map_err(|error| match error {
             DiskError::Io(code) => Nothing::Io(code),
             _ => Nothing::Io(0),
@@ -458,7 +474,7 @@ impl Walk<'_> {
     /// The next group behind `offset` whose sequence number is over `over`, and that number. What the device does not
     /// return is passed over.
     fn later_group(&self, file: &Found, offset: u64, over: u64) -> Option<(u64, u64)> {
-        let name = FileName::new(FileKind::Journal, file.slot);
+        let name = file.name();
         let salt = salt(self.start.secret, file.id);
         let mut window = Window::new(self.disk, 1 << 20);
         let mut at = offset + BLOCK_LEN;
@@ -481,7 +497,7 @@ impl Walk<'_> {
 
     /// The memory of a whole group, and where in it that is.
     fn memory(&mut self, file: &Found, offset: u64, len: u64) -> Result<(Memory, Range<usize>), DiskError> {
-        let name = FileName::new(FileKind::Journal, file.slot);
+        let name = file.name();
         self.window.memory(name, file.len, offset, len)
     }
 }

@@ -17,6 +17,11 @@ pub struct Spare {
 }
 
 impl Spare {
+    /// Its name.
+    pub(crate) fn name(&self) -> FileName {
+        FileName::new(FileKind::Journal, self.slot)
+    }
+
     /// It has room for its header and a group of `len` bytes.
     pub(crate) fn fits(&self, len: u64) -> bool {
         len + BLOCK as u64 <= self.len

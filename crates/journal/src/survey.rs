@@ -25,6 +25,13 @@ pub(crate) struct Found {
     pub first_sequence: Option<u64>,
 }
 
+impl Found {
+    /// Its name.
+    pub fn name(&self) -> FileName {
+        FileName::new(FileKind::Journal, self.slot)
+    }
+}
+
 /// What is needed of the files.
 pub(crate) struct Survey {
     /// Files before those to be visited that stay, in order. Looked at no closer: what is wrong with them harms nobody
@@ -64,7 +71,7 @@ pub(crate) fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Re
         let other = match whole {
             [true, false] => found.remove(at + 1),
             [false, true] => found.remove(at),
-            _ => return Err(OpenError::Double(FileName::new(FileKind::Journal, found[at + 1].slot))),
+            _ => return Err(OpenError::Double(found[at + 1].name())),
         };
         spares.push(Spare { slot: other.slot, len: other.len });
     }
@@ -84,7 +91,7 @@ pub(crate) fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Re
             name_again(disk, name(spare.slot), name(journal.next_slot))?;
             journal.spares.push_back(spare);
         } else {
-            journal.unneeded.push(FileName::new(FileKind::Journal, spare.slot));
+            journal.unneeded.push(spare.name());
         }
     }
     Ok(Survey { kept, found, oldest })
@@ -114,7 +121,7 @@ fn contents(disk: &dyn Disk, found: &Found, secret: u64) -> LiveFile {
 /// What a file says of the files before it: those before this one are not needed any more. The later a group, the more
 /// it knows; one that is torn knew it as well.
 fn released_before(disk: &dyn Disk, found: &Found, secret: u64) -> Option<FileId> {
-    let name = FileName::new(FileKind::Journal, found.slot);
+    let name = found.name();
     let mut window = Window::new(disk, 1 << 20);
     let mut said = found.header.map(|header| header.oldest);
     let mut offset = BLOCK_LEN;
@@ -180,7 +187,7 @@ pub(crate) fn whole_group(
     offset: u64,
     secret: u64,
 ) -> Option<(Memory, Range<usize>)> {
-    let name = FileName::new(FileKind::Journal, found.slot);
+    let name = found.name();
     let mut window = Window::new(disk, HEADERS_MAX);
     let expected = Expected { salt: salt(secret, found.id), file: found.id, offset, file_len: found.len };
     let head = head_bytes(&mut window, name, found.len, offset).ok()?;

@@ -4,6 +4,7 @@ mod suite;
 
 use base::Random;
 use base::memory::BLOCK;
+use journal::faulty::SECTOR;
 use journal::*;
 use std::io::IoSlice;
 use suite::{START, batch, reopen, small};
@@ -69,7 +70,7 @@ fn every_byte_may_be_the_last_of(packed: bool) {
     for (at, byte) in bytes.iter().enumerate() {
         disk.write_at(name, from + at as u64, &[IoSlice::new(&[*byte])]).unwrap();
         disk.sync(name).unwrap();
-        let (_, recovered, visited) = reopen(&disk, limits(packed), start);
+        let (_, recovered, visited) = reopen(&disk.fork(), limits(packed), start);
         assert_eq!(recovered.damages, vec![], "torn at {at}");
         assert!(visited == committed || visited == whole, "torn at {at}: {visited:?}");
         assert!(visited == committed || at + BLOCK > bytes.len(), "torn at {at}: cannot be whole");
@@ -107,6 +108,90 @@ fn a_file_may_be_cut_anywhere_in_its_tail() {
             assert_eq!(visited, [&committed[..], &[(7, 0, 24)]].concat(), "cut at {at}");
         }
     }
+}
+
+/// A group that was written where `committed` ended.
+struct Torn {
+    limits: Limits,
+    start: Start,
+    committed: Vec<Written>,
+    name: FileName,
+    from: u64,
+    bytes: Vec<u8>,
+}
+
+impl Torn {
+    /// Puts all of it on disk but the sectors `lost`, lets a node start, and then has those sectors arrive too: as they do
+    /// where the next group has the same bytes there, and is torn in its turn.
+    fn check_it_stays_torn(&self, disk: &FaultyDisk, lost: &[usize]) {
+        let put = |is_due: &dyn Fn(&usize) -> bool| {
+            for (at, sector) in self.bytes.chunks(SECTOR).enumerate().filter(|(at, _)| is_due(at)) {
+                disk.write_at(self.name, self.from + (at * SECTOR) as u64, &[IoSlice::new(sector)]).unwrap();
+            }
+            disk.sync(self.name).unwrap();
+        };
+        let open = |committed: &[Written], when: &str| {
+            let (journal, recovered, visited) = reopen(disk, self.limits, self.start);
+            assert_eq!((&recovered.damages[..], &visited[..]), (&[][..], committed), "{when} {lost:?}");
+            journal
+        };
+        put(&|at| !lost.contains(at));
+        open(&self.committed, "without");
+        put(&|at| lost.contains(at));
+        let mut journal = open(&self.committed, "with");
+        journal.write(disk, &[batch(7, 0, 24)], &mut Vec::new()).unwrap();
+        open(&[&self.committed[..], &[(7, 0, 24)]].concat(), "behind");
+    }
+}
+
+#[test]
+fn a_torn_group_does_not_come_back() {
+    let (disk, start, committed, _, name, from, bytes) = tail(false);
+    let torn = Torn { limits: limits(false), start, committed, name, from, bytes };
+    // Both copies of the header are in the first sector: whatever has the same bytes there is this group.
+    let records: Vec<usize> = (BLOCK / SECTOR..torn.bytes.len() / SECTOR).collect();
+    for sector in records.iter().copied().step_by(3) {
+        let is_padding = torn.bytes[sector * SECTOR..][..SECTOR].iter().all(|byte| *byte == 0);
+        if !is_padding {
+            torn.check_it_stays_torn(&disk.fork(), &[sector]);
+        }
+    }
+    torn.check_it_stays_torn(&disk, &records);
+}
+
+#[test]
+fn neither_copy_of_a_long_header_brings_a_torn_group_back() {
+    let limits = Limits { file_bytes: 4 << 20, ..limits(true) };
+    let (before, mut journal, start, committed) = used_disk(limits);
+    let disk = before.fork();
+    let (name, from) = end(&journal);
+    let many: Vec<Sealed> = (0..400).map(|log| batch(100 + log, 0, 80)).collect();
+    journal.write(&disk, &many, &mut Vec::new()).unwrap();
+    let mut bytes = vec![0; (end(&journal).1 - from) as usize];
+    disk.read_at(name, from, &mut bytes).unwrap();
+    let copies: Vec<usize> =
+        (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"LVGR")).map(|at| at / SECTOR).collect();
+    let [0, second] = copies[..] else { panic!("one group, whose header stands twice: {copies:?}") };
+    assert!(second > BLOCK / SECTOR, "in another block: {second}");
+    let torn = Torn { limits, start, committed, name, from, bytes };
+    let record = second * 2 + 8;
+    for lost in [vec![record], vec![0, record], vec![second, record], vec![1, second + 1]] {
+        torn.check_it_stays_torn(&before.fork(), &lost);
+    }
+}
+
+#[test]
+fn a_group_whose_file_was_not_begun_does_not_come_back() {
+    let (disk, mut journal, start, committed) = used_disk(limits(false));
+    journal.roll();
+    let before = disk.fork();
+    journal.write(&disk, &[batch(3, 0, 30_000)], &mut Vec::new()).unwrap();
+    let (name, end) = end(&journal);
+    assert!(before.len(name).is_ok(), "a slot that is used again");
+    let mut bytes = vec![0; end as usize];
+    disk.read_at(name, 0, &mut bytes).unwrap();
+    let torn = Torn { limits: limits(false), start, committed, name, from: 0, bytes };
+    torn.check_it_stays_torn(&before, &[0]);
 }
 
 /// Three files of groups of all kinds, closed as by a clean stop.

@@ -194,3 +194,9 @@ fn a_queue_is_fed_once_its_own_record_is_on_disk() {
     let plan = Plan { rich: true, wide: true, limits: true, streams: true, ..Plan::default() };
     check_plan(plan, &[818, 2088, 3806, 3918, 4716]);
 }
+
+#[test]
+fn what_a_start_did_not_find_does_not_come_back_with_the_next_write() {
+    let plan = Plan { rich: true, limits: true, streams: true, picks: true, ..Plan::default() };
+    check_plan(plan, &[72_974_557]);
+}

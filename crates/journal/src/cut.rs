@@ -1,0 +1,72 @@
+//! What a start cuts stays cut.
+//!
+//! A group that is torn was never committed, and a start that finds it tells nobody of it. Where the next one is written over
+//! it and torn in its turn, a device may keep of each the sectors it likes: where those that were missing have the same bytes
+//! in both, the first is whole then, and comes back after a start that did not know it. So nothing of its header is left
+//! before anything is built on what was found. Every copy of a header begins with the sum of all of it, which covers the sums
+//! of the records: what brings its first sector back is the same group.
+
+use crate::disk::{Disk, DiskError};
+use crate::file::{FileId, LiveFile, salt};
+use crate::group::{GroupHeader, HEADER_STEP, HEADERS_MAX};
+use crate::recovery::BLOCK_LEN;
+use crate::spare::Spare;
+use crate::survey::head_bytes;
+use crate::window::Window;
+use base::Buffer;
+use base::memory::BLOCK;
+use std::io::IoSlice;
+
+/// What to write where the file ends, over what is left of a group there: an empty group, which keeps what that one may have
+/// said of files that are not needed. `None`: nothing is left of any.
+pub(crate) fn closing(
+    disk: &dyn Disk,
+    file: &LiveFile,
+    sequence: u64,
+    oldest: FileId,
+    secret: u64,
+) -> Option<Buffer> {
+    let mut window = Window::new(disk, HEADERS_MAX);
+    let bytes = head_bytes(&mut window, file.name(), file.len, file.end).ok()?;
+    let len = blocks_with_heads(bytes, |found| found == file.id);
+    let header = GroupHeader {
+        salt: salt(secret, file.id),
+        file: file.id,
+        offset: file.end,
+        sequence,
+        len: BLOCK_LEN,
+        oldest,
+    };
+    (len > 0).then(|| {
+        let mut block = Buffer::default();
+        header.write(&[], block.extend_zeroed(len));
+        block
+    })
+}
+
+/// Takes from a spare file what is left of the first group of the file it was to become: that file's header is not there, but
+/// may be written the same again.
+pub(crate) fn clear(disk: &dyn Disk, spare: &Spare, next_file: FileId) -> Result<(), DiskError> {
+    let name = spare.name();
+    let mut window = Window::new(disk, HEADERS_MAX);
+    let len = match head_bytes(&mut window, name, spare.len, BLOCK_LEN) {
+        Ok(bytes) => blocks_with_heads(bytes, |found| found >= next_file),
+        // Who knows what is there.
+        Err(_) => (spare.len - BLOCK_LEN).min(HEADERS_MAX.next_multiple_of(BLOCK) as u64) as usize,
+    };
+    if len == 0 {
+        return Ok(());
+    }
+    let mut zeros = Buffer::default();
+    zeros.extend_zeroed(len);
+    disk.write_at(name, BLOCK_LEN, &[IoSlice::new(zeros.bytes())])?;
+    disk.sync(name)
+}
+
+/// Bytes of the blocks up to the last one in which a copy of the header of a group begins, of a file that is asked for. All
+/// that begins as one counts: behind the end of a file nothing is worth keeping.
+fn blocks_with_heads(bytes: &[u8], is_of: impl Fn(FileId) -> bool) -> usize {
+    let begins = |at: &usize| GroupHeader::peek_file(&bytes[*at..]).is_some_and(&is_of);
+    let last = (0..bytes.len().min(HEADERS_MAX)).step_by(HEADER_STEP).rev().find(begins);
+    last.map_or(0, |at| (at / BLOCK + 1) * BLOCK)
+}
