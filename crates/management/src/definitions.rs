@@ -36,10 +36,10 @@ pub(crate) fn definitions<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> An
         return Err(Response::error(404, "not_found", "vhost_not_found"));
     }
     let bad = |_| Response::bad_request("failed_to_parse_json");
-    let body = Body::read(&call.request.body).map_err(bad)?;
+    let mut body = Body::read(&call.request.body).map_err(bad)?;
     let import = Import { call, only };
     let mut underway = Underway::new(call.node.about().limits.import_begun_max);
-    let begun = import.all(&body, &mut underway);
+    let begun = import.all(&mut body, &mut underway);
     // What fails of what is under way comes before what could not be begun.
     underway.finish()?;
     begun?;
@@ -52,19 +52,23 @@ struct Import<'a, 'c, N> {
     only: Option<&'a str>,
 }
 
-/// The objects of a list; without one there are none.
-fn rows(body: &Body, name: &str) -> Result<Vec<Body>, Response> {
+/// The objects of a list, taken out of it; without one there are none. Each goes when it has been seen to: memory that a whole file
+/// took, freed at once, whoever allocates next has to sort (`docs/decisions/0002-system-allocator.md`).
+fn rows(body: &mut Body, name: &str) -> Result<impl Iterator<Item = Body>, Response> {
     let bad = || Response::bad_request(format!("{name} is not a list of objects"));
-    let items = match body.get(name) {
-        None => return Ok(Vec::new()),
-        Some(Value::Array(items)) => items,
+    let items = match body.0.remove(name) {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(items)) if items.iter().all(Value::is_object) => items,
         Some(_) => return Err(bad()),
     };
-    items.iter().map(|item| item.as_object().cloned().map(Body).ok_or_else(bad)).collect()
+    Ok(items.into_iter().filter_map(|item| match item {
+        Value::Object(fields) => Some(Body(fields)),
+        _ => None,
+    }))
 }
 
 impl<'c, N: Node> Import<'_, 'c, N> {
-    fn all(&self, body: &Body, underway: &mut Underway<'c>) -> Result<(), Response> {
+    fn all(&self, body: &mut Body, underway: &mut Underway<'c>) -> Result<(), Response> {
         if self.only.is_none() {
             let names = |catalog: &Catalog| catalog.vhosts().map(|own| own.name.to_string()).collect();
             let mut there: HashSet<String> = self.call.node.look(names)?;
@@ -105,19 +109,18 @@ impl<'c, N: Node> Import<'_, 'c, N> {
         }
         underway.finish()?;
         let mut declared = HashSet::new();
-        for queue in rows(body, "queues")? {
-            let name = queue.need_text("name")?;
-            if !declared.insert((self.vhost_of(&queue)?.to_owned(), name.to_owned())) {
+        for mut queue in rows(body, "queues")? {
+            let name = queue.need_text("name")?.to_owned();
+            if !declared.insert((self.vhost_of(&queue)?.to_owned(), name.clone())) {
                 // The first of a name counts, and they are declared in no order.
                 underway.finish()?;
             }
-            let mut queue = queue.clone();
             if let Some(kind) = queue.get("type").cloned() {
                 let mut arguments = queue.object("arguments")?;
                 arguments.entry("x-queue-type").or_insert(kind);
                 queue.0.insert("arguments".to_owned(), Value::Object(arguments));
             }
-            self.act(underway, &queue, queues::declaration(name, &queue)?)?;
+            self.act(underway, &queue, queues::declaration(&name, &queue)?)?;
         }
         underway.finish()?;
         for exchange in rows(body, "exchanges")? {
