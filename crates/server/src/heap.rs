@@ -9,6 +9,9 @@
 //!
 //! It also makes a heap for each thread that allocates, up to eight for a processor. Batches wander from the shard that fills them to
 //! threads that write and move them, and each heap keeps what it had at its worst: a node has as many heaps as shards.
+//!
+//! Small blocks that are freed it keeps unmerged, and merges all of them once somebody allocates a kilobyte: a shard did so for
+//! 2 to 5 ms with what an import had left. It is told to merge each as it is freed, by whoever frees it.
 
 /// Nanoseconds of CPU in an interval between looks at the machine, beyond which a node is busy.
 const BUSY_NS: u64 = 20_000_000;
@@ -66,6 +69,18 @@ pub fn share(heaps: u32) {
 /// Other C libraries are not told.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn share(_: u32) {}
+
+/// Has small blocks merged with their neighbours as they are freed.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[allow(unsafe_code, reason = "the C library has no other way to be told")]
+pub fn merge_at_once() {
+    // SAFETY: takes two numbers and no pointer, and sets a bound under the heaps' own locks. Where it is refused, all is as it was.
+    let _is_set = unsafe { libc::mallopt(libc::M_MXFAST, 0) };
+}
+
+/// Other C libraries are not told.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn merge_at_once() {}
 
 /// Bytes of heaps that are in use, blocks that are mappings of their own apart. The C library goes through its free blocks for
 /// that, and who allocates from the same heap waits.

@@ -109,6 +109,7 @@ pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<E
     let clock = Clock::new();
     raise_descriptor_limit(logger);
     heap::share(config.shards.map_or_else(cores, u32::from));
+    heap::merge_at_once();
     let mut recovered = recover(config, clock, logger)?;
     seed::first_user(config, clock, &mut recovered.shards, &mut recovered.journal, &*recovered.disk)?;
     let file_bytes = journal_limits(config).file_bytes;
