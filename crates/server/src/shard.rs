@@ -30,6 +30,7 @@ use broker::{Mail, ReadRequest, Shard, StreamJob};
 use journal::{Place, Sealed};
 use mio::{Events, Interest, Poll, Token};
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 use wishes::Wishes;
 
@@ -322,8 +323,8 @@ impl ShardLoop {
                 Letter::Wish(wish, answer) => self.wish(now, *wish, answer),
                 Letter::CancelDelayed(asked, answer) => {
                     let CancelDelayed { vhost, queue, ids } = *asked;
-                    // Who asked may have given up.
-                    let _ = answer.send(self.shard.cancel_delayed(now, &vhost, &queue, &ids));
+                    let cancelled = self.shard.cancel_delayed(now, &vhost, &queue, &ids);
+                    self.tell(answer, cancelled);
                 }
                 Letter::Truncate(asked, answer) => self.truncate(now, &asked, answer),
                 Letter::ResetOffset(asked, answer) => self.reset_offset(now, &asked, answer),
@@ -348,12 +349,13 @@ impl ShardLoop {
                 }
                 Letter::CloseConnection(asked, answer) => {
                     let (name, reason) = *asked;
-                    // Who asked may have given up.
-                    let _ = answer.send(self.front.close_named(now, &mut self.shard, &name, &reason));
+                    let closed = self.front.close_named(now, &mut self.shard, &name, &reason);
+                    self.tell(answer, closed);
                 }
                 Letter::Ask(question, answer) => {
                     let began = self.around.clock.moment();
-                    self.scratch.outcomes.push(outcome(answer, self.answer(&question)));
+                    let found = self.answer(&question);
+                    self.tell(answer, found);
                     self.turns.looked(began, self.around.clock.moment());
                 }
                 Letter::Stop => self.stop(now),
@@ -362,22 +364,30 @@ impl ShardLoop {
         self.scratch.letters = letters;
     }
 
-    /// Who asked may have given up.
+    /// Who asked hears of it when the turn is over (see [`Outcome`]).
+    fn tell<T: Send + 'static>(&mut self, to: Sender<T>, found: T) {
+        self.scratch.outcomes.push(outcome(to, found));
+    }
+
     fn run_errand(&mut self, errand: Errand) {
         match errand {
             Errand::List(log, bound, answer) => {
-                answer.send(self.shard.begin_move(log, bound)).unwrap_or_default()
+                let moving = self.shard.begin_move(log, bound);
+                self.tell(answer, moving);
             }
             Errand::Point(moved, answer) => {
                 self.shard.finish_move(&moved);
-                answer.send(()).unwrap_or_default();
+                self.tell(answer, ());
             }
             Errand::Snapshot(log, answer) => {
                 let snapshot = self.shard.snapshot(log, false);
                 let snapshot = snapshot.map(|snapshot| (snapshot, self.shard.take_stream_syncs(log)));
-                answer.send(snapshot).unwrap_or_default();
+                self.tell(answer, snapshot);
             }
-            Errand::Dead(answer) => answer.send(self.shard.take_dead_segments()).unwrap_or_default(),
+            Errand::Dead(answer) => {
+                let dead = self.shard.take_dead_segments();
+                self.tell(answer, dead);
+            }
         }
     }
 

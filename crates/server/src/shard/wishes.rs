@@ -73,12 +73,16 @@ impl ShardLoop {
     }
 
     /// A stream by name. None: whoever asked has been told that it is not there.
-    fn stream(&self, vhost: &str, stream: &str, answer: Answer) -> Option<(Arc<QueueDefinition>, Answer)> {
+    fn stream(
+        &mut self,
+        vhost: &str,
+        stream: &str,
+        answer: Answer,
+    ) -> Option<(Arc<QueueDefinition>, Answer)> {
         let catalog = self.shard.catalog();
         let found = catalog.vhost(vhost).and_then(|vhost| catalog.queue_by_name(vhost, stream.as_bytes()));
         let Some(found) = found.cloned() else {
-            // Who asked may have given up.
-            let _ = answer.send(Err(Refusal::missing("queue", stream, vhost)));
+            self.tell(answer, Err(Refusal::missing("queue", stream, vhost)));
             return None;
         };
         Some((found, answer))
@@ -108,8 +112,8 @@ impl ShardLoop {
                 };
                 self.shard.command(now, port, queue.log, queue.id, command);
             }
-            Ok((_, Asked::Nothing)) => drop(answer.send(Ok(Reply::Unchanged))),
-            Err(refusal) => drop(answer.send(Err(refusal))),
+            Ok((_, Asked::Nothing)) => self.tell(answer, Ok(Reply::Unchanged)),
+            Err(refusal) => self.tell(answer, Err(refusal)),
         }
     }
 
@@ -211,8 +215,7 @@ impl ShardLoop {
             let waiting = &mut self.wishes.waiting;
             if let Some(at) = waiting.iter().position(|(port, _)| port.generation == token) {
                 let (port, answer) = waiting.swap_remove(at);
-                // Who asked may have given up.
-                let _ = answer.send(reply);
+                self.tell(answer, reply);
                 self.shard.close_port(now, port);
             }
         }
