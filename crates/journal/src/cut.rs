@@ -19,33 +19,34 @@ use std::io::IoSlice;
 
 /// What to write where the file ends, over what is left of a group there: an empty group, which keeps what that one may have
 /// said of files that are not needed. `None`: nothing is left of any.
+///
+/// # Errors
+/// The device does not say what is there, though it did a moment ago.
 pub(crate) fn closing(
     disk: &dyn Disk,
     file: &LiveFile,
     sequence: u64,
     oldest: FileId,
     secret: u64,
-) -> Option<Buffer> {
+) -> Result<Option<Buffer>, DiskError> {
     let mut window = Window::new(disk, HEADERS_MAX);
-    let bytes = head_bytes(&mut window, file.name(), file.len, file.end).ok()?;
+    let bytes = head_bytes(&mut window, file.name(), file.len, file.end)?;
     let len = blocks_with_heads(bytes, |found| found == file.id);
-    let header = GroupHeader {
-        salt: salt(secret, file.id),
-        file: file.id,
-        offset: file.end,
-        sequence,
-        len: BLOCK_LEN,
-        oldest,
-    };
-    (len > 0).then(|| {
-        let mut block = Buffer::default();
-        header.write(&[], block.extend_zeroed(len));
-        block
-    })
+    if len == 0 {
+        return Ok(None);
+    }
+    let (salt, offset) = (salt(secret, file.id), file.end);
+    let mut block = Buffer::default();
+    GroupHeader { salt, file: file.id, offset, sequence, len: BLOCK_LEN, oldest }
+        .write(&[], block.extend_zeroed(len));
+    Ok(Some(block))
 }
 
 /// Takes from a spare file what is left of the first group of the file it was to become: that file's header is not there, but
 /// may be written the same again.
+///
+/// # Errors
+/// The device does not take the zeros.
 pub(crate) fn clear(disk: &dyn Disk, spare: &Spare, next_file: FileId) -> Result<(), DiskError> {
     let name = spare.name();
     let mut window = Window::new(disk, HEADERS_MAX);

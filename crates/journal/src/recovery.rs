@@ -214,7 +214,7 @@ impl Journal {
         let oldest = self.live.front().map_or(found.id, |file| file.id);
         let closing = match self.live.back() {
             Some(file) if !self.is_current_done => {
-                cut::closing(disk, file, self.next_sequence, oldest, self.secret)
+                cut::closing(disk, file, self.next_sequence, oldest, self.secret)?
             }
             _ => None,
         };
