@@ -11,6 +11,7 @@ use crate::node::{Action, Node, Trouble};
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
+use crate::rows::Rows;
 use crate::underway::Underway;
 use crate::{
     bindings, exchanges, export, json, limits, parameters, permissions, policies, queues, users, vhosts,
@@ -36,10 +37,10 @@ pub(crate) fn definitions<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> An
         return Err(Response::error(404, "not_found", "vhost_not_found"));
     }
     let bad = |_| Response::bad_request("failed_to_parse_json");
-    let mut body = Body::read(&call.request.body).map_err(bad)?;
+    let rows = Rows::read(&call.request.body).map_err(bad)?;
     let import = Import { call, only };
     let mut underway = Underway::new(call.node.about().limits.import_begun_max);
-    let begun = import.all(&mut body, &mut underway);
+    let begun = import.all(&rows, &mut underway);
     // What fails of what is under way comes before what could not be begun.
     underway.finish()?;
     begun?;
@@ -52,44 +53,29 @@ struct Import<'a, 'c, N> {
     only: Option<&'a str>,
 }
 
-/// The objects of a list, taken out of it; without one there are none. Each goes when it has been seen to: memory that a whole file
-/// took, freed at once, whoever allocates next has to sort (`docs/decisions/0002-system-allocator.md`).
-fn rows(body: &mut Body, name: &str) -> Result<impl Iterator<Item = Body>, Response> {
-    let bad = || Response::bad_request(format!("{name} is not a list of objects"));
-    let items = match body.0.remove(name) {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::Array(items)) if items.iter().all(Value::is_object) => items,
-        Some(_) => return Err(bad()),
-    };
-    Ok(items.into_iter().filter_map(|item| match item {
-        Value::Object(fields) => Some(Body(fields)),
-        _ => None,
-    }))
-}
-
 impl<'c, N: Node> Import<'_, 'c, N> {
-    fn all(&self, body: &mut Body, underway: &mut Underway<'c>) -> Result<(), Response> {
+    fn all(&self, rows: &Rows<'_>, underway: &mut Underway<'c>) -> Result<(), Response> {
         if self.only.is_none() {
             let names = |catalog: &Catalog| catalog.vhosts().map(|own| own.name.to_string()).collect();
             let mut there: HashSet<String> = self.call.node.look(names)?;
-            for vhost in rows(body, "vhosts")? {
+            for vhost in rows.of("vhosts")? {
                 let is_there = !there.insert(vhost.need_text("name")?.to_owned());
                 self.vhost(underway, &vhost, is_there)?;
             }
             underway.finish()?;
             let names = |catalog: &Catalog| catalog.users().map(|own| own.name.to_string()).collect();
             let mut there: HashSet<String> = self.call.node.look(names)?;
-            for user in rows(body, "users")? {
+            for user in rows.of("users")? {
                 let is_there = !there.insert(user.need_text("name")?.to_owned());
                 self.user(underway, &user, is_there)?;
             }
             underway.finish()?;
-            for own in rows(body, "permissions")? {
+            for own in rows.of("permissions")? {
                 let (vhost, user) = (own.need_text("vhost")?, own.need_text("user")?);
                 self.wish(underway, permissions::wanted(vhost, user, &own)?)?;
             }
             underway.finish()?;
-            for parameter in rows(body, "global_parameters")? {
+            for parameter in rows.of("global_parameters")? {
                 let name = parameter.need_text("name")?;
                 // Which cluster it is does not travel.
                 if name != "internal_cluster_id" {
@@ -99,17 +85,17 @@ impl<'c, N: Node> Import<'_, 'c, N> {
             }
             underway.finish()?;
         }
-        for parameter in rows(body, "parameters")? {
+        for parameter in rows.of("parameters")? {
             self.wish(underway, self.parameter(&parameter)?)?;
         }
         underway.finish()?;
-        for policy in rows(body, "policies")? {
+        for policy in rows.of("policies")? {
             let (vhost, name) = (self.vhost_of(&policy)?, policy.need_text("name")?);
             self.wish(underway, policies::wanted(PolicyKind::User, vhost, name, &policy)?)?;
         }
         underway.finish()?;
         let mut declared = HashSet::new();
-        for mut queue in rows(body, "queues")? {
+        for mut queue in rows.of("queues")? {
             let name = queue.need_text("name")?.to_owned();
             if !declared.insert((self.vhost_of(&queue)?.to_owned(), name.clone())) {
                 // The first of a name counts, and they are declared in no order.
@@ -123,7 +109,7 @@ impl<'c, N: Node> Import<'_, 'c, N> {
             self.act(underway, &queue, queues::declaration(&name, &queue)?)?;
         }
         underway.finish()?;
-        for exchange in rows(body, "exchanges")? {
+        for exchange in rows.of("exchanges")? {
             // RabbitMQ exports one of its own, which is not here.
             if exchange.need_text("name")?.starts_with(OWN_PREFIX) {
                 continue;
@@ -134,13 +120,13 @@ impl<'c, N: Node> Import<'_, 'c, N> {
         underway.finish()?;
         if self.only.is_none() {
             // They name exchanges that must be there.
-            for own in rows(body, "topic_permissions")? {
+            for own in rows.of("topic_permissions")? {
                 let (vhost, user) = (own.need_text("vhost")?, own.need_text("user")?);
                 self.wish(underway, permissions::wanted_topics(vhost, user, &own)?)?;
             }
             underway.finish()?;
         }
-        for binding in rows(body, "bindings")? {
+        for binding in rows.of("bindings")? {
             let to_exchange = match binding.need_text("destination_type")? {
                 "queue" => false,
                 "exchange" => true,

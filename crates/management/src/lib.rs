@@ -42,6 +42,7 @@ mod quorum;
 mod request;
 mod response;
 mod routes;
+mod rows;
 mod sessions;
 mod stats;
 mod streams;

@@ -103,3 +103,14 @@ fn virtual_hosts_and_users_are_under_way_together_in_the_order_of_the_file() {
     let there = ["w", "x", "y"].map(|name| bench.ask("guest", &format!("GET vhosts/{name}"), "").0);
     assert_eq!(there, [200, 404, 404]);
 }
+
+#[test]
+fn nothing_is_imported_of_a_file_with_a_row_that_is_no_json() {
+    for bad in [r#"{"name": "\ud800"}"#, r#"{"name": 1e999}"#, r#"{"name": }"#] {
+        let bench = Bench::new();
+        let body = format!(r#"{{"queues": [{{"name": "q", "vhost": "/"}}], "bindings": [{bad}]}}"#);
+        let (status, answer, _) = bench.ask("guest", "POST definitions", &body);
+        assert_eq!((status, &answer["reason"]), (400, &json!("failed_to_parse_json")), "{bad}");
+        bench.statuses(&[("GET queues/%2F/q", "", 404)]);
+    }
+}
