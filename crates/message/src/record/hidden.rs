@@ -4,7 +4,8 @@
 //!   | body | count 4 | length 4, key, per key ... | zeros to a multiple of 8
 //! ```
 
-use super::{ENQUEUE, Enqueue, Kind, NewEnqueue, flag, split};
+use super::enqueue::ENQUEUE;
+use super::{Enqueue, Kind, NewEnqueue, flag, split};
 use base::cursor::Reader;
 use base::id::QueueId;
 use base::memory::Buffer;
