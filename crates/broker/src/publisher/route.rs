@@ -1,0 +1,211 @@
+//! Where messages go: which queues of which logs, worked out from what the catalog says.
+
+use super::{More, Publish};
+use crate::access::AccessCache;
+use crate::catalog::{Catalog, Refusal, VhostId};
+use crate::limits::Limits;
+use crate::reply::ReplyAddress;
+use crate::request::Placement;
+use crate::tally::NO_EXCHANGE;
+use base::Random;
+use base::id::{LogId, PortId, QueueId};
+use routing::{Envelope, Matches, delay_ms};
+use rustc_hash::FxHashMap;
+
+/// The queues of one log a route leads to.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) log: LogId,
+    /// Where the log is among the shard's own; none: another shard's.
+    pub(crate) slot: Option<u32>,
+    pub(crate) queues: Box<[QueueId]>,
+    /// The log is in memory alone.
+    pub(super) is_memory: bool,
+    /// One of the queues treats every message as durable.
+    pub(super) has_quorum: bool,
+    /// It goes the long way: a queue is to be asked, or the message is delayed.
+    pub(super) is_special: bool,
+    /// One of the queues refuses messages when it is full.
+    pub(crate) asks: bool,
+    pub(super) due: Due,
+}
+
+/// When a message becomes ready in the queues of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    Now,
+    /// Milliseconds since 1970.
+    At(u64),
+    /// Milliseconds, as its header says.
+    After(u64),
+}
+
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) exchange: Box<[u8]>,
+    pub(super) key: Box<[u8]>,
+    pub(super) targets: Box<[Target]>,
+    /// Reply consumers it leads to.
+    pub(super) replies: Option<Box<[ReplyAddress]>>,
+    /// The most queues of one target.
+    pub(super) queues_most: usize,
+    /// The queues of all targets.
+    pub(super) queues: u32,
+    /// The number under which its exchange is counted.
+    pub(super) counted: u32,
+    /// Messages that went this way.
+    pub(super) messages: u64,
+    /// It is of one message alone and goes with it.
+    pub(super) holds_once: bool,
+    /// An exchange on the way remembers the message; only where it holds once.
+    pub(super) is_remembered: bool,
+    /// The message is told of; only where it holds once.
+    pub(super) is_traced: bool,
+}
+
+impl Default for Route {
+    fn default() -> Route {
+        Route {
+            exchange: Box::default(),
+            key: Box::default(),
+            targets: Box::default(),
+            replies: None,
+            queues_most: 0,
+            queues: 0,
+            counted: NO_EXCHANGE,
+            messages: 0,
+            holds_once: false,
+            is_remembered: false,
+            is_traced: false,
+        }
+    }
+}
+
+impl Route {
+    #[inline]
+    pub(super) fn is_for(&self, exchange: &[u8], key: &[u8]) -> bool {
+        base::copy::equal(&self.key, key) && base::copy::equal(&self.exchange, exchange) && !self.holds_once
+    }
+}
+
+/// What routing looks at.
+pub(crate) struct View<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) limits: &'a Limits,
+    pub(super) placement: Placement,
+    pub(super) log_slots: &'a FxHashMap<LogId, u32>,
+    /// Where the shard's dice begin.
+    pub(super) seed: u64,
+    /// The publisher, and the message's number.
+    pub(super) message: (u32, u64),
+}
+
+impl View<'_> {
+    /// Random bits for the message: the same ones whenever they are asked for.
+    pub(crate) fn roll(&self, port: PortId) -> u64 {
+        let (handle, seq) = self.message;
+        let connection =
+            u64::from(port.shard.0) << 48 ^ u64::from(port.slot) << 20 ^ u64::from(port.generation);
+        Random::new(Random::new(self.seed ^ connection).bits() ^ u64::from(handle) << 40 ^ seq).bits()
+    }
+
+    /// Where a message goes, as the route of this message alone; true: more than its keys had a
+    /// part in that.
+    pub(super) fn route(
+        &self,
+        access: &mut AccessCache,
+        publish: &Publish<'_>,
+    ) -> Result<(Route, bool), Refusal> {
+        let Publish { exchange, routing_key, more, .. } = *publish;
+        let only = [routing_key];
+        let all: Vec<&[u8]>;
+        let keys: &[&[u8]] = match more {
+            None => &only,
+            Some(more) => {
+                all = only.iter().chain(&more.keys).copied().collect();
+                &all
+            }
+        };
+        access.check_publish(self.catalog, exchange, keys.iter().copied())?;
+        let message = Envelope { keys, headers: publish.headers, roll: self.roll(access.actor().port) };
+        let due = match more {
+            Some(More { due_at_ms, .. }) if *due_at_ms > 0 => Due::At(*due_at_ms),
+            _ => Due::Now,
+        };
+        let (targets, sees_more, matches) = self.find(access.vhost(), exchange, &message, due, |_| false)?;
+        let mut route = Route { targets, holds_once: true, ..Route::default() };
+        route.is_remembered =
+            sees_more && !self.catalog.remembering_exchanges(access.vhost(), exchange, &matches).is_empty();
+        route.queues_most = route.targets.iter().map(|target| target.queues.len()).max().unwrap_or(0);
+        route.queues = route.targets.iter().map(|target| target.queues.len() as u32).sum();
+        if exchange.is_empty() {
+            let replies: Vec<_> = keys.iter().filter_map(|key| ReplyAddress::read(key)).collect();
+            route.replies = (!replies.is_empty()).then(|| replies.into());
+        }
+        route.is_traced = self.catalog.is_traced(access.vhost());
+        // So that none of what is told of goes by a route that is kept.
+        let sees_more = sees_more || route.is_traced;
+        Ok((route, sees_more))
+    }
+
+    /// Where a message of the broker's own goes, without those `left_out` says.
+    pub(crate) fn find_own(
+        &self,
+        vhost: VhostId,
+        exchange: &[u8],
+        message: &Envelope<'_>,
+        left_out: impl Fn(QueueId) -> bool,
+    ) -> Result<(Box<[Target]>, bool, Matches), Refusal> {
+        self.find(vhost, exchange, message, Due::Now, left_out)
+    }
+
+    /// The queues a message goes to: now, and when its time has come; true: more than its keys had a part in that; and what
+    /// it came through without being kept for later.
+    fn find(
+        &self,
+        vhost: VhostId,
+        exchange: &[u8],
+        message: &Envelope<'_>,
+        due: Due,
+        left_out: impl Fn(QueueId) -> bool,
+    ) -> Result<(Box<[Target]>, bool, Matches), Refusal> {
+        let mut matches = Matches::default();
+        let sees_more = self.catalog.route(vhost, exchange, message, &mut matches)?;
+        let mut targets = self.targets(&matches, due, &left_out);
+        if let Some(delay_ms) = delay_ms(message.headers).filter(|_| !matches.held().is_empty()) {
+            for exchange in matches.held() {
+                let mut later = Matches::default();
+                self.catalog.route_from(*exchange, message, &mut later);
+                targets.extend(self.targets(&later, Due::After(delay_ms), &left_out));
+            }
+        }
+        Ok((targets.into(), sees_more, matches))
+    }
+
+    /// The queues found, for a message that is not delayed.
+    pub(crate) fn targets_now(&self, matches: &Matches) -> Box<[Target]> {
+        self.targets(matches, Due::Now, |_| false).into()
+    }
+
+    /// Groups the queues found by their log, without those `left_out` says.
+    fn targets(&self, matches: &Matches, due: Due, left_out: impl Fn(QueueId) -> bool) -> Vec<Target> {
+        let queues = matches.queues().filter(|id| !left_out(*id));
+        let mut found: Vec<_> = queues.filter_map(|id| self.catalog.queue(id)).collect();
+        found.sort_by_key(|queue| queue.log);
+        let groups = found.chunk_by(|a, b| a.log == b.log);
+        let target = |group: &[&std::sync::Arc<crate::catalog::QueueDefinition>]| {
+            let asks = group.iter().any(|queue| self.catalog.refuses(queue));
+            Target {
+                log: group[0].log,
+                slot: self.log_slots.get(&group[0].log).copied(),
+                queues: group.iter().map(|queue| queue.id).collect(),
+                is_memory: group[0].log.0 >= self.placement.logs,
+                has_quorum: group.iter().any(|queue| queue.makes_durable()),
+                is_special: asks || due != Due::Now,
+                asks,
+                due,
+            }
+        };
+        groups.map(target).collect()
+    }
+}
