@@ -115,6 +115,8 @@ pub struct Connection {
     left: usize,
     /// Still to be told.
     failure: Option<Box<Error>>,
+    /// A message came in pieces.
+    has_gathered: bool,
 }
 
 impl Connection {
@@ -152,6 +154,7 @@ impl Connection {
             wanted: 0,
             left: 0,
             failure: None,
+            has_gathered: false,
         }
     }
 
@@ -247,6 +250,12 @@ impl Connection {
     #[inline]
     pub fn is_open(&self) -> bool {
         self.state == State::Running
+    }
+
+    /// A message began whose pieces have to be kept until it is whole; once that was so, for ever.
+    #[inline]
+    pub fn has_gathered(&self) -> bool {
+        self.has_gathered
     }
 
     /// Nothing more will come or go.

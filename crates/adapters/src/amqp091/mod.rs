@@ -124,6 +124,10 @@ impl Adapter {
                 said => self.heard(context, said),
             }
         }
+        if self.blocked.is_some() && !self.is_told_blocked {
+            // It may have begun a message.
+            self.tell_blocked();
+        }
         self.pass_on_settled(context);
         input.consumed()
     }
@@ -240,8 +244,9 @@ impl Adapter {
         self.is_full || self.pending.is_some()
     }
 
+    /// It published a message, or begins to: while what it sends is kept in memory it can be held.
     pub(crate) fn is_publishing(&self) -> bool {
-        self.has_published
+        self.has_published || self.machine.has_gathered()
     }
 
     /// While nothing is read the client's silence is not held against it.
@@ -283,7 +288,7 @@ impl Adapter {
     }
 
     fn tell_blocked(&mut self) {
-        if !self.hears_blocked || !self.has_published || !self.machine.is_open() {
+        if !self.hears_blocked || !self.is_publishing() || !self.machine.is_open() {
             return;
         }
         match self.blocked {
