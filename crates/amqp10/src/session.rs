@@ -363,7 +363,7 @@ impl Session {
             });
             flow.handle = Some(id.0.into());
             flow.delivery_count = Some(link.delivery_count.wrapping_sub(waiting));
-            flow.link_credit = Some(link.credit + waiting);
+            flow.link_credit = Some(link.credit.saturating_add(waiting));
             flow.drain = link.drain;
             flow.available = available;
         }

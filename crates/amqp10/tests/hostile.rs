@@ -56,7 +56,7 @@ fn answer(server: &mut Connection, event: Event<'_>) {
                 let _ = server.transfer(flow.session, flow.link, &delivery);
             }
             if flow.drain {
-                server.drained(flow.session, flow.link, Map::default());
+                server.drained(flow.session, flow.link, flow.credit, Map::default());
             }
         }
         Event::Transfer(transfer) => {

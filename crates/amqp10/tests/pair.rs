@@ -325,7 +325,7 @@ fn drain_gives_credit_back() {
         pair.client.connection.grant(session, link, 10, true);
         pair.pump();
         pair.server.connection.transfer(SessionId(0), link, &delivery(b"t", 0, b"x")).unwrap();
-        pair.server.connection.drained(SessionId(0), link, Map::default());
+        pair.server.connection.drained(SessionId(0), link, 9, Map::default());
         pair.pump();
         assert_eq!(pair.client.connection.credit(session, link), Some((0, 10)));
         assert_eq!(pair.server.connection.credit(SessionId(0), link), Some((0, 10)));

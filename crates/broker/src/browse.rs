@@ -28,7 +28,7 @@ pub(crate) struct Browser {
     /// Where it goes on.
     next: QueueSeq,
     credit: Credit,
-    /// Messages it was shown since it came, wrapping.
+    /// Messages it was shown since it came, and credit it had used up, wrapping.
     shown: u32,
     /// Of these, those it is to settle yet.
     unsettled: u64,
@@ -206,6 +206,7 @@ impl Log {
         {
             browser.drain = false;
             browser.credit = Credit::Link(0);
+            browser.shown = browser.shown.wrapping_add(unused);
             let event = Event::Drained { consumer: browser.member.handle, unused };
             post.event(browser.member.port, event);
         }

@@ -143,6 +143,7 @@ impl Log {
                     self.append_postponed(now, id, outcome, range, due_at_ms);
                 }
                 Effect::Drained { consumer, unused } => {
+                    self.queues[slot as usize].used_up(consumer, unused);
                     if let Some(member) = self.queues[slot as usize].member(consumer) {
                         let event = Event::Drained { consumer: member.handle, unused };
                         post.event(member.port, event);

@@ -278,8 +278,9 @@ impl Log {
                 self.accept_all(now, slot, Member { port, handle }, &ranges, limits, post);
             }
             QueueCommand::Unsent { handle, range } => {
-                if owned.find(Member { port, handle }).is_none() {
-                    self.show_again(slot, Member { port, handle }, range);
+                match owned.find(Member { port, handle }) {
+                    Some(id) => owned.unsent(id, (range.last.0 - range.first.0 + 1) as u32),
+                    None => self.show_again(slot, Member { port, handle }, range),
                 }
                 let outcome = Outcome::Released;
                 self.with(now, slot, port, handle, limits, post, |consumer| Command::Settle {

@@ -31,7 +31,7 @@ impl Member {
     }
 }
 
-/// A consumer, and how many messages were handed to it since it came, wrapping.
+/// A consumer, and how many messages were handed to it since it came, and credit of its link used up, wrapping.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     member: Member,
@@ -383,10 +383,28 @@ impl OwnedQueue {
     #[cold]
     #[inline(never)]
     pub(crate) fn take_back(&mut self, id: ConsumerId, count: u32) {
-        if let Some(seat) = self.members.as_mut().and_then(|members| members.slots.get_mut(id.0 as usize)) {
+        self.unsent(id, count);
+        self.fifo.restore_credit(id, count);
+    }
+
+    /// So many of what was handed to a consumer were not sent, for want of credit on its link, and have gone back: what its link
+    /// grants next counts from before them. It gets no credit back for them: it has none.
+    #[cold]
+    pub(crate) fn unsent(&mut self, id: ConsumerId, count: u32) {
+        if let Some(seat) = self.seat(id) {
             seat.delivered = seat.delivered.wrapping_sub(count);
         }
-        self.fifo.restore_credit(id, count);
+    }
+
+    /// A consumer had so much of its credit used up: its link counts that as delivered.
+    pub(crate) fn used_up(&mut self, id: ConsumerId, unused: u32) {
+        if let Some(seat) = self.seat(id) {
+            seat.delivered = seat.delivered.wrapping_add(unused);
+        }
+    }
+
+    fn seat(&mut self, id: ConsumerId) -> Option<&mut Seat> {
+        self.members.as_mut()?.slots.get_mut(id.0 as usize)
     }
 
     /// See [`Members::credit`].

@@ -129,7 +129,12 @@ impl Adapter {
                     let size = delivery.bytes();
                     return self.too_large(context, id, link, size);
                 }
-                // The peer took credit back meanwhile, or leaves too much unsettled: it goes back untouched.
+                // The peer took credit back meanwhile. What is settled has left its queue: it was on its way.
+                Err(NotSent::NoCredit) if settled && at.is_some() => {
+                    self.machine.lend_credit(id, link);
+                    let _it_has_credit = self.machine.transfer(id, link, &delivery);
+                }
+                // The same, or it leaves too much unsettled: it goes back untouched.
                 Err(NotSent::NoCredit | NotSent::TooManyUnsettled | NotSent::Detached) => {
                     // A reply goes nowhere.
                     let Some(at) = at else { continue };
@@ -265,7 +270,7 @@ impl Adapter {
         else {
             // Answers of the management node: there is nothing to send until something is asked.
             if flow.drain {
-                self.machine.drained(flow.session, flow.link, Map::default());
+                self.machine.drained(flow.session, flow.link, flow.credit, Map::default());
             } else if flow.echo {
                 self.machine.report(flow.session, flow.link, Some(0), Map::default());
             }

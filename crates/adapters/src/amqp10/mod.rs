@@ -186,11 +186,11 @@ impl Adapter {
                 self.admitted(context, reply.as_ref().err())
             }
             Event::Reply { token, reply } => self.answered(context, *token, reply.clone()),
-            Event::Drained { consumer, .. } => {
+            Event::Drained { consumer, unused } => {
                 if let Some(ConsumerAt { session, link, .. }) = self.consumers.get(*consumer).copied() {
                     let mut bytes = Vec::new();
                     let properties = self.activity(session, link, &mut bytes);
-                    self.machine.drained(session, link, properties);
+                    self.machine.drained(session, link, *unused, properties);
                 }
             }
             Event::Available { consumer, ready } => {

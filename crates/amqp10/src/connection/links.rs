@@ -199,6 +199,14 @@ impl Connection {
         session.write_flow(output, Some((link, None)), false);
     }
 
+    /// As sender: the next delivery may be sent though the receiver has taken its credit back: it was on its way by then.
+    pub fn lend_credit(&mut self, session: SessionId, link: LinkId) {
+        let Some((session, _)) = self.session_mut(session) else { return };
+        if let Some(slot) = session.link_mut(link).filter(|slot| slot.state == LinkState::Attached) {
+            slot.credit = slot.credit.max(1);
+        }
+    }
+
     /// As sender: tells the link's state, how much there is to send, and anything else.
     pub fn report(&mut self, session: SessionId, link: LinkId, available: Option<u32>, properties: Map<'_>) {
         let Some((session, output)) = self.session_mut(session) else { return };
@@ -207,14 +215,16 @@ impl Connection {
         }
     }
 
-    /// As sender: nothing is left to send to a receiver that drains. Its credit is used up (§2.6.7).
-    pub fn drained(&mut self, session: SessionId, link: LinkId, properties: Map<'_>) {
+    /// As sender: nothing is left to send to a receiver that drains, which uses up so much of its credit (§2.6.7). Where the
+    /// receiver granted more meanwhile that stays, and where it granted less it hears of deliveries that never were all the
+    /// same: whoever counts what was used up counts them too.
+    pub fn drained(&mut self, session: SessionId, link: LinkId, unused: u32, properties: Map<'_>) {
         let Some((session, output)) = self.session_mut(session) else { return };
         let Some(slot) = session.link_mut(link).filter(|slot| slot.state == LinkState::Attached) else {
             return;
         };
-        slot.delivery_count = slot.delivery_count.wrapping_add(slot.credit);
-        slot.credit = 0;
+        slot.delivery_count = slot.delivery_count.wrapping_add(unused);
+        slot.credit = slot.credit.saturating_sub(unused);
         session.write_flow_with(output, Some((link, Some(0))), false, properties);
         if let Some(slot) = session.link_mut(link) {
             slot.drain = false;

@@ -28,7 +28,7 @@ pub(crate) struct Consumer {
     format: Format,
     /// Messages it may have been sent in all, where it has link credit; wrapping.
     limit: u32,
-    /// Messages it was sent since it came, wrapping.
+    /// Messages it was sent since it came, and credit it had used up, wrapping.
     delivered: u32,
     /// Of these, those it is to settle yet.
     unsettled: u64,
@@ -240,7 +240,7 @@ impl Consumer {
         }
         self.drain = false;
         let unused = self.room();
-        self.limit = self.delivered;
+        self.delivered = self.delivered.wrapping_add(unused);
         Some(unused)
     }
 
