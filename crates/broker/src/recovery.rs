@@ -298,13 +298,15 @@ impl Shard {
 
     /// The snapshot of a log of this shard. `is_clean`: the shard stops now, and nothing will be delivered any more.
     ///
-    /// None for a stopped log: what is on disk stays what it is. None for the catalog's while a change is under way.
+    /// None for a stopped log: what is on disk stays what it is. None, where changes of the catalog are planned, while one is
+    /// under way.
     pub fn snapshot(&self, log: LogId, is_clean: bool) -> Option<LogSnapshot> {
         if self.stopped.contains(&log) {
             return None;
         }
-        // Changes are applied here before they are on disk: a snapshot that has them would be all that has them.
-        if log == CATALOG_LOG && self.planner.as_ref().is_some_and(Planner::is_busy) {
+        // Changes are applied here before they are on disk: a snapshot that has them would be all that has them. One without a
+        // queue that is to be deleted would take its messages, though a start finds the queue.
+        if self.planner.as_ref().is_some_and(Planner::is_busy) {
             return None;
         }
         let owned = self.log(log)?;

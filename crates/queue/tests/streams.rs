@@ -161,6 +161,21 @@ fn whole_segments_go() {
 }
 
 #[test]
+fn a_clock_that_was_ahead_for_a_while_ages_nothing() {
+    let settings = Settings { segment_bytes_max: 100, age_max_ms: Some(500), ..Settings::default() };
+    let mut bench = Bench::new(settings, Limits::default());
+    // The sixth chunk ends a segment; the seventh, whose time cannot be less, begins another.
+    for at_ms in [1000, 1010, 1020, 1030, 1040, 5000, 1060] {
+        bench.batch(at_ms, &[b"one"]);
+    }
+    assert_eq!((bench.stream.first_offset(), bench.stream.last_timestamp_ms()), (0, Some(5000)));
+    for at_ms in [1600, 1610] {
+        bench.batch(at_ms, &[b"one"]);
+    }
+    assert_eq!(bench.stream.first_offset(), 4, "of times of 1000 to 1030 none is left");
+}
+
+#[test]
 fn truncation_takes_whole_segments() {
     let mut bench = short_segments();
     fill(&mut bench);

@@ -47,7 +47,11 @@ impl Node {
     }
 
     pub fn with_limits(shards: u16, limits: Limits) -> Node {
-        let placement = Placement { shards, logs: u32::from(shards) };
+        Node::with_logs(shards, u32::from(shards), limits)
+    }
+
+    pub fn with_logs(shards: u16, logs: u32, limits: Limits) -> Node {
+        let placement = Placement { shards, logs };
         let make = |id| {
             let rules = Arc::new(AccessRules::default());
             let settings = ShardSettings {

@@ -188,7 +188,8 @@ impl Stream {
         let next_offset = self.next_offset + u64::from(header.records);
         if self.segments.is_full(&self.settings, &common.limits) {
             self.segments.roll(common.take_file(), self.next_offset, timestamp_ms);
-            self.retain(timestamp_ms, common, effects);
+            // By the clock, and not by the time of the chunk, which the clock may have gone back behind.
+            self.retain(at_ms, common, effects);
             self.tracked.trim(self.first_offset(), &common.limits);
         }
         let new = NewChunk { next_offset, timestamp_ms, len: header.stored_len() };

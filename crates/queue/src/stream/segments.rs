@@ -175,10 +175,8 @@ impl Segments {
 
     /// The first segment with a chunk that is not older.
     pub(super) fn with_timestamp(&self, timestamp_ms: i64) -> Option<&Segment> {
-        let at = self
-            .list
-            .partition_point(|segment| segment.chunks == 0 || segment.last_timestamp_ms < timestamp_ms);
-        self.list.get(at)
+        // Of one in the middle all may be lost, and then its times say nothing: no halving.
+        self.list.iter().find(|segment| segment.chunks > 0 && segment.last_timestamp_ms >= timestamp_ms)
     }
 
     /// Takes the first segment away for good.
@@ -210,5 +208,31 @@ impl Segments {
     pub(super) fn count_before(&self, before: u64) -> usize {
         let behind = self.list.iter().take_while(|segment| segment.next_offset <= before).count();
         behind.min(self.list.len().saturating_sub(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_that_lost_all_in_the_middle_hides_none() {
+        let mut segments = Segments::default();
+        let limits = Limits::default();
+        for number in 0..3u32 {
+            segments.roll(number.into(), number.into(), 10 * i64::from(number));
+            let chunk = NewChunk {
+                next_offset: u64::from(number) + 1,
+                timestamp_ms: 10 * i64::from(number),
+                len: 100,
+            };
+            segments.push(chunk, &limits);
+        }
+        segments.list[1].chunks = 0;
+        let found = |timestamp_ms| segments.with_timestamp(timestamp_ms).map(|segment| segment.number);
+        assert_eq!(
+            [i64::MIN, 0, 1, 10, 20, 21].map(found),
+            [Some(0), Some(0), Some(2), Some(2), Some(2), None]
+        );
     }
 }
