@@ -30,44 +30,43 @@ pub(crate) fn closing(
     secret: u64,
 ) -> Result<Option<Buffer>, DiskError> {
     let mut window = Window::new(disk, HEADERS_MAX);
-    let bytes = head_bytes(&mut window, file.name(), file.len, file.end)?;
-    let len = blocks_with_heads(bytes, |found| found == file.id);
+    let (salt, offset) = (salt(secret, file.id), file.end);
+    let (bytes, short) = head_bytes(&mut window, file.name(), file.len, offset)?;
+    let len = match short {
+        None => blocks_with_heads(bytes, salt),
+        // Who knows what is there.
+        Some(_) => front(file.len - offset),
+    };
     if len == 0 {
         return Ok(None);
     }
-    let (salt, offset) = (salt(secret, file.id), file.end);
     let mut block = Buffer::default();
     GroupHeader { salt, file: file.id, offset, sequence, len: BLOCK_LEN, oldest }
         .write(&[], block.extend_zeroed(len));
     Ok(Some(block))
 }
 
-/// Takes from a spare file what is left of the first group of the file it was to become: that file's header is not there, but
-/// may be written the same again.
+/// Takes from a spare file what may be left of the first group of the file it was to become: that file's header is not there,
+/// but may be written the same again. What it reads as says nothing: zeros whose sync failed are not on the device.
 ///
 /// # Errors
 /// The device does not take the zeros.
-pub(crate) fn clear(disk: &dyn Disk, spare: &Spare, next_file: FileId) -> Result<(), DiskError> {
-    let name = spare.name();
-    let mut window = Window::new(disk, HEADERS_MAX);
-    let len = match head_bytes(&mut window, name, spare.len, BLOCK_LEN) {
-        Ok(bytes) => blocks_with_heads(bytes, |found| found >= next_file),
-        // Who knows what is there.
-        Err(_) => (spare.len - BLOCK_LEN).min(HEADERS_MAX.next_multiple_of(BLOCK) as u64) as usize,
-    };
-    if len == 0 {
-        return Ok(());
-    }
+pub(crate) fn clear(disk: &dyn Disk, spare: &Spare) -> Result<(), DiskError> {
     let mut zeros = Buffer::default();
-    zeros.extend_zeroed(len);
-    disk.write_at(name, BLOCK_LEN, &[IoSlice::new(zeros.bytes())])?;
-    disk.sync(name)
+    zeros.extend_zeroed(front(spare.len - BLOCK_LEN));
+    disk.write_at(spare.name(), BLOCK_LEN, &[IoSlice::new(zeros.bytes())])?;
+    disk.sync(spare.name())
 }
 
-/// Bytes of the blocks up to the last one in which a copy of the header of a group begins, of a file that is asked for. All
-/// that begins as one counts: behind the end of a file nothing is worth keeping.
-fn blocks_with_heads(bytes: &[u8], is_of: impl Fn(FileId) -> bool) -> usize {
-    let begins = |at: &usize| GroupHeader::peek_file(&bytes[*at..]).is_some_and(&is_of);
+/// Bytes of the blocks in which the header of a group begins and ends, where there are so many more in the file.
+fn front(left: u64) -> usize {
+    left.min(HEADERS_MAX.next_multiple_of(BLOCK) as u64) as usize
+}
+
+/// Bytes of the blocks up to the last one in which a copy of the header of a group with this salt begins. All that begins as
+/// one counts: behind the end of a file nothing is worth keeping.
+fn blocks_with_heads(bytes: &[u8], salt: u64) -> usize {
+    let begins = |at: &usize| GroupHeader::peek_salt(&bytes[*at..]) == Some(salt);
     let last = (0..bytes.len().min(HEADERS_MAX)).step_by(HEADER_STEP).rev().find(begins);
     last.map_or(0, |at| (at / BLOCK + 1) * BLOCK)
 }

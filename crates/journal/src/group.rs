@@ -128,6 +128,15 @@ impl GroupHeader {
         Some(header.file)
     }
 
+    /// The salt of the group that would begin here if one did. The front of a copy of a header that says it lies in one sector.
+    pub fn peek_salt(bytes: &[u8]) -> Option<u64> {
+        let mut reader = Reader::new(bytes);
+        let magic = reader.u32_le().ok()?;
+        let _crc = reader.u32_le().ok()?;
+        let salt = reader.u64_le().ok()?;
+        (magic == MAGIC).then_some(salt)
+    }
+
     fn read_fixed(reader: &mut Reader<'_>) -> Result<(GroupHeader, u32, usize), Short> {
         let (magic, crc) = (reader.u32_le()?, reader.u32_le()?);
         if magic != MAGIC {

@@ -8,7 +8,7 @@
 use crate::batch::Place;
 use crate::disk::{Disk, DiskError, FileKind, FileName};
 use crate::file::{FileHeader, FileId, LiveFile, salt};
-use crate::group::{Entry, Expected, GroupHeader, HEADERS_MAX};
+use crate::group::{Entry, Expected, GroupHeader};
 use crate::journal::Journal;
 use crate::spare::SpareMaker;
 use crate::survey::{Found, Survey, head_bytes, is_right, survey, whole_group};
@@ -76,7 +76,7 @@ pub struct Damage {
     pub log: Option<LogId>,
     /// Where the lost records began, if that is known.
     pub base: Option<LogIndex>,
-    /// The journal file.
+    /// The journal file; 0: one of which nothing that can be read says which it is. It is left as it is.
     pub file: FileId,
     /// Where in it.
     pub offset: u64,
@@ -163,24 +163,34 @@ impl Journal {
         visit: &mut dyn FnMut(RecoveredBatch),
     ) -> Result<(Journal, Recovered), OpenError> {
         let mut journal = Journal::empty(limits, start.secret);
-        let Survey { kept, found, oldest } = survey(disk, start, &mut journal)?;
+        let Survey { kept, found, oldest, unknown } = survey(disk, start, &mut journal)?;
         let window = Window::new(disk, limits.window_bytes);
         let recovered = Recovered::default();
-        let mut walk = Walk { disk, start, window, visit, recovered, live: kept, last: None };
+        let mut walk = Walk { disk, start, window, visit, recovered, live: kept, last: Last::None };
+        for error in &unknown {
+            walk.lose(None, None, FileId(0), 0, cause_of(*error));
+        }
         let can_go_on = walk.files(&found, oldest);
         let Walk { recovered, live, last, .. } = walk;
         journal.live = live;
         journal.next_sequence = can_go_on.next_sequence;
-        journal.is_current_done = !can_go_on.in_last_file && !journal.live.is_empty();
+        // Files that are known by nothing but are missed by nobody either may be the last ones: they keep their numbers, and
+        // what is written from now on does not look as if it were in their place once they can be read again.
+        let is_missed = |damage: &&Damage| damage.log.is_none() && damage.cause == DamageCause::Missing;
+        let missed = recovered.damages.iter().filter(is_missed).count();
+        let unmissed = unknown.len().saturating_sub(missed) as u64;
+        let may_go_on = can_go_on.in_last_file && unmissed == 0;
+        journal.is_current_done = !may_go_on && !journal.live.is_empty();
         if let Some(found) = found.last() {
             journal.write_again(disk, found, last)?;
         }
         disk.sync_folder(FileKind::Journal)?;
         disk.sync_folder(FileKind::Bulk)?;
         let newest = journal.live.back().map_or(FileId(0), |file| file.id);
-        journal.next_file = FileId(newest.0.max(start.from.0.saturating_sub(1)).saturating_add(1));
+        let newest = newest.0.max(start.from.0.saturating_sub(1)).saturating_add(unmissed);
+        journal.next_file = FileId(newest.saturating_add(1));
         for spare in &journal.spares {
-            cut::clear(disk, spare, journal.next_file)?;
+            cut::clear(disk, spare)?;
         }
         journal.mend_header(disk, &found)?;
         journal.sort_out_bulk(disk, &recovered)?;
@@ -194,21 +204,27 @@ impl Journal {
         Ok((journal, recovered))
     }
 
-    /// Makes what was visited durable. Everything but the last group, which begins at `last`, is; that one may be in the page
+    /// Makes what was visited durable. Everything but the last group is; that one, which begins at `last`, may be in the page
     /// cache alone: not written back yet where the process was killed, and never to be where its sync failed. So it is
-    /// written again, the file's header with it where it is the first or where there is none yet. What is left behind it of a
-    /// torn one is closed.
-    fn write_again(&mut self, disk: &dyn Disk, found: &Found, last: Option<u64>) -> Result<(), DiskError> {
-        let offset = last.unwrap_or(BLOCK_LEN);
+    /// written again, the file's header with it where it is the first or where there is none yet. One that is damaged was
+    /// synced before what proves it was written. What is left behind the last of a torn one is closed.
+    fn write_again(&mut self, disk: &dyn Disk, found: &Found, last: Last) -> Result<(), DiskError> {
+        let offset = match last {
+            Last::None => Some(BLOCK_LEN),
+            Last::Whole(offset) => Some(offset),
+            Last::Damaged => None,
+        };
         let mut block = Buffer::default();
-        if let Some(header) = found.header.filter(|_| offset == BLOCK_LEN) {
+        if let Some(header) = found.header.filter(|_| offset == Some(BLOCK_LEN)) {
             block.extend(&header.write());
             block.pad_to(BLOCK);
         }
         // Read and checked once more rather than kept from the walk, which would keep its memory from being used again.
         let group = match last {
-            Some(offset) => Some(whole_group(disk, found, offset, self.secret).ok_or(DiskError::Io(0))?),
-            None => None,
+            Last::Whole(offset) => {
+                Some(whole_group(disk, found, offset, self.secret).ok_or(DiskError::Io(0))?)
+            }
+            Last::None | Last::Damaged => None,
         };
         let group = group.as_ref().map_or(&[][..], |(memory, range)| &memory[range.clone()]);
         let oldest = self.live.front().map_or(found.id, |file| file.id);
@@ -218,11 +234,17 @@ impl Journal {
             }
             _ => None,
         };
-        let closed = closing.as_ref().map_or(&[][..], Buffer::bytes);
-        let pieces = [IoSlice::new(block.bytes()), IoSlice::new(group), IoSlice::new(closed)];
-        disk.write_at(found.name(), offset - block.len() as u64, &pieces)?;
+        if let Some(offset) = offset {
+            let pieces = [IoSlice::new(block.bytes()), IoSlice::new(group)];
+            disk.write_at(found.name(), offset - block.len() as u64, &pieces)?;
+        }
         disk.sync(found.name())?;
-        if let Some(file) = self.live.back_mut().filter(|_| closing.is_some()) {
+        // Only now: where one sync of both failed, the next start would find this one last, and write it again alone.
+        if let Some(file) = self.live.back_mut()
+            && let Some(closing) = closing
+        {
+            disk.write_at(file.name(), file.end, &[IoSlice::new(closing.bytes())])?;
+            disk.sync(file.name())?;
             file.end += BLOCK_LEN;
             self.next_sequence += 1;
         }
@@ -285,8 +307,19 @@ struct Walk<'a> {
     visit: &'a mut dyn FnMut(RecoveredBatch),
     recovered: Recovered,
     live: VecDeque<LiveFile>,
-    /// Where the last group of the last file is.
-    last: Option<u64>,
+    /// The last group of the last file.
+    last: Last,
+}
+
+/// The last group of a file.
+#[derive(Clone, Copy, Debug)]
+enum Last {
+    /// There is none.
+    None,
+    /// It is whole, and begins there.
+    Whole(u64),
+    /// Some of it is lost.
+    Damaged,
 }
 
 impl Walk<'_> {
@@ -298,7 +331,7 @@ impl Walk<'_> {
         let mut sequence = None;
         for (at, file) in found.iter().enumerate() {
             let next = found.get(at + 1);
-            self.last = None;
+            self.last = Last::None;
             self.live.push_back(LiveFile::new(file.id, file.slot, file.len, BLOCK_LEN));
             let is_next_missing = next.is_some_and(|next| next.id.0 != file.id.0 + 1);
             // The first group of the next file was written after all of this one's were synced.
@@ -343,7 +376,7 @@ impl Walk<'_> {
                     // A newer file alone proves nothing: it may have been begun in the place of a group torn here.
                     let is_proved = || {
                         ends_at.is_some_and(|end| end > group.sequence)
-                            || self.later_group(file, offset, group.sequence).is_some()
+                            || !matches!(self.later_group(file, offset, group.sequence), Ok(None))
                     };
                     let is_whole = memory.as_ref().is_ok_and(|(memory, range)| {
                         let bytes = &memory[range.clone()];
@@ -361,7 +394,7 @@ impl Walk<'_> {
                         }
                         break;
                     }
-                    self.last = Some(offset);
+                    self.last = if is_whole { Last::Whole(offset) } else { Last::Damaged };
                     self.group(file, offset, &entries, memory);
                     sequence = Some(group.sequence + 1);
                     offset += group.len;
@@ -372,11 +405,18 @@ impl Walk<'_> {
                 Err(Nothing::Io(code)) => DamageCause::Io(code),
             };
             match self.later_group(file, offset, sequence.unwrap_or(0)) {
-                Some((at, found)) => {
+                Ok(Some((at, found))) => {
                     self.lose(None, None, file.id, offset, cause);
+                    self.last = Last::Damaged;
                     (offset, sequence) = (at, Some(found));
+                    self.live.back_mut().expect("pushed before").end = offset;
                 }
-                None => {
+                Err(error) => {
+                    self.lose(None, None, file.id, offset, cause_of(error));
+                    may_go_on = false;
+                    break;
+                }
+                Ok(None) => {
                     // The end: of the last file, or of one whose last groups are lost (told below), or of one whose
                     // successor is lost (told by the caller).
                     if let DamageCause::Io(_) = cause
@@ -461,38 +501,47 @@ impl Walk<'_> {
     }
 
     fn group_at(&mut self, file: &Found, offset: u64) -> Result<(GroupHeader, Vec<Entry>), Nothing> {
-        let name = file.name();
-        let bytes = head_bytes(&mut self.window, name, file.len, offset).map_err(|error| match error {
+        let io = |error| match error {
             DiskError::Io(code) => Nothing::Io(code),
             _ => Nothing::Io(0),
-        })?;
+        };
+        let (bytes, short) = head_bytes(&mut self.window, file.name(), file.len, offset).map_err(io)?;
         let salt = salt(self.start.secret, file.id);
         let expected = Expected { salt, file: file.id, offset, file_len: file.len };
-        GroupHeader::find(bytes, expected).ok_or(Nothing::Invalid)
+        let is_begun = || GroupHeader::peek_salt(bytes) == Some(salt);
+        match (GroupHeader::find(bytes, expected), short) {
+            (Some(found), _) => Ok(found),
+            (None, Some(error)) if is_begun() => Err(io(error)),
+            (None, _) => Err(Nothing::Invalid),
+        }
     }
 
-    /// The next group behind `offset` whose sequence number is over `over`, and that number. What the device does not
-    /// return is passed over.
-    fn later_group(&self, file: &Found, offset: u64, over: u64) -> Option<(u64, u64)> {
+    /// The next group behind `offset` whose sequence number is over `over`, and that number. Blocks that the device does not
+    /// return are passed over.
+    ///
+    /// # Errors
+    /// There is none, but for one that begins and whose header cannot be read.
+    fn later_group(&self, file: &Found, offset: u64, over: u64) -> Result<Option<(u64, u64)>, DiskError> {
         let name = file.name();
         let salt = salt(self.start.secret, file.id);
         let mut window = Window::new(self.disk, 1 << 20);
         let mut at = offset + BLOCK_LEN;
+        let mut unread = None;
         while at < file.len {
             let found = window.from(name, file.len, at, BLOCK_LEN).map(GroupHeader::peek_file);
             if found == Ok(Some(file.id))
-                && let Ok(bytes) = window.from(name, file.len, at, HEADERS_MAX as u64)
+                && let Ok((bytes, short)) = head_bytes(&mut window, name, file.len, at)
             {
                 let expected = Expected { salt, file: file.id, offset: at, file_len: file.len };
-                if let Some((group, _)) = GroupHeader::find(bytes, expected)
-                    && group.sequence > over
-                {
-                    return Some((at, group.sequence));
+                match GroupHeader::find(bytes, expected) {
+                    Some((group, _)) if group.sequence > over => return Ok(Some((at, group.sequence))),
+                    None if GroupHeader::peek_salt(bytes) == Some(salt) => unread = unread.or(short),
+                    _ => {}
                 }
             }
             at += BLOCK_LEN;
         }
-        None
+        unread.map_or(Ok(None), Err)
     }
 
     /// The memory of a whole group, and where in it that is.

@@ -215,10 +215,11 @@ impl Snapshots {
                 }
             }
         }
-        disk.sync_folder(FileKind::Snapshot)?;
+        // First that what was set aside is there, then that it is not where it was: a log that had one is not to come up empty.
         if !bad.is_empty() {
             disk.sync_folder(FileKind::Quarantined)?;
         }
+        disk.sync_folder(FileKind::Snapshot)?;
         Ok((snapshots, newest.into_values().collect(), bad))
     }
 
@@ -264,11 +265,17 @@ impl Snapshots {
 
     /// Forgets a log that is no more, newest snapshot last, so that it never comes back with an older one.
     pub fn remove(&mut self, disk: &dyn Disk, log: LogId) -> Result<(), DiskError> {
-        let Some(series) = self.logs.remove(&log) else { return Ok(()) };
+        let Some(mut series) = self.logs.remove(&log) else { return Ok(()) };
+        let newest = series.kept.pop_back();
         for (number, _) in series.kept {
             disk.remove(FileName::of_log(FileKind::Snapshot, log, number))?;
         }
-        disk.sync_folder(FileKind::Snapshot)
+        disk.sync_folder(FileKind::Snapshot)?;
+        if let Some((number, _)) = newest {
+            disk.remove(FileName::of_log(FileKind::Snapshot, log, number))?;
+            disk.sync_folder(FileKind::Snapshot)?;
+        }
+        Ok(())
     }
 
     /// What the newest snapshot of `log` stands for.

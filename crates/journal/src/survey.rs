@@ -12,6 +12,7 @@ use crate::window::Window;
 use base::Memory;
 use base::crc::crc32c;
 use base::id::LogIndex;
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -23,6 +24,8 @@ pub(crate) struct Found {
     pub header: Option<FileHeader>,
     /// The sequence number of its first group, from the header or from that group.
     pub first_sequence: Option<u64>,
+    /// Why blocks before the group that says which it is could not be read: they may hold a later use of its slot.
+    pub skipped: Option<DiskError>,
 }
 
 impl Found {
@@ -41,19 +44,22 @@ pub(crate) struct Survey {
     pub found: Vec<Found>,
     /// The oldest that is to be visited, there or not.
     pub oldest: FileId,
+    /// Why files could not be read of which nothing else says what they are: they are left as they are.
+    pub unknown: Vec<DiskError>,
 }
 
 /// Looks at every slot. Files that are not needed go into the journal's spares.
 pub(crate) fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Result<Survey, OpenError> {
     let mut found: Vec<Found> = Vec::new();
-    let mut spares = Vec::new();
+    let (mut spares, mut unknown) = (Vec::new(), Vec::new());
     for name in disk.list(FileKind::Journal)? {
         journal.next_slot = journal.next_slot.max(name.number + 1);
         // A file that was cut short holds whole blocks up to there.
         let len = disk.len(name)? / BLOCK_LEN * BLOCK_LEN;
         match identify(disk, name, len, start.secret)? {
-            Some(file) => found.push(file),
-            None => spares.push(Spare { slot: name.number, len }),
+            Use::Found(file) => found.push(file),
+            Use::Free => spares.push(Spare { slot: name.number, len }),
+            Use::Unknown(error) => unknown.push(error),
         }
     }
     found.sort_by_key(|file| file.id);
@@ -63,17 +69,22 @@ pub(crate) fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Re
     let oldest = known.max(start.from);
     let to_keep = known.max(start.keep.min(start.from));
     let needless = found.partition_point(|file| file.id < to_keep);
-    spares.extend(found.drain(..needless).map(|file| Spare { slot: file.slot, len: file.len }));
+    for file in found.drain(..needless) {
+        match file.skipped {
+            None => spares.push(Spare { slot: file.slot, len: file.len }),
+            Some(error) => unknown.push(error),
+        }
+    }
     // A file whose first group found no space was removed and begun again elsewhere; a device that then failed may
-    // bring the removed one back. It has no whole group.
+    // bring the removed one back. It has no whole group; nor has the other where its first one was torn.
     while let Some(at) = found.windows(2).position(|pair| pair[0].id == pair[1].id) {
-        let whole = [at, at + 1].map(|at| whole_group(disk, &found[at], BLOCK_LEN, start.secret).is_some());
-        let other = match whole {
-            [true, false] => found.remove(at + 1),
-            [false, true] => found.remove(at),
-            _ => return Err(OpenError::Double(found[at + 1].name())),
+        let [one, other] = [at, at + 1].map(|at| holds(disk, &found[at], start.secret));
+        let needless = match one.cmp(&other) {
+            Ordering::Equal if one > Holds::Nothing => return Err(OpenError::Double(found[at + 1].name())),
+            Ordering::Less => found.remove(at),
+            Ordering::Equal | Ordering::Greater => found.remove(at + 1),
         };
-        spares.push(Spare { slot: other.slot, len: other.len });
+        spares.push(Spare { slot: needless.slot, len: needless.len });
     }
     let visited = found.partition_point(|file| file.id < oldest);
     let mut kept: Vec<Found> = found.drain(..visited).collect();
@@ -94,7 +105,7 @@ pub(crate) fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Re
             journal.unneeded.push(spare.name());
         }
     }
-    Ok(Survey { kept, found, oldest })
+    Ok(Survey { kept, found, oldest, unknown })
 }
 
 /// What the heads of a file's groups say that it holds.
@@ -105,7 +116,9 @@ fn contents(disk: &dyn Disk, found: &Found, secret: u64) -> LiveFile {
         let expected =
             Expected { salt: salt(secret, file.id), file: file.id, offset: file.end, file_len: file.len };
         let head = head_bytes(&mut window, file.name(), file.len, file.end).ok();
-        let Some((group, entries)) = head.and_then(|bytes| GroupHeader::find(bytes, expected)) else { break };
+        let Some((group, entries)) = head.and_then(|(bytes, _)| GroupHeader::find(bytes, expected)) else {
+            break;
+        };
         for entry in &entries {
             file.note(entry.log, entry.base, LogIndex(entry.base.0 + entry.len));
             if entry.bulk != 0 {
@@ -128,56 +141,106 @@ fn released_before(disk: &dyn Disk, found: &Found, secret: u64) -> Option<FileId
     while offset < found.len {
         let expected = Expected { salt: salt(secret, found.id), file: found.id, offset, file_len: found.len };
         let head = head_bytes(&mut window, name, found.len, offset).ok();
-        let Some((group, _)) = head.and_then(|bytes| GroupHeader::find(bytes, expected)) else { break };
+        let Some((group, _)) = head.and_then(|(bytes, _)| GroupHeader::find(bytes, expected)) else { break };
         said = said.max(Some(group.oldest));
         offset += group.len;
     }
     said
 }
 
-/// Which use of the slot the file is in; `None`: none that counts.
-fn identify(disk: &dyn Disk, name: FileName, len: u64, secret: u64) -> Result<Option<Found>, OpenError> {
+/// Which use of its slot a file is in.
+enum Use {
+    /// One that counts.
+    Found(Found),
+    /// None that counts.
+    Free,
+    /// The device does not say.
+    Unknown(DiskError),
+}
+
+fn identify(disk: &dyn Disk, name: FileName, len: u64, secret: u64) -> Result<Use, OpenError> {
     let slot = name.number;
+    let mut unread = None;
     let mut first = [0; FILE_HEADER];
     let header = match disk.read_at(name, 0, &mut first) {
         Ok(FILE_HEADER) => FileHeader::read(&first),
-        _ => Err(HeaderError::Damaged),
+        Ok(_) => Err(HeaderError::Damaged),
+        Err(error) => {
+            unread = Some(error);
+            Err(HeaderError::Damaged)
+        }
     };
     match header {
         Err(HeaderError::Version(version)) => return Err(OpenError::Version { name, version }),
-        Ok(header) if header.file == FileId(0) => return Ok(None),
+        Ok(header) if header.file == FileId(0) => return Ok(Use::Free),
         Ok(header) if header.salt != salt(secret, header.file) => return Err(OpenError::Foreign(name)),
         _ => {}
     }
     if let Ok(header) = header {
-        let first_sequence = Some(header.first_sequence);
-        return Ok(Some(Found { id: header.file, slot, len, header: Some(header), first_sequence }));
+        let (id, first_sequence) = (header.file, Some(header.first_sequence));
+        let header = Some(header);
+        return Ok(Use::Found(Found { id, slot, len, header, first_sequence, skipped: None }));
     }
     // The header is damaged, or was never written: groups still say whose they are.
     let mut window = Window::new(disk, 1 << 20);
+    let mut skipped = None;
     let mut offset = BLOCK_LEN;
     while offset < len {
-        if let Some(group) = unknown_group(&mut window, name, len, offset, secret) {
-            let first_sequence = (offset == BLOCK_LEN).then_some(group.sequence);
-            return Ok(Some(Found { id: group.file, slot, len, header: None, first_sequence }));
+        match unknown_group(&mut window, name, len, offset, secret) {
+            Ok(Some(group)) => {
+                let first_sequence = (offset == BLOCK_LEN).then_some(group.sequence);
+                let (id, header) = (group.file, None);
+                return Ok(Use::Found(Found { id, slot, len, header, first_sequence, skipped }));
+            }
+            Ok(None) => {}
+            Err(error) => skipped = Some(error),
         }
         offset += BLOCK_LEN;
     }
-    Ok(None)
+    Ok(skipped.or(unread).map_or(Use::Free, Use::Unknown))
 }
 
-/// The bytes a group's header at `offset` may take. The block itself may be readable where a later one is not.
+/// The bytes a group's header at `offset` may take, and, where the device does not return all of them, why. The first blocks
+/// may be readable where a later one is not.
+///
+/// # Errors
+/// Not even the first block can be read.
 pub(crate) fn head_bytes<'a>(
     window: &'a mut Window<'_>,
     name: FileName,
     file_len: u64,
     offset: u64,
-) -> Result<&'a [u8], DiskError> {
-    let wanted = match window.from(name, file_len, offset, HEADERS_MAX as u64) {
-        Ok(_) => HEADERS_MAX as u64,
-        Err(_) => BLOCK_LEN,
-    };
-    window.from(name, file_len, offset, wanted)
+) -> Result<(&'a [u8], Option<DiskError>), DiskError> {
+    let (mut wanted, mut short) = (HEADERS_MAX as u64, None);
+    while let Err(error) = window.from(name, file_len, offset, wanted).map(drop) {
+        if wanted <= BLOCK_LEN {
+            return Err(error);
+        }
+        (wanted, short) = ((wanted - 1) / BLOCK_LEN * BLOCK_LEN, Some(error));
+    }
+    Ok((window.from(name, file_len, offset, wanted)?, short))
+}
+
+/// What one file has over another that says it is the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Holds {
+    Nothing,
+    /// Blocks that cannot be read: who knows.
+    Unreadable,
+    WholeGroup,
+}
+
+fn holds(disk: &dyn Disk, found: &Found, secret: u64) -> Holds {
+    let mut window = Window::new(disk, 1 << 20);
+    let mut holds = Holds::Nothing;
+    for offset in (BLOCK_LEN..found.len).step_by(BLOCK_LEN as usize) {
+        match window.from(found.name(), found.len, offset, BLOCK_LEN) {
+            Err(_) => holds = Holds::Unreadable,
+            Ok(_) if whole_group(disk, found, offset, secret).is_some() => return Holds::WholeGroup,
+            Ok(_) => {}
+        }
+    }
+    holds
 }
 
 /// The bytes of the group at `offset`, if all of it is there.
@@ -190,7 +253,7 @@ pub(crate) fn whole_group(
     let name = found.name();
     let mut window = Window::new(disk, HEADERS_MAX);
     let expected = Expected { salt: salt(secret, found.id), file: found.id, offset, file_len: found.len };
-    let head = head_bytes(&mut window, name, found.len, offset).ok()?;
+    let (head, _) = head_bytes(&mut window, name, found.len, offset).ok()?;
     let (group, entries) = GroupHeader::find(head, expected)?;
     let (memory, range) = window.memory(name, found.len, offset, group.len).ok()?;
     let bytes = &memory[range.clone()];
@@ -199,18 +262,25 @@ pub(crate) fn whole_group(
 }
 
 /// The group at `offset` of whatever use of the slot.
+///
+/// # Errors
+/// What may be one cannot be read.
 fn unknown_group(
     window: &mut Window<'_>,
     name: FileName,
     file_len: u64,
     offset: u64,
     secret: u64,
-) -> Option<GroupHeader> {
-    let bytes = window.from(name, file_len, offset, BLOCK_LEN).ok()?;
-    let file = GroupHeader::peek_file(bytes)?;
-    let bytes = head_bytes(window, name, file_len, offset).ok()?;
+) -> Result<Option<GroupHeader>, DiskError> {
+    let bytes = window.from(name, file_len, offset, BLOCK_LEN)?;
+    let Some(file) = GroupHeader::peek_file(bytes) else { return Ok(None) };
+    let (bytes, short) = head_bytes(window, name, file_len, offset)?;
     let expected = Expected { salt: salt(secret, file), file, offset, file_len };
-    GroupHeader::find(bytes, expected).map(|(group, _)| group)
+    match (GroupHeader::find(bytes, expected), short) {
+        (Some((group, _)), _) => Ok(Some(group)),
+        (None, Some(error)) if GroupHeader::peek_salt(bytes) == Some(expected.salt) => Err(error),
+        (None, _) => Ok(None),
+    }
 }
 
 /// The records of an inline entry of the group at `offset`, whose bytes these are, are what was written.

@@ -5,6 +5,7 @@ mod suite;
 use base::Random;
 use base::id::{LogId, LogIndex};
 use journal::faulty::{Call, Temper};
+use journal::snapshot::KEPT;
 use journal::*;
 use std::collections::BTreeMap;
 use suite::{START, batch, cover};
@@ -186,6 +187,73 @@ fn a_start_makes_the_names_it_sees_durable() {
     let give = |disk: &FaultyDisk| assert!(Identity::open(disk, &mut Random::new(3), 8).is_err());
     let open = |disk: &FaultyDisk| Identity::open(disk, &mut Random::new(4), 8).unwrap().secret;
     check_name_after_failed_sync(FileKind::Identity, give, open);
+}
+
+/// The power goes in the midst of every call in turn of what is `done`; `check` looks at what then is there.
+fn check_power_cuts(
+    tempers: &[Temper],
+    prepare: impl Fn(&FaultyDisk),
+    done: impl Fn(&FaultyDisk) -> bool,
+    check: impl Fn(&FaultyDisk, &str),
+) {
+    for nth in 1.. {
+        let mut is_done = true;
+        for (seed, temper) in (0..20).flat_map(|seed| tempers.iter().map(move |temper| (seed, *temper))) {
+            let disk = FaultyDisk::new(seed);
+            prepare(&disk);
+            disk.power_off(nth);
+            is_done &= done(&disk);
+            disk.crash_as(temper);
+            check(&disk, &format!("cut at call {nth} ({temper:?}, seed {seed})"));
+        }
+        if is_done {
+            assert!(nth > 2, "what is cut makes calls");
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_bad_snapshot_is_not_forgotten() {
+    let name = FileName::of_log(FileKind::Snapshot, LogId(1), 0);
+    let prepare = |disk: &FaultyDisk| {
+        Snapshots::default().write(disk, cover(1, 10, 1), &[]).unwrap();
+        assert!(disk.rot(name, 30, 0));
+    };
+    let load = |disk: &FaultyDisk| Snapshots::load(disk).is_ok();
+    let check = |disk: &FaultyDisk, context: &str| {
+        let (_, found, bad) = Snapshots::load(disk).unwrap();
+        let aside = FileName { kind: FileKind::Quarantined, ..name };
+        assert_eq!((found.len(), disk.list(FileKind::Quarantined)), (0, Ok(vec![aside])), "{context}");
+        assert!(bad.len() <= 1, "{context}");
+    };
+    // Not scattered: filesystems keep a rename between two folders whole as well, and only the double does not.
+    check_power_cuts(&[Temper::Kill, Temper::LoseAll, Temper::Prefix], prepare, load, check);
+}
+
+#[test]
+fn a_log_that_is_removed_does_not_come_back_with_an_older_snapshot() {
+    let prepare = |disk: &FaultyDisk| {
+        let mut snapshots = Snapshots::default();
+        for number in 0..KEPT as u64 {
+            snapshots.write(disk, cover(1, 10 * number, 1), &[]).unwrap();
+        }
+    };
+    let remove = |disk: &FaultyDisk| {
+        let Ok((mut snapshots, ..)) = Snapshots::load(disk) else { return false };
+        snapshots.remove(disk, LogId(1)).is_ok()
+    };
+    let check = |disk: &FaultyDisk, context: &str| {
+        let (snapshots, ..) = Snapshots::load(disk).unwrap();
+        let newest = snapshots.newest(LogId(1)).map(|cover| cover.covered.0);
+        assert!(newest.is_none_or(|covered| covered == 10 * (KEPT as u64 - 1)), "{context}: {newest:?}");
+    };
+    check_power_cuts(
+        &[Temper::Kill, Temper::LoseAll, Temper::Prefix, Temper::Scatter],
+        prepare,
+        remove,
+        check,
+    );
 }
 
 #[test]

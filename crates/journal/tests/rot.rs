@@ -4,52 +4,11 @@ mod suite;
 
 use base::Random;
 use base::memory::BLOCK;
-use journal::faulty::SECTOR;
+use journal::faulty::{Call, SECTOR, Temper};
 use journal::*;
 use std::io::IoSlice;
+use suite::used::{Written, end, key, limits, used_disk};
 use suite::{START, batch, reopen, small};
-
-type Written = (u32, u64, usize);
-
-fn key(batch: &Sealed) -> Written {
-    (batch.log.0, batch.base.0, batch.len)
-}
-
-/// A disk whose one journal file has been used before, so that old bytes lie behind what is written; the start to open
-/// it with, and what is committed.
-fn used_disk(limits: Limits) -> (FaultyDisk, Journal, Start, Vec<Written>) {
-    let disk = FaultyDisk::new(1);
-    let (mut journal, ..) = reopen(&disk, limits, START);
-    let mut places = Vec::new();
-    let mut base = 0;
-    // The first file is small and not used again; then two that take turns.
-    while journal.counters().rolls < 4 {
-        let old = batch(9, base, 6_000);
-        base += 6_000;
-        journal.write(&disk, &[old], &mut places).unwrap();
-        if let Some(file) = journal.take_rolled().last() {
-            journal.release(*file);
-        }
-    }
-    let from = places[0].file;
-    let mut committed = vec![(9, base - 6_000, 6_000)];
-    for round in 0..3 {
-        let batches = [batch(1, round * 64, 64), batch(2, round * 800, 800)];
-        journal.write(&disk, &batches, &mut places).unwrap();
-        committed.extend(batches.iter().map(key));
-    }
-    (disk, journal, Start { from, keep: from, ..START }, committed)
-}
-
-fn limits(packed: bool) -> Limits {
-    Limits { packed_bytes_max: if packed { 64 << 10 } else { 1 << 10 }, ..small() }
-}
-
-/// Where the next group will go, and the file it goes to.
-fn end(journal: &Journal) -> (FileName, u64) {
-    let file = journal.files().next_back().unwrap();
-    (file.name(), file.end)
-}
 
 /// The bytes of a group that was just written, and the disk from before.
 fn tail(packed: bool) -> (FaultyDisk, Start, Vec<Written>, Vec<Written>, FileName, u64, Vec<u8>) {
@@ -181,6 +140,28 @@ fn neither_copy_of_a_long_header_brings_a_torn_group_back() {
 }
 
 #[test]
+fn a_copy_of_a_header_that_begins_at_the_end_of_a_sector_does_not_bring_a_torn_group_back() {
+    let limits = Limits { file_bytes: 4 << 20, ..limits(true) };
+    for count in [19, 51, 83, 105, 137] {
+        let (before, mut journal, start, committed) = used_disk(limits);
+        let disk = before.fork();
+        let (name, from) = end(&journal);
+        let many: Vec<Sealed> = (0..count).map(|log| batch(100 + log, 0, 80)).collect();
+        journal.write(&disk, &many, &mut Vec::new()).unwrap();
+        let mut bytes = vec![0; (end(&journal).1 - from) as usize];
+        disk.read_at(name, from, &mut bytes).unwrap();
+        let second = 64 + 48 * count as usize;
+        assert!(bytes[second..].starts_with(b"LVGR") && second % SECTOR > SECTOR - 64, "{count}");
+        let torn = Torn { limits, start, committed, name, from, bytes };
+        let next = second / SECTOR + 1;
+        let record = (2 * second) / SECTOR + 1;
+        for lost in [vec![0, next], vec![0, next, record], vec![next, record], vec![0, record]] {
+            torn.check_it_stays_torn(&before.fork(), &lost);
+        }
+    }
+}
+
+#[test]
 fn a_group_whose_file_was_not_begun_does_not_come_back() {
     let (disk, mut journal, start, committed) = used_disk(limits(false));
     journal.roll();
@@ -191,7 +172,93 @@ fn a_group_whose_file_was_not_begun_does_not_come_back() {
     let mut bytes = vec![0; end as usize];
     disk.read_at(name, 0, &mut bytes).unwrap();
     let torn = Torn { limits: limits(false), start, committed, name, from: 0, bytes };
-    torn.check_it_stays_torn(&before, &[0]);
+    torn.check_it_stays_torn(&before.fork(), &[0]);
+    // Nor where a start whose sync fails has cut it in the page cache alone, for the next start to find it cut.
+    let sectors = torn.bytes.chunks(SECTOR).enumerate();
+    for (at, sector) in sectors.clone().skip(1) {
+        before.write_at(name, (at * SECTOR) as u64, &[IoSlice::new(sector)]).unwrap();
+    }
+    before.sync(name).unwrap();
+    let mut failed = 0;
+    for nth in 1..6 {
+        let disk = before.fork();
+        disk.fail(Call::Sync, nth, DiskError::Io(5));
+        failed += u32::from(Journal::open(&disk, torn.limits, start, &mut |_| {}).is_err());
+        disk.crash_as(Temper::Kill);
+        assert_eq!(reopen(&disk, torn.limits, start).2, torn.committed, "sync {nth}");
+        disk.crash_as(Temper::LoseAll);
+        disk.write_at(name, 0, &[IoSlice::new(&torn.bytes[..SECTOR])]).unwrap();
+        disk.sync(name).unwrap();
+        let (_, recovered, visited) = reopen(&disk, torn.limits, start);
+        assert_eq!((recovered.damages, visited), (vec![], torn.committed.clone()), "sync {nth}");
+    }
+    assert!(failed > 1);
+}
+
+/// The last group is in the page cache alone, and a torn one lies behind it; starts fail to sync what they write.
+#[test]
+fn what_a_start_visits_is_durable_though_starts_before_it_failed_to_sync() {
+    let (disk, start, mut committed, _, name, from, bytes) = tail(false);
+    let (mut journal, ..) = reopen(&disk, limits(false), start);
+    disk.fail(Call::Sync, 1, DiskError::Io(5));
+    assert!(journal.write(&disk, &[batch(4, 0, 800)], &mut Vec::new()).is_err());
+    committed.push((4, 0, 800));
+    // Any group will do as the torn one: its header's first sector is there, and no more.
+    let (lost, torn) = (disk.fork(), disk.fork());
+    lost.crash_as(Temper::Kill);
+    let (mut journal, ..) = reopen(&lost, limits(false), start);
+    let (_, behind) = end(&journal);
+    journal.write(&lost, &[batch(5, 0, 30_000)], &mut Vec::new()).unwrap();
+    let mut head = [0; SECTOR];
+    lost.read_at(name, behind, &mut head).unwrap();
+    torn.write_at(name, behind, &[IoSlice::new(&head)]).unwrap();
+    assert!(behind > from && behind < from + bytes.len() as u64);
+    for failures in [&[1][..], &[1, 1], &[1, 2], &[2, 1], &[2, 2], &[1, 2, 1], &[3]] {
+        let disk = torn.fork();
+        disk.crash_as(Temper::Kill);
+        for nth in failures {
+            disk.fail(Call::Sync, *nth, DiskError::Io(5));
+            let _may_fail = Journal::open(&disk, limits(false), start, &mut |_| {});
+            disk.crash_as(Temper::Kill);
+        }
+        for when in ["before", "after"] {
+            let (_, recovered, visited) = reopen(&disk, limits(false), start);
+            assert_eq!((recovered.damages, visited), (vec![], committed.clone()), "{failures:?} {when}");
+            disk.crash_as(Temper::LoseAll);
+        }
+    }
+}
+
+#[test]
+fn rot_in_front_of_a_torn_group_is_told_and_writing_goes_on() {
+    for is_ruined in [false, true] {
+        let (disk, start, mut committed, _, name, from, bytes) = tail(false);
+        for (at, sector) in bytes.chunks(SECTOR).enumerate().filter(|(at, _)| *at != 2 * BLOCK / SECTOR) {
+            disk.write_at(name, from + (at * SECTOR) as u64, &[IoSlice::new(sector)]).unwrap();
+        }
+        disk.sync(name).unwrap();
+        // The group before is one block: its header's two copies, a batch of log 1, one of log 2.
+        let last = from - BLOCK as u64;
+        let cause = match is_ruined {
+            false => DamageCause::Checksum,
+            true => DamageCause::Io(5),
+        };
+        if is_ruined {
+            disk.ruin(name, last);
+        } else {
+            assert!(disk.rot(name, last + 2 * (64 + 2 * 48) + 8, 0));
+        }
+        committed.retain(|batch| *batch != (1, 128, 64) && (!is_ruined || *batch != (2, 1_600, 800)));
+        for more in 0..3u64 {
+            let (mut journal, recovered, visited) = reopen(&disk, limits(false), start);
+            let damages: Vec<_> =
+                recovered.damages.iter().map(|damage| (damage.offset, damage.cause)).collect();
+            assert_eq!((damages, &visited), (vec![(last, cause)], &committed), "start {more}");
+            let next = batch(7, more * 24, 24);
+            committed.push(key(&next));
+            journal.write(&disk, &[next], &mut Vec::new()).unwrap();
+        }
+    }
 }
 
 /// Three files of groups of all kinds, closed as by a clean stop.

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod used;
+
 use base::id::{LogId, LogIndex};
 use base::{Buffer, Random};
 use journal::*;
