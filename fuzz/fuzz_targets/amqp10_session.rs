@@ -45,7 +45,7 @@ fn look(server: &mut Connection, bytes: &[u8]) {
                     let _ = server.transfer(flow.session, flow.link, &delivery);
                 }
                 if flow.drain {
-                    server.drained(flow.session, flow.link, Map::default());
+                    server.drained(flow.session, flow.link, flow.credit, Map::default());
                 }
             }
             Event::Transfer(transfer) => {
