@@ -87,6 +87,8 @@ pub struct Publisher {
     pub is_ready: bool,
     /// The node has ended it.
     pub is_over: bool,
+    /// Its end was asked for: its reference may be another's since.
+    pub is_ending: bool,
     /// The last publishing id it used.
     pub last: u64,
     /// What waits for its confirm: publishing ids, and the messages they stand for.
@@ -183,6 +185,7 @@ impl StreamClient {
                 reference,
                 is_ready: false,
                 is_over: false,
+                is_ending: false,
                 last: 0,
                 unconfirmed: BTreeMap::new(),
             };
@@ -190,11 +193,14 @@ impl StreamClient {
         }
     }
 
-    /// Ends a publisher: what it waits for nobody will hear of. False: it cannot be asked for now.
+    /// Ends a publisher: what it waits for nobody will hear of. False: it cannot be asked for now, or was before.
     pub fn end_publisher(&mut self, now: Now, id: u8) -> bool {
+        if self.publishers.get(&id).is_none_or(|publisher| publisher.is_ending) {
+            return false;
+        }
         let is_asked = self.ask(now, Asked::EndPublisher(id), &Request::DeletePublisher { publisher_id: id });
         if is_asked && let Some(publisher) = self.publishers.get_mut(&id) {
-            publisher.is_over = true;
+            (publisher.is_over, publisher.is_ending) = (true, true);
         }
         is_asked
     }
