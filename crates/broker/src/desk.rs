@@ -11,8 +11,8 @@ use crate::request::{Held, NewConsumer, QueueCommand, Reply};
 use crate::tally::Count;
 use base::Now;
 use base::id::{LogIndex, PortId, QueueId};
-use message::record::{Kind, Outcome, SeqRange};
-use queue::{Command, Consume, ConsumerId, Effect};
+use message::record::{Outcome, SeqRange};
+use queue::{Command, Consume, ConsumerId};
 use std::sync::Arc;
 
 /// A command that would miss messages which its connection published before it and which are not in the queue yet: it
@@ -430,9 +430,8 @@ impl Log {
         for Waiting { seq, settles, .. } in owned.forget_waiting(id) {
             let range = SeqRange { first: seq, last: seq };
             if settles {
-                // It counted as delivered when it was handed out: the consumer takes it along.
-                let kind = Kind::Settle;
-                self.effects.list.push(Effect::Append { kind, outcome: Outcome::Accepted, range });
+                // It counted as delivered when it was handed out, and is settled on record once it is.
+                owned.fifo.unsent(range, &mut self.effects);
             } else {
                 let command = Command::Settle { consumer: id, range, outcome: Outcome::Released };
                 owned.fifo.apply(command, &mut self.effects);

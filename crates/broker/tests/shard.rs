@@ -5,11 +5,11 @@ mod node;
 use base::Now;
 use base::id::{LogId, LogIndex, PortId, ShardId};
 use broker::catalog::{Op, Refusal, VhostId};
-use broker::{CommitRule, Credit, Events, Limits, More, Publish, Published, QueueCommand};
+use broker::{CommitRule, Credit, Events, Held, Limits, More, NewConsumer, Publish, Published, QueueCommand};
 use journal::{Disk, FileId, FileKind, FileName, Place};
 use message::record::{Format, Outcome};
 use node::{NOW, Node};
-use routing::NoHeaders;
+use routing::{NoHeaders, Value};
 
 #[test]
 fn a_durable_message_is_confirmed_and_delivered_when_it_is_written_and_not_before() {
@@ -424,6 +424,51 @@ fn what_the_shard_does_not_know_the_place_of_is_not_moved() {
     let unwritten = node.unwritten.iter().map(|(_, sealed)| sealed.base).max().unwrap();
     let job = node.shards[0].begin_move(log, end).unwrap();
     assert!(job.bound <= unwritten && !job.is_empty(), "{job:?}");
+}
+
+const HELD: [Held; 3] = [Held::Kept, Held::Fails, Held::GoesBack];
+
+#[test]
+fn what_waits_for_bytes_goes_back_when_its_consumer_cancels() {
+    for kind in [&b"classic"[..], b"quorum"] {
+        for (settled, held) in [true, false].into_iter().flat_map(|settled| HELD.map(|held| (settled, held)))
+        {
+            let mut node = Node::new(1);
+            node.declare_with(0, "q", true, &[("x-queue-type", Value::Text(kind.into()))]);
+            let mut publisher = node.publisher(0);
+            // Far more than stays in memory.
+            let body = "x".repeat(1 << 20);
+            for _ in 0..20 {
+                node.publish(0, &mut publisher, "q", &body, true);
+                node.settle();
+            }
+            let consumer = NewConsumer {
+                credit: Credit::Prefetch(0),
+                settled,
+                exclusive: false,
+                priority: 0,
+                browses: false,
+                timeout_ms: None,
+            };
+            node.take_seen();
+            node.command(0, "q", QueueCommand::Consume { token: 1, handle: 1, consumer });
+            node.turn();
+            node.command(0, "q", QueueCommand::Cancel { token: Some(2), handle: 1, held });
+            node.settle();
+            let to = |seen: &[String], handle: u32| {
+                let start = format!("{handle} gets");
+                seen.iter().filter(|line| line.contains(&start)).count()
+            };
+            let first = to(&node.take_seen(), 1);
+            node.consume(0, "q", 2, 0);
+            (0..20).for_each(|_| node.read());
+            let rest = to(&node.take_seen(), 2);
+            assert!(first < 20, "some have to be read back");
+            // What was sent and is not settled comes back too, but where its consumer may still settle it.
+            let comes_back = if settled || held == Held::Kept { 0 } else { first };
+            assert_eq!(first + rest, 20 + comes_back, "{settled} {held:?}");
+        }
+    }
 }
 
 #[test]

@@ -450,6 +450,14 @@ impl Fifo {
         effects.ignored += range.len() - count;
     }
 
+    /// Positions that were handed to one that settles them at once, and that it was never sent, are ready again, or will be when
+    /// their record comes back. That they were settled must not be on record.
+    pub fn unsent(&mut self, range: SeqRange, effects: &mut Effects) {
+        if let Some(range) = numbers(range) {
+            self.give_back(range, Outcome::Released, effects);
+        }
+    }
+
     /// Positions nobody holds any more are ready again, or will be when their record comes back.
     pub(crate) fn give_back(&mut self, range: Range, outcome: Outcome, effects: &mut Effects) {
         let Some(live) = self.clip(positions(range)) else { return };
