@@ -35,6 +35,10 @@ impl Channels {
         self.sorted.len()
     }
 
+    pub fn is_gathering(&self) -> bool {
+        self.sorted.iter().any(|channel| channel.assembly.is_some())
+    }
+
     #[inline]
     pub fn get(&mut self, number: u16) -> Option<&mut Channel> {
         if self.sorted.get(self.last).is_none_or(|channel| channel.number != number) {

@@ -115,8 +115,6 @@ pub struct Connection {
     left: usize,
     /// Still to be told.
     failure: Option<Box<Error>>,
-    /// A message came in pieces.
-    has_gathered: bool,
 }
 
 impl Connection {
@@ -154,7 +152,6 @@ impl Connection {
             wanted: 0,
             left: 0,
             failure: None,
-            has_gathered: false,
         }
     }
 
@@ -252,10 +249,9 @@ impl Connection {
         self.state == State::Running
     }
 
-    /// A message began whose pieces have to be kept until it is whole; once that was so, for ever.
-    #[inline]
-    pub fn has_gathered(&self) -> bool {
-        self.has_gathered
+    /// A message began on some channel, and its pieces are kept until it is whole. Looks at all channels.
+    pub fn is_gathering(&self) -> bool {
+        self.channels.is_gathering()
     }
 
     /// Nothing more will come or go.

@@ -246,7 +246,7 @@ impl Adapter {
 
     /// It published a message, or begins to: while what it sends is kept in memory it can be held.
     pub(crate) fn is_publishing(&self) -> bool {
-        self.has_published || self.machine.has_gathered()
+        self.has_published || self.machine.is_gathering()
     }
 
     /// While nothing is read the client's silence is not held against it.

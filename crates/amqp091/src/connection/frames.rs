@@ -206,7 +206,6 @@ impl Connection {
     fn begin_assembly<'i>(&mut self, channel: u16, id: MethodId, arguments: &[u8]) -> Outcome<'i> {
         if let Some(found) = self.channels.get(channel) {
             found.assembly = Some(Box::new(Assembly::new(id, arguments)));
-            self.has_gathered = true;
         }
         Ok(Step::Again)
     }
