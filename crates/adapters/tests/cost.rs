@@ -13,22 +13,12 @@ const START: Now = Now { mono_ns: 0, wall_ms: 0 };
 /// Connections opened to take a mean of.
 const CONNECTIONS: usize = 64;
 
-/// Hands over what `bytes` are to be sent and answers with what came back.
-fn exchange(world: &mut World, wire: usize, output: &mut base::Output) -> Vec<u8> {
-    let bytes = output.to_vec();
-    let len = output.len();
-    output.sent(len);
-    world.send(wire, &bytes);
-    world.run();
-    world.take(wire)
-}
-
 fn amqp091(world: &mut World) -> amqp091::Connection {
     use amqp091::{Connection, Event, Input, Limits};
     let wire = world.connect(0);
     let mut machine = Connection::client(Limits::default(), START);
     for round in 0..8 {
-        let answer = exchange(world, wire, machine.output_mut());
+        let answer = world.exchange(wire, machine.output_mut());
         let mut input = Input::new(&answer);
         while let Some(event) = machine.poll_event(START, &mut input) {
             match event {
@@ -51,7 +41,7 @@ fn amqp10(world: &mut World) -> amqp10::Connection {
     let mut machine = Connection::client(config, START);
     for round in 0..8 {
         machine.flush();
-        let answer = exchange(world, wire, machine.output_mut());
+        let answer = world.exchange(wire, machine.output_mut());
         let mut input = Input::new(&answer);
         while let Some(event) = machine.poll_event(START, &mut input) {
             match event {
@@ -102,7 +92,7 @@ fn a_channel_that_only_declares_needs_no_memory_for_publishing() {
     let mut machine = amqp091(&mut world);
     let idle = world.fronts[0].heap_bytes();
     machine.send(1, &QueueDeclare { queue: b"q", ..Default::default() });
-    exchange(&mut world, 0, machine.output_mut());
+    world.exchange(0, machine.output_mut());
     let declared = world.fronts[0].heap_bytes();
     // The name of the queue declared last is all that is kept.
     assert!(declared - idle <= 64, "{idle}, then {declared}");

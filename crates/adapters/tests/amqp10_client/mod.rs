@@ -64,15 +64,7 @@ impl Client {
 
     pub fn exchange(&mut self, world: &mut World) {
         self.machine.flush();
-        let output = self.machine.output_mut();
-        if !output.is_empty() {
-            let bytes = output.to_vec();
-            let len = output.len();
-            output.sent(len);
-            world.send(self.wire, &bytes);
-        }
-        world.run();
-        self.inbox.extend(world.take(self.wire));
+        self.inbox.extend(world.exchange(self.wire, self.machine.output_mut()));
     }
 
     /// Sends what there is, lets the node come to rest and says what was heard, credit and windows apart.

@@ -106,6 +106,17 @@ impl World {
         }
     }
 
+    /// The client sends what its machine has to say, and the node comes to rest: what the client was sent since the last time.
+    pub fn exchange(&mut self, wire: usize, output: &mut base::Output) -> Vec<u8> {
+        if !output.is_empty() {
+            let bytes = output.to_vec();
+            output.sent(bytes.len());
+            self.send(wire, &bytes);
+        }
+        self.run();
+        self.take(wire)
+    }
+
     /// What the client was sent since the last time.
     pub fn take(&mut self, wire: usize) -> Vec<u8> {
         std::mem::take(&mut self.wires[wire].sent)
