@@ -151,3 +151,23 @@ fn who_attaches_while_the_window_is_shut_waits_for_it() {
         assert!(rest >= 90, "{kind}: {rest}");
     });
 }
+
+#[test]
+fn what_is_too_large_ends_the_session_though_its_credit_was_taken_back() {
+    everywhere(&[CLASSIC, QUORUM], |world, mut one, mut other, kind| {
+        let out = one.sender(world, "out", Some("/queues/q"));
+        let attach = Attach {
+            source: Some(Source { address: Some("/queues/q"), ..Source::default() }),
+            target: Some(Target::default()),
+            sender_settle_mode: SenderSettleMode::Settled,
+            max_message_size: Some(10),
+            ..Attach::new("in", Role::Receiver)
+        };
+        other.machine.attach(other.session, &attach).unwrap();
+        other.talk(world);
+        publish(world, &mut one, out, 0..1);
+        world.send(other.wire, &[flow(0, 5000, 3, true), flow(0, 5000, 0, false)].concat());
+        let heard = other.talk(world);
+        assert_eq!(heard, ["end amqp:link:message-size-exceeded"], "{kind}");
+    });
+}

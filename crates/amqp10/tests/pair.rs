@@ -334,6 +334,26 @@ fn drain_gives_credit_back() {
 }
 
 #[test]
+fn what_was_granted_while_a_link_drained_stays() {
+    let mut pair = Pair::open(usize::MAX, 0);
+    let session = pair.begin();
+    let link = pair.attach(session, "in", Role::Receiver);
+    pair.client.connection.grant(session, link, 12, true);
+    pair.pump();
+    // Ten of them are used up by an earlier drain; two were granted since, to be drained too.
+    for (unused, credit) in [(10, (2, 10)), (2, (0, 12))] {
+        pair.server.connection.drained(SessionId(0), link, unused, Map::default());
+        pair.pump();
+        assert_eq!(pair.client.connection.credit(session, link), Some(credit));
+        let told = pair.told().0;
+        assert!(
+            told.iter().any(|told| told.starts_with("flow") && told.ends_with("true")),
+            "{unused}: {told:?}"
+        );
+    }
+}
+
+#[test]
 fn refused_and_detached_links_free_their_handles() {
     every_split(|step, first_id| {
         let mut pair = Pair::open(step, first_id);

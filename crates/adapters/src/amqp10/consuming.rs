@@ -123,18 +123,19 @@ impl Adapter {
                 head: &[head],
                 body: body(&message, bytes),
             };
-            match self.machine.transfer(id, link, &delivery) {
+            let mut sent = self.machine.transfer(id, link, &delivery);
+            if sent == Err(NotSent::NoCredit) && settled && at.is_some() {
+                // The peer took credit back meanwhile. What is settled has left its queue: it was on its way.
+                self.machine.lend_credit(id, link);
+                sent = self.machine.transfer(id, link, &delivery);
+            }
+            match sent {
                 Ok(_) => {}
                 Err(NotSent::TooLarge) => {
                     let size = delivery.bytes();
                     return self.too_large(context, id, link, size);
                 }
-                // The peer took credit back meanwhile. What is settled has left its queue: it was on its way.
-                Err(NotSent::NoCredit) if settled && at.is_some() => {
-                    self.machine.lend_credit(id, link);
-                    let _it_has_credit = self.machine.transfer(id, link, &delivery);
-                }
-                // The same, or it leaves too much unsettled: it goes back untouched.
+                // The same, where nothing is settled yet, or it leaves too much unsettled: it goes back untouched.
                 Err(NotSent::NoCredit | NotSent::TooManyUnsettled | NotSent::Detached) => {
                     // A reply goes nowhere.
                     let Some(at) = at else { continue };
@@ -344,6 +345,11 @@ impl Adapter {
         {
             self.pause(context, Some(id), false);
         }
+    }
+
+    /// A consumer that comes to this session now is to wait: there is much to send, or the peer's window is shut.
+    pub(super) fn begins_paused(&mut self, id: SessionId) -> bool {
+        self.is_paused || self.session(id).is_some_and(|session| session.is_shut)
     }
 
     fn pause(&self, context: &mut Context<'_>, only: Option<SessionId>, paused: bool) {

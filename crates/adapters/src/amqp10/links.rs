@@ -452,7 +452,7 @@ impl Adapter {
             }
         };
         context.shard.command(context.now, context.port, queue.log, queue.id, consume);
-        if self.is_paused || self.session(id).is_some_and(|session| session.is_shut) {
+        if self.begins_paused(id) {
             let pause = QueueCommand::Pause { handle, paused: true };
             context.shard.command(context.now, context.port, queue.log, queue.id, pause);
         }

@@ -112,7 +112,7 @@ impl Adapter {
             return Err(Refused::new(condition::RESOURCE_LIMIT_EXCEEDED, "too many links to queues"));
         };
         let name = context.shard.open_reply(context.port, handle, broker::Credit::Link).name();
-        if self.is_paused || self.session(id).is_some_and(|session| session.is_shut) {
+        if self.begins_paused(id) {
             context.shard.pause_reply(context.port, handle, true);
         }
         let address = format!("/queues/{name}");

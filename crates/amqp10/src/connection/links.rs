@@ -227,7 +227,8 @@ impl Connection {
         slot.credit = slot.credit.saturating_sub(unused);
         session.write_flow_with(output, Some((link, Some(0))), false, properties);
         if let Some(slot) = session.link_mut(link) {
-            slot.drain = false;
+            // What was granted since has its own end, where it is to be drained too.
+            slot.drain &= slot.credit > 0;
         }
     }
 }
