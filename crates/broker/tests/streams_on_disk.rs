@@ -455,6 +455,32 @@ fn small_matching_chunks_are_found_among_many() {
     assert_eq!(bench.damages, []);
 }
 
+#[test]
+fn an_altered_offset_is_found_also_where_a_read_begins() {
+    let mut bench = Bench::new();
+    bench.common = Common::new(Limits { index_bytes: 1 << 20, ..limits() });
+    bench.stream = Stream::new(Settings { segment_bytes_max: 1 << 30, ..SETTINGS });
+    (0..2000).for_each(|batch| bench.batch(batch, &[(vec![0; 500], Vec::new())]));
+    bench.sync();
+    let segment = *bench.stream.segments().next().expect("a segment");
+    let chunk_len = (segment.bytes - FILE_HEADER_LEN) / 2000;
+    for reads_ahead in [true, false] {
+        bench.common.read_with(reads_ahead, 64 << 10);
+        // The second read begins with the first chunk that is not whole in the first one. The chunks before and behind are as near
+        // as they can be: only who knows which one comes next sees that this is another.
+        let first = (64 << 10) / chunk_len;
+        let lowest = FILE_HEADER_LEN + first * chunk_len + 31;
+        let bit = first.trailing_ones() as u8;
+        assert!(bench.disk.rot(chunks(1), lowest, bit));
+        let expected: Vec<u64> = (0..2000).filter(|offset| *offset != first).collect();
+        assert_eq!(bench.read(From::First, None), expected, "{first} read as {}", first + (1 << bit));
+        let reason = DamageReason::Order { expected: first, found: first + (1 << bit) };
+        assert_eq!(bench.damages, [(1, lowest - 31, reason)], "{reads_ahead}");
+        assert!(bench.disk.rot(chunks(1), lowest, bit), "as it was");
+        bench.damages.clear();
+    }
+}
+
 /// The reads of one reader who goes through a stream of small chunks, without what is in memory: bytes of each.
 fn reads(reads_ahead: bool) -> Vec<u32> {
     let mut bench = Bench::new();

@@ -33,7 +33,7 @@ pub(super) fn read(disk: &dyn Disk, log: LogId, read: &Read, memory: Buffer) -> 
         index: Index::open(disk, log, read.place.segment, read.indexed),
         position: read.place.position,
         expected: read.offsets.start,
-        is_exact: false,
+        is_exact: read.is_exact,
         buffer: memory,
         chunks: Vec::new(),
         damages: Vec::new(),

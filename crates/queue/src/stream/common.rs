@@ -45,11 +45,21 @@ struct Loaded {
     is_used: bool,
 }
 
+/// Where a block ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends {
+    pub(super) position: u64,
+    /// Behind its last chunk.
+    pub(super) offset: u64,
+    /// Nothing was left out behind that one.
+    pub(super) is_exact: bool,
+}
+
 /// What is known of a place that was asked for.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// A chunk, and where it begins: there or later. `ends`: where its block does, and the offset behind the last chunk in it.
-    Chunk { position: u64, chunk: Chunk, is_first: bool, ends: (u64, u64) },
+    /// A chunk, and where it begins: there or later.
+    Chunk { position: u64, chunk: Chunk, is_first: bool, ends: Ends },
     /// There is nothing up to this position.
     Nothing(u64),
     /// It is to be read.
@@ -240,7 +250,14 @@ impl Common {
                 bloom_len: chunk.bloom_len,
             },
             is_first: at == 0,
-            ends: (block.to, block.chunks.last().map_or(0, BlockChunk::next_offset)),
+            ends: Ends {
+                position: block.to,
+                offset: block.chunks.last().map_or(0, BlockChunk::next_offset),
+                is_exact: block
+                    .chunks
+                    .last()
+                    .is_some_and(|last| last.position + u64::from(last.len) == block.to),
+            },
         }
     }
 }

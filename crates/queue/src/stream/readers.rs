@@ -4,7 +4,7 @@
 //! it reads lies in the tail, or in blocks shared with all who read the same. Where it stands is not recorded.
 //! A reader goes over what is damaged, over what its filter does not want, and from what retention took to what is left.
 
-use super::common::{Common, Found};
+use super::common::{Common, Ends, Found};
 use super::groups::{Group, Turn};
 use super::machine::Stream;
 use super::work::{
@@ -85,6 +85,8 @@ pub(super) struct Reader {
     place: Place,
     /// The offset of the chunk at `place`, or one before it where chunks were left out.
     offset: u64,
+    /// None were.
+    is_exact: bool,
     wanted_from: u64,
     from: From,
     credit: u32,
@@ -134,6 +136,7 @@ impl Readers {
     pub(super) fn moved(&mut self, segment: u64, place_of: impl Fn(u64) -> Option<Place>) {
         for reader in self.slots.iter_mut().flatten().filter(|reader| reader.place.segment >= segment) {
             reader.place = place_of(reader.offset).unwrap_or(reader.place);
+            reader.is_exact = false;
         }
     }
 
@@ -192,6 +195,7 @@ impl Stream {
             state: State::Standby,
             place: Place::default(),
             offset: 0,
+            is_exact: false,
             wanted_from: 0,
             from,
             credit,
@@ -295,12 +299,16 @@ impl Stream {
         let tag = reader.tag;
         let mut passed_over = 0;
         loop {
+            let stood_in = reader.place.segment;
             let Some(segment) = self.segments.standing(&mut reader.place) else {
                 reader.state = State::AtTail;
-                reader.offset = self.next_offset;
+                (reader.offset, reader.is_exact) = (self.next_offset, true);
                 self.readers.at_tail.push(id);
                 return Next::Wait;
             };
+            if reader.place.segment != stood_in {
+                (reader.offset, reader.is_exact) = (segment.first_offset, true);
+            }
             let from = reader.place;
             let chunk = if let Some(found) = self.tail.at(from) {
                 reader.place = found.place;
@@ -308,22 +316,25 @@ impl Stream {
             } else {
                 let end = self.tail.begins_in(from.segment, segment.bytes);
                 match common.find(tag, from) {
-                    Found::Chunk { position, chunk, is_first, ends: (ends, offset) } => {
+                    Found::Chunk { position, chunk, is_first, ends } => {
                         reader.place.position = position;
                         // Whoever has read on once will mostly do so again: the next block is there when it is needed.
-                        if is_first && ends < end && reader.window > common.limits.read_bytes_min {
-                            let place = Place { position: ends, ..from };
-                            let span = Span { place, offset, end, segment };
+                        if is_first && ends.position < end && reader.window > common.limits.read_bytes_min {
+                            let place = Place { position: ends.position, ..from };
+                            let Ends { offset, is_exact, .. } = ends;
+                            let span = Span { place, offset, is_exact, end, segment };
                             self.readers.read(reader, None, span, common, effects);
                         }
                         chunk
                     }
                     Found::Nothing(to) => {
                         reader.place.position = to;
+                        reader.is_exact = false;
                         continue;
                     }
                     Found::Unknown => {
-                        let span = Span { place: from, offset: reader.offset, end, segment };
+                        let Reader { offset, is_exact, .. } = *reader;
+                        let span = Span { place: from, offset, is_exact, end, segment };
                         self.readers.read(reader, Some(id), span, common, effects);
                         reader.state = State::Reading;
                         return Next::Wait;
@@ -331,7 +342,7 @@ impl Stream {
                 }
             };
             reader.place.position += u64::from(chunk.len);
-            reader.offset = chunk.next_offset();
+            (reader.offset, reader.is_exact) = (chunk.next_offset(), true);
             reader.chunk_len = chunk.len;
             if reader.filter.as_ref().is_none_or(|filter| filter.may_match(chunk.bloom())) {
                 reader.credit -= 1;
@@ -411,6 +422,7 @@ impl Stream {
         let ticket = self.readers.tickets.wrapping_add(1);
         let Some(reader) = self.readers.get_mut(id) else { return };
         (reader.place, reader.offset, reader.wanted_from) = (at.0, at.1, wanted_from);
+        reader.is_exact = sought.is_none();
         match sought {
             None => {
                 reader.state = State::Standing;
@@ -505,6 +517,8 @@ struct Span<'a> {
     place: Place,
     /// The offset that the chunk there has, or one before it.
     offset: u64,
+    /// It has that.
+    is_exact: bool,
     end: u64,
     segment: &'a Segment,
 }
@@ -526,7 +540,7 @@ impl Readers {
         common: &mut Common,
         effects: &mut Vec<Effect>,
     ) {
-        let Span { place, offset, end, segment } = span;
+        let Span { place, offset, is_exact, end, segment } = span;
         let tag = reader.tag;
         let covers = |read: &UnderWay| {
             read.read.place.segment == place.segment
@@ -558,6 +572,7 @@ impl Readers {
             bytes,
             end,
             offsets,
+            is_exact,
             indexed: segment.indexed,
             filter,
             tag,

@@ -82,6 +82,8 @@ pub struct Read {
     pub end: u64,
     /// Offsets that its chunks can have.
     pub offsets: Range<u64>,
+    /// The first chunk has the first of them; else that one, or a later one.
+    pub is_exact: bool,
     /// Entries its index has at most.
     pub indexed: u32,
     /// Where given, chunks that cannot match are left out, and only their headers are read.
