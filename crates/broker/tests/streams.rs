@@ -5,8 +5,8 @@ mod node;
 use base::id::{LogId, LogIndex, QueueSeq};
 use broker::catalog::VhostId;
 use broker::{
-    Credit, Event, Events, NewConsumer, NewMessages, QueueCommand, RecoveryError, StreamCommand,
-    StreamFilter, StreamFrom, Wanted, remove_other_stream_files, stream_files,
+    Credit, Event, Events, NewConsumer, NewMessages, QueueCommand, RecoveryError, SingleActive,
+    StreamCommand, StreamFilter, StreamFrom, Wanted, remove_other_stream_files, stream_files,
 };
 use filter::{Limits, Program};
 use message::amqp10::section::data_prefix;
@@ -159,6 +159,24 @@ fn chunks_come_for_credit() {
 fn subscribe(handle: u32, credit: u16) -> StreamCommand {
     let (filter, group) = (None, None);
     StreamCommand::Subscribe { token: 2, handle, from: StreamFrom::First, credit, filter, group }
+}
+
+#[test]
+fn a_turn_that_a_member_left_behind_is_nobody_elses() {
+    let mut node = node(1);
+    append(&mut node, 0, 1, None, &[(0, "", "a")]);
+    node.take_seen();
+    let group = Some(SingleActive { name: "g".into(), partition: None });
+    let (from, filter) = (StreamFrom::First, None);
+    let member = StreamCommand::Subscribe { token: 2, handle: 6, from, credit: 1, filter, group };
+    // All in one turn: it comes, its turn comes, it leaves, and who comes next has its number.
+    let commands = [member, StreamCommand::Unsubscribe { token: 3, handle: 6 }, subscribe(7, 1)];
+    for command in commands {
+        node.command(0, "s", QueueCommand::Stream(Box::new(command)));
+    }
+    node.work();
+    let expected = ["0: Consuming", "0: Cancelled", "0: Consuming", "0: 7 gets chunk 0+1 of 0"];
+    assert_eq!(node.take_seen(), expected);
 }
 
 #[test]

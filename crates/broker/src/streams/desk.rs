@@ -59,10 +59,12 @@ impl Streams {
     }
 
     fn remove(&mut self, slot: u32, member: Member) {
-        let Streams { owned, common, effects, .. } = self;
+        let Streams { owned, common, effects, turns, .. } = self;
         let stream = &mut owned[slot as usize];
         if let Some(id) = stream.find(member) {
             stream.remove(id);
+            // Whoever comes next may have its number, and is not who is meant.
+            turns.retain(|(of, whose, _)| (*of, *whose) != (slot, id));
             stream.machine.detach(id, common, effects);
             self.handed = Default::default();
             self.paced.retain(|(_, of, waits)| (*of, *waits) != (slot, member));
