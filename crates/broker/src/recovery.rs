@@ -9,7 +9,6 @@ use crate::batches::Batches;
 use crate::catalog::{Catalog, Change};
 use crate::limits::Limits;
 use crate::log::{Log, NO_QUEUE};
-use crate::planner::Planner;
 use crate::post::Post;
 use crate::shard::{CATALOG_LOG, Shard};
 use base::cursor::Reader;
@@ -306,7 +305,7 @@ impl Shard {
         }
         // Changes are applied here before they are on disk: a snapshot that has them would be all that has them. One without a
         // queue that is to be deleted would take its messages, though a start finds the queue.
-        if self.planner.as_ref().is_some_and(Planner::is_busy) {
+        if self.has_change_under_way() {
             return None;
         }
         let owned = self.log(log)?;

@@ -560,6 +560,11 @@ impl Shard {
         self.planner.as_mut().expect("this shard plans").add_change(change);
     }
 
+    /// A change of the catalog was applied here that is not known to be on disk.
+    pub(crate) fn has_change_under_way(&self) -> bool {
+        self.planner.as_ref().is_some_and(Planner::is_busy)
+    }
+
     /// Applies a change of the catalog and does what it means for the queues here. Without `now` it is a replay, at whose
     /// end queues learn what they go by.
     pub(crate) fn apply_change(&mut self, now: Option<Now>, change: &Change) {

@@ -3,7 +3,7 @@
 mod node;
 
 use base::id::{LogId, LogIndex, QueueSeq};
-use broker::catalog::VhostId;
+use broker::catalog::{Op, PolicyKind, VhostId};
 use broker::{
     Credit, Event, Events, NewConsumer, NewMessages, QueueCommand, RecoveryError, SingleActive,
     StreamCommand, StreamFilter, StreamFrom, Wanted, remove_other_stream_files, stream_files,
@@ -52,6 +52,19 @@ fn append_entries(
     messages: &[(u64, &str, &str)],
     entries: &[Vec<u8>],
 ) {
+    append_unwritten(node, port, first, reference, messages, entries);
+    node.work();
+}
+
+/// As [`append_entries`], and nothing of it is on disk.
+fn append_unwritten(
+    node: &mut Node,
+    port: usize,
+    first: u64,
+    reference: Option<&str>,
+    messages: &[(u64, &str, &str)],
+    entries: &[Vec<u8>],
+) {
     let all = messages.iter().zip(entries).map(|((publishing_id, filter_value, _), entry)| Appended {
         publishing_id: *publishing_id,
         filter_value: filter_value.as_bytes(),
@@ -64,7 +77,6 @@ fn append_entries(
     let shard = &mut node.shards[port];
     let stream = shard.catalog().queue_by_name(VhostId(0), b"s").unwrap().clone();
     shard.append(now, id, stream.log, stream.id, new).unwrap();
-    node.work();
 }
 
 fn consume(node: &mut Node, port: usize, handle: u32, credit: Credit, from: StreamFrom) -> Vec<String> {
@@ -578,6 +590,57 @@ fn what_is_truncated_stays_away() {
         seen.iter().any(|line| line.contains("Truncated") || line.contains("just been deleted")),
         "{seen:?}"
     );
+}
+
+/// Carries out what streams want of the disk, without a turn: the numbers of the segments that have a file then.
+fn segments_after_jobs(node: &mut Node, log: LogId) -> Vec<u64> {
+    let mut jobs = Vec::new();
+    node.shards[0].take_stream_jobs(&mut jobs);
+    for job in jobs {
+        node.shards[0].stream_done(node.now, job.carry_out(&node.disk));
+    }
+    stream_files(&node.disk, log).unwrap().into_keys().collect()
+}
+
+#[test]
+fn nothing_goes_by_a_policy_that_is_not_on_disk() {
+    let mut node = Node::with_logs(1, 2, broker::Limits::default());
+    let size = Value::Int(routing::IntType::SignedInt, 1);
+    let arguments = [("x-queue-type", Value::text("stream")), ("x-stream-max-segment-size-bytes", size)];
+    // The catalog's changes are in another log than the stream's messages.
+    let log = node.declare_with(0, "s", true, &arguments);
+    assert_ne!(log, broker::CATALOG_LOG);
+    for (first, body) in [(1, "a"), (2, "b"), (3, "c")] {
+        append(&mut node, 0, first, None, &[(0, "", body)]);
+    }
+    for job in node.shards[0].take_stream_syncs(log) {
+        node.shards[0].stream_done(node.now, job.carry_out(&node.disk));
+    }
+    assert_eq!(segments_after_jobs(&mut node, log), [1, 2, 3]);
+    let (kind, vhost, name) = (PolicyKind::User, "/".into(), "p".into());
+    let definition = [(&b"max-length-bytes"[..], Value::long(1))].into_iter().collect();
+    let (pattern, apply_to) = ("^s$".into(), "streams".into());
+    let policy = Op::SetPolicy { kind, vhost, name, pattern, apply_to, priority: 0, definition };
+    node.shards[0].request(node.now, node.ports[0], 1, policy);
+    node.turn();
+    assert_eq!(segments_after_jobs(&mut node, log), [1, 2, 3]);
+    // A segment begins by then, whose batch is on disk.
+    append_unwritten(&mut node, 0, 4, None, &[(0, "", "d")], &[entry("d")]);
+    node.turn();
+    let (theirs, of_catalog) =
+        std::mem::take(&mut node.unwritten).into_iter().partition(|(_, it)| it.log == log);
+    node.unwritten = theirs;
+    node.write();
+    node.unwritten = of_catalog;
+    node.turn();
+    assert_eq!(segments_after_jobs(&mut node, log), [1, 2, 3]);
+    node.take_seen();
+    node.write();
+    node.turn();
+    assert_eq!(node.take_seen(), ["0: Done"]);
+    assert_eq!(segments_after_jobs(&mut node, log), [0; 0]);
+    let seen = consume(&mut node, 0, 4, Credit::Prefetch(9), StreamFrom::First);
+    assert_eq!(seen, ["0: Consuming".to_owned(), gets(0, 4, 3, "d")]);
 }
 
 fn consume_as(name: &str, handle: u32, settled: bool, from: StreamFrom) -> StreamCommand {

@@ -77,7 +77,7 @@ pub(crate) struct Streams {
     /// What readers may be handed in this turn.
     share: Share,
     jobs: Vec<StreamJob>,
-    /// Files of streams that are gone, to be removed.
+    /// Files to be removed, of streams that are there and of those that are gone.
     removals: Vec<StreamJob>,
     /// Streams that are gone whose files are still being written to.
     leaving: FxHashMap<QueueId, Stream>,
@@ -278,7 +278,7 @@ impl Streams {
                     let segments = self.references.doom(segments);
                     if !segments.is_empty() {
                         let work = Work::Remove(Remove { segments });
-                        self.jobs.push(StreamJob { log: self.log, stream, work });
+                        self.removals.push(StreamJob { log: self.log, stream, work });
                     }
                 }
                 Effect::Work(work) => self.jobs.push(StreamJob { log: self.log, stream, work }),

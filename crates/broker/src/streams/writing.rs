@@ -148,8 +148,7 @@ impl Streams {
 }
 
 impl Log {
-    /// Moves the jobs that are to be carried out into `into`, and what is to be removed of streams that are gone into
-    /// `removals`.
+    /// Moves the jobs that are to be carried out into `into`, and what is to be removed into `removals`.
     #[inline]
     fn take_stream_jobs(&mut self, into: &mut Vec<StreamJob>, removals: &mut Vec<StreamJob>) {
         self.end_runs(false);
@@ -185,12 +184,15 @@ impl Shard {
         }
     }
 
-    /// Files of a stream that was deleted go when that is on disk: until then it may be there again after a restart.
+    /// Files go when the changes of the catalog that were made before are on disk: a stream that one of them deletes may be there
+    /// again after a restart, and what goes by settings that one of them brings be too much no longer.
     #[cold]
     fn remove_files(&mut self, new: Vec<StreamJob>, into: &mut Vec<StreamJob>) {
-        // Other shards hear of it when it is on disk.
+        // Other shards hear of changes when they are on disk.
         let catalog = self.log(CATALOG_LOG).map(|log| (log.next(), log.committed()));
-        let (until, committed) = catalog.unwrap_or_default();
+        let (next, committed) = catalog.unwrap_or_default();
+        // What else is in the catalog's log is not waited for: on a full disk that may itself wait for files to go.
+        let until = if self.has_change_under_way() { next } else { committed };
         self.removals.extend(new.into_iter().map(|job| (until, job)));
         while let Some((_, job)) = self.removals.pop_front_if(|(until, _)| *until <= committed) {
             into.push(job);
