@@ -517,14 +517,26 @@ impl Adapter {
         self.announce_consumer(context, pending.consumer, settled);
     }
 
-    /// A link is gone, and its consumer with it: what it held goes back to the queue.
-    pub(super) fn drop_link(&mut self, context: &mut Context<'_>, id: SessionId, link: LinkId) {
-        if self.pending.as_ref().is_some_and(|pending| (pending.session, pending.link) == (id, link))
-            && let Some(Pending { waiting: Waiting::Consume(receiving), .. }) =
-                self.pending.take().map(|pending| *pending)
-        {
+    /// A receiver goes whose attach is not answered yet, if it is one of these: its consumer is cancelled behind the command
+    /// that makes it, and a queue that was made for it goes too. What else is waited for finds no session when its answer comes.
+    pub(super) fn forget_consume(
+        &mut self,
+        context: &mut Context<'_>,
+        goes: impl Fn((SessionId, LinkId)) -> bool,
+    ) {
+        let is_meant = |pending: &mut Box<Pending>| {
+            matches!(pending.waiting, Waiting::Consume(_)) && goes((pending.session, pending.link))
+        };
+        let Some(pending) = self.pending.take_if(is_meant) else { return };
+        if let Waiting::Consume(receiving) = &pending.waiting {
             self.drop_consumer(context, receiving.consumer);
         }
+        self.drop_node(context, pending.session, pending.link);
+    }
+
+    /// A link is gone, and its consumer with it: what it held goes back to the queue.
+    pub(super) fn drop_link(&mut self, context: &mut Context<'_>, id: SessionId, link: LinkId) {
+        self.forget_consume(context, |at| at == (id, link));
         let Some(session) = self.session(id) else { return };
         let Some(at) = session.links.iter().position(|it| it.id == link) else { return };
         let gone = session.links.swap_remove(at);

@@ -359,6 +359,7 @@ impl Adapter {
 
     fn drop_session(&mut self, context: &mut Context<'_>, id: SessionId) {
         let Some(at) = self.sessions.iter().position(|session| session.id == id) else { return };
+        self.forget_consume(context, |(session, _)| session == id);
         let links: Vec<_> = self.sessions[at].links.iter().map(|link| link.id).collect();
         links.into_iter().for_each(|link| self.drop_link(context, id, link));
         self.sessions.remove(at);

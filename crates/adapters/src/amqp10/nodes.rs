@@ -198,6 +198,10 @@ impl Adapter {
         };
         let node = Node { session: id, link, log: queue.log, queue: queue.id };
         self.nodes.get_or_insert_default().0.push(node);
+        if self.session(id).is_none() {
+            // It ended meanwhile.
+            return self.drop_node(context, id, link);
+        }
         match making {
             Making::Target { sender_settle_mode } => {
                 self.answer_dynamic_target(context, (id, link), &queue, sender_settle_mode);

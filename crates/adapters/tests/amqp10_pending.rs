@@ -1,0 +1,86 @@
+//! Links whose attach is not answered yet when their session ends.
+
+mod amqp10_client;
+mod harness;
+
+use amqp10::{Attach, Role, SenderSettleMode, Source, Symbols, Target};
+use amqp10_client::{Client, declare, declare_with, message};
+use harness::World;
+use message::amqp10::Map;
+use routing::Value;
+
+/// Sends what a client has to say, of which nothing comes about yet.
+fn say(world: &mut World, client: &mut Client) {
+    let output = client.machine.output_mut();
+    let bytes = output.to_vec();
+    output.sent(bytes.len());
+    world.send(client.wire, &bytes);
+}
+
+/// A client whose session ends as soon as the world goes on, on this shard: it is about to be sent what is too large for it.
+fn doomed(world: &mut World, shard: usize) -> Client {
+    declare(world, shard, "near");
+    let mut publisher = Client::open(world, shard);
+    let out = publisher.sender(world, "out", Some("/queues/near"));
+    let mut client = Client::open(world, shard);
+    let attach = Attach {
+        source: Some(Source { address: Some("/queues/near"), ..Source::default() }),
+        target: Some(Target::default()),
+        max_message_size: Some(10),
+        ..Attach::new("small", Role::Receiver)
+    };
+    let link = client.machine.attach(client.session, &attach).unwrap();
+    client.hears(world, &["attach small"]);
+    client.machine.grant(client.session, link, 1, false);
+    client.hears(world, &[]);
+    publisher.send(out, 0, &message(false, None, "more than ten bytes"));
+    say(world, &mut publisher);
+    client
+}
+
+/// The client says what it has to say, and its session ends. What it says after that is heard.
+fn doom(world: &mut World, client: &mut Client) {
+    say(world, client);
+    let heard = client.talk(world);
+    assert_eq!(heard.last().map(String::as_str), Some("end amqp:link:message-size-exceeded"), "{heard:?}");
+    client.session = client.machine.begin(Map::default()).unwrap();
+    client.hears(world, &["begin"]);
+}
+
+#[test]
+fn a_session_that_ends_takes_the_receiver_with_it_that_is_not_answered_yet() {
+    for home in [0, 1] {
+        let mut world = World::new(2);
+        let one_at_a_time = (&b"x-single-active-consumer"[..], Value::Bool(true));
+        declare_with(&mut world, home, "far", [one_at_a_time].into_iter().collect());
+        let mut doomed = doomed(&mut world, 0);
+        doomed.receive("late", "/queues/far", SenderSettleMode::Unsettled);
+        doom(&mut world, &mut doomed);
+        // While the other is there it would be the active one.
+        let mut other = Client::open(&mut world, 0);
+        let out = other.sender(&mut world, "out", Some("/queues/far"));
+        other.receiver(&mut world, "in", "far", 10);
+        other.send(out, 0, &message(true, None, "m"));
+        let heard = other.talk(&mut world);
+        assert!(heard.contains(&"0 m".to_owned()), "{home}: {heard:?}");
+    }
+}
+
+#[test]
+fn a_session_that_ends_takes_the_queue_with_it_that_is_made_for_a_link() {
+    for shard in [0, 1] {
+        let mut world = World::new(2);
+        let mut doomed = doomed(&mut world, shard);
+        let source =
+            Source { dynamic: true, capabilities: Symbols::Given(&["temporary-queue"]), ..Source::default() };
+        let attach = Attach {
+            source: Some(source),
+            target: Some(Target::default()),
+            ..Attach::new("late", Role::Receiver)
+        };
+        doomed.machine.attach(doomed.session, &attach).unwrap();
+        doom(&mut world, &mut doomed);
+        let queues = world.shards[0].catalog().queues().count();
+        assert_eq!(queues, 1, "{shard}: the one for what is too large is left");
+    }
+}
