@@ -77,6 +77,10 @@ impl<T> Handles<T> {
         self.slots.iter().map(|(_, (handle, thing))| (*handle, thing))
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().map(|(_, (_, thing))| thing)
+    }
+
     pub(crate) fn heap_bytes(&self) -> usize {
         // Besides the thing and its handle, a slot knows whether it is taken.
         self.slots.capacity() * (size_of::<(u32, T)>() + size_of::<usize>())

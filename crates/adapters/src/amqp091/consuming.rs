@@ -32,6 +32,8 @@ pub(super) struct Consumer {
     pub(super) prefetch: u16,
     /// The client cancelled it; it may still hold something.
     pub(super) is_cancelled: bool,
+    /// Once it is cancelled: of what it may still hold, nothing has a later tag.
+    pub(super) newest: u64,
     /// It takes direct replies: it is of no queue, and `at` means nothing.
     pub(super) is_reply: bool,
     /// It shares a prefetch with others of its channel, which keeps its prefix.
@@ -56,6 +58,24 @@ impl Consumer {
     /// It stands for gets, which have no prefix, and is given nothing by itself.
     pub(super) fn is_getter(&self) -> bool {
         self.prefix.is_none() && !self.is_shared && self.telling.is_none()
+    }
+}
+
+/// Cancelled consumers that are to be looked after: one, by its handle, or any of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Leaving(u32);
+
+impl Leaving {
+    pub(super) const NOBODY: Leaving = Leaving(u32::MAX);
+    /// No handle has the highest bit.
+    const SEVERAL: Leaving = Leaving(u32::MAX - 1);
+
+    fn add(&mut self, handle: u32) {
+        match *self {
+            Leaving::NOBODY => *self = Leaving(handle),
+            Leaving(is) if is == handle => {}
+            _ => *self = Leaving::SEVERAL,
+        }
     }
 }
 
@@ -325,6 +345,9 @@ impl Adapter {
             self.count_accepted(context, consumer, count);
         }
         let Some(found) = self.consumers.get(consumer) else { return context.scratch.scattered.clear() };
+        if found.is_cancelled {
+            self.leaving.add(consumer);
+        }
         let ConsumerRef { log, queue, handle } = found.at;
         let range = SeqRange { first, last };
         if !context.scratch.scattered.is_empty() {
@@ -351,6 +374,7 @@ impl Adapter {
                 no_ack,
                 prefetch: 0,
                 is_cancelled: false,
+                newest: u64::MAX,
                 is_reply: false,
                 is_shared: false,
                 telling: None,
@@ -439,20 +463,21 @@ impl Adapter {
         self.machine.send(channel, &BasicCancel { consumer_tag: prefix.consumer_tag(), nowait: true });
     }
 
-    /// Forgets a cancelled consumer that holds nothing. One that does stays until its channel goes: its handle must not
-    /// come to mean another.
+    /// Forgets a cancelled consumer that holds nothing. One that does stays until that is settled or its channel goes: its handle
+    /// must not come to mean another.
     pub(super) fn remove_if_idle(&mut self, context: &mut Context<'_>, handle: u32) {
-        let Some(consumer) = self.consumers.get(handle) else { return };
+        let Some(consumer) = self.consumers.get_mut(handle) else { return };
         let holds = self.channels.get(consumer.channel).is_some_and(|channel| {
-            let transaction = channel.transaction.as_ref();
-            channel.unacked.holds(handle) || transaction.is_some_and(|transaction| transaction.holds(handle))
+            if let Some(newest) = channel.unacked.newest_of(handle, consumer.newest) {
+                consumer.newest = newest;
+                return true;
+            }
+            channel.transaction.as_ref().is_some_and(|transaction| transaction.holds(handle))
         });
         let is_settling = self.settling.as_ref().is_some_and(|settling| settling.consumer == handle);
-        if holds || is_settling {
-            self.chores += 1;
-            return;
+        if !holds && !is_settling {
+            self.close_consumer(context, handle);
         }
-        self.close_consumer(context, handle);
     }
 
     /// Closes a consumer for good: what it holds goes back.
@@ -466,14 +491,17 @@ impl Adapter {
         context.shard.forget_consumer(context.port, handle);
     }
 
-    /// Forgets the cancelled consumers that hold nothing any more, and deals out what is left of shared prefetches.
+    /// Forgets the cancelled consumers that hold nothing any more, of those of whose something was settled.
     #[cold]
-    pub(super) fn do_chores(&mut self, context: &mut Context<'_>) {
-        self.chores = 0;
-        let cancelled = self.consumers.iter().filter(|(_, consumer)| consumer.is_cancelled);
-        let cancelled: Vec<u32> = cancelled.map(|(handle, _)| handle).collect();
-        cancelled.into_iter().for_each(|handle| self.remove_if_idle(context, handle));
-        self.deal_out(context);
+    pub(super) fn see_off(&mut self, context: &mut Context<'_>) {
+        match std::mem::replace(&mut self.leaving, Leaving::NOBODY) {
+            Leaving::SEVERAL => {
+                let cancelled = self.consumers.iter().filter(|(_, consumer)| consumer.is_cancelled);
+                let cancelled: Vec<u32> = cancelled.map(|(handle, _)| handle).collect();
+                cancelled.into_iter().for_each(|handle| self.remove_if_idle(context, handle));
+            }
+            Leaving(handle) => self.remove_if_idle(context, handle),
+        }
     }
 
     /// A channel is gone: its consumers go, and what they held goes back.

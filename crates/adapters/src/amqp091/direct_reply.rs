@@ -42,6 +42,7 @@ impl Adapter {
             no_ack: true,
             prefetch: 0,
             is_cancelled: false,
+            newest: u64::MAX,
             is_reply: true,
             is_shared: false,
             telling: None,

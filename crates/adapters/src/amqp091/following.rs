@@ -55,7 +55,7 @@ impl Adapter {
         let is_light = |channel: &super::channel::Channel| {
             channel.transaction.is_none() && channel.reply.is_none() && channel.unacked.len() == 0
         };
-        let is_alone = self.consumers.iter().next().is_none() && self.chores == 0;
+        let is_alone = self.consumers.iter().next().is_none() && !self.deals;
         is_alone && self.machine.is_open() && self.channels.iter().all(is_light)
     }
 

@@ -35,7 +35,7 @@ use base::Output;
 use broker::catalog::{Actor, Catalog, Refusal, VhostId};
 use broker::{Event, Events};
 use channel::Channels;
-use consuming::{Consumer, Settling};
+use consuming::{Consumer, Leaving, Settling};
 use login::Login;
 use methods::Pending;
 
@@ -72,8 +72,10 @@ pub struct Adapter {
     blocked: Option<&'static str>,
     /// The client was told of it.
     is_told_blocked: bool,
-    /// Things to look after when the turn ends: cancelled consumers that held something then, shared prefetches.
-    chores: u32,
+    /// Cancelled consumers to look after when the turn ends, for something they held was settled.
+    leaving: Leaving,
+    /// What is left of prefetches that channels share is to be dealt out when the turn ends.
+    deals: bool,
     /// Its consumers are to wait: there is much to send.
     is_paused: bool,
     /// Whether it may go to the shard of the queue it uses.
@@ -103,7 +105,8 @@ impl Adapter {
             hears_cancel: false,
             blocked: None,
             is_told_blocked: false,
-            chores: 0,
+            leaving: Leaving::NOBODY,
+            deals: false,
             is_paused: false,
             roaming: Roaming::new(context.settings, peer),
             is_over: false,
@@ -221,8 +224,11 @@ impl Adapter {
         if self.is_full {
             self.see_whether_full(context);
         }
-        if self.chores > 0 {
-            self.do_chores(context);
+        if self.leaving != Leaving::NOBODY {
+            self.see_off(context);
+        }
+        if self.deals {
+            self.deal_out(context);
         }
         if self.has_published && self.roaming.may_go() {
             self.look_for_home(context);

@@ -164,7 +164,7 @@ impl Adapter {
             let own = consumer.prefetch;
             shared.add(Member { handle, prefix, own, sent: 0, waiting: 0, told: u32::MAX });
         }
-        self.chores += 1;
+        self.deals = true;
     }
 
     /// The channel's consumers have prefetches of their own again.
@@ -285,12 +285,14 @@ impl Adapter {
     }
 
     /// Deals out what is left of each shared prefetch.
+    #[cold]
     pub(super) fn deal_out(&mut self, context: &mut Context<'_>) {
+        self.deals = false;
         let numbers: Vec<u16> =
             self.channels.iter().filter(|channel| channel.shared.is_some()).map(|it| it.number).collect();
         for number in numbers {
             // There may be something to do in every turn.
-            self.chores += 1;
+            self.deals = true;
             self.deal_out_in(context, number);
         }
     }

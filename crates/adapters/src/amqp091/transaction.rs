@@ -169,6 +169,10 @@ impl Adapter {
             let settles = held.into_settles().into_iter();
             channel.unacked.put_back(settles.map(|HeldSettle { tag, delivery, .. }| (tag, delivery)));
         }
+        // Cancelled consumers may hold later ones again than were left of them.
+        for consumer in self.consumers.iter_mut().filter(|consumer| consumer.channel == number) {
+            consumer.newest = u64::MAX;
+        }
         self.machine.send(number, &TxRollbackOk {});
         Ok(())
     }

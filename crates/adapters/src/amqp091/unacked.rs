@@ -134,15 +134,23 @@ impl Unacked {
         self.gaps = 0;
     }
 
-    /// Whether something this consumer was sent is not settled.
-    pub(super) fn holds(&self, consumer: u32) -> bool {
-        self.ring.iter().any(|entry| entry.delivery.consumer == consumer)
+    /// The last tag up to `most` of what this consumer was sent and that is not settled. Asked again with what was answered, it goes
+    /// on from there: nothing is looked at twice.
+    pub(super) fn newest_of(&self, consumer: u32, most: u64) -> Option<u64> {
+        let guess = usize::try_from(most.checked_sub(self.ring.front()?.tag)?).unwrap_or(usize::MAX);
+        let len = match self.ring.get(guess) {
+            Some(entry) if entry.tag == most => guess + 1,
+            _ => self.ring.partition_point(|entry| entry.tag <= most),
+        };
+        let is_its = |entry: &&Entry| entry.delivery.consumer == consumer;
+        self.ring.range(..len).rev().find(is_its).map(|entry| entry.tag)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn delivery(seq: u64) -> Delivery {
         Delivery { consumer: 1, seq: QueueSeq(seq) }
@@ -202,11 +210,45 @@ mod tests {
         assert_eq!(through(&mut unacked, 0), Some(vec![15, 16]));
     }
 
-    #[test]
-    fn knows_whose_deliveries_are_left() {
-        let mut unacked = Unacked::default();
-        unacked.push(1, delivery(1));
-        unacked.push(2, Delivery { consumer: 2, seq: QueueSeq(5) });
-        assert!(unacked.holds(1) && unacked.take(1).is_some() && !unacked.holds(1) && unacked.holds(2));
+    proptest! {
+        #[test]
+        fn knows_whose_deliveries_are_left(
+            steps in prop::collection::vec((0u8..8, 1u64..40, 1u32..4), 0..400),
+        ) {
+            let mut unacked = Unacked::default();
+            // What the tags are whose, and what was found last of whom gets no more.
+            let mut model = std::collections::BTreeMap::new();
+            let (mut last, mut known) = (0u64, None::<(u32, u64)>);
+            for (step, number, consumer) in steps {
+                match step {
+                    0 => {
+                        let at = last.saturating_sub(number);
+                        let is_there = at == 0 || model.contains_key(&at);
+                        prop_assert_eq!(unacked.take_through(at, |_, _| ()), is_there);
+                        if is_there {
+                            model.retain(|tag, _| at > 0 && *tag > at);
+                        }
+                    }
+                    1 | 2 => {
+                        let at = last.saturating_sub(number);
+                        prop_assert_eq!(unacked.take(at).is_some(), model.remove(&at).is_some());
+                    }
+                    3 => known = Some(known.filter(|(of, _)| *of == consumer).unwrap_or((consumer, u64::MAX))),
+                    _ => {
+                        // Of some there is nothing to settle.
+                        last += 1 + number / 38;
+                        // Who is cancelled is sent nothing.
+                        let consumer = if known.is_some_and(|(of, _)| of == consumer) { 9 } else { consumer };
+                        unacked.push(last, Delivery { consumer, seq: QueueSeq(last) });
+                        model.insert(last, consumer);
+                    }
+                }
+                if let Some((of, most)) = &mut known {
+                    let left = model.iter().rev().find(|(_, consumer)| *consumer == of).map(|(tag, _)| *tag);
+                    prop_assert_eq!(unacked.newest_of(*of, *most), left);
+                    *most = left.unwrap_or(*most);
+                }
+            }
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! AMQP 0-9-1 clients for tests: what they hear is told as text.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use crate::harness::World;
 use amqp091::method::*;
 use amqp091::{Body, Connection, Event, Input, Limits, PublishPrefix};

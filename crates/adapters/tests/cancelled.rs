@@ -1,0 +1,110 @@
+//! 0-9-1 consumers that were cancelled while they held something.
+
+mod amqp091_client;
+mod harness;
+
+use amqp091::method::{BasicAck, BasicCancel, TxCommit, TxRollback, TxSelect};
+use amqp091_client::Client;
+use harness::World;
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+
+/// Turns in which something comes of the client.
+const TURNS: u64 = 2000;
+
+/// What this thread had of the processor so far: a clock that stands while others have it.
+fn processor_time() -> Duration {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(now).expect("it never runs backwards")
+}
+
+/// A client that has two consumers, each with so many messages that it has not acknowledged: `a` with the earlier, `b` with the
+/// later.
+fn holding(world: &mut World, count: usize) -> Client {
+    let mut client = Client::open(world, 0);
+    for queue in ["a", "b"] {
+        client.declare(world, queue);
+        for _ in 0..count {
+            client.publish(queue, "m");
+        }
+        client.talk(world);
+        client.consume(queue, queue, false);
+        assert_eq!(client.talk(world).len(), count + 1);
+    }
+    client
+}
+
+fn cancel(world: &mut World, client: &mut Client, tag: &str) {
+    client.send(&BasicCancel { consumer_tag: tag.as_bytes(), nowait: false });
+    client.hears(world, &[&format!("cancelled {tag}")]);
+}
+
+fn ack(client: &mut Client, delivery_tag: u64) {
+    client.send(&BasicAck { delivery_tag, multiple: false });
+}
+
+/// The processor's time that turns take in which the client says nothing of its messages, and in which it acknowledges one of
+/// those that the cancelled consumer holds.
+fn cost(count: usize) -> [Duration; 2] {
+    let mut world = World::new(1);
+    let mut client = holding(&mut world, count);
+    cancel(&mut world, &mut client, "b");
+    let mut begin = processor_time();
+    for _ in 0..TURNS {
+        world.send(client.wire, b"\x08\0\0\0\0\0\0\xce");
+        world.run();
+    }
+    let silent = processor_time() - begin;
+    begin = processor_time();
+    for turn in 0..TURNS {
+        ack(&mut client, count as u64 + 1 + turn);
+        client.exchange(&mut world);
+    }
+    [silent, processor_time() - begin]
+}
+
+#[test]
+fn what_is_unacknowledged_costs_nothing_in_a_turn() {
+    let least = |count| {
+        let runs = [(); 3].map(|()| cost(count));
+        [0, 1].map(|at| runs.iter().map(|run| run[at]).min().unwrap_or_default())
+    };
+    let (few, many) = (least(2_000), least(60_000));
+    println!("{few:?} {many:?}");
+    for (few, many) in few.into_iter().zip(many) {
+        // Less than a few milliseconds says nothing.
+        let floor = few.max(Duration::from_millis(2));
+        assert!(many <= 4 * floor, "{few:?} with few, {many:?} with many");
+    }
+}
+
+#[test]
+fn a_cancelled_consumer_goes_with_the_last_that_it_holds() {
+    for is_transactional in [false, true] {
+        let mut world = World::new(1);
+        let mut client = holding(&mut world, 3);
+        client.send(&BasicAck { delivery_tag: 3, multiple: true });
+        cancel(&mut world, &mut client, "a");
+        if is_transactional {
+            client.send(&TxSelect {});
+            ack(&mut client, 6);
+            client.hears(&mut world, &["TxSelectOk"]);
+        }
+        cancel(&mut world, &mut client, "b");
+        if is_transactional {
+            client.send(&TxRollback {});
+            client.hears(&mut world, &["TxRollbackOk"]);
+        }
+        let full = world.fronts[0].heap_bytes();
+        for tag in [4, 5, 6] {
+            assert!(world.fronts[0].heap_bytes() >= full, "{tag}: its handle is gone");
+            ack(&mut client, tag);
+            if is_transactional {
+                client.send(&TxCommit {});
+                client.hears(&mut world, &["TxCommitOk"]);
+            }
+            client.hears(&mut world, &[]);
+        }
+        assert!(world.fronts[0].heap_bytes() + 100 < full, "its handle is still there");
+    }
+}
