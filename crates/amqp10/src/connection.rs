@@ -7,6 +7,7 @@
 //!
 //! Addresses, permissions, credit policy and outcomes are the owner's; this machine only keeps the protocol's promises.
 
+mod assembling;
 mod deliveries;
 mod handshake;
 mod links;
@@ -97,6 +98,8 @@ pub struct Connection {
     sessions: Vec<Option<Box<Session>>>,
     /// Our channel of each of the peer's.
     remote_channels: Vec<u16>,
+    /// Room that messages take up which are not whole yet, see [`assembling`].
+    assembling_bytes: usize,
     output: Output,
 }
 
@@ -168,6 +171,7 @@ impl Connection {
             mechanisms: config.mechanisms,
             sessions: Vec::new(),
             remote_channels: Vec::new(),
+            assembling_bytes: 0,
             output: Output::default(),
         }
     }
@@ -625,6 +629,7 @@ impl Connection {
     }
 
     fn end_for(&mut self, id: SessionId, error: Option<Error<'_>>, is_asked: bool) {
+        self.give_up_partials(id, None);
         let Some(session) =
             self.sessions.get_mut(usize::from(id.0)).and_then(|session| session.as_deref_mut())
         else {
@@ -640,6 +645,7 @@ impl Connection {
     }
 
     fn forget(&mut self, remote_channel: u16, id: SessionId) {
+        self.give_up_partials(id, None);
         self.remote_channels[usize::from(remote_channel)] = NO_HANDLE;
         self.sessions[usize::from(id.0)] = None;
         while let Some(None) = self.sessions.last() {

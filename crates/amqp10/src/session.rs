@@ -284,7 +284,7 @@ impl Session {
         self.links[usize::from(link.0)].remote_handle = handle;
     }
 
-    /// The link does not send or receive any more; its slot stays taken until [`Session::free`].
+    /// The link does not send or receive any more, and has no `partial`; its slot stays taken until [`Session::free`].
     pub fn close_link(&mut self, link: LinkId, state: LinkState) {
         self.unsettled.forget_link(link.0);
         if let Some(queued) = &mut self.queued {
@@ -294,8 +294,8 @@ impl Session {
             }
         }
         if let Some(link) = self.link_mut(link) {
+            assert!(link.partial.is_none(), "it is counted still");
             link.state = state;
-            link.partial = None;
             link.credit = 0;
         }
     }

@@ -63,72 +63,6 @@ impl Connection {
         }))
     }
 
-    /// A frame of a delivery of several.
-    pub(super) fn read_part<'i>(
-        &mut self,
-        ours: u16,
-        id: LinkId,
-        transfer: &hot::Transfer<'i>,
-        transaction: Option<&[u8]>,
-        payload: &[u8],
-    ) -> Result<Step<'i>, Broken> {
-        let held = self.assembling_bytes();
-        let Some(session) = self.sessions[usize::from(ours)].as_deref_mut() else { return Ok(Step::Next) };
-        let session_id = session.id;
-        let link = &mut session.links[usize::from(id.0)];
-        if transfer.aborted {
-            // Its credit counts as used by the sender (§2.6.14): an aborted delivery advances its delivery-count.
-            if link.partial.take().is_none() {
-                begin_delivery(link, id, transfer, 0)?;
-            }
-            let credit = link.credit;
-            return Ok(Step::Tell(Event::Aborted { session: session_id, link: id, credit }));
-        }
-        if link.partial.is_none() {
-            let (tag, _) = begin_delivery(link, id, transfer, payload.len())?;
-            let mut partial = Partial {
-                delivery_id: transfer.delivery_id.unwrap_or(0),
-                tag: [0; _],
-                tag_len: tag.len() as u8,
-                format: transfer.format.unwrap_or(0),
-                settled: false,
-                transaction: transaction.map(Box::from),
-                bytes: Vec::new(),
-            };
-            partial.tag[..tag.len()].copy_from_slice(tag);
-            link.partial = Some(Box::new(partial));
-        }
-        let bytes_max = link.message_bytes_max;
-        let Some(partial) = &mut link.partial else { return Ok(Step::Next) };
-        if transfer.delivery_id.is_some_and(|delivery_id| delivery_id != partial.delivery_id) {
-            let text = format!("delivery {} is not complete", partial.delivery_id);
-            return Err(Broken::Session(Fault::new(condition::NOT_ALLOWED, text)));
-        }
-        partial.settled |= transfer.settled.unwrap_or(false);
-        if partial.bytes.len() + payload.len() > bytes_max as usize {
-            return Err(Broken::Session(too_large(partial.bytes.len() + payload.len(), bytes_max)));
-        }
-        if partial.bytes.capacity() - partial.bytes.len() < payload.len()
-            && held + partial.bytes.len() + payload.len() > self.limits.assembly_bytes_max
-        {
-            let text = format!("over {} bytes of incomplete messages", self.limits.assembly_bytes_max);
-            return Err(Broken::Session(Fault::new(condition::RESOURCE_LIMIT_EXCEEDED, text)));
-        }
-        partial.bytes.extend_from_slice(payload);
-        if transfer.more {
-            return Ok(Step::Next);
-        }
-        let credit = link.credit;
-        Ok(link.partial.take().map_or(Step::Next, |partial| {
-            Step::Tell(Event::Assembled(Assembled { session: session_id, link: id, credit, partial }))
-        }))
-    }
-
-    pub(super) fn assembling_bytes(&self) -> usize {
-        let links = self.sessions.iter().flatten().flat_map(|session| &session.links);
-        links.filter_map(|link| link.partial.as_ref()).map(|partial| partial.bytes.capacity()).sum()
-    }
-
     #[inline]
     pub(super) fn read_disposition<'i>(
         &mut self,
@@ -270,7 +204,7 @@ impl Connection {
 
 /// The first frame of a delivery: checks it and counts its credit. Answers its tag and the credit left.
 #[inline]
-fn begin_delivery<'i>(
+pub(super) fn begin_delivery<'i>(
     link: &mut Link,
     id: LinkId,
     transfer: &hot::Transfer<'i>,
@@ -295,7 +229,7 @@ fn begin_delivery<'i>(
 
 /// Ends the session, as RabbitMQ does, though the condition is a link's (§2.8.19).
 #[cold]
-fn too_large(size: usize, most: u32) -> Fault {
+pub(super) fn too_large(size: usize, most: u32) -> Fault {
     let text = format!("message size ({size} bytes) > maximum message size ({most} bytes)");
     Fault::new(condition::MESSAGE_SIZE_EXCEEDED, text)
 }

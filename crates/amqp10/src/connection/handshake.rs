@@ -245,6 +245,7 @@ impl Connection {
     pub(super) fn finish(&mut self) {
         self.state = State::Finished;
         self.sessions = Vec::new();
+        self.assembling_bytes = 0;
         self.remote_channels = Vec::new();
     }
 
@@ -254,6 +255,7 @@ impl Connection {
         }
         self.flush();
         self.sessions = Vec::new();
+        self.assembling_bytes = 0;
         self.remote_channels = Vec::new();
         // Before our open there is no frame to say it in.
         if !self.is_open_sent {

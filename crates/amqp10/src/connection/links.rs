@@ -82,6 +82,8 @@ impl Connection {
         let Some(session) = self.sessions[usize::from(id.0)].as_deref_mut() else { return Ok(Step::Next) };
         // RabbitMQ passes over the detach of a link it does not know.
         let Some(link) = session.by_remote_handle(handle) else { return Ok(Step::Next) };
+        self.give_up_partials(id, Some(link));
+        let Some(session) = self.sessions[usize::from(id.0)].as_deref_mut() else { return Ok(Step::Next) };
         let state = session.links[usize::from(link.0)].state;
         session.write_settled(&mut self.output);
         session.free(link);
@@ -158,6 +160,7 @@ impl Connection {
         closed: bool,
         is_asked: bool,
     ) {
+        self.give_up_partials(session, Some(link));
         let Some((session, output)) = self.session_mut(session) else { return };
         let is_up = |link: &&Link| matches!(link.state, LinkState::Attached | LinkState::AttachSent);
         if session.link(link).filter(is_up).is_none() {
