@@ -20,7 +20,7 @@ use crate::event::{Assembled, Disposition, Event, LinkId, SaslCode, SessionId, T
 use crate::hot::{self, begin_frame, end_frame};
 use crate::limits::{FRAME_BYTES_MIN, Limits};
 use crate::performative::{self, Attach, Begin, Open, Outcome, Role, Symbols, descriptor};
-use crate::session::{Delivery, Link, LinkState, NO_HANDLE, NotSent, Partial, Session, SessionState};
+use crate::session::{Delivery, Link, LinkState, NO_HANDLE, NotSent, Partial, Room, Session, SessionState};
 use crate::unsettled::Run;
 use base::cursor::Reader;
 use base::output::Output;

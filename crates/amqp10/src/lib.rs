@@ -24,5 +24,5 @@ pub use performative::{
     Attach, Begin, Control, Open, Outcome, ReceiverSettleMode, Role, SenderSettleMode, Source, Symbols,
     Target,
 };
-pub use session::{Body, Delivery, NotSent};
+pub use session::{Body, Delivery, NotSent, Room};
 pub use unsettled::Run;

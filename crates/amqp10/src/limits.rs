@@ -17,8 +17,8 @@ pub struct Limits {
     pub message_bytes_max: u64,
     /// Bytes of incomplete messages a connection may hold.
     pub assembly_bytes_max: usize,
-    /// Deliveries of a session that the peer may leave unsettled; after that we stop sending. Ours: RabbitMQ leaves it to
-    /// link credit.
+    /// Deliveries of a session that the peer may leave unsettled; short of that we stop sending what is not settled in advance, see
+    /// [`crate::Room`]. Ours: RabbitMQ leaves it to link credit.
     pub unsettled_max: u32,
     /// Milliseconds from the first byte to the peer's open.
     pub handshake_ms: u32,

@@ -159,11 +159,35 @@ pub enum NotSent {
     Detached,
     /// The link has no credit.
     NoCredit,
-    /// The peer leaves too many deliveries unsettled (`Limits::unsettled_max`).
+    /// The peer leaves too many deliveries unsettled (`Limits::unsettled_max`), and this one is not settled in advance. The link's
+    /// credit is as before.
     TooManyUnsettled,
     /// The message is larger than the link's receiver takes. What the delivery used up is used up: the session is to be
     /// ended, as RabbitMQ does.
     TooLarge,
+}
+
+/// What a session is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Room {
+    /// Nothing: the peer's window is shut, or one of its deliveries has been unsettled for so long that ids run out.
+    Nothing,
+    /// What is settled in advance: the peer leaves about as much unsettled as it may.
+    Settled,
+    /// Anything.
+    Anything,
+}
+
+impl Room {
+    /// Whether there is room for deliveries that are settled in advance, or that are not.
+    #[inline]
+    pub fn takes(self, settled: bool) -> bool {
+        match self {
+            Room::Nothing => false,
+            Room::Settled => settled,
+            Room::Anything => true,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -458,7 +482,7 @@ impl Session {
         if slot.credit == 0 {
             return Err(NotSent::NoCredit);
         }
-        if !self.unsettled.has_room(self.unsettled_max) {
+        if !self.unsettled.has_room(delivery.settled, self.unsettled_max) {
             return Err(NotSent::TooManyUnsettled);
         }
         slot.credit -= 1;
@@ -506,7 +530,7 @@ impl Session {
         if slot.state != LinkState::Attached || slot.role != Role::Sender {
             return Err(NotSent::Detached);
         }
-        if !self.unsettled.has_room(self.unsettled_max) {
+        if !self.unsettled.has_room(delivery.settled, self.unsettled_max) {
             return Err(NotSent::TooManyUnsettled);
         }
         let mut frame = Vec::with_capacity(128);
@@ -652,6 +676,18 @@ impl Session {
         }
         if queued.is_empty() {
             self.queued = None;
+        }
+    }
+
+    /// What is to be sent. An eighth of what may be unsettled is left for what is on its way to the link when that is said.
+    #[inline]
+    pub fn room(&self) -> Room {
+        if self.queued_len() > 0 || self.unsettled.is_long() {
+            Room::Nothing
+        } else if self.unsettled.len() >= self.unsettled_max - self.unsettled_max / 8 {
+            Room::Settled
+        } else {
+            Room::Anything
         }
     }
 

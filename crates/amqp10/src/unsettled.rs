@@ -87,11 +87,24 @@ impl Unsettled {
         id
     }
 
-    /// Whether an id can be given out: false only when the oldest delivery is half the number space old.
+    /// Whether there may be one more, be it settled or not, and an id for it: none only when the oldest delivery is half the number
+    /// space old.
     #[inline]
-    pub fn has_room(&self, most: usize) -> bool {
+    pub fn has_room(&self, settled: bool, most: usize) -> bool {
+        (settled || self.len() < most) && self.span() < 1 << 31
+    }
+
+    /// So many ids lie between the oldest delivery and the next that half of those there can be are used.
+    #[inline]
+    pub fn is_long(&self) -> bool {
+        self.span() >= 1 << 30
+    }
+
+    /// Ids from the oldest delivery to the next.
+    #[inline]
+    fn span(&self) -> u32 {
         let oldest = self.stragglers.first().map_or(self.base, |(id, _)| *id);
-        self.len() < most && self.next_id().wrapping_sub(oldest) < 1 << 31
+        self.next_id().wrapping_sub(oldest)
     }
 
     /// Removes what is unsettled from `first` to `last` and tells it in runs. Ids that are not there, or a range that runs
@@ -268,6 +281,28 @@ mod tests {
         assert_eq!(found(1, 0, 2000), [(0, 0), (591, 599)]);
         assert_eq!(found(1, 595, 596), [(595, 596)]);
         assert_eq!(found(2, 0, 2000), [], "settled");
+    }
+
+    #[test]
+    fn ids_run_out_where_one_is_never_settled() {
+        let after = |span: u32| Unsettled {
+            base: 7u32.wrapping_add(span),
+            stragglers: vec![(7, Entry { token: 1, link: 0 })],
+            ..Unsettled::default()
+        };
+        for (span, is_long, has_room) in [
+            (1, false, true),
+            ((1 << 30) - 1, false, true),
+            (1 << 30, true, true),
+            ((1 << 31) - 1, true, true),
+            (1 << 31, true, false),
+        ] {
+            let mut unsettled = after(span);
+            assert_eq!((unsettled.is_long(), unsettled.has_room(true, 1)), (is_long, has_room), "{span}");
+            assert!(!unsettled.has_room(false, 1), "one there is");
+            unsettled.settle(7, 7, |run| assert_eq!(run.token, 1));
+            assert!(!unsettled.is_long() && unsettled.has_room(false, 1), "{span}");
+        }
     }
 
     #[test]

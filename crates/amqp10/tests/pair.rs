@@ -2,7 +2,7 @@
 
 use amqp10::{
     AMQP_HEADER, Attach, Body, Config, Connection, Delivery, Error, Event, Input, Limits, LinkId, NotSent,
-    Open, Outcome, Role, SASL_HEADER, SaslCode, SessionId, Source, Target, condition,
+    Open, Outcome, Role, Room, SASL_HEADER, SaslCode, SessionId, Source, Target, condition,
 };
 use base::Now;
 use base::memory::Buffer;
@@ -298,6 +298,45 @@ fn the_window_is_kept_and_opened_again() {
         assert_eq!(told.1.iter().filter(|told| told.starts_with("transfer")).count(), 40);
         (Vec::new(), told.1)
     });
+}
+
+#[test]
+fn there_is_room_for_what_is_settled_whatever_is_unsettled() {
+    for first_id in [0, u32::MAX - 30] {
+        let mut pair = Pair::open(usize::MAX, first_id);
+        pair.server.grants = 200;
+        let session = pair.begin();
+        let link = pair.attach(session, "out", Role::Sender);
+        let client = &mut pair.client.connection;
+        let (mut sent, max) = (0, LIMITS.unsettled_max);
+        for n in 0..max {
+            let room = if n < max - max / 8 { Room::Anything } else { Room::Settled };
+            // No window has opened since the tenth.
+            let room = if n > 10 { Room::Nothing } else { room };
+            assert_eq!(client.room(session), room, "{n}");
+            client.transfer(session, link, &delivery(&[n as u8], n.into(), b"x")).unwrap();
+            sent += 1;
+        }
+        let one_more = delivery(b"t", 0, b"x");
+        assert_eq!(client.transfer(session, link, &one_more), Err(NotSent::TooManyUnsettled));
+        for _ in 0..20 {
+            let settled = Delivery { settled: true, ..one_more.clone() };
+            assert_eq!(client.transfer(session, link, &settled), Ok(first_id.wrapping_add(sent)));
+            sent += 1;
+        }
+        assert_eq!(client.unsettled(session), max as usize);
+        assert_eq!(client.limit(session, link), Some((200, false)));
+        pair.pump();
+        let client = &mut pair.client.connection;
+        assert_eq!(client.room(session), Room::Settled);
+        let told = pair.server.told.iter().filter(|told| told.starts_with("transfer"));
+        assert_eq!(told.count(), sent as usize);
+        client.settle(session, first_id, first_id.wrapping_add(max / 8 - 1), |_| {});
+        assert_eq!(client.room(session), Room::Settled);
+        client.settle(session, first_id, first_id.wrapping_add(max / 8), |_| {});
+        assert_eq!(client.room(session), Room::Anything);
+        assert_eq!(client.transfer(session, link, &one_more), Ok(first_id.wrapping_add(sent)));
+    }
 }
 
 #[test]

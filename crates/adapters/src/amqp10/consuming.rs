@@ -6,7 +6,8 @@ use super::head::head;
 use super::links::{Activity, ConsumerAt, End};
 use crate::connection::Context;
 use ::amqp10::{
-    Body, Delivery, Disposition, LinkFlow, LinkId, NotSent, Outcome as Told, Role, Run, SessionId, condition,
+    Body, Delivery, Disposition, LinkFlow, LinkId, NotSent, Outcome as Told, Role, Room, Run, SessionId,
+    condition,
 };
 use base::Memory;
 use base::id::QueueSeq;
@@ -102,7 +103,7 @@ impl Adapter {
                 None => return,
             },
         };
-        let ConsumerAt { session: id, link, at, of } = found;
+        let ConsumerAt { session: id, link, at, of, .. } = found;
         let count = u64::from(items.end - items.start);
         let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else { return };
         let Some(End::Source { settled, tag, .. }) = session.link(link).map(|link| &mut link.end) else {
@@ -136,18 +137,20 @@ impl Adapter {
                     return self.too_large(context, id, link, size);
                 }
                 // The same, where nothing is settled yet, or it leaves too much unsettled: it goes back untouched.
-                Err(NotSent::NoCredit | NotSent::TooManyUnsettled | NotSent::Detached) => {
+                Err(why @ (NotSent::NoCredit | NotSent::TooManyUnsettled | NotSent::Detached)) => {
                     // A reply goes nowhere.
                     let Some(at) = at else { continue };
+                    if let Some(consumer) = self.consumers.get_mut(at.handle) {
+                        consumer.lacks_credit |= why == NotSent::TooManyUnsettled;
+                    }
                     let range = SeqRange { first: item.seq, last: item.seq };
                     let back = QueueCommand::Unsent { handle: at.handle, range };
                     context.shard.command(context.now, context.port, at.log, at.queue, back);
                 }
             }
         }
-        if self.machine.queued(id) > 0 && !session.is_shut {
-            session.is_shut = true;
-            self.pause(context, Some(id), true);
+        if self.machine.room(id) < session.room {
+            self.look_at_room(context, id);
         }
         let what = if settled { Count::DeliverNoAck } else { Count::Deliver };
         self.note_of(context, of, what, count);
@@ -198,6 +201,7 @@ impl Adapter {
         }
         let outcome = outcome_of(&told);
         let Some(session) = self.sessions.iter().find(|session| session.id == id) else { return };
+        let has_room = session.room == Room::Anything;
         let consumers = &self.consumers;
         // What was kept back because more of the same may follow.
         let mut kept: Option<(ConsumerRef, SeqRange)> = None;
@@ -223,6 +227,9 @@ impl Adapter {
         }
         if !settled {
             self.machine.dispose(id, Role::Sender, first, last, true, Some(&told));
+        }
+        if !has_room {
+            self.look_at_room(context, id);
         }
     }
 
@@ -256,6 +263,7 @@ impl Adapter {
         if !settled {
             self.machine.dispose(id, Role::Sender, first, last, true, Some(told));
         }
+        self.look_at_room(context, id);
     }
 
     /// The peer's flow of a link: credit for a consumer, or news of a sender.
@@ -288,7 +296,7 @@ impl Adapter {
             }
             None => context.shard.credit_reply(context.port, *consumer, limit, flow.drain, echo),
         }
-        self.window_moved(context, flow.session);
+        self.look_at_room(context, flow.session);
     }
 
     /// Of the consumers of a queue that has one active at a time, this one is it now, or is it no more.
@@ -334,48 +342,63 @@ impl Adapter {
         Map::new(2, bytes)
     }
 
-    /// The peer's window opened: consumers that waited for it go on.
-    pub(super) fn window_moved(&mut self, context: &mut Context<'_>, id: SessionId) {
-        if self.machine.queued(id) > 0 {
+    /// A session may have more room than its consumers know of, or less: those that it has no room for pause, and others go on.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn look_at_room(&mut self, context: &mut Context<'_>, id: SessionId) {
+        let now = self.machine.room(id);
+        let Some(session) = self.session(id) else { return };
+        let before = std::mem::replace(&mut session.room, now);
+        if before == now || self.is_paused {
             return;
         }
-        if let Some(session) = self.session(id)
-            && std::mem::take(&mut session.is_shut)
-            && !self.is_paused
+        let moved = |consumer: &ConsumerAt| {
+            consumer.session == id && before.takes(consumer.settled) != now.takes(consumer.settled)
+        };
+        let moved = self.consumers.iter().filter(|(_, consumer)| moved(consumer));
+        let moved: Vec<u32> = moved.map(|(handle, _)| handle).collect();
+        for handle in moved {
+            self.pause(context, handle, now < before);
+        }
+    }
+
+    /// A consumer that comes to this session now is to wait: there is much to send, or no room for what it would get.
+    pub(super) fn begins_paused(&mut self, id: SessionId, settled: bool) -> bool {
+        self.is_paused || self.session(id).is_some_and(|session| !session.room.takes(settled))
+    }
+
+    /// A consumer pauses, or goes on with the credit that its link has.
+    fn pause(&mut self, context: &mut Context<'_>, handle: u32, paused: bool) {
+        let Some(ConsumerAt { session, link, at, lacks_credit, .. }) = self.consumers.get_mut(handle) else {
+            return;
+        };
+        let Some(ConsumerRef { log, queue, .. }) = *at else {
+            return context.shard.pause_reply(context.port, handle, paused);
+        };
+        if !paused
+            && std::mem::take(lacks_credit)
+            && let Some((limit, drain)) = self.machine.limit(*session, *link)
         {
-            self.pause(context, Some(id), false);
+            let command = QueueCommand::Credit { handle, limit, drain, echo: false };
+            context.shard.command(context.now, context.port, log, queue, command);
         }
+        let command = QueueCommand::Pause { handle, paused };
+        context.shard.command(context.now, context.port, log, queue, command);
     }
 
-    /// A consumer that comes to this session now is to wait: there is much to send, or the peer's window is shut.
-    pub(super) fn begins_paused(&mut self, id: SessionId) -> bool {
-        self.is_paused || self.session(id).is_some_and(|session| session.is_shut)
-    }
-
-    fn pause(&self, context: &mut Context<'_>, only: Option<SessionId>, paused: bool) {
-        for (handle, ConsumerAt { session, at, .. }) in self.consumers.iter() {
-            if only.is_some_and(|only| only != *session) {
-                continue;
-            }
-            match at {
-                Some(at) => {
-                    let command = QueueCommand::Pause { handle, paused };
-                    context.shard.command(context.now, context.port, at.log, at.queue, command);
-                }
-                None => context.shard.pause_reply(context.port, handle, paused),
-            }
-        }
-    }
-
-    /// There is much to send, or no longer: consumers pause or go on.
+    /// There is much to send, or no longer: consumers pause or go on, but for those that wait for room anyhow.
     pub(crate) fn set_paused(&mut self, context: &mut Context<'_>, paused: bool) {
         self.is_paused = paused;
-        if paused {
-            return self.pause(context, None, true);
+        let sessions = &self.sessions;
+        let has_room = |consumer: &ConsumerAt| {
+            let session = sessions.iter().find(|session| session.id == consumer.session);
+            session.is_some_and(|session| session.room.takes(consumer.settled))
+        };
+        let moved = self.consumers.iter().filter(|(_, consumer)| has_room(consumer));
+        let moved: Vec<u32> = moved.map(|(handle, _)| handle).collect();
+        for handle in moved {
+            self.pause(context, handle, paused);
         }
-        let open: Vec<SessionId> =
-            self.sessions.iter().filter(|session| !session.is_shut).map(|session| session.id).collect();
-        open.into_iter().for_each(|session| self.pause(context, Some(session), false));
     }
 }
 

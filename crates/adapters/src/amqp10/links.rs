@@ -132,6 +132,10 @@ pub(super) struct ConsumerAt {
     pub(super) at: Option<ConsumerRef>,
     /// Its queue's type.
     pub(super) of: QueueType,
+    /// What it gets is settled in advance.
+    pub(super) settled: bool,
+    /// It was not sent something that its queue takes off its credit: it is told what its link has before it goes on.
+    pub(super) lacks_credit: bool,
 }
 
 /// Something a peer said on a link that waits for the broker's answer.
@@ -408,9 +412,10 @@ impl Adapter {
         mut receiving: Receiving,
     ) -> Result<(), Refused> {
         let (log, queue_id, of) = (queue.log, queue.id, queue.queue_type);
+        let settled = receiving.sender_settle_mode == SenderSettleMode::Settled;
         let make = |handle| {
             let at = Some(ConsumerRef { log, queue: queue_id, handle });
-            ConsumerAt { session: id, link, at, of }
+            ConsumerAt { session: id, link, at, of, settled, lacks_credit: false }
         };
         let Some(handle) = self.consumers.add(make) else {
             return Err(Refused::new(condition::RESOURCE_LIMIT_EXCEEDED, "too many links to queues"));
@@ -427,7 +432,7 @@ impl Adapter {
         }
         let consumer = NewConsumer {
             credit: broker::Credit::Link,
-            settled: receiving.sender_settle_mode == SenderSettleMode::Settled,
+            settled,
             exclusive: false,
             priority: receiving.priority,
             browses: receiving.browses,
@@ -452,7 +457,7 @@ impl Adapter {
             }
         };
         context.shard.command(context.now, context.port, queue.log, queue.id, consume);
-        if self.begins_paused(id) {
+        if self.begins_paused(id, settled) {
             let pause = QueueCommand::Pause { handle, paused: true };
             context.shard.command(context.now, context.port, queue.log, queue.id, pause);
         }
@@ -548,6 +553,7 @@ impl Adapter {
             End::Source { consumer, .. } => {
                 self.announce_end(context, consumer, None);
                 self.drop_consumer(context, consumer);
+                self.look_at_room(context, id);
             }
             End::Management => self.drop_management(id, link),
             End::Coordinator => self.drop_coordinator(context, id, link),

@@ -35,7 +35,7 @@ use crate::following::Roaming;
 use crate::frontend::ConnectionRow;
 use crate::handles::{Handles, numbered};
 use crate::settings::Peer;
-use ::amqp10::{Config, Connection, Error, Event as Said, Input, SessionId};
+use ::amqp10::{Config, Connection, Error, Event as Said, Input, Room, SessionId};
 use base::{Now, Output};
 use broker::access::AccessCache;
 use broker::catalog::{Actor, Catalog, VhostId};
@@ -62,8 +62,8 @@ struct Session {
     unconfirmed: VecDeque<Window>,
     /// Queues whose end its senders are to hear of.
     watched: Option<Box<Watched>>,
-    /// Its consumers pause because the peer's window is shut.
-    is_shut: bool,
+    /// What it was to be sent when its consumers were told last: those that it has no room for pause.
+    room: Room,
 }
 
 /// A connection that speaks AMQP 1.0.
@@ -143,7 +143,7 @@ impl Adapter {
             Said::Disposition(disposition) => self.disposition(context, &disposition),
             Said::Flow(flow) => self.flow(context, &flow),
             Said::Posted { transfer, transaction } => self.post(context, &transfer, transaction),
-            Said::Window { session } => self.window_moved(context, session),
+            Said::Window { session } => self.look_at_room(context, session),
             Said::SaslInit { mechanism, initial_response, .. } => {
                 self.log_in(context, mechanism, initial_response);
             }
@@ -340,7 +340,7 @@ impl Adapter {
             links: Vec::new(),
             unconfirmed: VecDeque::new(),
             watched: None,
-            is_shut: false,
+            room: Room::Anything,
         };
         self.sessions.push(Box::new(session));
     }
@@ -360,6 +360,8 @@ impl Adapter {
     fn drop_session(&mut self, context: &mut Context<'_>, id: SessionId) {
         let Some(at) = self.sessions.iter().position(|session| session.id == id) else { return };
         self.forget_consume(context, |(session, _)| session == id);
+        // Nothing of it waits for room any more.
+        self.sessions[at].room = Room::Anything;
         let links: Vec<_> = self.sessions[at].links.iter().map(|link| link.id).collect();
         links.into_iter().for_each(|link| self.drop_link(context, id, link));
         self.sessions.remove(at);

@@ -106,13 +106,19 @@ impl Adapter {
         if !is_volatile {
             return Err(Refused::new(condition::NOT_IMPLEMENTED, "Dynamic source not supported"));
         }
-        let Some(handle) =
-            self.consumers.add(|_| ConsumerAt { session: id, link, at: None, of: QueueType::Classic })
-        else {
+        let consumer = ConsumerAt {
+            session: id,
+            link,
+            at: None,
+            of: QueueType::Classic,
+            settled: true,
+            lacks_credit: false,
+        };
+        let Some(handle) = self.consumers.add(|_| consumer) else {
             return Err(Refused::new(condition::RESOURCE_LIMIT_EXCEEDED, "too many links to queues"));
         };
         let name = context.shard.open_reply(context.port, handle, broker::Credit::Link).name();
-        if self.begins_paused(id) {
+        if self.begins_paused(id, true) {
             context.shard.pause_reply(context.port, handle, true);
         }
         let address = format!("/queues/{name}");

@@ -481,6 +481,7 @@ impl Adapter {
             let (consumer, added) = (*consumer, added.clone());
             retired.push(Retired { session, consumer, delivery_id, range, outcome, added, settled });
         });
+        self.look_at_room(context, session);
         let Some(at) = at else {
             // They go back with their link.
             for link in links {

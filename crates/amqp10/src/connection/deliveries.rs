@@ -133,6 +133,13 @@ impl Connection {
         session.post(output, frame_bytes, link, delivery, transaction)
     }
 
+    /// What a session is to be sent. Stop sending what there is no room for until [`Event::Window`], [`Event::Flow`],
+    /// [`Event::Disposition`] or the end of a link makes some.
+    #[inline]
+    pub fn room(&self, session: SessionId) -> Room {
+        self.session(session).map_or(Room::Anything, |session| session.room())
+    }
+
     /// Deliveries of a session that wait for the peer's window: stop sending until [`Event::Window`] or [`Event::Flow`].
     #[inline]
     pub fn queued(&self, session: SessionId) -> usize {

@@ -184,6 +184,12 @@ impl Connection {
         self.session(session)?.link(link).map(|link| (link.credit, link.delivery_count))
     }
 
+    /// As sender: the delivery-count at which the receiver's credit is used up, and whether it drains.
+    pub fn limit(&self, session: SessionId, link: LinkId) -> Option<(u32, bool)> {
+        let link = self.session(session)?.link(link)?;
+        Some((link.delivery_count.wrapping_add(link.credit), link.drain))
+    }
+
     /// The name of a link and which end we are.
     pub fn link(&self, session: SessionId, link: LinkId) -> Option<(&str, Role)> {
         self.session(session)?.link(link).map(|link| (&*link.name, link.role))
