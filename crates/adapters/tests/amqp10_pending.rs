@@ -1,4 +1,4 @@
-//! Links whose attach is not answered yet when their session ends.
+//! Links whose attach is not answered yet when they or their session end.
 
 mod amqp10_client;
 mod harness;
@@ -47,22 +47,49 @@ fn doom(world: &mut World, client: &mut Client) {
     client.hears(world, &["begin"]);
 }
 
+/// Nobody consumes from `far`: somebody else would be the active one there.
+fn is_alone(world: &mut World, what: &str) {
+    let mut other = Client::open(world, 0);
+    let out = other.sender(world, "out", Some("/queues/far"));
+    other.receiver(world, "in", "far", 10);
+    other.send(out, 0, &message(true, None, "m"));
+    let heard = other.talk(world);
+    assert!(heard.contains(&"0 m".to_owned()), "{what}: {heard:?}");
+}
+
+/// A node of two shards with a queue whose consumers are active one at a time.
+fn with_queue(home: usize) -> World {
+    let mut world = World::new(2);
+    let one_at_a_time = (&b"x-single-active-consumer"[..], Value::Bool(true));
+    declare_with(&mut world, home, "far", [one_at_a_time].into_iter().collect());
+    world
+}
+
+#[test]
+fn who_says_at_once_that_it_goes_is_gone() {
+    for home in [0, 1] {
+        for (what, ends) in [("a link", false), ("a session", true)] {
+            let mut world = with_queue(home);
+            let mut client = Client::open(&mut world, 0);
+            let link = client.receive("brief", "/queues/far", SenderSettleMode::Unsettled);
+            match ends {
+                false => client.machine.detach(client.session, link, None, true),
+                true => client.machine.end(client.session, None),
+            }
+            client.talk(&mut world);
+            is_alone(&mut world, &format!("{what} of {home}"));
+        }
+    }
+}
+
 #[test]
 fn a_session_that_ends_takes_the_receiver_with_it_that_is_not_answered_yet() {
     for home in [0, 1] {
-        let mut world = World::new(2);
-        let one_at_a_time = (&b"x-single-active-consumer"[..], Value::Bool(true));
-        declare_with(&mut world, home, "far", [one_at_a_time].into_iter().collect());
+        let mut world = with_queue(home);
         let mut doomed = doomed(&mut world, 0);
         doomed.receive("late", "/queues/far", SenderSettleMode::Unsettled);
         doom(&mut world, &mut doomed);
-        // While the other is there it would be the active one.
-        let mut other = Client::open(&mut world, 0);
-        let out = other.sender(&mut world, "out", Some("/queues/far"));
-        other.receiver(&mut world, "in", "far", 10);
-        other.send(out, 0, &message(true, None, "m"));
-        let heard = other.talk(&mut world);
-        assert!(heard.contains(&"0 m".to_owned()), "{home}: {heard:?}");
+        is_alone(&mut world, &format!("{home}"));
     }
 }
 
