@@ -4,7 +4,7 @@ mod amqp10_client;
 mod harness;
 
 use adapters::Settings;
-use amqp10::{LinkId, Outcome, Role, SenderSettleMode};
+use amqp10::{Attach, LinkId, Outcome, Role, SenderSettleMode, Source, Target};
 use amqp10_client::{Client, declare_with, message};
 use harness::World;
 use routing::Value;
@@ -15,13 +15,17 @@ const UNSETTLED_MAX: u32 = 16;
 
 const KINDS: [&str; 3] = ["classic", "quorum", "stream"];
 
+/// A node whose sessions may have so many deliveries unsettled.
+fn world(shards: u16, unsettled_max: u32) -> World {
+    let amqp10 = amqp10::Limits { unsettled_max, ..amqp10::Limits::default() };
+    World::with(shards, broker::Limits::default(), Settings { amqp10, ..Settings::new("rabbit@test") })
+}
+
 /// Two queues of a kind and a client that publishes, where client and queues are on one shard and where they are not.
 fn everywhere(kinds: &[&str], test: impl Fn(&mut World, Client, Client, &str)) {
     for kind in kinds {
         for (shards, home, one, other) in [(1, 0, 0, 0), (2, 0, 1, 1), (2, 1, 0, 1), (2, 0, 0, 1)] {
-            let amqp10 = amqp10::Limits { unsettled_max: UNSETTLED_MAX, ..amqp10::Limits::default() };
-            let settings = Settings { amqp10, ..Settings::new("rabbit@test") };
-            let mut world = World::with(shards, broker::Limits::default(), settings);
+            let mut world = world(shards, UNSETTLED_MAX);
             for queue in ["q", "p"] {
                 let arguments = [(&b"x-queue-type"[..], Value::Text(kind.as_bytes().into()))];
                 declare_with(&mut world, home, queue, arguments.into_iter().collect());
@@ -97,6 +101,25 @@ fn who_leaves_too_much_unsettled_gets_more_when_it_settles() {
             assert_eq!(all, (0..60).collect::<Vec<_>>(), "{what}");
         });
     }
+}
+
+#[test]
+fn who_browses_waits_as_well_and_sees_everything() {
+    everywhere(&["classic", "quorum"], |world, mut publisher, mut receiver, what| {
+        publish(world, &mut publisher, "q", 0..60);
+        let source =
+            Source { address: Some("/queues/q"), distribution_mode: Some("copy"), ..Source::default() };
+        let target = Some(Target::default());
+        let attach = Attach { source: Some(source), target, ..Attach::new("q", Role::Receiver) };
+        let link = receiver.machine.attach(receiver.session, &attach).unwrap();
+        receiver.hears(world, &["attach q"]);
+        receiver.machine.grant(receiver.session, link, 60, false);
+        let first = messages(world, &mut receiver);
+        let mut all = ids(&first);
+        all.extend(settle_all(world, &mut receiver, first, 5));
+        all.sort_unstable();
+        assert_eq!(all, (0..60).collect::<Vec<_>>(), "{what}");
+    });
 }
 
 #[test]
@@ -191,4 +214,28 @@ fn who_drains_with_too_much_unsettled_is_done_when_it_has_settled() {
         publish(world, &mut publisher, "q", 40..44);
         assert_eq!(ids(&messages(world, &mut receiver)), [40, 41], "{what}");
     });
+}
+
+#[test]
+fn nothing_goes_back_where_many_may_be_unsettled() {
+    for home in [0, 1] {
+        let mut world = world(2, 1 << 16);
+        let arguments = [(&b"x-queue-type"[..], Value::Text(b"classic"[..].into()))];
+        declare_with(&mut world, home, "q", arguments.into_iter().collect());
+        let mut publisher = Client::open(&mut world, 0);
+        let out = publisher.sender(&mut world, "out", Some("/queues/q"));
+        for _ in 0..700 {
+            (0..100).for_each(|tag| publisher.send(out, tag, &message(false, None, "m")));
+            publisher.talk(&mut world);
+        }
+        let mut receiver = Client::open(&mut world, 0);
+        let link = attach(&mut world, &mut receiver, "q", SenderSettleMode::Unsettled);
+        receiver.machine.grant(receiver.session, link, 1_000_000, false);
+        let first = receiver.talk(&mut world).len();
+        assert!(((1 << 16) - (1 << 13)..1 << 16).contains(&first), "{first}");
+        receiver.settle(0, first as u32 - 1, Outcome::Accepted);
+        let rest = receiver.talk(&mut world);
+        assert_eq!(first + rest.len(), 70_000);
+        assert!(rest.iter().all(|line| line.ends_with(" m")), "{:?}", &rest[..3]);
+    }
 }
