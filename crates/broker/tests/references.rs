@@ -7,15 +7,14 @@ use base::Random;
 use base::id::{LogId, LogIndex};
 use broker::catalog::VhostId;
 use broker::{
-    Credit, Limits, NewConsumer, NewMessages, QueueCommand, ReadWhat, StreamCommand,
-    remove_other_stream_files, stream_files,
+    Credit, Limits, NewConsumer, NewMessages, QueueCommand, ReadWhat, Strays, StreamCommand, stream_files,
 };
 use journal::{Disk, FileKind, FileName};
 use message::chunk::Entry;
 use message::record::{self, Appended, Kind, Outcome};
 use node::Node;
 use routing::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IoSlice;
 
 const LOG: LogId = LogId(0);
@@ -108,7 +107,7 @@ fn kill(node: &mut Node, snapshot: Option<&Snapshot>) {
         shard.restore(LOG, *covered, bytes).unwrap();
     }
     let kept = shard.recover_streams(LOG, &stream_files(&node.disk, LOG).unwrap());
-    remove_other_stream_files(&node.disk, LOG, |segment| kept.contains(&segment)).unwrap();
+    let mut strays = Strays::set_aside(&node.disk, &BTreeMap::from([(LOG, kept)])).unwrap();
     let mut jobs = Vec::new();
     for (_, sealed, place) in &node.written {
         shard.replay(LOG, sealed.base, sealed.records(), *place).unwrap();
@@ -118,7 +117,9 @@ fn kill(node: &mut Node, snapshot: Option<&Snapshot>) {
         }
     }
     node.unwritten.clear();
+    strays.note_made(&node.disk, LOG, &shard.stream_segments(LOG)).unwrap();
     assert!(shard.finish_recovery(node.now).is_empty());
+    assert_eq!(strays.end(&node.disk, true, |_| false), Ok(Vec::new()));
     shard.open_port(node.ports[0], Node::actor(node.ports[0]));
     node.shards[0] = shard;
     node.take_seen();

@@ -5,8 +5,8 @@ mod node;
 use base::id::{LogId, LogIndex, QueueSeq};
 use broker::catalog::{Op, PolicyKind, VhostId};
 use broker::{
-    Credit, Event, Events, NewConsumer, NewMessages, QueueCommand, RecoveryError, SingleActive,
-    StreamCommand, StreamFilter, StreamFrom, Wanted, remove_other_stream_files, stream_files,
+    Credit, Event, Events, NewConsumer, NewMessages, QueueCommand, RecoveryError, SingleActive, Strays,
+    StreamCommand, StreamFilter, StreamFrom, Wanted, stream_files,
 };
 use filter::{Limits, Program};
 use message::amqp10::section::data_prefix;
@@ -16,6 +16,7 @@ use node::{NOW, Node};
 use queue::Fifo;
 use queue::stream::Stream;
 use routing::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 fn node(shards: u16) -> Node {
@@ -382,11 +383,12 @@ fn all_is_there_again_after_a_restart() {
     shard.restore(LogId(0), snapshot.covered, &snapshot.bytes.to_vec()).unwrap();
     let kept = shard.recover_streams(LogId(0), &files);
     assert!(files.keys().eq(&kept));
-    remove_other_stream_files(&node.disk, LogId(0), |segment| kept.contains(&segment)).unwrap();
+    let strays = Strays::set_aside(&node.disk, &BTreeMap::from([(LogId(0), kept)])).unwrap();
     for (_, sealed, place) in &node.written {
         shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
     }
     assert!(shard.finish_recovery(NOW).is_empty());
+    assert_eq!(strays.end(&node.disk, true, |_| false), Ok(Vec::new()));
     shard.open_port(node.ports[0], Node::actor(node.ports[0]));
     node.shards[0] = shard;
     node.take_seen();

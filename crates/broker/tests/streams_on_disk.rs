@@ -1,7 +1,7 @@
 //! The files of a stream: found again, read again, and what becomes of them when the disk does its worst.
 
 use base::id::{LogId, QueueId};
-use broker::{StreamDone, StreamJob, remove_other_stream_files, stream_files};
+use broker::{Strays, StreamDone, StreamJob, stream_files};
 use journal::faulty::{Call, Temper};
 use journal::{Disk, DiskError, FaultyDisk, FileKind, FileName};
 use message::chunk::{Chunk, Filter, Malformed};
@@ -10,7 +10,7 @@ use queue::stream::{
     Common, DamageReason, Done, Effect, FILE_HEADER_LEN, From, Limits, NewReader, Next, Settings, Stream,
     SyncFailure, Work, WorkError,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 const LOG: LogId = LogId(3);
 const STREAM: QueueId = QueueId(8);
@@ -144,11 +144,12 @@ impl Bench {
         }
         let files = stream_files(&self.disk, LOG).expect("a disk that works");
         self.stream.recover(|segment| files.get(&segment).copied(), &mut self.common);
-        let kept: Vec<u64> = self.stream.segments().map(|segment| segment.number).collect();
-        remove_other_stream_files(&self.disk, LOG, |segment| kept.contains(&segment))
-            .expect("a disk that works");
+        let known = self.stream.segments().map(|segment| segment.number).collect();
+        let strays =
+            Strays::set_aside(&self.disk, &BTreeMap::from([(LOG, known)])).expect("a disk that works");
         (from..self.log.len()).for_each(|batch| self.apply(batch));
         self.stream.replayed(&mut self.effects);
+        assert_eq!(strays.end(&self.disk, true, |_| false), Ok(Vec::new()));
         self.settle();
     }
 

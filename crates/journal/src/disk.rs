@@ -31,8 +31,12 @@ pub enum FileKind {
     SnapshotAgain,
     /// A damaged snapshot, kept for whoever wants to look at it.
     Quarantined,
+    /// Chunks of a stream that nothing else may have, kept likewise.
+    QuarantinedStream,
     /// Chunks of a stream.
     Stream,
+    /// The same, out of the way until the journal is read.
+    StreamAside,
     /// Where in a file of chunks some of them begin.
     StreamIndex,
 }
@@ -46,8 +50,8 @@ impl FileKind {
             FileKind::Bulk => "bulk",
             FileKind::Segment => "segments",
             FileKind::Snapshot | FileKind::SnapshotNew | FileKind::SnapshotAgain => "snapshots",
-            FileKind::Quarantined => "quarantine",
-            FileKind::Stream | FileKind::StreamIndex => "streams",
+            FileKind::Quarantined | FileKind::QuarantinedStream => "quarantine",
+            FileKind::Stream | FileKind::StreamAside | FileKind::StreamIndex => "streams",
         }
     }
 
@@ -60,7 +64,8 @@ impl FileKind {
             FileKind::Bulk => "bulk",
             FileKind::Segment => "segment",
             FileKind::Snapshot | FileKind::Quarantined => "snapshot",
-            FileKind::Stream => "stream",
+            FileKind::Stream | FileKind::QuarantinedStream => "stream",
+            FileKind::StreamAside => "aside",
             FileKind::StreamIndex => "index",
         }
     }
@@ -98,7 +103,9 @@ impl FileName {
             FileKind::Snapshot
             | FileKind::SnapshotAgain
             | FileKind::Quarantined
+            | FileKind::QuarantinedStream
             | FileKind::Stream
+            | FileKind::StreamAside
             | FileKind::StreamIndex => {
                 format!("{log:08x}-{number:016x}.{extension}")
             }
@@ -118,7 +125,9 @@ impl FileName {
             FileKind::Snapshot
             | FileKind::SnapshotAgain
             | FileKind::Quarantined
+            | FileKind::QuarantinedStream
             | FileKind::Stream
+            | FileKind::StreamAside
             | FileKind::StreamIndex => {
                 let (owner, counter) = stem.split_once('-')?;
                 FileName::of_log(kind, log(owner)?, number(counter)?)
@@ -282,6 +291,14 @@ mod tests {
             "snapshots/00000003-0000000000000009.again",
         );
         check(FileName::of_log(FileKind::Stream, LogId(3), 10), "streams/00000003-000000000000000a.stream");
+        check(
+            FileName::of_log(FileKind::StreamAside, LogId(3), 10),
+            "streams/00000003-000000000000000a.aside",
+        );
+        check(
+            FileName::of_log(FileKind::QuarantinedStream, LogId(3), 10),
+            "quarantine/00000003-000000000000000a.stream",
+        );
         check(
             FileName::of_log(FileKind::StreamIndex, LogId(3), 10),
             "streams/00000003-000000000000000a.index",

@@ -34,12 +34,11 @@ use base::id::{LogId, ShardId};
 use base::{Now, Random};
 use broker::access::{AccessRules, Mechanisms};
 use broker::{
-    CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings, remove_other_stream_files,
-    stream_files,
+    CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings, Strays, stream_files,
 };
 use ctl::client::SOCKET_NAME;
 use journal::{Disk, DiskError, FileKind, Identity, Journal, Snapshots};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -198,10 +197,9 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
             restored.map_err(|error| in_folder(format!("a snapshot cannot be read: {error:?}")))?;
         }
     }
-    for log in (0..placement.logs).map(LogId).filter(|log| !stopped.contains(log)) {
-        let owner = &mut shards[usize::from(placement.owner(log).0)];
-        recover_streams(owner, log, &*disk).map_err(|error| in_folder(error.to_string()))?;
-    }
+    let of_disk = |error: DiskError| in_folder(error.to_string());
+    let recovering = (0..placement.logs).map(LogId).filter(|log| !stopped.contains(log));
+    let mut strays = recover_streams(&mut shards, placement, recovering, &*disk).map_err(of_disk)?;
     let mut trouble = None;
     let start = snapshots.start(identity.secret, (0..placement.logs).map(LogId));
     let (journal, found) = Journal::open(&*disk, journal_limits(config), start, &mut |batch| {
@@ -231,6 +229,10 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
     if let Some(error) = trouble {
         return Err(in_folder(format!("the journal holds what cannot be read: {error:?}")));
     }
+    for log in (0..placement.logs).map(LogId) {
+        let made = shards[usize::from(placement.owner(log).0)].stream_segments(log);
+        strays.note_made(&*disk, log, &made).map_err(of_disk)?;
+    }
     // Logs are stopped also by what only shows when all is read: messages whose records are nowhere.
     let missing: Vec<LogId> =
         shards.iter_mut().flat_map(|shard| shard.finish_recovery(clock.now())).collect();
@@ -258,8 +260,11 @@ fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, 
         logger.info(format!("recovered {} bytes in {} batches", found.record_bytes, found.batches));
     }
     // What was damaged in an earlier run still lies in quarantine.
-    let quarantined = disk.list(FileKind::Quarantined).map_err(|error| in_folder(error.to_string()))?;
+    let quarantined = disk.list(FileKind::Quarantined).map_err(of_disk)?;
     let is_sound = found.damages.is_empty() && stopped.is_empty() && quarantined.is_empty();
+    for stray in strays.end(&*disk, is_sound, |log| stopped.contains(&log)).map_err(of_disk)? {
+        logger.warning(stray.to_string());
+    }
     let identity = identity.node;
     Ok(Recovered { disk, journal, snapshots, shards, placement, is_sound, identity })
 }
@@ -280,11 +285,19 @@ fn access_rules(config: &Config) -> Arc<AccessRules> {
     })
 }
 
-/// The streams of a log go on with the files there are; files of others are removed.
-fn recover_streams(shard: &mut Shard, log: LogId, disk: &dyn Disk) -> Result<(), DiskError> {
-    let lengths = stream_files(disk, log)?;
-    let kept = shard.recover_streams(log, &lengths);
-    remove_other_stream_files(disk, log, |segment| kept.contains(&segment))
+/// The streams of these logs go on with the files there are; files of others are set aside.
+fn recover_streams(
+    shards: &mut [Shard],
+    placement: Placement,
+    logs: impl Iterator<Item = LogId>,
+    disk: &dyn Disk,
+) -> Result<Strays, DiskError> {
+    let mut known = BTreeMap::new();
+    for log in logs {
+        let owner = &mut shards[usize::from(placement.owner(log).0)];
+        known.insert(log, owner.recover_streams(log, &stream_files(disk, log)?));
+    }
+    Strays::set_aside(disk, &known)
 }
 
 /// Does what streams want of the disk while the journal is replayed: what is made again is not kept in memory.

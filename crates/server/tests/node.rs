@@ -53,6 +53,71 @@ fn starts_again_where_it_was_after_a_stop_and_after_a_kill() {
     }
 }
 
+/// The files in a folder of the data folder whose names end so, with what is in them.
+fn files(folder: &Folder, kind: &str, end: &str) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(folder.0.join(kind)).expect("a folder");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let theirs = paths.filter(|path| path.extension().is_some_and(|found| found == end));
+    theirs.map(|path| (path.clone(), std::fs::read(path).expect("read"))).collect()
+}
+
+/// The journal lost records, and no snapshot knows the file with their messages: it is the only copy.
+#[test]
+fn what_a_damaged_journal_lost_stays_in_the_files_of_a_stream() {
+    const MESSAGES: u8 = 30;
+    const BODY_LEN: usize = 100_000;
+    let folder = Folder::new();
+    let mut node = Node::start(&folder.0, &["leveret.shards=1"]);
+    let mut client = Client::open(&node);
+    let stream = [&short("x-queue-type")[..], b"S", &long(b"stream")].concat();
+    client.declare("s", DURABLE, &stream);
+    client.send(&method(85, 10, &[0]));
+    client.until(85, 11);
+    // Each in a write of its own.
+    for number in 0..MESSAGES {
+        let publish = method(60, 40, &[&[0, 0, 0], &short("s")[..], &[0]].concat());
+        let head = [&[0, 60, 0, 0][..], &(BODY_LEN as u64).to_be_bytes(), &[0, 0]].concat();
+        client.send(&[publish, frame(2, &head), frame(3, &[number; BODY_LEN])].concat());
+        client.until(60, 80);
+    }
+    let begun = Instant::now();
+    let is_in = |bytes: &[u8], number: u8| bytes.windows(BODY_LEN).any(|body| body == [number; BODY_LEN]);
+    let first_ten = loop {
+        match files(&folder, "streams", "stream").pop() {
+            Some((_, bytes)) if bytes.len() > 10 * BODY_LEN => break bytes,
+            _ => assert!(begun.elapsed() < PATIENCE, "nothing is written"),
+        }
+    };
+    assert!((0..10).all(|number| is_in(&first_ten, number)));
+    node.child.kill().expect("killed");
+    node.child.wait().expect("ended");
+    let change = || {
+        let found = files(&folder, "journal", "journal").into_iter().find_map(|(path, bytes)| {
+            let at = bytes.windows(BODY_LEN).position(|body| body[1..] == [5; BODY_LEN - 1])?;
+            Some((path, bytes, at))
+        });
+        let (path, mut bytes, at) = found.expect("the sixth message is in the journal");
+        bytes[at] ^= 0x80;
+        std::fs::write(path, bytes).expect("written");
+    };
+    change();
+    // However often it is started.
+    for _ in 0..2 {
+        let mut node = Node::start(&folder.0, &["leveret.shards=1"]);
+        node.child.kill().expect("killed");
+        node.child.wait().expect("ended");
+        let kept = ["stream", "aside"].map(|end| files(&folder, "streams", end)).concat();
+        assert!(kept.iter().any(|(_, bytes)| bytes.starts_with(&first_ten)), "the messages are gone");
+        assert!(node.log.iter().any(|line| line.contains("may hold messages that nothing else has")));
+    }
+    // The journal is mended: all that it has is there, and what was kept is not needed any more.
+    change();
+    let node = Node::start(&folder.0, &["leveret.shards=1"]);
+    assert_eq!(Client::open(&node).declare("s", PASSIVE, b""), u32::from(MESSAGES));
+    assert_eq!(files(&folder, "streams", "aside"), []);
+    assert_eq!(node.stop().code(), Some(0));
+}
+
 /// Nobody says anything to the shard that has them, on disk alone; another one counts them.
 #[test]
 fn what_died_before_a_kill_goes_where_the_dead_go_though_nobody_knocks() {

@@ -12,10 +12,10 @@ use broker::access::AccessRules;
 use broker::catalog::{FirstContent, Overflow};
 use broker::{
     CATALOG_LOG, Limits, Placement, QueueRow, ReadRequest, RecoveryError, SECTION, Shard, ShardSettings,
-    StreamDamage, StreamJob, remove_other_stream_files, stream_files,
+    Strays, StreamDamage, StreamJob, stream_files,
 };
 use journal::{Disk, FaultyDisk, FileKind, Identity, Journal, Snapshots};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Why a node whose catalog is damaged does not start.
@@ -112,12 +112,13 @@ impl Node {
                 restored.map_err(|error| Stop(format!("a snapshot cannot be read: {error:?}")))?;
             }
         }
+        let of_streams = |error| stop("streams", &error);
+        let mut known = BTreeMap::new();
         for log in (0..placement.logs).map(LogId).filter(|log| !stopped.contains(log)) {
-            let lengths = stream_files(disk, log).map_err(|error| stop("streams", &error))?;
-            let kept = shards[placement.owner(log).0 as usize].recover_streams(log, &lengths);
-            let removed = remove_other_stream_files(disk, log, |segment| kept.contains(&segment));
-            removed.map_err(|error| stop("streams", &error))?;
+            let lengths = stream_files(disk, log).map_err(of_streams)?;
+            known.insert(log, shards[placement.owner(log).0 as usize].recover_streams(log, &lengths));
         }
+        let mut strays = Strays::set_aside(disk, &known).map_err(of_streams)?;
         let start = snapshots.start(identity.secret, (0..placement.logs).map(LogId));
         let mut trouble = None;
         let (journal, found) = Journal::open(disk, makeup.journal, start, &mut |batch| {
@@ -149,6 +150,10 @@ impl Node {
         if let Some(error) = trouble {
             return Err(Stop(format!("the journal holds what cannot be read: {error:?}")));
         }
+        for log in (0..placement.logs).map(LogId) {
+            let made = shards[placement.owner(log).0 as usize].stream_segments(log);
+            strays.note_made(disk, log, &made).map_err(of_streams)?;
+        }
         let missing: Vec<LogId> = shards.iter_mut().flat_map(|shard| shard.finish_recovery(now)).collect();
         for log in missing {
             stopped.insert(log);
@@ -164,6 +169,7 @@ impl Node {
         }
         let quarantined = disk.list(FileKind::Quarantined).map_err(|error| stop("quarantine", &error))?;
         let is_sound = found.damages.is_empty() && stopped.is_empty() && quarantined.is_empty();
+        strays.end(disk, is_sound, |log| stopped.contains(&log)).map_err(of_streams)?;
         let in_use: BTreeSet<u64> = shards.iter().flat_map(Shard::segments_in_use).collect();
         let keeper = Keeper::new(disk, &journal, placement, snapshots, is_sound.then_some(&in_use));
         let keeper = keeper.map_err(|error| stop("segments", &error))?;

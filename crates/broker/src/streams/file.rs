@@ -89,18 +89,3 @@ pub fn stream_files(disk: &dyn Disk, log: LogId) -> Result<BTreeMap<u64, u64>, D
     let names = disk.list(FileKind::Stream)?.into_iter().filter(|name| name.log == log);
     names.map(|name| Ok((name.number, disk.len(name)?))).collect()
 }
-
-/// Removes the files of a log that are of no segment named by `is_kept`. To be called at a start, when the log's snapshot was
-/// read, and before its log is replayed: what comes then is written anew.
-pub fn remove_other_stream_files(
-    disk: &dyn Disk,
-    log: LogId,
-    is_kept: impl Fn(u64) -> bool,
-) -> Result<(), DiskError> {
-    for kind in [FileKind::StreamIndex, FileKind::Stream] {
-        for name in disk.list(kind)?.into_iter().filter(|name| name.log == log && !is_kept(name.number)) {
-            disk.remove(name)?;
-        }
-    }
-    Ok(())
-}

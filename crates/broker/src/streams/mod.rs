@@ -29,13 +29,15 @@ mod index;
 mod job;
 mod read;
 mod seek;
+mod strays;
 
-pub use file::{remove_other_stream_files, stream_files};
+pub use file::stream_files;
 pub use job::{StreamDone, StreamJob};
 pub use request::{
     CONSUMER_NAME_MAX, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand,
     StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
 };
+pub use strays::{Stray, Strays};
 pub use writing::StreamDamage;
 
 use crate::catalog::{QueueDefinition, StreamRules};

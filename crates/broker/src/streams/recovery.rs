@@ -116,7 +116,7 @@ impl Log {
 
 impl Shard {
     /// Between the snapshots and the replay: the streams of a log go on with the files there are, by segment and their
-    /// bytes. The segments that are anybody's; files of others are to be removed.
+    /// bytes. The segments that are anybody's; files of others are [`super::Strays`].
     pub fn recover_streams(&mut self, log: LogId, lengths: &BTreeMap<u64, u64>) -> BTreeSet<u64> {
         self.has_streams |= self.log(log).is_some_and(|log| log.streams.is_some());
         let Some(streams) = self.log_mut(log).and_then(|log| log.streams.as_mut()) else {
@@ -127,8 +127,17 @@ impl Shard {
         for machine in named.chain(restored.values_mut()) {
             machine.recover(|segment| lengths.get(&segment).copied(), common);
         }
-        let of_streams =
-            streams.machines().flat_map(|machine| machine.segments().map(|segment| segment.number));
-        of_streams.chain(streams.references.segments()).collect()
+        self.stream_segments(log).into_keys().collect()
+    }
+
+    /// The segments of a log that are anybody's, and how many bytes of each file are; of those that no stream has, all.
+    pub fn stream_segments(&self, log: LogId) -> BTreeMap<u64, u64> {
+        let Some(streams) = self.log(log).and_then(|log| log.streams.as_ref()) else {
+            return BTreeMap::new();
+        };
+        let others = streams.references.segments().map(|segment| (segment, u64::MAX));
+        let of_streams = streams.machines().flat_map(|machine| machine.segments());
+        // What a stream has counts where both do.
+        others.chain(of_streams.map(|segment| (segment.number, segment.bytes))).collect()
     }
 }

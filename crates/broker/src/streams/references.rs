@@ -5,7 +5,7 @@
 //! more. A run ends when nothing of it is in the queue; its segment is held until that is on disk, as the message must still
 //! be readable after a crash that loses the record of its end. What was taken out of a stream and is not in its queue yet
 //! holds its segment as well.
-//! While the journal is replayed no file goes at all: what is fed later in it may lie there. A start removes files that its snapshot
+//! While the journal is replayed no file goes at all: what is fed later in it may lie there. A start sets files aside that its snapshot
 //! does not know, so only segments that both snapshots know which a log has count as there to stay ([`References::knows`]).
 //! Not here: what the messages are (`message::record::Refer`), reading them ([`crate::reading`]).
 //! Invariant: `held` counts the runs, those that fade and what is under way, by segment.
