@@ -4,8 +4,9 @@
 //! to every shard, and its answers go out when every shard has applied it. Waves finish in order. An answer that needs
 //! no change waits for the waves before it: it may rest on what they changed.
 
-use crate::catalog::{Change, Refusal};
+use crate::catalog::{Actor, Change, Op, Refusal};
 use crate::census::Census;
+use crate::mail::Answering;
 use crate::request::Reply;
 use base::id::{LogIndex, PortId};
 use std::collections::VecDeque;
@@ -17,6 +18,14 @@ pub(crate) struct Answer {
     pub(crate) port: PortId,
     pub(crate) token: u32,
     pub(crate) reply: Result<Reply, Refusal>,
+}
+
+/// What was asked for, and of whom.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) actor: Actor,
+    pub(crate) answer: Option<Answering>,
+    pub(crate) op: Op,
 }
 
 #[derive(Debug)]
@@ -39,6 +48,8 @@ pub(crate) struct Planner {
     changes: Vec<Change>,
     answers: Vec<Answer>,
     waves: VecDeque<Wave>,
+    /// What came since nothing more is planned, in order; `None`: it is planned as it comes.
+    held: Option<Vec<Asked>>,
     pub(crate) census: Census,
 }
 
@@ -51,6 +62,7 @@ impl Planner {
             changes: Vec::new(),
             answers: Vec::new(),
             waves: VecDeque::new(),
+            held: None,
             census: Census::default(),
         }
     }
@@ -125,8 +137,38 @@ impl Planner {
         !self.changes.is_empty() || !self.answers.is_empty()
     }
 
+    /// Plans nothing more: what comes waits.
+    pub(crate) fn hold(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    /// What waited, in the order it came; from now on things are planned as they come.
+    pub(crate) fn go_on(&mut self) -> Vec<Asked> {
+        self.held.take().unwrap_or_default()
+    }
+
+    /// Keeps what was asked for until it may be planned; gives it back where it may be now.
+    pub(crate) fn put_off(&mut self, asked: Asked) -> Option<Asked> {
+        match &mut self.held {
+            None => Some(asked),
+            Some(held) => {
+                held.push(asked);
+                None
+            }
+        }
+    }
+
+    /// A change was made that is not on disk, where the catalog's log is as far as `committed`.
+    pub(crate) fn has_unwritten(&self, committed: LogIndex) -> bool {
+        let last = self.waves.iter().rev().find_map(|wave| wave.commit);
+        !self.changes.is_empty() || last.is_some_and(|commit| commit > committed)
+    }
+
     /// A change is not known to be on disk everywhere, or its answer is still to come.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.waves.is_empty() || !self.changes.is_empty() || !self.answers.is_empty()
+        !self.waves.is_empty()
+            || !self.changes.is_empty()
+            || !self.answers.is_empty()
+            || self.held.as_ref().is_some_and(|held| !held.is_empty())
     }
 }

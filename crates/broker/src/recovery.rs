@@ -297,8 +297,8 @@ impl Shard {
 
     /// The snapshot of a log of this shard. `is_clean`: the shard stops now, and nothing will be delivered any more.
     ///
-    /// None for a stopped log: what is on disk stays what it is. None, where changes of the catalog are planned, while one is
-    /// under way.
+    /// None for a stopped log: what is on disk stays what it is. None while a change of the catalog is under way (see
+    /// [`Shard::has_change_under_way`]).
     pub fn snapshot(&self, log: LogId, is_clean: bool) -> Option<LogSnapshot> {
         if self.stopped.contains(&log) {
             return None;

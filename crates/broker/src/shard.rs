@@ -21,7 +21,7 @@ use crate::limits::Limits;
 use crate::log::Log;
 use crate::mail::Answering;
 use crate::mail::Mail;
-use crate::planner::{Answer, Planner};
+use crate::planner::{Answer, Asked, Planner};
 use crate::post::Post;
 use crate::reading::{ReadBytes, ReadRequest};
 use crate::reply::ReplyConsumers;
@@ -507,6 +507,8 @@ impl Shard {
 
     /// On the planning shard: works out what a wish changes, applies it here and logs it.
     fn plan(&mut self, now: Now, actor: Actor, answer: Option<Answering>, op: Op) {
+        let planner = self.planner.as_mut().expect("this shard plans");
+        let Some(Asked { actor, answer, op }) = planner.put_off(Asked { actor, answer, op }) else { return };
         let planned = match self.settings.relaxes_types {
             true => self.catalog.plan_relaxed(&actor, &op),
             false => self.catalog.plan(&actor, &op),
@@ -560,9 +562,26 @@ impl Shard {
         self.planner.as_mut().expect("this shard plans").add_change(change);
     }
 
-    /// A change of the catalog was applied here that is not known to be on disk.
-    pub(crate) fn has_change_under_way(&self) -> bool {
-        self.planner.as_ref().is_some_and(Planner::is_busy)
+    /// A change of the catalog was applied here that is not known to be on disk. Until it is there is no snapshot, and where
+    /// changes come without end, none ever: see [`Shard::hold_changes`].
+    pub fn has_change_under_way(&self) -> bool {
+        let committed = self.log(CATALOG_LOG).map(Log::committed).unwrap_or_default();
+        self.planner.as_ref().is_some_and(|planner| planner.has_unwritten(committed))
+    }
+
+    /// What is to change in the catalog waits from now on, so that what was changed gets to disk alone.
+    pub fn hold_changes(&mut self) {
+        if let Some(planner) = &mut self.planner {
+            planner.hold();
+        }
+    }
+
+    /// Makes the changes that have waited, in the order in which they were asked for, and waits for none any more.
+    pub fn go_on_with_changes(&mut self, now: Now) {
+        let held = self.planner.as_mut().map(Planner::go_on).unwrap_or_default();
+        for Asked { actor, answer, op } in held {
+            self.plan(now, actor, answer, op);
+        }
     }
 
     /// Applies a change of the catalog and does what it means for the queues here. Without `now` it is a replay, at whose

@@ -6,6 +6,7 @@
 //! Invariants: `sockets[slot]` is there exactly while the frontend has a connection of that number; a socket with
 //! something to read is on the run list or waits for the broker.
 
+mod put_off;
 mod wishes;
 
 use crate::alarm::Raised;
@@ -25,10 +26,11 @@ use crate::timers::Timers;
 use crate::turns::Turns;
 use adapters::{Frontend, Gravity, Note};
 use base::Now;
-use base::id::{QueueSeq, ShardId};
+use base::id::{LogId, QueueSeq, ShardId};
 use broker::{Mail, ReadRequest, Shard, StreamJob};
 use journal::{Place, Sealed};
 use mio::{Events, Interest, Poll, Token};
+use put_off::{PutOff, SnapshotAnswer};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -97,6 +99,7 @@ pub struct ShardLoop {
     bench: Bench,
     /// What the node asked of the catalog and was not answered yet.
     wishes: Wishes,
+    put_off: PutOff,
     /// Batches at the writer.
     outstanding: usize,
     was_congested: bool,
@@ -154,6 +157,7 @@ impl ShardLoop {
             buffer: vec![0; READ_BYTES_TURN],
             bench: Bench::default(),
             wishes: Wishes::default(),
+            put_off: PutOff::default(),
             outstanding: 0,
             was_congested: false,
             raised: Raised::default(),
@@ -210,6 +214,7 @@ impl ShardLoop {
                 break;
             }
         }
+        self.snapshot_put_off(now);
         self.front.end_turn(now, &mut self.shard);
         // First what other shards are to do, then the answers: who was told that a message is taken finds it in its queue
         // from any connection. Writing may make mail again, as consumers go on when there is room.
@@ -233,7 +238,14 @@ impl ShardLoop {
             return Some(Duration::ZERO);
         }
         let warm = (!self.warm.is_empty()).then_some(self.warm_at);
-        let moments = [self.timers.next(), self.shard.deadline(), warm, self.lingering.next(), self.stop_at];
+        let moments = [
+            self.timers.next(),
+            self.shard.deadline(),
+            warm,
+            self.lingering.next(),
+            self.stop_at,
+            self.put_off.until(),
+        ];
         let next = moments.into_iter().flatten().min()?;
         let now = self.around.clock.now().mono_ns;
         Some(Duration::from_nanos(next.saturating_sub(now)))
@@ -379,15 +391,33 @@ impl ShardLoop {
                 self.shard.finish_move(&moved);
                 self.tell(answer, ());
             }
-            Errand::Snapshot(log, answer) => {
-                let snapshot = self.shard.snapshot(log, false);
-                let snapshot = snapshot.map(|snapshot| (snapshot, self.shard.take_stream_syncs(log)));
-                self.tell(answer, snapshot);
+            Errand::Snapshot(log, answer) if self.shard.has_change_under_way() => {
+                self.shard.hold_changes();
+                self.put_off.add(self.around.clock.now(), log, answer);
             }
+            Errand::Snapshot(log, answer) => self.snapshot(log, answer),
             Errand::Dead(answer) => {
                 let dead = self.shard.take_dead_segments();
                 self.tell(answer, dead);
             }
+        }
+    }
+
+    fn snapshot(&mut self, log: LogId, answer: SnapshotAnswer) {
+        let snapshot = self.shard.snapshot(log, false);
+        let snapshot = snapshot.map(|snapshot| (snapshot, self.shard.take_stream_syncs(log)));
+        self.tell(answer, snapshot);
+    }
+
+    /// Makes the snapshots that waited for changes of the catalog, if those are on disk, or says that there are none.
+    fn snapshot_put_off(&mut self, now: Now) {
+        if let Some(until) = self.put_off.until()
+            && (now.mono_ns >= until || !self.shard.has_change_under_way())
+        {
+            for (log, answer) in self.put_off.take() {
+                self.snapshot(log, answer);
+            }
+            self.shard.go_on_with_changes(now);
         }
     }
 

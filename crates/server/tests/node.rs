@@ -13,6 +13,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Everything until the node closes.
@@ -115,6 +116,53 @@ fn what_a_damaged_journal_lost_stays_in_the_files_of_a_stream() {
     let node = Node::start(&folder.0, &["leveret.shards=1"]);
     assert_eq!(Client::open(&node).declare("s", PASSIVE, b""), u32::from(MESSAGES));
     assert_eq!(files(&folder, "streams", "aside"), []);
+    assert_eq!(node.stop().code(), Some(0));
+}
+
+/// Of the journal's files that are left those are let go that every log's snapshots have behind them, the catalog's too.
+#[test]
+fn who_declares_without_end_keeps_no_journal_file_from_being_let_go() {
+    const CLIENTS: usize = 4;
+    let settings = ["leveret.shards=1", "leveret.journal_file_bytes=1MiB", "leveret.test_sync_delay_us=6000"];
+    let folder = Folder::new();
+    let node = Node::start(&folder.0, &settings);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let (node, is_over) = (&node, &is_over);
+            scope.spawn(move || {
+                let mut declares = Client::open(node);
+                let name = format!("d{client}");
+                while !is_over.load(Ordering::Relaxed) {
+                    declares.declare(&name, DURABLE, b"");
+                    declares.send(&method(50, 40, &[&[0, 0], &short(&name)[..], &[0]].concat()));
+                    declares.until(50, 41);
+                }
+            });
+        }
+        let mut publishes = Client::open(&node);
+        publishes.declare("q", DURABLE, b"");
+        publishes.send(&method(85, 10, &[0]));
+        publishes.until(85, 11);
+        let journal = || std::fs::read_dir(folder.0.join("journal")).expect("a folder").count();
+        let begun = Instant::now();
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            // More than forty files. They are let go one by one, as others begin.
+            for number in 0.. {
+                let publish = method(60, 40, &[&[0, 0, 0], &short("q")[..], &[0]].concat());
+                let head = [&[0, 60, 0, 0][..], &100_000u64.to_be_bytes(), &[0x10, 0, 2]].concat();
+                publishes.send(&[publish, frame(2, &head), frame(3, &[1; 100_000])].concat());
+                publishes.until(60, 80);
+                let files = journal();
+                if number > 500 && files <= 25 {
+                    return;
+                }
+                assert!(begun.elapsed() < PATIENCE, "{files} files of the journal after {number} messages");
+            }
+        }));
+        is_over.store(true, Ordering::Relaxed);
+        outcome.expect("they are let go");
+    });
     assert_eq!(node.stop().code(), Some(0));
 }
 
