@@ -312,10 +312,18 @@ impl Snapshots {
     /// The newest file of `journal` that no log needs any more, with all before it: every log that has records there
     /// has kept snapshots beyond them. Give it to [`Journal::release`] once no live message is read from those files.
     pub fn releasable(&self, journal: &Journal) -> Option<FileId> {
+        Self::needless(journal, |log| self.oldest(log))
+    }
+
+    /// As [`Snapshots::releasable`], were there no older snapshots: so many files may go once each log has one more like its newest.
+    pub fn releasable_next(&self, journal: &Journal) -> Option<FileId> {
+        Self::needless(journal, |log| self.newest(log))
+    }
+
+    fn needless(journal: &Journal, cover: impl Fn(LogId) -> Option<Cover>) -> Option<FileId> {
         let is_needless = |file: &&crate::LiveFile| {
             file.logs.iter().all(|span| {
-                self.oldest(span.log)
-                    .is_some_and(|cover| cover.covered >= span.end && cover.from_file > file.id)
+                cover(span.log).is_some_and(|cover| cover.covered >= span.end && cover.from_file > file.id)
             })
         };
         let current = journal.files().len().saturating_sub(1);

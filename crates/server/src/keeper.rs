@@ -53,6 +53,8 @@ pub struct Keeper {
     dead: [Vec<u64>; 2],
     /// The last round found no space for all it had to do.
     is_behind: bool,
+    /// One more round lets go of files, though nothing more is written: the older of two snapshots keeps them.
+    owes_round: bool,
     /// Groups in the journal when the last round began.
     groups: u64,
     /// Times it was asked for a round since the last one.
@@ -112,6 +114,7 @@ impl Keeper {
             moved,
             dead,
             is_behind: false,
+            owes_round: false,
             groups: 0,
             waited: 0,
         })
@@ -130,7 +133,10 @@ impl Keeper {
         self.waited += 1;
         let is_due = match self.is_behind {
             true => has_changed || self.waited >= WAITS_MAX,
-            false => !rolled.is_empty() || (is_tight && has_changed),
+            false => {
+                !rolled.is_empty()
+                    || (is_tight && (has_changed || (self.owes_round && self.waited >= WAITS_MAX)))
+            }
         };
         if !is_due {
             return Ok(!self.is_behind);
@@ -200,10 +206,11 @@ impl Keeper {
         }
         self.collect_dead()?;
         let Keeper { committer, snapshots, .. } = self;
-        committer.with_journal(|journal| {
+        self.owes_round = committer.with_journal(|journal| {
             if let Some(through) = snapshots.releasable(journal) {
                 journal.release(through);
             }
+            snapshots.releasable_next(journal).is_some()
         });
         if lacks_space { Err(Trouble::NoSpace) } else { Ok(()) }
     }

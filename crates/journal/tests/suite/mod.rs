@@ -351,17 +351,18 @@ fn files_are_releasable_once_snapshots_cover_them(disk: &dyn Disk) {
             journal.write(disk, &[batch(2, round * 8, 8)], &mut places).unwrap();
         }
     }
-    let mut check = |log, covered, file, expected: Option<u64>| {
+    let mut check = |log, covered, file, expected: Option<u64>, next: Option<u64>| {
         snapshots.write(disk, cover(log, covered, file), &[]).unwrap();
         assert_eq!(snapshots.releasable(&journal), expected.map(FileId), "{log} {covered} {file}");
+        assert_eq!(snapshots.releasable_next(&journal), next.map(FileId), "{log} {covered} {file}");
     };
-    check(1, 16, 3, None);
-    check(2, 16, 3, Some(2));
-    check(1, 32, 4, Some(2));
+    check(1, 16, 3, None, None);
+    check(2, 16, 3, Some(2), Some(2));
+    check(1, 32, 4, Some(2), Some(3));
     // Two are kept of each log, and the older one counts.
-    check(1, 32, 5, Some(3));
-    check(1, 32, 5, Some(3));
-    check(2, 16, 5, Some(3));
+    check(1, 32, 5, Some(3), Some(3));
+    check(1, 32, 5, Some(3), Some(3));
+    check(2, 16, 5, Some(3), Some(3));
 }
 
 fn segments_give_records_by_position(disk: &dyn Disk) {
