@@ -2,8 +2,9 @@
 
 use crate::config::SocketOptions;
 use crate::config::value::Address;
+use crate::descriptors::{Places, Stream};
 use adapters::Peer;
-use mio::net::{TcpListener, TcpStream};
+use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Milliseconds without accepting after the process ran out of descriptors.
+/// Milliseconds without accepting where there is no place, or the process ran out of descriptors.
 const PAUSE_MS: u64 = 100;
 
 /// Listeners one node may have.
@@ -67,6 +68,7 @@ pub fn listen(address: Address, options: &SocketOptions) -> Result<TcpListener, 
 pub struct Acceptor {
     poll: Poll,
     listeners: Vec<TcpListener>,
+    places: Arc<Places>,
     is_stopping: Arc<AtomicBool>,
 }
 
@@ -86,11 +88,11 @@ impl Stop {
 }
 
 impl Acceptor {
-    /// One for these listeners.
+    /// One for these listeners, whose connections take these places.
     ///
     /// # Errors
     /// What the system said.
-    pub fn new(mut listeners: Vec<TcpListener>) -> io::Result<(Acceptor, Stop)> {
+    pub fn new(mut listeners: Vec<TcpListener>, places: Arc<Places>) -> io::Result<(Acceptor, Stop)> {
         let poll = Poll::new()?;
         if listeners.len() > LISTENERS_MAX {
             return Err(io::Error::other(format!("more than {LISTENERS_MAX} listeners")));
@@ -101,17 +103,13 @@ impl Acceptor {
         let waker = Waker::new(poll.registry(), WAKE)?;
         let is_stopping = Arc::new(AtomicBool::new(false));
         let stop = Stop { waker, is_stopping: is_stopping.clone() };
-        Ok((Acceptor { poll, listeners, is_stopping }, stop))
+        Ok((Acceptor { poll, listeners, places, is_stopping }, stop))
     }
 
     /// Accepts until told to stop. `hand_over` gets each connection; `complain` what went wrong.
     ///
     /// The first argument of `hand_over` is the number of the listener.
-    pub fn run(
-        mut self,
-        mut hand_over: impl FnMut(usize, TcpStream, Peer),
-        mut complain: impl FnMut(String),
-    ) {
+    pub fn run(mut self, mut hand_over: impl FnMut(usize, Stream, Peer), mut complain: impl FnMut(String)) {
         let mut events = Events::with_capacity(64);
         let mut pause = None;
         while !self.is_stopping.load(Ordering::SeqCst) {
@@ -126,25 +124,38 @@ impl Acceptor {
             // After a pause no event says that connections wait, so all are asked.
             for (number, listener) in self.listeners.iter().enumerate() {
                 let hand_over = &mut |stream, peer| hand_over(number, stream, peer);
-                if let Err(error) = accept_some(listener, usize::MAX, hand_over) {
-                    complain(format!("a connection could not be accepted: {error}"));
-                    pause = Some(Duration::from_millis(PAUSE_MS));
+                match accept_some(listener, usize::MAX, &self.places, hand_over) {
+                    Ok(Accepted::All) => continue,
+                    Ok(Accepted::Full) => self.places.news().into_iter().for_each(&mut complain),
+                    Err(error) => complain(format!("a connection could not be accepted: {error}")),
                 }
+                pause = Some(Duration::from_millis(PAUSE_MS));
             }
         }
     }
 }
 
-/// Accepts what there is, at most `most` connections.
+/// What kept from accepting more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// Nobody waits, or there were as many as wanted.
+    All,
+    /// There is no place.
+    Full,
+}
+
+/// Accepts what there is, at most `most` connections, and as many as there are places.
 ///
 /// # Errors
 /// What the system said of the listener; errors of a connection are not told.
 pub fn accept_some(
     listener: &TcpListener,
     most: usize,
-    hand_over: &mut impl FnMut(TcpStream, Peer),
-) -> io::Result<()> {
+    places: &Arc<Places>,
+    hand_over: &mut impl FnMut(Stream, Peer),
+) -> io::Result<Accepted> {
     for _ in 0..most {
+        let Some(place) = places.take() else { return Ok(Accepted::Full) };
         match listener.accept() {
             Ok((stream, from)) => {
                 // A peer that is gone already needs no connection.
@@ -153,14 +164,15 @@ pub fn accept_some(
                     continue;
                 }
                 let name = format!("{} -> {}", plain(from), plain(here));
+                let stream = Stream::new(stream, place);
                 hand_over(stream, Peer::new(&name, from.ip().to_canonical().is_loopback()));
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Accepted::All),
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(Accepted::All)
 }
 
 /// Errors of the connection that was to be accepted, not of the listener.
@@ -191,7 +203,7 @@ mod tests {
         let one =
             listen(Address { ip: Some(Ipv4Addr::LOCALHOST.into()), port: 0 }, &OPTIONS).expect("listens");
         let ports = [&any, &one].map(|listener| listener.local_addr().expect("bound").port());
-        let (acceptor, stop) = Acceptor::new(vec![any, one]).expect("starts");
+        let (acceptor, stop) = Acceptor::new(vec![any, one], Arc::new(Places::new(8, 64))).expect("starts");
         let (sender, receiver) = channel();
         std::thread::scope(|threads| {
             threads.spawn(|| {
@@ -206,6 +218,31 @@ mod tests {
             }
             stop.stop();
         });
+    }
+
+    #[test]
+    fn who_finds_no_place_waits_until_another_is_closed() {
+        let listener =
+            listen(Address { ip: Some(Ipv4Addr::LOCALHOST.into()), port: 0 }, &OPTIONS).expect("listens");
+        let at = listener.local_addr().expect("bound");
+        let (acceptor, stop) = Acceptor::new(vec![listener], Arc::new(Places::new(1, 64))).expect("starts");
+        let (sender, receiver) = channel();
+        let (told, hears) = channel();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                let complain = move |text: String| told.send(text).expect("heard");
+                acceptor.run(move |_, stream, _| sender.send(stream).expect("heard"), complain);
+            });
+            let _clients = [(); 2].map(|()| Client::connect(at).expect("connects"));
+            let first = receiver.recv().expect("accepted");
+            assert!(hears.recv().expect("told").starts_with("all 1 connections"));
+            let second = receiver.recv_timeout(Duration::from_millis(3 * PAUSE_MS));
+            assert!(second.is_err(), "{second:?} has no place");
+            drop(first);
+            receiver.recv().expect("accepted");
+            stop.stop();
+        });
+        assert_eq!(hears.try_iter().count(), 0, "it is told once");
     }
 
     #[test]

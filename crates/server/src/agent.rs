@@ -106,7 +106,7 @@ impl<'a> Agent<'a> {
         let (from, to) = set_up().map_err(broken)?;
         let peer = Peer::new(&format!("{from} -> {to}"), true).agent();
         let peer = if login.is_own { peer.own(&login.user) } else { peer };
-        let stream_of_shard = mio::net::TcpStream::from_std(other);
+        let stream_of_shard = mio::net::TcpStream::from_std(other).into();
         door.letters.put(Letter::Accepted(Arrival { stream: stream_of_shard, peer, layer: None }));
         // Any message that a configuration lets into the broker.
         let limits = Limits { message_size_max: BODY_SIZE_MAX as u32, ..Limits::default() };

@@ -8,7 +8,7 @@
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "the file where files live")]
 
-use crate::leftovers::{Leftover, Leftovers};
+use crate::leftovers::{Leftover, Leftovers, WAITING_MAX};
 use base::Buffer;
 use base::memory::BLOCK;
 use journal::{Disk, DiskError, FileKind, FileName};
@@ -51,6 +51,8 @@ const KINDS: [FileKind; 7] = [
 pub struct DiskOptions {
     /// Files kept open.
     pub descriptors_max: usize,
+    /// Removed files that are open until their space is given back.
+    pub removed_max: usize,
     /// Try O_DIRECT.
     pub use_direct: bool,
     /// For tests: every sync of a file takes this much longer, in nanoseconds.
@@ -61,7 +63,13 @@ pub struct DiskOptions {
 
 impl Default for DiskOptions {
     fn default() -> DiskOptions {
-        DiskOptions { descriptors_max: 256, use_direct: true, sync_delay_ns: 0, capacity_bytes: None }
+        DiskOptions {
+            descriptors_max: 256,
+            removed_max: WAITING_MAX,
+            use_direct: true,
+            sync_delay_ns: 0,
+            capacity_bytes: None,
+        }
     }
 }
 
@@ -447,7 +455,7 @@ impl Disk for RealDisk {
         if removed.is_ok()
             && let Some(leftover) = leftover
         {
-            self.leftovers.add(leftover);
+            self.leftovers.add(leftover, self.options.removed_max);
         }
         removed
     }

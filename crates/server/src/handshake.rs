@@ -4,14 +4,15 @@
 //! Bounds, each per thread: [`HANDSHAKES_MAX`] at once (further connections wait in the kernel), [`BYTES_MAX`] from a
 //! peer, and a time limit.
 
-use crate::acceptor;
+use crate::acceptor::{self, Accepted};
 use crate::config::network::CertificateLogin;
+use crate::descriptors::{Places, Stream};
 use crate::layer::{Layer, WebRules};
 use crate::socket::Arrival;
 use crate::tls::{LiveConfig, Secure};
 use adapters::{Peer, Protocol};
 use base::time::NS_PER_MS;
-use mio::net::{TcpListener, TcpStream};
+use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 use slab::Slab;
 use std::collections::VecDeque;
@@ -29,7 +30,7 @@ const BYTES_MAX: usize = 64 << 10;
 /// Bytes read at once.
 const READ_BYTES: usize = 16 << 10;
 
-/// Milliseconds without accepting after the process ran out of descriptors.
+/// Milliseconds without accepting where there is no place, or the process ran out of descriptors.
 const PAUSE_MS: u64 = 100;
 
 /// Tokens from here on are of listeners.
@@ -53,6 +54,7 @@ pub struct SecureListener {
 pub struct Handshaker {
     poll: Poll,
     listeners: Vec<SecureListener>,
+    places: Arc<Places>,
     is_stopping: Arc<AtomicBool>,
     limit_ns: u64,
     login: CertificateLogin,
@@ -80,7 +82,7 @@ impl Stop {
 
 struct Handshake {
     number: u64,
-    stream: TcpStream,
+    stream: Stream,
     peer: Peer,
     web: Option<Arc<WebRules>>,
     secure: Secure,
@@ -99,12 +101,13 @@ enum Fate {
 }
 
 impl Handshaker {
-    /// One for these listeners; a handshake may take `limit_ms`.
+    /// One for these listeners, whose connections take these places; a handshake may take `limit_ms`.
     ///
     /// # Errors
     /// What the system said.
     pub fn new(
         mut listeners: Vec<SecureListener>,
+        places: Arc<Places>,
         limit_ms: u64,
         login: CertificateLogin,
     ) -> io::Result<(Handshaker, Stop)> {
@@ -118,6 +121,7 @@ impl Handshaker {
         let handshaker = Handshaker {
             poll,
             listeners,
+            places,
             is_stopping,
             limit_ns: limit_ms * NS_PER_MS,
             login,
@@ -157,18 +161,20 @@ impl Handshaker {
             self.give_up(now_ns(), &mut complain);
             pause = None;
             // When all places were taken or after a pause no event says that connections wait, so all are asked.
-            if let Err(error) = self.accept(now_ns(), &mut complain) {
-                complain(format!("a TLS connection could not be accepted: {error}"));
-                pause = Some(Duration::from_millis(PAUSE_MS));
+            match self.accept(now_ns(), &mut complain) {
+                Ok(Accepted::All) => continue,
+                Ok(Accepted::Full) => self.places.news().into_iter().for_each(&mut complain),
+                Err(error) => complain(format!("a TLS connection could not be accepted: {error}")),
             }
+            pause = Some(Duration::from_millis(PAUSE_MS));
         }
     }
 
-    fn accept(&mut self, now_ns: u64, complain: &mut impl FnMut(String)) -> io::Result<()> {
-        let Handshaker { poll, listeners, under_way, deadlines, begun, limit_ns, .. } = self;
+    fn accept(&mut self, now_ns: u64, complain: &mut impl FnMut(String)) -> io::Result<Accepted> {
+        let Handshaker { poll, listeners, places, under_way, deadlines, begun, limit_ns, .. } = self;
         for SecureListener { listener, protocol, config, web } in listeners {
             let room = HANDSHAKES_MAX - under_way.len();
-            acceptor::accept_some(listener, room, &mut |mut stream, peer| {
+            let accepted = acceptor::accept_some(listener, room, places, &mut |mut stream, peer| {
                 let secure = match Secure::new(config.current()) {
                     Ok(secure) => secure,
                     Err(error) => return complain(format!("TLS does not begin: {error}")),
@@ -196,8 +202,11 @@ impl Handshaker {
                     deadlines.push_back((now_ns + *limit_ns, slot, number));
                 }
             })?;
+            if accepted == Accepted::Full {
+                return Ok(accepted);
+            }
         }
-        Ok(())
+        Ok(Accepted::All)
     }
 
     fn go_on(&mut self, slot: usize, hand_over: &mut impl FnMut(Arrival), complain: &mut impl FnMut(String)) {

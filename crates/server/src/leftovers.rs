@@ -22,7 +22,7 @@ const PIECE: u64 = 4 << 20;
 const PIECES_TOLD: u64 = 8;
 
 /// Files that wait, and are open meanwhile; the space of more goes at once.
-const WAITING_MAX: usize = 128;
+pub const WAITING_MAX: usize = 128;
 
 /// A file that has no name any more.
 #[derive(Debug)]
@@ -78,10 +78,10 @@ fn cut(descriptor: &OwnedFd, len: u64) -> bool {
 }
 
 impl Leftovers {
-    /// The file's space is given back when those before it are gone.
-    pub fn add(self: &Arc<Leftovers>, leftover: Leftover) {
+    /// The file's space is given back when those before it are gone; at once where `most` wait.
+    pub fn add(self: &Arc<Leftovers>, leftover: Leftover, most: usize) {
         let mut waiting = self.waiting();
-        if waiting.files.len() >= WAITING_MAX {
+        if waiting.files.len() >= most {
             drop(waiting);
             drop(leftover);
             return;
@@ -173,7 +173,7 @@ mod tests {
         let files: Vec<File> = (0..WAITING_MAX + 9)
             .map(|_| {
                 let (leftover, file) = file(PIECE + 1, None);
-                leftovers.add(leftover.unwrap());
+                leftovers.add(leftover.unwrap(), WAITING_MAX);
                 file
             })
             .collect();
@@ -183,7 +183,7 @@ mod tests {
         assert!(cut >= WAITING_MAX, "{cut}");
         // The thread is gone: another comes.
         let (leftover, file) = file(PIECE + 1, None);
-        leftovers.add(leftover.unwrap());
+        leftovers.add(leftover.unwrap(), WAITING_MAX);
         wait_for(&leftovers);
         assert_eq!(file.metadata().unwrap().len(), 0);
     }

@@ -4,8 +4,8 @@
 //! and the end of the stream at once takes it for a failure. So the peer may close first; after a while our direction is
 //! closed, and after another the socket is. Bounded: beyond [`LINGERING_MAX`] sockets are closed at once.
 
+use crate::descriptors::Stream;
 use base::Now;
-use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use slab::Slab;
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ pub const LINGER: Token = Token(1 << 40);
 /// The sockets that linger.
 #[derive(Default)]
 pub struct Lingering {
-    sockets: Slab<TcpStream>,
+    sockets: Slab<Stream>,
     /// When each that is open in both directions is to be closed in ours, oldest first.
     courtesy_until: VecDeque<(u64, usize)>,
     /// When each of the others is given up, oldest first.
@@ -36,7 +36,7 @@ pub struct Lingering {
 
 impl Lingering {
     /// Keeps a socket that `registry` knows under another token.
-    pub fn add(&mut self, now: Now, mut stream: TcpStream, registry: &Registry) {
+    pub fn add(&mut self, now: Now, mut stream: Stream, registry: &Registry) {
         if self.sockets.len() >= LINGERING_MAX {
             return;
         }
@@ -94,6 +94,7 @@ impl Lingering {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mio::net::TcpStream;
     use mio::{Events, Poll};
     use std::io::Write;
     use std::net::{Ipv4Addr, TcpListener, TcpStream as Client};
@@ -111,7 +112,7 @@ mod tests {
     fn linger(poll: &Poll, mut stream: TcpStream) -> Lingering {
         poll.registry().register(&mut stream, Token(0), Interest::READABLE).expect("registered");
         let mut lingering = Lingering::default();
-        lingering.add(Now::default(), stream, poll.registry());
+        lingering.add(Now::default(), stream.into(), poll.registry());
         lingering
     }
 

@@ -14,6 +14,7 @@ mod committer;
 mod config;
 mod courtesy;
 mod definitions;
+mod descriptors;
 mod desk;
 mod disk;
 mod door;

@@ -12,6 +12,7 @@ use crate::config::network::Speech;
 use crate::config::{Config, Level};
 use crate::courtesy;
 use crate::definitions;
+use crate::descriptors::Shares;
 use crate::desk::Desk;
 use crate::disk::{DiskOptions, RealDisk};
 use crate::door::{Door, Letter};
@@ -106,10 +107,10 @@ struct Recovered {
 /// Why it could not start or had to stop, in plain words.
 pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<End>) -> Result<(), String> {
     let clock = Clock::new();
-    raise_descriptor_limit(logger);
+    let shares = Shares::raised(logger);
     heap::share(config.shards.map_or_else(cores, u32::from));
     heap::merge_at_once();
-    let mut recovered = recover(config, clock, logger)?;
+    let mut recovered = recover(config, shares, clock, logger)?;
     seed::first_user(config, clock, &mut recovered.shards, &mut recovered.journal, &*recovered.disk)?;
     let file_bytes = journal_limits(config).file_bytes;
     seed::flush(clock, &mut recovered.shards, &mut recovered.journal, &*recovered.disk, file_bytes)?;
@@ -125,19 +126,8 @@ pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<E
         logger.warning(format!("{what} is not served: {why}. {key} = none wants none"));
     }
     let node = Node::start(config, logger, clock, recovered, end.clone())?;
-    let outcome = node.serve(config, ports, end, ends);
+    let outcome = node.serve(config, ports, shares, end, ends);
     node.stop(outcome)
-}
-
-/// Every connection is a descriptor; the limit of who started us is often a tenth of what is allowed.
-fn raise_descriptor_limit(logger: &Logger) {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current != maximum
-        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
-    {
-        logger.warning(format!("the limit of open files stays at {current:?}: {error}"));
-    }
 }
 
 fn raised_of(bits: &AtomicU8) -> Raised {
@@ -150,8 +140,10 @@ fn cores() -> u32 {
 }
 
 /// Opens the data folder and brings the shards to where they were.
-fn recover(config: &Config, clock: Clock, logger: &Logger) -> Result<Recovered, String> {
+fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Result<Recovered, String> {
     let options = DiskOptions {
+        descriptors_max: shares.files,
+        removed_max: shares.removed,
         sync_delay_ns: config.test_sync_delay_us * 1000,
         capacity_bytes: config.test_disk_bytes,
         ..DiskOptions::default()
@@ -505,6 +497,7 @@ impl Node {
         &self,
         config: &Config,
         ports: Ports,
+        shares: Shares,
         end: Sender<End>,
         ends: &Receiver<End>,
     ) -> Result<(), String> {
@@ -513,14 +506,21 @@ impl Node {
             self.logger.info(format!("started {} listener on {address}", speech.names().2));
         }
         let rows = ports.rows(&config.node_name);
-        let (acceptor, stop_accepting) = Acceptor::new(ports.plain).map_err(failed)?;
-        let spoken = &ports.spoken;
+        let socket = config.data_dir.join(SOCKET_NAME);
+        let control = ctl::server::listen(&socket)
+            .map_err(|error| format!("cannot listen on {}: {error}", socket.display()))?;
+        self.logger.info(format!("administration socket at {}", socket.display()));
         let most =
             if ports.secure.is_empty() { 0 } else { (cores() as usize).div_ceil(2).min(HANDSHAKERS_MAX) };
+        // Each of them, and who accepts without TLS, has its own epoll and its waker.
+        let places = shares.places(&self.logger, most * (ports.secure.len() + 2) + 2);
+        let (acceptor, stop_accepting) = Acceptor::new(ports.plain, places.clone()).map_err(failed)?;
+        let spoken = &ports.spoken;
         let handshakers: Result<Vec<_>, std::io::Error> = (0..most)
             .map(|_| {
                 Handshaker::new(
                     ports::again(&ports.secure)?,
+                    places.clone(),
                     config.network.tls_handshake_ms,
                     config.network.login,
                 )
@@ -528,23 +528,22 @@ impl Node {
             .collect();
         let (handshakers, stop_handshakes): (Vec<_>, Vec<_>) =
             handshakers.map_err(failed)?.into_iter().unzip();
-        let socket = config.data_dir.join(SOCKET_NAME);
-        let control = ctl::server::listen(&socket)
-            .map_err(|error| format!("cannot listen on {}: {error}", socket.display()))?;
-        self.logger.info(format!("administration socket at {}", socket.display()));
         let next = &AtomicUsize::new(0);
         let stop_http = tokio::sync::Notify::new();
         let (jobs, lanes) = http::Queues::new();
         let raised = || self.raised();
         let (wake, woken) = channel();
         let stop_samples = wake.clone();
+        let mut about = Manager::about(config, self.identity, &rows, access_rules(config));
+        about.limits.connections_max = about.limits.connections_max.min(shares.api);
+        about.limits.metrics_connections_max = about.limits.metrics_connections_max.min(shares.metrics);
         let manager = Manager {
             doors: &self.doors,
             config,
             raised: &raised,
             watermarks: &self.watermarks,
             clock: self.clock,
-            about: Manager::about(config, self.identity, &rows, access_rules(config)),
+            about,
             next: AtomicUsize::new(0),
             committer: &self.committer,
             history: Mutex::default(),

@@ -3,6 +3,7 @@
 //! Readiness is edge-triggered: `can_read` and `can_write` stay set until the kernel says there is no more. An idle
 //! socket holds no memory. Over TLS or WebSocket a [`Layer`] lies between the socket and those who read and write.
 
+use crate::descriptors::Stream;
 use crate::layer::{Bench, Layer, ROOM_BYTES_MIN};
 use crate::rows::Traffic;
 use adapters::Peer;
@@ -22,7 +23,7 @@ const TAIL_BYTES_KEPT: usize = 8 << 10;
 /// A connection on its way to a shard.
 pub struct Arrival {
     /// Its socket.
-    pub stream: TcpStream,
+    pub stream: Stream,
     /// Whose it is.
     pub peer: Peer,
     /// What lies between it and the protocol.
@@ -32,7 +33,7 @@ pub struct Arrival {
 /// A socket and what the loop knows of it.
 pub struct Socket {
     /// The socket.
-    pub stream: TcpStream,
+    pub stream: Stream,
     /// What lies between it and the protocol.
     pub layer: Option<Box<Layer>>,
     /// Read and not yet parsed.
@@ -74,7 +75,7 @@ pub enum Brought {
 
 impl Socket {
     /// A fresh one: nobody knows yet what it is ready for.
-    pub fn new(stream: TcpStream, layer: Option<Box<Layer>>, now_ms: u64) -> Socket {
+    pub fn new(stream: Stream, layer: Option<Box<Layer>>, now_ms: u64) -> Socket {
         Socket {
             stream,
             layer,

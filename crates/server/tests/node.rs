@@ -376,3 +376,60 @@ fn the_tools_names_mean_the_tools() {
         Command::new(link).env_clear().args(["--data-dir", "nowhere", "-q", "ping"]).output().expect("runs");
     assert_eq!(output.status.code(), Some(69));
 }
+
+/// A command that asks a node for something, and for JSON.
+fn told(folder: &Folder, words: &[&str]) -> serde_json::Value {
+    let output = ctl(&folder.0, &[words, &["--formatter", "json"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("json")
+}
+
+/// Who opens sockets needs no password.
+#[test]
+fn sockets_leave_the_node_the_files_it_needs() {
+    const FILES_MAX: usize = 300;
+    const SOCKETS: usize = 400;
+    const BODY_LEN: usize = 64 << 10;
+    let folder = Folder::new();
+    let settings = [
+        "leveret.shards=2",
+        "leveret.journal_file_bytes=4MiB",
+        "handshake_timeout=600000",
+        "tcp_listen_options.backlog=1024",
+    ];
+    let mut node = Node::start_with_files(&folder.0, &settings, FILES_MAX);
+    let mut client = Client::open(&node);
+    client.declare("q", DURABLE, b"");
+    client.send(&method(85, 10, &[0]));
+    client.until(85, 11);
+    // They wait in the queue of the listening socket where they are not accepted.
+    let sockets: Vec<TcpStream> = (0..SOCKETS).map(|_| node.connect()).collect();
+    let open = || std::fs::read_dir(format!("/proc/{}/fd", node.child.id())).expect("listed").count();
+    let begun = Instant::now();
+    while open() < FILES_MAX / 2 {
+        assert!(begun.elapsed() < PATIENCE, "nobody is accepted");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let publish = method(60, 40, &[&[0, 0], &short("")[..], &short("q"), &[0]].concat());
+    let head = [&[0, 60, 0, 0][..], &(BODY_LEN as u64).to_be_bytes(), &[0x10, 0, 2]].concat();
+    let message = [publish, frame(2, &head), frame(3, &[7; BODY_LEN])].concat();
+    // Three files' worth: what lives in the first is moved to segments, and snapshots are written.
+    for _ in 0..(12 << 20) / BODY_LEN {
+        client.send(&message);
+        client.until(60, 80);
+    }
+    let begun = Instant::now();
+    while files(&folder, "segments", "segment").is_empty()
+        || files(&folder, "snapshots", "snapshot").is_empty()
+    {
+        assert!(begun.elapsed() < PATIENCE, "nothing was moved");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(told(&folder, &["status"])["pid"], node.child.id());
+    assert!(node.child.try_wait().expect("asked").is_none(), "the node has ended");
+    drop(sockets);
+    // Who waited behind them is let in.
+    let mut late = Client::open(&node);
+    assert_eq!(late.declare("q", PASSIVE, b""), ((12 << 20) / BODY_LEN) as u32);
+    assert_eq!(node.stop().code(), Some(0));
+}

@@ -40,6 +40,10 @@ pub fn command(folder: &Path, settings: &[&str]) -> Command {
     command
 }
 
+fn all<'a>(settings: &[&'a str]) -> Vec<&'a str> {
+    [&["listeners.tcp.default=127.0.0.1:0"], settings].concat()
+}
+
 /// A node that runs.
 pub struct Node {
     pub child: Child,
@@ -49,9 +53,20 @@ pub struct Node {
 
 impl Node {
     pub fn start(folder: &Path, settings: &[&str]) -> Node {
-        let mut all = vec!["listeners.tcp.default=127.0.0.1:0"];
-        all.extend(settings);
-        let child = command(folder, &all).stdout(Stdio::piped()).spawn().expect("starts");
+        Node::launch(command(folder, &all(settings)))
+    }
+
+    /// One that may have so many files open.
+    pub fn start_with_files(folder: &Path, settings: &[&str], files_max: usize) -> Node {
+        let usual = command(folder, &all(settings));
+        let mut limited = Command::new("sh");
+        limited.env_clear().args(["-c", &format!("ulimit -n {files_max}; exec \"$0\" \"$@\"")]);
+        limited.arg(usual.get_program()).args(usual.get_args());
+        Node::launch(limited)
+    }
+
+    fn launch(mut command: Command) -> Node {
+        let child = command.stdout(Stdio::piped()).spawn().expect("starts");
         let mut node = Node { child, port: 0, log: Vec::new() };
         let output = BufReader::new(node.child.stdout.take().expect("piped"));
         for line in output.lines() {
