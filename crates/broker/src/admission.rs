@@ -1,12 +1,13 @@
 //! Queues that refuse messages when they are full are asked before a message is in their log.
 
-use crate::catalog::Overflow;
-use crate::dead_letters::Corpse;
+use crate::catalog::{Overflow, Refusal};
+use crate::dead_letters::{Corpse, is_own};
+use crate::event::Event;
 use crate::log::Log;
 use crate::mail::Waiter;
 use crate::owned::OwnedQueue;
 use crate::shard::Shard;
-use base::id::{LogId, QueueId};
+use base::id::{LogId, PortId, QueueId};
 use base::{Buffer, Now};
 use message::record::{self, DeathReason, Enqueue, Kind, Refer, leave_out};
 
@@ -69,6 +70,22 @@ impl OwnedQueue {
 }
 
 impl Shard {
+    /// What another shard sent for a log before it knew that the log is stopped goes nowhere: a start does not replay so far. Who
+    /// waits for it is told as they would have been there, which closes connections; messages of the broker's own stay where
+    /// they were.
+    #[cold]
+    pub(crate) fn refuse_stopped(&mut self, log: LogId, waiters: &[Waiter]) {
+        let mut closed: Vec<PortId> = Vec::new();
+        for waiter in waiters {
+            if is_own(waiter) {
+                self.post.answer(waiter, false);
+            } else if !closed.contains(&waiter.port) {
+                closed.push(waiter.port);
+                self.post.event(waiter.port, Event::Close { refusal: Refusal::log_stopped(log) });
+            }
+        }
+    }
+
     /// Appends a message to a log of this shard, for those of its queues that have room for it. Who waits is told at once
     /// if any has not.
     pub(crate) fn admit(

@@ -171,6 +171,11 @@ pub enum Mail {
         /// The number.
         number: u64,
     },
+    /// A log of the sender's holds damage, and nothing is taken from it or put into it any more.
+    Stopped {
+        /// The log.
+        log: LogId,
+    },
     /// Events for connections of the addressee's.
     Events(Box<Events>),
 }

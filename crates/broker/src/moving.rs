@@ -6,6 +6,7 @@
 
 use crate::batches::Batches;
 use crate::log::Log;
+use crate::mail::Mail;
 use crate::shard::Shard;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
 use base::{Buffer, Memory, Pieces, put_varint};
@@ -299,12 +300,16 @@ impl Shard {
         self.log(log).map(|log| log.begin_move(bound))
     }
 
-    /// What [`Shard::begin_move`] listed was copied. Where some of it is damaged the log is stopped.
+    /// What [`Shard::begin_move`] listed was copied. Where some of it is damaged the log is stopped, here and in the other
+    /// shards, as where the damage is found at start.
     pub fn finish_move(&mut self, moved: &Moved) {
         if !moved.damaged.is_empty() {
-            // What cannot be read is in no segment. Nothing is pointed elsewhere, so no file is released, as where the
-            // damage is found at start.
-            return self.stop_log(moved.log);
+            // What cannot be read is in no segment. Nothing is pointed elsewhere, so no file is released.
+            self.stop_log(moved.log);
+            for shard in self.post.others() {
+                self.post.send(shard, Mail::Stopped { log: moved.log });
+            }
+            return;
         }
         let mut dead = std::mem::take(&mut self.dead_segments);
         if let Some(log) = self.log_mut(moved.log) {

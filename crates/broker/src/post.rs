@@ -97,7 +97,7 @@ impl Post {
 
     /// Tells a shard of publishes of its own.
     #[cold]
-    fn answer(&mut self, waiter: &Waiter, is_safe: bool) {
+    pub(crate) fn answer(&mut self, waiter: &Waiter, is_safe: bool) {
         let heard = Heard { first: waiter.first, last: waiter.last, is_safe };
         let to = waiter.port.shard;
         if to == self.me {

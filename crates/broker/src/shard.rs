@@ -723,7 +723,9 @@ impl Shard {
     pub fn receive(&mut self, now: Now, mail: Mail) -> Option<Box<Events>> {
         match mail {
             Mail::Append { from, log, mut records, waiters, needs_flush } => {
-                if let Some(log) = self.log_mut(log) {
+                if self.stopped.contains(&log) {
+                    self.refuse_stopped(log, &waiters);
+                } else if let Some(log) = self.log_mut(log) {
                     log.append_records(now, records.bytes(), &waiters, needs_flush);
                 }
                 let untold = &mut self.untold[from.0 as usize];
@@ -733,7 +735,10 @@ impl Shard {
             }
             Mail::Ask { from, log, record, waiter, needs_flush } => {
                 self.untold[from.0 as usize].bytes += record.len();
-                self.admit(now, log, record, waiter, needs_flush);
+                match self.stopped.contains(&log) {
+                    true => self.refuse_stopped(log, waiter.as_slice()),
+                    false => self.admit(now, log, record, waiter, needs_flush),
+                }
             }
             Mail::Remember { from, exchanges, record } => {
                 self.untold[from.0 as usize].bytes += record.len();
@@ -769,6 +774,7 @@ impl Shard {
             Mail::Answered { first, last, is_safe } => {
                 self.post.heard.push(Heard { first, last, is_safe });
             }
+            Mail::Stopped { log } => self.stop_log(log),
             Mail::Events(events) => return Some(events),
         }
         None

@@ -10,6 +10,7 @@ use journal::{Disk, FileId, FileKind, FileName, Place};
 use message::record::{Format, Outcome};
 use node::{NOW, Node};
 use routing::{NoHeaders, Value};
+use std::io::IoSlice;
 
 #[test]
 fn a_durable_message_is_confirmed_and_delivered_when_it_is_written_and_not_before() {
@@ -339,6 +340,49 @@ fn a_log_with_records_missing_is_stopped_and_the_others_go_on() {
         node.shards[1].snapshot(log, false).is_none()
             && node.shards[1].begin_move(log, LogIndex(9)).is_none()
     );
+}
+
+/// Whoever published to it before it was known, and whoever does afterwards, from whichever shard, hears no confirm.
+#[test]
+fn a_log_that_is_found_damaged_while_the_node_runs_is_stopped_for_all_shards() {
+    let refusal = "INTERNAL_ERROR - the queue is on log 1, which is damaged on disk; see the node's log";
+    let check = |arguments: &[(&str, Value)]| {
+        let mut node = Node::new(3);
+        let log = node.declare_with(1, "hurt", true, arguments);
+        assert_eq!(log, LogId(1));
+        let well = node.declare(0, "well", true);
+        let mut publisher = node.publisher(0);
+        node.publish(0, &mut publisher, "hurt", "rots", true);
+        node.settle();
+        let (_, _, place) = *node.written.last().unwrap();
+        node.take_seen();
+        // One is on its way to the log when the damage is found, and one to another log.
+        node.publish(0, &mut publisher, "hurt", "on its way", true);
+        node.disk.write_at(place.name, place.offset + place.len / 2, &[IoSlice::new(b"rot")]).unwrap();
+        let job = node.shards[1].begin_move(log, LogIndex(u64::MAX)).unwrap();
+        let moved = job.carry_out(&node.disk, u64::MAX, || 77).unwrap();
+        assert_eq!(moved.damaged.len(), 1);
+        node.shards[1].finish_move(&moved);
+        let mut other = node.publisher(2);
+        node.publish(2, &mut other, "well", "as ever", true);
+        node.settle();
+        let seen = node.take_seen();
+        let (closed, others): (Vec<String>, Vec<String>) =
+            seen.into_iter().partition(|text| text.starts_with("0: Close") && text.contains("is on log 1"));
+        assert_eq!((closed.len(), &others[..]), (1, &["2: 5 confirmed 1-1".to_owned()][..]), "{arguments:?}");
+        for shard in &node.shards {
+            assert_eq!(shard.stopped_logs(), [log]);
+        }
+        for port in [0, 1, 2] {
+            let mut publisher = node.publisher(port);
+            assert_eq!(node.try_publish(port, &mut publisher, "hurt").unwrap_err().to_string(), refusal);
+            assert_eq!(node.try_publish(port, &mut publisher, "well"), Ok(Published::Waiting));
+        }
+        assert_ne!(well, log);
+    };
+    check(&[]);
+    // One that is asked for each message.
+    check(&[("x-max-length", Value::long(9)), ("x-overflow", Value::text("reject-publish"))]);
 }
 
 #[test]

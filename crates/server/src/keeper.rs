@@ -234,6 +234,9 @@ impl Keeper {
             let text = format!("log {log}: the batch at {base} is damaged on disk; its messages are lost");
             self.logger.log(Level::Error, text);
         }
+        if !moved.damaged.is_empty() {
+            self.logger.log(Level::Error, stopped(log));
+        }
         self.ask(log, |answer| Errand::Point(moved, answer))?;
         self.moved.insert(log, bound);
         Ok(true)
@@ -315,6 +318,14 @@ impl Keeper {
         self.doors[shard].letters.put(Letter::Errand(errand(answer)));
         receiver.recv_timeout(PATIENCE).map_err(|_| Trouble::Silence)
     }
+}
+
+/// What the log says of one that is stopped.
+pub fn stopped(log: LogId) -> String {
+    format!(
+        "log {log} is stopped: records are missing in it. Its queues refuse everything and its files stay as they are; \
+         restore the data folder from a copy, or delete these queues to go on without them"
+    )
 }
 
 /// How far the files that were left go, of each log, but for the last `kept` of them.

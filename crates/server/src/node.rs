@@ -19,7 +19,7 @@ use crate::door::{Door, Letter};
 use crate::handshake::{self, Handshaker};
 use crate::heap::{self, Thrift};
 use crate::http;
-use crate::keeper::Keeper;
+use crate::keeper::{self, Keeper};
 use crate::layer::Layer;
 use crate::log::Logger;
 use crate::manager::Manager;
@@ -235,10 +235,7 @@ fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Re
     stopped.sort_unstable();
     stopped.dedup();
     for log in &stopped {
-        logger.error(format!(
-            "log {log} is stopped: records are missing in it. Its queues refuse everything and its files stay as \
-             they are; restore the data folder from a copy, or delete these queues to go on without them"
-        ));
+        logger.error(keeper::stopped(*log));
     }
     if stopped.contains(&CATALOG_LOG) {
         let text = "the catalog's log is damaged: the node cannot know its queues. Restore the data folder from a copy";

@@ -4,7 +4,7 @@ use base::Now;
 use base::crc::crc32c;
 use base::id::{LogId, PortId, QueueSeq, ShardId};
 use broker::access::{AccessCache, AccessRules};
-use broker::catalog::{Actor, FirstContent, Op, VhostId};
+use broker::catalog::{Actor, FirstContent, Op, Refusal, VhostId};
 use broker::{
     Credit, Event, Events, Limits, Mail, NewConsumer, Placement, Publish, Published, Publisher, QueueCommand,
     Reply, Shard, ShardSettings,
@@ -298,6 +298,27 @@ impl Node {
         body: &str,
         durable: bool,
     ) -> Published {
+        self.try_to_publish(port, publisher, (key, body), durable).unwrap()
+    }
+
+    /// Publishes a durable message, or hears why not.
+    #[allow(dead_code, reason = "shared; not every test needs it")]
+    pub fn try_publish(
+        &mut self,
+        port: usize,
+        publisher: &mut Publisher,
+        key: &str,
+    ) -> Result<Published, Refusal> {
+        self.try_to_publish(port, publisher, (key, "x"), true)
+    }
+
+    fn try_to_publish(
+        &mut self,
+        port: usize,
+        publisher: &mut Publisher,
+        (key, body): (&str, &str),
+        durable: bool,
+    ) -> Result<Published, Refusal> {
         let publish = Publish {
             exchange: b"",
             routing_key: key.as_bytes(),
@@ -312,7 +333,7 @@ impl Node {
             confirm: true,
         };
         let now = self.now;
-        self.shards[port].publish(now, publisher, &publish).unwrap()
+        self.shards[port].publish(now, publisher, &publish)
     }
 
     #[allow(dead_code, reason = "shared; not every test needs it")]
