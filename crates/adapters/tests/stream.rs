@@ -7,7 +7,7 @@ use adapters::Settings;
 use harness::World;
 use stream_client::{Client, START};
 use stream_protocol::key::{CLIENT_VERSIONS, Versions};
-use stream_protocol::{Command, List, OffsetSpec, Request, ResponseCode};
+use stream_protocol::{Command, List, OffsetSpec, Pair, Request, ResponseCode};
 
 fn frame(key: u16, version: u16, rest: &[u8]) -> Vec<u8> {
     let size = 4 + rest.len() as u32;
@@ -327,4 +327,30 @@ fn a_stream_that_is_deleted_while_its_publisher_is_on_its_way_is_missed() {
     let heard = std::mem::take(&mut publisher.heard);
     assert_eq!((world.shard_of(publisher.wire), heard.last().map(String::as_str)), (2, Some("s is gone: 6")));
     publisher.asks(&mut world, &Request::DeletePublisher { publisher_id: 3 }, "DeletePublisher 18");
+}
+
+/// A long request came in two pieces, and what follows waits for its answer: that is no beginning of a long frame.
+#[test]
+fn what_follows_a_long_request_is_heard() {
+    const QUESTIONS: u32 = 6000;
+    let mut world = World::new(1);
+    let mut client = Client::open(&mut world, 0);
+    let arguments = vec![Pair::new("max-length-bytes", "1000000"); 6000];
+    client.ask(&Request::Create { stream: b"s", arguments: List::new(&arguments) });
+    let output = client.machine.output_mut();
+    let mut bytes = output.to_vec();
+    output.sent(bytes.len());
+    assert!(bytes.len() > 150_000);
+    let mut expected = vec!["Create 1".to_owned()];
+    for number in 0..QUESTIONS {
+        // Credit for a subscription that is not there.
+        bytes.extend([0, 0, 0, 7, 0, 9, 0, 1, number as u8, 0, 1]);
+        expected.push(format!("credit refused {}: 4", number as u8));
+    }
+    let (first, second) = bytes.split_at(100_000);
+    world.send(client.wire, first);
+    world.run();
+    world.send(client.wire, second);
+    client.listen(&mut world, "/");
+    assert_eq!(client.heard, expected);
 }

@@ -108,24 +108,26 @@ impl Adapter {
             return gathered;
         }
         let mut input = Input::new(&bytes[gathered..]);
-        self.listen(context, &mut input);
+        let wants_more = self.listen(context, &mut input);
         let rest = input.rest();
-        if rest.len() >= GATHERED_BYTES_MIN && self.machine.is_open() && self.machine.wanted() > rest.len() {
+        let is_long = rest.len() >= GATHERED_BYTES_MIN && self.machine.wanted() > rest.len();
+        if is_long && wants_more && self.machine.is_open() {
             self.gathered.extend_from_slice(rest);
             input.consume(usize::MAX);
         }
         gathered + input.consumed()
     }
 
-    fn listen(&mut self, context: &mut Context<'_>, input: &mut Input<'_>) {
-        while !self.is_waiting()
-            && let Some(said) = self.machine.poll_event(context.now, input)
-        {
-            match said {
-                Said::Publish(publish) => self.publish(context, &publish),
-                said => self.heard(context, said),
+    /// Whether it heard all there is: what is left is the beginning of a frame.
+    fn listen(&mut self, context: &mut Context<'_>, input: &mut Input<'_>) -> bool {
+        while !self.is_waiting() {
+            match self.machine.poll_event(context.now, input) {
+                None => return true,
+                Some(Said::Publish(publish)) => self.publish(context, &publish),
+                Some(said) => self.heard(context, said),
             }
         }
+        false
     }
 
     /// Goes on with a long frame of which only the beginning had come; how many bytes belong to it.
