@@ -184,6 +184,12 @@ impl Speaker {
         speak!(self, adapter => adapter.output(), greeting => &mut greeting.output)
     }
 
+    /// Bytes to be sent.
+    #[inline]
+    pub(crate) fn output_len(&self) -> usize {
+        speak!(self, adapter => adapter.output_len(), greeting => greeting.output.len())
+    }
+
     /// Bytes of memory of what is to be sent.
     pub(crate) fn output_bytes(&self) -> usize {
         speak!(self, adapter => adapter.output_bytes(), greeting => greeting.output.capacity())
@@ -224,6 +230,11 @@ impl Speaker {
     /// The connection's input is taken, or left alone for a while: then the peer's silence means nothing.
     pub(crate) fn set_reading(&mut self, reads: bool) {
         speak!(self, adapter => adapter.set_reading(reads), _greeting => {});
+    }
+
+    /// The peer took some of what it was told: that is a sign of life while nothing it says is heard.
+    pub(crate) fn note_alive(&mut self) {
+        speak!(self, adapter => adapter.note_alive(), _greeting => {});
     }
 
     /// Consumers are to pause, or to go on, because of how much there is to send.

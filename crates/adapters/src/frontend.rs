@@ -82,6 +82,17 @@ impl ConnectionRow {
     }
 }
 
+/// Whether a connection was told to wait, and is to be handed its input again when it no longer does. One byte, as there are many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    /// It was not.
+    No,
+    /// For the broker.
+    ForBroker,
+    /// Until half of what is too much to send is gone.
+    ForPeer,
+}
+
 #[derive(Debug)]
 struct Connection {
     generation: u32,
@@ -90,8 +101,7 @@ struct Connection {
     is_paused: bool,
     /// Its speaker knows of the alarm.
     is_blocked: bool,
-    /// It was told to wait and is to be handed its input again when it no longer does.
-    was_waiting: bool,
+    waits: Waits,
     speaker: Speaker,
     peer: Peer,
 }
@@ -101,6 +111,13 @@ impl Connection {
     fn heap_bytes(&self) -> usize {
         // The name is shared with the speaker; two counts stand before it.
         self.speaker.heap_bytes() + self.peer.name.len() + 2 * size_of::<usize>()
+    }
+
+    /// Its input is left alone; `is_unread`: because of what it has to send. Its peer's silence means nothing then, except where it is
+    /// the peer that does not read: who takes no byte for as long as it may be silent is gone.
+    fn hold(&mut self, is_unread: bool) {
+        self.waits = if is_unread { Waits::ForPeer } else { Waits::ForBroker };
+        self.speaker.set_reading(is_unread);
     }
 
     /// Whether so many bytes, more than those at which others go on, are so much that consumers pause.
@@ -195,7 +212,7 @@ impl Frontend {
             is_dirty: false,
             is_paused: false,
             is_blocked: false,
-            was_waiting: false,
+            waits: Waits::No,
             speaker,
             peer,
         };
@@ -290,9 +307,10 @@ impl Frontend {
             if speaker.is_over() {
                 return Taken { consumed: bytes.len(), is_waiting: false };
             }
-            if speaker.is_waiting() || (is_held && speaker.is_publishing()) {
-                connection.was_waiting = true;
-                speaker.set_reading(false);
+            let unread_bytes_max = context.settings.unread_bytes_max;
+            let is_unread = speaker.output_len() > unread_bytes_max;
+            if is_unread || speaker.is_waiting() || (is_held && speaker.is_publishing()) {
+                connection.hold(is_unread);
                 return Taken { consumed: 0, is_waiting: true };
             }
             if connection.is_blocked != alarm.is_some() && !speaker.is_greeting() {
@@ -300,10 +318,10 @@ impl Frontend {
                 speaker.set_blocked(context, alarm);
             }
             let consumed = speaker.input(context, &connection.peer, bytes);
-            let is_waiting = speaker.is_waiting();
+            let is_unread = speaker.output_len() > unread_bytes_max;
+            let is_waiting = is_unread || speaker.is_waiting();
             if is_waiting {
-                connection.was_waiting = true;
-                speaker.set_reading(false);
+                connection.hold(is_unread);
             }
             Taken { consumed, is_waiting }
         })
@@ -364,14 +382,17 @@ impl Frontend {
                 }
             });
             let connection = &mut self.connections[slot as usize];
+            if connection.waits == Waits::ForPeer {
+                // It goes on, or leaves, when it was heard that enough was sent.
+                continue;
+            }
             let is_held = is_held && connection.speaker.is_publishing();
-            if connection.was_waiting && !connection.speaker.is_waiting() && !is_held {
-                connection.was_waiting = false;
+            if connection.waits != Waits::No && !connection.speaker.is_waiting() && !is_held {
+                connection.waits = Waits::No;
                 connection.speaker.set_reading(true);
                 self.resumed.push(slot);
             } else if let Some(to) = connection.speaker.goal() {
-                connection.was_waiting = true;
-                connection.speaker.set_reading(false);
+                connection.hold(false);
                 self.leaving.push((slot, to));
             }
         }
@@ -410,9 +431,19 @@ impl Frontend {
         self.connections[slot as usize].speaker.is_over()
     }
 
-    /// Some output went out: consumers that had paused because of it go on.
+    /// Some output went out: consumers that had paused because of it go on, and so does the input that was left alone.
     pub fn sent(&mut self, now: Now, shard: &mut Shard, slot: u32) {
         let connection = &mut self.connections[slot as usize];
+        if connection.waits == Waits::ForPeer {
+            connection.speaker.note_alive();
+            if connection.speaker.output_len() <= self.settings.unread_bytes_max / 2 {
+                connection.hold(false);
+                if !connection.is_dirty {
+                    connection.is_dirty = true;
+                    self.dirty.push(slot);
+                }
+            }
+        }
         if connection.is_paused && connection.has_room(&self.settings) {
             connection.is_paused = false;
             self.with(now, shard, slot, |connection, context| {
@@ -486,7 +517,7 @@ impl Frontend {
     /// The broker is no longer congested: who was held for it goes on.
     pub fn release_held(&mut self) {
         for (slot, connection) in &mut self.connections {
-            if connection.was_waiting && !connection.is_dirty {
+            if connection.waits != Waits::No && !connection.is_dirty {
                 connection.is_dirty = true;
                 self.dirty.push(slot as u32);
             }

@@ -29,6 +29,9 @@ pub struct Settings {
     /// Bytes left to send at which they go on. As a stream may have many readers, and what they have to be sent is kept for as long,
     /// those of the stream protocol pause beyond so many, and go on at a quarter.
     pub output_bytes_low: usize,
+    /// Bytes a connection may have to send before nothing more of it is heard: who leaves unread what it is told asks no further
+    /// questions. It goes on at half. Well beyond `output_bytes_max`, so that a consumer that has much to read still settles.
+    pub unread_bytes_max: usize,
     /// Publishes of one 0-9-1 channel in confirm mode that are not yet confirmed, before its connection is not read for
     /// a while; AMQP 1.0 has link credit. At least 1.
     pub unconfirmed_max: u64,
@@ -66,6 +69,7 @@ impl Settings {
             default_prefetch: 0,
             output_bytes_max: 1 << 20,
             output_bytes_low: 256 << 10,
+            unread_bytes_max: 4 << 20,
             unconfirmed_max: 65_536,
             channel_consumers_max: None,
             permits_transient_queues: true,

@@ -317,6 +317,11 @@ impl Connection {
         self.heartbeat.is_deaf = !reads;
     }
 
+    /// The peer took some of what was sent: a sign of life while this end does not read.
+    pub fn note_alive(&mut self) {
+        self.heartbeat.received = true;
+    }
+
     fn end(&mut self) {
         self.state = State::Ending;
         self.deadline_ns = u64::MAX;

@@ -290,6 +290,11 @@ impl Connection {
         None
     }
 
+    /// The peer took some of what was sent: a sign of life while this end does not read.
+    pub fn note_alive(&mut self) {
+        self.is_heard = true;
+    }
+
     // ------------------------------------------------------------------------------------------------------- reading
 
     /// Takes frames from `input` up to the first that means something. `None`: more bytes are needed

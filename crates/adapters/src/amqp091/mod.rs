@@ -29,7 +29,7 @@ use crate::following::Roaming;
 use crate::frontend::ConnectionRow;
 use crate::handles::Handles;
 use crate::settings::Peer;
-use ::amqp091::method::MethodId;
+use ::amqp091::method::{Method, MethodId};
 use ::amqp091::{Connection, Event as Said, Input, ReplyCode};
 use base::Output;
 use broker::catalog::{Actor, Catalog, Refusal, VhostId};
@@ -113,7 +113,8 @@ impl Adapter {
         }
     }
 
-    /// Takes in what the client sent: how many bytes are done with.
+    /// Takes in what the client sent: how many bytes are done with. What is asked is left alone from where there is too much to
+    /// send; what is published is not, for as much as came of it at most goes back.
     pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         let mut input = Input::new(bytes);
         while !self.is_waiting()
@@ -124,7 +125,16 @@ impl Adapter {
                 Said::Publish { channel, publish, properties, body } => {
                     self.publish(context, channel, &publish, &properties, body);
                 }
-                said => self.heard(context, said),
+                // As many, and never answered.
+                Said::Method { channel, method: method @ Method::BasicAck(_) } => {
+                    self.method(context, channel, &method);
+                }
+                said => {
+                    self.heard(context, said);
+                    if self.output_len() > context.settings.unread_bytes_max {
+                        break;
+                    }
+                }
             }
         }
         if self.blocked.is_some() && !self.is_told_blocked {
@@ -240,6 +250,12 @@ impl Adapter {
         self.machine.output_mut()
     }
 
+    /// Bytes to be sent.
+    #[inline]
+    pub(crate) fn output_len(&self) -> usize {
+        self.machine.output().len()
+    }
+
     /// Bytes of memory of what is to be sent.
     pub(crate) fn output_bytes(&self) -> usize {
         self.machine.output().capacity()
@@ -258,6 +274,11 @@ impl Adapter {
     /// While nothing is read the client's silence is not held against it.
     pub(crate) fn set_reading(&mut self, reads: bool) {
         self.machine.set_reading(reads);
+    }
+
+    /// The peer took some of what it was told.
+    pub(crate) fn note_alive(&mut self) {
+        self.machine.note_alive();
     }
 
     #[inline]

@@ -122,13 +122,23 @@ impl Adapter {
         }
     }
 
-    /// Takes in what the peer sent: how many bytes are done with.
+    /// Takes in what the peer sent: how many bytes are done with. What is asked is left alone from where there is too much to
+    /// send; transfers are not, for an outcome is all that goes back.
     pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         let mut input = Input::new(bytes);
         while self.pending.is_none()
             && let Some(said) = self.machine.poll_event(context.now, &mut input)
         {
-            self.heard(context, said);
+            match said {
+                // Most of all.
+                Said::Transfer(transfer) => self.transfer(context, &transfer),
+                said => {
+                    self.heard(context, said);
+                    if self.output_len() > context.settings.unread_bytes_max {
+                        break;
+                    }
+                }
+            }
         }
         bytes.len() - input.len()
     }
@@ -230,6 +240,12 @@ impl Adapter {
         self.machine.output_mut()
     }
 
+    /// Bytes to be sent.
+    #[inline]
+    pub(crate) fn output_len(&self) -> usize {
+        self.machine.output().len()
+    }
+
     /// Bytes of memory of what is to be sent.
     pub(crate) fn output_bytes(&self) -> usize {
         self.machine.output().capacity()
@@ -247,6 +263,11 @@ impl Adapter {
 
     /// Only an attach's answer is ever waited for, and that is soon there: silence goes on counting.
     pub(crate) fn set_reading(&mut self, _reads: bool) {}
+
+    /// The peer took some of what it was told.
+    pub(crate) fn note_alive(&mut self) {
+        self.machine.note_alive();
+    }
 
     #[inline]
     pub(crate) fn is_over(&self) -> bool {

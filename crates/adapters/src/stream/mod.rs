@@ -104,7 +104,7 @@ impl Adapter {
     /// Takes in what the client sent: how many bytes are done with.
     pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         let gathered = self.gather(context, bytes);
-        if !self.gathered.is_empty() {
+        if !self.gathered.is_empty() || self.is_unread(context) {
             return gathered;
         }
         let mut input = Input::new(&bytes[gathered..]);
@@ -123,11 +123,22 @@ impl Adapter {
         while !self.is_waiting() {
             match self.machine.poll_event(context.now, input) {
                 None => return true,
+                // No more goes back than came.
                 Some(Said::Publish(publish)) => self.publish(context, &publish),
-                Some(said) => self.heard(context, said),
+                Some(said) => {
+                    self.heard(context, said);
+                    if self.is_unread(context) {
+                        return false;
+                    }
+                }
             }
         }
         false
+    }
+
+    /// There is too much to send to listen on.
+    fn is_unread(&self, context: &Context<'_>) -> bool {
+        self.output_len() > context.settings.unread_bytes_max
     }
 
     /// Goes on with a long frame of which only the beginning had come; how many bytes belong to it.
@@ -232,6 +243,12 @@ impl Adapter {
         self.machine.output_mut()
     }
 
+    /// Bytes to be sent.
+    #[inline]
+    pub(crate) fn output_len(&self) -> usize {
+        self.machine.output().len()
+    }
+
     /// Bytes of memory of what is to be sent.
     pub(crate) fn output_bytes(&self) -> usize {
         self.machine.output().capacity()
@@ -250,6 +267,11 @@ impl Adapter {
     /// While nothing is read the client's silence is not held against it.
     pub(crate) fn set_reading(&mut self, reads: bool) {
         self.machine.set_reading(reads);
+    }
+
+    /// The peer took some of what it was told.
+    pub(crate) fn note_alive(&mut self) {
+        self.machine.note_alive();
     }
 
     #[inline]

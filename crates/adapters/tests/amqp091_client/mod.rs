@@ -31,8 +31,18 @@ impl Client {
     }
 
     pub fn log_in(world: &mut World, shard: usize, mechanism: &'static str, response: &[u8]) -> Client {
+        Client::log_in_beating(world, shard, (mechanism, response), 0)
+    }
+
+    /// Logs in, and settles for heartbeats of so many seconds.
+    pub fn log_in_beating(
+        world: &mut World,
+        shard: usize,
+        (mechanism, response): (&'static str, &[u8]),
+        heartbeat_s: u16,
+    ) -> Client {
         let wire = world.connect(shard);
-        let machine = Connection::client(Limits { heartbeat_s: 0, ..Limits::default() }, START);
+        let machine = Connection::client(Limits { heartbeat_s, ..Limits::default() }, START);
         let mut client = Client { wire, machine, inbox: Vec::new(), heard: Vec::new() };
         let capable = capable();
         for _ in 0..8 {

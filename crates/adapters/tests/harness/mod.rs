@@ -24,6 +24,8 @@ struct Wire {
     /// Sent by the client and not done with.
     kept: Vec<u8>,
     is_waiting: bool,
+    /// The client reads nothing: what it is to be sent stays where it is.
+    is_ignored: bool,
     /// For the client.
     sent: Vec<u8>,
     is_gone: bool,
@@ -166,6 +168,30 @@ impl World {
         self.wires[wire].kept.len()
     }
 
+    /// From now on the client reads nothing of what it is to be sent, or all of it again.
+    pub fn ignore(&mut self, wire: usize, is_ignored: bool) {
+        self.wires[wire].is_ignored = is_ignored;
+        if !is_ignored {
+            self.read(wire, usize::MAX);
+        }
+    }
+
+    /// Bytes the client is to be sent, and has not read.
+    pub fn unread(&mut self, wire: usize) -> usize {
+        let Wire { shard, slot, .. } = self.wires[wire];
+        self.fronts[shard].output(slot).len()
+    }
+
+    /// The client reads so many bytes of what it is to be sent.
+    pub fn read(&mut self, wire: usize, most: usize) {
+        let Wire { shard, slot, sent, .. } = &mut self.wires[wire];
+        let output = self.fronts[*shard].output(*slot);
+        let count = output.len().min(most);
+        sent.extend_from_slice(&output.to_vec()[..count]);
+        output.sent(count);
+        self.fronts[*shard].sent(self.now, &mut self.shards[*shard], *slot);
+    }
+
     /// The server has closed the socket.
     pub fn is_gone(&self, wire: usize) -> bool {
         self.wires[wire].is_gone
@@ -259,7 +285,7 @@ impl World {
             };
             let output = self.fronts[at].output(slot);
             let len = output.len();
-            if len > 0 {
+            if len > 0 && !wire.is_ignored {
                 moved = true;
                 wire.sent.extend(output.to_vec());
                 output.sent(len);

@@ -94,8 +94,19 @@ fn tell(event: &Event<'_>) -> String {
 impl Client {
     /// Connects and sends everything up to `open`.
     pub fn log_in(world: &mut World, shard: usize, mechanism: &str, response: &[u8], vhost: &str) -> Client {
+        Client::log_in_beating(world, shard, (mechanism, response), vhost, 0)
+    }
+
+    /// Connects and sends everything up to `open`, and settles for heartbeats of so many seconds.
+    pub fn log_in_beating(
+        world: &mut World,
+        shard: usize,
+        (mechanism, response): (&str, &[u8]),
+        vhost: &str,
+        heartbeat_s: u32,
+    ) -> Client {
         let wire = world.connect_to(shard, Protocol::Stream);
-        let machine = Connection::client(Limits { heartbeat_s: 0, ..Limits::default() }, START);
+        let machine = Connection::client(Limits { heartbeat_s, ..Limits::default() }, START);
         let mut client = Client { wire, machine, inbox: Vec::new(), heard: Vec::new() };
         let properties = [Pair::new("product", "test"), Pair::new("connection_name", "mine")];
         client.ask(&Request::PeerProperties { properties: List::new(&properties) });
