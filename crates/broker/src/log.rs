@@ -210,14 +210,16 @@ impl Log {
             self.append_window(now, id, window);
         }
         let queue = &mut self.queues[slot as usize];
-        if rules == QueueRules::default() && queue.features.is_none() {
+        let machine_rules = rules.machine_rules();
+        // That no features are kept says little of its machine, which has a delivery limit without any.
+        let is_plain = rules == QueueRules::default() && queue.features.is_none();
+        if is_plain && machine_rules == queue.fifo.rules() {
             if queue.has_clock() {
                 // Messages with a time of their own were found at the start.
                 self.mark_dirty(slot);
             }
             return;
         }
-        let machine_rules = rules.machine_rules();
         if queue.features.is_some() || !rules.is_usual() {
             let features = queue.features_mut(now);
             if rules.expires_ms.is_some() && features.rules.expires_ms.is_none() {

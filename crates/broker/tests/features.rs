@@ -3,7 +3,7 @@
 mod node;
 
 use base::id::LogId;
-use broker::catalog::{Op, VhostId};
+use broker::catalog::{Op, PolicyKind, VhostId};
 use broker::{Publish, Published, Publisher, QueueCommand};
 use message::record::{Format, Outcome};
 use node::Node;
@@ -478,6 +478,35 @@ fn what_fails_too_often_dies_in_its_own_queue() {
     assert_eq!(counts(&mut node, 0, "fails"), "0: declared fails 0 1");
     for other in &others {
         assert_eq!(counts(&mut node, 0, other), format!("0: declared {other} 5 0"));
+    }
+}
+
+#[test]
+fn a_policy_turns_the_delivery_limit_off_and_on_again() {
+    for (limits, is_left) in [(&[-1][..], true), (&[3, -1][..], true), (&[-1, 3][..], false)] {
+        let mut node = Node::new(1);
+        node.declare_with(0, "q", true, &[("x-queue-type", Value::text("quorum"))]);
+        for limit in limits {
+            let (kind, vhost, name, pattern) = (PolicyKind::User, "/".into(), "p".into(), "^q$".into());
+            let definition = [(&b"delivery-limit"[..], Value::long(*limit))].into_iter().collect();
+            let apply_to = "queues".into();
+            let policy = Op::SetPolicy { kind, vhost, name, pattern, apply_to, priority: 0, definition };
+            node.shards[0].request(node.now, node.ports[0], 1, policy);
+            node.settle();
+        }
+        let mut publisher = node.publisher(0);
+        node.consume(0, "q", 9, 1);
+        node.publish(0, &mut publisher, "q", "m", true);
+        node.settle();
+        for _ in 0..25 {
+            node.settled(0, "q", 9, (0, 0), Outcome::Failed);
+            node.settle();
+        }
+        seen(&mut node);
+        node.command(0, "q", QueueCommand::Cancel { token: None, handle: 9, held: broker::Held::GoesBack });
+        node.settle();
+        let expected = format!("0: declared q {} 0", u64::from(is_left));
+        assert_eq!(counts(&mut node, 0, "q"), expected, "{limits:?}");
     }
 }
 
