@@ -2,8 +2,9 @@
 //!
 //! A batch is in memory while it is recent (bounded by [`crate::Limits::resident_bytes_max`]) or was just read back;
 //! otherwise it is known by its place in the journal only. It is forgotten when its last message has left, or when what
-//! it still held was moved to a segment.
-//! Invariant: the batches are sorted by their base and do not overlap.
+//! it still held was moved to a segment. Where an older batch stays that may be a while later: such dead entries are swept
+//! out once they outnumber the live ones, so what stays does not make everything behind it stay.
+//! Invariants: the batches are sorted by their base and do not overlap; `dead` of them hold no live message.
 
 use crate::spare::Spare;
 use base::Memory;
@@ -29,10 +30,15 @@ pub(crate) struct Entry {
 /// What `live` holds besides while the batch is being applied: messages may leave before all are counted.
 const APPLYING: u32 = 1 << 31;
 
+/// Dead entries that are there at least when they are swept out: of few it is not worth it.
+const DEAD_MIN: usize = 512;
+
 /// A log's live batches.
 #[derive(Debug, Default)]
 pub(crate) struct Batches {
     ring: VecDeque<Entry>,
+    /// Entries without a live message.
+    dead: usize,
     /// Where the last look-up ended: the next is nearly always there or just behind.
     hint: usize,
     /// Bytes of memory held.
@@ -126,8 +132,16 @@ impl Batches {
         for entry in &mut self.ring {
             entry.live -= APPLYING;
         }
-        self.ring.retain(|entry| entry.live > 0);
+        self.sweep();
         self.ring.shrink_to_fit();
+    }
+
+    /// Takes out the dead entries.
+    #[cold]
+    #[inline(never)]
+    fn sweep(&mut self) {
+        self.ring.retain(|entry| entry.live > 0);
+        self.dead = 0;
         self.hint = 0;
     }
 
@@ -279,10 +293,12 @@ impl Batches {
     fn leave(&mut self, at: usize, count: u32, spare_max: usize) {
         let entry = &mut self.ring[at];
         debug_assert!(entry.live >= count, "more left than came");
+        let was_live = entry.live > 0;
         entry.live = entry.live.saturating_sub(count);
-        if entry.live > 0 {
+        if entry.live > 0 || !was_live {
             return;
         }
+        self.dead += 1;
         let is_loaded = entry.is_loaded;
         if let Some(memory) = entry.memory.take() {
             self.resident -= memory.capacity();
@@ -293,7 +309,12 @@ impl Batches {
         }
         while self.ring.front().is_some_and(|entry| entry.live == 0) {
             self.ring.pop_front();
+            self.dead -= 1;
             self.hint = self.hint.saturating_sub(1);
+        }
+        // As many have died since the last time as are gone through now.
+        if self.dead >= DEAD_MIN && self.dead > self.ring.len() / 2 {
+            self.sweep();
         }
     }
 
@@ -303,6 +324,7 @@ impl Batches {
             && entry.base < end.0
         {
             let is_loaded = entry.is_loaded;
+            self.dead -= usize::from(entry.live == 0);
             if let Some(bytes) = entry.memory.as_ref().map(Memory::capacity) {
                 self.resident -= bytes;
                 if is_loaded {

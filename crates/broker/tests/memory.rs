@@ -73,6 +73,48 @@ fn no_more_than_the_bound_is_kept() {
     assert!((most / 2..most + 8192).contains(&spare_bytes(&node)), "{}", spare_bytes(&node));
 }
 
+/// In memory alone, where nothing is ever moved out of the way.
+#[test]
+fn one_message_that_stays_keeps_nothing_else() {
+    let mut node = Node::new(1);
+    for queue in ["stays", "goes", "stays too"] {
+        node.declare(0, queue, false);
+    }
+    node.consume(0, "goes", 9, 0);
+    let mut publisher = node.publisher(0);
+    let (mut most, mut begin) = (0, 0);
+    for number in 0..20_000 {
+        if number == 0 || number % 4096 == 2048 {
+            let queue = if number == 0 { "stays" } else { "stays too" };
+            node.publish(0, &mut publisher, queue, &format!("kept {number}"), false);
+            node.turn();
+        }
+        node.publish(0, &mut publisher, "goes", "gone", false);
+        node.turn();
+        node.settled(0, "goes", 9, (number, number), Outcome::Accepted);
+        node.turn();
+        match number {
+            2000 => begin = spare_bytes(&node),
+            2001.. => most = spare_bytes(&node).max(most),
+            _ => {}
+        }
+        node.take_seen();
+    }
+    assert!(node.unwritten.is_empty(), "it is in memory alone");
+    assert!(most <= begin + 4096, "{most} bytes after {begin}");
+    // What stays is found where it is now.
+    node.consume(0, "stays", 1, 0);
+    node.consume(0, "stays too", 2, 0);
+    node.turn();
+    let seen = node.take_seen();
+    let gets: Vec<_> = seen.iter().filter(|line| line.contains(" gets ")).map(String::as_str).collect();
+    let too = [2048, 6144, 10_240, 14_336, 18_432].into_iter().enumerate();
+    let too = too.map(|(seq, number)| format!("0: 2 gets kept {number}@{seq}"));
+    assert_eq!(gets, ["0: 1 gets kept 0@0".to_owned()].into_iter().chain(too).collect::<Vec<_>>());
+    let resident = node.shards[0].memory_pools().into_iter().find(|(name, _)| *name == "binary");
+    assert!(resident.is_some_and(|(_, bytes)| bytes < 1 << 20), "{resident:?}");
+}
+
 /// A disk that stands still, and somebody who publishes what need not be safe.
 #[test]
 fn what_nobody_waits_for_is_held_to_the_pace_of_the_disk_too() {
