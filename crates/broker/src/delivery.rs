@@ -8,7 +8,7 @@ use crate::event::{Event, Item, REDELIVERED};
 use crate::latency::Latencies;
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::owned::{Member, Waiting};
+use crate::owned::{Member, Notice, Waiting};
 use crate::post::Post;
 use crate::reading::{BlockKey, ReadWhat};
 use crate::request::Reply;
@@ -144,10 +144,7 @@ impl Log {
                 }
                 Effect::Drained { consumer, unused } => {
                     self.queues[slot as usize].used_up(consumer, unused);
-                    if let Some(member) = self.queues[slot as usize].member(consumer) {
-                        let event = Event::Drained { consumer: member.handle, unused };
-                        post.event(member.port, event);
-                    }
+                    self.tell(slot, consumer, Notice::Drained { unused }, post);
                 }
                 Effect::Empty { .. } => {}
                 Effect::DeadLetter { range, reason } => self.died(slot, range, reason),
@@ -350,6 +347,27 @@ impl Log {
         true
     }
 
+    /// Tells a consumer something, behind the deliveries that wait.
+    pub(crate) fn tell(&mut self, slot: u32, consumer: ConsumerId, notice: Notice, post: &mut Post) {
+        let queue = &mut self.queues[slot as usize];
+        if queue.is_waiting() {
+            return queue.tell_behind(consumer, notice);
+        }
+        let Some(Member { port, handle }) = queue.member(consumer) else { return };
+        post.event(port, notice.event(handle));
+    }
+
+    /// Tells what waited for deliveries that are out, or that nobody waits for any more.
+    pub(crate) fn tell_due(&mut self, slot: u32, post: &mut Post) {
+        while let Some((consumer, notice)) =
+            self.queues.get_mut(slot as usize).and_then(|queue| queue.take_notice())
+        {
+            if let Some(member) = self.queues[slot as usize].member(consumer) {
+                post.event(member.port, notice.event(member.handle));
+            }
+        }
+    }
+
     /// There is nothing to deliver; who asked for one message is told so.
     #[cold]
     pub(crate) fn in_vain(member: Member, token: Option<u32>, post: &mut Post) -> bool {
@@ -383,6 +401,7 @@ impl Log {
                 Log::in_vain(member, first.token, post);
             }
             queue.pop_waiting();
+            self.tell_due(slot, post);
         }
         if self.queues.contains(slot as usize) {
             self.mark_dirty(slot);

@@ -5,7 +5,7 @@ use crate::catalog::{QueueDefinition, Refusal};
 use crate::event::Event;
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::owned::{Member, Waiting};
+use crate::owned::{Member, Notice, Waiting};
 use crate::post::Post;
 use crate::request::{Held, NewConsumer, QueueCommand, Reply};
 use crate::tally::Count;
@@ -232,11 +232,16 @@ impl Log {
                 if echo {
                     self.dispatch(now, limits, post);
                     let owned = &self.queues[slot as usize];
-                    let ready = match id {
-                        Some(_) => owned.fifo.ready(),
-                        None => owned.ready_to_browse(Member { port, handle }),
-                    };
-                    post.event(port, Event::Available { consumer: handle, ready });
+                    match id {
+                        Some(id) => {
+                            let ready = owned.fifo.ready();
+                            self.tell(slot, id, Notice::Available { ready }, post);
+                        }
+                        None => {
+                            let ready = owned.ready_to_browse(Member { port, handle });
+                            post.event(port, Event::Available { consumer: handle, ready });
+                        }
+                    }
                 }
             }
             QueueCommand::Prefetch { handle, prefetch } => {
@@ -437,6 +442,8 @@ impl Log {
                 owned.fifo.apply(command, &mut self.effects);
             }
         }
+        self.tell_due(slot, post);
+        let owned = &mut self.queues[slot as usize];
         if held == Held::GoesBack && owned.fifo.settings().counts {
             let ranges: Vec<SeqRange> = owned.fifo.held(id).collect();
             for range in ranges {

@@ -4,7 +4,7 @@
 
 use crate::browse::Browser;
 use crate::catalog::QueueDefinition;
-use crate::event::TRACED;
+use crate::event::{Event, TRACED};
 use crate::features::Features;
 use crate::latency::Watch;
 use crate::tally::{Count, Tally};
@@ -139,6 +139,48 @@ pub(crate) struct Waiting {
     pub(crate) is_annotated: bool,
 }
 
+/// What a consumer is told behind the deliveries that were decided before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Notice {
+    /// See [`crate::Event::Drained`].
+    Drained { unused: u32 },
+    /// See [`crate::Event::Available`].
+    Available { ready: u64 },
+}
+
+impl Notice {
+    /// The event that tells the consumer with this handle.
+    pub(crate) fn event(self, consumer: u32) -> Event {
+        match self {
+            Notice::Drained { unused } => Event::Drained { consumer, unused },
+            Notice::Available { ready } => Event::Available { consumer, ready },
+        }
+    }
+}
+
+/// What waits for bytes to be read, in order: deliveries, each with its number, and what is told once all of a lower number
+/// are out. It ends with the last of both.
+#[derive(Debug, Default)]
+struct Line {
+    deliveries: VecDeque<(u64, Waiting)>,
+    /// The number of the next delivery.
+    next: u64,
+    notices: VecDeque<(u64, ConsumerId, Notice)>,
+}
+
+impl Line {
+    fn is_empty(&self) -> bool {
+        self.deliveries.is_empty() && self.notices.is_empty()
+    }
+
+    /// Takes out the first notice, where no delivery is in front of it.
+    fn take_notice(&mut self) -> Option<(ConsumerId, Notice)> {
+        let first = self.deliveries.front().map_or(u64::MAX, |(number, _)| *number);
+        let (_, consumer, notice) = self.notices.pop_front_if(|(number, ..)| *number <= first)?;
+        Some((consumer, notice))
+    }
+}
+
 /// The size of a message as limits in bytes of a queue count it, which is RabbitMQ's way: in a quorum queue with its
 /// properties.
 pub(crate) fn size_in(queue: &QueueDefinition, message: &Enqueue<'_>) -> u64 {
@@ -162,9 +204,9 @@ pub(crate) struct OwnedQueue {
     pub(crate) definition: Arc<QueueDefinition>,
     pub(crate) fifo: Fifo,
     members: Option<Box<Members>>,
-    /// Deliveries that wait for bytes, in order; while there are any, all further ones wait behind them.
-    #[allow(clippy::box_collection, reason = "eight bytes in place of thirty-two, in every idle queue")]
-    waiting: Option<Box<VecDeque<Waiting>>>,
+    /// Deliveries that wait for bytes, in order; while there are any, all further ones wait behind them. Boxed: eight bytes in
+    /// every idle queue.
+    waiting: Option<Box<Line>>,
     /// What only some queues ask for.
     pub(crate) features: Option<Box<Features>>,
     /// It is on the list of queues to dispatch.
@@ -455,8 +497,8 @@ impl OwnedQueue {
 
     /// The gets that wait for their message's bytes: who asked, and the token.
     pub(crate) fn waiting_gets(&self) -> Vec<(Member, u32)> {
-        let waiting = self.waiting.iter().flat_map(|waiting| waiting.iter());
-        waiting.filter_map(|delivery| Some((self.member(delivery.consumer)?, delivery.token?))).collect()
+        let waiting = self.waiting.iter().flat_map(|line| &line.deliveries);
+        waiting.filter_map(|(_, delivery)| Some((self.member(delivery.consumer)?, delivery.token?))).collect()
     }
 
     /// One consumer at a time is active.
@@ -497,26 +539,45 @@ impl OwnedQueue {
     }
 
     pub(crate) fn wait(&mut self, waiting: Waiting) {
-        self.waiting.get_or_insert_default().push_back(waiting);
+        let line = self.waiting.get_or_insert_default();
+        line.deliveries.push_back((line.next, waiting));
+        line.next += 1;
+    }
+
+    /// A consumer is told this once the deliveries that wait now are out.
+    pub(crate) fn tell_behind(&mut self, consumer: ConsumerId, notice: Notice) {
+        let line = self.waiting.get_or_insert_default();
+        line.notices.push_back((line.next, consumer, notice));
+    }
+
+    /// Takes out what is told next, where no delivery is in front of it.
+    pub(crate) fn take_notice(&mut self) -> Option<(ConsumerId, Notice)> {
+        let line = self.waiting.as_mut()?;
+        let notice = line.take_notice();
+        if line.is_empty() {
+            self.waiting = None;
+        }
+        notice
     }
 
     pub(crate) fn waiting_len(&self) -> usize {
-        self.waiting.as_ref().map_or(0, |waiting| waiting.len())
+        self.waiting.as_ref().map_or(0, |line| line.deliveries.len())
     }
 
     /// The positions of the deliveries that wait, in the order in which they are delivered.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = QueueSeq> + '_ {
-        self.waiting.iter().flat_map(|waiting| waiting.iter()).map(|waiting| waiting.seq)
+        self.waiting.iter().flat_map(|line| &line.deliveries).map(|(_, waiting)| waiting.seq)
     }
 
     pub(crate) fn first_waiting(&self) -> Option<Waiting> {
-        self.waiting.as_ref()?.front().copied()
+        self.waiting.as_ref()?.deliveries.front().map(|(_, waiting)| *waiting)
     }
 
+    /// The first delivery is out, or never will be: [`crate::log::Log::tell_due`] what waited for it.
     pub(crate) fn pop_waiting(&mut self) {
-        if let Some(waiting) = &mut self.waiting {
-            waiting.pop_front();
-            if waiting.is_empty() {
+        if let Some(line) = &mut self.waiting {
+            line.deliveries.pop_front();
+            if line.is_empty() {
                 self.waiting = None;
             }
         }
@@ -525,8 +586,9 @@ impl OwnedQueue {
     /// Marks what of `range` waits as to be settled when it is delivered, and calls `each` for the rest.
     pub(crate) fn settle_later(&mut self, range: SeqRange, mut each: impl FnMut(SeqRange)) {
         let mut from = range.first.0;
-        let theirs = self.waiting.iter_mut().flat_map(|waiting| waiting.iter_mut());
+        let theirs = self.waiting.iter_mut().flat_map(|line| &mut line.deliveries);
         let mut later: Vec<u64> = theirs
+            .map(|(_, delivery)| delivery)
             .filter(|delivery| (range.first..=range.last).contains(&delivery.seq))
             .map(|delivery| {
                 delivery.settles = true;
@@ -545,23 +607,26 @@ impl OwnedQueue {
         }
     }
 
-    /// Drops what waits for this consumer and says what that was.
+    /// Drops what waits for this consumer, and what it would be told behind that, and says which deliveries that were.
     pub(crate) fn forget_waiting(&mut self, id: ConsumerId) -> Vec<Waiting> {
+        if let Some(line) = &mut self.waiting {
+            line.notices.retain(|(_, consumer, _)| *consumer != id);
+        }
         self.forget_waiting_of(id, SeqRange { first: QueueSeq(0), last: QueueSeq(u64::MAX) })
     }
 
-    /// Drops what of `range` waits for this consumer and says what that was.
+    /// Drops what of `range` waits for this consumer and says what that was: [`crate::log::Log::tell_due`] what waited for it.
     pub(crate) fn forget_waiting_of(&mut self, id: ConsumerId, range: SeqRange) -> Vec<Waiting> {
-        let Some(waiting) = &mut self.waiting else { return Vec::new() };
+        let Some(line) = &mut self.waiting else { return Vec::new() };
         let mut dropped = Vec::new();
-        waiting.retain(|delivery| {
+        line.deliveries.retain(|(_, delivery)| {
             let is_theirs = delivery.consumer == id && (range.first..=range.last).contains(&delivery.seq);
             if is_theirs {
                 dropped.push(*delivery);
             }
             !is_theirs
         });
-        if waiting.is_empty() {
+        if line.is_empty() {
             self.waiting = None;
         }
         dropped

@@ -458,7 +458,9 @@ impl Log {
                 }
                 let queue = &mut self.queues[slot as usize];
                 queue.pop_waiting();
+                self.tell_due(slot, post);
                 if first.settles {
+                    let queue = &self.queues[slot as usize];
                     let (id, range) = (queue.definition.id, SeqRange { first: first.seq, last: first.seq });
                     self.append_positions(now, Kind::Settle, id, Outcome::Accepted, range);
                 }

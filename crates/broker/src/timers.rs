@@ -177,6 +177,7 @@ impl Log {
                 }
             }
         }
+        self.tell_due(slot, post);
         let mut ranges = told.iter().peekable();
         while let Some(Range { first, last }) = ranges.next() {
             let range = SeqRange { first: QueueSeq(first), last: QueueSeq(last) };

@@ -3,7 +3,7 @@
 #[allow(dead_code, reason = "shared; nothing is settled here")]
 mod node;
 
-use broker::{Limits, Publish, Publisher, QueueCommand, ReadRequest, ReadWhat};
+use broker::{Credit, Held, Limits, NewConsumer, Publish, Publisher, QueueCommand, ReadRequest, ReadWhat};
 use journal::Disk;
 use message::record::{Format, Outcome};
 use node::Node;
@@ -145,6 +145,71 @@ fn no_more_is_read_than_consumers_have_room_for() {
     first.into_iter().for_each(|read| answer(&mut node, read));
     assert_eq!(given(&mut node, 7), [0, 1, 2]);
     assert_eq!(reads(&mut node), []);
+}
+
+/// What is said of a link's credit comes behind what the credit led to, though that waits for the disk, and in front of what
+/// later credit leads to.
+#[test]
+fn what_is_told_of_credit_waits_for_the_deliveries_in_front_of_it() {
+    for (drain, echo) in [(true, false), (false, true), (true, true)] {
+        for goes in [false, true] {
+            let mut node = restarted(&["q"], 3);
+            let consumer = NewConsumer {
+                credit: Credit::Link,
+                settled: false,
+                exclusive: false,
+                priority: 0,
+                browses: false,
+                timeout_ms: None,
+            };
+            for handle in [7, 8] {
+                node.command(0, "q", QueueCommand::Consume { token: 2, handle, consumer });
+            }
+            if goes {
+                let credit = QueueCommand::Credit { handle: 8, limit: 1, drain: false, echo: false };
+                node.command(0, "q", credit);
+            }
+            node.turn();
+            let left = if goes { 2 } else { 3 };
+            let limit = 10;
+            node.command(0, "q", QueueCommand::Credit { handle: 7, limit, drain, echo });
+            node.turn();
+            assert!(node.take_seen().iter().all(|line| line == "0: Consuming"), "all is on disk");
+            if goes {
+                let held = Held::GoesBack;
+                node.command(0, "q", QueueCommand::Cancel { token: None, handle: 8, held });
+                node.turn();
+                assert_eq!(node.take_seen(), [""; 0], "there are two in front of it yet");
+            }
+            let mut publisher = node.publisher(0);
+            node.publish(0, &mut publisher, "q", "later", true);
+            node.settle();
+            node.command(0, "q", QueueCommand::Credit { handle: 7, limit: 20, drain: false, echo: false });
+            node.settle();
+            let mut seen = Vec::new();
+            loop {
+                let pending = reads(&mut node);
+                if pending.is_empty() {
+                    break;
+                }
+                pending.into_iter().for_each(|read| answer(&mut node, read));
+                node.settle();
+                seen.extend(node.take_seen());
+            }
+            seen.retain(|line| !line.contains("confirmed"));
+            let at = |what: &str| seen.iter().position(|line| line.contains(what));
+            let gets = seen.iter().take_while(|line| line.contains("7 gets")).count();
+            let told =
+                [(drain, "Drained { consumer: 7, unused:"), (echo, "Available { consumer: 7, ready: 0 }")];
+            for (is_told, what) in told {
+                assert_eq!(at(what).is_some(), is_told, "{seen:#?}");
+            }
+            assert_eq!(gets, left, "goes {goes}: {seen:#?}");
+            assert!(at("7 gets later") > at("Drained").max(at("Available")), "{seen:#?}");
+            let all = seen.iter().filter(|line| line.contains("7 gets")).count();
+            assert_eq!(all, 4, "{seen:#?}");
+        }
+    }
 }
 
 #[test]
