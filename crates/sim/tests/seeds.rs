@@ -48,7 +48,7 @@ fn a_thousand_seeds() {
     assert!(complaints.is_empty(), "{}\n{} seeds failed", complaints[0], complaints.len());
     // Each of these is a way for the simulation to have seen nothing.
     let Tally { published, confirmed, delivered, crashes, stops, full, .. } = tally;
-    let Tally { commits, rollbacks, begun, undone, replies, managed, .. } = tally;
+    let Tally { commits, rollbacks, begun, replies, managed, .. } = tally;
     let Tally { refused, buried, expired, noted, .. } = tally;
     assert!([refused, buried, expired].iter().all(|count| *count > SEEDS) && noted > SEEDS / 10, "{tally:?}");
     let done = [published, confirmed, delivered, crashes, stops, full, commits];
@@ -57,7 +57,6 @@ fn a_thousand_seeds() {
             && rollbacks.min(begun).min(replies).min(managed) > SEEDS / 10,
         "{tally:?}"
     );
-    assert!(undone > 0, "{tally:?}");
     let Tally { delayed, shown, postponed, cancelled, taken_back, .. } = tally;
     assert!(delayed.min(shown) > SEEDS && postponed.min(cancelled) > SEEDS / 50, "{tally:?}");
     assert!(taken_back > SEEDS / 100, "{tally:?}");
@@ -70,6 +69,15 @@ fn a_thousand_seeds() {
     let Tally { rotten, rolls, moves, reads, bulk, limits, .. } = tally;
     assert!(limits > SEEDS / 20, "{tally:?}");
     assert!([rolls, moves, reads, bulk].iter().all(|count| *count > SEEDS) && rotten > 0, "{tally:?}");
+}
+
+/// One run in some hundreds: whether one of the thousand is among them is chance.
+#[test]
+fn transactions_are_undone_in_some_runs() {
+    let plan = Plan { rich: true, limits: true, picks: true, ..Plan::default() };
+    let undone =
+        (1..=10 * SEEDS).map(|seed| run(2 * SEEDS + seed, plan).tally.undone).find(|undone| *undone > 0);
+    assert!(undone.is_some());
 }
 
 #[test]
