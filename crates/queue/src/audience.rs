@@ -10,6 +10,7 @@
 use crate::active::Active;
 use crate::command::{Consume, ConsumerId, Credit, Refused};
 use crate::late::Watch;
+use crate::rounds::Rounds;
 use base::RangeSet;
 
 /// A consumer, or what is left of it while it holds something.
@@ -31,6 +32,8 @@ pub(crate) struct Consumer {
     /// It is a consumer, and not one that waits to become the active one.
     pub(crate) receives: bool,
     in_ring: bool,
+    /// It is watched, and no look is at it: it held nothing at the last.
+    pub(crate) is_unmarked: bool,
     /// Since when it holds what, where that has an end.
     pub(crate) watch: Option<Box<Watch>>,
 }
@@ -93,7 +96,7 @@ struct Ring {
 /// All consumers of a queue.
 #[derive(Debug, Default)]
 pub(crate) struct Audience {
-    slots: Vec<Option<Consumer>>,
+    pub(crate) slots: Vec<Option<Consumer>>,
     /// Lowest priority first; none is empty.
     rings: Vec<Ring>,
     /// Those asked to drain.
@@ -102,6 +105,8 @@ pub(crate) struct Audience {
     joined: u32,
     has_exclusive: bool,
     pub(crate) active: Active,
+    /// Who is looked at when, where what they hold has an end.
+    pub(crate) rounds: Option<Box<Rounds>>,
 }
 
 impl Audience {
@@ -143,6 +148,7 @@ impl Audience {
         held + self.slots.capacity() * size_of::<Option<Consumer>>()
             + self.rings.capacity() * size_of::<Ring>()
             + self.draining.capacity() * size_of::<ConsumerId>()
+            + self.rounds.as_ref().map_or(0, |rounds| size_of::<Rounds>() + rounds.heap_bytes())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ConsumerId, &Consumer)> {
@@ -211,6 +217,7 @@ impl Audience {
             drain,
             receives,
             in_ring,
+            is_unmarked: false,
             watch: None,
         });
     }
@@ -231,6 +238,7 @@ impl Audience {
     /// Takes it away: what it holds.
     pub(crate) fn remove(&mut self, id: ConsumerId) -> RangeSet {
         self.cancel(id);
+        self.end_watch(id);
         let removed = self.slots.get_mut(id.0 as usize).and_then(Option::take);
         while let Some(None) = self.slots.last() {
             self.slots.pop();
@@ -261,7 +269,10 @@ impl Audience {
     #[inline]
     pub(crate) fn took(&mut self, id: ConsumerId) {
         let consumer = self.consumer(id.0);
-        let (next, stays) = (consumer.next, consumer.can_take());
+        let (next, stays, is_unmarked) = (consumer.next, consumer.can_take(), consumer.is_unmarked);
+        if is_unmarked {
+            self.mark(id);
+        }
         if stays {
             if let Some(ring) = self.rings.last_mut() {
                 ring.turn = next;
@@ -287,6 +298,15 @@ impl Audience {
         let (next, priority) = (consumer.next, consumer.priority);
         if let Ok(at) = self.rings.binary_search_by_key(&priority, |ring| ring.priority) {
             self.rings[at].turn = next;
+        }
+        self.got(id);
+    }
+
+    /// It was given something to hold, out of turn.
+    #[inline]
+    pub(crate) fn got(&mut self, id: ConsumerId) {
+        if self.get(id).is_some_and(|consumer| consumer.is_unmarked) {
+            self.mark(id);
         }
         self.refresh(id);
     }

@@ -114,7 +114,7 @@ impl Fifo {
         {
             consumer.unsettled.insert(ready.range);
             self.unsettled += 1;
-            audience.refresh(id);
+            audience.got(id);
         }
         true
     }

@@ -93,7 +93,7 @@ impl Fifo {
         {
             consumer.unsettled.insert(ready.range);
             self.unsettled += 1;
-            audience.refresh(id);
+            audience.got(id);
             self.hold(ready.range, id);
         }
         true

@@ -3,11 +3,12 @@
 //! Nothing is noted when a message is handed out. The owner looks now and then ([`Fifo::look`]): what a consumer holds and
 //! did not hold at the look before is noted with the time of this one. So a message is taken back at the first look that
 //! comes its timeout after the first that saw it: never early, and late by two looks at most.
+//! Whose turn it is at a look, `crate::rounds` knows.
 //! Volatile, as who holds what: a new owner counts from the beginning.
 //!
 //! Invariant: what is noted as held is held, since then, by that consumer; what is late is not held by it.
 
-use crate::audience::LATE;
+use crate::audience::{Audience, LATE};
 use crate::command::{ConsumerId, Credit};
 use crate::effect::Effects;
 use crate::fifo::Fifo;
@@ -17,16 +18,10 @@ use base::ranges::Range;
 use message::record::{Outcome, SeqRange};
 use std::collections::VecDeque;
 
-/// A timeout is told this much apart from others by the looks at it.
-const LOOKS: u64 = 64;
-
-/// Milliseconds between two looks at least.
-const LOOK_MS_MIN: u64 = 10;
-
 /// What a consumer held at former looks.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    timeout_ms: u64,
+    pub(crate) timeout_ms: u64,
     /// What it holds since that time, milliseconds, oldest first; none is empty.
     since: VecDeque<(u64, RangeSet)>,
     /// Taken back from it and not settled by it.
@@ -83,46 +78,60 @@ impl Fifo {
     /// What this consumer holds for longer than `timeout_ms` milliseconds is taken back from it ([`Fifo::look`]), until it
     /// is closed. Passed over where there is no such consumer.
     pub fn watch(&mut self, consumer: ConsumerId, timeout_ms: u64) {
-        if let Some(consumer) = self.audience.as_mut().and_then(|audience| audience.get_mut(consumer)) {
-            consumer.watch = Some(Box::new(Watch { timeout_ms, ..Watch::default() }));
+        if let Some(audience) = &mut self.audience {
+            audience.watch(consumer, timeout_ms);
         }
     }
 
     /// How many milliseconds lie between two looks, if anybody is watched. Of a timeout they are a sixty-fourth part, and
     /// never less than ten.
     pub fn look_every_ms(&self) -> Option<u64> {
-        let audience = self.audience.as_ref()?;
-        let timeouts = audience.iter().filter_map(|(_, consumer)| Some(consumer.watch.as_ref()?.timeout_ms));
-        timeouts.min().map(|timeout_ms| (timeout_ms / LOOKS).max(LOOK_MS_MIN))
+        self.audience.as_ref()?.rounds.as_ref()?.every_ms()
     }
 
     /// Takes back what watched consumers hold for too long at `now_ms`, of a clock that never goes back: what that was.
     /// They are given nothing until [`Fifo::settle_late`] has named all of it. It counts as acquired, and not as failed.
+    /// Looked at are those who hold something, and of these whose timeouts are longer than others' not at each look.
     #[cold]
     #[inline(never)]
     pub fn look(&mut self, now_ms: u64, effects: &mut Effects) -> Vec<Late> {
-        let Some(audience) = &mut self.audience else { return Vec::new() };
-        let ids: Vec<ConsumerId> = audience.iter().map(|(id, _)| id).collect();
+        let rounds = self.audience.as_mut().and_then(|audience| audience.rounds.as_mut());
+        let Some(rounds) = rounds else { return Vec::new() };
         let mut all = Vec::new();
-        for consumer in ids {
-            let Some(found) = self.audience.as_mut().and_then(|audience| audience.get_mut(consumer)) else {
-                continue;
-            };
-            let Some(watch) = &mut found.watch else { continue };
-            let over = watch.look(now_ms, &found.unsettled);
-            if over.is_empty() {
-                continue;
+        for consumer in rounds.begin(now_ms) {
+            let over = self.look_at(consumer, now_ms);
+            if !over.is_empty() {
+                over.iter().for_each(|part| self.give_back(part, Outcome::Released, effects));
+                all.push(Late { consumer, ranges: over.iter().map(positions).collect() });
             }
-            for part in over.iter() {
-                watch.late.insert(part);
-                self.unsettled -= found.unsettled.remove(part, |_| {});
-            }
-            found.held_up |= LATE;
-            self.may_take(consumer);
-            over.iter().for_each(|part| self.give_back(part, Outcome::Released, effects));
-            all.push(Late { consumer, ranges: over.iter().map(positions).collect() });
         }
         all
+    }
+
+    /// Takes from this consumer what it holds for too long.
+    fn look_at(&mut self, id: ConsumerId, now_ms: u64) -> RangeSet {
+        let Some(audience) = &mut self.audience else { return RangeSet::new() };
+        let Some(found) = audience.slots.get_mut(id.0 as usize).and_then(Option::as_mut) else {
+            return RangeSet::new();
+        };
+        let (Some(watch), Some(rounds)) = (&mut found.watch, &mut audience.rounds) else {
+            return RangeSet::new();
+        };
+        let over = watch.look(now_ms, &found.unsettled);
+        for part in over.iter() {
+            watch.late.insert(part);
+            self.unsettled -= found.unsettled.remove(part, |_| {});
+        }
+        if found.unsettled.is_empty() {
+            rounds.unmark(id, watch.timeout_ms);
+            found.is_unmarked = true;
+        }
+        if !over.is_empty() {
+            rounds.late += u32::from(found.held_up & LATE == 0);
+            found.held_up |= LATE;
+            self.may_take(id);
+        }
+        over
     }
 
     /// A consumer settles, too late and however, what was taken back from it. Once that is all of it, it is given messages
@@ -130,14 +139,17 @@ impl Fifo {
     #[cold]
     #[inline(never)]
     pub fn settle_late(&mut self, consumer: ConsumerId, range: SeqRange) {
-        let found = self.audience.as_mut().and_then(|audience| audience.get_mut(consumer));
+        let Some(audience) = &mut self.audience else { return };
+        let found = audience.slots.get_mut(consumer.0 as usize).and_then(Option::as_mut);
         if let Some(found) = found
             && let Some(watch) = &mut found.watch
+            && let Some(rounds) = &mut audience.rounds
             && let Some(range) = numbers(range)
             && watch.late.remove(range, |_| {}) > 0
             && watch.late.is_empty()
         {
             found.held_up &= !LATE;
+            rounds.late -= 1;
             self.may_take(consumer);
         }
     }
@@ -157,8 +169,8 @@ impl Fifo {
 
     /// Somebody has not settled what was taken back from it.
     pub fn has_late(&self) -> bool {
-        let consumers = self.audience.iter().flat_map(|audience| audience.iter());
-        consumers.into_iter().any(|(_, consumer)| consumer.is_late())
+        let rounds = self.audience.as_ref().and_then(|audience| audience.rounds.as_ref());
+        rounds.is_some_and(|rounds| rounds.late > 0)
     }
 
     /// What a consumer may be given has changed.
@@ -167,6 +179,49 @@ impl Fifo {
             // Who is late makes room for another active one, and may come back as one.
             audience.active.is_open = true;
             audience.refresh(id);
+        }
+    }
+}
+
+impl Audience {
+    fn watch(&mut self, id: ConsumerId, timeout_ms: u64) {
+        self.end_watch(id);
+        let Some(consumer) = self.get_mut(id) else { return };
+        consumer.watch = Some(Box::new(Watch { timeout_ms, ..Watch::default() }));
+        consumer.is_unmarked = true;
+        let holds = !consumer.unsettled.is_empty();
+        self.rounds.get_or_insert_default().enter(id, timeout_ms);
+        if holds {
+            self.mark(id);
+        }
+    }
+
+    /// It is watched no more, and forgotten what was taken back from it.
+    pub(crate) fn end_watch(&mut self, id: ConsumerId) {
+        let Some(consumer) = self.get_mut(id) else { return };
+        let Some(watch) = consumer.watch.take() else { return };
+        let was_late = consumer.is_late();
+        consumer.held_up &= !LATE;
+        consumer.is_unmarked = false;
+        if let Some(rounds) = &mut self.rounds {
+            rounds.late -= u32::from(was_late);
+            rounds.leave(id, watch.timeout_ms);
+            if rounds.is_empty() {
+                self.rounds = None;
+            }
+        }
+        self.refresh(id);
+    }
+
+    /// It was given something to hold: the next looks are at it, too. Called where [`Consumer::is_unmarked`].
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn mark(&mut self, id: ConsumerId) {
+        let Some(consumer) = self.get_mut(id) else { return };
+        consumer.is_unmarked = false;
+        let timeout_ms = consumer.watch.as_ref().map(|watch| watch.timeout_ms);
+        if let (Some(timeout_ms), Some(rounds)) = (timeout_ms, &mut self.rounds) {
+            rounds.mark(id, timeout_ms);
         }
     }
 }

@@ -28,6 +28,7 @@ mod overflow;
 mod pick;
 mod places;
 mod retry;
+mod rounds;
 mod schedule;
 mod sections;
 mod settings;

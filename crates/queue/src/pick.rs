@@ -52,7 +52,7 @@ impl Fifo {
             self.tidy_features();
         }
         if let Some(audience) = &mut self.audience {
-            audience.refresh(id);
+            audience.got(id);
         }
         count
     }
