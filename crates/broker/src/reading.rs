@@ -4,7 +4,7 @@
 //! the queue's next batches or blocks that lie behind each other in one file, that its consumers have room for, and that
 //! its window holds. The window begins small and doubles with every read from which the queue goes on; where it goes
 //! back it begins anew. Where so many queues read that what is read ahead could not be kept until it is needed, a read takes less
-//! along, and none is made ahead. A queue has at most [`READS_OF_QUEUE_MAX`] reads given out ahead, a log at most
+//! along, and none is made ahead; who reads no more is forgotten ([`sharing`]). A queue has at most [`READS_OF_QUEUE_MAX`] reads given out ahead, a log at most
 //! [`Limits::reads_max`], and hungry queues take turns: no queue's reads starve another's.
 //!
 //! What was read is kept for a while ([`keeping`]). What was read ahead and went before it was needed is read again.
@@ -13,6 +13,7 @@
 
 mod along;
 mod keeping;
+mod sharing;
 
 pub(crate) use keeping::Loaded;
 
@@ -27,7 +28,7 @@ use message::record::Kind;
 use message::record::{Outcome, SeqRange};
 use queue::Run;
 use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Reads given out for one queue at a time: while one is delivered from, the next is under way.
 pub(crate) const READS_OF_QUEUE_MAX: u32 = 2;
@@ -276,8 +277,10 @@ pub(crate) struct Reading {
     asked: FxHashMap<Name, Vec<u32>>,
     /// In the order they get their turn.
     hungry: VecDeque<Hunger>,
-    /// Of queues that have read and are not empty.
-    ahead: FxHashMap<u32, Ahead>,
+    /// Of queues that have read and may read on.
+    ahead: BTreeMap<u32, Ahead>,
+    /// From this slot on it is looked next who reads no more.
+    look_from: u32,
     under_way: usize,
     bytes: u64,
 }
@@ -368,6 +371,7 @@ impl Log {
 
     /// What to read for this, and for which queue; none where nothing more is needed.
     fn feed(&mut self, hunger: Hunger, limits: &Limits) -> Option<(u32, Vec<ReadWhat>)> {
+        self.forget_who_reads_no_more();
         let window_min = WINDOW_BYTES_MIN.min(limits.read_bytes_max as u64);
         let new =
             |next| Ahead { next, window: window_min, under_way: 0, is_listed: false, has_passes: false };

@@ -265,6 +265,106 @@ fn many_queues_read_no_further_ahead_than_what_is_kept() {
     assert!(done > names.len() * 3, "{done} reads");
 }
 
+/// What becomes of queues that have read from disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    /// Everything was handed out and settled, the last of it without another read.
+    Drained,
+    /// The same, and messages have come since that never left memory: more than the consumer has room for.
+    Refilled,
+    /// The consumer went, and left the rest.
+    Left,
+    /// The consumer is there, and has not settled what it holds of many.
+    Holds,
+}
+
+/// How many reads a queue of 150 messages takes where so many others have read from disk before.
+fn reads_beside(others: &[(usize, Then)]) -> usize {
+    let thens = others.iter().flat_map(|(count, then)| std::iter::repeat_n(*then, *count));
+    let names: Vec<(String, Then)> =
+        thens.enumerate().map(|(number, then)| (format!("q{number}"), then)).collect();
+    let mut node = Node::new(1);
+    for name in names.iter().map(|(name, _)| name.as_str()).chain(["long"]) {
+        node.declare(0, name, true);
+    }
+    let mut publisher = node.publisher(0);
+    for (name, then) in &names {
+        // In one batch, which one read brings.
+        for number in 0..3 {
+            node.publish(0, &mut publisher, name, &body(number), true);
+        }
+        node.settle();
+        for number in 3..if *then == Then::Holds { 5 } else { 3 } {
+            node.publish(0, &mut publisher, name, &body(number), true);
+            node.settle();
+        }
+    }
+    for number in 0..150 {
+        node.publish(0, &mut publisher, "long", &body(number), true);
+        node.settle();
+    }
+    let mut node = come_up_again(node);
+    for (name, then) in &names {
+        node.consume(0, name, 7, 1);
+        node.turn();
+        let read = reads(&mut node);
+        assert_eq!(read.len(), 1, "the first is on disk");
+        read.into_iter().for_each(|read| answer(&mut node, read));
+        let settled = if matches!(then, Then::Left | Then::Holds) { 0 } else { 3 };
+        for seq in 0..settled {
+            assert_eq!(given(&mut node, 7), [seq]);
+            node.settled(0, name, 7, (seq as u64, seq as u64), Outcome::Accepted);
+            node.turn();
+            node.settle();
+        }
+        assert_eq!(given(&mut node, 7), if settled > 0 { vec![] } else { vec![0] });
+        match then {
+            Then::Drained | Then::Holds => {}
+            Then::Refilled => {
+                let mut publisher = node.publisher(0);
+                (0..3).for_each(|_| _ = node.publish(0, &mut publisher, name, "m", true));
+                node.settle();
+            }
+            Then::Left => {
+                let held = Held::GoesBack;
+                node.command(0, name, QueueCommand::Cancel { token: None, handle: 7, held });
+                node.settle();
+            }
+        }
+        assert_eq!(reads(&mut node), []);
+    }
+    node.take_seen();
+    node.consume(0, "long", 8, 0);
+    node.turn();
+    let (mut pending, mut done, mut got) = (reads(&mut node), 0, Vec::new());
+    while !pending.is_empty() {
+        answer(&mut node, pending.remove(0));
+        done += 1;
+        got.extend(given(&mut node, 8));
+        pending.extend(reads(&mut node));
+    }
+    assert_eq!(got, (0..150).collect::<Vec<_>>(), "{others:?}");
+    done
+}
+
+#[test]
+fn who_reads_no_more_has_no_share_of_what_is_read_ahead() {
+    let alone = reads_beside(&[]);
+    let beside_few = reads_beside(&[(20, Then::Holds)]);
+    for then in [Then::Drained, Then::Refilled, Then::Left] {
+        let beside = reads_beside(&[(60, then)]);
+        assert!(beside <= alone + 6, "{alone} reads alone, {beside} beside those that have {then:?}");
+        let beside = reads_beside(&[(20, Then::Holds), (60, then)]);
+        assert!(
+            beside <= beside_few + 6,
+            "{beside_few} reads beside some, {beside} with those that have {then:?}"
+        );
+    }
+    let beside_many = reads_beside(&[(60, Then::Holds)]);
+    println!("{alone} {beside_few} {beside_many}");
+    assert!(alone + 6 < beside_few && beside_few + 20 < beside_many, "those that read on keep their shares");
+}
+
 #[test]
 fn one_damaged_batch_costs_its_neighbours_nothing() {
     let mut node = restarted(&["q"], 6);

@@ -1,0 +1,65 @@
+//! Who has a share of what is read ahead: queues that may read on.
+//!
+//! Nobody says when a queue reads no more: what it hands out last was read before, and what comes then never left memory. So
+//! with each read that is given out a few of those with a share are looked at, in turn.
+//! A queue whose consumers have no room for now keeps its share: it goes on where it was.
+
+use crate::batches::Found;
+use crate::log::Log;
+use base::id::LogIndex;
+use queue::Place;
+
+/// Queues looked at with each read that is given out.
+const LOOKS: usize = 16;
+
+impl Log {
+    /// Of the queues with a share the next few are looked at: those that read no more have none from here on.
+    pub(super) fn forget_who_reads_no_more(&mut self) {
+        let from = self.reading.look_from;
+        let mut looked_at = [0; LOOKS];
+        let mut count = 0;
+        for ((slot, _), place) in self.reading.ahead.range(from..).zip(&mut looked_at) {
+            *place = *slot;
+            count += 1;
+        }
+        let looked_at = &looked_at[..count];
+        // Behind the last one, it begins again.
+        let is_round = count < LOOKS;
+        self.reading.look_from = looked_at.last().filter(|_| !is_round).map_or(0, |slot| slot + 1);
+        for slot in looked_at {
+            if self.reads_no_more(*slot) {
+                self.reading.ahead.remove(slot);
+            }
+        }
+    }
+
+    /// The queue in `slot` has nothing to read, as far as can be seen.
+    fn reads_no_more(&mut self, slot: u32) -> bool {
+        let Log { queues, batches, reading, .. } = self;
+        let (Some(queue), Some(ahead)) = (queues.get(slot as usize), reading.ahead.get(&slot)) else {
+            return true;
+        };
+        if ahead.under_way > 0 || ahead.is_listed || queue.is_waiting() {
+            return false;
+        }
+        if queue.fifo.ready() == 0 || queue.fifo.consumers() == 0 {
+            return true;
+        }
+        // What lies behind in order of arrival need not come later.
+        if ahead.has_passes || queue.fifo.has_levels() {
+            return false;
+        }
+        let next = queue.fifo.next_ready_at(ahead.next);
+        match next.and_then(|seq| queue.fifo.place(seq)) {
+            Some(Place::Log(index)) => match batches.find(index) {
+                // What was read back leaves soon, and what follows it may be on disk.
+                Found::Resident(_, offset, _) => {
+                    batches.loaded_bytes_of(LogIndex(index.0 - u64::from(offset))).is_none()
+                }
+                Found::Away(..) => false,
+            },
+            Some(Place::Segment(_)) => false,
+            None => true,
+        }
+    }
+}
