@@ -10,6 +10,12 @@ use routing::{NoHeaders, Value};
 
 /// Publishes a message whose header `key` is this text; empty: without.
 fn publish(node: &mut Node, publisher: &mut Publisher, key: &str, body: &str) {
+    append(node, publisher, key, body);
+    node.settle();
+}
+
+/// As [`publish`], and lets it wait to be written.
+fn append(node: &mut Node, publisher: &mut Publisher, key: &str, body: &str) {
     let mut head = vec![0x20, 0, 0, 0, 0, 0];
     if !key.is_empty() {
         head.extend(b"\x03keyS");
@@ -32,7 +38,6 @@ fn publish(node: &mut Node, publisher: &mut Publisher, key: &str, body: &str) {
         confirm: true,
     };
     node.shards[0].publish(node.now, publisher, &publish).unwrap();
-    node.settle();
 }
 
 /// What was seen but confirms, without the port.
@@ -111,4 +116,24 @@ fn without_the_argument_there_are_none() {
     node.consume(0, "q", 9, 1);
     let told = seen(&mut node);
     assert!(told.contains("7 gets x@0") && told.contains("9 gets x@1"), "{told}");
+}
+
+/// A long backlog of a group that somebody has is gone through in parts, though nothing else happens.
+#[test]
+fn who_comes_gets_what_lies_behind_a_long_group() {
+    let mut node = filled("classic", &[("a", "0")]);
+    node.consume(0, "q", 7, 1);
+    assert_eq!(seen(&mut node), "Consuming, 7 gets 0@0");
+    let mut publisher = node.publisher(0);
+    let count = 3 * queue::PASSED_AT_ONCE_MAX;
+    for number in 0..count {
+        append(&mut node, &mut publisher, "a", "x");
+        if number % 100 == 0 {
+            node.settle();
+        }
+    }
+    publish(&mut node, &mut publisher, "b", "last");
+    seen(&mut node);
+    node.consume(0, "q", 9, 1);
+    assert_eq!(seen(&mut node), format!("Consuming, 9 gets last@{}", count + 1));
 }

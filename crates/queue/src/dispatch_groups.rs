@@ -10,6 +10,7 @@ use crate::dispatch::{Ready, deliver};
 use crate::effect::{Effect, Effects};
 use crate::features::Features;
 use crate::fifo::Fifo;
+use crate::groups::PASSED_AT_ONCE_MAX;
 use base::ranges::Range;
 use message::record::{Kind, Outcome};
 
@@ -18,19 +19,28 @@ impl Fifo {
     #[cold]
     #[inline(never)]
     pub(crate) fn dispatch_groups(&mut self, now_ms: u64, budget: u32, effects: &mut Effects) -> u32 {
-        let given = match self.audience.take() {
-            Some(mut audience) => {
-                let given = self.hand_out_groups(&mut audience, budget, effects);
-                if !audience.draining.is_empty() {
-                    audience.drain(self.ready() == 0, given < budget, effects);
-                }
-                self.audience = Some(audience);
-                given
+        if let Some(groups) = self.groups_mut() {
+            // What is handed out is passed before.
+            groups.passes_left = PASSED_AT_ONCE_MAX.saturating_add(budget);
+            groups.is_on_the_way = false;
+        }
+        let mut given = 0;
+        if let Some(mut audience) = self.audience.take() {
+            given = self.hand_out_groups(&mut audience, budget, effects);
+            if !audience.draining.is_empty() {
+                audience.drain(self.ready() == 0, given < budget && !self.is_on_the_way(), effects);
             }
-            None => 0,
-        };
-        self.after_dispatch(now_ms, given < budget || budget == 0, effects);
+            self.audience = Some(audience);
+        }
+        let is_done = (given < budget || budget == 0) && !self.is_on_the_way();
+        self.after_dispatch(now_ms, is_done, effects);
         given
+    }
+
+    /// It was not seen yet whether there is something for somebody behind what is passed.
+    fn is_on_the_way(&self) -> bool {
+        let groups = self.features.as_ref().and_then(|features| features.groups.as_ref());
+        groups.is_some_and(|groups| groups.is_on_the_way)
     }
 
     fn hand_out_groups(&mut self, audience: &mut Audience, budget: u32, effects: &mut Effects) -> u32 {
@@ -79,6 +89,10 @@ impl Fifo {
     pub(crate) fn take_of_groups(&mut self, id: ConsumerId, settled: bool, effects: &mut Effects) -> bool {
         let is_there = self.audience.as_ref().is_some_and(|audience| audience.get(id).is_some());
         assert!(is_there, "{id:?} was not added");
+        if let Some(groups) = self.groups_mut() {
+            // Whether there is something for it is to be said now.
+            groups.passes_left = u32::MAX;
+        }
         let Some(ready) = self.next_for(id) else {
             effects.list.push(Effect::Empty { consumer: id });
             return false;
@@ -138,7 +152,9 @@ impl Fifo {
             if groups.is_full() {
                 return None;
             }
-            groups.pass(self.cursor);
+            if !groups.pass_another(self.cursor) {
+                return None;
+            }
             self.cursor += 1;
         }
     }

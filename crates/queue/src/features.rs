@@ -266,6 +266,9 @@ impl Fifo {
     /// When [`Fifo::dispatch`] is due again though nothing happens, milliseconds since 1970. May be early, never late.
     pub fn next_deadline_ms(&self) -> Option<u64> {
         let features = self.features.as_ref()?;
+        if features.groups.as_ref().is_some_and(|groups| groups.is_on_the_way) {
+            return Some(0);
+        }
         features.deadlines.next_ms().into_iter().chain(features.delays.dues.next_ms()).min()
     }
 

@@ -33,6 +33,10 @@ pub struct GroupKey(pub NonZeroU32);
 /// Stretches of ready messages, each of one group, that the cursor passes at most because nobody who may have them has room.
 pub const PASSED_MAX: usize = 65_536;
 
+/// Messages that are passed and not handed out in one [`Fifo::dispatch`] at most: what it takes is bounded, and it is due again at
+/// once.
+pub const PASSED_AT_ONCE_MAX: u32 = 16_384;
+
 /// What is known of a group some of which is out or was passed.
 #[derive(Debug, Default)]
 struct Group {
@@ -74,6 +78,10 @@ pub(crate) struct Groups {
     offers: BTreeSet<Offer>,
     /// Of what waits, summed up over the groups.
     stretches: usize,
+    /// So many may be passed until the end of this handing out.
+    pub(crate) passes_left: u32,
+    /// The last handing out ended where no more could be passed: there may be something for somebody behind it.
+    pub(crate) is_on_the_way: bool,
 }
 
 impl Groups {
@@ -148,6 +156,17 @@ impl Groups {
     pub(crate) fn first_for(&self, id: ConsumerId) -> Option<u64> {
         let first = |whose| self.offers.range((whose, 0)..=(whose, u64::MAX)).next().map(|(_, seq)| *seq);
         first(None).into_iter().chain(first(Some(id))).min()
+    }
+
+    /// The cursor passes another position, if one more may be in this handing out.
+    pub(crate) fn pass_another(&mut self, seq: u64) -> bool {
+        if self.passes_left == 0 {
+            self.is_on_the_way = true;
+            return false;
+        }
+        self.passes_left -= 1;
+        self.pass(seq);
+        true
     }
 
     /// A ready position that the cursor has passed.

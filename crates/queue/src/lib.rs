@@ -44,7 +44,7 @@ mod window;
 pub use command::{Command, Consume, ConsumerId, Credit, Record, Refused};
 pub use effect::{Effect, Effects, scattered};
 pub use fifo::{Counts, Fifo, Recovery};
-pub use groups::{GroupKey, PASSED_MAX};
+pub use groups::{GroupKey, PASSED_AT_ONCE_MAX, PASSED_MAX};
 pub use late::Late;
 pub use places::{LogStretch, Place, Places, Run, Stretch};
 pub use retry::Retry;

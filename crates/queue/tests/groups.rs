@@ -7,7 +7,8 @@ use base::id::{LogIndex, QueueSeq};
 use message::record::Outcome;
 use owner::{Owner, range};
 use queue::{
-    Arrival, Command, ConsumerId, Credit, Effects, Fifo, GroupKey, PASSED_MAX, Retry, Rules, SnapshotError,
+    Arrival, Command, ConsumerId, Credit, Effects, Fifo, GroupKey, PASSED_AT_ONCE_MAX, PASSED_MAX, Retry,
+    Rules, SnapshotError,
 };
 use std::num::NonZeroU32;
 
@@ -200,6 +201,77 @@ fn all_that_is_ready_is_seen_and_purged() {
     assert_eq!(owner.counts(), (0, 0, 0));
 }
 
+/// Hands out as long as that is due again at once: how often, and what there was to tell.
+fn dispatch_on(owner: &mut Owner) -> (usize, String) {
+    let (mut times, mut told) = (1, owner.dispatch());
+    while owner.fifo.next_deadline_ms().is_some_and(|due_ms| due_ms <= owner.now_ms) {
+        times += 1;
+        told += &owner.dispatch();
+    }
+    (times, told)
+}
+
+/// What is in the way is passed a part at a time, and what is to happen when all was offered happens then.
+#[test]
+fn a_long_way_is_gone_in_parts() {
+    let long = 5 * PASSED_AT_ONCE_MAX as usize;
+    let stuck = || {
+        let mut owner = queue(false, &[1], &[1]);
+        assert_eq!(owner.dispatch(), "c0<0-0");
+        arrive(&mut owner, &vec![1; long]);
+        owner
+    };
+    let mut owner = stuck();
+    arrive(&mut owner, &[2, 1, 0, 3]);
+    owner.consume(1, Credit::Prefetch(0));
+    assert_eq!(owner.dispatch(), "");
+    let (at, rest) = (long + 1, "c1<{0}-{0} c1<{1}-{1} c1<{2}-{2}");
+    let told = rest.replace("{0}", &at.to_string());
+    let told = told.replace("{1}", &(at + 2).to_string()).replace("{2}", &(at + 3).to_string());
+    let (times, got) = dispatch_on(&mut owner);
+    assert_eq!(got, told);
+    assert!((4..=6).contains(&times), "{times}");
+    assert_eq!(dispatch_on(&mut owner), (1, String::new()), "the way is behind it");
+
+    // Who drains is done behind all that it may have.
+    let mut owner = stuck();
+    arrive(&mut owner, &[2]);
+    owner.consume(1, Credit::Link(0));
+    owner.apply(Command::Credit { consumer: ConsumerId(1), credit: 5, drain: true });
+    assert_eq!(owner.dispatch(), "");
+    assert_eq!(dispatch_on(&mut owner).1, format!("c1<{0}-{0} c1 drained 4", long + 1));
+
+    // No time is over before it was offered.
+    let mut owner = stuck();
+    let group = NonZeroU32::new(2).map(GroupKey);
+    owner.arrive(Arrival { group, expires_at_ms: 1000, ..Arrival::default() });
+    owner.consume(1, Credit::Prefetch(0));
+    assert_eq!(dispatch_on(&mut owner).1, format!("c1<{0}-{0}", long + 1));
+
+    // Who asks for one message is told what there is.
+    let mut owner = stuck();
+    arrive(&mut owner, &[2]);
+    owner.fifo.add_getter(ConsumerId(1));
+    assert_eq!(owner.get(1), format!("c1<{0}-{0} +settle {0}-{0}", long + 1));
+
+    // Where nobody can take anything, nothing is due.
+    let mut owner = stuck();
+    owner.consume(1, Credit::Prefetch(1));
+    assert_eq!(owner.dispatch(), "");
+    assert!(owner.fifo.next_deadline_ms().is_some());
+    owner.apply(Command::Close { consumer: ConsumerId(1) });
+    assert_eq!(dispatch_on(&mut owner), (1, String::new()));
+}
+
+/// What is handed out is not counted among what is in the way.
+#[test]
+fn a_long_way_of_what_is_handed_out_is_gone_at_once() {
+    let mut owner = queue(false, &[], &[0]);
+    let count = PASSED_AT_ONCE_MAX + 1000;
+    arrive(&mut owner, &(1..=count).collect::<Vec<u32>>());
+    assert_eq!(owner.fifo.dispatch(0, count, &mut owner.effects), count);
+}
+
 /// Two groups in turn, of both of which one is held, and behind them a message of no group.
 #[test]
 fn so_many_are_passed_and_no_more() {
@@ -209,7 +281,7 @@ fn so_many_are_passed_and_no_more() {
         let groups: Vec<u32> = (0..passed as u32).map(|seq| 1 + seq % 2).chain([0]).collect();
         arrive(&mut owner, &groups);
         owner.consume(1, Credit::Prefetch(3));
-        assert_eq!(owner.dispatch(), told);
+        assert_eq!(dispatch_on(&mut owner).1, told);
         let bytes = owner.fifo.memory_bytes();
         assert!(bytes < 8 << 20, "{bytes} bytes");
         settle(&mut owner, 0, 0, 1, Outcome::Accepted);
