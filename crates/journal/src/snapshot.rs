@@ -9,7 +9,7 @@
 //! A file per snapshot, written under another name, synced, renamed, and the folder synced: it is there whole or not
 //! at all, and every start gives it its name once more. Each log keeps [`KEPT`], and the journal what the older one
 //! needs, so that rot in the newest costs a longer replay and nothing else. A damaged one is reported and moved aside,
-//! never deleted.
+//! never deleted: of a log that has no other it tells every start that there was more ([`Snapshots::lost`]).
 
 use crate::disk::{Disk, DiskError, FileKind, FileName, back_again, name_again, read_exact};
 use crate::file::{FileId, HeaderError, VERSION, check_header, header_crc};
@@ -181,8 +181,8 @@ struct Series {
 }
 
 impl Snapshots {
-    /// Reads the newest sound snapshot of every log, in order of log, and names those that were moved aside. A log all
-    /// of whose snapshots are bad has lost its past: it is in the second list and not in the first.
+    /// Reads the newest sound snapshot of every log, in order of log, and names those that were moved aside now. What a log
+    /// all of whose snapshots are bad has lost is told by [`Snapshots::lost`].
     pub fn load(disk: &dyn Disk) -> Result<(Snapshots, Vec<Snapshot>, Vec<BadSnapshot>), SnapshotError> {
         let mut snapshots = Snapshots::default();
         let (mut newest, mut bad) = (BTreeMap::<LogId, Snapshot>::new(), Vec::new());
@@ -276,6 +276,14 @@ impl Snapshots {
             disk.sync_folder(FileKind::Snapshot)?;
         }
         Ok(())
+    }
+
+    /// Logs that had snapshots none of which is sound, by what lies in quarantine: they have lost their past, and what the
+    /// journal still has of one is not known to be all, though it be nothing. So it is until a sound one is put back, or
+    /// somebody has taken the bad ones away.
+    pub fn lost(&self) -> impl Iterator<Item = LogId> {
+        // A first one that could not be written has no number yet.
+        self.logs.iter().filter(|(_, series)| series.kept.is_empty() && series.next > 0).map(|(log, _)| *log)
     }
 
     /// What the newest snapshot of `log` stands for.

@@ -172,14 +172,17 @@ fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Re
     };
     let mut shards: Vec<Shard> = (0..shards).map(&mut shard).collect();
     let (snapshots, loaded, bad) = Snapshots::load(&*disk).map_err(|error| in_folder(error.to_string()))?;
-    let mut stopped: Vec<LogId> = Vec::new();
     for bad in bad {
         logger.error(format!("snapshot {} is damaged and was moved aside", bad.name));
-        if loaded.iter().all(|snapshot| snapshot.cover.log != bad.name.log) {
-            stopped.push(bad.name.log);
-        }
     }
+    let mut stopped: Vec<LogId> = snapshots.lost().collect();
     for log in &stopped {
+        logger.error(format!(
+            "no snapshot of log {log} is sound: those in quarantine/ that begin with {:08x} are damaged. Put a sound copy of \
+             the last one back into snapshots/; without any of them in quarantine/ the node goes on with what the journal \
+             has of the log, be it nothing",
+            log.0
+        ));
         shards.iter_mut().for_each(|shard| shard.stop_log(*log));
     }
     for snapshot in &loaded {

@@ -119,6 +119,67 @@ fn what_a_damaged_journal_lost_stays_in_the_files_of_a_stream() {
     assert_eq!(node.stop().code(), Some(0));
 }
 
+/// Where all snapshots of a log are bad what they held is not known to be anywhere: no start takes its queues for empty ones.
+#[test]
+fn a_log_without_a_sound_snapshot_is_stopped_by_every_start() {
+    let settings =
+        ["leveret.shards=1", "leveret.logs=3", "leveret.journal_file_bytes=1MiB", "leveret.journal_files=3"];
+    let folder = Folder::new();
+    let node = Node::start(&folder.0, &settings);
+    let mut client = Client::open(&node);
+    client.declare("q", DURABLE, b"");
+    client.declare("other", DURABLE, &[&short("x-max-length")[..], b"I", &[0, 0, 0, 1]].concat());
+    client.send(&method(85, 10, &[0]));
+    client.until(85, 11);
+    let mut publish = |queue: &str, len: usize| {
+        let publish = method(60, 40, &[&[0, 0, 0], &short(queue)[..], &[0]].concat());
+        let head = [&[0, 60, 0, 0][..], &(len as u64).to_be_bytes(), &[0x10, 0, 2]].concat();
+        client.send(&[publish, frame(2, &head), frame(3, &vec![1; len])].concat());
+        client.until(60, 80);
+    };
+    (0..3).for_each(|_| publish("q", 10));
+    // Its records have moved to a segment when the files of the journal they were in are used again.
+    (0..100).for_each(|_| publish("other", 100_000));
+    assert_eq!(node.stop().code(), Some(0));
+    let damage = |log: &str| {
+        let mut theirs = files(&folder, "snapshots", "snapshot");
+        theirs
+            .retain(|(path, _)| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(log)));
+        assert!(!theirs.is_empty());
+        for (path, bytes) in &theirs {
+            let mut bytes = bytes.clone();
+            bytes[50] ^= 1;
+            std::fs::write(path, bytes).expect("written");
+        }
+        theirs
+    };
+    let sound = damage("00000001");
+    let mut said = Vec::new();
+    for _ in 0..3 {
+        let node = Node::start(&folder.0, &settings);
+        let says = |what: &str| node.log.iter().filter(|line| line.contains(what)).count();
+        said.push((says("log 1 is stopped"), says(" is stopped"), says("no snapshot of log 1 is sound")));
+        assert_eq!(node.stop().code(), Some(0));
+    }
+    assert_eq!(said, [(1, 1, 1); 3]);
+    // Copies are put back: all that was there is there, and is there again.
+    sound.iter().for_each(|(path, bytes)| std::fs::write(path, bytes).expect("written"));
+    for _ in 0..2 {
+        let node = Node::start(&folder.0, &settings);
+        assert!(node.log.iter().all(|line| !line.contains("is stopped")), "{:?}", node.log);
+        assert_eq!(Client::open(&node).declare("q", PASSIVE, b""), 3);
+        assert_eq!(node.stop().code(), Some(0));
+    }
+    // Without the catalog there is no node, and none that begins anew.
+    damage("00000000");
+    for _ in 0..2 {
+        let ended = command(&folder.0, &settings).output().expect("runs");
+        assert!(!ended.status.success(), "{ended:?}");
+        let told = [ended.stdout, ended.stderr].concat();
+        assert!(String::from_utf8_lossy(&told).contains("the catalog's log is damaged"));
+    }
+}
+
 /// Of the journal's files that are left those are let go that every log's snapshots have behind them, the catalog's too.
 #[test]
 fn who_declares_without_end_keeps_no_journal_file_from_being_let_go() {

@@ -101,9 +101,8 @@ impl Node {
             })
         };
         let mut shards: Vec<Shard> = (0..placement.shards).map(&mut new_shard).collect();
-        let (snapshots, loaded, bad) = Snapshots::load(disk).map_err(|error| stop("snapshots", &error))?;
-        let mut stopped: BTreeSet<LogId> = bad.iter().map(|bad| bad.name.log).collect();
-        loaded.iter().for_each(|snapshot| _ = stopped.remove(&snapshot.cover.log));
+        let (snapshots, loaded, _) = Snapshots::load(disk).map_err(|error| stop("snapshots", &error))?;
+        let mut stopped: BTreeSet<LogId> = snapshots.lost().collect();
         stopped.iter().for_each(|log| shards.iter_mut().for_each(|shard| shard.stop_log(*log)));
         for snapshot in &loaded {
             let bytes = snapshot.section(SECTION).unwrap_or_default();

@@ -333,6 +333,7 @@ fn snapshots_come_back_newest_first(disk: &dyn Disk) {
     assert_eq!((found[0].cover, found[0].number), (cover(1, 10, 6), 1));
     assert_eq!(disk.list(FileKind::Quarantined).unwrap().len(), 1);
     snapshots = Snapshots::load(disk).unwrap().0;
+    assert_eq!(snapshots.lost().count(), 0, "an older one is sound");
     snapshots.write(disk, cover(1, 30, 8), &[]).unwrap();
     assert_eq!(Snapshots::load(disk).unwrap().1[0].number, 3);
     snapshots.remove(disk, LogId(1)).unwrap();
