@@ -378,8 +378,12 @@ impl Log {
     }
 
     /// The bytes of the first waiting delivery are damaged: it cannot be delivered, now or ever. It stays unsettled with
-    /// its consumer, so nothing is lost that could still be repaired, and what is behind it goes on.
+    /// its consumer, so nothing is lost that could still be repaired, and what is behind it goes on. It is reported also where
+    /// nobody waits for a delivery of it, but who looks at messages or buries them.
     pub(crate) fn pass_over_damage(&mut self, slot: u32, what: ReadWhat, post: &mut Post) {
+        if let Some(queue) = self.queues.get(slot as usize) {
+            post.damages.note(self.id, &queue.definition, what);
+        }
         while let Some(first) = self.queues.get(slot as usize).and_then(|queue| queue.first_waiting()) {
             let is_stretch = matches!(what, ReadWhat::Stretch(_));
             let lies_there =

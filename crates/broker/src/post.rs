@@ -1,6 +1,7 @@
-//! Where a shard puts what leaves it this turn: events for its own connections, mail for other shards.
+//! Where a shard puts what leaves it this turn: events for its own connections, mail for other shards, what it has to report.
 
 use crate::catalog::Refusal;
+use crate::damages::Damages;
 use crate::dead_letters::{Heard, is_own};
 use crate::event::{Event, Events, Item};
 use crate::mail::{Mail, Waiter};
@@ -18,6 +19,8 @@ pub(crate) struct Post {
     mail: Vec<Vec<Mail>>,
     /// What logs said of publishes of the shard's own.
     pub(crate) heard: Vec<Heard>,
+    /// What was found damaged.
+    pub(crate) damages: Damages,
 }
 
 impl Post {
@@ -27,6 +30,7 @@ impl Post {
             events: (0..shards).map(|_| Events::default()).collect(),
             mail: (0..shards).map(|_| Vec::new()).collect(),
             heard: Vec::new(),
+            damages: Damages::default(),
         }
     }
 

@@ -370,20 +370,60 @@ fn one_damaged_batch_costs_its_neighbours_nothing() {
     let mut node = restarted(&["q"], 6);
     let place = node.written[node.written.len() - 3].2;
     node.disk.write_at(place.name, place.offset + 100, &[IoSlice::new(b"rot")]).unwrap();
+    assert_eq!(all_given(&mut node), [0, 1, 2, 4, 5]);
+    let start = format!(
+        "queue 'q' in vhost '/', log {}: what is in {} from byte {} (the batch at ",
+        node.written[1].1.log, place.name, place.offset
+    );
+    let told = node.damages(0);
+    assert!(told.len() == 1 && told[0].starts_with(&start), "{start} {told:?}");
+    assert!(told[0].contains("restore the data folder from a copy"));
+    // Whoever is next to want it finds the same.
+    give_back(&mut node);
+    assert_eq!(all_given(&mut node), [0, 1, 2, 4, 5]);
+    assert_eq!(node.damages(0), [""; 0]);
+}
+
+/// A disk that rots as a whole does not fill the log.
+#[test]
+fn of_damaged_places_a_few_are_told() {
+    let mut node = restarted(&["q"], 100);
+    let places: Vec<_> = node.written.iter().map(|(_, _, place)| *place).collect();
+    for place in places {
+        node.disk.write_at(place.name, place.offset + 100, &[IoSlice::new(b"rot")]).unwrap();
+    }
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        assert_eq!(all_given(&mut node), [0; 0]);
+        told.extend(node.damages(0));
+        give_back(&mut node);
+    }
+    let last = told.iter().position(|line| line.ends_with("are not told until the node starts again"));
+    assert_eq!((told.len(), last), (64, Some(63)), "{told:?}");
+}
+
+/// All that a consumer of `q` is given.
+fn all_given(node: &mut Node) -> Vec<usize> {
     node.consume(0, "q", 7, 0);
     node.turn();
     let mut got = Vec::new();
     loop {
-        let pending = reads(&mut node);
+        let pending = reads(node);
         if pending.is_empty() {
-            break;
+            return got;
         }
         for read in pending {
-            answer(&mut node, read);
-            got.extend(given(&mut node, 7));
+            answer(node, read);
+            got.extend(given(node, 7));
         }
     }
-    assert_eq!(got, [0, 1, 2, 4, 5]);
+}
+
+/// The consumer of `q` goes, and what it held comes back.
+fn give_back(node: &mut Node) {
+    node.command(0, "q", QueueCommand::Cancel { token: None, handle: 7, held: Held::GoesBack });
+    node.settle();
+    node.take_seen();
 }
 
 #[test]

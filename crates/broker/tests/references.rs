@@ -649,6 +649,10 @@ fn what_is_damaged_is_passed_over() {
     damage(&node);
     node.consume(0, "q", 4, 0);
     assert_eq!(came(&mut node), but_one(0..20));
+    let told = node.damages(0);
+    let start =
+        "queue 'q' in vhost '/', log 0: what is in streams/00000000-0000000000000001.stream from byte ";
+    assert!(told.len() == 1 && told[0].starts_with(start), "{told:?}");
 
     let mut node = fed();
     damage(&node);

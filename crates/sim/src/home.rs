@@ -6,7 +6,7 @@ use crate::node::Stop;
 use adapters::{Frontend, Mover, Peer, Protocol};
 use base::id::ShardId;
 use base::{Now, Random};
-use broker::{Mail, ReadBytes, ReadRequest, Shard, StreamDamage, StreamDone, StreamJob};
+use broker::{Damaged, Mail, ReadBytes, ReadRequest, Shard, StreamDamage, StreamDone, StreamJob};
 use journal::Sealed;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -141,7 +141,13 @@ impl Home {
         let mut given = Given::default();
         self.shard.take_reads(&mut given.reads);
         self.shard.take_stream_jobs(&mut given.jobs);
-        self.shard.take_stream_damages(&mut given.torn);
+        let mut damages = Vec::new();
+        self.shard.take_stream_damages(&mut damages);
+        // Of messages it is known from what was read for them.
+        given.torn.extend(damages.into_iter().filter_map(|damage| match damage {
+            Damaged::Stream(damage) => Some(damage),
+            Damaged::Messages(_) => None,
+        }));
         for to in 0..self.mail.len() {
             let mut mail = Vec::new();
             if to != me {

@@ -2,6 +2,7 @@
 
 use super::{StreamDone, StreamJob, Streams};
 use crate::catalog::QueueDefinition;
+use crate::damages::Damaged;
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::post::Post;
@@ -217,14 +218,15 @@ impl Shard {
         streams.syncs()
     }
 
-    /// Takes what was found damaged, to be told to whoever looks after the node.
-    pub fn take_stream_damages(&mut self, into: &mut Vec<StreamDamage>) {
+    /// Takes what was found damaged, in streams and where messages of queues lie, to be told to whoever looks after the node.
+    pub fn take_stream_damages(&mut self, into: &mut Vec<Damaged>) {
+        self.post.damages.take(into);
         if !self.has_streams {
             return;
         }
         for log in &mut self.logs {
             if let Some(streams) = &mut log.streams {
-                into.append(&mut streams.damages);
+                into.extend(streams.damages.drain(..).map(Damaged::Stream));
             }
         }
     }

@@ -196,6 +196,14 @@ impl Node {
         self.settle();
     }
 
+    /// What a shard reports of damage.
+    #[allow(dead_code, reason = "shared; not every test damages something")]
+    pub fn damages(&mut self, shard: usize) -> Vec<String> {
+        let mut found = Vec::new();
+        self.shards[shard].take_stream_damages(&mut found);
+        found.iter().map(|damage| damage.to_string()).collect()
+    }
+
     /// What `came` tells of all that is in a queue: a consumer takes it and gives it back.
     #[allow(dead_code, reason = "shared; not every test looks into queues")]
     pub fn look_into<T>(&mut self, queue: &str, came: impl Fn(&mut Node) -> Vec<T>) -> Vec<T> {

@@ -1,0 +1,105 @@
+//! What is found damaged when it is handed out, to be told to whoever looks after the node.
+//!
+//! A place is told once, however many messages lie there and however often they are handed out anew, and a shard tells
+//! [`PLACES_TOLD_MAX`] of them until it starts again: a disk that rots as a whole must not fill the log.
+//! Not here: what becomes of such messages (`Log::pass_over_damage`), and what streams find (they have machines of their own).
+
+use crate::catalog::QueueDefinition;
+use crate::reading::ReadWhat;
+use crate::streams::StreamDamage;
+use base::id::LogId;
+use std::fmt;
+use std::sync::Arc;
+
+/// Places a shard tells.
+pub(crate) const PLACES_TOLD_MAX: usize = 64;
+
+/// Messages of a queue whose bytes are not what was written, or cannot be read.
+#[derive(Clone, Debug)]
+pub struct MessageDamage {
+    /// The queue's log.
+    pub log: LogId,
+    /// The first queue that wanted something that lies there.
+    pub queue: Arc<QueueDefinition>,
+    /// Where they lie.
+    pub what: ReadWhat,
+    /// It is the last one that is told of.
+    pub is_last: bool,
+}
+
+/// Something on disk that is not what was written.
+#[derive(Clone, Debug)]
+pub enum Damaged {
+    /// A piece of a stream: readers go on behind it.
+    Stream(StreamDamage),
+    /// Messages of a queue: they stay in it, and those behind them are handed out.
+    Messages(MessageDamage),
+}
+
+/// What a shard has found.
+#[derive(Debug, Default)]
+pub(crate) struct Damages {
+    told: Vec<ReadWhat>,
+    untold: Vec<MessageDamage>,
+}
+
+impl Damages {
+    /// A queue wanted what cannot be delivered.
+    #[cold]
+    pub(crate) fn note(&mut self, log: LogId, queue: &Arc<QueueDefinition>, what: ReadWhat) {
+        if self.told.len() == PLACES_TOLD_MAX || self.told.iter().any(|told| is_same(told, &what)) {
+            return;
+        }
+        self.told.push(what);
+        let is_last = self.told.len() == PLACES_TOLD_MAX;
+        self.untold.push(MessageDamage { log, queue: queue.clone(), what, is_last });
+    }
+
+    /// Moves what was not told yet into `into`.
+    pub(crate) fn take(&mut self, into: &mut Vec<Damaged>) {
+        into.extend(self.untold.drain(..).map(Damaged::Messages));
+    }
+}
+
+/// One line is for both. Messages in a stream's segment are read one by one, and are as many as it holds.
+fn is_same(told: &ReadWhat, what: &ReadWhat) -> bool {
+    match (told, what) {
+        (ReadWhat::Stretch(told), ReadWhat::Stretch(what)) => told.file == what.file,
+        _ => told == what,
+    }
+}
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Damaged::Stream(damage) => damage.fmt(f),
+            Damaged::Messages(damage) => damage.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for MessageDamage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MessageDamage { log, queue, what, is_last } = self;
+        write!(f, "{}, log {log}: what is in ", queue.named())?;
+        match what {
+            ReadWhat::Batch { base, place } => {
+                write!(f, "{} from byte {} (the batch at {base})", place.name, place.offset)?;
+            }
+            ReadWhat::Block(key) => {
+                let (first, last) = (key.place.first, key.place.last);
+                let file = journal::FileName::new(journal::FileKind::Segment, key.segment);
+                write!(f, "{file} from byte {} (positions {first} to {last})", key.place.offset)?;
+            }
+            ReadWhat::Stretch(key) => write!(f, "{} from byte {}", key.file, key.position)?,
+        }
+        f.write_str(
+            " is damaged or cannot be read. Its messages are not delivered and stay in their queue: restore the data \
+             folder from a copy, or purge the queue once its consumers are gone to go on without them",
+        )?;
+        if *is_last {
+            f.write_str(". Further places are not told until the node starts again")?;
+        }
+        Ok(())
+    }
+}
