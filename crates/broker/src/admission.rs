@@ -70,9 +70,16 @@ impl OwnedQueue {
 }
 
 impl Shard {
-    /// What another shard sent for a log before it knew that the log is stopped goes nowhere: a start does not replay so far. Who
-    /// waits for it is told as they would have been there, which closes connections; messages of the broker's own stay where
-    /// they were.
+    /// What another shard sent for a log before it knew that the log is stopped goes nowhere: a start does not replay so far. It
+    /// is reported, as of what nobody waits for nobody else hears.
+    #[cold]
+    pub(crate) fn drop_stopped(&mut self, log: LogId, records: &[u8], waiters: &[Waiter]) {
+        self.post.damages.note_dropped(log, publishes_in(records));
+        self.refuse_stopped(log, waiters);
+    }
+
+    /// Who waits for what is in a log that is stopped, or was on its way to it, is told as who publishes to it afterwards, which
+    /// closes connections; messages of the broker's own stay where they were.
     #[cold]
     pub(crate) fn refuse_stopped(&mut self, log: LogId, waiters: &[Waiter]) {
         let mut closed: Vec<PortId> = Vec::new();
@@ -128,6 +135,16 @@ impl Shard {
             self.logs[slot].append_records(now, record.bytes(), waiters.as_slice(), needs_flush);
         }
     }
+}
+
+/// How many publishes came as these records: of a stream's messages one may hold many.
+fn publishes_in(mut records: &[u8]) -> u64 {
+    let mut count = 0;
+    while let Some((kind, _, rest)) = record::split(records) {
+        count += u64::from(matches!(kind, Kind::Enqueue | Kind::Append));
+        records = rest;
+    }
+    count
 }
 
 /// Bytes that stay when the record goes into the log.

@@ -1,4 +1,4 @@
-//! What is found damaged when it is handed out, to be told to whoever looks after the node.
+//! What is found damaged when it is handed out, and what was dropped because a log is, to be told to whoever looks after the node.
 //!
 //! A place is told once, however many messages lie there and however often they are handed out anew, and a shard tells
 //! [`PLACES_TOLD_MAX`] of them until it starts again: a disk that rots as a whole must not fill the log.
@@ -8,6 +8,7 @@ use crate::catalog::QueueDefinition;
 use crate::reading::ReadWhat;
 use crate::streams::StreamDamage;
 use base::id::LogId;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,13 +28,20 @@ pub struct MessageDamage {
     pub is_last: bool,
 }
 
-/// Something on disk that is not what was written.
+/// Something on disk that is not what was written, or what it led to.
 #[derive(Clone, Debug)]
 pub enum Damaged {
     /// A piece of a stream: readers go on behind it.
     Stream(StreamDamage),
     /// Messages of a queue: they stay in it, and those behind them are handed out.
     Messages(MessageDamage),
+    /// What was on its way to a log when it was stopped.
+    Dropped {
+        /// The log.
+        log: LogId,
+        /// Publishes, those of whom somebody waits for included.
+        publishes: u64,
+    },
 }
 
 /// What a shard has found.
@@ -41,6 +49,8 @@ pub enum Damaged {
 pub(crate) struct Damages {
     told: Vec<ReadWhat>,
     untold: Vec<MessageDamage>,
+    /// By log: publishes that were dropped and are not told.
+    dropped: BTreeMap<LogId, u64>,
 }
 
 impl Damages {
@@ -55,9 +65,28 @@ impl Damages {
         self.untold.push(MessageDamage { log, queue: queue.clone(), what, is_last });
     }
 
+    /// Publishes came for a log that is stopped, from a shard that did not know: until it does, which is soon.
+    #[cold]
+    pub(crate) fn note_dropped(&mut self, log: LogId, publishes: u64) {
+        if publishes > 0 {
+            *self.dropped.entry(log).or_default() += publishes;
+        }
+    }
+
     /// Moves what was not told yet into `into`.
+    #[inline]
     pub(crate) fn take(&mut self, into: &mut Vec<Damaged>) {
+        if !self.untold.is_empty() || !self.dropped.is_empty() {
+            self.take_all(into);
+        }
+    }
+
+    #[cold]
+    fn take_all(&mut self, into: &mut Vec<Damaged>) {
         into.extend(self.untold.drain(..).map(Damaged::Messages));
+        while let Some((log, publishes)) = self.dropped.pop_first() {
+            into.push(Damaged::Dropped { log, publishes });
+        }
     }
 }
 
@@ -74,6 +103,11 @@ impl fmt::Display for Damaged {
         match self {
             Damaged::Stream(damage) => damage.fmt(f),
             Damaged::Messages(damage) => damage.fmt(f),
+            Damaged::Dropped { log, publishes } => write!(
+                f,
+                "log {log}: publishes that were on their way to it when it was stopped are dropped, {publishes} of them. Who waits \
+                 for a confirm of one is told, who does not is told with the next"
+            ),
         }
     }
 }

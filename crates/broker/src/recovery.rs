@@ -230,11 +230,15 @@ impl Shard {
     }
 
     /// A log of this node, this shard's or another's, holds damage: it is not replayed further, and nothing is taken
-    /// from it or put into it. Whoever asks is told; the other logs go on.
+    /// from it or put into it. Whoever asks is told, and so is whoever waits for what it has and what is not committed: that is
+    /// still written, but no start replays so far. The other logs go on.
     pub fn stop_log(&mut self, log: LogId) {
-        if !self.stopped.contains(&log) {
-            self.stopped.push(log);
+        if self.stopped.contains(&log) {
+            return;
         }
+        self.stopped.push(log);
+        let waiting = self.log_mut(log).map(Log::take_waiting).unwrap_or_default();
+        self.refuse_stopped(log, &waiting);
     }
 
     /// The logs that were stopped.

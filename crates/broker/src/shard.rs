@@ -724,7 +724,7 @@ impl Shard {
         match mail {
             Mail::Append { from, log, mut records, waiters, needs_flush } => {
                 if self.stopped.contains(&log) {
-                    self.refuse_stopped(log, &waiters);
+                    self.drop_stopped(log, records.bytes(), &waiters);
                 } else if let Some(log) = self.log_mut(log) {
                     log.append_records(now, records.bytes(), &waiters, needs_flush);
                 }
@@ -736,7 +736,7 @@ impl Shard {
             Mail::Ask { from, log, record, waiter, needs_flush } => {
                 self.untold[from.0 as usize].bytes += record.len();
                 match self.stopped.contains(&log) {
-                    true => self.refuse_stopped(log, waiter.as_slice()),
+                    true => self.drop_stopped(log, record.bytes(), waiter.as_slice()),
                     false => self.admit(now, log, record, waiter, needs_flush),
                 }
             }

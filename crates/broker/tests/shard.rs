@@ -385,6 +385,47 @@ fn a_log_that_is_found_damaged_while_the_node_runs_is_stopped_for_all_shards() {
     check(&[("x-max-length", Value::long(9)), ("x-overflow", Value::text("reject-publish"))]);
 }
 
+/// Also what the log has already and has not committed: given out to be written, and in the batch that is open.
+#[test]
+fn nothing_is_confirmed_of_a_log_that_is_known_to_be_damaged() {
+    for is_given_out in [false, true] {
+        let mut node = Node::new(2);
+        let log = node.declare(1, "hurt", true);
+        let mut first = node.publisher(0);
+        let mut second = node.publisher(1);
+        node.publish(1, &mut second, "hurt", "rots", true);
+        node.settle();
+        let (_, _, place) = *node.written.last().unwrap();
+        node.take_seen();
+        if is_given_out {
+            node.publish(0, &mut first, "hurt", "is written", true);
+            node.publish(1, &mut second, "hurt", "is written", true);
+            node.turn();
+            assert_eq!(node.unwritten.len(), 1);
+        }
+        node.publish(1, &mut second, "hurt", "waits for the disk", true);
+        node.publish(0, &mut first, "hurt", "is on its way", true);
+        node.disk.write_at(place.name, place.offset + place.len / 2, &[IoSlice::new(b"rot")]).unwrap();
+        let job = node.shards[1].begin_move(log, LogIndex(u64::MAX)).unwrap();
+        let moved = job.carry_out(&node.disk, u64::MAX, || 77).unwrap();
+        node.shards[1].finish_move(&moved);
+        node.settle();
+        let seen = node.take_seen();
+        assert!(seen.iter().all(|line| !line.contains("confirmed")), "{is_given_out}: {seen:?}");
+        for port in ["0: Close", "1: Close"] {
+            assert!(seen.iter().any(|line| line.starts_with(port)), "{is_given_out}: {seen:?}");
+        }
+        // Of what was dropped the node's log says so, whoever waits.
+        let told =
+            "log 1: publishes that were on their way to it when it was stopped are dropped, 1 of them. ";
+        let damages = node.damages(1);
+        assert!(damages.len() == 1 && damages[0].starts_with(told), "{damages:?}");
+        assert_eq!(node.damages(1), [""; 0]);
+        // No batch is left behind.
+        assert!(node.unwritten.is_empty() && !node.shards[1].is_congested());
+    }
+}
+
 #[test]
 fn a_turn_with_more_than_a_batch_holds_is_written_in_several() {
     let mut node = Node::new(1);

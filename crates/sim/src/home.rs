@@ -146,7 +146,7 @@ impl Home {
         // Of messages it is known from what was read for them.
         given.torn.extend(damages.into_iter().filter_map(|damage| match damage {
             Damaged::Stream(damage) => Some(damage),
-            Damaged::Messages(_) => None,
+            Damaged::Messages(_) | Damaged::Dropped { .. } => None,
         }));
         for to in 0..self.mail.len() {
             let mut mail = Vec::new();

@@ -143,6 +143,12 @@ impl Log {
         }
     }
 
+    /// Takes all who wait for something that is not committed: nobody hears of it when it is.
+    pub(crate) fn take_waiting(&mut self) -> Vec<Waiter> {
+        let in_flight = self.in_flight.iter_mut().flat_map(|batch| batch.waiters.drain(..));
+        in_flight.chain(self.waiters.drain(..)).collect()
+    }
+
     /// A batch that [`Log::end_turn`] gave out is on disk, at `place`.
     pub(crate) fn written(
         &mut self,
