@@ -653,10 +653,10 @@ impl ShardLoop {
         goes_on
     }
 
-    /// Says what was found damaged in streams.
+    /// Says what was found damaged, in streams and of messages, and what was dropped because a log is.
     fn tell_damages(&mut self) {
         let mut damages = Vec::new();
-        self.shard.take_stream_damages(&mut damages);
+        self.shard.take_damages(&mut damages);
         for damage in damages {
             self.around.logger.log(Level::Error, damage.to_string());
         }

@@ -142,7 +142,7 @@ impl Home {
         self.shard.take_reads(&mut given.reads);
         self.shard.take_stream_jobs(&mut given.jobs);
         let mut damages = Vec::new();
-        self.shard.take_stream_damages(&mut damages);
+        self.shard.take_damages(&mut damages);
         // Of messages it is known from what was read for them.
         given.torn.extend(damages.into_iter().filter_map(|damage| match damage {
             Damaged::Stream(damage) => Some(damage),

@@ -219,7 +219,7 @@ impl Shard {
     }
 
     /// Takes what was found damaged, in streams and where messages of queues lie, to be told to whoever looks after the node.
-    pub fn take_stream_damages(&mut self, into: &mut Vec<Damaged>) {
+    pub fn take_damages(&mut self, into: &mut Vec<Damaged>) {
         self.post.damages.take(into);
         if !self.has_streams {
             return;

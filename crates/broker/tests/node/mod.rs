@@ -200,7 +200,7 @@ impl Node {
     #[allow(dead_code, reason = "shared; not every test damages something")]
     pub fn damages(&mut self, shard: usize) -> Vec<String> {
         let mut found = Vec::new();
-        self.shards[shard].take_stream_damages(&mut found);
+        self.shards[shard].take_damages(&mut found);
         found.iter().map(|damage| damage.to_string()).collect()
     }
 
