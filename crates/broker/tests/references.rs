@@ -739,3 +739,21 @@ fn nothing_is_lost_however_the_node_ends() {
         assert!(held.iter().copied().eq(settled..next), "seed {seed}: {held:?} {settled} {next}");
     }
 }
+
+/// No queue has the number that stands for none: a snapshot that says so was not written here.
+#[test]
+fn a_snapshot_in_which_nobody_refers_is_refused() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    let whole = snapshot(&mut node).1;
+    let catalog_len = u32::from_le_bytes(*whole.first_chunk().unwrap()) as usize;
+    let restore = |queue: u64| {
+        // No queue; of streams the version, the next file and none; one that refers to one message; no doomed file.
+        let numbers = [[9, 0], [1, queue], [1, 0], [0, 12], [0, 0]].concat();
+        let mut bytes = [&whole[..4 + catalog_len], &[0; 12], &[2, 0, 0, 0]].concat();
+        numbers[..9].iter().for_each(|number: &u64| bytes.extend(number.to_le_bytes()));
+        Node::fresh().restore(LogId(0), LogIndex(7), &bytes)
+    };
+    assert_eq!(restore(5), Ok(()));
+    assert_eq!(restore(u64::MAX), Err(broker::RecoveryError::Snapshot(LogId(0))));
+}

@@ -11,7 +11,7 @@
 //! Invariant: `held` counts the runs, those that fade and what is under way, by segment.
 
 use super::{StreamJob, Streams};
-use crate::log::Log;
+use crate::log::{Log, NO_QUEUE};
 use crate::shard::Shard;
 use base::Sink;
 use base::cursor::{Reader, Short};
@@ -165,7 +165,7 @@ impl References {
     /// Takes in what [`References::write`] wrote.
     pub(super) fn read(&mut self, reader: &mut Reader<'_>) -> Result<(), Short> {
         for _ in 0..reader.u64_le()? {
-            let queue = QueueId(reader.u64_le()?);
+            let queue = Some(QueueId(reader.u64_le()?)).filter(|id| *id != NO_QUEUE).ok_or(Short)?;
             for _ in 0..reader.u64_le()? {
                 let (first, last) = (QueueSeq(reader.u64_le()?), QueueSeq(reader.u64_le()?));
                 let segment = reader.u64_le()?;
