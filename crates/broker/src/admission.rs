@@ -4,12 +4,13 @@ use crate::catalog::{Overflow, Refusal};
 use crate::dead_letters::{Corpse, is_own};
 use crate::event::Event;
 use crate::log::Log;
-use crate::mail::Waiter;
+use crate::mail::{Fate, Waiter};
 use crate::owned::OwnedQueue;
 use crate::shard::Shard;
 use base::id::{LogId, PortId, QueueId};
 use base::{Buffer, Now};
 use message::record::{self, DeathReason, Enqueue, Kind, Refer, leave_out};
+use rustc_hash::FxHashSet;
 
 impl Log {
     /// The queues of an enqueue record that are too full for it. Those that are not count it as arriving.
@@ -82,12 +83,11 @@ impl Shard {
     /// closes connections; messages of the broker's own stay where they were.
     #[cold]
     pub(crate) fn refuse_stopped(&mut self, log: LogId, waiters: &[Waiter]) {
-        let mut closed: Vec<PortId> = Vec::new();
+        let mut closed = FxHashSet::<PortId>::default();
         for waiter in waiters {
             if is_own(waiter) {
-                self.post.answer(waiter, false);
-            } else if !closed.contains(&waiter.port) {
-                closed.push(waiter.port);
+                self.post.answer(waiter, Fate::Stopped);
+            } else if closed.insert(waiter.port) {
                 self.post.event(waiter.port, Event::Close { refusal: Refusal::log_stopped(log) });
             }
         }

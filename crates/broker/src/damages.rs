@@ -129,7 +129,7 @@ impl fmt::Display for MessageDamage {
         }
         f.write_str(
             " is damaged or cannot be read. Its messages are not delivered and stay in their queue: restore the data \
-             folder from a copy, or purge the queue once its consumers are gone to go on without them",
+             folder from a copy, or purge the queue after a restart to go on without them",
         )?;
         if *is_last {
             f.write_str(". Further places are not told until the node starts again")?;

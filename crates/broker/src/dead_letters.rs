@@ -12,7 +12,7 @@ use crate::features::Features;
 use crate::fields::Fields;
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::mail::Waiter;
+use crate::mail::{Fate, Waiter};
 use crate::post::Post;
 use crate::publisher::Target;
 use crate::reading::ReadWhat;
@@ -98,7 +98,7 @@ pub(crate) struct Burials {
 pub(crate) struct Heard {
     pub(crate) first: u64,
     pub(crate) last: u64,
-    pub(crate) is_safe: bool,
+    pub(crate) fate: Fate,
 }
 
 impl Log {
@@ -230,8 +230,8 @@ impl Shard {
 
     /// Publishes anew what died, and takes in what logs said of what was published before.
     pub(crate) fn bury(&mut self, now: Now) {
-        for Heard { first, last, is_safe } in std::mem::take(&mut self.post.heard) {
-            (first..=last).for_each(|id| self.buried(now, id, is_safe));
+        for Heard { first, last, fate } in std::mem::take(&mut self.post.heard) {
+            (first..=last).for_each(|id| self.buried(now, id, fate));
         }
         while let Some(corpse) = self.corpses.pop_front() {
             self.bury_one(now, &corpse);
@@ -347,11 +347,16 @@ impl Shard {
         (targets, remembering)
     }
 
-    /// A log said of a publish of the shard's own that it is safe, or that a queue refused it.
-    fn buried(&mut self, now: Now, id: u64, is_safe: bool) {
+    /// A log said of a publish of the shard's own what became of it. What a queue has no room for is gone unless it is to be there
+    /// at least once; a log that is stopped has taken nothing, as where it was stopped before.
+    fn buried(&mut self, now: Now, id: u64, fate: Fate) {
         let Some(burial) = self.burials.open.get_mut(&id) else { return };
         burial.left -= 1;
-        burial.was_refused |= !is_safe && burial.at_least_once;
+        burial.was_refused |= match fate {
+            Fate::Safe => false,
+            Fate::Refused => burial.at_least_once,
+            Fate::Stopped => true,
+        };
         if burial.left == 0
             && let Some(burial) = self.burials.open.remove(&id)
         {

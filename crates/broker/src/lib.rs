@@ -67,7 +67,7 @@ pub use latency::{Durations, LATENCY_BOUNDS_US, Latencies};
 pub use leaving::Leaver;
 pub use limits::Limits;
 pub use listing::{ListedTo, Pulse, QueueRow, QueueTally, QueuesNow, QuorumRow, StreamRow, Tracking};
-pub use mail::{Answering, Mail, Waiter};
+pub use mail::{Answering, Fate, Mail, Waiter};
 pub use moving::{MoveJob, Moved};
 pub use opened::{
     ChannelRow, ChannelTally, ConsumerRow, Depth, LinkEnd, LinkRow, Opened, SessionRow, StreamConsumerRow,

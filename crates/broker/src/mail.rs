@@ -49,6 +49,17 @@ pub struct Answering {
     pub instead: Option<Reply>,
 }
 
+/// What became of a publish of the broker's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is on disk.
+    Safe,
+    /// A queue was full for it.
+    Refused,
+    /// Its log was stopped while it was on its way.
+    Stopped,
+}
+
 /// One piece of mail.
 #[derive(Debug)]
 pub enum Mail {
@@ -156,8 +167,8 @@ pub enum Mail {
         first: u64,
         /// The last.
         last: u64,
-        /// They are on disk; else a queue was full for them.
-        is_safe: bool,
+        /// What became of them.
+        fate: Fate,
     },
     /// Changes of the catalog, in order.
     Changes {

@@ -4,7 +4,7 @@ use crate::catalog::Refusal;
 use crate::damages::Damages;
 use crate::dead_letters::{Heard, is_own};
 use crate::event::{Event, Events, Item};
-use crate::mail::{Mail, Waiter};
+use crate::mail::{Fate, Mail, Waiter};
 use crate::request::Reply;
 use base::Memory;
 use base::id::{PortId, QueueId, ShardId};
@@ -84,7 +84,7 @@ impl Post {
     #[inline]
     pub(crate) fn confirm(&mut self, waiter: &Waiter) {
         if is_own(waiter) {
-            return self.answer(waiter, true);
+            return self.answer(waiter, Fate::Safe);
         }
         let events = &mut self.events[waiter.port.shard.0 as usize];
         events.confirm(waiter.port, waiter.publisher, waiter.first, waiter.last);
@@ -93,7 +93,7 @@ impl Post {
     #[cold]
     pub(crate) fn refuse(&mut self, waiter: &Waiter, queue: QueueId) {
         if is_own(waiter) {
-            return self.answer(waiter, false);
+            return self.answer(waiter, Fate::Refused);
         }
         let events = &mut self.events[waiter.port.shard.0 as usize];
         events.refuse(waiter.port, waiter.publisher, waiter.first, waiter.last, queue);
@@ -101,14 +101,14 @@ impl Post {
 
     /// Tells a shard of publishes of its own.
     #[cold]
-    pub(crate) fn answer(&mut self, waiter: &Waiter, is_safe: bool) {
-        let heard = Heard { first: waiter.first, last: waiter.last, is_safe };
+    pub(crate) fn answer(&mut self, waiter: &Waiter, fate: Fate) {
+        let heard = Heard { first: waiter.first, last: waiter.last, fate };
         let to = waiter.port.shard;
         if to == self.me {
             return self.heard.push(heard);
         }
-        let Heard { first, last, is_safe } = heard;
-        self.send(to, Mail::Answered { first, last, is_safe });
+        let Heard { first, last, fate } = heard;
+        self.send(to, Mail::Answered { first, last, fate });
     }
 
     pub(crate) fn event(&mut self, port: PortId, event: Event) {

@@ -370,12 +370,15 @@ impl Shard {
         self.send_to_planner(now, actor, Some(Answering { port, token, instead: None }), op);
     }
 
-    /// The log a queue declared now by a connection of this shard is placed on: the one with the fewest queues.
+    /// The log a queue declared now by a connection of this shard is placed on: the one with the fewest queues of those that are
+    /// not stopped.
     pub fn log_for_new_queue(&self, is_durable: bool) -> LogId {
         if !is_durable {
             return self.settings.placement.memory_log(self.settings.id);
         }
-        let mine = self.logs.iter().filter(|log| log.is_durable() && log.id != CATALOG_LOG);
+        let is_open =
+            |log: &&Log| log.is_durable() && log.id != CATALOG_LOG && !self.stopped.contains(&log.id);
+        let mine = self.logs.iter().filter(is_open);
         let count = |log: &&Log| log.queues.len() + log.streams.as_ref().map_or(0, |streams| streams.len());
         let fewest = mine.min_by_key(count).map(|log| log.id);
         fewest.unwrap_or(CATALOG_LOG)
@@ -771,8 +774,8 @@ impl Shard {
                     planner.seen(number);
                 }
             }
-            Mail::Answered { first, last, is_safe } => {
-                self.post.heard.push(Heard { first, last, is_safe });
+            Mail::Answered { first, last, fate } => {
+                self.post.heard.push(Heard { first, last, fate });
             }
             Mail::Stopped { log } => self.stop_log(log),
             Mail::Events(events) => return Some(events),

@@ -240,3 +240,37 @@ fn each_queue_gets_on_with_what_is_read_of_it() {
     assert_eq!(left("few"), 0);
     assert!(left("many") > 0, "it was done first");
 }
+
+/// A log is found damaged while dead letters are on their way to it: there they come to nothing, and they stay where they were,
+/// whatever the strategy.
+#[test]
+fn what_is_on_its_way_to_a_log_that_is_stopped_stays_where_it_was() {
+    // In the shard's own log, given out and not written; in another shard's; in the mail.
+    for (port, turns) in [(0, 1), (1, 1), (1, 0)] {
+        let mut node = Node::with_logs(2, 6, broker::Limits::default());
+        let dead = node.declare(port, "dead", true);
+        let rules = [
+            ("x-message-ttl", Value::Int(IntType::SignedInt, 1000)),
+            ("x-dead-letter-exchange", Value::text("")),
+            ("x-dead-letter-routing-key", Value::text("dead")),
+        ];
+        let other = node.declare_with(0, "q", true, &rules);
+        assert_ne!(dead, other);
+        let mut publisher = node.publisher(0);
+        node.publish(0, &mut publisher, "q", "m", true);
+        node.settle();
+        let left = |node: &Node| {
+            let row = node.shards[0].queue_rows().find(|row| *row.definition.name == *"q").unwrap();
+            row.end - row.head
+        };
+        node.now = base::Now { mono_ns: node.now.after_ms(2000), wall_ms: node.now.wall_ms + 2000 };
+        match turns {
+            0 => node.shards[0].end_turn(node.now, &mut Vec::new()),
+            _ => node.turn(),
+        };
+        assert_eq!(left(&node), 1, "it waits for the disk");
+        node.shards.iter_mut().for_each(|shard| shard.stop_log(dead));
+        node.settle();
+        assert_eq!(left(&node), 1, "{port} {turns}");
+    }
+}

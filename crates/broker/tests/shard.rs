@@ -342,6 +342,19 @@ fn a_log_with_records_missing_is_stopped_and_the_others_go_on() {
     );
 }
 
+#[test]
+fn no_new_queue_is_placed_on_a_log_that_is_stopped() {
+    let mut node = Node::with_logs(1, 3, Limits::default());
+    let placed = |node: &mut Node, names: &[&str]| {
+        names.iter().map(|name| node.declare(0, name, true).0).collect::<Vec<_>>()
+    };
+    assert_eq!(placed(&mut node, &["a", "b"]), [1, 2]);
+    node.shards[0].stop_log(LogId(1));
+    assert_eq!(placed(&mut node, &["c", "d"]), [2, 2]);
+    node.shards[0].stop_log(LogId(2));
+    assert_eq!(placed(&mut node, &["e"]), [0], "that of the catalog is left");
+}
+
 /// Whoever published to it before it was known, and whoever does afterwards, from whichever shard, hears no confirm.
 #[test]
 fn a_log_that_is_found_damaged_while_the_node_runs_is_stopped_for_all_shards() {

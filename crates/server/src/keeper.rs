@@ -323,8 +323,8 @@ impl Keeper {
 /// What the log says of one that is stopped.
 pub fn stopped(log: LogId) -> String {
     format!(
-        "log {log} is stopped: records are missing in it. Its queues refuse everything and its files stay as they are; \
-         restore the data folder from a copy, or delete these queues to go on without them"
+        "log {log} is stopped: records are missing in it. Its queues refuse everything, to be deleted too, and its files stay \
+         as they are: restore the data folder from a copy"
     )
 }
 
