@@ -100,6 +100,16 @@ fn a_reference_is_known_again() {
     client.asks(&mut world, &taken, "DeclarePublisher 17");
 }
 
+/// Who goes on with the next number must not be told one that was used already: what it sends then would be taken for known.
+#[test]
+fn the_last_number_is_told_with_what_is_under_way() {
+    let mut world = World::new(2);
+    let mut client = publisher(&mut world, 1, b"ref");
+    publish(&mut client, &[(1, "a"), (2, "b")]);
+    client.ask(&Request::QueryPublisherSequence { reference: b"ref", stream: NAME });
+    client.hears(&mut world, &["QueryPublisherSequence 1: 2", "confirmed 1: [1, 2]"]);
+}
+
 #[test]
 fn batches_are_kept_as_they_came_or_refused_with_what_follows() {
     let mut world = World::new(1);

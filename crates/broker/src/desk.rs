@@ -8,6 +8,7 @@ use crate::log::Log;
 use crate::owned::{Member, Notice, Waiting};
 use crate::post::Post;
 use crate::request::{Held, NewConsumer, QueueCommand, Reply};
+use crate::streams::StreamCommand;
 use crate::tally::Count;
 use base::Now;
 use base::id::{LogIndex, PortId, QueueId};
@@ -62,6 +63,14 @@ impl Log {
             && let Some((_, owned)) = self.queue_mut(queue)
             && (owned.fifo.ready() == 0 || owned.fifo.is_returning() || command.getter().is_none())
         {
+            self.parked.push_back(Parked { until, queue, port, command });
+            return Done::Nothing;
+        }
+        if let QueueCommand::Stream(asked) = &command
+            && matches!(**asked, StreamCommand::Sequence { .. })
+            && let Some(until) = self.arrivals_end()
+        {
+            // Who goes on behind what it is told must not find its numbers used by what is under way.
             self.parked.push_back(Parked { until, queue, port, command });
             return Done::Nothing;
         }
