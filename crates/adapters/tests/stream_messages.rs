@@ -325,8 +325,13 @@ fn filters_and_properties_are_bounded() {
     client.asks(&mut world, &subscribe(2, OffsetSpec::First, 1, &values(256)), "Subscribe 17");
     let long = "v".repeat(16 << 10);
     let with = |len: usize| [Pair::new("k", &long[..len])];
-    client.asks(&mut world, &subscribe(2, OffsetSpec::First, 1, &with((16 << 10) - 1)), "Subscribe 1");
-    client.asks(&mut world, &subscribe(3, OffsetSpec::First, 1, &with(16 << 10)), "Subscribe 17");
+    // What is kept of each counts with its name and its value, however short they are.
+    let most = (16 << 10) - 32 - 1;
+    client.asks(&mut world, &subscribe(2, OffsetSpec::First, 1, &with(most)), "Subscribe 1");
+    client.asks(&mut world, &subscribe(3, OffsetSpec::First, 1, &with(most + 1)), "Subscribe 17");
+    let empty = vec![Pair::new("", ""); 513];
+    client.asks(&mut world, &subscribe(3, OffsetSpec::First, 1, &empty), "Subscribe 17");
+    client.asks(&mut world, &subscribe(3, OffsetSpec::First, 1, &empty[1..]), "Subscribe 1");
 }
 
 #[test]

@@ -46,8 +46,11 @@ pub(super) const REFERENCE_BYTES_MAX: usize = 255;
 /// Offsets that a connection's consumers stored in a turn, each under a name in a stream, before they are handed on.
 pub(super) const STORED_OFFSETS_MAX: usize = 64;
 
-/// Bytes of a subscription's properties, names and values together.
+/// Bytes of a subscription's properties: names, values, and [`PAIR_BYTES`] for each.
 pub(super) const PROPERTIES_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes that a property takes beside its name and its value.
+pub(super) const PAIR_BYTES: usize = size_of::<(Box<str>, Box<str>)>();
 
 /// Bytes of a stream's name.
 pub(super) const NAME_BYTES_MAX: usize = 255;

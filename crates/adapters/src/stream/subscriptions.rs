@@ -1,7 +1,9 @@
 //! Chunks: subscriptions, their credit, single active consumers, and stored offsets.
 
 use super::Adapter;
-use super::settings::{PROPERTIES_BYTES_MAX, REFERENCE_BYTES_MAX, STORED_OFFSETS_MAX, SUBSCRIPTIONS_MAX};
+use super::settings::{
+    PAIR_BYTES, PROPERTIES_BYTES_MAX, REFERENCE_BYTES_MAX, STORED_OFFSETS_MAX, SUBSCRIPTIONS_MAX,
+};
 use crate::connection::Context;
 use crate::handles::Handles;
 use ::stream_protocol::{Command, List, OffsetSpec, Pair, Request, Response, ResponseCode};
@@ -137,7 +139,10 @@ impl Subscriptions {
         let asked = self.asked.capacity() * size_of::<u32>();
         let references = self.stored.iter().map(|stored| stored.reference.len()).sum::<usize>();
         let stored = self.stored.capacity() * size_of::<StoredOffset>() + references;
-        self.all.heap_bytes() + self.by_id.capacity() * size_of::<(u8, u32)>() + asked + stored
+        let kept = self.by_id.iter().filter_map(|(_, handle)| self.all.get(*handle));
+        let properties = kept.flat_map(|subscription| &subscription.properties);
+        let properties: usize = properties.map(|(key, value)| PAIR_BYTES + key.len() + value.len()).sum();
+        self.all.heap_bytes() + self.by_id.capacity() * size_of::<(u8, u32)>() + asked + stored + properties
     }
 }
 
@@ -191,7 +196,7 @@ impl Adapter {
         if !self.may(context, Access::Read, name) {
             return Err(ResponseCode::ACCESS_REFUSED);
         }
-        let bytes: usize = properties.iter().map(|pair| pair.key.len() + pair.value.len()).sum();
+        let bytes: usize = properties.iter().map(|pair| PAIR_BYTES + pair.key.len() + pair.value.len()).sum();
         if bytes > PROPERTIES_BYTES_MAX || filter_values(&properties).count() > FILTER_VALUES_MAX {
             return Err(ResponseCode::PRECONDITION_FAILED);
         }
