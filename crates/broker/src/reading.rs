@@ -4,8 +4,8 @@
 //! the queue's next batches or blocks that lie behind each other in one file, that its consumers have room for, and that
 //! its window holds. The window begins small and doubles with every read from which the queue goes on; where it goes
 //! back it begins anew. Where so many queues read that what is read ahead could not be kept until it is needed, a read takes less
-//! along, and none is made ahead; who reads no more is forgotten ([`sharing`]). A queue has at most [`READS_OF_QUEUE_MAX`] reads given out ahead, a log at most
-//! [`Limits::reads_max`], and hungry queues take turns: no queue's reads starve another's.
+//! along, and none is made ahead; who reads no more is forgotten ([`sharing`]). A queue has at most [`READS_OF_QUEUE_MAX`] reads
+//! given out ahead, a log at most [`Limits::reads_max`], and hungry queues take turns: no queue's reads starve another's.
 //!
 //! What was read is kept for a while ([`keeping`]). What was read ahead and went before it was needed is read again.
 //! Not here: threads and files. Reads go out as data ([`ReadRequest`]) and come back with what they brought.
