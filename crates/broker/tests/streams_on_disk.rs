@@ -198,6 +198,24 @@ fn index(segment: u64) -> FileName {
 }
 
 #[test]
+fn a_sync_that_is_given_up_is_owed_again() {
+    let mut bench = Bench::new();
+    bench.fill();
+    let given_up = |work| StreamJob { log: LOG, stream: STREAM, work }.give_up();
+    let sync = bench.stream.take_sync().expect("nothing is on disk");
+    let done = given_up(sync);
+    assert!(!done.is_durable() && !done.lacks_space() && done.failure().is_none());
+    bench.stream.done(done.done, &mut bench.common, &mut bench.effects);
+    assert_eq!(bench.stream.durable_to(), 0);
+    let write = bench.stream.take_write().expect("nothing is written");
+    assert!(bench.stream.take_write().is_none(), "one write at a time");
+    bench.stream.done(given_up(write).done, &mut bench.common, &mut bench.effects);
+    assert!(bench.stream.take_write().is_some());
+    bench.sync();
+    assert_eq!(bench.stream.durable_to(), 60);
+}
+
+#[test]
 fn chunks_are_found_in_files() {
     let mut bench = Bench::new();
     bench.fill();

@@ -14,7 +14,7 @@ use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION, StreamJob};
 use journal::{Cover, Disk, DiskError, FileId, FileKind, FileName, Journal, Snapshots};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::Duration;
 
 /// How long a shard may take to answer before the round is given up.
@@ -39,6 +39,14 @@ pub enum Errand {
     Dead(Sender<Vec<u64>>),
 }
 
+/// An answer that did not come while the keeper waited for it. What is in it is nowhere else.
+enum Late {
+    Listed(Receiver<Option<MoveJob>>),
+    Pointed(LogId, LogIndex, Receiver<()>),
+    Snapshot(LogId, Receiver<Option<(LogSnapshot, Vec<StreamJob>)>>),
+    Dead(Receiver<Vec<u64>>),
+}
+
 /// The keeper's value.
 pub struct Keeper {
     committer: Arc<Committer>,
@@ -59,6 +67,12 @@ pub struct Keeper {
     groups: u64,
     /// Times it was asked for a round since the last one.
     waited: u32,
+    /// How long a shard may take to answer.
+    patience: Duration,
+    /// What ended the last round: nobody is asked anything before it has come.
+    late: Option<Late>,
+    /// The last round was given up for want of an answer, and is to be done again.
+    is_unfinished: bool,
 }
 
 /// Why a round could not be finished.
@@ -66,7 +80,7 @@ pub struct Keeper {
 enum Trouble {
     /// There is no space: later, perhaps.
     NoSpace,
-    /// A shard does not answer: the node stops.
+    /// A shard does not answer: the node stops, or something holds that shard up.
     Silence,
     /// The device failed: the node must stop.
     Failed(DiskError),
@@ -117,16 +131,23 @@ impl Keeper {
             owes_round: false,
             groups: 0,
             waited: 0,
+            patience: PATIENCE,
+            late: None,
+            is_unfinished: false,
         })
     }
 
     /// Does what is to be done since the last roll, if there was one, or what there was no space for the last time, and
-    /// where space is tight, whatever can be done at all: publishers wait for it, and so there may be no roll.
+    /// where space is tight, whatever can be done at all: publishers wait for it, and so there may be no roll. A round that was
+    /// given up because a shard did not answer is done again as soon as that has.
     /// False: there was no space for it; a file that was prepared is given up for it first.
     ///
     /// # Errors
     /// The text of one that must stop the node.
     pub fn round(&mut self, is_tight: bool) -> Result<bool, String> {
+        if !self.take_late() {
+            return Ok(!self.is_behind);
+        }
         let (rolled, groups) =
             self.committer.with_journal(|journal| (journal.take_rolled(), journal.counters().groups));
         let has_changed = groups != self.groups || !self.dead.iter().all(Vec::is_empty);
@@ -138,7 +159,7 @@ impl Keeper {
                     || (is_tight && (has_changed || (self.owes_round && self.waited >= WAITS_MAX)))
             }
         };
-        if !is_due {
+        if !is_due && !self.is_unfinished {
             return Ok(!self.is_behind);
         }
         self.groups = groups;
@@ -149,10 +170,13 @@ impl Keeper {
             outcome = self.move_gently(0);
         }
         let was_behind = self.is_behind;
-        self.is_behind = matches!(outcome, Err(Trouble::NoSpace));
+        self.is_unfinished = matches!(outcome, Err(Trouble::Silence));
         match outcome {
-            Ok(()) | Err(Trouble::Silence) => {}
+            Ok(()) => self.is_behind = false,
+            // It did not find out whether there is space now.
+            Err(Trouble::Silence) => {}
             Err(Trouble::NoSpace) => {
+                self.is_behind = true;
                 let text = "journal files cannot be released: there is no space for what is left in them elsewhere; make \
                             room on the disk, or let consumers take messages";
                 if !was_behind {
@@ -190,12 +214,12 @@ impl Keeper {
         }
         let mut lacks_space = false;
         for log in (0..self.placement.logs).map(LogId) {
-            if let Some((snapshot, jobs)) = self.ask(log, |answer| Errand::Snapshot(log, answer))? {
+            let late = |answer| Late::Snapshot(log, answer);
+            if let Some((snapshot, jobs)) = self.ask(log, |answer| Errand::Snapshot(log, answer), late)? {
                 match self.write_streams(disk, log, jobs) {
                     Ok(true) => {
                         self.write(disk, &snapshot)?;
-                        let owner = self.placement.owner(log).0 as usize;
-                        self.doors[owner].letters.put(Letter::Snapshot(log));
+                        self.tell(log, Letter::Snapshot(log));
                     }
                     Ok(false) => {}
                     // Other logs may have less to write.
@@ -218,7 +242,7 @@ impl Keeper {
     /// Moves what lives of a log before `bound`, or the first part of that; false: there is nothing more to be moved now,
     /// because the log is nobody's or has not applied so far.
     fn move_some(&mut self, disk: &dyn Disk, log: LogId, bound: LogIndex) -> Result<bool, Trouble> {
-        let job = self.ask(log, |answer| Errand::List(log, bound, answer))?;
+        let job = self.ask(log, |answer| Errand::List(log, bound, answer), Late::Listed)?;
         let Some(job) = job else { return Ok(false) };
         let bound = job.bound;
         if self.moved.get(&log).is_some_and(|moved| *moved >= bound) {
@@ -237,7 +261,8 @@ impl Keeper {
         if !moved.damaged.is_empty() {
             self.logger.log(Level::Error, stopped(log));
         }
-        self.ask(log, |answer| Errand::Point(moved, answer))?;
+        let late = |answer| Late::Pointed(log, bound, answer);
+        self.ask(log, |answer| Errand::Point(moved, answer), late)?;
         self.moved.insert(log, bound);
         Ok(true)
     }
@@ -272,8 +297,7 @@ impl Keeper {
             }
             is_durable &= done.is_durable();
             lacks_space |= done.lacks_space();
-            let owner = self.placement.owner(log).0 as usize;
-            self.doors[owner].letters.put(Letter::Streamed(Box::new(done)));
+            self.tell(log, Letter::Streamed(Box::new(done)));
         }
         if lacks_space { Err(Trouble::NoSpace) } else { Ok(is_durable) }
     }
@@ -303,20 +327,60 @@ impl Keeper {
         }
         self.dead.swap(0, 1);
         for shard in 0..self.doors.len() {
-            let mut dead = self.ask_shard(shard, Errand::Dead)?;
+            let mut dead = self.ask_shard(shard, Errand::Dead, Late::Dead)?;
             self.dead[0].append(&mut dead);
         }
         Ok(())
     }
 
-    fn ask<T>(&self, log: LogId, errand: impl FnOnce(Sender<T>) -> Errand) -> Result<T, Trouble> {
-        self.ask_shard(self.placement.owner(log).0 as usize, errand)
+    /// Takes in the answer that the last round ended without. False: it has still not come.
+    fn take_late(&mut self) -> bool {
+        let Some(late) = self.late.take() else { return true };
+        let outcome = match &late {
+            Late::Listed(answer) => answer.try_recv().map(drop),
+            Late::Pointed(log, bound, answer) => answer.try_recv().map(|()| {
+                self.moved.insert(*log, *bound);
+            }),
+            Late::Snapshot(log, answer) => answer.try_recv().map(|snapshot| {
+                // It is an old one by now. What it counts on is asked for again with the next.
+                for job in snapshot.into_iter().flat_map(|(_, jobs)| jobs) {
+                    self.tell(*log, Letter::Streamed(Box::new(job.give_up())));
+                }
+            }),
+            Late::Dead(answer) => answer.try_recv().map(|mut dead| self.dead[0].append(&mut dead)),
+        };
+        let has_come = outcome != Err(TryRecvError::Empty);
+        if !has_come {
+            self.late = Some(late);
+        }
+        has_come
     }
 
-    fn ask_shard<T>(&self, shard: usize, errand: impl FnOnce(Sender<T>) -> Errand) -> Result<T, Trouble> {
+    fn tell(&self, log: LogId, letter: Letter) {
+        self.doors[self.placement.owner(log).0 as usize].letters.put(letter);
+    }
+
+    fn ask<T>(
+        &mut self,
+        log: LogId,
+        errand: impl FnOnce(Sender<T>) -> Errand,
+        late: impl FnOnce(Receiver<T>) -> Late,
+    ) -> Result<T, Trouble> {
+        self.ask_shard(self.placement.owner(log).0 as usize, errand, late)
+    }
+
+    fn ask_shard<T>(
+        &mut self,
+        shard: usize,
+        errand: impl FnOnce(Sender<T>) -> Errand,
+        late: impl FnOnce(Receiver<T>) -> Late,
+    ) -> Result<T, Trouble> {
         let (answer, receiver): (Sender<T>, Receiver<T>) = channel();
         self.doors[shard].letters.put(Letter::Errand(errand(answer)));
-        receiver.recv_timeout(PATIENCE).map_err(|_| Trouble::Silence)
+        receiver.recv_timeout(self.patience).map_err(|_| {
+            self.late = Some(late(receiver));
+            Trouble::Silence
+        })
     }
 }
 
@@ -347,21 +411,31 @@ fn first_file(journal: &Journal, log: LogId, moved: LogIndex) -> FileId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::Buffer;
+    use crate::log;
+    use crate::mailbox::Sleeper;
+    use base::id::QueueId;
+    use base::{Buffer, Pieces};
     use journal::{Batch, FaultyDisk, Limits, Start};
+    use queue::stream::{Common, Settings, Stream};
+
+    /// One with so many files, a batch in each.
+    fn journal_of(disk: &FaultyDisk, files: u64) -> Journal {
+        let limits = Limits { file_bytes: 1 << 20, first_file_bytes: 1 << 20, ..Limits::default() };
+        let start = Start { secret: 7, from: FileId(0), keep: FileId(0) };
+        let mut journal = Journal::open(disk, limits, start, &mut |_| {}).expect("opens").0;
+        for number in 0..files {
+            let mut batch = Batch::new(LogId(1), LogIndex(number * 64), Buffer::default());
+            batch.records().extend(&[1; 64]);
+            journal.write(disk, &[batch.seal(0)], &mut Vec::new()).expect("written");
+            journal.roll();
+        }
+        journal
+    }
 
     #[test]
     fn what_lives_in_the_file_left_last_is_not_moved_yet() {
         let disk = FaultyDisk::new(5);
-        let limits = Limits { file_bytes: 1 << 20, first_file_bytes: 1 << 20, ..Limits::default() };
-        let start = Start { secret: 7, from: FileId(0), keep: FileId(0) };
-        let mut journal = Journal::open(&disk, limits, start, &mut |_| {}).expect("opens").0;
-        for number in 0..3 {
-            let mut batch = Batch::new(LogId(1), LogIndex(number * 64), Buffer::default());
-            batch.records().extend(&[1; 64]);
-            journal.write(&disk, &[batch.seal(0)], &mut Vec::new()).expect("written");
-            journal.roll();
-        }
+        let journal = journal_of(&disk, 3);
         let check = |kept: usize, expected: Option<u64>| {
             assert_eq!(bounds(&journal, kept).get(&LogId(1)).copied(), expected.map(LogIndex), "{kept} rest");
         };
@@ -369,5 +443,93 @@ mod tests {
         check(RESTING_FILES, Some(64));
         check(2, None);
         check(9, None);
+    }
+
+    const STREAM: QueueId = QueueId(3);
+
+    /// A keeper without patience, and the door of a shard that answers when the test does.
+    struct Bench {
+        disk: FaultyDisk,
+        doors: Arc<[Door]>,
+        keeper: Keeper,
+    }
+
+    impl Bench {
+        fn new(logs: u32) -> Bench {
+            let disk = FaultyDisk::new(6);
+            let committer = Committer::new(Arc::new(disk.clone()), journal_of(&disk, 2), u64::MAX);
+            let committer = Arc::new(committer);
+            let doors: Arc<[Door]> = [Door::new(Sleeper::new(|| {}))].into();
+            let logger = log::start(Level::Error, std::io::sink()).expect("starts").0;
+            let placement = Placement { shards: 1, logs };
+            let keeper = Keeper::new(committer, doors.clone(), logger, placement, Snapshots::default(), None);
+            let mut keeper = keeper.expect("reads");
+            keeper.patience = Duration::from_millis(1);
+            Bench { disk, doors, keeper }
+        }
+
+        /// What the keeper wrote to the shard in a round, in which nobody answers.
+        fn round(&mut self) -> Vec<Letter> {
+            assert_eq!(self.keeper.round(false), Ok(true), "it is not for want of space");
+            let mut letters = Vec::new();
+            self.doors[0].letters.take(&mut letters);
+            letters
+        }
+    }
+
+    #[test]
+    fn what_a_shard_gave_too_late_is_given_back_and_asked_for_again() {
+        let mut bench = Bench::new(1);
+        let (mut stream, mut common) =
+            (Stream::new(Settings::default()), Common::new(queue::stream::Limits::default()));
+        let mut effects = Vec::new();
+        stream.push_message(1, &[b"a"], b"", &mut common, &mut effects);
+        stream.close(1, &mut common, &mut effects);
+        let letters = bench.round();
+        let [Letter::Errand(Errand::Snapshot(log, answer))] = &letters[..] else { panic!("one errand") };
+        assert!(bench.round().is_empty(), "a shard that owes an answer is asked nothing");
+        let work = stream.take_sync().expect("it is in memory alone");
+        let snapshot = LogSnapshot { log: *log, covered: LogIndex(0), bytes: Pieces::default() };
+        let jobs = vec![StreamJob { log: *log, stream: STREAM, work }];
+        // Whether anybody is there to take it is what is tested.
+        let _ = answer.send(Some((snapshot, jobs)));
+        stream.end(&mut common, &mut effects);
+        assert!(!stream.is_idle(), "its files are kept for the sync");
+        let mut letters = bench.round().into_iter();
+        let Some(Letter::Streamed(done)) = letters.next() else { panic!("the shard hears of its job") };
+        assert_eq!((done.log, done.stream), (*log, STREAM));
+        assert!(!done.is_durable() && !done.lacks_space());
+        assert_eq!(done.failure(), None);
+        stream.done(done.done, &mut common, &mut effects);
+        assert!(stream.is_idle(), "its files may go");
+        assert!(
+            matches!(letters.next(), Some(Letter::Errand(Errand::Snapshot(..)))),
+            "the round is done again"
+        );
+        assert!(letters.next().is_none());
+    }
+
+    #[test]
+    fn segments_that_a_shard_tells_too_late_are_removed_all_the_same() {
+        let mut bench = Bench::new(0);
+        let segment = FileName::new(FileKind::Segment, 7);
+        bench.disk.create(segment, 4096).expect("made");
+        for dead in [vec![7], Vec::new()] {
+            let letters = bench.round();
+            let [Letter::Errand(Errand::Dead(answer))] = &letters[..] else { panic!("one errand") };
+            // Whether anybody is there to take it is what is tested.
+            let _ = answer.send(dead);
+        }
+        assert_eq!(bench.disk.list(FileKind::Segment), Ok(vec![segment]), "a snapshot may still know it");
+        bench.round();
+        assert_eq!(bench.disk.list(FileKind::Segment), Ok(vec![]));
+    }
+
+    #[test]
+    fn what_was_found_before_a_shard_was_silent_stays_found() {
+        let mut bench = Bench::new(0);
+        bench.keeper.is_behind = true;
+        bench.keeper.waited = WAITS_MAX;
+        assert_eq!(bench.keeper.round(false), Ok(false), "publishers wait until a round comes to its end");
     }
 }

@@ -5,7 +5,10 @@
 use super::{file, read, seek};
 use base::id::{LogId, QueueId};
 use journal::{Disk, DiskError};
-use queue::stream::{Done, Work, WorkError};
+use queue::stream::{Done, SyncFailure, Work, WorkError};
+
+/// The system's number for something that was called off.
+const CANCELED: i32 = 125;
 
 /// Something for a disk to do for a stream.
 #[derive(Clone, Debug)]
@@ -67,6 +70,20 @@ impl StreamJob {
                 let removed = file::remove(log, &remove.segments, |name| disk.remove(name));
                 Done::Removed(removed.map_err(work_error))
             }
+        };
+        StreamDone { log, stream, done }
+    }
+
+    /// What is to be told of one that nobody carries out: it failed, and can be tried again.
+    pub fn give_up(self) -> StreamDone {
+        let StreamJob { log, stream, work } = self;
+        let error = WorkError::Io(CANCELED);
+        let done = match work {
+            Work::Write(write) => Done::Written(write.done(Err(error))),
+            Work::Sync(sync) => Done::Synced(sync.done(Err(SyncFailure::Write(error)))),
+            Work::Read(read) => Done::Read(read.done(Err(error))),
+            Work::Seek(seek) => Done::Sought(seek.done(Err(error))),
+            Work::Remove(_) => Done::Removed(Err(error)),
         };
         StreamDone { log, stream, done }
     }
