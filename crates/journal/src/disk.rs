@@ -19,6 +19,8 @@ pub enum FileKind {
     IdentityAgain,
     /// A journal file, by slot: slots are reused, the [`crate::FileId`] in the file's header is not.
     Journal,
+    /// A journal file that is free, on its way to the same name.
+    JournalAgain,
     /// The records of one big batch that a journal entry commits.
     Bulk,
     /// Blocks of records that outlived their journal file.
@@ -46,7 +48,7 @@ impl FileKind {
     pub fn folder(self) -> &'static str {
         match self {
             FileKind::Identity | FileKind::IdentityNew | FileKind::IdentityAgain => "",
-            FileKind::Journal => "journal",
+            FileKind::Journal | FileKind::JournalAgain => "journal",
             FileKind::Bulk => "bulk",
             FileKind::Segment => "segments",
             FileKind::Snapshot | FileKind::SnapshotNew | FileKind::SnapshotAgain => "snapshots",
@@ -59,7 +61,7 @@ impl FileKind {
         match self {
             FileKind::Identity => "identity",
             FileKind::IdentityNew | FileKind::SnapshotNew => "new",
-            FileKind::IdentityAgain | FileKind::SnapshotAgain => "again",
+            FileKind::IdentityAgain | FileKind::JournalAgain | FileKind::SnapshotAgain => "again",
             FileKind::Journal => "journal",
             FileKind::Bulk => "bulk",
             FileKind::Segment => "segment",
@@ -109,7 +111,9 @@ impl FileName {
             | FileKind::StreamIndex => {
                 format!("{log:08x}-{number:016x}.{extension}")
             }
-            FileKind::Journal | FileKind::Bulk | FileKind::Segment => format!("{number:016x}.{extension}"),
+            FileKind::Journal | FileKind::JournalAgain | FileKind::Bulk | FileKind::Segment => {
+                format!("{number:016x}.{extension}")
+            }
         }
     }
 
@@ -132,7 +136,9 @@ impl FileName {
                 let (owner, counter) = stem.split_once('-')?;
                 FileName::of_log(kind, log(owner)?, number(counter)?)
             }
-            FileKind::Journal | FileKind::Bulk | FileKind::Segment => FileName::new(kind, number(stem)?),
+            FileKind::Journal | FileKind::JournalAgain | FileKind::Bulk | FileKind::Segment => {
+                FileName::new(kind, number(stem)?)
+            }
         };
         (name.leaf() == leaf).then_some(name)
     }
@@ -279,6 +285,7 @@ mod tests {
         check(FileName::new(FileKind::IdentityNew, 0), "identity.new");
         check(FileName::new(FileKind::IdentityAgain, 0), "identity.again");
         check(FileName::new(FileKind::Journal, 26), "journal/000000000000001a.journal");
+        check(FileName::new(FileKind::JournalAgain, 26), "journal/000000000000001a.again");
         check(FileName::new(FileKind::Segment, 1), "segments/0000000000000001.segment");
         check(FileName::new(FileKind::Bulk, 1), "bulk/0000000000000001.bulk");
         check(FileName::of_log(FileKind::SnapshotNew, LogId(3), 0), "snapshots/00000003.new");

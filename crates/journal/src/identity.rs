@@ -80,9 +80,14 @@ impl Identity {
             disk.sync_folder(FileKind::Identity)?;
             return Ok(identity);
         }
-        for kind in
-            [FileKind::Journal, FileKind::Snapshot, FileKind::Segment, FileKind::Bulk, FileKind::Stream]
-        {
+        for kind in [
+            FileKind::Journal,
+            FileKind::JournalAgain,
+            FileKind::Snapshot,
+            FileKind::Segment,
+            FileKind::Bulk,
+            FileKind::Stream,
+        ] {
             if !disk.list(kind)?.is_empty() {
                 return Err(IdentityError::Missing);
             }

@@ -2,7 +2,7 @@
 //!
 //! A file tells what it is by its header; where that is damaged, by any group in it that carries the salt it should.
 
-use crate::disk::{Disk, DiskError, FileKind, FileName, name_again};
+use crate::disk::{Disk, DiskError, FileKind, FileName, back_again, name_again};
 use crate::file::{FILE_HEADER, FileHeader, FileId, HeaderError, LiveFile, salt};
 use crate::group::{Entry, Expected, GroupHeader, HEADERS_MAX};
 use crate::journal::Journal;
@@ -52,6 +52,9 @@ pub(crate) struct Survey {
 pub(crate) fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Result<Survey, OpenError> {
     let mut found: Vec<Found> = Vec::new();
     let (mut spares, mut unknown) = (Vec::new(), Vec::new());
+    for again in disk.list(FileKind::JournalAgain)? {
+        back_again(disk, again, FileName::new(FileKind::Journal, again.number))?;
+    }
     for name in disk.list(FileKind::Journal)? {
         journal.next_slot = journal.next_slot.max(name.number + 1);
         // A file that was cut short holds whole blocks up to there.
@@ -97,9 +100,7 @@ pub(crate) fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Re
         let is_whole = spare.len >= 2 * BLOCK_LEN;
         let is_worth_keeping = is_whole && (spare.len >= journal.limits.file_bytes || found.is_empty());
         if is_worth_keeping && journal.spares.len() < journal.limits.spare_files_max {
-            // A start that is killed halfway leaves a spare in another slot, which is as good.
-            let name = |slot| FileName::new(FileKind::Journal, slot);
-            name_again(disk, name(spare.slot), name(journal.next_slot))?;
+            name_again(disk, spare.name(), FileName::new(FileKind::JournalAgain, spare.slot))?;
             journal.spares.push_back(spare);
         } else {
             journal.unneeded.push(spare.name());

@@ -3,7 +3,7 @@
 mod suite;
 
 use base::Random;
-use journal::faulty::Call;
+use journal::faulty::{Call, Temper};
 use journal::*;
 use std::collections::BTreeMap;
 use suite::{START, batch, reopen, small};
@@ -215,4 +215,47 @@ fn nothing_committed_is_lost_and_nothing_invented() {
         crashes += run.crashes;
     }
     println!("{seeds} seeds, {crashes} crashes");
+}
+
+/// A start gives spare files their names anew. It may be cut short in their midst, and what the next one then does with the
+/// folder may fail to be synced, halves of renames among it.
+#[test]
+fn a_spare_file_has_one_name_whatever_becomes_of_starts() {
+    let limits = Limits { spare_files_max: 2, ..small() };
+    let before = FaultyDisk::new(1);
+    let (mut journal, ..) = reopen(&before, limits, START);
+    for round in 0..4 {
+        journal.roll();
+        journal.write(&before, &[batch(1, round * 8, 8)], &mut Vec::new()).unwrap();
+    }
+    let from = journal.files().next_back().unwrap().id;
+    let start = Start { from, keep: from, ..START };
+    let mut cut_short = 0;
+    for call in 1.. {
+        let disk = before.fork();
+        disk.power_off(call);
+        let is_cut_short = Journal::open(&disk, limits, start, &mut |_| {}).is_err();
+        cut_short += u64::from(is_cut_short);
+        for next in 1..3 {
+            disk.crash_as(Temper::Kill);
+            disk.fail(Call::SyncFolder, next, DiskError::Io(5));
+            let _failed = Journal::open(&disk, limits, start, &mut |_| {});
+        }
+        disk.crash_as(Temper::Kill);
+        let (journal, ..) = reopen(&disk, limits, start);
+        assert_eq!(journal.spares(), 2, "cut short in call {call}");
+        disk.crash_as(Temper::LoseAll);
+        let (mut journal, ..) = reopen(&disk, limits, start);
+        for base in [32, 40] {
+            journal.roll();
+            assert_eq!(journal.write(&disk, &[batch(1, base, 8)], &mut Vec::new()), Ok(()));
+        }
+        let (journal, recovered, visited) = reopen(&disk, limits, start);
+        assert_eq!((journal.spares(), recovered.damages), (0, vec![]), "cut short in call {call}");
+        assert_eq!(visited, [(1, 24, 8), (1, 32, 8), (1, 40, 8)], "cut short in call {call}");
+        if !is_cut_short {
+            break;
+        }
+    }
+    assert!(cut_short > 4, "two spare files: {cut_short}");
 }

@@ -208,3 +208,8 @@ fn what_a_start_did_not_find_does_not_come_back_with_the_next_write() {
     let plan = Plan { rich: true, limits: true, streams: true, picks: true, ..Plan::default() };
     check_plan(plan, &[72_974_557]);
 }
+
+#[test]
+fn a_spare_file_whose_name_was_on_its_way_is_one_file() {
+    check_plan(Plan { rich: true, wide: true, ..Plan::default() }, &[3_202_742]);
+}
