@@ -487,6 +487,27 @@ fn where_a_reader_would_stand() {
     assert_eq!(stats, [expected]);
 }
 
+/// Nor is it there when the other stream is gone, and the batch is read again without it.
+#[test]
+fn the_time_of_a_chunk_is_not_that_of_another_stream() {
+    let mut node = node(1);
+    assert_eq!(node.declare_with(0, "t", true, &[("x-queue-type", Value::text("stream"))]), LogId(0));
+    let began = NOW.wall_ms as i64;
+    append_unwritten(&mut node, 0, 1, None, &[(0, "", "a")], &[entry("a")]);
+    node.now.wall_ms += 500;
+    let mut publisher = node.publisher(0);
+    node.publish(0, &mut publisher, "t", "later", false);
+    node.work();
+    node.now.wall_ms += 500;
+    append(&mut node, 0, 2, None, &[(0, "", "b")]);
+    node.take_seen();
+    for (after, offset) in [(0, 0), (1, 1), (500, 1), (1_000, 1)] {
+        let from = StreamFrom::Timestamp(began + after);
+        let seen = ask(&mut node, 0, StreamCommand::Resolve { token: 3, from });
+        assert_eq!(seen, [format!("0: Stream(Offset(Some({offset})))")], "{after} ms after");
+    }
+}
+
 #[test]
 fn a_consumer_with_a_rate_gets_its_messages_when_they_are_due() {
     let mut node = node(1);

@@ -210,6 +210,11 @@ fn what_a_start_did_not_find_does_not_come_back_with_the_next_write() {
 }
 
 #[test]
+fn a_chunk_has_the_same_time_when_another_stream_of_its_batch_is_gone() {
+    check_rich(&[3_003_317]);
+}
+
+#[test]
 fn a_spare_file_whose_name_was_on_its_way_is_one_file() {
     check_plan(Plan { rich: true, wide: true, ..Plan::default() }, &[3_202_742]);
 }

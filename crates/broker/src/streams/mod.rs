@@ -68,8 +68,6 @@ pub(crate) struct Streams {
     last_lookup: (QueueId, u32),
     /// Those with an open chunk: the batch that fills it goes on.
     open: Vec<u32>,
-    /// The latest time of a record of that batch, milliseconds since 1970.
-    at_ms: i64,
     /// What machines asked for, until it is sorted.
     effects: Vec<Effect>,
     /// Readers that may have something to be handed out.
@@ -132,7 +130,6 @@ impl Streams {
             by_id: FxHashMap::default(),
             last_lookup: (NO_QUEUE, 0),
             open: Vec::new(),
-            at_ms: 0,
             effects: Vec::new(),
             ready: VecDeque::new(),
             turns: Vec::new(),
@@ -203,11 +200,12 @@ impl Streams {
     }
 
     fn open(&mut self, slot: u32, at_ms: u64) {
-        self.at_ms = self.at_ms.max(i64::try_from(at_ms).unwrap_or(i64::MAX));
-        if !self.owned[slot as usize].is_listed {
-            self.owned[slot as usize].is_listed = true;
+        let at_ms = i64::try_from(at_ms).unwrap_or(i64::MAX);
+        let open_at_ms = &mut self.owned[slot as usize].open_at_ms;
+        if open_at_ms.is_none() {
             self.open.push(slot);
         }
+        *open_at_ms = (*open_at_ms).max(Some(at_ms));
     }
 
     /// A message came, for one stream.
@@ -256,14 +254,14 @@ impl Streams {
     /// The batch ends: its chunks are whole.
     fn close(&mut self) {
         while let Some(slot) = self.open.pop() {
-            let Streams { owned, common, effects, at_ms, .. } = self;
+            let Streams { owned, common, effects, .. } = self;
             let stream = &mut owned[slot as usize];
-            stream.is_listed = false;
-            stream.machine.close(*at_ms, common, effects);
+            if let Some(at_ms) = stream.open_at_ms.take() {
+                stream.machine.close(at_ms, common, effects);
+            }
             self.sort(slot);
             self.write_some(slot);
         }
-        self.at_ms = 0;
     }
 
     /// Puts what a machine asked for where it is carried out from.

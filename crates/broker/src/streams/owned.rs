@@ -52,8 +52,9 @@ pub(crate) struct OwnedStream {
     pub(crate) told: FxHashMap<Box<[u8]>, u64>,
     /// Deliveries to consumers of messages are told of: its virtual host is traced.
     pub(crate) is_traced: bool,
-    /// It is on the list of those with an open chunk.
-    pub(crate) is_listed: bool,
+    /// Where it is on the list of those with an open chunk, the latest time of a record of it in that batch, milliseconds
+    /// since 1970. A chunk's time is its own stream's alone: other streams of the log may be gone when it is replayed.
+    pub(crate) open_at_ms: Option<i64>,
     /// Memory of chunks that are not written, as it was counted last.
     pub(crate) unwritten: usize,
     /// Messages that were handed out since the node started.
@@ -72,7 +73,7 @@ impl OwnedStream {
             feeds: Vec::new(),
             told: FxHashMap::default(),
             is_traced: false,
-            is_listed: false,
+            open_at_ms: None,
             unwritten: 0,
             delivered: 0,
             begun_at: 0,
