@@ -7,7 +7,7 @@ use base::id::{LogId, LogIndex};
 use broker::catalog::{Op, VhostId};
 use broker::{Events, NewMessages, QueueCommand, stream_files};
 use message::amqp10::section::data_prefix;
-use message::chunk::Entry;
+use message::chunk::{Entry, SubBatch};
 use message::record::{Appended, Outcome};
 use node::Node;
 use routing::{IntType, Value};
@@ -50,6 +50,10 @@ fn append(node: &mut Node, port: usize, bodies: &[&str]) {
 /// The same with a filter value, if it is not empty.
 fn append_with(node: &mut Node, port: usize, filter_value: &[u8], bodies: &[&str]) {
     let entries: Vec<Vec<u8>> = bodies.iter().map(|body| entry(body)).collect();
+    append_entries(node, port, filter_value, &entries);
+}
+
+fn append_entries(node: &mut Node, port: usize, filter_value: &[u8], entries: &[Vec<u8>]) {
     let messages = entries.iter().map(|entry| Appended {
         publishing_id: 0,
         filter_value,
@@ -168,6 +172,28 @@ fn where_it_begins() {
         assert_eq!(holds(&mut node, "q"), expected, "{offset:?}");
         kill(&mut node, None);
         assert_eq!(holds(&mut node, "q"), expected, "{offset:?}");
+    }
+}
+
+#[test]
+fn a_batch_that_holds_more_or_less_than_it_says_moves_nothing() {
+    let rows: [(u16, &[&str], i32, &[&str]); 5] = [
+        (1, &["one", "two"], 0, &["one", "behind", "next"]),
+        (1, &["one", "two"], 1, &["behind", "next"]),
+        (3, &["one"], 0, &["one", "behind", "next"]),
+        (3, &["one"], 3, &["behind", "next"]),
+        (3, &["one"], 4, &["next"]),
+    ];
+    for (records, bodies, from, expected) in rows {
+        let mut node = node(1);
+        let inner: Vec<u8> = bodies.iter().flat_map(|body| entry(body)).collect();
+        let uncompressed_len = inner.len() as u32;
+        let batch = SubBatch { compression: 0, records, uncompressed_len, body: &inner };
+        let entries = [[&batch.head()[..], &inner].concat(), entry("behind")];
+        append_entries(&mut node, 0, b"", &entries);
+        fill(&mut node, 0, &["next"]);
+        declare(&mut node, 0, "q", &[("x-source-offset", Value::Int(IntType::SignedInt, from.into()))]);
+        assert_eq!(holds(&mut node, "q"), expected, "{records}: {bodies:?} from {from}");
     }
 }
 

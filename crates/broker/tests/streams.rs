@@ -339,6 +339,59 @@ fn sub_batches_are_unpacked_unless_they_are_compressed() {
     assert_eq!(node.take_seen(), [gets(0, 5, 3, "y")]);
 }
 
+/// The header of a batch is the truth: everybody counts offsets by it, publishers and chunks too.
+#[test]
+fn offsets_follow_what_a_batch_says_and_not_what_it_holds() {
+    let nested = SubBatch { compression: 0, records: 9, uncompressed_len: 0, body: b"" };
+    let (x, y, z, nested) = (entry("x"), entry("y"), entry("z"), nested.head().to_vec());
+    // How many messages a batch says it has, its compression and what it holds; which messages there are then. One follows it
+    // in its chunk, and one in the next.
+    type Row<'a> = (u16, u8, &'a [&'a [u8]], &'a [(u64, &'a str)]);
+    let rows: [Row<'_>; 9] = [
+        (2, 0, &[&x, &y], &[(0, "x"), (1, "y"), (2, "behind"), (3, "next")]),
+        (1, 0, &[&x, &y], &[(0, "x"), (1, "behind"), (2, "next")]),
+        (1, 0, &[&x, &y, &z], &[(0, "x"), (1, "behind"), (2, "next")]),
+        (3, 0, &[&x], &[(0, "x"), (3, "behind"), (4, "next")]),
+        (3, 0, &[], &[(3, "behind"), (4, "next")]),
+        (3, 0, &[&x, &[0, 0, 9]], &[(0, "x"), (3, "behind"), (4, "next")]),
+        (3, 0, &[&x, &nested, &y], &[(0, "x"), (3, "behind"), (4, "next")]),
+        (2, 1, &[&x], &[(2, "behind"), (3, "next")]),
+        (2, 1, &[&x, &y, &z], &[(2, "behind"), (3, "next")]),
+    ];
+    for (records, compression, holds, there_are) in rows {
+        let mut node = node(1);
+        let inner = holds.concat();
+        let batch = SubBatch { compression, records, uncompressed_len: inner.len() as u32, body: &inner };
+        let entries = [[&batch.head()[..], &inner].concat(), entry("behind")];
+        append_entries(&mut node, 0, 1, None, &[(0, "", ""), (0, "", "")], &entries);
+        append(&mut node, 0, 3, None, &[(0, "", "next")]);
+        node.take_seen();
+        let row = format!("{records} of {compression}: {there_are:?}");
+        // Also who begins in the middle of the batch, or where it said that there is one more.
+        for from in 0..=there_are[there_are.len() - 1].0 {
+            let wanted = there_are.iter().filter(|(offset, _)| *offset >= from);
+            let mut expected = vec!["0: Consuming".to_owned()];
+            expected.extend(wanted.clone().map(|(offset, body)| gets(0, 4, *offset, body)));
+            let begins = StreamFrom::Offset(from);
+            assert_eq!(consume(&mut node, 0, 4, Credit::Prefetch(99), begins), expected, "{row} from {from}");
+            ask(&mut node, 0, StreamCommand::Unsubscribe { token: 3, handle: 4 });
+            // One at a time, and each is not sent at first.
+            let mut seen = consume(&mut node, 0, 4, Credit::Prefetch(1), begins);
+            for (offset, _) in wanted {
+                let range = SeqRange { first: QueueSeq(*offset), last: QueueSeq(*offset) };
+                node.command(0, "s", QueueCommand::Unsent { handle: 4, range });
+                node.work();
+                assert_eq!(node.take_seen().last(), seen.last(), "{row} from {from}");
+                node.settled(0, "s", 4, (*offset, *offset), Outcome::Accepted);
+                node.work();
+                seen.extend(node.take_seen());
+            }
+            assert_eq!(seen, expected, "{row} from {from}, one at a time");
+            ask(&mut node, 0, StreamCommand::Unsubscribe { token: 3, handle: 4 });
+        }
+    }
+}
+
 #[test]
 fn a_snapshot_with_a_number_that_nobody_has_is_refused() {
     // A catalog that is empty, a mark, and how many queues there are: none.

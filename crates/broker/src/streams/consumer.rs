@@ -1,7 +1,8 @@
 //! A consumer of AMQP messages of a stream: what it may be sent, and where in a chunk it stands.
 //!
 //! Chunks are unpacked as far as the consumer has room, message by message, into records of their own: what does not fit is
-//! unpacked when there is room. Sub-batches that are compressed are left out, as RabbitMQ leaves them out.
+//! unpacked when there is room. Sub-batches that are compressed are left out, as RabbitMQ leaves them out. How many messages
+//! a sub-batch has is what its head says, whatever it holds: the offsets of the stream are counted by that.
 //! Settling changes nothing but how much it may be sent.
 
 use super::messages::{Converter, Entry};
@@ -108,8 +109,19 @@ struct Place {
     at: usize,
     /// Where the entries end.
     end: usize,
-    /// Where the entry behind the sub-batch begins that is being unpacked, and where the entries end.
-    outer: Option<(usize, usize)>,
+    /// Behind the sub-batch that is being unpacked.
+    outer: Option<Outer>,
+}
+
+/// What follows a sub-batch in its chunk.
+#[derive(Debug)]
+struct Outer {
+    /// The offset of the message behind it.
+    offset: u64,
+    /// Where the entry behind it begins.
+    at: usize,
+    /// Where the entries of the chunk end.
+    end: usize,
 }
 
 /// What unpacking led to.
@@ -273,14 +285,12 @@ impl Consumer {
         let Place { chunk, at_ms, offset, at, end, outer } = &mut place;
         let (data, at_ms) = (chunk.bytes(), *at_ms);
         let unpacked = loop {
+            // What a sub-batch holds beyond what it says is nobody's: those offsets are of what follows.
+            if let Some(behind) = outer.take_if(|behind| *at >= *end || *offset >= behind.offset) {
+                (*offset, *at, *end) = (behind.offset, behind.at, behind.end);
+            }
             if *at >= *end {
-                match outer.take() {
-                    Some(behind) => {
-                        (*at, *end) = behind;
-                        continue;
-                    }
-                    None => break Unpacked::Done,
-                }
+                break Unpacked::Done;
             }
             if room == 0 {
                 break Unpacked::Full;
@@ -326,7 +336,8 @@ impl Consumer {
                 Content::Batch(batch)
                     if batch.compression() == Some(Compression::None) && outer.is_none() =>
                 {
-                    *outer = Some((behind, *end));
+                    let next = *offset + u64::from(batch.records);
+                    *outer = Some(Outer { offset: next, at: behind, end: *end });
                     *at = behind - batch.body.len();
                     *end = behind;
                 }
