@@ -392,6 +392,54 @@ fn offsets_follow_what_a_batch_says_and_not_what_it_holds() {
     }
 }
 
+/// Who comes and goes before anything was read for it leaves no line behind in which others stand.
+#[test]
+fn who_comes_and_goes_has_few_things_read() {
+    let blue = || message::chunk::Filter::new([&b"blue"[..]], false);
+    // Into the middle of what is on disk, or with a filter, or both.
+    for (from, has_filter) in [(4, false), (0, true), (4, true)] {
+        let mut node = node(1);
+        for body in ["a", "b", "c", "d", "e", "f"] {
+            append(&mut node, 0, 1, None, &[(0, "blue", body)]);
+        }
+        for job in node.shards[0].take_stream_syncs(LogId(0)) {
+            let done = job.carry_out(&node.disk);
+            node.shards[0].stream_done(NOW, done);
+        }
+        node.work();
+        let subscribe = |handle| StreamCommand::Subscribe {
+            token: 1,
+            handle,
+            from: StreamFrom::Offset(from),
+            credit: 9,
+            filter: has_filter.then(blue),
+            group: None,
+        };
+        let mut jobs = Vec::new();
+        let put = |node: &mut Node, jobs: &mut Vec<_>, command| {
+            node.command(0, "s", QueueCommand::Stream(Box::new(command)));
+            node.settle();
+            node.shards[0].take_stream_jobs(jobs);
+        };
+        for _ in 0..10_000 {
+            put(&mut node, &mut jobs, subscribe(4));
+            put(&mut node, &mut jobs, StreamCommand::Unsubscribe { token: 2, handle: 4 });
+        }
+        assert!((1..=64).contains(&jobs.len()), "{}: {from} {has_filter}", jobs.len());
+        // Who stays has its turn when something comes back, whatever came of it.
+        node.take_seen();
+        put(&mut node, &mut jobs, subscribe(5));
+        assert_eq!(node.take_seen(), ["0: Consuming"]);
+        for (at, job) in jobs.into_iter().enumerate() {
+            let done = if at % 2 == 0 { job.give_up() } else { job.carry_out(&node.disk) };
+            node.shards[0].stream_done(node.now, done);
+        }
+        node.work();
+        let chunks = node.take_seen().iter().filter(|line| line.contains("5 ")).count() as u64;
+        assert_eq!(chunks, 6 - from, "{from} {has_filter}");
+    }
+}
+
 #[test]
 fn a_snapshot_with_a_number_that_nobody_has_is_refused() {
     // A catalog that is empty, a mark, and how many queues there are: none.

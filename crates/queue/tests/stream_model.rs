@@ -8,7 +8,7 @@ mod stream_files;
 
 use message::chunk::{Chunk, Content, Filter};
 use proptest::prelude::*;
-use queue::stream::{From, Limits, NewReader, Next, ReaderId, Settings, Stream};
+use queue::stream::{From, Limits, NewReader, Next, ReaderId, Settings, Stream, Work};
 use std::collections::BTreeMap;
 use stream_files::Bench;
 
@@ -93,6 +93,7 @@ fn limits() -> Limits {
         read_bytes_min: 500,
         read_bytes_max: 4000,
         index_bytes: 600,
+        reads_max: 2,
         ..Limits::default()
     }
 }
@@ -316,6 +317,9 @@ impl Model {
         }
         assert!(common.loaded_bytes() <= common.limits().loaded_bytes_max + 10_000);
         assert_eq!(stream.readers(), self.readers.len());
+        let waiting = self.bench.files.waiting.iter();
+        let reads = waiting.filter(|work| matches!(work, Work::Read(_) | Work::Seek(_))).count();
+        assert!(reads <= common.limits().reads_max, "{reads} are under way");
     }
 
     /// In the end everybody gets everything.

@@ -3,7 +3,7 @@
 mod stream_files;
 
 use message::chunk::Filter;
-use queue::stream::{Effect, From, Group, Limits, NewReader, Next, Settings, Stream};
+use queue::stream::{Done, Effect, From, Group, Limits, NewReader, Next, Settings, Stream, Work, WorkError};
 use stream_files::Bench;
 
 const CREDIT: u32 = 1000;
@@ -256,6 +256,73 @@ fn readers_at_the_same_place_share_what_is_read() {
     assert!(bench.common.loaded_bytes() < 1 << 20);
 }
 
+/// Of six readers few are read or sought for; the others have their turn whoever leaves, and whatever comes back.
+#[test]
+fn who_needs_one_more_read_waits_for_its_turn() {
+    let leave: [&[usize]; 7] = [&[], &[0], &[0, 1], &[2, 3], &[5], &[0, 2, 4], &[0, 1, 2, 3, 4]];
+    for leave in leave {
+        for (reads_max, fails) in [(1, 0), (1, 2), (2, 0), (2, 4), (5, 0), (5, 5)] {
+            for has_filter in [false, true] {
+                takes_turns(reads_max, leave, fails, has_filter);
+            }
+        }
+    }
+}
+
+/// The disk refuses `fails` times what is asked of it.
+fn takes_turns(reads_max: usize, leave: &[usize], fails: usize, has_filter: bool) {
+    let limits = Limits { reads_max, ..Limits::default() };
+    let mut bench = Bench::new(Settings { segment_bytes_max: 100, ..Settings::default() }, limits);
+    fill(&mut bench);
+    bench.write();
+    // At the beginning of segments, which are read, and between, which is sought; the last two at the same place.
+    let places = [0, 9, 3, 15, 24, 24];
+    let readers = places.map(|from| {
+        let filter = has_filter.then(|| Box::new(Filter::new([&b""[..]], true)));
+        let new = NewReader { from: From::Offset(from), filter, credit: CREDIT, group: None };
+        let reader = bench.stream.attach(new, &mut bench.common, &mut bench.effects);
+        assert!(matches!(bench.next(reader), Next::Wait));
+        reader
+    });
+    assert_eq!(bench.files.waiting.len(), reads_max);
+    for left in leave {
+        bench.stream.detach(readers[*left], &mut bench.common, &mut bench.effects);
+    }
+    for _ in 0..fails {
+        let Some(work) = bench.files.waiting.pop_front() else { break };
+        let error = WorkError::Io(5);
+        let done = match work {
+            Work::Read(read) => Done::Read(read.done(Err(error))),
+            Work::Seek(seek) => Done::Sought(seek.done(Err(error))),
+            _ => panic!("{work:?}"),
+        };
+        bench.stream.done(done, &mut bench.common, &mut bench.effects);
+        bench.files.take(&mut bench.effects);
+        assert!(bench.files.waiting.len() <= reads_max);
+    }
+    // Those that stay are pulled from only when they are told to.
+    let mut got = [None; 6];
+    loop {
+        for effect in std::mem::take(&mut bench.effects) {
+            let Effect::Ready(ready) = effect else { panic!("{effect:?}") };
+            let at = (0..places.len()).find(|at| readers[*at] == ready && !leave.contains(at));
+            while let Some(at) = at
+                && let Next::Chunk(chunk) = bench.next(ready)
+            {
+                got[at].get_or_insert(chunk.first_offset);
+            }
+        }
+        assert!(bench.files.waiting.len() <= reads_max);
+        let Bench { stream, common, effects, files } = &mut bench;
+        if !files.work(stream, common, effects) && effects.is_empty() {
+            break;
+        }
+    }
+    let mut expected = places.map(Some);
+    leave.iter().for_each(|left| expected[*left] = None);
+    assert_eq!(got, expected, "at most {reads_max}: {leave:?} left, {fails} failed, {has_filter}");
+}
+
 #[test]
 fn memory_of_what_is_read_is_bounded() {
     let limits = Limits { loaded_bytes_max: 256 << 10, ..Limits::default() };
@@ -338,12 +405,12 @@ fn one_of_a_group_reads() {
     let (first, second) = (join(&mut bench), join(&mut bench));
     assert_eq!(told(&mut bench), [(0, true)]);
     assert!(bench.read_all(first).is_empty());
-    bench.stream.answer(first, Some(From::Offset(21)), &mut bench.effects);
+    bench.stream.answer(first, Some(From::Offset(21)), &bench.common, &mut bench.effects);
     assert_eq!(bench.read_all(first), [21, 24, 27]);
     assert!(bench.read_all(second).is_empty());
     bench.stream.detach(first, &mut bench.common, &mut bench.effects);
     assert_eq!(told(&mut bench), [(1, true)]);
-    bench.stream.answer(second, None, &mut bench.effects);
+    bench.stream.answer(second, None, &bench.common, &mut bench.effects);
     assert_eq!(bench.read_all(second).len(), 10);
 }
 
@@ -371,11 +438,11 @@ fn partitions_of_a_super_stream_are_shared_out() {
     // The second is to have it, but the first has not answered yet.
     let second = join(&mut bench);
     assert!(told(&mut bench).is_empty());
-    bench.stream.answer(first, None, &mut bench.effects);
+    bench.stream.answer(first, None, &bench.common, &mut bench.effects);
     is_told(told(&mut bench), 0, false);
-    bench.stream.answer(first, None, &mut bench.effects);
+    bench.stream.answer(first, None, &bench.common, &mut bench.effects);
     is_told(told(&mut bench), 1, true);
-    bench.stream.answer(second, Some(From::Last), &mut bench.effects);
+    bench.stream.answer(second, Some(From::Last), &bench.common, &mut bench.effects);
     assert_eq!((bench.read_all(first), bench.read_all(second)), (vec![], vec![27]));
     bench.stream.detach(second, &mut bench.common, &mut bench.effects);
     is_told(told(&mut bench), 0, true);

@@ -138,7 +138,7 @@ impl Streams {
             }
             StreamCommand::Continue { handle, from: begin } => {
                 if let Some(id) = stream.find(Member { port, handle }) {
-                    stream.machine.answer(id, Some(from(begin)), effects);
+                    stream.machine.answer(id, Some(from(begin)), common, effects);
                     self.sort(slot);
                     self.list(slot, id);
                 }

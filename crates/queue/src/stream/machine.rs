@@ -419,8 +419,14 @@ impl Stream {
                 }
                 self.let_go(effects);
             }
-            Done::Read(done) => self.brought(done, common, effects),
-            Done::Sought(done) => self.sought(done, effects),
+            Done::Read(done) => {
+                self.brought(done, common, effects);
+                self.go_on(common, effects);
+            }
+            Done::Sought(done) => {
+                self.sought(done, effects);
+                self.go_on(common, effects);
+            }
             Done::Removed(_found_and_removed_on_the_next_start) => {}
         }
     }

@@ -84,6 +84,8 @@ pub struct Limits {
     pub read_bytes_min: u32,
     /// Bytes of a read, unless one chunk has more.
     pub read_bytes_max: u32,
+    /// Reads and seeks of a stream that are under way, at least 1; readers that need more wait for one to come back.
+    pub reads_max: usize,
     /// Chunks in memory that a reader goes over at once because its filter does not want them; then others have a turn.
     pub passed_over_max: u32,
     /// Who reads on is read for in larger and larger pieces, and before it asks.
@@ -108,6 +110,7 @@ impl Default for Limits {
             loaded_bytes_max: 16 << 20,
             read_bytes_min: 64 << 10,
             read_bytes_max: 1 << 20,
+            reads_max: 64,
             passed_over_max: 1024,
             reads_ahead: true,
             sequences_kept: 255,

@@ -3,15 +3,20 @@
 //! A reader is pulled from ([`Stream::next`]) until it waits; [`Effect::Ready`] says when to go on. It holds no message: what
 //! it reads lies in the tail, or in blocks shared with all who read the same. Where it stands is not recorded.
 //! A reader goes over what is damaged, over what its filter does not want, and from what retention took to what is left.
+//! So many reads and seeks are under way ([`Limits::reads_max`]), whether anybody waits for them still or not; who needs one more is
+//! held, in turn, until one has come back. What is asked of the disk is thus bounded, however many come and go.
+//! Invariant: while a reader is held, as much is under way as may be, so that something will come back.
 
 use super::common::{Common, Ends, Found};
 use super::groups::{Group, Turn};
 use super::machine::Stream;
+use super::segments::Segments;
 use super::work::{
     Block, Damage, DamageReason, Read, ReadDone, Seek, SeekDone, SeekFor, Spare, Work, WorkError,
 };
 use super::{Chunk, Effect, FILE_HEADER_LEN, Limits, Place, Segment};
 use message::chunk::Filter;
+use std::collections::VecDeque;
 
 /// How often a read that fails is tried; then what it would have brought counts as damaged.
 const TRIES_MAX: u8 = 3;
@@ -69,8 +74,12 @@ enum State {
     AtTail,
     /// A read will wake it.
     Reading,
+    /// As [`State::Reading`], once another has come back.
+    ReadHeld,
     /// Where it begins is being sought.
     Seeking { ticket: u32, tries: u8 },
+    /// As [`State::Seeking`], once another has come back.
+    SeekHeld { from: From },
     /// Its group has another one active.
     Standby,
     /// Its client was told to begin, and has not answered.
@@ -115,6 +124,10 @@ pub(super) struct Readers {
     count: usize,
     at_tail: Vec<ReaderId>,
     reads: Vec<UnderWay>,
+    /// Reads and seeks that have not come back, those that nobody waits for any more among them.
+    under_way: usize,
+    /// Who needs one more.
+    held: VecDeque<ReaderId>,
     tickets: u32,
 }
 
@@ -180,6 +193,7 @@ impl Readers {
 
     fn forget_waiting(&mut self, id: ReaderId) {
         self.at_tail.retain(|waiting| *waiting != id);
+        self.held.retain(|waiting| *waiting != id);
         for read in &mut self.reads {
             read.waiting.retain(|waiting| *waiting != id);
         }
@@ -210,7 +224,7 @@ impl Stream {
                 self.groups.join(&group, id);
                 self.take_turns(&group.name, effects);
             }
-            None => self.begin_at(id, from, effects),
+            None => self.begin_at(id, from, common, effects),
         }
         id
     }
@@ -240,13 +254,13 @@ impl Stream {
     }
 
     /// The client has answered [`Effect::Active`]. One that begins does so where it says, or else where it was attached.
-    pub fn answer(&mut self, id: ReaderId, from: Option<From>, effects: &mut Vec<Effect>) {
+    pub fn answer(&mut self, id: ReaderId, from: Option<From>, common: &Common, effects: &mut Vec<Effect>) {
         let Some(reader) = self.readers.get_mut(id) else { return };
         let Some(name) = reader.group.clone() else { return };
         match reader.state {
             State::Beginning => {
                 let from = from.unwrap_or(reader.from);
-                self.begin_at(id, from, effects);
+                self.begin_at(id, from, common, effects);
             }
             State::Retiring => {
                 reader.state = State::Standby;
@@ -260,7 +274,8 @@ impl Stream {
     /// The offset of the chunk where the reader stands; `None`: that is not known yet.
     pub fn stands_at(&self, id: ReaderId) -> Option<u64> {
         let reader = self.readers.get(id)?;
-        matches!(reader.state, State::Standing | State::AtTail | State::Reading).then_some(reader.offset)
+        let stands = [State::Standing, State::AtTail, State::Reading, State::ReadHeld];
+        stands.contains(&reader.state).then_some(reader.offset)
     }
 
     /// Messages below this offset, in the first chunk that the reader gets, are not what it asked for.
@@ -299,16 +314,12 @@ impl Stream {
         let tag = reader.tag;
         let mut passed_over = 0;
         loop {
-            let stood_in = reader.place.segment;
-            let Some(segment) = self.segments.standing(&mut reader.place) else {
+            let Some(segment) = reader.stand_in(&self.segments) else {
                 reader.state = State::AtTail;
                 (reader.offset, reader.is_exact) = (self.next_offset, true);
                 self.readers.at_tail.push(id);
                 return Next::Wait;
             };
-            if reader.place.segment != stood_in {
-                (reader.offset, reader.is_exact) = (segment.first_offset, true);
-            }
             let from = reader.place;
             let chunk = if let Some(found) = self.tail.at(from) {
                 reader.place = found.place;
@@ -333,10 +344,8 @@ impl Stream {
                         continue;
                     }
                     Found::Unknown => {
-                        let Reader { offset, is_exact, .. } = *reader;
-                        let span = Span { place: from, offset, is_exact, end, segment };
-                        self.readers.read(reader, Some(id), span, common, effects);
-                        reader.state = State::Reading;
+                        let span = reader.span(end, segment);
+                        self.readers.wait_for(id, reader, span, common, effects);
                         return Next::Wait;
                     }
                 }
@@ -354,6 +363,38 @@ impl Stream {
                 return Next::Wait;
             }
         }
+    }
+
+    /// Something may have come back: has read and sought what readers were held for.
+    pub(super) fn go_on(&mut self, common: &mut Common, effects: &mut Vec<Effect>) {
+        while !self.readers.is_full(&common.limits)
+            && let Some(id) = self.readers.held.pop_front()
+        {
+            let Some(reader) = self.readers.get_mut(id) else { continue };
+            match reader.state {
+                State::SeekHeld { from } => self.begin_at(id, from, common, effects),
+                State::ReadHeld => self.read_held(id, common, effects),
+                _ => {}
+            }
+        }
+    }
+
+    /// Has read what a reader was held for, unless that has come meanwhile, or is gone.
+    fn read_held(&mut self, id: ReaderId, common: &mut Common, effects: &mut Vec<Effect>) {
+        let Some(mut reader) = self.readers.slots[id.0 as usize].take() else { return };
+        let segment = reader.stand_in(&self.segments).filter(|_| self.tail.at(reader.place).is_none());
+        match segment.filter(|_| matches!(common.find(reader.tag, reader.place), Found::Unknown)) {
+            Some(segment) => {
+                let end = self.tail.begins_in(segment.number, segment.bytes);
+                let span = reader.span(end, segment);
+                self.readers.wait_for(id, &mut reader, span, common, effects);
+            }
+            None => {
+                reader.state = State::Standing;
+                effects.push(Effect::Ready(id));
+            }
+        }
+        self.readers.slots[id.0 as usize] = Some(reader);
     }
 
     /// Says to whom of a group its client's turn has come or gone.
@@ -374,7 +415,7 @@ impl Stream {
     }
 
     /// Puts a reader where it begins, or has that sought.
-    fn begin_at(&mut self, id: ReaderId, from: From, effects: &mut Vec<Effect>) {
+    fn begin_at(&mut self, id: ReaderId, from: From, common: &Common, effects: &mut Vec<Effect>) {
         let start = |segment: &Segment| {
             (Place { segment: segment.number, position: FILE_HEADER_LEN }, segment.first_offset)
         };
@@ -420,6 +461,7 @@ impl Stream {
             From::LastMessages(_) => (next, None),
         };
         let ticket = self.readers.tickets.wrapping_add(1);
+        let is_full = self.readers.is_full(&common.limits);
         let Some(reader) = self.readers.get_mut(id) else { return };
         (reader.place, reader.offset, reader.wanted_from) = (at.0, at.1, wanted_from);
         reader.is_exact = sought.is_none();
@@ -428,9 +470,14 @@ impl Stream {
                 reader.state = State::Standing;
                 effects.push(Effect::Ready(id));
             }
+            Some(_) if is_full => {
+                reader.state = State::SeekHeld { from };
+                self.readers.held.push_back(id);
+            }
             Some((segment, want)) => {
                 reader.state = State::Seeking { ticket, tries: 1 };
                 self.readers.tickets = ticket;
+                self.readers.under_way += 1;
                 effects.push(Effect::Work(Work::Seek(self.seek(&segment, want, ticket))));
             }
         }
@@ -444,6 +491,7 @@ impl Stream {
     /// A search came back.
     pub(super) fn sought(&mut self, done: SeekDone, effects: &mut Vec<Effect>) {
         let SeekDone { segment, want, ticket, result } = done;
+        self.readers.under_way = self.readers.under_way.saturating_sub(1);
         let slots = self.readers.slots.iter_mut().enumerate();
         let found = slots
             .filter_map(|(at, slot)| Some((ReaderId(at as u32), slot.as_deref_mut()?)))
@@ -461,6 +509,7 @@ impl Stream {
                 if let Some(segment) = self.segments.find(segment).copied() {
                     reader.state = State::Seeking { ticket, tries: tries + 1 };
                     let seek = self.seek(&segment, want, ticket);
+                    self.readers.under_way += 1;
                     effects.push(Effect::Work(Work::Seek(seek)));
                     return;
                 }
@@ -475,6 +524,7 @@ impl Stream {
     /// A read came back.
     pub(super) fn brought(&mut self, done: ReadDone, common: &mut Common, effects: &mut Vec<Effect>) {
         let ReadDone { place, tag, result } = done;
+        self.readers.under_way = self.readers.under_way.saturating_sub(1);
         let reads = &mut self.readers.reads;
         let Some(at) = reads.iter().position(|read| read.read.place == place && read.read.tag == tag) else {
             return;
@@ -485,6 +535,7 @@ impl Stream {
             Err(_) if is_there && reads[at].tries < TRIES_MAX => {
                 reads[at].tries += 1;
                 effects.push(Effect::Work(Work::Read(reads[at].read.clone())));
+                self.readers.under_way += 1;
                 return;
             }
             // Going on is better than standing still: what cannot be read counts as damaged.
@@ -530,8 +581,48 @@ fn whole(bytes: u32, chunk_len: u32) -> u32 {
     if is_long { (bytes - bytes % chunk_len + chunk_len / 8).min(bytes) } else { bytes }
 }
 
+impl Reader {
+    /// The segment it stands in, or goes on with; none: it has all there is.
+    fn stand_in<'a>(&mut self, segments: &'a Segments) -> Option<&'a Segment> {
+        let stood_in = self.place.segment;
+        let segment = segments.standing(&mut self.place)?;
+        if self.place.segment != stood_in {
+            (self.offset, self.is_exact) = (segment.first_offset, true);
+        }
+        Some(segment)
+    }
+
+    /// What there is to read from where it stands.
+    fn span<'a>(&self, end: u64, segment: &'a Segment) -> Span<'a> {
+        let Reader { place, offset, is_exact, .. } = *self;
+        Span { place, offset, is_exact, end, segment }
+    }
+}
+
 impl Readers {
-    /// Has something read for `waiting`, or ahead of need, if nobody has asked for it.
+    /// As much is under way as may be.
+    fn is_full(&self, limits: &Limits) -> bool {
+        self.under_way >= limits.reads_max.max(1)
+    }
+
+    /// The reader needs this: it waits until it is read, or until it can be.
+    fn wait_for(
+        &mut self,
+        id: ReaderId,
+        reader: &mut Reader,
+        span: Span<'_>,
+        common: &mut Common,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.read(reader, Some(id), span, common, effects) {
+            reader.state = State::Reading;
+        } else {
+            reader.state = State::ReadHeld;
+            self.held.push_back(id);
+        }
+    }
+
+    /// Has something read for `waiting`, or ahead of need, if nobody has asked for it. False: too much is under way.
     fn read(
         &mut self,
         reader: &mut Reader,
@@ -539,7 +630,7 @@ impl Readers {
         span: Span<'_>,
         common: &mut Common,
         effects: &mut Vec<Effect>,
-    ) {
+    ) -> bool {
         let Span { place, offset, is_exact, end, segment } = span;
         let tag = reader.tag;
         let covers = |read: &UnderWay| {
@@ -550,10 +641,13 @@ impl Readers {
         };
         if let Some(read) = self.reads.iter_mut().find(|read| covers(read)) {
             read.waiting.extend(waiting);
-            return;
+            return true;
+        }
+        if self.is_full(&common.limits) {
+            return false;
         }
         if waiting.is_none() && !matches!(common.find(tag, place), Found::Unknown) {
-            return;
+            return true;
         }
         let Limits { read_bytes_min, read_bytes_max, reads_ahead, loaded_bytes_max, .. } = common.limits;
         // Where many read, what they read has to fit until they have read it.
@@ -580,6 +674,8 @@ impl Readers {
         };
         effects.push(Effect::Work(Work::Read(Read { memory, ..read.clone() })));
         self.reads.push(UnderWay { tries: 1, read, waiting: Vec::from_iter(waiting) });
+        self.under_way += 1;
+        true
     }
 }
 
