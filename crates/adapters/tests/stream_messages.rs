@@ -193,6 +193,46 @@ fn one_of_a_group_is_active() {
 }
 
 #[test]
+fn what_a_member_that_left_was_asked_is_forgotten() {
+    let single = [Pair::new("single-active-consumer", "true"), Pair::new("name", "group")];
+    let mut world = World::new(1);
+    let mut client = publisher(&mut world, 0, b"");
+    client.unanswered = Some(Vec::new());
+    for _ in 0..300 {
+        client.ask(&subscribe(1, OffsetSpec::Next, 10, &single));
+        client.hears(&mut world, &["Subscribe 1", "update 1: true"]);
+        client.asks(&mut world, &Request::Unsubscribe { subscription_id: 1 }, "Unsubscribe 1");
+    }
+    world.wait(client.wire, 61_000);
+    client.ask(&subscribe(1, OffsetSpec::Next, 10, &single));
+    client.hears(&mut world, &["Subscribe 1", "update 1: true"]);
+    // Answers that come late are to questions that nobody has any more.
+    let asked = client.unanswered.take().unwrap();
+    asked[..300].iter().for_each(|correlation_id| client.answer(*correlation_id));
+    publish(&mut client, &[(1, "a")]);
+    client.hears(&mut world, &["confirmed 1: [1]"]);
+    client.answer(asked[300]);
+    client.hears(&mut world, &["chunk 1 at 0, false: a"]);
+}
+
+#[test]
+fn what_a_member_was_asked_goes_with_its_stream() {
+    let single = [Pair::new("single-active-consumer", "true"), Pair::new("name", "group")];
+    let mut world = World::new(1);
+    let mut client = Client::open(&mut world, 0);
+    client.unanswered = Some(Vec::new());
+    for _ in 0..300 {
+        client.asks(&mut world, &Request::Create { stream: NAME, arguments: List::default() }, "Create 1");
+        client.ask(&subscribe(1, OffsetSpec::Next, 10, &single));
+        client.hears(&mut world, &["Subscribe 1", "update 1: true"]);
+        client.ask(&Request::Delete { stream: NAME });
+        client.hears(&mut world, &["Delete 1", "s is gone: 6"]);
+    }
+    world.wait(client.wire, 61_000);
+    client.hears(&mut world, &[]);
+}
+
+#[test]
 fn super_streams_are_made_whole_or_not_at_all() {
     for shards in [1, 2] {
         let mut world = World::new(shards);

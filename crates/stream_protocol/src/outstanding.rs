@@ -36,6 +36,11 @@ impl Outstanding {
         found.is_some_and(|at| self.requests.remove(at).is_some())
     }
 
+    /// Forgets a request whose answer matters to nobody any more.
+    pub fn forget(&mut self, correlation_id: u32) {
+        self.requests.retain(|waiting| waiting.correlation_id != correlation_id);
+    }
+
     /// When the first is overdue, in monotonic nanoseconds; `u64::MAX`: nothing waits.
     pub fn deadline(&self) -> u64 {
         self.requests.front().map_or(u64::MAX, |waiting| waiting.deadline_ns)

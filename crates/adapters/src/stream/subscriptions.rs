@@ -105,14 +105,10 @@ impl Subscriptions {
         Some(removed)
     }
 
-    /// A stream is gone.
-    pub(super) fn remove_of(&mut self, context: &mut Context<'_>, stream: QueueId) {
-        let gone = self.all.iter().filter(|(_, subscription)| subscription.stream.id == stream);
-        let gone: Vec<u32> = gone.map(|(handle, _)| handle).collect();
-        for handle in gone {
-            self.remove(handle);
-            context.shard.forget_consumer(context.port, handle);
-        }
+    /// Those of a stream, by their handles.
+    fn of(&self, stream: QueueId) -> Vec<u32> {
+        let its = self.all.iter().filter(|(_, subscription)| subscription.stream.id == stream);
+        its.map(|(handle, _)| handle).collect()
     }
 
     fn reads(&self, name: &[u8]) -> bool {
@@ -253,10 +249,26 @@ impl Adapter {
 
     /// A subscription that the broker refused is none.
     pub(super) fn not_subscribed(&mut self, context: &mut Context<'_>, handle: u32) {
-        if let Some(removed) = self.subscriptions.remove(handle) {
-            context.shard.forget_consumer(context.port, handle);
+        if let Some(removed) = self.remove_subscription(context, handle) {
             self.watched.remove(context, removed.stream.id);
         }
+    }
+
+    /// A stream is gone, and with it its subscriptions.
+    pub(super) fn remove_subscriptions_of(&mut self, context: &mut Context<'_>, stream: QueueId) {
+        for handle in self.subscriptions.of(stream) {
+            self.remove_subscription(context, handle);
+        }
+    }
+
+    /// What its client was asked and has not answered goes with it: only those that are there may have something asked.
+    fn remove_subscription(&mut self, context: &mut Context<'_>, handle: u32) -> Option<Subscription> {
+        let removed = self.subscriptions.remove(handle)?;
+        context.shard.forget_consumer(context.port, handle);
+        if let Some((correlation_id, _)) = removed.turn.asked {
+            self.machine.forget(correlation_id);
+        }
+        Some(removed)
     }
 
     pub(super) fn unsubscribe(&mut self, context: &mut Context<'_>, id: u8) -> ResponseCode {
@@ -269,10 +281,9 @@ impl Adapter {
 
     /// Chunks that are on their way find nobody, so the owner's answer is not waited for.
     fn end_subscription(&mut self, context: &mut Context<'_>, handle: u32) {
-        let Some(removed) = self.subscriptions.remove(handle) else { return };
+        let Some(removed) = self.remove_subscription(context, handle) else { return };
         let token = self.token();
         self.tell_stream(context, &removed.stream, StreamCommand::Unsubscribe { token, handle });
-        context.shard.forget_consumer(context.port, handle);
         self.watched.remove(context, removed.stream.id);
     }
 

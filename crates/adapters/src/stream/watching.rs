@@ -70,7 +70,7 @@ impl Adapter {
         let Some(definition) = self.watched.take(stream) else { return };
         context.shard.unwatch_queue(context.port, stream, 0);
         self.publishers.remove_of(stream);
-        self.subscriptions.remove_of(context, stream);
+        self.remove_subscriptions_of(context, stream);
         match self.pending.as_deref_mut().filter(|pending| pending.deletes()) {
             Some(pending) => pending.gone.push(definition),
             None => self.tell_gone(&definition.name),

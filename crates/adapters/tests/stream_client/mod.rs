@@ -17,6 +17,8 @@ pub struct Client {
     pub machine: Connection,
     inbox: Vec<u8>,
     pub heard: Vec<String>,
+    /// What it was asked of its groups and is not to answer by itself: the ids of the questions. None: it answers all.
+    pub unanswered: Option<Vec<u32>>,
 }
 
 fn names<'a>(list: impl Iterator<Item = &'a [u8]>) -> String {
@@ -107,7 +109,7 @@ impl Client {
     ) -> Client {
         let wire = world.connect_to(shard, Protocol::Stream);
         let machine = Connection::client(Limits { heartbeat_s, ..Limits::default() }, START);
-        let mut client = Client { wire, machine, inbox: Vec::new(), heard: Vec::new() };
+        let mut client = Client { wire, machine, inbox: Vec::new(), heard: Vec::new(), unanswered: None };
         let properties = [Pair::new("product", "test"), Pair::new("connection_name", "mine")];
         client.ask(&Request::PeerProperties { properties: List::new(&properties) });
         client.ask(&Request::SaslHandshake);
@@ -123,6 +125,12 @@ impl Client {
         assert!(client.machine.is_open(), "{:?}", client.heard);
         client.heard.clear();
         client
+    }
+
+    /// Answers what it was asked of a group: it begins with the first.
+    pub fn answer(&mut self, correlation_id: u32) {
+        let (code, offset) = (ResponseCode::OK, Some(OffsetSpec::First));
+        self.machine.respond(correlation_id, &Response::ConsumerUpdate { code, offset });
     }
 
     pub fn ask(&mut self, request: &Request<'_>) {
@@ -153,8 +161,10 @@ impl Client {
                         self.machine.close_ok(*correlation_id);
                     }
                     Event::Request { correlation_id, request: Request::ConsumerUpdate { .. } } => {
-                        let (code, offset) = (ResponseCode::OK, Some(OffsetSpec::First));
-                        self.machine.respond(*correlation_id, &Response::ConsumerUpdate { code, offset });
+                        match &mut self.unanswered {
+                            Some(unanswered) => unanswered.push(*correlation_id),
+                            None => self.answer(*correlation_id),
+                        }
                     }
                     _ => {}
                 }

@@ -172,6 +172,12 @@ impl Connection {
         self.ask(now, request)
     }
 
+    /// What was asked matters to nobody any more: it does not count, nor is its answer waited for. One that comes all the same
+    /// is told as [`Event::Unasked`].
+    pub fn forget(&mut self, correlation_id: u32) {
+        self.outstanding.forget(correlation_id);
+    }
+
     /// Answers a request of the peer.
     ///
     /// # Panics

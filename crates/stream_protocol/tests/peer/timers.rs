@@ -87,6 +87,21 @@ fn an_answer_that_does_not_come_ends_it() {
 }
 
 #[test]
+fn what_is_forgotten_is_not_waited_for() {
+    let mut server = running(Limits { heartbeat_s: 0, requests_max: 1, ..Limits::default() }, NOW);
+    let update = Request::ConsumerUpdate { subscription_id: 1, active: true };
+    let asked = server.request(NOW, &update).unwrap();
+    assert_eq!(server.request(NOW, &update), None);
+    server.forget(asked);
+    assert_eq!(tick(&mut server, 61_000), Vec::<String>::new());
+    assert!(server.request(NOW, &update).is_some());
+    let answer = Response::ConsumerUpdate { code: ResponseCode::OK, offset: None };
+    let told = feed(&mut server, NOW, &response(asked, &answer), &[]);
+    assert!(told[0].starts_with("Unasked"), "{told:?}");
+    assert!(server.is_open());
+}
+
+#[test]
 fn a_close_is_waited_for_for_a_while() {
     let mut server = running(Limits::default(), NOW);
     server.close(NOW, ResponseCode::OK, "bye");
