@@ -4,8 +4,11 @@ mod harness;
 mod stream_client;
 
 use adapters::Settings;
+use base::id::PortId;
+use broker::catalog::{Actor, Op, VhostId};
 use harness::World;
 use message::chunk::SubBatch;
+use routing::Value;
 use stream_client::Client;
 use stream_protocol::key::CLIENT_VERSIONS;
 use stream_protocol::{Command, List, OffsetSpec, Pair, Request};
@@ -255,6 +258,46 @@ fn super_streams_are_made_whole_or_not_at_all() {
         client.ask(&Request::DeleteSuperStream { name: b"all" });
         client.hears(&mut world, &["DeleteSuperStream 1", "p-1 is gone: 6"]);
         client.asks(&mut world, &Request::Delete { stream: b"p-0" }, "Delete 2");
+    }
+}
+
+/// What could not be deleted is told, whatever becomes of what is deleted after it.
+#[test]
+fn a_super_stream_is_deleted_when_all_of_it_is() {
+    for damaged in [0, 1] {
+        let mut world = World::new(3);
+        let mut client = Client::open(&mut world, 1);
+        let (partitions, keys) = ([&b"p-0"[..]], [&b"0"[..]]);
+        let (partitions, binding_keys, arguments) =
+            (List::new(&partitions), List::new(&keys), List::default());
+        let make = Request::CreateSuperStream { name: b"all", partitions, binding_keys, arguments };
+        client.asks(&mut world, &make, "CreateSuperStream 1");
+        // Another partition comes to it in another log.
+        let mut other = Client::open(&mut world, 2);
+        other.asks(&mut world, &Request::Create { stream: b"p-1", arguments }, "Create 1");
+        let port = PortId::default();
+        world.shards[0].open_port(port, Actor::internal(VhostId(0), port));
+        let bind = Op::BindQueue {
+            queue: "p-1".into(),
+            exchange: "all".into(),
+            key: "1".into(),
+            arguments: [(&b"x-stream-partition-order"[..], Value::long(1))].into_iter().collect(),
+        };
+        world.shards[0].request(world.now, port, 1, bind);
+        world.run();
+        client.asks(&mut world, &Request::Partitions { super_stream: b"all" }, "Partitions 1: [p-0,p-1]");
+        let log_of = |world: &World, name: &str| {
+            let mut queues = world.shards[0].catalog().queues();
+            queues.find(|queue| &*queue.name == name).map(|queue| queue.log)
+        };
+        let names = ["p-0", "p-1"];
+        let logs = names.map(|name| log_of(&world, name).expect("it is there"));
+        assert_ne!(logs[0], logs[1]);
+        world.shards.iter_mut().for_each(|shard| shard.stop_log(logs[damaged]));
+        client.asks(&mut world, &Request::DeleteSuperStream { name: b"all" }, "DeleteSuperStream 15");
+        let left = names.map(|name| log_of(&world, name).is_some());
+        assert_eq!(left, [damaged == 0, damaged == 1]);
+        client.asks(&mut world, &Request::Partitions { super_stream: b"all" }, "Partitions 2: []");
     }
 }
 

@@ -8,7 +8,7 @@ use crate::connection::{Context, Gravity};
 use ::stream_protocol::key::SERVER_VERSIONS;
 use ::stream_protocol::{Key, List, Request, Response, ResponseCode, Statistic};
 use broker::access::Access;
-use broker::catalog::{Actor, Op, QueueDefinition, Refusal};
+use broker::catalog::{Actor, Op, QueueDefinition, Refusal, ReplyCode};
 use broker::{QueueCommand, Reply, StreamCommand, StreamReply, StreamStats};
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ pub(super) struct Pending {
     tokens: u32,
     /// How many of them are not answered.
     left: u32,
+    /// What was refused, of several things what was asked first; and the how manieth of them it was.
+    failed: Option<(u32, Refusal)>,
     wish: Wish,
     /// Streams that went by it, to be told of behind the answer.
     pub(super) gone: Vec<Arc<QueueDefinition>>,
@@ -60,7 +62,8 @@ impl Adapter {
         let first_token = self.token();
         self.next_token = self.next_token.wrapping_add(tokens.saturating_sub(1));
         let gone = self.pending.take().map(|pending| pending.gone).unwrap_or_default();
-        let pending = Pending { correlation_id, first_token, tokens, left: tokens, wish, gone };
+        let left = tokens;
+        let pending = Pending { correlation_id, first_token, tokens, left, failed: None, wish, gone };
         self.pending = Some(Box::new(pending));
         first_token
     }
@@ -226,7 +229,8 @@ impl Adapter {
     /// The broker has answered a token; what it was asked is done when all are.
     pub(super) fn answered(&mut self, context: &mut Context<'_>, token: u32, reply: Result<Reply, Refusal>) {
         let Some(pending) = &mut self.pending else { return };
-        if token.wrapping_sub(pending.first_token) >= pending.tokens {
+        let at = token.wrapping_sub(pending.first_token);
+        if at >= pending.tokens {
             return;
         }
         pending.left -= 1;
@@ -238,14 +242,29 @@ impl Adapter {
             }
             return;
         }
+        let reply = match (reply, &pending.wish) {
+            // Partitions that others deleted meanwhile are gone as was wished.
+            (Err(refusal), Wish::DeleteSuperStream) if refusal.code == ReplyCode::NotFound => {
+                Ok(Reply::Unchanged)
+            }
+            (reply, _) => reply,
+        };
+        // Answers come in any order: what the client hears must not depend on it.
+        if let Err(refusal) = &reply
+            && pending.failed.as_ref().is_none_or(|(first, _)| at < *first)
+        {
+            pending.failed = Some((at, refusal.clone()));
+        }
         if !is_last {
             return;
         }
         let Some(pending) = self.pending.take() else { return };
-        let Pending { correlation_id, wish, gone, .. } = *pending;
-        match reply {
-            Ok(reply) => self.granted(context, correlation_id, wish, reply),
-            Err(refusal) => self.denied(context, correlation_id, wish, &refusal),
+        let Pending { correlation_id, failed, wish, gone, .. } = *pending;
+        match (failed, reply) {
+            (Some((_, refusal)), _) | (None, Err(refusal)) => {
+                self.denied(context, correlation_id, wish, &refusal);
+            }
+            (None, Ok(reply)) => self.granted(context, correlation_id, wish, reply),
         }
         gone.iter().for_each(|stream| self.tell_gone(&stream.name));
     }
@@ -330,10 +349,7 @@ impl Adapter {
             Wish::Stats => Key::StreamStats,
             Wish::Resolve => Key::ResolveOffsetSpec,
             Wish::MakeSuperStream(_) => Key::CreateSuperStream,
-            // Partitions that others deleted meanwhile are gone as was wished.
-            Wish::DeleteSuperStream => {
-                return self.done(correlation_id, Key::DeleteSuperStream, ResponseCode::OK);
-            }
+            Wish::DeleteSuperStream => Key::DeleteSuperStream,
         };
         self.note(context, Gravity::Warning, format!("{key:?} was refused: {refusal}"));
         self.refused(context, correlation_id, key, code_of(refusal));
