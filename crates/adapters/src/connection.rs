@@ -228,8 +228,8 @@ impl Speaker {
     }
 
     /// The connection's input is taken, or left alone for a while: then the peer's silence means nothing.
-    pub(crate) fn set_reading(&mut self, reads: bool) {
-        speak!(self, adapter => adapter.set_reading(reads), _greeting => {});
+    pub(crate) fn set_reading(&mut self, now: Now, reads: bool) {
+        speak!(self, adapter => adapter.set_reading(now, reads), _greeting => {});
     }
 
     /// The peer took some of what it was told: that is a sign of life while nothing it says is heard.

@@ -115,9 +115,9 @@ impl Connection {
 
     /// Its input is left alone; `is_unread`: because of what it has to send. Its peer's silence means nothing then, except where it is
     /// the peer that does not read: who takes no byte for as long as it may be silent is gone.
-    fn hold(&mut self, is_unread: bool) {
+    fn hold(&mut self, now: Now, is_unread: bool) {
         self.waits = if is_unread { Waits::ForPeer } else { Waits::ForBroker };
-        self.speaker.set_reading(is_unread);
+        self.speaker.set_reading(now, is_unread);
     }
 
     /// Whether so many bytes, more than those at which others go on, are so much that consumers pause.
@@ -310,7 +310,7 @@ impl Frontend {
             let unread_bytes_max = context.settings.unread_bytes_max;
             let is_unread = speaker.output_len() > unread_bytes_max;
             if is_unread || speaker.is_waiting() || (is_held && speaker.is_publishing()) {
-                connection.hold(is_unread);
+                connection.hold(now, is_unread);
                 return Taken { consumed: 0, is_waiting: true };
             }
             if connection.is_blocked != alarm.is_some() && !speaker.is_greeting() {
@@ -321,7 +321,7 @@ impl Frontend {
             let is_unread = speaker.output_len() > unread_bytes_max;
             let is_waiting = is_unread || speaker.is_waiting();
             if is_waiting {
-                connection.hold(is_unread);
+                connection.hold(now, is_unread);
             }
             Taken { consumed, is_waiting }
         })
@@ -389,10 +389,10 @@ impl Frontend {
             let is_held = is_held && connection.speaker.is_publishing();
             if connection.waits != Waits::No && !connection.speaker.is_waiting() && !is_held {
                 connection.waits = Waits::No;
-                connection.speaker.set_reading(true);
+                connection.speaker.set_reading(now, true);
                 self.resumed.push(slot);
             } else if let Some(to) = connection.speaker.goal() {
-                connection.hold(false);
+                connection.hold(now, false);
                 self.leaving.push((slot, to));
             }
         }
@@ -437,7 +437,7 @@ impl Frontend {
         if connection.waits == Waits::ForPeer {
             connection.speaker.note_alive();
             if connection.speaker.output_len() <= self.settings.unread_bytes_max / 2 {
-                connection.hold(false);
+                connection.hold(now, false);
                 if !connection.is_dirty {
                     connection.is_dirty = true;
                     self.dirty.push(slot);

@@ -398,6 +398,32 @@ fn offsets_wait_for_the_disk() {
 }
 
 #[test]
+fn who_is_not_read_need_not_answer() {
+    let mut world = World::new(1);
+    let mut client = publisher(&mut world, 0, b"");
+    client.unanswered = Some(Vec::new());
+    let single = [Pair::new("single-active-consumer", "true"), Pair::new("name", "group")];
+    client.ask(&subscribe(1, OffsetSpec::Next, 10, &single));
+    client.hears(&mut world, &["Subscribe 1", "update 1: true"]);
+    world.wait(client.wire, 30_000);
+    let alarm = |world: &mut World, alarm| world.fronts[0].set_alarm(world.now, &mut world.shards[0], alarm);
+    alarm(&mut world, Some("memory"));
+    publish(&mut client, &[(1, "a")]);
+    client.hears(&mut world, &[]);
+    assert!(world.kept(client.wire) > 0);
+    world.wait(client.wire, 600_000);
+    client.hears(&mut world, &[]);
+    alarm(&mut world, None);
+    client.hears(&mut world, &["confirmed 1: [1]"]);
+    // The time it has goes on where it stood.
+    world.wait(client.wire, 29_000);
+    client.hears(&mut world, &[]);
+    world.wait(client.wire, 2_000);
+    world.run();
+    assert!(world.is_gone(client.wire));
+}
+
+#[test]
 fn filters_and_properties_are_bounded() {
     let mut world = World::new(1);
     let mut client = Client::open(&mut world, 0);

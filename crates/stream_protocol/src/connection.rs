@@ -87,6 +87,8 @@ pub struct Connection {
     /// The deadline of `state`; `u64::MAX`: none.
     deadline_ns: u64,
     heartbeat: Heartbeat,
+    /// Since when this end does not read, in monotonic nanoseconds; none: it does.
+    deaf_since_ns: Option<u64>,
     /// Bytes of input without which nothing goes on.
     wanted: usize,
     /// Bytes left in the input at the last poll.
@@ -129,6 +131,7 @@ impl Connection {
             outstanding: Outstanding::default(),
             deadline_ns: now.after_ms(limits.handshake_ms_max.into()),
             heartbeat: Heartbeat::default(),
+            deaf_since_ns: None,
             wanted: 0,
             left: 0,
             skipped: 0,
@@ -207,7 +210,7 @@ impl Connection {
 
     /// When [`Connection::handle_deadline`] has something to do, in monotonic nanoseconds.
     pub fn poll_deadline(&self) -> Option<u64> {
-        let deadline = self.deadline_ns.min(self.heartbeat.deadline()).min(self.outstanding.deadline());
+        let deadline = self.deadline_ns.min(self.heartbeat.deadline()).min(self.answers_due_ns());
         (deadline != u64::MAX).then_some(deadline)
     }
 
@@ -223,7 +226,7 @@ impl Connection {
                 _ => self.failure = Some(Box::new(Error::HandshakeTimeout)),
             }
             self.end();
-        } else if now.mono_ns >= self.outstanding.deadline() {
+        } else if now.mono_ns >= self.answers_due_ns() {
             self.failure = Some(Box::new(Error::RequestTimeout));
             self.end();
         } else if !self.heartbeat.tick(now, &frame::HEARTBEAT_FRAME, &mut self.output) {
@@ -232,9 +235,23 @@ impl Connection {
         }
     }
 
-    /// Whether this end reads at present. While it does not, the peer's silence is not held against it.
-    pub fn set_reading(&mut self, reads: bool) {
+    /// Whether this end reads at present. While it does not, the peer's silence is not held against it, and the time that it
+    /// has for its answers stands still.
+    pub fn set_reading(&mut self, now: Now, reads: bool) {
         self.heartbeat.is_deaf = !reads;
+        if !reads {
+            self.deaf_since_ns.get_or_insert(now.mono_ns);
+        } else if let Some(since_ns) = self.deaf_since_ns.take() {
+            self.outstanding.put_off(now.mono_ns.saturating_sub(since_ns));
+        }
+    }
+
+    /// When the first answer is overdue, in monotonic nanoseconds; `u64::MAX`: none can be.
+    fn answers_due_ns(&self) -> u64 {
+        match self.deaf_since_ns {
+            None => self.outstanding.deadline(),
+            Some(_) => u64::MAX,
+        }
     }
 
     /// The peer took some of what was sent: a sign of life while this end does not read.

@@ -46,6 +46,13 @@ impl Outstanding {
         self.requests.front().map_or(u64::MAX, |waiting| waiting.deadline_ns)
     }
 
+    /// So much time did not count.
+    pub fn put_off(&mut self, ns: u64) {
+        for waiting in &mut self.requests {
+            waiting.deadline_ns = waiting.deadline_ns.saturating_add(ns);
+        }
+    }
+
     pub fn clear(&mut self) {
         self.requests = VecDeque::new();
     }

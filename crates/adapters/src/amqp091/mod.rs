@@ -31,7 +31,7 @@ use crate::handles::Handles;
 use crate::settings::Peer;
 use ::amqp091::method::{Method, MethodId};
 use ::amqp091::{Connection, Event as Said, Input, ReplyCode};
-use base::Output;
+use base::{Now, Output};
 use broker::catalog::{Actor, Catalog, Refusal, VhostId};
 use broker::{Event, Events};
 use channel::Channels;
@@ -272,7 +272,7 @@ impl Adapter {
     }
 
     /// While nothing is read the client's silence is not held against it.
-    pub(crate) fn set_reading(&mut self, reads: bool) {
+    pub(crate) fn set_reading(&mut self, _now: Now, reads: bool) {
         self.machine.set_reading(reads);
     }
 

@@ -262,7 +262,7 @@ impl Adapter {
     }
 
     /// Only an attach's answer is ever waited for, and that is soon there: silence goes on counting.
-    pub(crate) fn set_reading(&mut self, _reads: bool) {}
+    pub(crate) fn set_reading(&mut self, _now: Now, _reads: bool) {}
 
     /// The peer took some of what it was told.
     pub(crate) fn note_alive(&mut self) {

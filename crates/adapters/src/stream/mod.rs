@@ -265,8 +265,8 @@ impl Adapter {
     }
 
     /// While nothing is read the client's silence is not held against it.
-    pub(crate) fn set_reading(&mut self, reads: bool) {
-        self.machine.set_reading(reads);
+    pub(crate) fn set_reading(&mut self, now: Now, reads: bool) {
+        self.machine.set_reading(now, reads);
     }
 
     /// The peer took some of what it was told.

@@ -202,7 +202,9 @@ impl Connection {
     }
 
     fn ask(&mut self, now: Now, request: &Request<'_>) -> Option<u32> {
-        let deadline_ns = now.after_ms(self.limits.request_ms_max.into());
+        // While this end does not read time stands still.
+        let mono_ns = self.deaf_since_ns.unwrap_or(now.mono_ns);
+        let deadline_ns = Now { mono_ns, ..now }.after_ms(self.limits.request_ms_max.into());
         let correlation_id = self.outstanding.push(request.key(), deadline_ns, self.limits.requests_max)?;
         self.heartbeat.sent = true;
         put_request(self.output.own(), correlation_id, request);

@@ -56,11 +56,11 @@ fn heartbeats_are_sent_and_missed() {
 #[test]
 fn who_does_not_read_misses_nothing() {
     let mut server = running(Limits::default(), NOW);
-    server.set_reading(false);
+    server.set_reading(NOW, false);
     for ms in (0..1_000_000).step_by(30_000) {
         assert_eq!(tick(&mut server, ms), Vec::<String>::new());
     }
-    server.set_reading(true);
+    server.set_reading(Now::at_ms(1_000_000), true);
     let mut told = Vec::new();
     for ms in (1_000_000..1_200_000).step_by(30_000) {
         told.extend(tick(&mut server, ms));
@@ -84,6 +84,24 @@ fn an_answer_that_does_not_come_ends_it() {
     feed(&mut server, Now::at_ms(121_999), &frame(&[0, 23, 0, 1]), &[]);
     assert_eq!(tick(&mut server, 121_999), Vec::<String>::new());
     assert_eq!(tick(&mut server, 122_000), ["Failed(RequestTimeout)", "Closed"]);
+}
+
+#[test]
+fn who_is_not_read_has_its_time_later() {
+    let mut server = running(Limits { heartbeat_s: 0, ..Limits::default() }, NOW);
+    let update = Request::ConsumerUpdate { subscription_id: 1, active: true };
+    let beat = frame(&[0, 23, 0, 1]);
+    server.request(Now::at_ms(10_000), &update).unwrap();
+    // Said twice it is the same.
+    server.set_reading(Now::at_ms(30_000), false);
+    server.set_reading(Now::at_ms(40_000), false);
+    server.request(Now::at_ms(50_000), &update).unwrap();
+    assert_eq!(tick(&mut server, 500_000), Vec::<String>::new());
+    server.set_reading(Now::at_ms(530_000), true);
+    // Of the first 20 seconds had gone, of the second none.
+    feed(&mut server, Now::at_ms(569_999), &beat, &[]);
+    assert_eq!(tick(&mut server, 569_999), Vec::<String>::new());
+    assert_eq!(tick(&mut server, 570_000), ["Failed(RequestTimeout)", "Closed"]);
 }
 
 #[test]
