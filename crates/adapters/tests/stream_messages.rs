@@ -196,6 +196,44 @@ fn one_of_a_group_is_active() {
 }
 
 #[test]
+fn members_of_a_group_are_of_one_super_stream() {
+    for shards in [1, 2] {
+        let mut world = World::new(shards);
+        let mut client = Client::open(&mut world, 0);
+        let keys = [&b"0"[..], b"1"];
+        let make = |world: &mut World, client: &mut Client, name: &[u8], partitions: [&[u8]; 2]| {
+            let (partitions, binding_keys) = (List::new(&partitions), List::new(&keys));
+            let make =
+                Request::CreateSuperStream { name, partitions, binding_keys, arguments: List::default() };
+            client.asks(world, &make, "CreateSuperStream 1");
+        };
+        make(&mut world, &mut client, b"all", [NAME, b"other"]);
+        make(&mut world, &mut client, b"more", [b"x", b"y"]);
+        let of = |super_stream: &'static str| {
+            let single =
+                [("single-active-consumer", "true"), ("name", "app"), ("super-stream", super_stream)];
+            single.map(|(key, value)| Pair::new(key, value))
+        };
+        let (of_all, of_none, of_more) = (of("all"), &of("")[..2], of("more"));
+        let mut other = Client::open(&mut world, shards as usize - 1);
+        client.ask(&subscribe(1, OffsetSpec::Next, 10, &of_all));
+        client.hears(&mut world, &["Subscribe 1", "update 1: true"]);
+        // Of a super stream that the stream is not of it is no partition, as without one.
+        for properties in [of_none, &of_more] {
+            other.asks(&mut world, &subscribe(1, OffsetSpec::Next, 10, properties), "Subscribe 17");
+        }
+        other.asks(&mut world, &subscribe(1, OffsetSpec::Next, 10, &of_all), "Subscribe 1");
+        other.asks(&mut world, &Request::Unsubscribe { subscription_id: 1 }, "Unsubscribe 1");
+        // Nobody is left who says so.
+        client.asks(&mut world, &Request::Unsubscribe { subscription_id: 1 }, "Unsubscribe 1");
+        other.ask(&subscribe(1, OffsetSpec::Next, 10, of_none));
+        other.hears(&mut world, &["Subscribe 1", "update 1: true"]);
+        client.asks(&mut world, &subscribe(1, OffsetSpec::Next, 10, &of_all), "Subscribe 17");
+        client.asks(&mut world, &subscribe(1, OffsetSpec::Next, 10, &of_more), "Subscribe 1");
+    }
+}
+
+#[test]
 fn what_a_member_that_left_was_asked_is_forgotten() {
     let single = [Pair::new("single-active-consumer", "true"), Pair::new("name", "group")];
     let mut world = World::new(1);

@@ -464,6 +464,19 @@ def _(bench):
     equal(bench.peer.code(DELETE_SUPER, text(name)), OK)
 
 
+@case("super.single", "a member of a group whose super stream is not that of the others", "response 0x11")
+def _(bench):
+    name, partitions, _ = super_stream(bench)
+    equal(bench.peer.subscribe(1, partitions[1], **SINGLE, **{"super-stream": name}), OK)
+    updates(bench, 1)
+    equal(bench.peer.subscribe(2, partitions[1], **SINGLE), UNFIT)
+    equal(bench.peer.code(UNSUBSCRIBE, b"\x01"), OK)
+    equal(bench.peer.subscribe(2, partitions[1], **SINGLE), OK)
+    updates(bench, 1)
+    equal(bench.peer.subscribe(1, partitions[1], **SINGLE, **{"super-stream": name}), UNFIT)
+    equal(bench.peer.code(DELETE_SUPER, text(name)), OK)
+
+
 UNFITS = [
     ("fewer-keys", lambda name: names([name + "-0", name + "-1"]) + names(["0"])),
     ("twice-the-same", lambda name: names([name + "-0", name + "-0"]) + names(["0", "1"])),

@@ -117,11 +117,15 @@ impl Streams {
                 self.consume(slot, Member { port, handle }, (consumer, format), from, rest);
             }
             StreamCommand::Subscribe { token, handle, from: begin, credit, filter, group } => {
-                post.reply(port, token, Ok(Reply::Consuming));
                 let group = group.map(|SingleActive { name, partition }| Group {
                     name: name.as_bytes().into(),
                     partition,
                 });
+                if group.as_ref().is_some_and(|group| !stream.machine.agrees(group)) {
+                    let text = "the group has members for which the stream is another partition, or none";
+                    return post.reply(port, token, Err(Refusal::precondition(text.to_owned())));
+                }
+                post.reply(port, token, Ok(Reply::Consuming));
                 let filter = filter.map(Box::new);
                 let new = NewReader { from: from(begin), filter, credit: credit.into(), group };
                 let id = stream.machine.attach(new, common, effects);

@@ -45,6 +45,11 @@ pub(super) enum Turn {
 }
 
 impl Groups {
+    /// Whether who is in the group already, if anybody, says the same of where the stream belongs.
+    pub(super) fn agrees(&self, group: &Group) -> bool {
+        self.groups.get(&group.name).is_none_or(|members| members.partition == group.partition)
+    }
+
     pub(super) fn join(&mut self, group: &Group, reader: ReaderId) {
         let members = self.groups.entry(group.name.clone()).or_default();
         members.partition = group.partition;

@@ -201,6 +201,11 @@ impl Readers {
 }
 
 impl Stream {
+    /// Whether a reader of this group may be added: all its members say the same of where the stream belongs.
+    pub fn agrees(&self, group: &Group) -> bool {
+        self.groups.agrees(group)
+    }
+
     /// Adds a reader. [`Effect::Ready`] follows when it stands where it begins, unless it is in a group and not active.
     pub fn attach(&mut self, new: NewReader, common: &mut Common, effects: &mut Vec<Effect>) -> ReaderId {
         let NewReader { from, filter, credit, group } = new;
