@@ -373,6 +373,37 @@ fn of_two_who_make_a_super_stream_one_does() {
     }
 }
 
+/// Who goes before the answer leaves all of it, and not a part.
+#[test]
+fn a_super_stream_is_made_though_its_maker_goes() {
+    for (shards, maker) in [(1, 0), (2, 0), (2, 1)] {
+        let mut world = World::new(shards);
+        let mut client = Client::open(&mut world, maker);
+        let (streams, keys) = ([&b"p-0"[..], b"p-1"], [&b"0"[..], b"1"]);
+        let (partitions, binding_keys, arguments) = (List::new(&streams), List::new(&keys), List::default());
+        client.ask(&Request::CreateSuperStream { name: b"all", partitions, binding_keys, arguments });
+        let bytes = client.machine.output_mut().to_vec();
+        world.send(client.wire, &bytes);
+        world.cut(client.wire);
+        world.run();
+        let mut other = Client::open(&mut world, 0);
+        other.asks(&mut world, &Request::Partitions { super_stream: b"all" }, "Partitions 1: [p-0,p-1]");
+        other.asks(&mut world, &Request::DeleteSuperStream { name: b"all" }, "DeleteSuperStream 1");
+    }
+}
+
+#[test]
+fn names_that_come_out_the_same_make_no_super_stream() {
+    let mut world = World::new(1);
+    let mut client = Client::open(&mut world, 0);
+    let (streams, keys) = ([&b"p"[..], b"p\n"], [&b"0"[..], b"1"]);
+    let (partitions, binding_keys, arguments) = (List::new(&streams), List::new(&keys), List::default());
+    let make = Request::CreateSuperStream { name: b"all", partitions, binding_keys, arguments };
+    client.asks(&mut world, &make, "CreateSuperStream 5");
+    client.asks(&mut world, &Request::Partitions { super_stream: b"all" }, "Partitions 2: []");
+    client.asks(&mut world, &Request::Delete { stream: b"p" }, "Delete 2");
+}
+
 #[test]
 fn what_went_wrong_halfway_is_taken_back() {
     let mut world = World::new(1);

@@ -9,7 +9,7 @@ impl Limits {
     pub(crate) fn check(&self, catalog: &Catalog, changes: &[Change]) -> Result<(), Refusal> {
         let refused = |text: String| Err(Refusal::new(ReplyCode::PreconditionFailed, text));
         let is_full = |most: Option<u64>, count: usize| most.filter(|most| count as u64 >= *most);
-        let mut added_exchanges = 0;
+        let (mut added_exchanges, mut added_queues) = (0, 0);
         for change in changes {
             match change {
                 Change::AddVhost(vhost) => {
@@ -31,12 +31,13 @@ impl Limits {
                     added_exchanges += 1;
                 }
                 Change::AddQueue(queue) => {
-                    if let Some(most) = is_full(self.queues_max, catalog.queue_count()) {
+                    if let Some(most) = is_full(self.queues_max, catalog.queue_count() + added_queues) {
                         let name = &queue.name;
                         return refused(format!(
                             "cannot declare queue '{name}': queue limit in cluster ({most}) is reached"
                         ));
                     }
+                    added_queues += 1;
                 }
                 _ => {}
             }
@@ -107,5 +108,12 @@ mod tests {
         check(&queue, queues(1), None);
         let text = "PRECONDITION_FAILED - cannot declare queue 'q': queue limit in cluster (0) is reached";
         check(&queue, queues(0), Some(text));
+        // So does a super stream.
+        let partitions = vec![("p-0".into(), "0".into()), ("p-1".into(), "1".into())];
+        let (arguments, log) = (Default::default(), base::id::LogId(1));
+        let super_stream = Op::MakeSuperStream { name: "s".into(), partitions, arguments, log };
+        check(&super_stream, queues(2), None);
+        let text = "PRECONDITION_FAILED - cannot declare queue 'p-1': queue limit in cluster (1) is reached";
+        check(&super_stream, queues(1), Some(text));
     }
 }

@@ -534,6 +534,10 @@ impl Shard {
             Err(refusal) => reply = Err(refusal),
             Ok(Plan { changes, queue }) => {
                 let is_new = !changes.is_empty();
+                if queue.is_none() {
+                    let is_queue = |change: &&Change| matches!(change, Change::AddQueue(_));
+                    self.tallies.churn.queue_declared += changes.iter().filter(is_queue).count() as u64;
+                }
                 for change in changes {
                     let told = self.announcements(&actor, answer.is_some(), &change);
                     self.make_change(now, change);

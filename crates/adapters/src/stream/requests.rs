@@ -3,7 +3,6 @@
 use super::Adapter;
 use super::creating::code_of;
 use super::subscriptions::from;
-use super::super_streams::Making;
 use crate::connection::{Context, Gravity};
 use ::stream_protocol::key::SERVER_VERSIONS;
 use ::stream_protocol::{Key, List, Request, Response, ResponseCode, Statistic};
@@ -40,14 +39,14 @@ pub(super) enum Wish {
     QueryOffset,
     Stats,
     Resolve,
-    MakeSuperStream(Box<Making>),
+    MakeSuperStream,
     DeleteSuperStream,
 }
 
 impl Pending {
     /// Streams are to go by it.
     pub(super) fn deletes(&self) -> bool {
-        matches!(self.wish, Wish::Delete | Wish::DeleteSuperStream | Wish::MakeSuperStream(_))
+        matches!(self.wish, Wish::Delete | Wish::DeleteSuperStream)
     }
 }
 
@@ -235,13 +234,6 @@ impl Adapter {
         }
         pending.left -= 1;
         let is_last = pending.left == 0;
-        if let Wish::MakeSuperStream(making) = &mut pending.wish {
-            making.heard(reply);
-            if is_last {
-                self.go_on_making(context);
-            }
-            return;
-        }
         let reply = match (reply, &pending.wish) {
             // Partitions that others deleted meanwhile are gone as was wished.
             (Err(refusal), Wish::DeleteSuperStream) if refusal.code == ReplyCode::NotFound => {
@@ -269,30 +261,6 @@ impl Adapter {
         gone.iter().for_each(|stream| self.tell_gone(&stream.name));
     }
 
-    /// What was made of streams' streams is answered, and then told what went.
-    pub(super) fn finish(&mut self, key: Key, code: ResponseCode) {
-        let Some(pending) = self.pending.take() else { return };
-        self.done(pending.correlation_id, key, code);
-        pending.gone.iter().for_each(|stream| self.tell_gone(&stream.name));
-    }
-
-    pub(super) fn making(&mut self) -> Option<&mut Making> {
-        match &mut self.pending.as_deref_mut()?.wish {
-            Wish::MakeSuperStream(making) => Some(making),
-            _ => None,
-        }
-    }
-
-    /// Waits for so many further answers for what is being made: the first token.
-    pub(super) fn wait_on(&mut self, tokens: u32) -> u32 {
-        let first = self.token();
-        self.next_token = self.next_token.wrapping_add(tokens.saturating_sub(1));
-        if let Some(pending) = &mut self.pending {
-            (pending.first_token, pending.tokens, pending.left) = (first, tokens, tokens);
-        }
-        first
-    }
-
     fn granted(&mut self, context: &mut Context<'_>, correlation_id: u32, wish: Wish, reply: Reply) {
         let ok = ResponseCode::OK;
         let response = match (wish, reply) {
@@ -301,6 +269,11 @@ impl Adapter {
                 Response::Done { key: Key::Create, code: ResponseCode::STREAM_ALREADY_EXISTS }
             }
             (Wish::Create, _) => Response::Done { key: Key::Create, code: ok },
+            // Somebody else made it, or a part of it, meanwhile.
+            (Wish::MakeSuperStream, Reply::Unchanged) => {
+                Response::Done { key: Key::CreateSuperStream, code: ResponseCode::STREAM_ALREADY_EXISTS }
+            }
+            (Wish::MakeSuperStream, _) => Response::Done { key: Key::CreateSuperStream, code: ok },
             (Wish::Delete, _) => Response::Done { key: Key::Delete, code: ok },
             (Wish::DeleteSuperStream, _) => Response::Done { key: Key::DeleteSuperStream, code: ok },
             (Wish::Subscribe { handle }, _) => {
@@ -348,7 +321,7 @@ impl Adapter {
             Wish::QueryOffset => Key::QueryOffset,
             Wish::Stats => Key::StreamStats,
             Wish::Resolve => Key::ResolveOffsetSpec,
-            Wish::MakeSuperStream(_) => Key::CreateSuperStream,
+            Wish::MakeSuperStream => Key::CreateSuperStream,
             Wish::DeleteSuperStream => Key::DeleteSuperStream,
         };
         self.note(context, Gravity::Warning, format!("{key:?} was refused: {refusal}"));

@@ -7,12 +7,9 @@ use super::creating::is_stream;
 use crate::connection::Context;
 use ::stream_protocol::{Broker, List, Response, ResponseCode, StreamMetadata};
 use broker::access::Access;
-use broker::catalog::{Destination, QueueDefinition};
+use broker::catalog::{Destination, PARTITION_ORDER, QueueDefinition};
 use routing::{Arguments, Envelope, Matches};
 use std::sync::Arc;
-
-/// The argument of a binding that says which of a super stream's partitions it leads to.
-pub(super) const PARTITION_ORDER: &[u8] = b"x-stream-partition-order";
 
 /// The one broker there is.
 const HERE: u16 = 0;

@@ -73,10 +73,10 @@ impl Catalog {
         }
     }
 
-    /// Whether the virtual host may have one queue more, `name`.
-    pub(super) fn check_queue_limit(&self, vhost: VhostId, name: &str) -> Result<(), Refusal> {
+    /// Whether the virtual host may have one queue more, `name`, beside so many that come with it.
+    pub(super) fn check_queue_limit(&self, vhost: VhostId, name: &str, beside: usize) -> Result<(), Refusal> {
         let Some(most) = self.vhost_limits(vhost).queues_max else { return Ok(()) };
-        if self.vhost_queues(vhost).count() < most as usize {
+        if self.vhost_queues(vhost).count() + beside < most as usize {
             return Ok(());
         }
         let vhost = self.vhost_name(vhost);

@@ -80,6 +80,18 @@ pub enum Op {
         /// Random bits for a server-made name.
         random: [u8; 16],
     },
+    /// Have a super stream: an exchange with streams bound to it, all of it or nothing. Where any of that is there nothing is
+    /// changed.
+    MakeSuperStream {
+        /// The exchange's name.
+        name: Box<str>,
+        /// Its streams, in order, and the keys they are bound by.
+        partitions: Vec<(Box<str>, Box<str>)>,
+        /// Of each stream.
+        arguments: Arguments,
+        /// Where to place them.
+        log: LogId,
+    },
     /// Have no such queue. Its owner has checked what it holds and who consumes.
     DeleteQueue {
         /// The queue.
@@ -292,6 +304,7 @@ impl Op {
             self,
             Op::DeclareExchange { .. }
                 | Op::DeclareQueue { .. }
+                | Op::MakeSuperStream { .. }
                 | Op::BindQueue { .. }
                 | Op::BindExchange { .. }
         )

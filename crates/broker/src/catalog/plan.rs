@@ -26,6 +26,7 @@ impl Catalog {
             Op::DeleteExchange { name, if_unused } => self.remove_exchange(by, name, *if_unused),
             Op::DeclareQueue { passive: true, name, .. } => self.find_queue(by, name),
             Op::DeclareQueue { .. } => self.declare_queue(by, op),
+            Op::MakeSuperStream { .. } => self.make_super_stream(by, op),
             Op::DeleteQueue { id } => self.remove_queue(by, *id),
             Op::DeleteExclusive { port } => {
                 let mut removal = Removal::new(self);

@@ -12,7 +12,7 @@ use routing::Value;
 use std::sync::Arc;
 
 /// Queue numbers reserved at once.
-const RESERVED_AT_ONCE: u64 = 1024;
+pub(super) const RESERVED_AT_ONCE: u64 = 1024;
 
 /// What the names of queues begin with that are made for a link.
 pub const MADE_FOR_LINK: &str = "amq.dyn-";
@@ -88,7 +88,7 @@ impl Catalog {
         let queue_type = queue_type(arguments, unnamed, &named)?;
         check(arguments, queue_type, &named)?;
         let source_log = self.check_source(by, arguments, (&named, durable, *exclusive))?;
-        self.check_queue_limit(by.vhost, &name)?;
+        self.check_queue_limit(by.vhost, &name, 0)?;
         if queue_type != QueueType::Classic {
             let rules =
                 [(*auto_delete, "auto-delete"), (*exclusive, "exclusive-owner"), (!durable, "non-durable")];

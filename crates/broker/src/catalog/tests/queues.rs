@@ -492,6 +492,31 @@ fn a_virtual_host_has_a_type_for_queues_without_one() {
 }
 
 #[test]
+fn a_super_stream_is_made_whole_or_not_at_all() {
+    let mut world = World::new();
+    let make = |name: &str, count: usize| Op::MakeSuperStream {
+        name: name.into(),
+        partitions: (0..count).map(|n| (format!("{name}-{n}").into(), n.to_string().into())).collect(),
+        arguments: [(&b"x-queue-type"[..], Value::text("stream"))].into_iter().collect(),
+        log: LogId(1),
+    };
+    let limits = VhostLimits { queues_max: Some(2), connections_max: None };
+    world.must(&Op::SetVhostLimits { vhost: "/".into(), limits });
+    let refused = world.wish(&make("a", 3));
+    assert!(refused.contains("cannot declare queue 'a-2'"), "{refused}");
+    assert!(world.catalog.exchange(VhostId(0), b"a").is_none() && world.catalog.queue_count() == 0);
+    world.must(&make("a", 2));
+    assert_eq!((world.routed("a", "0"), world.routed("a", "1")), ("a-0".to_owned(), "a-1".to_owned()));
+    world.must(&Op::SetVhostLimits { vhost: "/".into(), limits: VhostLimits::default() });
+    // More than are reserved at once.
+    world.must(&make("b", 3000));
+    assert_eq!((world.catalog.queue_count(), world.routed("b", "2999")), (3002, "b-2999".to_owned()));
+    assert!(world.catalog.next_queue <= world.catalog.reserved_queues);
+    world.must(&make("a", 5));
+    assert_eq!(world.catalog.queue_count(), 3002, "what is there stays as it is");
+}
+
+#[test]
 fn of_several_rules_a_declaration_breaks_the_first_is_named() {
     let mut world = World::new();
     let limits = VhostLimits { queues_max: Some(0), connections_max: None };
