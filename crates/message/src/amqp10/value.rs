@@ -267,6 +267,11 @@ impl<'a> Array<'a> {
         self.count == 0
     }
 
+    /// Whether its elements take no bytes: all are the same.
+    pub fn is_of_no_width(&self) -> bool {
+        width(self.code) == Width::Fixed(0)
+    }
+
     /// The format code all elements share.
     pub fn code(&self) -> u8 {
         self.code
@@ -276,8 +281,7 @@ impl<'a> Array<'a> {
     /// [`EMPTY_ELEMENTS_MAX`] times: a few bytes may claim four thousand million of them.
     pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
         let code = self.code;
-        let count =
-            if width(code) == Width::Fixed(0) { self.count.min(EMPTY_ELEMENTS_MAX) } else { self.count };
+        let count = if self.is_of_no_width() { self.count.min(EMPTY_ELEMENTS_MAX) } else { self.count };
         let mut decoder = Decoder::new(self.bytes);
         (0..count).map_while(move |_| decoder.data(code).ok())
     }

@@ -1,7 +1,8 @@
 //! AMQP 1.0 to AMQP 0-9-1.
 
-use super::{OWN_ANNOTATIONS, SECTIONS_TYPE, text};
+use super::{EMPTY_ELEMENTS_TOTAL_MAX, OWN_ANNOTATIONS, SECTIONS_TYPE, text};
 use crate::amqp10::properties::Property;
+use crate::amqp10::value::Array;
 use crate::amqp10::{BodyKind, Map, Message, Value};
 use crate::amqp091::{NewProperties, Table};
 use crate::deaths;
@@ -65,13 +66,14 @@ impl Amqp091 {
 
     fn write_properties(&mut self, from: &Message<'_>) {
         let annotations = from.message_annotations;
-        let fields = from.properties.fields();
+        let properties = from.properties.fields();
+        let mut fields = Fields::new(&mut self.headers);
         // What is in both is an annotation's (RabbitMQ merges them in this order); with very many it stays in both, as
         // looking each up would take quadratic time.
         let is_annotation = |name: &str| annotations.len() <= DISTINCT_MAX && annotations.get(name).is_some();
         for (name, value) in from.application_properties.iter() {
             if let Some(name) = name.as_str().filter(|name| !is_annotation(name)) {
-                write_field(name.as_bytes(), value, &mut self.headers);
+                fields.put(name.as_bytes(), value);
             }
         }
         let mut message_type = None;
@@ -83,21 +85,21 @@ impl Amqp091 {
                 Some(deaths::HEADER) => {}
                 Some(deaths::ANNOTATION) => {
                     if let Some(list) = deaths::as_header(&value) {
-                        write_name(deaths::HEADER.as_bytes(), &mut self.headers);
-                        write_long(b'A', &list, &mut self.headers);
+                        write_name(deaths::HEADER.as_bytes(), fields.into);
+                        write_long(b'A', &list, fields.into);
                     }
                 }
-                Some("x-cc") => write_field(b"CC", value, &mut self.headers),
+                Some("x-cc") => fields.put(b"CC", value),
                 Some(name) if !OWN_ANNOTATIONS.contains(&name) => {
-                    write_field(name.as_bytes(), value, &mut self.headers);
+                    fields.put(name.as_bytes(), value);
                 }
                 _ => {}
             }
         }
         let (mut message_id, mut correlation_id) = ([0; 45], [0; 45]);
-        let message_id = self.id(fields[Property::MessageId as usize], "x-message-id", &mut message_id);
+        let message_id = fields.id(properties[Property::MessageId as usize], "x-message-id", &mut message_id);
         let correlation_id =
-            self.id(fields[Property::CorrelationId as usize], "x-correlation-id", &mut correlation_id);
+            fields.id(properties[Property::CorrelationId as usize], "x-correlation-id", &mut correlation_id);
         let mut expiration = [0; 20];
         let expiration = from.header.ttl_ms.map(|ms| digits(ms.into(), &mut expiration));
         let reply_to = self.reply_to(from.properties.reply_to());
@@ -121,28 +123,6 @@ impl Amqp091 {
             cluster_id: None,
         };
         new.write(&mut self.properties);
-    }
-
-    /// An id as a short string; one that is none goes into a header.
-    fn id<'t>(&mut self, id: Value<'t>, header: &str, room: &'t mut [u8; 45]) -> Option<&'t [u8]> {
-        match id {
-            Value::String(text) if text.len() <= SHORT_MAX => Some(text.as_bytes()),
-            Value::Ulong(number) => Some(digits(number, room)),
-            Value::Uuid(uuid) => {
-                *room = text::uuid_text(uuid);
-                Some(room)
-            }
-            Value::Binary(bytes) => {
-                write_name(header.as_bytes(), &mut self.headers);
-                write_long(b'x', bytes, &mut self.headers);
-                None
-            }
-            Value::String(_) => {
-                write_field(header.as_bytes(), id, &mut self.headers);
-                None
-            }
-            _ => None,
-        }
     }
 
     /// Puts the queue an address names, or another address as it is, into `reply_to`. False where it cannot be said.
@@ -196,73 +176,117 @@ fn is_sayable(value: &Value<'_>) -> bool {
     !matches!(value, Value::Decimal32(_) | Value::Decimal64(_) | Value::Decimal128(_))
 }
 
-/// A field of a table; nothing where its name is too long for one, or its value cannot be said.
-fn write_field(name: &[u8], value: Value<'_>, into: &mut Vec<u8>) {
-    if name.len() <= SHORT_MAX && is_sayable(&value) {
-        write_name(name, into);
-        write_value(value, into);
-    }
-}
-
 /// Appends the fields of a map as those of a table, but for what cannot be said there.
 pub(crate) fn write_fields(map: &Map<'_>, into: &mut Vec<u8>) {
-    for (name, value) in map.iter() {
-        if let Some(name) = name.as_str() {
-            write_field(name.as_bytes(), value, into);
+    Fields::new(into).put_all(map);
+}
+
+/// Appends fields to a table.
+struct Fields<'v> {
+    into: &'v mut Vec<u8>,
+    /// Elements of no width that are still written out.
+    empty_left: u32,
+}
+
+impl<'v> Fields<'v> {
+    fn new(into: &'v mut Vec<u8>) -> Fields<'v> {
+        Fields { into, empty_left: EMPTY_ELEMENTS_TOTAL_MAX }
+    }
+
+    /// A field; nothing where its name is too long for one, or its value cannot be said.
+    fn put(&mut self, name: &[u8], value: Value<'_>) {
+        if name.len() <= SHORT_MAX && is_sayable(&value) {
+            write_name(name, self.into);
+            self.value(value);
         }
     }
-}
 
-/// Writes a compound value with its length in front.
-fn nested(letter: u8, into: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-    into.push(letter);
-    let at = into.len();
-    into.extend_from_slice(&[0; 4]);
-    write(into);
-    let len = (into.len() - at - 4) as u32;
-    into[at..at + 4].copy_from_slice(&len.to_be_bytes());
-}
-
-fn write_array<'a>(elements: impl Iterator<Item = Value<'a>>, into: &mut Vec<u8>) {
-    nested(b'A', into, |into| elements.filter(is_sayable).for_each(|value| write_value(value, into)));
-}
-
-fn write_map(map: Map<'_>, into: &mut Vec<u8>) {
-    nested(b'F', into, |into| write_fields(&map, into));
-}
-
-/// Nested as deep as values may be, which were checked when they came in.
-fn write_value(value: Value<'_>, into: &mut Vec<u8>) {
-    use crate::amqp091::Value as To;
-    let to = match value {
-        Value::Null => To::Void,
-        Value::Boolean(value) => To::Bool(value),
-        Value::Ubyte(value) => To::U8(value),
-        Value::Ushort(value) => To::U16(value),
-        Value::Uint(value) => To::U32(value),
-        // As RabbitMQ: the same eight bytes under the letter of signed numbers.
-        Value::Ulong(value) => To::I64(value as i64),
-        Value::Byte(value) => To::I8(value),
-        Value::Short(value) => To::I16(value),
-        Value::Int(value) => To::I32(value),
-        Value::Long(value) => To::I64(value),
-        Value::Float(value) => To::F32(value),
-        Value::Double(value) => To::F64(value),
-        // Left out by who writes fields and elements; what is left is one under a descriptor.
-        Value::Decimal32(_) | Value::Decimal64(_) | Value::Decimal128(_) => To::Void,
-        Value::Timestamp(ms) => To::Timestamp(seconds(ms)),
-        Value::Binary(bytes) => To::Text(bytes),
-        Value::String(text) | Value::Symbol(text) => To::Text(text.as_bytes()),
-        Value::Char(unit) => {
-            let mut room = [0; 4];
-            let text = char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut room);
-            return To::Text(text.as_bytes()).write(into);
+    fn put_all(&mut self, map: &Map<'_>) {
+        for (name, value) in map.iter() {
+            if let Some(name) = name.as_str() {
+                self.put(name.as_bytes(), value);
+            }
         }
-        Value::Uuid(uuid) => return To::Text(&text::uuid_text(uuid)).write(into),
-        Value::List(list) => return write_array(list.iter(), into),
-        Value::Array(array) => return write_array(array.iter(), into),
-        Value::Map(map) => return write_map(map, into),
-        Value::Described(described) => return write_value(described.value(), into),
-    };
-    to.write(into);
+    }
+
+    /// An id as a short string; one that is none goes into a field.
+    fn id<'t>(&mut self, id: Value<'t>, header: &str, room: &'t mut [u8; 45]) -> Option<&'t [u8]> {
+        match id {
+            Value::String(text) if text.len() <= SHORT_MAX => Some(text.as_bytes()),
+            Value::Ulong(number) => Some(digits(number, room)),
+            Value::Uuid(uuid) => {
+                *room = text::uuid_text(uuid);
+                Some(room)
+            }
+            Value::Binary(bytes) => {
+                write_name(header.as_bytes(), self.into);
+                write_long(b'x', bytes, self.into);
+                None
+            }
+            Value::String(_) => {
+                self.put(header.as_bytes(), id);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// A compound value with its length in front.
+    fn nested(&mut self, letter: u8, write: impl FnOnce(&mut Fields<'v>)) {
+        self.into.push(letter);
+        let at = self.into.len();
+        self.into.extend_from_slice(&[0; 4]);
+        write(self);
+        let len = (self.into.len() - at - 4) as u32;
+        self.into[at..at + 4].copy_from_slice(&len.to_be_bytes());
+    }
+
+    fn elements<'a>(&mut self, elements: impl Iterator<Item = Value<'a>>) {
+        self.nested(b'A', |fields| elements.filter(is_sayable).for_each(|value| fields.value(value)));
+    }
+
+    fn array(&mut self, array: Array<'_>) {
+        if !array.is_of_no_width() {
+            return self.elements(array.iter());
+        }
+        let count = array.iter().count().min(self.empty_left as usize);
+        self.empty_left -= count as u32;
+        self.elements(array.iter().take(count));
+    }
+
+    /// Nested as deep as values may be, which were checked when they came in.
+    fn value(&mut self, value: Value<'_>) {
+        use crate::amqp091::Value as To;
+        let to = match value {
+            Value::Null => To::Void,
+            Value::Boolean(value) => To::Bool(value),
+            Value::Ubyte(value) => To::U8(value),
+            Value::Ushort(value) => To::U16(value),
+            Value::Uint(value) => To::U32(value),
+            // As RabbitMQ: the same eight bytes under the letter of signed numbers.
+            Value::Ulong(value) => To::I64(value as i64),
+            Value::Byte(value) => To::I8(value),
+            Value::Short(value) => To::I16(value),
+            Value::Int(value) => To::I32(value),
+            Value::Long(value) => To::I64(value),
+            Value::Float(value) => To::F32(value),
+            Value::Double(value) => To::F64(value),
+            // Left out by who writes fields and elements; what is left is one under a descriptor.
+            Value::Decimal32(_) | Value::Decimal64(_) | Value::Decimal128(_) => To::Void,
+            Value::Timestamp(ms) => To::Timestamp(seconds(ms)),
+            Value::Binary(bytes) => To::Text(bytes),
+            Value::String(text) | Value::Symbol(text) => To::Text(text.as_bytes()),
+            Value::Char(unit) => {
+                let mut room = [0; 4];
+                let text = char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut room);
+                return To::Text(text.as_bytes()).write(self.into);
+            }
+            Value::Uuid(uuid) => return To::Text(&text::uuid_text(uuid)).write(self.into),
+            Value::List(list) => return self.elements(list.iter()),
+            Value::Array(array) => return self.array(array),
+            Value::Map(map) => return self.nested(b'F', |fields| fields.put_all(&map)),
+            Value::Described(described) => return self.value(described.value()),
+        };
+        to.write(self.into);
+    }
 }

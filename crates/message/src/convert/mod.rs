@@ -1,8 +1,8 @@
 //! Conversion of messages between protocols, by RabbitMQ's tables (docs: `docs/compatibility.md`).
 //!
 //! Both ways are total: any message of one protocol becomes a message of the other, whatever is in it. Where RabbitMQ
-//! crashes (a decimal, a character, a uuid in a header, a name too long) something sensible takes its place. Converting
-//! costs at most a small multiple of the message's own bytes, and bodies are never copied but for a message of several
+//! crashes (a decimal, a character, a uuid in a header, a name too long) something sensible takes its place. What is
+//! written is at most [`GROWTH_MAX`] times the message's own bytes and [`GROWTH_CONSTANT`], and bodies are never copied but for a message of several
 //! data sections.
 
 mod amqp091;
@@ -20,6 +20,16 @@ pub fn table_fields(map: &crate::amqp10::Map<'_>) -> Vec<u8> {
     write_fields(map, &mut fields);
     fields
 }
+
+/// What a byte becomes at most: a small number in an array of 1.0 takes one, and nine where it carries its type.
+pub const GROWTH_MAX: usize = 9;
+
+/// What a conversion writes besides: what stands without bytes of its own, such as elements of no width.
+pub const GROWTH_CONSTANT: usize = 9 * EMPTY_ELEMENTS_TOTAL_MAX as usize + 1024;
+
+/// Elements of no width that all arrays of a message have at most after it was converted to 0-9-1. An array claims up
+/// to [`EMPTY_ELEMENTS_MAX`](crate::amqp10::value::EMPTY_ELEMENTS_MAX) with three bytes, and there it takes nine for each.
+const EMPTY_ELEMENTS_TOTAL_MAX: u32 = 1024;
 
 /// Annotations a broker sets on every delivery; what a publisher put there is not passed on.
 const OWN_ANNOTATIONS: [&str; 2] = ["x-exchange", "x-routing-key"];

@@ -326,16 +326,136 @@ fn the_deepest_values_survive() {
     }
 }
 
+/// Arrays of elements without width in a list or an array: each claims many of them.
 #[test]
 fn a_few_bytes_do_not_become_many() {
-    // Arrays of nothing in a list: each claims four thousand million elements.
-    let mut list = Vec::new();
-    for _ in 0..1000 {
-        list.extend([0xf0, 0, 0, 0, 5, 0xff, 0xff, 0xff, 0xff, 0x41]);
+    let check = |constructor: &[u8], array: &[u8]| {
+        let arrays = array.repeat(100_000);
+        let content = [&100_000_u32.to_be_bytes()[..], constructor, &arrays].concat();
+        let list = [&[0xa3, 3, b'x', b'-', b'l'][..], &constructor_of(constructor), &long(&content)].concat();
+        let mut bytes = Vec::new();
+        crate::amqp10::section::write_map(descriptor::MESSAGE_ANNOTATIONS, Map::new(2, &list), &mut bytes);
+        bytes.extend_from_slice(BODY);
+        to_091(&bytes, |properties, _| check_growth(bytes.len(), properties.raw().len()));
+    };
+    for code in 0x40..=0x45 {
+        check(&[], &[0xf0, 0, 0, 0, 5, 0xff, 0xff, 0xff, 0xff, code]);
+        check(&[], &[0xe0, 2, 0xff, code]);
+        check(&[0xe0], &[2, 64, code]);
     }
-    let value = Value::List(crate::amqp10::List::new(1000, &list));
-    let bytes = with_map(descriptor::MESSAGE_ANNOTATIONS, &[("x-l", value)]);
-    to_091(&bytes, |properties, _| assert!(properties.raw().len() < 32 * bytes.len()));
+}
+
+/// A list where elements have constructors of their own, an array where one stands in front of all.
+fn constructor_of(elements: &[u8]) -> [u8; 1] {
+    if elements.is_empty() { [0xd0] } else { [0xf0] }
+}
+
+/// With its length in front.
+fn long(bytes: &[u8]) -> Vec<u8> {
+    [&(bytes.len() as u32).to_be_bytes()[..], bytes].concat()
+}
+
+/// What a message of so many bytes of 1.0 may become.
+fn check_growth(len: usize, converted: usize) {
+    assert!(converted <= GROWTH_MAX * len + GROWTH_CONSTANT, "{len} bytes became {converted}");
+}
+
+#[test]
+fn elements_without_width_are_kept_up_to_a_bound() {
+    let arrays = [0xe0, 2, 64, 0x41].repeat(100);
+    let value = Value::List(crate::amqp10::List::new(100, &arrays));
+    to_091(&with_map(descriptor::MESSAGE_ANNOTATIONS, &[("x-l", value)]), |properties, _| {
+        let lists = properties.headers().and_then(|headers| headers.get(b"x-l")).unwrap();
+        let lists: Vec<usize> =
+            lists.as_array().unwrap().iter().map(|list| list.as_array().unwrap().iter().count()).collect();
+        let full = EMPTY_ELEMENTS_TOTAL_MAX as usize / 64;
+        assert_eq!(lists, [vec![64; full], vec![0; 100 - full]].concat());
+    });
+}
+
+/// A value of 1.0 as it may be encoded: its format code, and what follows that.
+fn encoded() -> impl Strategy<Value = (u8, Vec<u8>)> {
+    let simple = prop_oneof![
+        (0x40u8..=0x45).prop_map(|code| (code, vec![])),
+        (0x50u8..=0x56, any::<[u8; 1]>()).prop_map(|(code, bytes)| (code, bytes.to_vec())),
+        any::<[u8; 4]>().prop_map(|bytes| (0x73, bytes.to_vec())),
+        any::<[u8; 8]>().prop_map(|bytes| (0x83, bytes.to_vec())),
+        any::<[u8; 16]>().prop_map(|bytes| (0x98, bytes.to_vec())),
+        "[a-z]{0,9}".prop_map(|text| (0xa1, [&[text.len() as u8], text.as_bytes()].concat())),
+    ];
+    simple.prop_recursive(6, 64, 8, |inner| {
+        let some = || prop::collection::vec(inner.clone(), 0..8);
+        prop_oneof![
+            some().prop_map(|values| {
+                let values: Vec<Vec<u8>> = values.into_iter().map(whole).collect();
+                (0xd0, long(&[&(values.len() as u32).to_be_bytes()[..], &values.concat()].concat()))
+            }),
+            some().prop_map(|values| {
+                let values = values.into_iter().map(|value| [&b"\xa3\x01k"[..], &whole(value)].concat());
+                let values: Vec<Vec<u8>> = values.collect();
+                (0xd1, long(&[&(values.len() as u32 * 2).to_be_bytes()[..], &values.concat()].concat()))
+            }),
+            (inner.clone(), 0u8..200).prop_map(|((code, bytes), count)| {
+                let elements = bytes.repeat(count.into());
+                (0xf0, long(&[&[0, 0, 0, count, code][..], &elements].concat()))
+            }),
+        ]
+    })
+}
+
+fn whole((code, bytes): (u8, Vec<u8>)) -> Vec<u8> {
+    [&[code][..], &bytes].concat()
+}
+
+/// A value of 0-9-1 as it may be encoded.
+fn encoded_091() -> impl Strategy<Value = Vec<u8>> {
+    let simple = prop_oneof![
+        Just(b"V".to_vec()),
+        any::<u8>().prop_map(|byte| vec![b'B', byte]),
+        any::<[u8; 5]>().prop_map(|bytes| [&b"D"[..], &bytes].concat()),
+        any::<[u8; 8]>().prop_map(|bytes| [&b"T"[..], &bytes].concat()),
+        prop::collection::vec(any::<u8>(), 0..9).prop_map(|text| [&b"S"[..], &long(&text)].concat()),
+    ];
+    simple.prop_recursive(6, 64, 8, |inner| {
+        let some = || prop::collection::vec(inner.clone(), 0..8);
+        prop_oneof![
+            some().prop_map(|values| [&b"A"[..], &long(&values.concat())].concat()),
+            some().prop_map(|values| {
+                let values: Vec<Vec<u8>> = values.iter().map(|value| [&[0][..], value].concat()).collect();
+                [&b"F"[..], &long(&values.concat())].concat()
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_nested_grows_by_no_more_than_a_factor(
+        values in prop::collection::vec(encoded(), 1..10),
+        is_property in any::<bool>(),
+    ) {
+        let section = if is_property { descriptor::APPLICATION_PROPERTIES } else { descriptor::MESSAGE_ANNOTATIONS };
+        let count = values.len() as u32 * 2;
+        let pairs = values.into_iter().map(|value| [&b"\xa3\x02x-"[..], &whole(value)].concat());
+        let pairs: Vec<u8> = pairs.collect::<Vec<_>>().concat();
+        let mut bytes = Vec::new();
+        crate::amqp10::section::write_map(section, Map::new(count, &pairs), &mut bytes);
+        bytes.extend_from_slice(BODY);
+        to_091(&bytes, |properties, _| check_growth(bytes.len(), properties.raw().len()));
+    }
+
+    #[test]
+    fn what_is_nested_in_0_9_1_grows_by_no_more_than_a_factor(values in prop::collection::vec(encoded_091(), 1..10)) {
+        let fields: Vec<Vec<u8>> = values.iter().map(|value| [&b"\x02x-"[..], value].concat()).collect();
+        let fields = fields.concat();
+        let new = NewProperties { headers: Some(Table::new(&fields).unwrap()), ..NewProperties::default() };
+        let mut raw = Vec::new();
+        new.write(&mut raw);
+        let mut converted = Amqp10::default();
+        converted.convert(&Properties::read(&raw).unwrap(), b"", 0);
+        let len = converted.bare.len() + converted.annotations.len();
+        prop_assert!(len <= GROWTH_MAX * raw.len() + GROWTH_CONSTANT, "{} bytes became {len}", raw.len());
+    }
 }
 
 proptest! {
@@ -353,7 +473,7 @@ proptest! {
             let mut converted = Amqp091::default();
             converted.convert(&message);
             prop_assert!(Properties::read(&converted.properties).is_ok());
-            prop_assert!(converted.properties.len() <= 64 + 32 * bytes.len());
+            check_growth(bytes.len(), converted.properties.len());
         }
     }
 
