@@ -48,13 +48,26 @@ impl Headers for Fields091<'_> {
         header091(self.0, name)
     }
 
+    fn delay(&self) -> Option<Field<'_>> {
+        delay091(self.0)
+    }
+
     fn property(&self, property: Property) -> Option<Field<'_>> {
         property091(self.0, property)
     }
 }
 
+/// Of a name that comes twice the last counts, where elsewhere the first does: so RabbitMQ routes.
 fn header091<'a>(properties: &Properties<'a>, name: &[u8]) -> Option<Field<'a>> {
-    let value = properties.headers()?.get(name)?;
+    let named = properties.headers()?.iter().filter(|(found, _)| *found == name);
+    field091(named.last()?.1)
+}
+
+fn delay091<'a>(properties: &Properties<'a>) -> Option<Field<'a>> {
+    field091(properties.headers()?.get(DELAY)?)
+}
+
+fn field091(value: Wire<'_>) -> Option<Field<'_>> {
     Some(match value {
         Wire::Bool(value) => Field::Bool(value),
         Wire::U64(value) => Field::Unsigned(value),
@@ -175,7 +188,7 @@ impl Headers for Fields<'_> {
 
     fn delay(&self) -> Option<Field<'_>> {
         match self {
-            Fields::Amqp091(properties) => header091(properties, DELAY),
+            Fields::Amqp091(properties) => delay091(properties),
             Fields::Amqp10(fields) => fields.delay(),
             Fields::Unread => None,
         }
