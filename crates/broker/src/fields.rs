@@ -1,6 +1,6 @@
 //! What routing looks at in a message, in either encoding, and field tables as arguments.
 
-use message::amqp10::{Map, Message, Properties as Properties10, Value as Amqp10};
+use message::amqp10::{Decoder, Map, Message, Properties as Properties10, Value as Amqp10};
 use message::amqp091::{Properties, Table, Value as Wire};
 use message::record::Format;
 use routing::{Arguments, DELAY, Field, Float, Headers, IntType, Property, Value};
@@ -48,6 +48,14 @@ impl Headers for Fields091<'_> {
         header091(self.0, name)
     }
 
+    fn encodings<'a>(&'a self, visit: &mut dyn FnMut(&'a [u8], &'a [u8])) {
+        encodings091(self.0, visit);
+    }
+
+    fn read<'a>(&'a self, encoding: &'a [u8]) -> Option<Field<'a>> {
+        read091(encoding)
+    }
+
     fn delay(&self) -> Option<Field<'_>> {
         delay091(self.0)
     }
@@ -61,6 +69,15 @@ impl Headers for Fields091<'_> {
 fn header091<'a>(properties: &Properties<'a>, name: &[u8]) -> Option<Field<'a>> {
     let named = properties.headers()?.iter().filter(|(found, _)| *found == name);
     field091(named.last()?.1)
+}
+
+fn encodings091<'a>(properties: &Properties<'a>, visit: &mut dyn FnMut(&'a [u8], &'a [u8])) {
+    let headers = properties.headers().unwrap_or_default();
+    headers.encodings().for_each(|(name, encoding)| visit(name, encoding));
+}
+
+fn read091(encoding: &[u8]) -> Option<Field<'_>> {
+    field091(Wire::of_encoding(encoding)?)
 }
 
 fn delay091<'a>(properties: &Properties<'a>) -> Option<Field<'a>> {
@@ -131,9 +148,29 @@ fn field(value: Amqp10<'_>) -> Option<Field<'_>> {
     })
 }
 
+/// The names of a map that are text, each with its value's encoding.
+fn named<'a>(map: &Map<'a>) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+    let text = |key| Some(Decoder::new(key).value().ok()?.as_str()?.as_bytes());
+    map.encodings().filter_map(move |(key, encoding)| Some((text(key)?, encoding)))
+}
+
+fn read10(encoding: &[u8]) -> Option<Field<'_>> {
+    field(Decoder::new(encoding).value().ok()?)
+}
+
 impl Headers for Fields10<'_> {
     fn get(&self, name: &[u8]) -> Option<Field<'_>> {
         field(self.headers.get(str::from_utf8(name).ok()?)?)
+    }
+
+    fn encodings<'a>(&'a self, visit: &mut dyn FnMut(&'a [u8], &'a [u8])) {
+        // Of a name that comes twice the first counts.
+        let headers: Vec<_> = named(&self.headers).collect();
+        headers.into_iter().rev().for_each(|(name, encoding)| visit(name, encoding));
+    }
+
+    fn read<'a>(&'a self, encoding: &'a [u8]) -> Option<Field<'a>> {
+        read10(encoding)
     }
 
     /// An annotation: what begins with `x-` is no header of an application's.
@@ -182,6 +219,22 @@ impl Headers for Fields<'_> {
         match self {
             Fields::Amqp091(properties) => header091(properties, name),
             Fields::Amqp10(fields) => fields.get(name),
+            Fields::Unread => None,
+        }
+    }
+
+    fn encodings<'a>(&'a self, visit: &mut dyn FnMut(&'a [u8], &'a [u8])) {
+        match self {
+            Fields::Amqp091(properties) => encodings091(properties, visit),
+            Fields::Amqp10(fields) => fields.encodings(visit),
+            Fields::Unread => {}
+        }
+    }
+
+    fn read<'a>(&'a self, encoding: &'a [u8]) -> Option<Field<'a>> {
+        match self {
+            Fields::Amqp091(_) => read091(encoding),
+            Fields::Amqp10(_) => read10(encoding),
             Fields::Unread => None,
         }
     }

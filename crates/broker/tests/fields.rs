@@ -1,7 +1,9 @@
 //! What exchanges see of a message's headers, in either encoding.
 
 use base::id::QueueId;
-use broker::fields::Fields091;
+use broker::fields::{Fields10, Fields091};
+use message::amqp10::section::{descriptor, write_map};
+use message::amqp10::{Encoder, Map, Message, Value as Amqp10};
 use message::amqp091::{NewProperties, Properties, Table, TableWriter, Value as Wire};
 use routing::{Arguments, Destination, Envelope, Exchange, Headers, Kind, Matches, Value};
 
@@ -14,6 +16,31 @@ fn with_091(headers: &[(&str, Wire<'_>)], look: impl FnOnce(&dyn Headers)) {
     let headers = Some(Table::new(&fields).unwrap());
     NewProperties { headers, ..NewProperties::default() }.write(&mut raw);
     look(&Fields091(&Properties::read(&raw).unwrap()));
+}
+
+/// Does with a 1.0 message what `look` does.
+fn with_10(
+    annotations: &[(&str, Amqp10<'_>)],
+    properties: &[(&str, Amqp10<'_>)],
+    look: impl FnOnce(&dyn Headers),
+) {
+    let mut raw = Vec::new();
+    for (section, pairs) in
+        [(descriptor::MESSAGE_ANNOTATIONS, annotations), (descriptor::APPLICATION_PROPERTIES, properties)]
+    {
+        let mut bytes = Vec::new();
+        let mut encoder = Encoder::new(&mut bytes);
+        for (name, value) in pairs {
+            match section {
+                descriptor::MESSAGE_ANNOTATIONS => encoder.symbol(name),
+                _ => encoder.string(name),
+            }
+            encoder.value(*value);
+        }
+        write_map(section, Map::new(2 * pairs.len() as u32, &bytes), &mut raw);
+    }
+    raw.extend_from_slice(b"\0\x53\x75\xa0\x01b");
+    look(&Fields10::of(&Message::read(&raw).unwrap()));
 }
 
 /// The bindings, in order, that let a message through.
@@ -34,4 +61,46 @@ fn of_a_header_that_comes_twice_the_last_counts() {
     with_091(&[("h", Wire::I32(1)), ("h", Wire::I32(2))], |headers| {
         assert_eq!(bound(&[&h(1), &h(2)], headers), [1]);
     });
+}
+
+/// So many headers, and the first of them once for each of the arguments that look: all by an index but for the first few.
+#[test]
+fn an_index_finds_what_a_walk_finds() {
+    let table = TableWriter::fields(|table| table.put(b"k", Wire::I32(1)));
+    let table = Wire::Table(Table::new(&table).unwrap());
+    let values091 = [
+        Wire::I8(-1),
+        Wire::U64(u64::MAX),
+        Wire::F64(1.5),
+        Wire::Decimal { scale: 1, value: 5 },
+        Wire::Text(b"text"),
+        Wire::Timestamp(5),
+        Wire::Void,
+        table,
+    ];
+    let values10 = [
+        Amqp10::Boolean(true),
+        Amqp10::Ulong(u64::MAX),
+        Amqp10::Int(-1),
+        Amqp10::Float(1.5),
+        Amqp10::Timestamp(5000),
+        Amqp10::Binary(b"bytes"),
+        Amqp10::Symbol("text"),
+        Amqp10::Null,
+    ];
+    let check = |headers: &dyn Headers| {
+        let mut seen = Vec::new();
+        headers.encodings(&mut |name, encoding| seen.push((name.to_vec(), headers.read(encoding))));
+        assert_eq!(seen.len(), 10);
+        let last = |wanted: &[u8]| seen.iter().rfind(|(name, _)| name == wanted).unwrap().1.clone();
+        for (name, _) in &seen {
+            assert_eq!(headers.get(name), last(name), "{}", String::from_utf8_lossy(name));
+        }
+    };
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let again = ["a", "d"];
+    let pairs = names.into_iter().zip(values091).chain(again.map(|name| (name, Wire::Bool(false))));
+    with_091(&pairs.collect::<Vec<_>>(), check);
+    let pairs = names.into_iter().zip(values10).chain(again.map(|name| (name, Amqp10::Byte(7))));
+    with_10(&[], &pairs.collect::<Vec<_>>(), check);
 }

@@ -34,6 +34,14 @@ mod tests {
             self.0.clone().filter(|_| name == DELAY)
         }
 
+        fn encodings<'a>(&'a self, visit: &mut dyn FnMut(&'a [u8], &'a [u8])) {
+            visit(DELAY, DELAY);
+        }
+
+        fn read<'a>(&'a self, encoding: &'a [u8]) -> Option<Field<'a>> {
+            self.get(encoding)
+        }
+
         fn property(&self, _: Property) -> Option<Field<'_>> {
             None
         }

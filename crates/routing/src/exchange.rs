@@ -403,9 +403,10 @@ impl Exchange {
             Table::Fanout(keyed) | Table::RecentHistory(keyed) => keyed.route_all(out),
             Table::Topic(topic) => message.keys.iter().for_each(|key| topic.route(key, out)),
             Table::Headers(keyed) => {
+                let mut lookup = headers::Lookup::new(message.headers);
                 for bound in keyed.iter().flat_map(|(_, bounds)| bounds.list()) {
                     let mut variants = bound.variants().iter();
-                    if variants.any(|arguments| headers::is_match(arguments, message.headers)) {
+                    if variants.any(|arguments| headers::is_match(arguments, &mut lookup)) {
                         out.push(bound.destination());
                     }
                 }

@@ -9,11 +9,19 @@
 
 use crate::delay::DELAY;
 use crate::value::{Arguments, Value};
+use std::cell::OnceCell;
 
 /// The headers of a message, in whatever encoding it came.
 pub trait Headers {
     /// The value of `name`; of a name that comes more than once, the last one's.
     fn get(&self, name: &[u8]) -> Option<Field<'_>>;
+
+    /// Every header's name and value, the value as bytes for [`Headers::read`]. Of a name that comes more than once the
+    /// last one counts.
+    fn encodings<'a>(&'a self, visit: &mut dyn FnMut(&'a [u8], &'a [u8]));
+
+    /// The value that [`Headers::encodings`] showed.
+    fn read<'a>(&'a self, encoding: &'a [u8]) -> Option<Field<'a>>;
 
     /// How long the message asks to be delayed.
     fn delay(&self) -> Option<Field<'_>> {
@@ -53,6 +61,12 @@ pub struct NoHeaders;
 
 impl Headers for NoHeaders {
     fn get(&self, _name: &[u8]) -> Option<Field<'_>> {
+        None
+    }
+
+    fn encodings<'a>(&'a self, _visit: &mut dyn FnMut(&'a [u8], &'a [u8])) {}
+
+    fn read<'a>(&'a self, _encoding: &'a [u8]) -> Option<Field<'a>> {
         None
     }
 
@@ -148,12 +162,63 @@ pub(crate) fn is_mode(text: &[u8]) -> bool {
     matches!(text, b"all" | b"any" | b"all-with-x" | b"any-with-x")
 }
 
+/// So many look-ups go through the headers of a message; further ones go by an index over them.
+const SCANS_MAX: u32 = 8;
+
+/// The headers of one message for the bindings of an exchange: what looking costs grows with the headers plus the
+/// arguments looked for, not with one times the other.
+pub(crate) struct Lookup<'a> {
+    headers: &'a dyn Headers,
+    scans_left: u32,
+    /// By name, those of the same name in the order they came.
+    index: Option<Vec<Header<'a>>>,
+}
+
+struct Header<'a> {
+    name: &'a [u8],
+    encoding: &'a [u8],
+    /// Read when it is first asked for: tables and lists are built once, however many bindings name them.
+    field: OnceCell<Option<Field<'a>>>,
+}
+
+impl<'a> Lookup<'a> {
+    pub(crate) fn new(headers: &'a dyn Headers) -> Lookup<'a> {
+        Lookup { headers, scans_left: SCANS_MAX, index: None }
+    }
+
+    /// Whether the header `name` is there and a binding with `value` lets it through.
+    fn is_match(&mut self, name: &[u8], value: &Value) -> bool {
+        if self.scans_left > 0 {
+            self.scans_left -= 1;
+            return self.headers.get(name).is_some_and(|field| field.matches(value));
+        }
+        let headers = self.headers;
+        let index = self.index.get_or_insert_with(|| index(headers));
+        let Some(last) = index.partition_point(|header| header.name <= name).checked_sub(1) else {
+            return false;
+        };
+        let header = &index[last];
+        let field = || header.field.get_or_init(|| headers.read(header.encoding));
+        header.name == name && field().as_ref().is_some_and(|field| field.matches(value))
+    }
+}
+
+#[cold]
+fn index(headers: &dyn Headers) -> Vec<Header<'_>> {
+    let mut index = Vec::new();
+    headers.encodings(&mut |name, encoding| {
+        index.push(Header { name, encoding, field: OnceCell::new() });
+    });
+    index.sort_by_key(|header| header.name);
+    index
+}
+
 /// Whether a binding with these arguments lets a message with these headers through.
-pub(crate) fn is_match(arguments: &Arguments, headers: &dyn Headers) -> bool {
+pub(crate) fn is_match(arguments: &Arguments, headers: &mut Lookup<'_>) -> bool {
     let Mode { any, with_x } = mode(arguments);
     let mut weighed = arguments
         .iter()
         .filter(|(name, _)| if with_x { *name != X_MATCH } else { !name.starts_with(b"x-") })
-        .map(|(name, value)| headers.get(name).is_some_and(|field| field.matches(value)));
+        .map(|(name, value)| headers.is_match(name, value));
     if any { weighed.any(|is_match| is_match) } else { weighed.all(|is_match| is_match) }
 }

@@ -206,13 +206,25 @@ mod topic {
 
 mod headers {
     use super::*;
+    use std::cell::Cell;
 
     struct Given<'a>(&'a [(&'a str, Field<'a>)]);
 
     impl Headers for Given<'_> {
         fn get(&self, name: &[u8]) -> Option<Field<'_>> {
-            let found = self.0.iter().find(|(have, _)| have.as_bytes() == name);
+            let found = self.0.iter().rfind(|(have, _)| have.as_bytes() == name);
             found.map(|(_, field)| field.clone())
+        }
+
+        /// A value as the place it is at.
+        fn encodings<'a>(&'a self, visit: &mut dyn FnMut(&'a [u8], &'a [u8])) {
+            for (at, (name, _)) in self.0.iter().enumerate() {
+                visit(name.as_bytes(), &PLACES[at..=at]);
+            }
+        }
+
+        fn read<'a>(&'a self, encoding: &'a [u8]) -> Option<Field<'a>> {
+            self.0.get(usize::from(encoding[0])).map(|(_, field)| field.clone())
         }
 
         fn property(&self, property: Property) -> Option<Field<'_>> {
@@ -230,6 +242,84 @@ mod headers {
         exchange.bind(b"", arguments(bound), queue(1));
         let found = route(&exchange, "any", &Given(given));
         assert_eq!(!found.is_empty(), is_match, "{bound:?} {given:?}");
+    }
+
+    static PLACES: [u8; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
+
+    /// Counts how often it is gone through, and values that are read out of what was seen then.
+    struct Counted<'a>(Given<'a>, Cell<usize>, Cell<usize>);
+
+    impl Headers for Counted<'_> {
+        fn get(&self, name: &[u8]) -> Option<Field<'_>> {
+            self.1.update(|scans| scans + 1);
+            self.0.get(name)
+        }
+
+        fn encodings<'a>(&'a self, visit: &mut dyn FnMut(&'a [u8], &'a [u8])) {
+            self.1.update(|scans| scans + 1);
+            self.0.encodings(visit);
+        }
+
+        fn read<'a>(&'a self, encoding: &'a [u8]) -> Option<Field<'a>> {
+            self.2.update(|read| read + 1);
+            self.0.read(encoding)
+        }
+
+        fn property(&self, property: Property) -> Option<Field<'_>> {
+            self.0.property(property)
+        }
+    }
+
+    /// However many bindings there are, and arguments in each, the headers are gone through a few times, and each value is
+    /// read once.
+    #[test]
+    fn many_arguments_look_at_the_headers_a_few_times() {
+        let list = || Value::List(vec![Value::long(1)]);
+        let names: Vec<String> = (0..100).map(|name| format!("name-{name}")).collect();
+        let mut exchange = Exchange::new(Kind::Headers);
+        for id in 0..50 {
+            let wanted = names.iter().map(|name| (name.as_bytes(), Value::long(1)));
+            let wanted = wanted.chain([(&b"list"[..], list()), (b"x-match", Value::text("any"))]);
+            exchange.bind(b"", wanted.collect(), queue(id));
+        }
+        let field = |number| ("name-7", Field::Int(number));
+        for (given, expected) in [
+            (vec![], 0),
+            (vec![field(2), ("list", Field::Nested(Value::List(vec![])))], 0),
+            (vec![field(2), ("list", Field::Nested(list()))], 50),
+            (vec![field(2), field(1)], 50),
+            (vec![field(1), field(2)], 0),
+        ] {
+            let headers = Counted(Given(&given), Cell::new(0), Cell::new(0));
+            assert_eq!(route(&exchange, "", &headers).len(), expected, "{given:?}");
+            assert!(headers.1.get() <= 9, "gone through {} times", headers.1.get());
+            assert!(headers.2.get() <= given.len(), "{} values read", headers.2.get());
+        }
+    }
+
+    proptest! {
+        /// What is found by the index is what is found without: by a binding alone, which has few arguments.
+        #[test]
+        fn the_index_finds_what_a_walk_finds(
+            bound in prop::collection::vec(prop::collection::vec((0usize..5, 0i64..3), 0..4), 0..20),
+            given in prop::collection::vec((0usize..5, 0i64..3), 0..8),
+            any in any::<bool>(),
+        ) {
+            const NAMES: [&str; 5] = ["", "a", "aa", "b", "x-a"];
+            let given: Vec<_> = given.into_iter().map(|(name, n)| (NAMES[name], Field::Int(n))).collect();
+            let given = Given(&given);
+            let (mut all, mut expected) = (Exchange::new(Kind::Headers), Vec::new());
+            for (id, wanted) in bound.into_iter().enumerate() {
+                let mode = mode(if any { "any-with-x" } else { "all-with-x" });
+                let wanted = wanted.into_iter().map(|(name, n)| (NAMES[name], Value::long(n))).chain([mode]);
+                let wanted = arguments(&wanted.collect::<Vec<_>>());
+                let mut alone = Exchange::new(Kind::Headers);
+                alone.bind(b"", wanted.clone(), queue(id as u64));
+                expected.extend(route(&alone, "", &given));
+                all.bind(b"", wanted, queue(id as u64));
+            }
+            prop_assert_eq!(route(&all, "", &given), expected);
+        }
     }
 
     fn mode(mode: &str) -> (&'static str, Value) {

@@ -14,6 +14,14 @@ impl Headers for Given<'_> {
         self.0.clone().filter(|_| name == b"h")
     }
 
+    fn encodings<'a>(&'a self, visit: &mut dyn FnMut(&'a [u8], &'a [u8])) {
+        visit(b"h", b"h");
+    }
+
+    fn read<'a>(&'a self, encoding: &'a [u8]) -> Option<Field<'a>> {
+        self.get(encoding)
+    }
+
     fn property(&self, _property: Property) -> Option<Field<'_>> {
         self.0.clone()
     }

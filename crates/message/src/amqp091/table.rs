@@ -119,6 +119,11 @@ impl<'a> Value<'a> {
         })
     }
 
+    /// The value that [`Table::encodings`] answered.
+    pub fn of_encoding(encoding: &'a [u8]) -> Option<Value<'a>> {
+        Value::read(&mut Reader::new(encoding)).ok()
+    }
+
     /// Appends the type letter and the value.
     ///
     /// # Panics
