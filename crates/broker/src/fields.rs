@@ -7,11 +7,7 @@ use routing::{Arguments, DELAY, Field, Float, Headers, IntType, Property, Value}
 
 /// The arguments in a field table; of a name that comes twice the last counts.
 pub fn arguments(table: &Table<'_>) -> Arguments {
-    let mut arguments = Arguments::default();
-    for (name, value) in table.iter() {
-        arguments.insert(name, own(&value));
-    }
-    arguments
+    table.iter().map(|(name, value)| (name, own(&value))).collect()
 }
 
 /// The value with bytes of its own. Nesting is bounded by the table's own check.

@@ -1,7 +1,7 @@
 //! What exchanges see of a message's headers, in either encoding.
 
 use base::id::QueueId;
-use broker::fields::{Fields10, Fields091};
+use broker::fields::{Fields10, Fields091, arguments};
 use message::amqp10::section::{descriptor, write_map};
 use message::amqp10::{Encoder, Map, Message, Value as Amqp10};
 use message::amqp091::{NewProperties, Properties, Table, TableWriter, Value as Wire};
@@ -103,4 +103,17 @@ fn an_index_finds_what_a_walk_finds() {
     with_091(&pairs.collect::<Vec<_>>(), check);
     let pairs = names.into_iter().zip(values10).chain(again.map(|name| (name, Amqp10::Byte(7))));
     with_10(&[], &pairs.collect::<Vec<_>>(), check);
+}
+
+/// At once, too, where each field belongs before all that came: to put each in its place takes minutes.
+#[test]
+fn a_long_table_is_read() {
+    let names: Vec<String> = (0..400_000).rev().map(|name| format!("{name:06}")).collect();
+    let fields = TableWriter::fields(|table| {
+        names.iter().for_each(|name| table.put(name.as_bytes(), Wire::Void));
+        table.put(b"000500", Wire::I32(5));
+    });
+    let arguments = arguments(&Table::new(&fields).unwrap());
+    assert_eq!(arguments.len(), names.len());
+    assert_eq!(arguments.get(b"000500").and_then(Value::as_i64), Some(5));
 }
