@@ -109,7 +109,8 @@ fn property091<'a>(properties: &Properties<'a>, property: Property) -> Option<Fi
     }
 }
 
-/// The fields of a 1.0 message that exchanges look at: its application-properties are its headers.
+/// The fields of a 1.0 message that exchanges look at: its application-properties are its headers, and those of its
+/// message-annotations that are simple values under names that begin with `x-`.
 pub struct Fields10<'a> {
     headers: Map<'a>,
     properties: Properties10<'a>,
@@ -125,6 +126,26 @@ impl<'a> Fields10<'a> {
             annotations: message.message_annotations,
         }
     }
+
+    /// The annotation that is the header `name`: it goes before an application property of that name. Of a name that
+    /// comes twice the last counts.
+    fn annotation(&self, name: &[u8]) -> Option<Field<'_>> {
+        if !name.starts_with(ANNOTATION) || self.annotations.is_empty() {
+            return None;
+        }
+        let annotations = self.annotations.iter().filter(|(key, value)| {
+            key.as_str().is_some_and(|key| key.as_bytes() == name) && is_header(*value)
+        });
+        field(annotations.last()?.1)
+    }
+}
+
+/// What the names of annotations begin with that are headers too.
+const ANNOTATION: &[u8] = b"x-";
+
+/// Whether an annotation is a header: simple values are.
+fn is_header(value: Amqp10<'_>) -> bool {
+    value != Amqp10::Null && field(value).is_some()
 }
 
 /// A simple value as exchanges see it.
@@ -156,13 +177,18 @@ fn read10(encoding: &[u8]) -> Option<Field<'_>> {
 
 impl Headers for Fields10<'_> {
     fn get(&self, name: &[u8]) -> Option<Field<'_>> {
-        field(self.headers.get(str::from_utf8(name).ok()?)?)
+        self.annotation(name).or_else(|| field(self.headers.get(str::from_utf8(name).ok()?)?))
     }
 
     fn encodings<'a>(&'a self, visit: &mut dyn FnMut(&'a [u8], &'a [u8])) {
         // Of a name that comes twice the first counts.
         let headers: Vec<_> = named(&self.headers).collect();
         headers.into_iter().rev().for_each(|(name, encoding)| visit(name, encoding));
+        for (name, encoding) in named(&self.annotations) {
+            if name.starts_with(ANNOTATION) && Decoder::new(encoding).value().is_ok_and(is_header) {
+                visit(name, encoding);
+            }
+        }
     }
 
     fn read<'a>(&'a self, encoding: &'a [u8]) -> Option<Field<'a>> {

@@ -5,7 +5,7 @@ use broker::fields::{Fields10, Fields091, arguments};
 use message::amqp10::section::{descriptor, write_map};
 use message::amqp10::{Encoder, Map, Message, Value as Amqp10};
 use message::amqp091::{NewProperties, Properties, Table, TableWriter, Value as Wire};
-use routing::{Arguments, Destination, Envelope, Exchange, Headers, Kind, Matches, Value};
+use routing::{Arguments, Destination, Envelope, Exchange, Field, Headers, Kind, Matches, Value};
 
 /// Does with the headers of a 0-9-1 message what `look` does.
 fn with_091(headers: &[(&str, Wire<'_>)], look: impl FnOnce(&dyn Headers)) {
@@ -103,6 +103,43 @@ fn an_index_finds_what_a_walk_finds() {
     with_091(&pairs.collect::<Vec<_>>(), check);
     let pairs = names.into_iter().zip(values10).chain(again.map(|name| (name, Amqp10::Byte(7))));
     with_10(&[], &pairs.collect::<Vec<_>>(), check);
+}
+
+/// Both by an index and without.
+#[test]
+fn annotations_are_headers_that_begin_with_x() {
+    let long = |number| Value::long(number);
+    let with_x = || ("x-match", Value::text("all-with-x"));
+    let many: Vec<(&str, Value)> =
+        ["p", "q", "r", "s", "t", "u", "v", "w", "y", "z"].map(|name| (name, Value::Void)).into();
+    let bindings: [&[(&str, Value)]; 5] = [
+        &[with_x(), ("x-a", long(1))],
+        &[with_x(), ("x-a", long(2))],
+        &[with_x(), ("x-b", long(3))],
+        &[with_x(), ("x-c", long(4))],
+        &[("a", long(5))],
+    ];
+    let annotations = [
+        ("x-a", Amqp10::Long(1)),
+        ("x-c", Amqp10::List(message::amqp10::List::default())),
+        ("x-d", Amqp10::Null),
+    ];
+    let properties = [
+        ("x-a", Amqp10::Long(2)),
+        ("x-b", Amqp10::Long(3)),
+        ("x-c", Amqp10::Long(4)),
+        ("x-d", Amqp10::Long(6)),
+        ("a", Amqp10::Long(5)),
+    ];
+    with_10(&annotations, &properties, |headers| {
+        assert_eq!(bound(&bindings, headers), [0, 2, 3, 4]);
+        let padded: Vec<_> = bindings.iter().map(|binding| binding.to_vec()).collect();
+        let first = [&[("x-match", Value::text("any"))], &many[..]].concat();
+        let all: Vec<&[_]> =
+            std::iter::once(&first[..]).chain(padded.iter().map(|binding| &binding[..])).collect();
+        assert_eq!(bound(&all, headers), [1, 3, 4, 5]);
+        assert_eq!(headers.get(b"x-d"), Some(Field::Int(6)));
+    });
 }
 
 /// At once, too, where each field belongs before all that came: to put each in its place takes minutes.
