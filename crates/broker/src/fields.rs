@@ -148,7 +148,7 @@ fn is_header(value: Amqp10<'_>) -> bool {
     value != Amqp10::Null && field(value).is_some()
 }
 
-/// A simple value as exchanges see it.
+/// A simple value as exchanges see it: a time is its number of milliseconds.
 fn field(value: Amqp10<'_>) -> Option<Field<'_>> {
     Some(match value {
         Amqp10::Null => Field::Void,
@@ -156,7 +156,6 @@ fn field(value: Amqp10<'_>) -> Option<Field<'_>> {
         Amqp10::Ulong(value) => Field::Unsigned(value),
         Amqp10::Float(value) => Field::Float(value.into()),
         Amqp10::Double(value) => Field::Float(value),
-        Amqp10::Timestamp(ms) => Field::Timestamp(u64::try_from(ms / 1000).unwrap_or(0)),
         Amqp10::Binary(bytes) => Field::Bytes(bytes),
         value => match value.as_i64() {
             Some(number) => Field::Int(number),
@@ -197,7 +196,10 @@ impl Headers for Fields10<'_> {
 
     /// An annotation: what begins with `x-` is no header of an application's.
     fn delay(&self) -> Option<Field<'_>> {
-        field(self.annotations.get(str::from_utf8(DELAY).ok()?)?)
+        match self.annotations.get(str::from_utf8(DELAY).ok()?)? {
+            Amqp10::Timestamp(_) => None,
+            delay => field(delay),
+        }
     }
 
     fn property(&self, property: Property) -> Option<Field<'_>> {

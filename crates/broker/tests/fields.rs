@@ -142,6 +142,15 @@ fn annotations_are_headers_that_begin_with_x() {
     });
 }
 
+#[test]
+fn a_time_is_a_number_of_milliseconds() {
+    for ms in [0, 1, 1500, 1_700_000_000_123, -1, -1500, i64::MIN, i64::MAX] {
+        with_10(&[], &[("h", Amqp10::Timestamp(ms))], |headers| {
+            assert_eq!(bound(&[&[("h", Value::long(ms))], &[("h", Value::long(7))]], headers), [0], "{ms}");
+        });
+    }
+}
+
 /// At once, too, where each field belongs before all that came: to put each in its place takes minutes.
 #[test]
 fn a_long_table_is_read() {
