@@ -401,7 +401,7 @@ impl Exchange {
                 }
             }
             Table::Fanout(keyed) | Table::RecentHistory(keyed) => keyed.route_all(out),
-            Table::Topic(topic) => message.keys.iter().for_each(|key| topic.route(key, out)),
+            Table::Topic(topic) => topic.route(message.keys, out),
             Table::Headers(keyed) => {
                 let mut lookup = headers::Lookup::new(message.headers);
                 for bound in keyed.iter().flat_map(|(_, bounds)| bounds.list()) {

@@ -2,7 +2,8 @@
 //!
 //! Keys without wildcards are looked up whole, as in a direct exchange. Patterns are a trie over words: a routing key
 //! walks it as a set of nodes, one word after the other, so the cost is (words) x (nodes reached at once) whatever the
-//! patterns: nothing backtracks. Words are numbered, so a step is one look-up of two numbers.
+//! patterns: nothing backtracks. Words are numbered, so a step is one look-up of two numbers. Of keys that are longer or
+//! more than usual both are bounded.
 //!
 //! Words are what lies between dots; they may be empty. The empty key has no word.
 //!
@@ -19,6 +20,17 @@ use std::sync::Arc;
 
 /// `#` words a binding key may have.
 pub const WILDCARDS_MAX: usize = 2;
+
+/// Words of a key that patterns are compared with; any key that AMQP 0-9-1 can carry ([`KEY_MAX`] bytes) has no more.
+/// What comes behind them is matched by `#` at the end of a pattern alone.
+const WORDS_MAX: usize = 256;
+
+/// A message with one key of no more bytes is walked without counting.
+const KEY_MAX: usize = 255;
+
+/// Nodes that are looked at for the other keys of a message in an exchange, all together. Then the rest of a key is
+/// matched by `#` at the end of a pattern alone: to refuse the message would be to refuse what the first keys lead to.
+const STEPS_MAX: usize = 1 << 24;
 
 const ROOT: u32 = 0;
 /// No node: the root is nobody's child.
@@ -70,12 +82,33 @@ pub(crate) struct Topic {
 
 impl Topic {
     #[inline]
-    pub(crate) fn route(&self, key: &[u8], out: &mut Matches) {
+    pub(crate) fn route(&self, keys: &[&[u8]], out: &mut Matches) {
+        match keys {
+            [key] if key.len() <= KEY_MAX => self.route_one::<false>(key, &mut 0, out),
+            keys => self.route_many(keys, out),
+        }
+    }
+
+    /// A key may be as long as a message, and there may be as many: what they cost together is bounded, but for the
+    /// first, which is walked whatever it costs unless it is long too.
+    #[inline(never)]
+    fn route_many(&self, keys: &[&[u8]], out: &mut Matches) {
+        let mut steps_left = STEPS_MAX;
+        for (at, key) in keys.iter().enumerate() {
+            match at == 0 && key.len() <= KEY_MAX {
+                true => self.route_one::<false>(key, &mut 0, out),
+                false => self.route_one::<true>(key, &mut steps_left, out),
+            }
+        }
+    }
+
+    #[inline]
+    fn route_one<const COUNTS: bool>(&self, key: &[u8], steps_left: &mut usize, out: &mut Matches) {
         if let Some(bounds) = self.exact.get(key) {
             bounds.route(out);
         }
         if !self.patterns.is_empty() {
-            self.patterns.route(key, out);
+            self.patterns.route::<COUNTS>(key, steps_left, out);
         }
     }
 
@@ -162,13 +195,24 @@ impl Trie {
         self.nodes[ROOT as usize].children == 0 && self.nodes[ROOT as usize].bounds.is_none()
     }
 
-    fn route(&self, key: &[u8], out: &mut Matches) {
+    /// With `COUNTS` at most [`WORDS_MAX`] words and `steps_left` nodes are looked at.
+    fn route<const COUNTS: bool>(&self, key: &[u8], steps_left: &mut usize, out: &mut Matches) {
+        let mut is_whole = true;
+        let mut words_left = WORDS_MAX;
         let mut walk = std::mem::take(&mut out.walk);
         walk.current.clear();
         walk.advance();
         self.reach(ROOT, &mut walk);
         std::mem::swap(&mut walk.current, &mut walk.next);
         for word in words(key) {
+            if COUNTS {
+                if words_left == 0 || walk.current.len() > *steps_left {
+                    is_whole = false;
+                    break;
+                }
+                words_left -= 1;
+                *steps_left -= walk.current.len();
+            }
             walk.advance();
             let number = self.numbers.get(word).copied();
             let current = std::mem::take(&mut walk.current);
@@ -194,7 +238,10 @@ impl Trie {
             }
         }
         for &at in &walk.current {
-            if let Some(bounds) = &self.nodes[at as usize].bounds {
+            let node = &self.nodes[at as usize];
+            if let Some(bounds) = &node.bounds
+                && (is_whole || node.word == HASH)
+            {
                 bounds.route(out);
             }
         }
@@ -391,5 +438,75 @@ impl Trie {
             + self.edges.capacity() * 8 / 7 * (size_of::<((u32, u32), u32)>() + 1)
             + self.numbers.capacity() * 8 / 7 * (size_of::<(Arc<[u8]>, u32)>() + 1)
             + (self.free_nodes.capacity() + self.free_words.capacity()) * size_of::<u32>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::id::QueueId;
+
+    fn bound(patterns: &[&str]) -> Topic {
+        let mut topic = Topic::default();
+        for (id, pattern) in patterns.iter().enumerate() {
+            let queue = Destination::Queue(QueueId(id as u64));
+            topic.bind(pattern.as_bytes(), Arguments::new(), queue);
+        }
+        topic
+    }
+
+    fn check(patterns: &[&str], keys: &[&str], expected: &[u64]) {
+        let mut matches = Matches::default();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+        bound(patterns).route(&keys, &mut matches);
+        let mut found: Vec<u64> = matches.queues().map(|queue| queue.0).collect();
+        found.sort_unstable();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn of_a_long_key_so_many_words_are_compared() {
+        let patterns = ["#", "a.#", "#.z", "*.b.#", "a.#.a.#"];
+        let long_word = format!("{}.z", "a".repeat(70_000));
+        check(&patterns, &[&long_word], &[0, 2]);
+        let key = |words: usize| format!("{}.z", vec!["a"; words - 1].join("."));
+        check(&patterns, &[&key(WORDS_MAX)], &[0, 1, 2, 4]);
+        check(&patterns, &[&key(WORDS_MAX + 1)], &[0, 1, 4]);
+        check(&patterns, &[&key(30_000)], &[0, 1, 4]);
+        check(&patterns, &["x", &key(30_000)], &[0, 1, 4]);
+        check(&patterns, &["x", "a.b", "z"], &[0, 1, 2, 3]);
+    }
+
+    /// Each node that stays is one `#` has led to: as many as words in the pattern.
+    #[test]
+    fn keys_share_a_bound() {
+        let topic = bound(&["#", "#.a.*.a.*.a.*.a.*.a.*.a.*.a.*.a.*.a.*.a.z", "x.#"]);
+        let key = vec!["a"; 30_000].join(".");
+        let (mut steps_left, mut matches) = (10_000, Matches::default());
+        topic.route_one::<true>(key.as_bytes(), &mut steps_left, &mut matches);
+        let taken = 10_000 - steps_left;
+        assert!((WORDS_MAX..=22 * WORDS_MAX).contains(&taken), "{taken} steps");
+        for _ in 0..10 {
+            topic.route_one::<true>(key.as_bytes(), &mut steps_left, &mut matches);
+        }
+        assert!(steps_left < 22, "{steps_left} steps are left");
+        assert_eq!(matches.queues().collect::<Vec<_>>(), [QueueId(0)]);
+        topic.route_one::<true>(b"x.y", &mut 0, &mut matches);
+        assert_eq!(matches.queues().collect::<Vec<_>>(), [QueueId(0)], "x was not compared");
+    }
+
+    /// As many keys as a message may bring, and patterns that reach a node for each of their words: without a
+    /// bound this takes minutes.
+    #[test]
+    fn many_long_keys_end() {
+        let word = |bit: bool| if bit { "a." } else { "*." };
+        let words = |id: usize| (0..60).map(|at| word(id >> (at % 8) & 1 == 1)).collect::<String>();
+        let patterns: Vec<String> = (0..256).map(|id| format!("#.{}z", words(id))).collect();
+        let topic = bound(&patterns.iter().map(String::as_str).collect::<Vec<_>>());
+        let key = vec!["a"; 128].join(".");
+        let keys = vec![key.as_bytes(); 30_000];
+        let mut matches = Matches::default();
+        topic.route(&keys, &mut matches);
+        assert!(matches.is_empty());
     }
 }
