@@ -2,6 +2,7 @@
 
 use crate::body::Body;
 use crate::exchanges::named;
+use crate::fields::{self, Unfit};
 use crate::node::{Action, Node};
 use crate::request::{Method, decode};
 use crate::response::{Answer, Response};
@@ -254,8 +255,13 @@ pub(crate) fn one<N: Node>(
     if call.request.method != Method::Delete {
         return list::one(own.shown(), call.request, &call.node.about().limits);
     }
-    let fields = json::object(&own.arguments);
-    let arguments = fields.as_object().map(json::table).unwrap_or_default();
+    // In their own types: of other ones the catalog has no such binding, which to it is as good as removed.
+    let arguments = fields::table(&own.arguments).map_err(|unfit| {
+        Response::bad_request(match unfit {
+            Unfit::LongName => "the name of an argument is longer than 255 bytes",
+            Unfit::TooDeep => "the arguments are too deep",
+        })
+    })?;
     call.node.act(&call.caller.login, vhost, bind(source, to, &own.key, arguments, false))?;
     Ok(Response::empty(204))
 }

@@ -17,6 +17,7 @@ mod endpoints;
 mod exchanges;
 mod export;
 mod features;
+mod fields;
 mod figures;
 mod health;
 mod history;

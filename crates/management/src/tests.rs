@@ -23,6 +23,7 @@ use broker::{
     QueueRow, QuorumRow, SessionRow, Survey, Tally, Tongue, Tracking,
 };
 use data_encoding::BASE64;
+use message::amqp091::Table;
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
@@ -353,18 +354,14 @@ impl Node for Bench {
                 }
             }
             Action::DeleteExchange { name, if_unused } => Op::DeleteExchange { name: name.into(), if_unused },
-            Action::Bind { on: true, source, destination, to_exchange: false, key, .. } => Op::BindQueue {
-                queue: destination.into(),
-                exchange: source.into(),
-                key: key.into(),
-                arguments: Default::default(),
-            },
-            Action::Bind { on: false, source, destination, to_exchange: false, key, .. } => Op::UnbindQueue {
-                queue: destination.into(),
-                exchange: source.into(),
-                key: key.into(),
-                arguments: Default::default(),
-            },
+            Action::Bind { on, source, destination, to_exchange: false, key, arguments } => {
+                let (queue, exchange, key) = (destination.into(), source.into(), key.into());
+                let arguments = broker::fields::arguments(&Table::new(&arguments).unwrap());
+                match on {
+                    true => Op::BindQueue { queue, exchange, key, arguments },
+                    false => Op::UnbindQueue { queue, exchange, key, arguments },
+                }
+            }
             Action::Peek { skip, count, .. } => {
                 assert!(count > 0, "nobody is asked for nothing");
                 let got = |at: u32| Got {
@@ -632,6 +629,49 @@ fn things_come_change_and_go() {
         ("DELETE vhosts/w", "", 404),
     ]);
     assert_eq!(bench.get("parameters"), json!([]));
+}
+
+/// Binds a queue for each of these values of an argument, then lists and removes each binding by its key, which leaves the
+/// others.
+fn remove_each_binding(values: &[routing::Value]) {
+    let bench = Bench::new();
+    bench.statuses(&[("PUT queues/%2F/q", "", 201)]);
+    let actor = Actor::internal(VhostId(0), PORT);
+    for value in values {
+        let arguments =
+            [(&b"x-match"[..], routing::Value::text("all")), (b"version", value.clone())].into_iter().collect();
+        let (queue, exchange, key) = ("q".into(), "amq.headers".into(), "k".into());
+        bench.plan(&actor, &Op::BindQueue { queue, exchange, key, arguments }).unwrap();
+    }
+    let is_left = |value: &routing::Value| {
+        let catalog = bench.catalog.lock().unwrap();
+        let queue = catalog.queue_by_name(VhostId(0), b"q").unwrap().id;
+        catalog.queue_bindings(queue).any(|binding| binding.arguments.get(b"version") == Some(value))
+    };
+    let listed = bench.get("bindings/%2F/e/amq.headers/q/q");
+    let keys: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|row| row["properties_key"].as_str().unwrap()).collect();
+    assert_eq!(keys.len(), values.len());
+    for (at, key) in keys.iter().enumerate() {
+        assert!(!keys[..at].contains(key), "{key} stands for two");
+        let before = values.iter().filter(|value| is_left(value)).count();
+        bench.statuses(&[(&format!("DELETE bindings/%2F/e/amq.headers/q/q/{key}"), "", 204)]);
+        assert_eq!(values.iter().filter(|value| is_left(value)).count(), before - 1, "{values:?}");
+    }
+    assert_eq!(bench.get("bindings/%2F/e/amq.headers/q/q"), json!([]));
+}
+
+#[test]
+fn bindings_are_removed_whatever_their_arguments_are() {
+    use routing::{IntType, Value};
+    let all = [
+        Value::Int(IntType::SignedInt, 1),
+        Value::Timestamp(5),
+        Value::Bytes(b"x"[..].into()),
+        Value::Decimal { scale: 1, value: 15 },
+        Value::List(vec![Value::Int(IntType::Byte, 1)]),
+    ];
+    all.into_iter().for_each(|value| remove_each_binding(&[value]));
 }
 
 #[test]
