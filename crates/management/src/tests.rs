@@ -675,6 +675,14 @@ fn bindings_are_removed_whatever_their_arguments_are() {
 }
 
 #[test]
+fn bindings_of_other_types_have_other_keys() {
+    use routing::{IntType, Value};
+    let int = |kind| Value::Int(kind, 1);
+    remove_each_binding(&[int(IntType::SignedInt), int(IntType::Long), int(IntType::Byte), Value::Timestamp(1)]);
+    remove_each_binding(&[Value::text("x"), Value::Bytes(b"x"[..].into())]);
+}
+
+#[test]
 fn connections_are_shown_to_whom_they_concern() {
     let bench = Bench::new();
     *bench.connections.lock().unwrap() = vec![
