@@ -17,13 +17,16 @@ pub enum Lane {
     Move,
     /// Definitions that are imported, which may take minutes.
     Import,
+    /// Metrics, for which nobody logs in: whoever asks for them holds up nobody else. No request of the API is in it.
+    Metrics,
 }
 
 impl Lane {
     /// All of them.
-    pub const ALL: [Lane; 5] = [Lane::Check, Lane::Look, Lane::Message, Lane::Move, Lane::Import];
+    pub const ALL: [Lane; 6] =
+        [Lane::Check, Lane::Look, Lane::Message, Lane::Move, Lane::Import, Lane::Metrics];
 
-    /// The lane of a request.
+    /// The lane of a request of the API.
     pub fn of(request: &Request) -> Lane {
         let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
         let ["api", path @ ..] = &path[..] else { return Lane::Look };
@@ -55,7 +58,7 @@ impl Lane {
     /// Whether its requests may wait long for each other: who asks one is to be known before it waits.
     pub fn is_slow(self) -> bool {
         match self {
-            Lane::Check | Lane::Look => false,
+            Lane::Check | Lane::Look | Lane::Metrics => false,
             Lane::Message | Lane::Move | Lane::Import => true,
         }
     }
@@ -63,7 +66,7 @@ impl Lane {
     /// Threads that answer its requests.
     pub fn workers(self) -> usize {
         match self {
-            Lane::Check | Lane::Move | Lane::Import => 1,
+            Lane::Check | Lane::Move | Lane::Import | Lane::Metrics => 1,
             Lane::Look | Lane::Message => 2,
         }
     }

@@ -638,8 +638,9 @@ fn remove_each_binding(values: &[routing::Value]) {
     bench.statuses(&[("PUT queues/%2F/q", "", 201)]);
     let actor = Actor::internal(VhostId(0), PORT);
     for value in values {
-        let arguments =
-            [(&b"x-match"[..], routing::Value::text("all")), (b"version", value.clone())].into_iter().collect();
+        let arguments = [(&b"x-match"[..], routing::Value::text("all")), (b"version", value.clone())]
+            .into_iter()
+            .collect();
         let (queue, exchange, key) = ("q".into(), "amq.headers".into(), "k".into());
         bench.plan(&actor, &Op::BindQueue { queue, exchange, key, arguments }).unwrap();
     }
@@ -678,7 +679,12 @@ fn bindings_are_removed_whatever_their_arguments_are() {
 fn bindings_of_other_types_have_other_keys() {
     use routing::{IntType, Value};
     let int = |kind| Value::Int(kind, 1);
-    remove_each_binding(&[int(IntType::SignedInt), int(IntType::Long), int(IntType::Byte), Value::Timestamp(1)]);
+    remove_each_binding(&[
+        int(IntType::SignedInt),
+        int(IntType::Long),
+        int(IntType::Byte),
+        Value::Timestamp(1),
+    ]);
     remove_each_binding(&[Value::text("x"), Value::Bytes(b"x"[..].into())]);
 }
 

@@ -90,8 +90,16 @@ impl Queues {
         (Queues(senders), pairs.map(|(lane, (_, receiver))| (lane, Mutex::new(receiver))))
     }
 
-    fn of(&self, request: &Request) -> &Sender<Job> {
-        &self.0[Lane::of(request) as usize]
+    fn of(&self, lane: Lane) -> &Sender<Job> {
+        &self.0[lane as usize]
+    }
+}
+
+/// Whatever is asked of a port without a login holds up nobody on another.
+fn lane(service: Service, request: &Request) -> Lane {
+    match service {
+        Service::Api => Lane::of(request),
+        Service::Metrics => Lane::Metrics,
     }
 }
 
@@ -283,7 +291,7 @@ async fn answer(request: hyper::Request<Incoming>, client: &Client, line: &Line)
     };
     // Whoever may not ask this does not stand in line where it takes long.
     if is_small
-        && Lane::of(&request).is_slow()
+        && lane(line.service, &request).is_slow()
         && let Some(refused) = refused(line, client, &request).await
     {
         return shown(refused, &line.shared);
@@ -332,7 +340,7 @@ async fn told(
         _place: place.clone(),
         _room: room,
     };
-    line.shared.jobs.of(&job.request).send(job).ok()?;
+    line.shared.jobs.of(lane(job.service, &job.request)).send(job).ok()?;
     receiver.await.ok()
 }
 

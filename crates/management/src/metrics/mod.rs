@@ -227,7 +227,8 @@ fn detailed<N: Node>(node: &N, request: &Request, text: &mut Text) -> Result<(),
     }
     if let Some(pattern) = request.asked("queue") {
         let bytes = facts.queues.iter().map(|(queue, _)| queue.name.len()).sum();
-        let matches = list::matcher(pattern, true, bytes, &node.about().limits)?;
+        let (work, limits) = (list::PATTERN_WORK_UNKNOWN, &node.about().limits);
+        let matches = list::matcher(pattern, true, bytes, work, limits)?;
         facts.queues.retain(|(queue, _)| matches(&queue.name));
     }
     facts.add_up();

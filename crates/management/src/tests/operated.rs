@@ -245,6 +245,20 @@ fn metrics_are_told_in_detail_where_asked_for() {
 }
 
 #[test]
+fn dear_expressions_are_for_who_logs_in() {
+    let bench = Bench::new();
+    for number in 0..200 {
+        bench.statuses(&[(&format!("PUT queues/%2F/{number:0>250}"), "{}", 201)]);
+    }
+    let dear = ".{200}".repeat(5);
+    bench.statuses(&[(&format!("GET queues?page=1&page_size=1&use_regex=true&name={dear}"), "", 200)]);
+    let scrape = |pattern: &str| {
+        scraped(&bench, &format!("/metrics/detailed?family=queue_coarse_metrics&queue={pattern}")).0
+    };
+    assert_eq!((scrape("^0*1.*$"), scrape(&dear)), (200, 400));
+}
+
+#[test]
 fn only_who_logs_in_is_said_to() {
     let bench = Bench::new();
     let check = |line: &str, authorization: Option<&str>, body: &str, expected: Attempt| {

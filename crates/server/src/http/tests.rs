@@ -121,14 +121,33 @@ fn metrics_are_read_when_the_api_has_no_place_left() {
     let limits = Limits { connections_max: 1, metrics_connections_max: 1, ..Limits::default() };
     let [(api, api_at), (metrics, metrics_at)] = [Service::Api, Service::Metrics].map(bound);
     in_lanes(vec![api, metrics], limits, |lanes| {
-        let asked = of(lanes, Lane::Look);
+        let (asked, scraped) = (of(lanes, Lane::Look), of(lanes, Lane::Metrics));
         let _first = asks(api_at, "GET /api/overview", "");
         let held = job(&asked);
         let _second = asks(api_at, "GET /api/queues", "");
         assert!(asked.recv_timeout(Duration::from_millis(300)).is_err(), "there is no place");
         let _scraper = asks(metrics_at, "GET /metrics", "");
-        assert_eq!(job(&asked).service, Service::Metrics);
+        assert_eq!(job(&scraped).service, Service::Metrics);
         drop(held);
+    });
+}
+
+#[test]
+fn who_asks_for_metrics_holds_up_nobody_else() {
+    let (metrics, address) = bound(Service::Metrics);
+    in_lanes(vec![metrics], Limits::default(), |lanes| {
+        // Whatever the path is, and whatever comes with it.
+        for (line, headers) in [
+            ("GET /metrics/detailed?family=queue_metrics&queue=x", ""),
+            ("GET /api/overview", ""),
+            ("GET /api/health/checks/local-alarms", ""),
+            ("POST /metrics", "content-length: 100000\r\n"),
+        ] {
+            let _client = asks(address, line, headers);
+            assert_eq!(job(&of(lanes, Lane::Metrics)).service, Service::Metrics, "{line}");
+        }
+        let others = Lane::ALL.into_iter().filter(|lane| *lane != Lane::Metrics);
+        others.for_each(|lane| assert!(of(lanes, lane).try_recv().is_err(), "{lane:?}"));
     });
 }
 
