@@ -38,6 +38,12 @@ const TICK: Duration = Duration::from_millis(50);
 /// Bytes read at a time.
 const READ: usize = 64 << 10;
 
+/// Bytes of a frame from the broker: as large as a message may be.
+const FRAME_MAX: u32 = BODY_SIZE_MAX as u32;
+
+/// Bytes of a content header before the properties.
+const HEADER: usize = 12;
+
 /// Strangers that come to the door before the agent itself does.
 const STRANGERS_MAX: usize = 16;
 
@@ -128,6 +134,9 @@ impl<'a> Agent<'a> {
                 }
                 Event::Tune(proposed) => {
                     connection.tune_ok(now, Tune { heartbeat_s: 0, ..proposed });
+                    // The head of a message comes in one frame, and may be larger than what clients agree on: it came over
+                    // AMQP 1.0, or the broker has added to it.
+                    connection.take_frames(FRAME_MAX);
                     connection.open(vhost.as_bytes());
                 }
                 Event::OpenOk => connection.channel_open(CHANNEL),
@@ -262,12 +271,21 @@ impl<'a> Agent<'a> {
         })
     }
 
+    /// Whether the broker takes properties of this size from its agent, as from any client.
+    fn is_taken(&self, properties: &[u8]) -> bool {
+        HEADER + properties.len() <= self.connection.frame_max() as usize
+    }
+
     fn publish(
         &mut self,
         publication: &Publication,
         bytes: &dyn Fn(&str) -> Result<Vec<u8>, Trouble>,
     ) -> Result<Outcome, Trouble> {
         let Publication { exchange, key, properties, body } = publication;
+        if !self.is_taken(properties) {
+            let text = format!("the properties are larger than frame_max ({})", self.connection.frame_max());
+            return Err(refused(Code::PreconditionFailed, &text));
+        }
         self.connection.send(CHANNEL, &ConfirmSelect { nowait: false });
         let prefix = PublishPrefix::new(CHANNEL, &bytes(exchange)?, &bytes(key)?, true);
         self.connection.publish(&prefix, properties, &Body::Bytes(body));

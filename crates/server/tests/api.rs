@@ -7,7 +7,7 @@
 
 mod harness;
 
-use harness::{Folder, Node, ctl};
+use harness::{Client, DURABLE, Folder, Node, ctl, frame, long, method, short};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -155,4 +155,25 @@ fn who_imports_has_the_rights_and_refusals_of_a_client() {
     check("POST bindings/%2F/e/ax/q/b", bind("ax", "b"), "bindings", 401);
     check("POST bindings/%2F/e/bx/q/a1", bind("bx", "a1"), "bindings", 401);
     check("POST bindings/%2F/e/ax/q/a9", bind("ax", "a9"), "bindings", 404);
+}
+
+#[test]
+fn messages_with_large_heads_are_shown() {
+    let folder = Folder::new();
+    let (node, port) = start(&folder, &[]);
+    let mut client = Client::open(&node);
+    client.declare("q", DURABLE, b"");
+    // As large as a client may send it: what tells of its position makes it larger than any frame of a client's.
+    let headers = [&short("h")[..], b"S", &long(&vec![b'x'; 131_040])].concat();
+    let properties = [&[0x20, 0][..], &long(&headers)].concat();
+    let header = [&60u16.to_be_bytes()[..], &[0; 2], &4u64.to_be_bytes(), &properties].concat();
+    for head in [header, [&60u16.to_be_bytes()[..], &[0; 2], &4u64.to_be_bytes(), &[0, 0]].concat()] {
+        let to = [&[0, 0][..], &short(""), &short("q"), &[0]].concat();
+        client.send(&[method(60, 40, &to), frame(2, &head), frame(3, b"body")].concat());
+    }
+    assert_eq!(client.declare("q", DURABLE, b""), 2);
+    let (status, shown) = ask(port, GUEST, "GET x/queues/%2F/q/messages", &Value::Null);
+    assert_eq!(status, 200, "{shown}");
+    let text = shown.to_string();
+    assert!(text.len() > 131_000 && text.matches("\"payload\":\"body\"").count() == 2, "{}", text.len());
 }

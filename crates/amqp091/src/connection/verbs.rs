@@ -101,6 +101,12 @@ impl Connection {
         self.settle(now, tune);
     }
 
+    /// Takes frames whose payload has up to so many bytes, whatever was settled; those it sends are as settled. For a peer
+    /// that is known: the head of a message is one frame, of whatever size.
+    pub fn take_frames(&mut self, payload_max: u32) {
+        self.size_max = self.size_max.max(payload_max);
+    }
+
     /// Client, after `tune_ok`.
     pub fn open(&mut self, virtual_host: &[u8]) {
         self.expect(State::Answering, State::AwaitOpenOk);

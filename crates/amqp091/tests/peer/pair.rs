@@ -7,7 +7,7 @@ use amqp091::{
     ReplyCode,
 };
 use base::{Buffer, Now};
-use message::amqp091::{NewProperties, Table};
+use message::amqp091::{NewProperties, Table, TableWriter, Value};
 
 /// Moves what `from` said to `to` and answers the events as text.
 fn pass(from: &mut Connection, to: &mut Connection) -> Vec<String> {
@@ -211,4 +211,23 @@ fn the_lesser_limits_hold() {
     let (server, client) = open(server, client);
     assert_eq!((server.frame_max(), server.channel_max()), (10_000, 5));
     assert_eq!(client.poll_deadline(), Some(Now::at_ms(30_000).mono_ns), "0 is no wish of the client's");
+}
+
+#[test]
+fn who_knows_its_peer_takes_larger_heads() {
+    let headers = TableWriter::fields(|table| table.put(b"h", Value::Text(&[b'x'; 200_000])));
+    let mut head = Vec::new();
+    NewProperties { headers: Table::new(&headers).ok(), ..NewProperties::default() }.write(&mut head);
+    let check = |takes: bool| {
+        let (mut server, mut client) = open(Limits::default(), Limits::default());
+        if takes {
+            client.take_frames(1 << 20);
+        }
+        let body = Body::Bytes(b"body");
+        server.get_ok(1, 8, false, 3, &Outgoing { exchange: b"", routing_key: b"q", head: &head, body });
+        assert_eq!(client.frame_max(), Limits::default().frame_max);
+        pass(&mut server, &mut client)
+    };
+    assert!(check(false)[0].starts_with("Failed("));
+    assert!(check(true)[0].starts_with("GetOk"));
 }

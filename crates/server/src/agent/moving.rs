@@ -200,7 +200,8 @@ impl Agent<'_> {
         })
     }
 
-    /// Publishes a copy and waits until it is safe; false: no queue took it, or it does not say where it came from.
+    /// Publishes a copy and waits until it is safe; false: no queue took it, it does not say where it came from, or its properties
+    /// are larger than a frame of a client's.
     fn place(&mut self, goal: &Goal, taken: &Taken) -> Result<bool, Trouble> {
         let properties = Properties::read(&taken.properties).ok();
         let origin = properties.as_ref().and_then(origin);
@@ -213,6 +214,9 @@ impl Agent<'_> {
             return Ok(false);
         }
         let fresh = properties.map_or_else(|| taken.properties.clone(), |own| anew(&own, &self.user));
+        if !self.is_taken(&fresh) {
+            return Ok(false);
+        }
         let prefix = PublishPrefix::new(CHANNEL, exchange, key, true);
         self.connection.publish(&prefix, &fresh, &Body::Bytes(&taken.body));
         let mut is_routed = true;
