@@ -95,8 +95,14 @@ pub struct Limits {
     pub refusing_addresses_max: usize,
     /// Bytes of a request's line and headers.
     pub head_bytes_max: usize,
-    /// Milliseconds a client may take to send a request, or to take an answer.
+    /// Milliseconds a client may take to send a request's head, and in which so much of a body or an answer is to get through.
     pub silence_ms_max: u64,
+    /// Bytes of a body that come in that time at least, but for its end.
+    pub body_bytes_min: usize,
+    /// Milliseconds for a whole body, however steadily it comes.
+    pub body_ms_max: u64,
+    /// Bytes that a client takes in that time at least while it keeps an answer waiting.
+    pub answer_bytes_min: usize,
     /// Connections of the API open at once, and closed ones whose last request is still worked on; more wait until one ends.
     pub connections_max: usize,
     /// The same of the ports of metrics, which are read also when the API has no place left.
@@ -154,6 +160,9 @@ impl Default for Limits {
             refusing_addresses_max: 10_000,
             head_bytes_max: 64 << 10,
             silence_ms_max: 60_000,
+            body_bytes_min: 1 << 20,
+            body_ms_max: 600_000,
+            answer_bytes_min: 1 << 20,
             connections_max: 256,
             metrics_connections_max: 32,
             page_items_max: 500,

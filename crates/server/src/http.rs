@@ -27,7 +27,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
 /// Milliseconds without accepting after the process ran out of descriptors.
@@ -216,7 +216,7 @@ async fn converse(stream: TcpStream, client: Client, line: Line) {
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let stream = Patient::new(stream, silence);
+    let stream = Patient::new(stream, silence, line.shared.limits.answer_bytes_min);
     match &line.tls {
         None => talk(stream, &client, silence, &line).await,
         Some(tls) => {
@@ -281,13 +281,17 @@ async fn answer(request: hyper::Request<Incoming>, client: &Client, line: &Line)
             }
         }
     }
-    request.body = match timeout(silence, Limited::new(body, limits.body_bytes_max).collect()).await {
-        Ok(Ok(body)) => body.to_bytes().into(),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+    request.body = match read(Limited::new(body, limits.body_bytes_max), &limits).await {
+        Ok(body) => body,
+        Err(Unread::TooLarge) => {
             return closing(Response::error(413, "payload_too_large", "the body is too large"));
         }
-        Ok(Err(_)) => return closing(Response::error(400, "bad_request", "the body cannot be read")),
-        Err(_) => return closing(Response::error(408, "request_timeout", "the body did not come in time")),
+        Err(Unread::Broken) => {
+            return closing(Response::error(400, "bad_request", "the body cannot be read"));
+        }
+        Err(Unread::Late) => {
+            return closing(Response::error(408, "request_timeout", "the body did not come in time"));
+        }
     };
     // Whoever may not ask this does not stand in line where it takes long.
     if is_small
@@ -299,6 +303,36 @@ async fn answer(request: hyper::Request<Incoming>, client: &Client, line: &Line)
     let again = Request { body: Vec::new(), ..request.clone() };
     let response = done(line, client, request, room).await;
     if response.next.is_some() { live(response, again, client, line) } else { shown(response, &line.shared) }
+}
+
+/// Why a body is not there.
+enum Unread {
+    TooLarge,
+    Broken,
+    Late,
+}
+
+/// A body, which may take long as long as enough of it comes all the time: a slow line is not a slow client.
+async fn read(mut body: Limited<Incoming>, limits: &Limits) -> Result<Vec<u8>, Unread> {
+    let silence = Duration::from_millis(limits.silence_ms_max);
+    let begin = Instant::now();
+    let end = begin + Duration::from_millis(limits.body_ms_max);
+    let (mut judged_at, mut came, mut bytes) = (begin + silence, 0, Vec::new());
+    loop {
+        match timeout_at(judged_at.min(end), body.frame()).await {
+            Ok(None) => return Ok(bytes),
+            Ok(Some(Ok(frame))) => {
+                if let Some(data) = frame.data_ref() {
+                    came += data.len();
+                    bytes.extend_from_slice(data);
+                }
+            }
+            Ok(Some(Err(error))) if error.is::<LengthLimitError>() => return Err(Unread::TooLarge),
+            Ok(Some(Err(_))) => return Err(Unread::Broken),
+            Err(_) if came < limits.body_bytes_min || judged_at >= end => return Err(Unread::Late),
+            Err(_) => (judged_at, came) = (judged_at + silence, 0),
+        }
+    }
 }
 
 /// What is answered to who may not ask this; nothing where they may.
@@ -455,32 +489,55 @@ fn closing(response: Response, shared: &Shared) -> Shown {
     shown
 }
 
-/// A socket that is given up when its peer takes nothing for too long.
+/// A socket that is given up when its peer takes too little in the time that something waits for it to be taken. Any byte alone
+/// would not do: who takes one now and then keeps what is left of an answer, and the room it has.
 struct Patient {
     stream: TcpStream,
     silence: Duration,
-    /// Since when nothing could be written, with what has to come.
+    /// Bytes that are to be taken while something waits for so long.
+    taken_min: usize,
+    /// Bytes taken since that was last judged.
+    taken: usize,
+    /// How long something waited since then, before what waits now.
+    waited: Duration,
+    /// Since when something waits to be taken.
+    stuck_at: Option<Instant>,
+    /// When it is judged again, if what waits now waits on.
     limit: Pin<Box<Sleep>>,
-    is_stuck: bool,
 }
 
 impl Patient {
-    fn new(stream: TcpStream, silence: Duration) -> Patient {
-        Patient { stream, silence, limit: Box::pin(sleep(silence)), is_stuck: false }
+    fn new(stream: TcpStream, silence: Duration, taken_min: usize) -> Patient {
+        let limit = Box::pin(sleep(silence));
+        Patient { stream, silence, taken_min, taken: 0, waited: Duration::ZERO, stuck_at: None, limit }
     }
 
-    fn judge<T>(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if polled.is_ready() {
-            self.is_stuck = false;
+    /// What writing so many bytes, or none, came to.
+    fn judge<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        polled: Poll<io::Result<T>>,
+        taken: impl FnOnce(&T) -> usize,
+    ) -> Poll<io::Result<T>> {
+        if let Poll::Ready(done) = &polled {
+            self.taken = self.taken.saturating_add(done.as_ref().map_or(0, taken));
+            self.waited += self.stuck_at.take().map_or(Duration::ZERO, |since| since.elapsed());
             return polled;
         }
-        if !std::mem::replace(&mut self.is_stuck, true) {
-            self.limit.as_mut().reset(Instant::now() + self.silence);
+        if self.stuck_at.is_none() {
+            let now = Instant::now();
+            self.stuck_at = Some(now);
+            self.limit.as_mut().reset(now + self.silence.saturating_sub(self.waited));
         }
-        match self.limit.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
+        while self.limit.as_mut().poll(context).is_ready() {
+            if self.taken < self.taken_min {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            let now = Instant::now();
+            (self.taken, self.waited, self.stuck_at) = (0, Duration::ZERO, Some(now));
+            self.limit.as_mut().reset(now + self.silence);
         }
+        Poll::Pending
     }
 }
 
@@ -501,7 +558,7 @@ impl AsyncWrite for Patient {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.judge(context, polled)
+        self.judge(context, polled, |count| *count)
     }
 
     // Without this answers would be copied once more, into a buffer that no bound knows.
@@ -511,7 +568,7 @@ impl AsyncWrite for Patient {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.judge(context, polled)
+        self.judge(context, polled, |count| *count)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -520,7 +577,7 @@ impl AsyncWrite for Patient {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(context);
-        self.judge(context, polled)
+        self.judge(context, polled, |()| 0)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -104,6 +104,53 @@ fn bodies_have_a_bound() {
 }
 
 #[test]
+fn bodies_may_take_long_while_enough_of_them_comes() {
+    let usual = Limits { silence_ms_max: 1000, body_bytes_min: 1000, ..Limits::default() };
+    let check = |limits: Limits, piece: usize, status: &str| {
+        let work = |Job { answer, .. }: Job| drop(answer.send(Response::empty(200)));
+        served(limits, work, |address, _| {
+            let length = 20 * piece;
+            let headers = format!("connection: close\r\ncontent-length: {length}\r\n");
+            let mut client = asks(address, "PUT /api/x", &headers);
+            for _ in 0..20 {
+                std::thread::sleep(Duration::from_millis(100));
+                // The other side may have closed already.
+                let _ = client.write_all(&vec![b'x'; piece]);
+            }
+            let mut text = Vec::new();
+            let _ = client.read_to_end(&mut text);
+            let text = String::from_utf8_lossy(&text);
+            assert!(text.starts_with(&format!("HTTP/1.1 {status}")), "{piece}: {text}");
+        });
+    };
+    check(usual, 500, "200");
+    check(usual, 10, "408");
+    check(Limits { body_ms_max: 1200, ..usual }, 500, "408");
+}
+
+#[test]
+fn who_takes_an_answer_too_slowly_is_closed() {
+    const LARGE: usize = 40 << 20;
+    let limits = Limits { silence_ms_max: 1000, answer_bytes_min: 8 << 20, ..Limits::default() };
+    let work = |Job { answer, .. }: Job| {
+        let _ = answer.send(Response { body: vec![b'x'; LARGE], ..Response::empty(200) });
+    };
+    served(limits, work, |address, _| {
+        // Something is taken all the time, less than the least.
+        let mut client = asks(address, "GET /large", "connection: close\r\n");
+        let (mut taken, mut piece) = (0, vec![0; 64 << 10]);
+        while let Ok(count @ 1..) = client.read(&mut piece) {
+            taken += count;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(taken < LARGE, "{taken} bytes");
+        let mut text = Vec::new();
+        asks(address, "GET /large", "connection: close\r\n").read_to_end(&mut text).expect("comes");
+        assert!(text.len() > LARGE, "who takes it at once has it");
+    });
+}
+
+#[test]
 fn health_checks_wait_for_nobody() {
     let (listener, address) = bound(Service::Api);
     in_lanes(vec![listener], Limits::default(), |lanes| {
