@@ -250,7 +250,7 @@ fn dear_expressions_are_for_who_logs_in() {
     for number in 0..200 {
         bench.statuses(&[(&format!("PUT queues/%2F/{number:0>250}"), "{}", 201)]);
     }
-    let dear = ".{200}".repeat(5);
+    let dear = ".{200}".repeat(18);
     bench.statuses(&[(&format!("GET queues?page=1&page_size=1&use_regex=true&name={dear}"), "", 200)]);
     let scrape = |pattern: &str| {
         scraped(&bench, &format!("/metrics/detailed?family=queue_coarse_metrics&queue={pattern}")).0
