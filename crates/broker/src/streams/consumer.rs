@@ -300,7 +300,7 @@ impl Consumer {
                 break Unpacked::Enough;
             }
             // What is not as it was written was not to be here: the checksum said that it was.
-            let Ok((entry, _)) = chunk::Entry::split(&data[*at..*end]) else {
+            let Some(entry) = chunk::Entry::first(&data[*at..*end]) else {
                 *at = *end;
                 continue;
             };

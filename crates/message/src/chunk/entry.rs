@@ -84,10 +84,16 @@ impl<'a> Entry<'a> {
     /// [`Malformed::Entries`] when they end before it does.
     #[inline]
     pub fn split(bytes: &'a [u8]) -> Result<(Entry<'a>, &'a [u8]), Malformed> {
-        let head = u32::from_be_bytes(*bytes.first_chunk().ok_or(Malformed::Entries)?);
+        let entry = Entry::first(bytes).ok_or(Malformed::Entries)?;
+        Ok((entry, &bytes[entry.bytes.len()..]))
+    }
+
+    /// The entry that `bytes` begin with, unless they end before it does.
+    #[inline(always)]
+    pub fn first(bytes: &'a [u8]) -> Option<Entry<'a>> {
+        let head = u32::from_be_bytes(*bytes.first_chunk()?);
         let len = if head >> 31 == 0 { MESSAGE_HEAD + head as usize } else { batch_len(bytes)? };
-        let (bytes, rest) = bytes.split_at_checked(len).ok_or(Malformed::Entries)?;
-        Ok((Entry { bytes }, rest))
+        bytes.get(..len).map(|bytes| Entry { bytes })
     }
 
     /// The entry as it is published, stored and delivered.
@@ -112,7 +118,7 @@ impl<'a> Entry<'a> {
     }
 
     /// What it is.
-    #[inline]
+    #[inline(always)]
     pub fn content(&self) -> Content<'a> {
         let bytes = self.bytes;
         if bytes[0] & IS_BATCH == 0 {
@@ -128,9 +134,9 @@ impl<'a> Entry<'a> {
 }
 
 #[cold]
-fn batch_len(bytes: &[u8]) -> Result<usize, Malformed> {
-    let head = bytes.first_chunk::<BATCH_HEAD>().ok_or(Malformed::Entries)?;
-    Ok(BATCH_HEAD + u32::from_be_bytes([head[7], head[8], head[9], head[10]]) as usize)
+fn batch_len(bytes: &[u8]) -> Option<usize> {
+    let head = bytes.first_chunk::<BATCH_HEAD>()?;
+    Some(BATCH_HEAD + u32::from_be_bytes([head[7], head[8], head[9], head[10]]) as usize)
 }
 
 /// What stands in front of a message of `len` bytes.
