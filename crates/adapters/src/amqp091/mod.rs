@@ -117,24 +117,25 @@ impl Adapter {
     /// send; what is published is not, for as much as came of it at most goes back.
     pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         let mut input = Input::new(bytes);
-        while !self.is_waiting()
-            && let Some(said) = self.machine.poll_event(context.now, &mut input)
-        {
-            match said {
-                // Most of all, and not to be moved about.
-                Said::Publish { channel, publish, properties, body } => {
-                    self.publish(context, channel, &publish, &properties, body);
+        while !self.is_waiting() {
+            let said = self.machine.poll_event(context.now, &mut input);
+            // By reference, for most of all: what was just written in small parts and is moved in larger ones stalls the processor.
+            match &said {
+                Some(Said::Publish { channel, publish, properties, body }) => {
+                    self.publish(context, *channel, publish, properties, body);
+                    continue;
                 }
                 // As many, and never answered.
-                Said::Method { channel, method: method @ Method::BasicAck(_) } => {
-                    self.method(context, channel, &method);
+                Some(Said::Method { channel, method: method @ Method::BasicAck(_) }) => {
+                    self.method(context, *channel, method);
+                    continue;
                 }
-                said => {
-                    self.heard(context, said);
-                    if self.output_len() > context.settings.unread_bytes_max {
-                        break;
-                    }
-                }
+                _ => {}
+            }
+            let Some(said) = said else { break };
+            self.heard(context, said);
+            if self.output_len() > context.settings.unread_bytes_max {
+                break;
             }
         }
         if self.blocked.is_some() && !self.is_told_blocked {

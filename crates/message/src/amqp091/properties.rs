@@ -77,54 +77,13 @@ impl<'a> Properties<'a> {
                     rest_start: 3,
                 })
             }
-            _ => Properties::read_any(raw),
-        }
-    }
-
-    fn read_any(raw: &'a [u8]) -> Result<Properties<'a>, Malformed> {
-        let flags = u16::from_be_bytes(*raw.first_chunk().ok_or(Malformed::Short)?);
-        let mut properties = Properties { raw, flags, ..Properties::default() };
-        properties.walk()?;
-        Ok(properties)
-    }
-
-    fn walk(&mut self) -> Result<(), Malformed> {
-        if self.flags & flag::MORE != 0 {
-            return Err(Malformed::UnknownFlags);
-        }
-        if self.raw.len() > u32::MAX as usize {
-            return Err(Malformed::Trailing);
-        }
-        let mut reader = Reader::new(&self.raw[2..]);
-        let at = |reader: &Reader<'_>| (self.raw.len() - reader.len()) as u32;
-        for text in [flag::CONTENT_TYPE, flag::CONTENT_ENCODING] {
-            if self.flags & text != 0 {
-                skip_short(&mut reader)?;
+            // Field by field: what a call leaves in memory and is then copied in parts of other sizes stalls the processor.
+            _ => {
+                let Walk { flags, delivery_mode, priority, headers_start, headers_end, rest_start, .. } =
+                    Walk::of(raw)?;
+                Ok(Properties { raw, flags, delivery_mode, priority, headers_start, headers_end, rest_start })
             }
         }
-        if self.flags & flag::HEADERS != 0 {
-            self.headers_start = at(&reader) + 4;
-            Table::read(&mut reader)?;
-            self.headers_end = at(&reader);
-        }
-        if self.flags & flag::DELIVERY_MODE != 0 {
-            self.delivery_mode = reader.u8()?;
-        }
-        if self.flags & flag::PRIORITY != 0 {
-            self.priority = reader.u8()?;
-        }
-        self.rest_start = at(&reader);
-        let rest = self.flags & (flag::PRIORITY - 1) & !0b11;
-        let mut bit = flag::CORRELATION_ID;
-        while rest & (bit | (bit - 1)) != 0 {
-            match bit {
-                _ if rest & bit == 0 => {}
-                flag::TIMESTAMP => _ = reader.take(8)?,
-                _ => skip_short(&mut reader)?,
-            }
-            bit >>= 1;
-        }
-        if reader.is_empty() { Ok(()) } else { Err(Malformed::Trailing) }
     }
 
     /// Flags and list as they came; what a stored message keeps as its head.
@@ -421,6 +380,68 @@ impl NewProperties<'_> {
             flags |= if is_present { flag } else { 0 };
         }
         out[at..at + 2].copy_from_slice(&flags.to_be_bytes());
+    }
+}
+
+/// What is found on the way through the bytes of properties: see [`Properties`].
+struct Walk<'a> {
+    raw: &'a [u8],
+    flags: u16,
+    delivery_mode: u8,
+    priority: u8,
+    headers_start: u32,
+    headers_end: u32,
+    rest_start: u32,
+}
+
+impl Walk<'_> {
+    #[inline(never)]
+    fn of(raw: &[u8]) -> Result<Walk<'_>, Malformed> {
+        let flags = u16::from_be_bytes(*raw.first_chunk().ok_or(Malformed::Short)?);
+        let (headers_start, headers_end, rest_start) = (0, 0, 2);
+        let mut walk =
+            Walk { raw, flags, delivery_mode: 0, priority: 0, headers_start, headers_end, rest_start };
+        walk.walk()?;
+        Ok(walk)
+    }
+
+    fn walk(&mut self) -> Result<(), Malformed> {
+        if self.flags & flag::MORE != 0 {
+            return Err(Malformed::UnknownFlags);
+        }
+        if self.raw.len() > u32::MAX as usize {
+            return Err(Malformed::Trailing);
+        }
+        let mut reader = Reader::new(&self.raw[2..]);
+        let at = |reader: &Reader<'_>| (self.raw.len() - reader.len()) as u32;
+        for text in [flag::CONTENT_TYPE, flag::CONTENT_ENCODING] {
+            if self.flags & text != 0 {
+                skip_short(&mut reader)?;
+            }
+        }
+        if self.flags & flag::HEADERS != 0 {
+            self.headers_start = at(&reader) + 4;
+            Table::read(&mut reader)?;
+            self.headers_end = at(&reader);
+        }
+        if self.flags & flag::DELIVERY_MODE != 0 {
+            self.delivery_mode = reader.u8()?;
+        }
+        if self.flags & flag::PRIORITY != 0 {
+            self.priority = reader.u8()?;
+        }
+        self.rest_start = at(&reader);
+        let rest = self.flags & (flag::PRIORITY - 1) & !0b11;
+        let mut bit = flag::CORRELATION_ID;
+        while rest & (bit | (bit - 1)) != 0 {
+            match bit {
+                _ if rest & bit == 0 => {}
+                flag::TIMESTAMP => _ = reader.take(8)?,
+                _ => skip_short(&mut reader)?,
+            }
+            bit >>= 1;
+        }
+        if reader.is_empty() { Ok(()) } else { Err(Malformed::Trailing) }
     }
 }
 
