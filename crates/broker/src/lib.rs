@@ -73,7 +73,6 @@ pub use opened::{
     ChannelRow, ChannelTally, ConsumerRow, Depth, LinkEnd, LinkRow, Opened, SessionRow, StreamConsumerRow,
     StreamPublisherRow,
 };
-pub use planner::Leeway;
 pub use presence::Arrived;
 pub use publisher::{More, Publish, Published, Publisher, ROUTES_SHOWN_MAX};
 pub use reading::{BlockKey, Brought, ReadBytes, ReadRequest, ReadWhat, StretchKey};

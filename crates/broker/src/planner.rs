@@ -9,7 +9,6 @@ use crate::census::Census;
 use crate::mail::Answering;
 use crate::request::Reply;
 use base::id::{LogIndex, PortId};
-use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -27,19 +26,6 @@ pub(crate) struct Asked {
     pub(crate) actor: Actor,
     pub(crate) answer: Option<Answering>,
     pub(crate) op: Op,
-}
-
-/// Which changes of the catalog there is room for in the journal, of those that are logged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd)]
-pub enum Leeway {
-    /// All of them.
-    #[default]
-    All,
-    /// Those that end something: they give space back.
-    Ends,
-    /// None: what is left is for messages to be settled. A change that found no space would be under way until there is
-    /// some, and no snapshot is made meanwhile, without which no file can be used again.
-    Nothing,
 }
 
 #[derive(Debug)]
@@ -62,13 +48,8 @@ pub(crate) struct Planner {
     changes: Vec<Change>,
     answers: Vec<Answer>,
     waves: VecDeque<Wave>,
-    /// Nothing more is planned.
-    holds_all: bool,
-    leeway: Leeway,
-    /// What waits for that to end or for room, in the order it came.
-    held: Vec<Asked>,
-    /// Who asked for it: what they ask later waits behind it.
-    waiting: FxHashSet<PortId>,
+    /// What came since nothing more is planned, in order; `None`: it is planned as it comes.
+    held: Option<Vec<Asked>>,
     pub(crate) census: Census,
 }
 
@@ -81,10 +62,7 @@ impl Planner {
             changes: Vec::new(),
             answers: Vec::new(),
             waves: VecDeque::new(),
-            holds_all: false,
-            leeway: Leeway::All,
-            held: Vec::new(),
-            waiting: FxHashSet::default(),
+            held: None,
             census: Census::default(),
         }
     }
@@ -161,64 +139,23 @@ impl Planner {
 
     /// Plans nothing more: what comes waits.
     pub(crate) fn hold(&mut self) {
-        self.holds_all = true;
+        self.held.get_or_insert_default();
     }
 
     /// What waited, in the order it came; from now on things are planned as they come.
     pub(crate) fn go_on(&mut self) -> Vec<Asked> {
-        self.holds_all = false;
-        self.take_held()
-    }
-
-    /// There is room for these from now on. What waited and is to be looked at again, in the order it came.
-    pub(crate) fn set_leeway(&mut self, leeway: Leeway) -> Vec<Asked> {
-        let has_more = leeway < self.leeway;
-        self.leeway = leeway;
-        if has_more && !self.holds_all { self.take_held() } else { Vec::new() }
-    }
-
-    fn take_held(&mut self) -> Vec<Asked> {
-        self.waiting.clear();
-        std::mem::take(&mut self.held)
-    }
-
-    /// There is room for all of these.
-    pub(crate) fn has_room_for(&self, changes: &[Change]) -> bool {
-        let fits = |change: &Change| match self.leeway {
-            Leeway::All => true,
-            Leeway::Ends => !change.is_durable() || change.is_end(),
-            Leeway::Nothing => !change.is_durable(),
-        };
-        changes.iter().all(fits)
-    }
-
-    /// Keeps what was asked for until there is room.
-    pub(crate) fn keep(&mut self, asked: Asked) {
-        self.waiting.insert(asked.actor.port);
-        self.held.push(asked);
-    }
-
-    /// A connection is gone: what it wanted to have made is not made any more. Clients that try again and again would have it
-    /// gather here.
-    pub(crate) fn forget(&mut self, port: PortId) {
-        // Who waits for a snapshot alone does not wait for long.
-        if self.leeway != Leeway::All && self.waiting.contains(&port) {
-            let is_others = |asked: &Asked| asked.actor.port != port;
-            self.held.retain(|asked| is_others(asked) || !asked.op.makes_something());
-            // What goes with it is not behind anything then.
-            if self.held.iter().all(is_others) {
-                self.waiting.remove(&port);
-            }
-        }
+        self.held.take().unwrap_or_default()
     }
 
     /// Keeps what was asked for until it may be planned; gives it back where it may be now.
     pub(crate) fn put_off(&mut self, asked: Asked) -> Option<Asked> {
-        if self.holds_all || self.waiting.contains(&asked.actor.port) {
-            self.keep(asked);
-            return None;
+        match &mut self.held {
+            None => Some(asked),
+            Some(held) => {
+                held.push(asked);
+                None
+            }
         }
-        Some(asked)
     }
 
     /// A change was made that is not on disk, where the catalog's log is as far as `committed`.
@@ -232,6 +169,6 @@ impl Planner {
         !self.waves.is_empty()
             || !self.changes.is_empty()
             || !self.answers.is_empty()
-            || !self.held.is_empty()
+            || self.held.as_ref().is_some_and(|held| !held.is_empty())
     }
 }

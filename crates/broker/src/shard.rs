@@ -21,7 +21,7 @@ use crate::limits::Limits;
 use crate::log::Log;
 use crate::mail::Answering;
 use crate::mail::Mail;
-use crate::planner::{Answer, Asked, Leeway, Planner};
+use crate::planner::{Answer, Asked, Planner};
 use crate::post::Post;
 use crate::reading::{ReadBytes, ReadRequest};
 use crate::reply::ReplyConsumers;
@@ -320,8 +320,7 @@ impl Shard {
 
     /// On the planning shard: counts what comes or goes, and answers who asked.
     fn count(&mut self, mail: Mail) {
-        let planner = self.planner.as_mut().expect("this shard plans");
-        let census = &mut planner.census;
+        let census = &mut self.planner.as_mut().expect("this shard plans").census;
         match mail {
             Mail::Came { actor, unit, asked } => {
                 if let Some((port, token)) = asked {
@@ -331,12 +330,7 @@ impl Shard {
                 }
                 census.came(&actor, unit);
             }
-            Mail::Left { actor, unit } => {
-                census.left(&actor, unit);
-                if matches!(unit, Unit::Connection { .. }) {
-                    planner.forget(actor.port);
-                }
-            }
+            Mail::Left { actor, unit } => census.left(&actor, unit),
             other => unreachable!("{other:?} is no matter of the census"),
         }
     }
@@ -526,9 +520,6 @@ impl Shard {
             self.settings.limits.check(&self.catalog, &plan.changes)?;
             Ok(plan)
         });
-        if planned.as_ref().is_ok_and(|plan| !planner.has_room_for(&plan.changes)) {
-            return planner.keep(Asked { actor, answer, op });
-        }
         let mut reply = Ok(Reply::Done);
         match planned {
             Err(refusal) => reply = Err(refusal),
@@ -592,22 +583,10 @@ impl Shard {
         }
     }
 
-    /// Makes the changes that have waited, in the order in which they were asked for, and waits for none any more, unless
-    /// there is no room for it.
+    /// Makes the changes that have waited, in the order in which they were asked for, and waits for none any more.
     pub fn go_on_with_changes(&mut self, now: Now) {
         let held = self.planner.as_mut().map(Planner::go_on).unwrap_or_default();
-        self.plan_all(now, held);
-    }
-
-    /// There is room for these changes in the journal from now on. Those for which there is none wait, and behind them what their
-    /// connections ask for after them; who asks for what is there already is answered.
-    pub fn set_leeway(&mut self, now: Now, leeway: Leeway) {
-        let held = self.planner.as_mut().map(|planner| planner.set_leeway(leeway)).unwrap_or_default();
-        self.plan_all(now, held);
-    }
-
-    fn plan_all(&mut self, now: Now, all: Vec<Asked>) {
-        for Asked { actor, answer, op } in all {
+        for Asked { actor, answer, op } in held {
             self.plan(now, actor, answer, op);
         }
     }

@@ -5,13 +5,11 @@ mod node;
 use base::Now;
 use base::id::{LogId, LogIndex, PortId, ShardId};
 use broker::catalog::{Op, Refusal, VhostId};
-use broker::{
-    CommitRule, Credit, Events, Held, Leeway, Limits, More, NewConsumer, Publish, Published, QueueCommand,
-};
+use broker::{CommitRule, Credit, Events, Held, Limits, More, NewConsumer, Publish, Published, QueueCommand};
 use journal::{Disk, FileId, FileKind, FileName, Place};
 use message::record::{Format, Outcome};
 use node::{NOW, Node};
-use routing::{Arguments, NoHeaders, Value};
+use routing::{NoHeaders, Value};
 use std::io::IoSlice;
 
 #[test]
@@ -772,94 +770,4 @@ fn what_the_node_asks_for_itself_is_no_connection() {
     node.shards[0].close_port(NOW, port);
     let refused = ask(&mut node, 3);
     assert!(refused[0].contains("(2) is reached"), "nobody has gone: {refused:?}");
-}
-
-/// A queue like this, and nobody's but for a durable one the connection's alone.
-fn queue_like(name: &str, durable: bool) -> Op {
-    Op::DeclareQueue {
-        name: name.into(),
-        passive: false,
-        durable,
-        exclusive: !durable,
-        auto_delete: false,
-        arguments: Arguments::default(),
-        log: LogId(0),
-        random: [0; 16],
-    }
-}
-
-#[test]
-fn changes_wait_for_room_and_those_that_give_some_do_not() {
-    let mut node = Node::new(3);
-    let ask = |node: &mut Node, port: usize, op: Op| {
-        let to = node.ports[port];
-        node.shards[port].request(NOW, to, 1, op);
-        node.settle();
-        node.take_seen()
-    };
-    let exchange = |name: &str| Op::DeclareExchange {
-        name: name.into(),
-        kind: "fanout".into(),
-        passive: false,
-        durable: true,
-        auto_delete: false,
-        internal: false,
-        arguments: Arguments::default(),
-    };
-    let gone = |name: &str| Op::DeleteExchange { name: name.into(), if_unused: false };
-    node.declare(0, "there", true);
-    for name in ["a", "b", "c"] {
-        assert_eq!(ask(&mut node, 0, exchange(name)), ["0: Done"]);
-    }
-    node.shards[0].set_leeway(NOW, Leeway::Ends);
-    assert!(ask(&mut node, 1, queue_like("new", true)).is_empty());
-    assert!(ask(&mut node, 1, gone("a")).is_empty(), "it stays behind what its connection asked before");
-    assert_eq!(ask(&mut node, 2, queue_like("there", true)), ["2: declared there 0 0"]);
-    assert_eq!(ask(&mut node, 2, queue_like("own", false)), ["2: declared own 0 0"], "it is not logged");
-    assert_eq!(ask(&mut node, 2, gone("b")), ["2: Done"]);
-    node.shards[0].set_leeway(NOW, Leeway::Nothing);
-    assert!(ask(&mut node, 2, gone("c")).is_empty());
-    assert!(!node.shards[0].has_change_under_way(), "a snapshot can be made");
-    // A snapshot that was made meanwhile lets nothing through.
-    node.shards[0].hold_changes();
-    node.shards[0].go_on_with_changes(NOW);
-    node.settle();
-    assert!(node.take_seen().is_empty());
-    node.shards[0].set_leeway(NOW, Leeway::Ends);
-    node.settle();
-    assert_eq!(node.take_seen(), ["2: Done"]);
-    // Leeway that is found while a snapshot is to be made is used behind that.
-    node.shards[0].hold_changes();
-    node.shards[0].set_leeway(NOW, Leeway::All);
-    node.settle();
-    assert!(node.take_seen().is_empty());
-    node.shards[0].go_on_with_changes(NOW);
-    node.settle();
-    assert_eq!(node.take_seen(), ["1: declared new 0 0", "1: Done"]);
-    assert_eq!(ask(&mut node, 1, gone("a")), ["1: Unchanged"], "it is gone");
-}
-
-#[test]
-fn what_a_connection_waited_to_have_made_is_not_made_when_it_is_gone() {
-    let mut node = Node::new(2);
-    let port = node.ports[1];
-    let ask = |node: &mut Node, op: Op| {
-        node.shards[1].request(NOW, port, 1, op);
-        node.settle();
-    };
-    ask(&mut node, queue_like("own", false));
-    assert_eq!(node.take_seen(), ["1: declared own 0 0"]);
-    node.shards[0].set_leeway(NOW, Leeway::Ends);
-    ask(&mut node, queue_like("new", true));
-    ask(&mut node, queue_like("newer", true));
-    node.shards[1].close_port(NOW, port);
-    node.settle();
-    let is_there = |node: &Node, name: &str| {
-        node.shards[0].catalog().queue_by_name(VhostId(0), name.as_bytes()).is_some()
-    };
-    assert!(!is_there(&node, "own"), "its own queues go at once");
-    node.shards[0].set_leeway(NOW, Leeway::All);
-    node.settle();
-    assert!(!is_there(&node, "new") && !is_there(&node, "newer"));
-    node.declare(0, "new", true);
 }

@@ -8,9 +8,8 @@
 use crate::flushes::Flushes;
 use crate::pauses::Pauses;
 use base::id::{LogId, LogIndex, ShardId};
-use broker::Leeway;
 use journal::{Counters, Disk, DiskError, Journal, Place, Sealed, Spare, SpareMaker, WriteError};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -70,8 +69,6 @@ pub struct Committer {
     /// There is no space for what lies ahead: the next file, or what must be moved before files can be used again.
     /// Changed while the journal is locked, so that it always tells of the journal as it is.
     is_short: AtomicBool,
-    /// A [`Leeway`], as a number. Changed while the journal is locked.
-    leeway: AtomicU8,
     /// When it was last found to be short, nanoseconds since `started`.
     short_at_ns: AtomicU64,
     /// How often it came to lack space.
@@ -110,7 +107,6 @@ impl Committer {
             roll_signal: Condvar::new(),
             is_out_of_space: AtomicBool::new(false),
             is_short: AtomicBool::new(false),
-            leeway: AtomicU8::new(Leeway::All as u8),
             short_at_ns: AtomicU64::new(0),
             shortages: AtomicU64::new(0),
             flush_ns: AtomicU64::new(0),
@@ -202,7 +198,6 @@ impl Committer {
         }
         // What is on its way needs the room of the file just begun: publishers must hear now that it is the last.
         self.note_last_file(journal);
-        self.note_leeway(journal);
         result
     }
 
@@ -320,31 +315,6 @@ impl Committer {
         }
     }
 
-    /// Only while the journal is locked: says which changes there is room for where the file that is written to is the last there
-    /// may be.
-    fn note_leeway(&self, journal: &Journal) {
-        let is_short = self.is_short.load(Ordering::Relaxed);
-        if !is_short && self.leeway.load(Ordering::Relaxed) == Leeway::All as u8 {
-            return;
-        }
-        let leeway = if is_short { leeway_in_last(journal) } else { Leeway::All } as u8;
-        let before = self.leeway.swap(leeway, Ordering::Relaxed);
-        if leeway != before {
-            self.shortages.fetch_add(u64::from(leeway > before), Ordering::Relaxed);
-            self.look();
-        }
-    }
-
-    /// Which changes of the catalog there is room for.
-    pub fn leeway(&self) -> Leeway {
-        let leeway = self.leeway.load(Ordering::Relaxed);
-        match self.is_out_of_space() {
-            false if leeway == Leeway::All as u8 => Leeway::All,
-            false if leeway == Leeway::Ends as u8 => Leeway::Ends,
-            _ => Leeway::Nothing,
-        }
-    }
-
     /// The last write found no space: publishers must wait.
     pub fn is_out_of_space(&self) -> bool {
         self.is_out_of_space.load(Ordering::Relaxed)
@@ -356,8 +326,8 @@ impl Committer {
         self.is_out_of_space() || self.is_short.load(Ordering::Relaxed)
     }
 
-    /// How often it came to lack space, or room for changes. Shards see for themselves when space is lacking, long before they
-    /// are told; who tells them that it is over must not miss a shortage that came and went in between.
+    /// How often it came to lack space. Shards see for themselves when space is lacking, long before they are told; who
+    /// tells them that it is over must not miss a shortage that came and went in between.
     pub fn shortages(&self) -> u64 {
         self.shortages.load(Ordering::Relaxed)
     }
@@ -419,7 +389,6 @@ impl Committer {
                 } else if has_rolled {
                     self.look();
                 }
-                self.note_leeway(journal);
             });
             let guard = lock(&self.has_rolled);
             if self.rolls.load(Ordering::Relaxed) == seen && !self.is_stopping() {
@@ -512,7 +481,6 @@ impl Committer {
         let spare = self.with_journal(|journal| {
             let spare = journal.give_up_spare(self.room_needed(journal))?;
             self.note_last_file(journal);
-            self.note_leeway(journal);
             Some(spare)
         });
         // One that cannot be removed is found and used again by the next start.
@@ -555,19 +523,6 @@ impl Committer {
 fn is_pressed(journal: &Journal) -> bool {
     let is_next = journal.spares() == 0 && journal.room() < journal.limits().file_bytes / 2;
     is_next || journal.files().len() > FULL_FILES_MANY
-}
-
-/// Which changes there is room for in the file that is written to, where it may be the last: a quarter of it is for what gives
-/// space back, and of that a quarter for settling messages alone.
-fn leeway_in_last(journal: &Journal) -> Leeway {
-    match journal.files().next_back() {
-        Some(file) if journal.spares() == 0 => match journal.room() {
-            left if left >= file.len / 4 => Leeway::All,
-            left if left >= file.len / 16 => Leeway::Ends,
-            _ => Leeway::Nothing,
-        },
-        _ => Leeway::All,
-    }
 }
 
 fn report((batch, place): (&Sealed, &Place)) -> Written {
@@ -710,7 +665,6 @@ mod tests {
                 assert!(started.elapsed() < Duration::from_secs(20), "the disk is full");
                 std::thread::yield_now();
             }
-            assert_eq!(committer.leeway(), Leeway::Nothing);
             disk.set_capacity(1 << 30);
             let mut bases = Vec::new();
             while bases.len() < 3 {
@@ -821,36 +775,6 @@ mod tests {
         disk.set_capacity(u64::MAX);
         committer.with_journal(|journal| committer.note_last_file(journal));
         assert!(committer.lacks_space(), "the housekeeper says when it is over");
-    }
-
-    #[test]
-    fn the_last_file_keeps_room_for_changes_that_give_some_back_and_then_for_none() {
-        let (disk, committer) = nearly_full(16);
-        let (looked, looks) = std::sync::mpsc::channel();
-        committer.call_to_look(move || looked.send(()).unwrap_or_default());
-        let mut base = 64;
-        let mut check = |len: usize, expected: Leeway, calls: usize| {
-            commit(&committer, 0, 0, batch(1, base, len));
-            base += len as u64;
-            assert_eq!((committer.leeway(), looks.try_iter().count()), (expected, calls), "{len} more");
-        };
-        check(400_000, Leeway::All, 0);
-        check(400_000, Leeway::All, 0);
-        // The spare file is the current one, and the last.
-        check(400_000, Leeway::All, 1);
-        check(300_000, Leeway::All, 0);
-        check(100_000, Leeway::Ends, 1);
-        check(100_000, Leeway::Ends, 0);
-        check(80_000, Leeway::Nothing, 1);
-        disk.set_capacity(u64::MAX);
-        std::thread::scope(|threads| {
-            let committer = &committer;
-            threads.spawn(move || committer.run_housekeeping(Duration::from_millis(1), || true));
-            while committer.leeway() != Leeway::All {
-                looks.recv_timeout(Duration::from_secs(20)).expect("told to look");
-            }
-            committer.stop();
-        });
     }
 
     #[test]

@@ -35,8 +35,7 @@ use base::id::{LogId, ShardId};
 use base::{Now, Random};
 use broker::access::{AccessRules, Mechanisms};
 use broker::{
-    CATALOG_LOG, Leeway, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings, Strays,
-    stream_files,
+    CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings, Strays, stream_files,
 };
 use ctl::client::SOCKET_NAME;
 use journal::{Disk, DiskError, FileKind, Identity, Journal, Snapshots};
@@ -667,7 +666,7 @@ impl Node {
         let mut thrift = Thrift::default();
         // Whoever calls to look does not make the time between two looks an interval.
         let mut is_interval = true;
-        let (mut shortages, mut leeway) = (0, Leeway::All);
+        let mut shortages = 0;
         loop {
             (alarms.memory_limit, alarms.disk_limit) = self.watermarks.bytes();
             if alarms.raised().memory || (is_interval && thrift.is_due(heap::used_ns())) {
@@ -683,8 +682,7 @@ impl Node {
                     if self.committer.lacks_space() {
                         sample.disk_free = 0;
                     }
-                    let told = std::mem::replace(&mut leeway, self.committer.leeway());
-                    if alarms.judge(sample, &mut lines) || seen != shortages || told != leeway {
+                    if alarms.judge(sample, &mut lines) || seen != shortages {
                         self.announce(alarms.raised());
                     }
                 }

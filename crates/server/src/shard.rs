@@ -200,7 +200,7 @@ impl ShardLoop {
     /// False when the node must stop.
     fn turn(&mut self, now: Now) -> bool {
         self.take_letters(now);
-        if self.raised.disk || self.around.committer.lacks_space() {
+        if !self.raised.disk && self.around.committer.lacks_space() {
             self.heed_shortage(now);
         }
         self.take_mail(now);
@@ -433,7 +433,6 @@ impl ShardLoop {
         self.raised = raised;
         self.shard.hold_feeds(raised != Raised::default());
         self.front.set_alarm(now, &mut self.shard, reason(raised));
-        self.heed_leeway(now);
     }
 
     /// Publishers stop in the turn in which space is found to be lacking: until the node tells, what they send would take
@@ -441,15 +440,7 @@ impl ShardLoop {
     #[cold]
     #[inline(never)]
     fn heed_shortage(&mut self, now: Now) {
-        if !self.raised.disk && self.around.committer.lacks_space() {
-            self.set_raised(now, Raised { disk: true, ..self.raised });
-        }
-        self.heed_leeway(now);
-    }
-
-    /// Changes of the catalog for which there is no room wait, and go on when there is some.
-    fn heed_leeway(&mut self, now: Now) {
-        self.shard.set_leeway(now, self.around.committer.leeway());
+        self.set_raised(now, Raised { disk: true, ..self.raised });
     }
 
     fn take_mail(&mut self, now: Now) {

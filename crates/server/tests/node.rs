@@ -227,59 +227,6 @@ fn who_declares_without_end_keeps_no_journal_file_from_being_let_go() {
     assert_eq!(node.stop().code(), Some(0));
 }
 
-/// Publishers wait while the last file of the journal is at hand; who declares does until there is room in it for little but what
-/// gives some back.
-#[test]
-fn who_declares_on_a_full_disk_leaves_room_for_what_gives_space_back() {
-    const BODY_LEN: usize = 50_000;
-    let folder = Folder::new();
-    let settings = [
-        "leveret.shards=1",
-        "leveret.journal_file_bytes=1MiB",
-        "leveret.test_disk_bytes=8MiB",
-        "disk_free_limit.absolute=1",
-    ];
-    let node = Node::start(&folder.0, &settings);
-    let answers = |client: &Client, ms| {
-        client.0.set_read_timeout(Some(Duration::from_millis(ms))).expect("set");
-        let outcome = client.0.peek(&mut [0]).is_ok();
-        client.0.set_read_timeout(Some(PATIENCE)).expect("set");
-        outcome
-    };
-    let mut publishes = Client::open(&node);
-    publishes.declare("q", DURABLE, b"");
-    publishes.send(&method(85, 10, &[0]));
-    publishes.until(85, 11);
-    let publish = method(60, 40, &[&[0, 0], &short("")[..], &short("q"), &[0]].concat());
-    let head = [&[0, 60, 0, 0][..], &(BODY_LEN as u64).to_be_bytes(), &[0x10, 0, 2]].concat();
-    let message = [publish, frame(2, &head), frame(3, &[7; BODY_LEN])].concat();
-    for number in 0.. {
-        assert!(number < 300, "more than there is room for");
-        publishes.send(&message);
-        if !answers(&publishes, 1500) {
-            break;
-        }
-        publishes.until(60, 80);
-    }
-    let mut declares = Client::open(&node);
-    for number in 0.. {
-        assert!(number < 1000, "more than there is room for");
-        let name = format!("d{number}");
-        declares.send(&method(50, 10, &[&[0, 0], &short(&name)[..], &[DURABLE], &long(b"")].concat()));
-        if !answers(&declares, 1500) {
-            break;
-        }
-        declares.until(50, 11);
-    }
-    let mut deletes = Client::open(&node);
-    assert!(deletes.declare("q", DURABLE, b"") > 0, "what is there already is told");
-    deletes.send(&method(50, 40, &[&[0, 0], &short("q")[..], &[0]].concat()));
-    deletes.until(50, 41);
-    declares.until(50, 11);
-    publishes.until(60, 80);
-    assert_eq!(node.stop().code(), Some(0));
-}
-
 /// Nobody says anything to the shard that has them, on disk alone; another one counts them.
 #[test]
 fn what_died_before_a_kill_goes_where_the_dead_go_though_nobody_knocks() {

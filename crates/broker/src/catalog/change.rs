@@ -156,36 +156,6 @@ impl Change {
             | Change::ClearPolicy { .. } => true,
         }
     }
-
-    /// Something ends by it, and leaves room to others.
-    pub fn is_end(&self) -> bool {
-        match self {
-            Change::DeleteVhost(_)
-            | Change::DeleteUser(_)
-            | Change::ClearPermissions { .. }
-            | Change::ClearTopicPermissions { .. }
-            | Change::ClearPolicy { .. }
-            | Change::DeleteExchange { .. }
-            | Change::DeleteQueue { .. }
-            | Change::Unbind(_)
-            | Change::SetParameter { value: None, .. } => true,
-            Change::ReserveQueueIds { .. }
-            | Change::AddVhost(_)
-            | Change::SetVhost(_)
-            | Change::SetUser(_)
-            | Change::SetPermissions(_)
-            | Change::SetTopicPermissions(_)
-            | Change::SetVhostLimits { .. }
-            | Change::SetUserLimits { .. }
-            | Change::SetPolicy(_)
-            | Change::AddExchange(_)
-            | Change::AddQueue(_)
-            | Change::Bind(_)
-            | Change::SetParameter { value: Some(_), .. }
-            | Change::Trace { .. }
-            | Change::Remember { .. } => false,
-        }
-    }
 }
 
 /// What a shard must react to after a change.

@@ -297,20 +297,6 @@ pub enum Op {
     },
 }
 
-impl Op {
-    /// What a connection declares and binds.
-    pub(crate) fn makes_something(&self) -> bool {
-        matches!(
-            self,
-            Op::DeclareExchange { .. }
-                | Op::DeclareQueue { .. }
-                | Op::MakeSuperStream { .. }
-                | Op::BindQueue { .. }
-                | Op::BindExchange { .. }
-        )
-    }
-}
-
 /// What a new virtual host begins with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VhostDefaults {
