@@ -101,7 +101,7 @@ pub struct Limits {
     pub body_bytes_min: usize,
     /// Milliseconds for a whole body, however steadily it comes.
     pub body_ms_max: u64,
-    /// Bytes that a client takes in that time at least while it keeps an answer waiting.
+    /// Bytes that a client takes in that time at least while it keeps an answer waiting; a kernel takes some hundred KiB at once.
     pub answer_bytes_min: usize,
     /// Connections of the API open at once, and closed ones whose last request is still worked on; more wait until one ends.
     pub connections_max: usize,
@@ -162,7 +162,7 @@ impl Default for Limits {
             silence_ms_max: 60_000,
             body_bytes_min: 1 << 20,
             body_ms_max: 600_000,
-            answer_bytes_min: 1 << 20,
+            answer_bytes_min: 256 << 10,
             connections_max: 256,
             metrics_connections_max: 32,
             page_items_max: 500,

@@ -577,7 +577,12 @@ impl AsyncWrite for Patient {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(context);
-        self.judge(context, polled, |()| 0)
+        let judged = self.judge(context, polled, |()| 0);
+        if judged.is_ready() {
+            // All that there was is taken: the next answer has its own time.
+            (self.taken, self.waited) = (0, Duration::ZERO);
+        }
+        judged
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -151,6 +151,30 @@ fn who_takes_an_answer_too_slowly_is_closed() {
 }
 
 #[test]
+fn who_takes_each_of_many_answers_in_time_is_not_closed() {
+    const LARGE: usize = 16 << 20;
+    let limits = Limits { silence_ms_max: 1000, answer_bytes_min: 100 * LARGE, ..Limits::default() };
+    let work = |Job { answer, .. }: Job| {
+        let _ = answer.send(Response { body: vec![b'x'; LARGE], ..Response::empty(200) });
+    };
+    served(limits, work, |address, _| {
+        let mut client = sends(address, &[]);
+        let mut answer = vec![0; LARGE];
+        for number in 0..6 {
+            client.write_all(b"GET /large HTTP/1.1\r\nhost: here\r\n\r\n").expect("sent");
+            std::thread::sleep(Duration::from_millis(300));
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                client.read_exact(&mut byte).unwrap_or_else(|why| panic!("answer {number}: {why}"));
+                head.push(byte[0]);
+            }
+            client.read_exact(&mut answer).unwrap_or_else(|why| panic!("answer {number}: {why}"));
+        }
+    });
+}
+
+#[test]
 fn health_checks_wait_for_nobody() {
     let (listener, address) = bound(Service::Api);
     in_lanes(vec![listener], Limits::default(), |lanes| {
