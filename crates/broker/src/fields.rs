@@ -3,7 +3,7 @@
 use message::amqp10::{Decoder, Map, Message, Properties as Properties10, Value as Amqp10};
 use message::amqp091::{Properties, Table, Value as Wire};
 use message::record::Format;
-use routing::{Arguments, DELAY, Field, Float, Headers, IntType, Property, Value};
+use routing::{Arguments, DELAY, Field, Float, Headers, INDEXED_MAX, IntType, Property, Value};
 
 /// The arguments in a field table; of a name that comes twice the last counts.
 pub fn arguments(table: &Table<'_>) -> Arguments {
@@ -157,6 +157,8 @@ fn field(value: Amqp10<'_>) -> Option<Field<'_>> {
         Amqp10::Float(value) => Field::Float(value.into()),
         Amqp10::Double(value) => Field::Float(value),
         Amqp10::Binary(bytes) => Field::Bytes(bytes),
+        Amqp10::Uuid(bytes) => Field::Bytes(bytes),
+        Amqp10::Char(number) => Field::Int(number.into()),
         value => match value.as_i64() {
             Some(number) => Field::Int(number),
             None => Field::Bytes(value.as_str()?.as_bytes()),
@@ -181,7 +183,7 @@ impl Headers for Fields10<'_> {
 
     fn encodings<'a>(&'a self, visit: &mut dyn FnMut(&'a [u8], &'a [u8])) {
         // Of a name that comes twice the first counts.
-        let headers: Vec<_> = named(&self.headers).collect();
+        let headers: Vec<_> = named(&self.headers).take(INDEXED_MAX).collect();
         headers.into_iter().rev().for_each(|(name, encoding)| visit(name, encoding));
         for (name, encoding) in named(&self.annotations) {
             if name.starts_with(ANNOTATION) && Decoder::new(encoding).value().is_ok_and(is_header) {

@@ -163,3 +163,16 @@ fn a_long_table_is_read() {
     assert_eq!(arguments.len(), names.len());
     assert_eq!(arguments.get(b"000500").and_then(Value::as_i64), Some(5));
 }
+
+#[test]
+fn uuids_are_bytes_and_characters_numbers() {
+    let uuid = *b"0123456789abcdef";
+    for (header, value) in
+        [(Amqp10::Uuid(&uuid), Value::text("0123456789abcdef")), (Amqp10::Char(0x263A), Value::long(0x263A))]
+    {
+        with_10(&[], &[("h", header)], |headers| {
+            let bindings = [&[("h", value)][..], &[("h", Value::long(7))], &[("h", Value::Void)]];
+            assert_eq!(bound(&bindings, headers), [0, 2], "{header:?}");
+        });
+    }
+}

@@ -165,6 +165,9 @@ pub(crate) fn is_mode(text: &[u8]) -> bool {
 /// So many look-ups go through the headers of a message; further ones go by an index over them.
 const SCANS_MAX: u32 = 8;
 
+/// Headers of a message that an index is over at most, which bounds its memory at 4 MiB: the first that are visited.
+pub const INDEXED_MAX: usize = 1 << 16;
+
 /// The headers of one message for the bindings of an exchange: what looking costs grows with the headers plus the
 /// arguments looked for, not with one times the other.
 pub(crate) struct Lookup<'a> {
@@ -207,7 +210,9 @@ impl<'a> Lookup<'a> {
 fn index(headers: &dyn Headers) -> Vec<Header<'_>> {
     let mut index = Vec::new();
     headers.encodings(&mut |name, encoding| {
-        index.push(Header { name, encoding, field: OnceCell::new() });
+        if index.len() < INDEXED_MAX {
+            index.push(Header { name, encoding, field: OnceCell::new() });
+        }
     });
     index.sort_by_key(|header| header.name);
     index

@@ -22,7 +22,7 @@ mod value;
 
 pub use delay::{DELAY, DELAY_MS_MAX, delay_ms};
 pub use exchange::{BindError, Binding, DeclareError, Envelope, Exchange, HISTORY_LENGTH, Kind};
-pub use headers::{Field, Headers, NoHeaders, Property};
+pub use headers::{Field, Headers, INDEXED_MAX, NoHeaders, Property};
 pub use matches::{Destination, ExchangeId, Matches};
 pub use ring::WEIGHT_MAX;
 pub use topic::WILDCARDS_MAX;

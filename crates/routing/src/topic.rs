@@ -94,7 +94,15 @@ impl Topic {
     #[inline(never)]
     fn route_many(&self, keys: &[&[u8]], out: &mut Matches) {
         let mut steps_left = STEPS_MAX;
+        let mut has_ended = false;
         for (at, key) in keys.iter().enumerate() {
+            // Where no step is left all keys find the same, and that once is enough.
+            if steps_left == 0 && std::mem::replace(&mut has_ended, true) {
+                if let Some(bounds) = self.exact.get(key) {
+                    bounds.route(out);
+                }
+                continue;
+            }
             match at == 0 && key.len() <= KEY_MAX {
                 true => self.route_one::<false>(key, &mut 0, out),
                 false => self.route_one::<true>(key, &mut steps_left, out),
@@ -195,10 +203,14 @@ impl Trie {
         self.nodes[ROOT as usize].children == 0 && self.nodes[ROOT as usize].bounds.is_none()
     }
 
-    /// With `COUNTS` at most [`WORDS_MAX`] words and `steps_left` nodes are looked at.
+    /// With `COUNTS` at most [`WORDS_MAX`] words and `steps_left` nodes are looked at; a key takes one step, and so does each
+    /// binding it finds.
     fn route<const COUNTS: bool>(&self, key: &[u8], steps_left: &mut usize, out: &mut Matches) {
         let mut is_whole = true;
         let mut words_left = WORDS_MAX;
+        if COUNTS {
+            *steps_left = steps_left.saturating_sub(1);
+        }
         let mut walk = std::mem::take(&mut out.walk);
         walk.current.clear();
         walk.advance();
@@ -243,6 +255,9 @@ impl Trie {
                 && (is_whole || node.word == HASH)
             {
                 bounds.route(out);
+                if COUNTS {
+                    *steps_left = steps_left.saturating_sub(bounds.list().len());
+                }
             }
         }
         walk.current.clear();
@@ -508,5 +523,20 @@ mod tests {
         let mut matches = Matches::default();
         topic.route(&keys, &mut matches);
         assert!(matches.is_empty());
+    }
+
+    /// Each of them finds all of these, until no step is left.
+    #[test]
+    fn many_keys_that_find_much_end() {
+        let mut topic = Topic::default();
+        for queue in 0..4096 {
+            topic.bind(b"#", Arguments::new(), Destination::Queue(QueueId(queue)));
+        }
+        topic.bind(b"last", Arguments::new(), Destination::Queue(QueueId(9999)));
+        let texts: Vec<String> = (0..1_000_000).map(|at| format!("k{at}")).collect();
+        let keys: Vec<&[u8]> = texts.iter().map(|key| key.as_bytes()).chain([&b"last"[..]]).collect();
+        let mut matches = Matches::default();
+        topic.route(&keys, &mut matches);
+        assert_eq!(matches.queues().count(), 4097);
     }
 }

@@ -10,7 +10,7 @@ use crate::tally::NO_EXCHANGE;
 use base::Random;
 use base::id::{LogId, PortId, QueueId};
 use routing::{Envelope, Matches, delay_ms};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The queues of one log a route leads to.
 #[derive(Debug)]
@@ -122,7 +122,9 @@ impl View<'_> {
         let keys: &[&[u8]] = match more {
             None => &only,
             Some(more) => {
-                all = only.iter().chain(&more.keys).copied().collect();
+                // Each once: a message may have as many as it has bytes.
+                let mut seen = FxHashSet::default();
+                all = only.iter().chain(&more.keys).copied().filter(|key| seen.insert(*key)).collect();
                 &all
             }
         };
