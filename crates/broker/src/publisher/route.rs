@@ -10,7 +10,8 @@ use crate::tally::NO_EXCHANGE;
 use base::Random;
 use base::id::{LogId, PortId, QueueId};
 use routing::{Envelope, Matches, delay_ms};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
+use std::collections::HashSet;
 
 /// The queues of one log a route leads to.
 #[derive(Debug)]
@@ -122,8 +123,8 @@ impl View<'_> {
         let keys: &[&[u8]] = match more {
             None => &only,
             Some(more) => {
-                // Each once: a message may have as many as it has bytes.
-                let mut seen = FxHashSet::default();
+                // Each once: a message may have as many as it has bytes, and who sends it chooses them.
+                let mut seen = HashSet::new();
                 all = only.iter().chain(&more.keys).copied().filter(|key| seen.insert(*key)).collect();
                 &all
             }
