@@ -49,6 +49,9 @@ pub struct Settings {
     pub link_credit_min: u32,
     /// The most link credit granted to an AMQP 1.0 publisher.
     pub link_credit_max: u32,
+    /// The most transfers an AMQP 1.0 session may bring before the next flow, once its links have credit for more than what
+    /// sessions begin with. Less than that is the same as that.
+    pub session_window_max: u32,
     /// Milliseconds from the connection's first byte to its being open.
     pub handshake_ms_max: u64,
     /// By what rule connections go to the shard of the queue they use; none: they stay.
@@ -78,6 +81,7 @@ impl Settings {
             transaction_bytes_max: 64 << 20,
             link_credit_min: 170,
             link_credit_max: 32_768,
+            session_window_max: 65_536,
             handshake_ms_max: 10_000,
             following: None,
         }

@@ -3,6 +3,7 @@
 mod amqp10_client;
 mod harness;
 
+use adapters::Settings;
 use amqp10::{Attach, LinkId, Outcome, Role, SenderSettleMode, Source, Target};
 use amqp10_client::{Client, declare_with, message};
 use harness::World;
@@ -170,4 +171,34 @@ fn what_is_too_large_ends_the_session_though_its_credit_was_taken_back() {
         let heard = other.talk(world);
         assert_eq!(heard, ["end amqp:link:message-size-exceeded"], "{kind}");
     });
+}
+
+#[test]
+fn a_sessions_window_grows_with_the_credit_of_its_links_up_to_what_is_set() {
+    for (most, expected) in [(None, 1360), (Some(400), 400), (Some(700), 700)] {
+        let mut settings = Settings::new("rabbit@test");
+        settings.session_window_max = most.unwrap_or(settings.session_window_max);
+        let mut world = World::with(1, broker::Limits::default(), settings);
+        declare_with(&mut world, 0, "q", Arguments::default());
+        let mut client = Client::open(&mut world, 0);
+        let links = ["a", "b"].map(|name| client.sender(&mut world, name, Some("/queues/q")));
+        let window = |client: &Client| {
+            client.machine.session_figures(client.session).expect("a session").remote_incoming_window
+        };
+        let credit = |client: &Client, link| client.machine.credit(client.session, link).expect("a link").0;
+        assert_eq!((window(&client), credit(&client, links[0])), (400, 170), "{most:?}");
+        // Using it all doubles the credit of a link, twice.
+        for _ in 0..2 {
+            for link in links {
+                for _ in 0..credit(&client, link) {
+                    client.send(link, 0, &message(true, None, "m"));
+                }
+                client.talk(&mut world);
+            }
+        }
+        assert_eq!(links.map(|link| credit(&client, link)), [680, 680], "{most:?}");
+        // What came since the window was said last is at most half of it.
+        let said = window(&client);
+        assert!(said <= expected && said > expected / 2, "{most:?}: {said}");
+    }
 }

@@ -678,13 +678,10 @@ impl Connection {
         self.sessions.iter().flatten().map(|session| session.id)
     }
 
-    /// Sets how many transfers the peer may send on a session before we answer with a flow, and says so if that opens the
-    /// window further. At least 1.
-    pub fn set_incoming_window(&mut self, session: SessionId, transfers: u32) {
-        let Some((session, output)) = self.session_mut(session) else { return };
-        session.incoming_window_max = transfers.max(1);
-        if session.incoming_window < transfers && session.state == SessionState::Mapped {
-            session.write_flow(output, None, false);
+    /// Lets the peer send so many transfers ahead on a session, if that is more than before. It hears of it with the next flow.
+    pub fn widen(&mut self, session: SessionId, transfers: u32) {
+        if let Some(session) = self.sessions.get_mut(usize::from(session.0)).and_then(Option::as_deref_mut) {
+            session.incoming_window_max = session.incoming_window_max.max(transfers);
         }
     }
 

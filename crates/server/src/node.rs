@@ -383,6 +383,7 @@ fn front_settings(config: &Config) -> Settings {
     settings.stream.limits.handshake_ms_max = settings.amqp091.handshake_ms_max;
     if let Some(most) = config.credit.incoming_window {
         settings.amqp10.incoming_window_max = most;
+        settings.session_window_max = most;
     }
     settings
 }

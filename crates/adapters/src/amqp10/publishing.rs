@@ -417,6 +417,13 @@ impl Adapter {
         }
         let least = context.settings.link_credit_min;
         for session in &mut self.sessions {
+            // Credit that the session's window keeps from being used is worth nothing.
+            let windows = session.links.iter().map(|link| match &link.end {
+                End::Target { credit, .. } => credit.window,
+                _ => 0,
+            });
+            let window = windows.fold(0, u32::saturating_add).min(context.settings.session_window_max);
+            self.machine.widen(session.id, window);
             for link in &mut session.links {
                 let End::Target { credit, .. } = &mut link.end else { continue };
                 let left = self.machine.credit(session.id, link.id).map_or(0, |(left, _)| left);
