@@ -50,6 +50,8 @@ pub(crate) struct Planner {
     waves: VecDeque<Wave>,
     /// What came since nothing more is planned, in order; `None`: it is planned as it comes.
     held: Option<Vec<Asked>>,
+    /// The journal has room for what gives some back alone.
+    is_short: bool,
     pub(crate) census: Census,
 }
 
@@ -63,6 +65,7 @@ impl Planner {
             answers: Vec::new(),
             waves: VecDeque::new(),
             held: None,
+            is_short: false,
             census: Census::default(),
         }
     }
@@ -145,6 +148,20 @@ impl Planner {
     /// What waited, in the order it came; from now on things are planned as they come.
     pub(crate) fn go_on(&mut self) -> Vec<Asked> {
         self.held.take().unwrap_or_default()
+    }
+
+    /// Whether the journal has room for what gives some back alone.
+    pub(crate) fn set_short(&mut self, is_short: bool) {
+        self.is_short = is_short;
+    }
+
+    /// Refuses what is newly made and kept while there is no room for it: a change that found no space would be under way until
+    /// there is some, and no snapshot is made meanwhile, without which no file of the journal can be used again.
+    pub(crate) fn check_room(&self, changes: &[Change]) -> Result<(), Refusal> {
+        if self.is_short && changes.iter().any(Change::is_coming) {
+            return Err(Refusal::precondition("no disk space is left for what is newly declared".to_owned()));
+        }
+        Ok(())
     }
 
     /// Keeps what was asked for until it may be planned; gives it back where it may be now.

@@ -518,6 +518,7 @@ impl Shard {
         };
         let planned = planned.and_then(|plan| {
             self.settings.limits.check(&self.catalog, &plan.changes)?;
+            planner.check_room(&plan.changes)?;
             Ok(plan)
         });
         let mut reply = Ok(Reply::Done);
@@ -552,6 +553,14 @@ impl Shard {
             let reply = reply.map(|reply| instead.unwrap_or(reply));
             let planner = self.planner.as_mut().expect("this shard plans");
             planner.add_answer(Answer { port, token, reply });
+        }
+    }
+
+    /// Whether the journal has room left for what gives some back alone. While it has, nothing that is kept is newly made: who
+    /// declares and binds is refused, unless it is there already.
+    pub fn set_short(&mut self, is_short: bool) {
+        if let Some(planner) = &mut self.planner {
+            planner.set_short(is_short);
         }
     }
 

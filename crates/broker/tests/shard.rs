@@ -9,7 +9,7 @@ use broker::{CommitRule, Credit, Events, Held, Limits, More, NewConsumer, Publis
 use journal::{Disk, FileId, FileKind, FileName, Place};
 use message::record::{Format, Outcome};
 use node::{NOW, Node};
-use routing::{NoHeaders, Value};
+use routing::{Arguments, NoHeaders, Value};
 use std::io::IoSlice;
 
 #[test]
@@ -770,4 +770,78 @@ fn what_the_node_asks_for_itself_is_no_connection() {
     node.shards[0].close_port(NOW, port);
     let refused = ask(&mut node, 3);
     assert!(refused[0].contains("(2) is reached"), "nobody has gone: {refused:?}");
+}
+
+/// A queue like this, and nobody's but for a durable one the connection's alone.
+fn queue_like(name: &str, durable: bool) -> Op {
+    Op::DeclareQueue {
+        name: name.into(),
+        passive: false,
+        durable,
+        exclusive: !durable,
+        auto_delete: false,
+        arguments: Arguments::default(),
+        log: LogId(0),
+        random: [0; 16],
+    }
+}
+
+#[test]
+fn without_room_nothing_that_is_kept_is_newly_made_and_all_else_goes_on() {
+    let mut node = Node::new(2);
+    let ask = |node: &mut Node, op: Op| {
+        let to = node.ports[1];
+        node.shards[1].request(NOW, to, 1, op);
+        node.settle();
+        node.take_seen().concat()
+    };
+    let exchange = |name: &str, durable: bool| Op::DeclareExchange {
+        name: name.into(),
+        kind: "fanout".into(),
+        passive: false,
+        durable,
+        auto_delete: false,
+        internal: false,
+        arguments: Arguments::default(),
+    };
+    let bind = |queue: &str, exchange: &str| Op::BindQueue {
+        queue: queue.into(),
+        exchange: exchange.into(),
+        key: "k".into(),
+        arguments: Arguments::default(),
+    };
+    let super_stream = Op::MakeSuperStream {
+        name: "s".into(),
+        partitions: vec![("s-0".into(), "0".into())],
+        arguments: Arguments::default(),
+        log: LogId(0),
+    };
+    let vhost = Op::AddVhost { name: "v".into(), defaults: Default::default() };
+    node.declare(0, "there", true);
+    assert_eq!(ask(&mut node, exchange("e", true)), "1: Done");
+    assert_eq!(ask(&mut node, bind("there", "e")), "1: Done");
+    node.shards.iter_mut().for_each(|shard| shard.set_short(true));
+    for op in [
+        queue_like("new", true),
+        exchange("new", true),
+        bind("there", "amq.fanout"),
+        super_stream.clone(),
+        vhost.clone(),
+    ] {
+        let refused = ask(&mut node, op.clone());
+        let text = "PRECONDITION_FAILED - no disk space is left for what is newly declared";
+        assert!(refused.contains(text), "{op:?}: {refused}");
+    }
+    assert_eq!(ask(&mut node, queue_like("there", true)), "1: declared there 0 0");
+    assert_eq!(ask(&mut node, exchange("e", true)), "1: Unchanged");
+    assert_eq!(ask(&mut node, bind("there", "e")), "1: Unchanged");
+    // What is not kept needs no room.
+    assert_eq!(ask(&mut node, queue_like("own", false)), "1: declared own 0 0");
+    assert_eq!(ask(&mut node, bind("own", "e")), "1: Done");
+    assert_eq!(ask(&mut node, exchange("passing", false)), "1: Done");
+    assert_eq!(ask(&mut node, Op::DeleteExchange { name: "e".into(), if_unused: false }), "1: Done");
+    node.shards.iter_mut().for_each(|shard| shard.set_short(false));
+    assert_eq!(ask(&mut node, queue_like("new", true)), "1: declared new 0 0");
+    assert_eq!(ask(&mut node, super_stream), "1: Done");
+    assert_eq!(ask(&mut node, vhost), "1: Done");
 }

@@ -69,6 +69,8 @@ pub struct Committer {
     /// There is no space for what lies ahead: the next file, or what must be moved before files can be used again.
     /// Changed while the journal is locked, so that it always tells of the journal as it is.
     is_short: AtomicBool,
+    /// Little of the last file is left. Changed as `is_short` is.
+    is_nearly_full: AtomicBool,
     /// When it was last found to be short, nanoseconds since `started`.
     short_at_ns: AtomicU64,
     /// How often it came to lack space.
@@ -107,6 +109,7 @@ impl Committer {
             roll_signal: Condvar::new(),
             is_out_of_space: AtomicBool::new(false),
             is_short: AtomicBool::new(false),
+            is_nearly_full: AtomicBool::new(false),
             short_at_ns: AtomicU64::new(0),
             shortages: AtomicU64::new(0),
             flush_ns: AtomicU64::new(0),
@@ -198,6 +201,7 @@ impl Committer {
         }
         // What is on its way needs the room of the file just begun: publishers must hear now that it is the last.
         self.note_last_file(journal);
+        self.note_room(journal);
         result
     }
 
@@ -315,6 +319,21 @@ impl Committer {
         }
     }
 
+    /// Only while the journal is locked: says so where little is left of the file that is written to, and it is the last.
+    fn note_room(&self, journal: &Journal) {
+        let is_short = self.is_short.load(Ordering::Relaxed);
+        if is_short || self.is_nearly_full.load(Ordering::Relaxed) {
+            let is_nearly_full = is_short && journal.spares() == 0 && journal.room() < room_kept(journal);
+            self.is_nearly_full.store(is_nearly_full, Ordering::Relaxed);
+        }
+    }
+
+    /// The last write found no space, or what is left of the last file is for what makes room: nothing that is kept is to be
+    /// newly made.
+    pub fn is_nearly_full(&self) -> bool {
+        self.is_out_of_space() || self.is_nearly_full.load(Ordering::Relaxed)
+    }
+
     /// The last write found no space: publishers must wait.
     pub fn is_out_of_space(&self) -> bool {
         self.is_out_of_space.load(Ordering::Relaxed)
@@ -389,6 +408,7 @@ impl Committer {
                 } else if has_rolled {
                     self.look();
                 }
+                self.note_room(journal);
             });
             let guard = lock(&self.has_rolled);
             if self.rolls.load(Ordering::Relaxed) == seen && !self.is_stopping() {
@@ -481,6 +501,7 @@ impl Committer {
         let spare = self.with_journal(|journal| {
             let spare = journal.give_up_spare(self.room_needed(journal))?;
             self.note_last_file(journal);
+            self.note_room(journal);
             Some(spare)
         });
         // One that cannot be removed is found and used again by the next start.
@@ -490,7 +511,7 @@ impl Committer {
     /// Bytes the current file must have left where it may become the last: what publishers may have under way by the time
     /// all have stopped, and a quarter of a file for messages to be settled.
     fn room_needed(&self, journal: &Journal) -> u64 {
-        let quarter = journal.limits().file_bytes / 4;
+        let quarter = room_kept(journal);
         if self.is_still() { quarter } else { 3 * quarter }
     }
 
@@ -523,6 +544,11 @@ impl Committer {
 fn is_pressed(journal: &Journal) -> bool {
     let is_next = journal.spares() == 0 && journal.room() < journal.limits().file_bytes / 2;
     is_next || journal.files().len() > FULL_FILES_MANY
+}
+
+/// Bytes of the last file that are for messages to be settled, and for other things that make room.
+fn room_kept(journal: &Journal) -> u64 {
+    journal.limits().file_bytes / 4
 }
 
 fn report((batch, place): (&Sealed, &Place)) -> Written {
@@ -775,6 +801,34 @@ mod tests {
         disk.set_capacity(u64::MAX);
         committer.with_journal(|journal| committer.note_last_file(journal));
         assert!(committer.lacks_space(), "the housekeeper says when it is over");
+    }
+
+    #[test]
+    fn the_last_quarter_of_the_last_file_is_for_what_makes_room() {
+        let (disk, committer) = nearly_full(16);
+        let mut base = 64;
+        let mut check = |len: usize, expected: bool| {
+            commit(&committer, 0, 0, batch(1, base, len));
+            base += len as u64;
+            assert_eq!(committer.is_nearly_full(), expected, "{len} more");
+        };
+        check(500_000, false);
+        // There is another file yet.
+        check(400_000, false);
+        check(400_000, false);
+        check(300_000, false);
+        check(100_000, true);
+        disk.set_capacity(u64::MAX);
+        std::thread::scope(|threads| {
+            let committer = &committer;
+            threads.spawn(move || committer.run_housekeeping(Duration::from_millis(1), || true));
+            let started = Instant::now();
+            while committer.is_nearly_full() {
+                assert!(started.elapsed() < Duration::from_secs(20), "there is room again");
+                std::thread::yield_now();
+            }
+            committer.stop();
+        });
     }
 
     #[test]

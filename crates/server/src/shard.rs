@@ -203,6 +203,7 @@ impl ShardLoop {
         if !self.raised.disk && self.around.committer.lacks_space() {
             self.heed_shortage(now);
         }
+        self.shard.set_short(self.around.committer.is_nearly_full());
         self.take_mail(now);
         self.read_sockets(now);
         self.fire_timers(now);

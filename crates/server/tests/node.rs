@@ -227,6 +227,64 @@ fn who_declares_without_end_keeps_no_journal_file_from_being_let_go() {
     assert_eq!(node.stop().code(), Some(0));
 }
 
+/// Publishers wait while the last file of the journal is at hand; who declares is refused when there is room in it for little but
+/// what gives some back.
+#[test]
+fn who_declares_on_a_full_disk_leaves_room_for_what_gives_space_back() {
+    const BODY_LEN: usize = 50_000;
+    let folder = Folder::new();
+    let settings = [
+        "leveret.shards=1",
+        "leveret.journal_file_bytes=1MiB",
+        "leveret.test_disk_bytes=8MiB",
+        "disk_free_limit.absolute=1",
+    ];
+    let node = Node::start(&folder.0, &settings);
+    let answers = |client: &Client, ms| {
+        client.0.set_read_timeout(Some(Duration::from_millis(ms))).expect("set");
+        let outcome = client.0.peek(&mut [0]).is_ok();
+        client.0.set_read_timeout(Some(PATIENCE)).expect("set");
+        outcome
+    };
+    let mut publishes = Client::open(&node);
+    publishes.declare("q", DURABLE, b"");
+    publishes.send(&method(85, 10, &[0]));
+    publishes.until(85, 11);
+    let publish = method(60, 40, &[&[0, 0], &short("")[..], &short("q"), &[0]].concat());
+    let head = [&[0, 60, 0, 0][..], &(BODY_LEN as u64).to_be_bytes(), &[0x10, 0, 2]].concat();
+    let message = [publish, frame(2, &head), frame(3, &[7; BODY_LEN])].concat();
+    for number in 0.. {
+        assert!(number < 300, "more than there is room for");
+        publishes.send(&message);
+        if !answers(&publishes, 1500) {
+            break;
+        }
+        publishes.until(60, 80);
+    }
+    let declare = |name: &str| method(50, 10, &[&[0, 0], &short(name)[..], &[DURABLE], &long(b"")].concat());
+    let mut declares = Client::open(&node);
+    for number in 0.. {
+        assert!(number < 1000, "more than there is room for");
+        declares.send(&declare(&format!("d{number}")));
+        let answer = declares.next();
+        if answer[..4] == [0, 20, 0, 40] {
+            let text = String::from_utf8_lossy(&answer[7..]).into_owned();
+            assert!(text.starts_with("PRECONDITION_FAILED - no disk space is left"), "{text}");
+            assert_eq!(answer[4..6], 406u16.to_be_bytes());
+            break;
+        }
+        assert_eq!(answer[..4], [0, 50, 0, 11]);
+    }
+    let mut others = Client::open(&node);
+    assert!(others.declare("q", DURABLE, b"") > 0, "what is there already is told");
+    others.send(&method(50, 40, &[&[0, 0], &short("q")[..], &[0]].concat()));
+    others.until(50, 41);
+    // What the queue had is let go: there is room again for all.
+    publishes.until(60, 80);
+    others.declare("new", DURABLE, b"");
+    assert_eq!(node.stop().code(), Some(0));
+}
+
 /// Nobody says anything to the shard that has them, on disk alone; another one counts them.
 #[test]
 fn what_died_before_a_kill_goes_where_the_dead_go_though_nobody_knocks() {

@@ -156,6 +156,15 @@ impl Change {
             | Change::ClearPolicy { .. } => true,
         }
     }
+
+    /// Whether something that survives a restart comes by it, of the kinds that clients make without end.
+    pub fn is_coming(&self) -> bool {
+        match self {
+            Change::AddVhost(_) => true,
+            Change::AddExchange(_) | Change::AddQueue(_) | Change::Bind(_) => self.is_durable(),
+            _ => false,
+        }
+    }
 }
 
 /// What a shard must react to after a change.

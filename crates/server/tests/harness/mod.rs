@@ -163,12 +163,18 @@ impl Client {
         self.0.write_all(bytes).expect("sends");
     }
 
-    /// The arguments of the next method, which is this one.
-    pub fn until(&mut self, class: u16, number: u16) -> Vec<u8> {
+    /// The next method: its class, its number and its arguments.
+    pub fn next(&mut self) -> Vec<u8> {
         let mut head = [0; 7];
         self.0.read_exact(&mut head).expect("a frame");
         let mut payload = vec![0; u32::from_be_bytes([head[3], head[4], head[5], head[6]]) as usize + 1];
         self.0.read_exact(&mut payload).expect("its payload");
+        payload
+    }
+
+    /// The arguments of the next method, which is this one.
+    pub fn until(&mut self, class: u16, number: u16) -> Vec<u8> {
+        let payload = self.next();
         assert_eq!(payload[..4], [class.to_be_bytes(), number.to_be_bytes()].concat());
         payload[4..].to_vec()
     }
