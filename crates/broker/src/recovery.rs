@@ -324,6 +324,14 @@ impl Shard {
         Some(LogSnapshot { log, covered: owned.applied(), bytes })
     }
 
+    /// What was applied of a log of this shard though it is not written yet goes to disk at the end of the turn: what a snapshot
+    /// knows the journal is to know too, for the start that finds that snapshot damaged.
+    pub fn write_out(&mut self, log: LogId) {
+        if let Some(log) = self.log_mut(log) {
+            log.flush_soon();
+        }
+    }
+
     /// The logs on disk that this shard owns.
     pub fn durable_logs(&self) -> Vec<LogId> {
         self.settings.placement.logs_of(self.settings.id).collect()

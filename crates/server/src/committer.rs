@@ -61,6 +61,8 @@ pub struct Committer {
     journal: Mutex<Journal>,
     queue: Mutex<Queue>,
     has_queued: Condvar,
+    /// The writer thread has ended a round.
+    has_written: Condvar,
     /// A file was left for the next: time to keep house.
     rolls: AtomicU64,
     has_rolled: Mutex<()>,
@@ -90,6 +92,8 @@ struct Queue {
     jobs: Vec<(ShardId, Vec<Sealed>)>,
     is_writing: bool,
     is_stopping: bool,
+    /// Times the writer thread took all there was and wrote it, or tried to.
+    rounds: u64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -104,6 +108,7 @@ impl Committer {
             journal: Mutex::new(journal),
             queue: Mutex::default(),
             has_queued: Condvar::new(),
+            has_written: Condvar::new(),
             rolls: AtomicU64::new(0),
             has_rolled: Mutex::new(()),
             roll_signal: Condvar::new(),
@@ -214,6 +219,8 @@ impl Committer {
         loop {
             let mut queue = lock(&self.queue);
             queue.is_writing = false;
+            queue.rounds += 1;
+            self.has_written.notify_all();
             while queue.jobs.is_empty() && batches.is_empty() {
                 if queue.is_stopping {
                     return;
@@ -273,6 +280,27 @@ impl Committer {
         // The memory must be the shards' alone again before they hear of it, or it cannot be reused.
         batches.drain(..places.len());
         done.into_iter().for_each(|(shard, written)| to.written(shard, written));
+    }
+
+    /// Waits until all is written that was handed in before. False: there is no space for it, or it takes too long.
+    pub fn wait_written(&self, patience: Duration) -> bool {
+        let mut queue = lock(&self.queue);
+        // The round that goes on may have begun before the last was handed in; the one behind it has all of it.
+        let (last, until) = (queue.rounds + 2, Instant::now() + patience);
+        loop {
+            if self.is_out_of_space() {
+                return false;
+            }
+            if (queue.jobs.is_empty() && !queue.is_writing) || queue.rounds >= last {
+                return true;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let woken = self.has_written.wait_timeout(queue, left);
+            queue = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     fn wait_for_space(&self) {
@@ -659,6 +687,45 @@ mod tests {
         let mut recovered = 0;
         open(&disk, &mut |_| recovered += 1);
         assert_eq!(recovered, 1000);
+    }
+
+    #[test]
+    fn who_waits_for_what_was_handed_in_hears_when_it_is_written_or_that_there_is_no_space() {
+        let disk = FaultyDisk::new(5);
+        let (committer, channel, _reports) = committer(&disk, 0);
+        let long = Duration::from_secs(20);
+        let is_over = AtomicBool::new(false);
+        assert!(committer.wait_written(long), "nothing was handed in");
+        commit(&committer, 0, 1, batch(1, 0, 64));
+        assert!(!committer.wait_written(Duration::from_millis(1)), "nobody writes");
+        std::thread::scope(|threads| {
+            threads.spawn(|| committer.run_writer(&channel));
+            assert!(committer.wait_written(long));
+            assert_eq!(committer.counters().groups, 1);
+            // However much comes behind it.
+            threads.spawn(|| {
+                for base in 1.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    commit(&committer, 1, 1, batch(2, base * 64, 64));
+                    std::thread::yield_now();
+                }
+            });
+            for base in 1..50 {
+                commit(&committer, 0, 1, batch(1, base * 64, 64));
+                assert!(committer.wait_written(long));
+            }
+            is_over.store(true, Ordering::Relaxed);
+            assert!(committer.wait_written(long));
+            disk.set_capacity(disk.used_bytes());
+            while !committer.is_out_of_space() {
+                commit(&committer, 0, 1, batch(3, 0, 600_000));
+                std::thread::yield_now();
+            }
+            assert!(!committer.wait_written(long));
+            committer.stop();
+        });
     }
 
     #[test]

@@ -20,6 +20,9 @@ use std::time::Duration;
 /// How long a shard may take to answer before the round is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long a snapshot waits for the journal to have what it knows.
+const WRITTEN_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Journal files that were left last and rest for one roll more, while there is space: most of what lives in them is about
 /// to be settled, and need not be moved then.
 const RESTING_FILES: usize = 1;
@@ -218,6 +221,8 @@ impl Keeper {
             if let Some((snapshot, jobs)) = self.ask(log, |answer| Errand::Snapshot(log, answer), late)? {
                 match self.write_streams(disk, log, jobs) {
                     Ok(true) => {
+                        // Where there is no space for it files must be let go all the same.
+                        let _ = self.committer.wait_written(WRITTEN_PATIENCE);
                         self.write(disk, &snapshot)?;
                         self.tell(log, Letter::Snapshot(log));
                     }

@@ -190,7 +190,13 @@ impl ShardLoop {
             let goes_on = self.turn(now);
             self.turns.add(now.mono_ns, self.around.clock.mono_ns());
             self.scratch.outcomes.drain(..).for_each(|outcome| outcome());
-            if !goes_on || self.is_finished(now) {
+            if !goes_on {
+                return;
+            }
+            if self.is_finished(now) {
+                // What the last snapshots know is in the journal before they are written.
+                self.shard.durable_logs().into_iter().for_each(|log| self.shard.write_out(log));
+                self.commit(now);
                 return;
             }
             timeout = self.timeout();
@@ -215,7 +221,9 @@ impl ShardLoop {
                 break;
             }
         }
-        self.snapshot_put_off(now);
+        if self.snapshot_put_off(now) {
+            goes_on &= self.commit(now);
+        }
         self.front.end_turn(now, &mut self.shard);
         // First what other shards are to do, then the answers: who was told that a message is taken finds it in its queue
         // from any connection. Writing may make mail again, as consumers go on when there is room.
@@ -404,14 +412,17 @@ impl ShardLoop {
         }
     }
 
+    /// The answer is told when the turn is over: what the snapshot knows is written by then, or handed in to be.
     fn snapshot(&mut self, log: LogId, answer: SnapshotAnswer) {
+        self.shard.write_out(log);
         let snapshot = self.shard.snapshot(log, false);
         let snapshot = snapshot.map(|snapshot| (snapshot, self.shard.take_stream_syncs(log)));
         self.tell(answer, snapshot);
     }
 
-    /// Makes the snapshots that waited for changes of the catalog, if those are on disk, or says that there are none.
-    fn snapshot_put_off(&mut self, now: Now) {
+    /// Makes the snapshots that waited for changes of the catalog, if those are on disk, or says that there are none. True: it
+    /// did either.
+    fn snapshot_put_off(&mut self, now: Now) -> bool {
         if let Some(until) = self.put_off.until()
             && (now.mono_ns >= until || !self.shard.has_change_under_way())
         {
@@ -419,7 +430,9 @@ impl ShardLoop {
                 self.snapshot(log, answer);
             }
             self.shard.go_on_with_changes(now);
+            return true;
         }
+        false
     }
 
     /// Alarms as they are now.

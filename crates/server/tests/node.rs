@@ -180,6 +180,60 @@ fn a_log_without_a_sound_snapshot_is_stopped_by_every_start() {
     }
 }
 
+/// Nobody waits for messages to be settled. A snapshot that knows of it must not be all that does: where it goes bad, the start
+/// from the one before it would find records missing in the middle.
+#[test]
+fn what_a_snapshot_knows_was_settled_is_in_the_journal_too() {
+    let settings = ["leveret.shards=1", "leveret.logs=3"];
+    let folder = Folder::new();
+    let publish = |client: &mut Client, count: usize| {
+        client.send(&method(85, 10, &[0]));
+        client.until(85, 11);
+        for _ in 0..count {
+            let publish = method(60, 40, &[&[0, 0, 0], &short("q")[..], &[0]].concat());
+            let head = [&[0, 60, 0, 0][..], &1u64.to_be_bytes(), &[0x10, 0, 2]].concat();
+            client.send(&[publish, frame(2, &head), frame(3, b"m")].concat());
+            client.until(60, 80);
+        }
+    };
+    let node = Node::start(&folder.0, &settings);
+    let mut client = Client::open(&node);
+    client.declare("q", DURABLE, b"");
+    publish(&mut client, 3);
+    drop(client);
+    assert_eq!(node.stop().code(), Some(0));
+    let node = Node::start(&folder.0, &settings);
+    let mut client = Client::open(&node);
+    for tag in 1..=2u8 {
+        client.send(&method(60, 70, &[&[0, 0], &short("q")[..], &[0]].concat()));
+        client.until(60, 71);
+        // The message behind it.
+        for _ in 0..2 {
+            client.next();
+        }
+        client.send(&method(60, 80, &[0, 0, 0, 0, 0, 0, 0, tag, 0]));
+    }
+    assert_eq!(client.declare("q", PASSIVE, b""), 1);
+    // It stops sooner than what was settled goes to disk by itself.
+    drop(client);
+    assert_eq!(node.stop().code(), Some(0));
+    let mut node = Node::start(&folder.0, &settings);
+    publish(&mut Client::open(&node), 1);
+    node.child.kill().expect("killed");
+    node.child.wait().expect("ended");
+    let theirs = files(&folder, "snapshots", "snapshot").into_iter().filter(|(path, _)| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("00000001"))
+    });
+    let (path, mut bytes) = theirs.max().expect("there are some");
+    bytes[50] ^= 1;
+    std::fs::write(path, bytes).expect("written");
+    let node = Node::start(&folder.0, &settings);
+    assert!(node.log.iter().all(|line| !line.contains("is stopped")), "{:?}", node.log);
+    assert!(node.log.iter().any(|line| line.contains("damaged")), "{:?}", node.log);
+    assert_eq!(Client::open(&node).declare("q", PASSIVE, b""), 2);
+    assert_eq!(node.stop().code(), Some(0));
+}
+
 /// Of the journal's files that are left those are let go that every log's snapshots have behind them, the catalog's too.
 #[test]
 fn who_declares_without_end_keeps_no_journal_file_from_being_let_go() {
