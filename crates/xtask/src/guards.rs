@@ -60,9 +60,10 @@ const GUARDS: &[Guard] = &[
     instructions("stream-amqp10", CLOSE[1], Instructions { release: 2600.0, quick: 2600.0 }),
     instructions("stream-native", CLOSE[1], Instructions { release: 570.0, quick: 570.0 }),
     system_calls("classic-amqp091", 0.055),
-    system_calls("classic-amqp10", 0.037),
+    system_calls("classic-amqp10", 0.028),
     system_calls("quorum-amqp091", 0.009),
-    system_calls("quorum-amqp10", 0.020),
+    system_calls("quorum-amqp10", 0.009),
+    system_calls("stream-amqp10", 0.009),
     Guard { scenario: "trickle", options: SLOW[0], messages: [200, 600], ceiling: SystemCalls(9.6) },
     Guard { scenario: "trickle", options: SLOW[1], messages: [200, 600], ceiling: SystemCalls(9.6) },
 ];
