@@ -208,7 +208,10 @@ impl Home {
                 }
                 Letter::Loaded(request, brought) => self.shard.read_done(now, request, brought),
                 Letter::Streamed(done) => self.shard.stream_done(now, *done),
-                Letter::Alarm(reason) => self.front.set_alarm(now, &mut self.shard, reason),
+                Letter::Alarm(reason) => {
+                    self.shard.set_short(reason.is_some());
+                    self.front.set_alarm(now, &mut self.shard, reason);
+                }
             }
         }
     }

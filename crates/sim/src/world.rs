@@ -361,8 +361,10 @@ impl World {
                 let is_forced = ["320", "amqp:connection:forced"];
                 let is_late =
                     why.starts_with("406") && why.contains("timed out") && self.oracle.has_timeouts();
+                let is_without_room = self.tally.full > 0 && why.contains("no disk space is left");
                 let is_expected = self.oracle.has_damage()
                     || is_late
+                    || is_without_room
                     || is_gone.iter().any(|text| why.starts_with(text))
                     || self.is_stopping && is_forced.iter().any(|text| why.starts_with(text))
                     || why == "the connection was cut" && self.is_stopping;

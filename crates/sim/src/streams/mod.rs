@@ -160,7 +160,8 @@ impl World {
             }
             Asked::Delete(stream) if code.is_ok() => oracle.streams[stream].stage = Stage::Gone,
             Asked::Create(_) => {
-                if !has_damage {
+                let is_without_room = self.tally.full > 0 && code == ResponseCode::PRECONDITION_FAILED;
+                if !has_damage && !is_without_room {
                     return unexpected();
                 }
             }
