@@ -499,6 +499,45 @@ fn where_there_are_priorities_what_is_kept_is_still_there_for_the_next_of_them()
 }
 
 #[test]
+fn where_there_are_priorities_nothing_is_read_ahead_that_drives_out_what_comes_before_it() {
+    let kept = 8 * BODY;
+    let limits = Limits {
+        loaded_bytes_max: kept,
+        loaded_by_priority_bytes_max: kept,
+        read_bytes_max: 2 * BODY,
+        ..Limits::default()
+    };
+    let mut node = Node::with_limits(1, limits);
+    node.declare_with(0, "q", true, &[("x-max-priority", Value::Int(IntType::SignedInt, 9))]);
+    let mut publisher = node.publisher(0);
+    // A small batch, and one that is all that is kept.
+    for (batch, count) in [(0, 2), (1, kept / BODY)] {
+        for number in 0..count {
+            publish_as(&mut node, &mut publisher, batch * 100 + number, 1);
+        }
+        node.settle();
+    }
+    let mut shard = node.restarted_with(limits);
+    assert!(shard.finish_recovery(node.now).is_empty());
+    shard.open_port(node.ports[0], Node::actor(node.ports[0]));
+    node.shards[0] = shard;
+    node.take_seen();
+    node.consume(0, "q", 7, 1);
+    node.turn();
+    let (mut pending, mut parts, mut got) = (reads(&mut node), 0, Vec::new());
+    while !pending.is_empty() {
+        parts += pending[0].parts.len();
+        assert!(parts < 40, "what was read goes again before it is needed");
+        let read = pending.remove(0);
+        answer(&mut node, read);
+        got.extend(given(&mut node, 7));
+        pending.extend(reads(&mut node));
+    }
+    assert_eq!(got, [0], "it has room for one");
+    assert_eq!(parts, 1, "and what comes behind it is not read");
+}
+
+#[test]
 fn where_there_are_priorities_what_came_last_stays_in_memory() {
     let limits = Limits::default();
     let fit = limits.resident_bytes_max / (4 * BODY);

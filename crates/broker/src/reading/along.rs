@@ -125,7 +125,9 @@ fn take_of_level(
             fifo.coming(from).next()
         });
         let Some(piece) = seq.and_then(|seq| Piece::at(queue, batches, loaded, seq)) else { return false };
-        if reached >= reach {
+        // What does not fit beside what comes before it would drive that out, which would then be read again, and so on without
+        // end.
+        if reached >= reach || (reached > 0 && reached + piece.bytes > share) {
             return false;
         }
         reached += piece.bytes;

@@ -147,8 +147,14 @@ impl Node {
     /// that covers. Its recovery is not finished.
     #[allow(dead_code, reason = "shared; not every test needs it")]
     pub fn restarted(&self) -> Shard {
+        self.restarted_with(Limits::default())
+    }
+
+    /// The same with other limits.
+    #[allow(dead_code, reason = "shared; not every test needs it")]
+    pub fn restarted_with(&self, limits: Limits) -> Shard {
         let snapshot = self.shards[0].snapshot(LogId(0), false).unwrap();
-        let mut shard = Node::fresh();
+        let mut shard = Node::fresh_with(limits);
         shard.restore(LogId(0), snapshot.covered, &snapshot.bytes.to_vec()).unwrap();
         for (_, sealed, place) in &self.written {
             shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
@@ -159,12 +165,16 @@ impl Node {
     /// The only shard of a node, with nothing in it.
     #[allow(dead_code, reason = "shared; not every test needs it")]
     pub fn fresh() -> Shard {
+        Node::fresh_with(Limits::default())
+    }
+
+    fn fresh_with(limits: Limits) -> Shard {
         let rules = Arc::new(AccessRules::default());
         let placement = Placement { shards: 1, logs: 1 };
         let settings = ShardSettings {
             id: ShardId(0),
             placement,
-            limits: Limits::default(),
+            limits,
             rules,
             node: "rabbit@test".into(),
             relaxes_types: false,
