@@ -824,7 +824,7 @@ impl Oracle {
     }
 
     /// The node rests: whatever was told to it is done and on disk.
-    pub fn rests(&mut self, rows: &[QueueRow]) -> Check {
+    pub fn rests(&mut self, rows: &[QueueRow], has_faults: bool) -> Check {
         self.learn(rows);
         if let Some(text) = self.suspects.values().next() {
             return Err(text.clone());
@@ -851,7 +851,7 @@ impl Oracle {
         self.check_counts(rows)?;
         self.check_delayed(rows)?;
         self.check_late(rows)?;
-        self.check_rules(rows)
+        self.check_rules(rows, has_faults)
     }
 
     /// From now on one consumer of each queue takes everything.

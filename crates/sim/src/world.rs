@@ -643,7 +643,7 @@ impl World {
         self.heal();
         if self.rest_while(|_| false)? {
             let rows = self.node.queues();
-            self.oracle.rests(&rows)?;
+            self.oracle.rests(&rows, self.has_faults)?;
             self.oracle.check_bytes(&self.node.limited())?;
             self.streams_rest()?;
             if !self.has_faults {
