@@ -20,7 +20,7 @@ use broker::access::{PasswordHash, SALT};
 use broker::catalog::{Actor, Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
     ChannelRow, ConnectionSums, ConsumerRow, Count, ExchangeTally, LinkEnd, LinkRow, OpenSums, Opened, Pulse,
-    QueueRow, QuorumRow, SessionRow, Survey, Tally, Tongue, Tracking,
+    QueueRow, QuorumRow, SessionRow, StreamConsumerRow, StreamPublisherRow, Survey, Tally, Tongue, Tracking,
 };
 use data_encoding::BASE64;
 use message::amqp091::Table;

@@ -3,7 +3,7 @@
 use super::*;
 use std::collections::BTreeMap;
 
-fn opened(bench: &Bench, vhost: &str, queue: &str) -> Opened {
+pub(super) fn opened(bench: &Bench, vhost: &str, queue: &str) -> Opened {
     let catalog = bench.catalog.lock().unwrap();
     let queue = catalog.queue_by_name(catalog.vhost(vhost).unwrap(), queue.as_bytes()).unwrap().clone();
     let channel = ChannelRow {
@@ -292,6 +292,54 @@ fn subscriptions_to_streams_are_consumers() {
     assert_eq!(bench.ask("nobody", "GET consumers", "").0, 401);
     bench.statuses(&[("DELETE permissions/v/manager", "", 204)]);
     assert_eq!(bench.ask("manager", "GET consumers", "").1, json!([]));
+}
+
+#[test]
+fn publishers_and_consumers_of_streams_come_by_stream_and_number() {
+    let bench = with_queue();
+    bench.statuses(&[("PUT queues/v/a", r#"{"durable": true}"#, 201)]);
+    for (at, (queue, id)) in [("q", 10), ("a", 3), ("q", 9), ("a", 20)].into_iter().enumerate() {
+        let stream = opened(&bench, "v", queue).consumers[0].queue.clone();
+        let mut own = bench.opened.lock().unwrap()[0].1.clone();
+        own.connection = format!("10.0.0.{at}:1 -> 127.0.0.1:5552");
+        own.stream_publishers =
+            vec![publisher(id, &stream, at as u64), publisher(id + 100, &stream, at as u64)];
+        own.stream_consumers = vec![subscription(id, &stream)];
+        bench.opened.lock().unwrap().push((0, own));
+    }
+    let told = |path: &str, columns: [&str; 2]| -> Vec<String> {
+        let found = bench.get(path);
+        let rows = found.get("items").unwrap_or(&found).as_array().unwrap().clone();
+        let cell =
+            |row: &Value, column: &str| column.split('.').fold(row.clone(), |row, name| row[name].clone());
+        rows.iter().map(|row| columns.map(|column| cell(row, column).to_string()).join(" ")).collect()
+    };
+    let by_number = ["queue.name", "publisher_id"];
+    let all = ["a 3", "a 20", "a 103", "a 120", "q 9", "q 10", "q 109", "q 110"]
+        .map(|row| row.replacen(['a', 'q'], &format!("\"{}\"", &row[..1]), 1));
+    assert_eq!(told("stream/publishers", by_number), all);
+    assert_eq!(told("stream/publishers/v/a", by_number), all[..4]);
+    assert_eq!(told("stream/publishers?page=2&page_size=3", by_number), all[3..6]);
+    let latest = told("stream/publishers?sort=published&sort_reverse=true", by_number);
+    assert_eq!(latest[..2], ["\"a\" 120", "\"a\" 20"]);
+    assert!(told("stream/publishers/%2F", by_number).is_empty());
+    let consumers = ["\"a\" 3", "\"a\" 20", "\"q\" 9", "\"q\" 10"];
+    assert_eq!(told("stream/consumers", ["queue.name", "subscription_id"]), consumers);
+    assert_eq!(
+        told("stream/consumers/v?page=2&page_size=1", ["queue.name", "subscription_id"]),
+        consumers[1..2]
+    );
+}
+
+pub(super) fn publisher(id: u8, stream: &Arc<QueueDefinition>, published: u64) -> StreamPublisherRow {
+    let (reference, stream) = (format!("reference {id}"), stream.clone());
+    StreamPublisherRow { id, reference, stream, published, confirmed: 0, errored: 0 }
+}
+
+pub(super) fn subscription(id: u8, stream: &Arc<QueueDefinition>) -> StreamConsumerRow {
+    let properties = Box::new([("name".into(), "reader".into())]);
+    let stream = stream.clone();
+    StreamConsumerRow { id, stream, credits: 10, consumed: 7, offset: 40, active: true, properties }
 }
 
 #[test]
