@@ -3,6 +3,7 @@
 use crate::body::Body;
 use crate::exchanges::named;
 use crate::fields::{self, Unfit};
+use crate::list::Listed;
 use crate::node::{Action, Node};
 use crate::request::{Method, decode};
 use crate::response::{Answer, Response};
@@ -15,6 +16,7 @@ use message::amqp091::Table;
 use routing::{Arguments, ExchangeId};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -60,6 +62,19 @@ impl Named {
             fields.remove("properties_key");
         }
         row
+    }
+}
+
+impl Listed for Named {
+    fn column(&self, column: &str) -> Option<Cow<'_, str>> {
+        match column {
+            "vhost" => Some(self.vhost.as_str().into()),
+            "source" => Some(self.source.as_str().into()),
+            "destination" => Some(self.destination.as_str().into()),
+            "routing_key" => Some(self.key.as_str().into()),
+            "properties_key" => Some(properties_key(&self.key, &self.arguments).into()),
+            _ => None,
+        }
     }
 }
 
@@ -150,8 +165,8 @@ fn of<N: Node>(node: &N, vhost: &str, id: VhostId, all: &mut Vec<Named>) -> Resu
 
 fn answer<N: Node>(call: &Call<'_, N>, found: impl Iterator<Item = Named>) -> Answer {
     let order = ["vhost", "source", "destination", "routing_key", "properties_key"];
-    let rows = found.map(|binding| binding.shown()).collect();
-    list::answer(rows, call.request, &call.node.about().limits, &order)
+    let show = |found: &[Named]| Ok(found.iter().map(Named::shown).collect());
+    list::of(found.collect(), call.request, &call.node.about().limits, &order, show)
 }
 
 /// `GET /api/bindings[/VHOST]`.

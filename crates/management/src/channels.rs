@@ -1,6 +1,7 @@
 //! Channels and consumers.
 
 use crate::history::Whose;
+use crate::list::Listed;
 use crate::node::{Node, Which};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
@@ -9,6 +10,7 @@ use base::id::QueueId;
 use broker::catalog::QueueDefinition;
 use broker::{ChannelRow, ConsumerRow, Opened, QueueRow, StreamConsumerRow, Tally};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -67,11 +69,29 @@ fn shown<N: Node>(call: &Call<'_, N>, (shard, opened): &(u16, Opened), row: &Cha
     item
 }
 
+/// A channel, with what its connection has open.
+struct Channel<'o> {
+    opened: &'o (u16, Opened),
+    row: &'o ChannelRow,
+}
+
+impl Listed for Channel<'_> {
+    fn column(&self, column: &str) -> Option<Cow<'_, str>> {
+        let (_, opened) = self.opened;
+        match column {
+            "vhost" => Some(opened.vhost.as_str().into()),
+            "name" => Some(channel_name(opened, self.row.number).into()),
+            _ => None,
+        }
+    }
+}
+
 fn channels<N: Node>(call: &Call<'_, N>, wanted: impl Fn(&Opened) -> bool) -> Answer {
     let all = seen(call)?;
     let own = all.iter().filter(|(_, opened)| wanted(opened));
-    let each = own.flat_map(|opened| opened.1.channels.iter().map(move |row| shown(call, opened, row)));
-    list::answer(each.collect(), call.request, &call.node.about().limits, &["vhost", "name"])
+    let each = own.flat_map(|opened| opened.1.channels.iter().map(move |row| Channel { opened, row }));
+    let show = |own: &[Channel<'_>]| Ok(own.iter().map(|own| shown(call, own.opened, own.row)).collect());
+    list::of(each.collect(), call.request, &call.node.about().limits, &["vhost", "name"], show)
 }
 
 /// `GET /api/channels`.
@@ -147,7 +167,9 @@ fn active(row: &QueueRow) -> Option<(QueueId, Holder)> {
 }
 
 fn actives<N: Node>(call: &Call<'_, N>) -> Result<Actives, Response> {
-    Ok(call.node.queues(Which::All)?.iter().filter_map(active).collect())
+    let mut found = Actives::new();
+    call.node.each_queue(Which::All, |row| found.extend(active(row)))?;
+    Ok(found)
 }
 
 fn consumer_item<N: Node>(
@@ -187,12 +209,16 @@ fn consumer_item<N: Node>(
     })
 }
 
+fn subscription_tag(row: &StreamConsumerRow) -> String {
+    format!("stream.subid-{}", row.id)
+}
+
 /// A subscription over the stream protocol, as a consumer on no channel of its connection.
 fn subscription_item<N: Node>(call: &Call<'_, N>, opened: &Opened, row: &StreamConsumerRow) -> Value {
     let (host, peer_port) = peer(&opened.connection);
     let has_property = |name: &str| row.properties.iter().any(|(own, _)| **own == *name);
     json!({
-        "consumer_tag": format!("stream.subid-{}", row.id),
+        "consumer_tag": subscription_tag(row),
         "queue": { "name": *row.stream.name, "vhost": *row.stream.vhost_name },
         "channel_details": {
             "name": opened.connection,
@@ -222,20 +248,49 @@ pub(crate) fn status(is_single: bool, is_active: bool) -> &'static str {
     }
 }
 
-/// Consumers of queues and streams that are asked for.
-fn consumer_items<N: Node>(
-    call: &Call<'_, N>,
-    wanted: impl Fn(&QueueDefinition) -> bool,
-) -> Result<Vec<Value>, Response> {
-    let (all, actives) = (call.node.opened()?, actives(call)?);
-    let mut items = Vec::new();
-    for opened in &all {
-        let own = opened.1.consumers.iter().filter(|row| wanted(&row.queue));
-        items.extend(own.map(|row| consumer_item(call, opened, row, &actives)));
-        let own = opened.1.stream_consumers.iter().filter(|row| wanted(&row.stream));
-        items.extend(own.map(|row| subscription_item(call, &opened.1, row)));
+/// A consumer, with what its connection has open.
+enum Consumer<'o> {
+    OfQueue(&'o (u16, Opened), &'o ConsumerRow),
+    OfStream(&'o Opened, &'o StreamConsumerRow),
+}
+
+impl Consumer<'_> {
+    fn queue(&self) -> &QueueDefinition {
+        match self {
+            Consumer::OfQueue(_, row) => &row.queue,
+            Consumer::OfStream(_, row) => &row.stream,
+        }
     }
-    Ok(items)
+
+    fn shown<N: Node>(&self, call: &Call<'_, N>, actives: &Actives) -> Value {
+        match self {
+            Consumer::OfQueue(opened, row) => consumer_item(call, opened, row, actives),
+            Consumer::OfStream(opened, row) => subscription_item(call, opened, row),
+        }
+    }
+}
+
+impl Listed for Consumer<'_> {
+    fn column(&self, column: &str) -> Option<Cow<'_, str>> {
+        match (column, self) {
+            ("queue.vhost", _) => Some((&*self.queue().vhost_name).into()),
+            ("queue.name", _) => Some((&*self.queue().name).into()),
+            ("consumer_tag", Consumer::OfQueue(_, row)) => Some(row.tag.as_str().into()),
+            ("consumer_tag", Consumer::OfStream(_, row)) => Some(subscription_tag(row).into()),
+            _ => None,
+        }
+    }
+}
+
+/// Consumers of queues and streams that are asked for.
+fn consumers_of(all: &[(u16, Opened)], wanted: impl Fn(&QueueDefinition) -> bool) -> Vec<Consumer<'_>> {
+    let mut found = Vec::new();
+    for opened in all {
+        found.extend(opened.1.consumers.iter().map(|row| Consumer::OfQueue(opened, row)));
+        found.extend(opened.1.stream_consumers.iter().map(|row| Consumer::OfStream(&opened.1, row)));
+    }
+    found.retain(|consumer| wanted(consumer.queue()));
+    found
 }
 
 /// `GET /api/consumers[/VHOST]`.
@@ -243,17 +298,16 @@ pub(crate) fn consumers<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Ans
     let is_wanted = |queue: &QueueDefinition| {
         vhost.is_none_or(|vhost| *queue.vhost_name == *vhost) && call.caller.sees(&queue.vhost_name)
     };
-    list::answer(
-        consumer_items(call, is_wanted)?,
-        call.request,
-        &call.node.about().limits,
-        &["queue.vhost", "queue.name", "consumer_tag"],
-    )
+    let (all, actives) = (call.node.opened()?, actives(call)?);
+    let show = |own: &[Consumer<'_>]| Ok(own.iter().map(|own| own.shown(call, &actives)).collect());
+    let order = &["queue.vhost", "queue.name", "consumer_tag"];
+    list::of(consumers_of(&all, is_wanted), call.request, &call.node.about().limits, order, show)
 }
 
 /// The consumers of a queue.
 pub(crate) fn of_queue<N: Node>(call: &Call<'_, N>, queue: QueueId) -> Result<Value, Response> {
-    Ok(consumer_items(call, |own| own.id == queue)?.into())
+    let (all, actives) = (call.node.opened()?, actives(call)?);
+    Ok(consumers_of(&all, |own| own.id == queue).iter().map(|own| own.shown(call, &actives)).collect())
 }
 
 /// Of queues in which one consumer is active at a time: the tag of that one, where there is one.

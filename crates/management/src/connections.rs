@@ -1,12 +1,14 @@
 //! Connections: listing and closing them.
 
 use crate::history::Whose;
+use crate::list::Listed;
 use crate::node::{ConnectionRow, Node};
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{list, stats};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// Why a connection is closed where nobody says why, in RabbitMQ's words.
 const REASON: &str = "Closed via management plugin";
@@ -71,21 +73,31 @@ fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
     item
 }
 
-pub(crate) fn answer<N: Node>(call: &Call<'_, N>, rows: &[ConnectionRow]) -> Answer {
-    let rows = rows.iter().map(|row| shown(call, row)).collect();
-    list::answer(rows, call.request, &call.node.about().limits, &["vhost", "name"])
+impl Listed for ConnectionRow {
+    fn column(&self, column: &str) -> Option<Cow<'_, str>> {
+        match column {
+            "vhost" => Some(self.vhost.as_str().into()),
+            "name" => Some(self.name.as_str().into()),
+            _ => None,
+        }
+    }
+}
+
+pub(crate) fn answer<N: Node>(call: &Call<'_, N>, rows: Vec<ConnectionRow>) -> Answer {
+    let show = |rows: &[ConnectionRow]| Ok(rows.iter().map(|row| shown(call, row)).collect());
+    list::of(rows, call.request, &call.node.about().limits, &["vhost", "name"], show)
 }
 
 /// `GET /api/connections`.
 pub(crate) fn list<N: Node>(call: &Call<'_, N>) -> Answer {
-    answer(call, &seen(call)?)
+    answer(call, seen(call)?)
 }
 
 /// `GET /api/vhosts/VHOST/connections`.
 pub(crate) fn of_vhost<N: Node>(call: &Call<'_, N>, vhost: &str) -> Answer {
     let mut rows = seen(call)?;
     rows.retain(|row| row.vhost == vhost);
-    answer(call, &rows)
+    answer(call, rows)
 }
 
 /// `/api/connections/username/USER`.
@@ -93,7 +105,7 @@ pub(crate) fn of_user<N: Node>(call: &Call<'_, N>, user: &str) -> Answer {
     let mut rows = seen(call)?;
     rows.retain(|row| row.user == user);
     if call.request.method != Method::Delete {
-        return answer(call, &rows);
+        return answer(call, rows);
     }
     for row in &rows {
         close(call, row)?;

@@ -2,6 +2,7 @@
 
 use crate::body::Body;
 use crate::history::{Whose, put};
+use crate::list::Listed;
 use crate::node::{Action, Node};
 use crate::request::Method;
 use crate::response::{Answer, Response};
@@ -10,6 +11,7 @@ use crate::{json, list, policies, stats};
 use broker::Survey;
 use broker::catalog::{ExchangeDefinition, VhostId};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What the default exchange is called in paths.
@@ -22,6 +24,17 @@ pub(crate) fn named(name: &str) -> &str {
 
 /// An exchange, with its virtual host's name and the policy it obeys.
 pub(crate) type Found = (String, Arc<ExchangeDefinition>, Option<Box<str>>);
+
+impl Listed for Found {
+    fn column(&self, column: &str) -> Option<Cow<'_, str>> {
+        let (vhost, exchange, _) = self;
+        match column {
+            "vhost" => Some(vhost.as_str().into()),
+            "name" => Some((&*exchange.name).into()),
+            _ => None,
+        }
+    }
+}
 
 pub(crate) fn find<N: Node>(node: &N, vhosts: Vec<(String, VhostId)>) -> Result<Vec<Found>, Response> {
     Ok(node.look(move |catalog| {
@@ -72,8 +85,8 @@ fn counted<N: Node>(call: &Call<'_, N>, found: &Found, survey: &Survey) -> Value
 pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
     let survey = call.node.survey()?;
     let found = find(call.node, policies::asked(call, vhost))?;
-    let rows = found.iter().map(|found| counted(call, found, &survey)).collect();
-    list::answer(rows, call.request, &call.node.about().limits, &["vhost", "name"])
+    let show = |found: &[Found]| Ok(found.iter().map(|found| counted(call, found, &survey)).collect());
+    list::of(found, call.request, &call.node.about().limits, &["vhost", "name"], show)
 }
 
 /// `/api/exchanges/VHOST/NAME`.

@@ -1,14 +1,23 @@
 //! Lists: filtered by name, sorted, cut into pages, with the columns that were asked for.
+//!
+//! A thing as an object takes ten times the memory of its text. A list is therefore of the things, of which a few at a time are
+//! objects, to be written out or to be sorted by what is in them alone; who has it sorted so and without pages has each shown twice.
 
 use crate::Limits;
 use crate::request::Request;
 use crate::response::{Answer, Response};
 use regex_lite::RegexBuilder;
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Map, Number, Value};
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::fmt::Write;
+use std::ops::Range;
 
 /// Items of a page where nothing else is asked for.
 const PAGE: usize = 100;
+
+/// Things that are objects at a time. A shard that is asked about them has other work.
+const SHOWN: usize = 250;
 
 /// Bytes a compiled expression over names may take: the least of these in which it has room tells how dear it is.
 const PATTERN_MEMORIES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
@@ -24,82 +33,91 @@ pub(crate) const PATTERN_WORK_UNKNOWN: usize = 8 << 30;
 /// Whether a name is one that is asked for.
 pub(crate) type Matcher = Box<dyn Fn(&str) -> bool>;
 
-/// A list of objects as it is asked for; without a wish, in the order of these columns.
-pub(crate) fn answer(mut items: Vec<Value>, request: &Request, limits: &Limits, order: &[&str]) -> Answer {
-    check_columns(request, limits)?;
-    let page = Page::asked(request, limits)?;
-    let total = items.len();
-    if page.is_some()
-        && let Some(name) = request.asked("name").filter(|name| !name.is_empty())
-    {
-        let bytes = items.iter().filter_map(|item| item["name"].as_str()).map(str::len).sum();
-        let matches = matcher(name, request.says("use_regex"), bytes, PATTERN_WORK, limits)?;
-        items.retain(|item| item["name"].as_str().is_some_and(&matches));
+/// What a list is of: it is found and sorted by what is known of it before it is shown, since that is dear.
+pub(crate) trait Listed {
+    /// The text in a column, where it is known. A name is, if there is one.
+    fn column(&self, column: &str) -> Option<Cow<'_, str>>;
+}
+
+impl Listed for Value {
+    fn column(&self, column: &str) -> Option<Cow<'_, str>> {
+        at(self, column).as_str().map(Cow::Borrowed)
     }
-    sort(&mut items, request, order);
-    let columns = request.asked("columns").map(|columns| columns.split(',').collect::<Vec<_>>());
-    let show = |item: Value| columns.as_ref().map_or_else(|| item.clone(), |columns| only(&item, columns));
-    let Some(page) = page else {
-        return Ok(Response::ok(&items.into_iter().map(show).collect()));
-    };
-    let filtered = items.len();
-    let first = page.first(filtered)?;
-    let items = items.into_iter().skip(first).take(page.size).map(show).collect();
-    Ok(page.answer(items, filtered, total))
+}
+
+/// A list of objects as it is asked for; without a wish, in the order of these columns. It is for short ones: see [`of`].
+pub(crate) fn answer(items: Vec<Value>, request: &Request, limits: &Limits, order: &[&str]) -> Answer {
+    of(items, request, limits, order, |items| Ok(items.to_vec()))
 }
 
 /// The same of a list that has no pages.
-pub(crate) fn whole(mut items: Vec<Value>, request: &Request, limits: &Limits, order: &[&str]) -> Answer {
+pub(crate) fn whole(items: Vec<Value>, request: &Request, limits: &Limits, order: &[&str]) -> Answer {
     check_columns(request, limits)?;
-    sort(&mut items, request, order);
-    if let Some(columns) = request.asked("columns") {
-        let columns: Vec<&str> = columns.split(',').collect();
-        items.iter_mut().for_each(|item| *item = only(item, &columns));
-    }
-    Ok(Response::ok(&items.into()))
+    cut(items, None, request, order, |items| Ok(items.to_vec()))
 }
 
-/// Something of a virtual host that has a name.
-pub(crate) trait Named {
-    /// That.
-    fn name(&self) -> &str;
+/// The same of whatever `show` makes objects of, one of each in their order: only some are there at a time. Where a page is asked for
+/// and [what it is of is enough to find it](is_page_by_name), only those on it are shown, of which some may be gone.
+pub(crate) fn of<T: Listed>(
+    mut things: Vec<T>,
+    request: &Request,
+    limits: &Limits,
+    order: &[&str],
+    show: impl Fn(&[T]) -> Result<Vec<Value>, Response>,
+) -> Answer {
+    check_columns(request, limits)?;
+    let page = Page::asked(request, limits)?;
+    let total = things.len();
+    if page.is_some()
+        && let Some(name) = request.asked("name").filter(|name| !name.is_empty())
+    {
+        let bytes = things.iter().filter_map(|thing| thing.column("name")).map(|name| name.len()).sum();
+        let matches = matcher(name, request.says("use_regex"), bytes, PATTERN_WORK, limits)?;
+        things.retain(|thing| thing.column("name").is_some_and(|name| matches(&name)));
+    }
+    cut(things, page.map(|page| (page, total)), request, order, show)
+}
+
+/// Sorted things as text, or a page of them, and of how many.
+fn cut<T: Listed>(
+    things: Vec<T>,
+    page: Option<(Page, usize)>,
+    request: &Request,
+    order: &[&str],
+    show: impl Fn(&[T]) -> Result<Vec<Value>, Response>,
+) -> Answer {
+    let filtered = things.len();
+    let own = match &page {
+        None => 0..filtered,
+        Some((page, _)) => page.own(filtered)?,
+    };
+    let things = sorted(things, request, order, &show)?;
+    let columns = request.asked("columns").map(|columns| columns.split(',').collect::<Vec<_>>());
+    let (mut text, mut count) = ("[".to_owned(), 0);
+    for things in things[own].chunks(SHOWN) {
+        for item in show(things)? {
+            if count > 0 {
+                text.push(',');
+            }
+            count += 1;
+            let item = match &columns {
+                Some(columns) => only(&item, columns),
+                None => item,
+            };
+            // Writing to a string does not fail.
+            write!(text, "{item}").unwrap_or_default();
+        }
+    }
+    text.push(']');
+    Ok(Response::written(match page {
+        None => text,
+        Some((page, total)) => page.text(&text, [count, filtered, total]),
+    }))
 }
 
 /// Whether a page is asked for that what it is of is enough to find: by virtual host and name, or by one of them.
 pub(crate) fn is_page_by_name(request: &Request) -> bool {
     request.asked("page").is_some() && matches!(wish(request), None | Some("vhost" | "name"))
-}
-
-/// The same of things that are dear to show, of which [such a page](is_page_by_name) is asked for: only its own are shown. They
-/// come by virtual host and name.
-pub(crate) fn page_by_name<T: Named>(
-    mut things: Vec<T>,
-    request: &Request,
-    limits: &Limits,
-    show: impl FnOnce(&[T]) -> Result<Vec<Value>, Response>,
-) -> Answer {
-    check_columns(request, limits)?;
-    let page = Page::asked(request, limits)?.ok_or_else(|| Response::bad_request("no page is asked for"))?;
-    let total = things.len();
-    if let Some(name) = request.asked("name").filter(|name| !name.is_empty()) {
-        let bytes = things.iter().map(|thing| thing.name().len()).sum();
-        let matches = matcher(name, request.says("use_regex"), bytes, PATTERN_WORK, limits)?;
-        things.retain(|thing| matches(thing.name()));
-    }
-    if wish(request) == Some("name") {
-        things.sort_by(|a, b| a.name().cmp(b.name()));
-    }
-    if wish(request).is_some() && request.says("sort_reverse") {
-        things.reverse();
-    }
-    let filtered = things.len();
-    let first = page.first(filtered)?.min(filtered);
-    let mut items = show(&things[first..filtered.min(first.saturating_add(page.size))])?;
-    if let Some(columns) = request.asked("columns") {
-        let columns: Vec<&str> = columns.split(',').collect();
-        items.iter_mut().for_each(|item| *item = only(item, &columns));
-    }
-    Ok(page.answer(items, filtered, total))
 }
 
 /// The column to sort by.
@@ -134,27 +152,25 @@ struct Page {
 }
 
 impl Page {
-    /// How many come before it.
-    fn first(&self, filtered: usize) -> Result<usize, Response> {
+    /// Which of so many are on it.
+    fn own(&self, filtered: usize) -> Result<Range<usize>, Response> {
         let Page { number, size } = *self;
         let first = (number - 1).saturating_mul(size);
         if first >= filtered && number > 1 {
             let reason = format!("Page out of range, page: {number} page size: {size}, len: {filtered}");
             return Err(Response::error(400, "page_out_of_range", reason));
         }
-        Ok(first)
+        Ok(first..filtered.min(first.saturating_add(size)))
     }
 
-    fn answer(&self, items: Vec<Value>, filtered: usize, total: usize) -> Response {
-        Response::ok(&json!({
-            "filtered_count": filtered,
-            "item_count": items.len(),
-            "items": items,
-            "page": self.number,
-            "page_count": filtered.div_ceil(self.size),
-            "page_size": self.size,
-            "total_count": total,
-        }))
+    /// The page as JSON, and what is on it as that.
+    fn text(&self, items: &str, [count, filtered, total]: [usize; 3]) -> String {
+        let Page { number, size } = *self;
+        let pages = filtered.div_ceil(size);
+        format!(
+            "{{\"filtered_count\":{filtered},\"item_count\":{count},\"items\":{items},\"page\":{number},\
+             \"page_count\":{pages},\"page_size\":{size},\"total_count\":{total}}}"
+        )
     }
 
     fn asked(request: &Request, limits: &Limits) -> Result<Option<Page>, Response> {
@@ -201,22 +217,50 @@ pub(crate) fn matcher(
     Ok(Box::new(|_| false))
 }
 
-fn sort(items: &mut [Value], request: &Request, order: &[&str]) {
+/// Things as they are to be sorted: by what is known of them, or else by what is shown.
+fn sorted<T: Listed>(
+    mut things: Vec<T>,
+    request: &Request,
+    order: &[&str],
+    show: impl Fn(&[T]) -> Result<Vec<Value>, Response>,
+) -> Result<Vec<T>, Response> {
     let wish = wish(request);
     let order = wish.as_ref().map_or(order, std::slice::from_ref);
-    let paths: Vec<Vec<&str>> = order.iter().map(|column| column.split('.').collect()).collect();
-    let compare = |a: &Value, b: &Value| {
-        let each = paths.iter().map(|path| compare(at(a, path), at(b, path)));
-        each.fold(Ordering::Equal, Ordering::then)
-    };
-    items.sort_by(compare);
+    if things.iter().all(|thing| order.iter().all(|column| thing.column(column).is_some())) {
+        things.sort_by(|a, b| first_that_differs(order, |column| a.column(column).cmp(&b.column(column))));
+    } else {
+        let mut keys = Vec::with_capacity(things.len());
+        for things in things.chunks(SHOWN) {
+            let key = |item: &Value| order.iter().map(|column| key(at(item, column))).collect::<Box<[_]>>();
+            keys.extend(show(things)?.iter().map(key));
+        }
+        assert_eq!(keys.len(), things.len(), "each is shown");
+        let mut keyed: Vec<_> = keys.into_iter().zip(things).collect();
+        let places = 0..order.len();
+        keyed.sort_by(|(a, _), (b, _)| first_that_differs(places.clone(), |at| compare(&a[at], &b[at])));
+        things = keyed.into_iter().map(|(_, thing)| thing).collect();
+    }
     if wish.is_some() && request.says("sort_reverse") {
-        items.reverse();
+        things.reverse();
+    }
+    Ok(things)
+}
+
+fn first_that_differs<C>(columns: impl IntoIterator<Item = C>, compare: impl Fn(C) -> Ordering) -> Ordering {
+    columns.into_iter().map(compare).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// What a value is [compared](compare) by: what is in it does not count.
+fn key(value: &Value) -> Value {
+    match value {
+        Value::Object(_) => Value::Object(Map::new()),
+        Value::Array(_) => Value::Array(Vec::new()),
+        value => value.clone(),
     }
 }
 
-fn at<'a>(item: &'a Value, path: &[&str]) -> &'a Value {
-    path.iter().fold(item, |item, name| &item[name])
+fn at<'a>(item: &'a Value, column: &str) -> &'a Value {
+    column.split('.').fold(item, |item, name| &item[name])
 }
 
 /// In the order of Erlang's terms: numbers, false, nothing, true, objects, lists, texts. A total order, as sorting needs.
@@ -245,7 +289,7 @@ fn only(item: &Value, columns: &[&str]) -> Value {
     let mut shown = Value::Object(Map::new());
     for column in columns {
         let path: Vec<&str> = column.split('.').collect();
-        let value = at(item, &path);
+        let value = at(item, column);
         if value.is_null() && !has(item, &path) {
             continue;
         }
@@ -271,6 +315,8 @@ fn has(item: &Value, path: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+    use std::cell::Cell;
 
     fn items() -> Vec<Value> {
         vec![
@@ -326,27 +372,58 @@ mod tests {
         }
     }
 
-    impl Named for (&str, String) {
-        fn name(&self) -> &str {
-            &self.1
+    /// Something in a virtual host that has a name.
+    #[derive(Clone)]
+    struct Thing(&'static str, String);
+
+    impl Thing {
+        fn shown(&self) -> Value {
+            let Thing(vhost, name) = self;
+            let number: u64 = name[1..].parse().unwrap();
+            json!({
+                "vhost": vhost,
+                "name": name,
+                "messages": number % 7,
+                "arguments": if number.is_multiple_of(3) { json!({ "x": number }) } else { json!([]) },
+            })
+        }
+    }
+
+    impl Listed for Thing {
+        fn column(&self, column: &str) -> Option<Cow<'_, str>> {
+            match column {
+                "vhost" => Some(self.0.into()),
+                "name" => Some(self.1.as_str().into()),
+                _ => None,
+            }
         }
     }
 
     #[test]
-    fn pages_are_the_same_whether_all_is_shown_or_a_page() {
-        let names = |vhost, count: usize| (0..count).map(move |number| (vhost, format!("q{number:02}")));
-        let rows: Vec<(&str, String)> = names("v", 25).chain(names("w", 4)).collect();
-        let item = |(vhost, name): &(&str, String)| json!({ "vhost": vhost, "name": name, "messages": 25 - name.len() });
+    fn lists_are_the_same_whether_all_is_shown_at_once_or_some_at_a_time() {
+        let named = |vhost, count: usize| (0..count).map(move |number| Thing(vhost, format!("q{number:03}")));
+        let things: Vec<Thing> = named("w", 4).chain(named("v", SHOWN + 25)).collect();
         for query in [
+            "",
+            "sort=name",
+            "sort=vhost&sort_reverse=true",
+            "sort_reverse=true",
+            "sort=messages",
+            "sort=messages&sort_reverse=true&columns=name,arguments.x",
+            "sort=arguments&columns=name",
+            "sort=arguments.x&columns=vhost,name",
+            "sort=name.x&columns=none",
+            "page=1&page_size=4&sort=messages",
+            "page=2&page_size=4&sort=arguments.x&name=q1",
             "page=1&page_size=4",
             "page=3&page_size=4&columns=name",
-            "page=1&name=q1",
-            "page=2&name=q1&page_size=3",
-            "page=1&name=[02]$&use_regex=true",
-            "page=9&page_size=4",
+            "page=1&name=q01",
+            "page=2&name=q01&page_size=3",
+            "page=1&name=[02]3$&use_regex=true",
+            "page=99&page_size=4",
             "page=1&page_size=4&sort=",
             "page=1&page_size=4&sort=name",
-            "page=7&page_size=4&sort=name&name=q0&page=1",
+            "page=7&page_size=4&sort=name&name=q00&page=1",
             "page=2&page_size=4&sort=name&sort_reverse=true",
             "page=2&page_size=4&sort=vhost&sort_reverse=true",
             "page=1&page_size=4&sort_reverse=true",
@@ -356,15 +433,19 @@ mod tests {
             "page=1&page_size=0",
         ] {
             let request = Request::new("GET", &format!("/api/queues?{query}"), Vec::new(), true).unwrap();
-            assert!(is_page_by_name(&request), "{query}");
-            let limits = Limits::default();
-            let whole = answer(rows.iter().map(item).collect(), &request, &limits, &["vhost", "name"]);
-            let cut = page_by_name(rows.clone(), &request, &limits, |rows| {
-                assert!(rows.len() < 25, "{query}: all were shown");
-                Ok(rows.iter().map(item).collect())
+            let (limits, order) = (Limits::default(), ["vhost", "name"]);
+            let whole = answer(things.iter().map(Thing::shown).collect(), &request, &limits, &order);
+            let shown = Cell::new(0);
+            let by_some = of(things.clone(), &request, &limits, &order, |things| {
+                assert!(things.len() <= SHOWN, "{query}: too many were shown");
+                shown.set(shown.get() + things.len());
+                Ok(things.iter().map(Thing::shown).collect())
             });
-            let [whole, cut] = [whole, cut].map(|answer| answer.unwrap_or_else(|refused| refused));
-            assert_eq!(cut, whole, "{query}");
+            let [whole, by_some] = [whole, by_some].map(|answer| answer.unwrap_or_else(|refused| refused));
+            assert_eq!(by_some, whole, "{query}");
+            let value: Value = serde_json::from_slice(&whole.body).unwrap();
+            assert_eq!(String::from_utf8(whole.body).unwrap(), value.to_string(), "{query}");
+            assert!(!is_page_by_name(&request) || shown.get() <= 25, "{query}: more than a page was shown");
         }
         for query in ["columns=name", "sort=name", "page=1&sort=messages", "page=1&sort=name.x"] {
             let request = Request::new("GET", &format!("/api/queues?{query}"), Vec::new(), true).unwrap();

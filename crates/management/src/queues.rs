@@ -3,21 +3,21 @@
 use crate::body::Body;
 use crate::channels;
 use crate::history::Whose;
-use crate::list::Named;
+use crate::list::Listed;
 use crate::node::{Action, Node, Which};
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{json, list, stats};
+use base::id::QueueId;
 use broker::access::Access;
 use broker::catalog::{QueueDefinition, QueueType};
 use broker::{QueueRow, QuorumRow};
 use routing::Arguments;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Queues whose policies are looked up at a time: the shard that does has other work.
-const LOOK: usize = 250;
 
 /// The argument that names a queue's type.
 const TYPE: &str = "x-queue-type";
@@ -42,7 +42,13 @@ pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
     }
     let mut rows = call.node.queues(which)?;
     rows.retain(|row| call.caller.sees(&row.definition.vhost_name));
-    list::answer(shown(call, &rows)?, call.request, &call.node.about().limits, ORDER)
+    answer(call, rows)
+}
+
+fn answer<N: Node>(call: &Call<'_, N>, rows: Vec<QueueRow>) -> Answer {
+    let active_tags = channels::active_tags(call, &rows)?;
+    let show = |rows: &[QueueRow]| shown(call, rows, &active_tags);
+    list::of(rows, call.request, &call.node.about().limits, ORDER, show)
 }
 
 /// `GET /api/users/NAME/queues`: those that the user declared, who may be gone.
@@ -70,58 +76,75 @@ fn seen<'q, N: Node>(
 
 /// Queues as they are asked for, which are in the order of their virtual hosts and names.
 fn named<N: Node>(call: &Call<'_, N>, names: Vec<&Arc<QueueDefinition>>) -> Answer {
-    let show = |names: &[&Arc<QueueDefinition>]| {
+    let rows_of = |names: &[&Arc<QueueDefinition>]| {
         let names: Vec<_> = names.iter().map(|queue| (*queue).clone()).collect();
-        shown(call, &call.node.rows_of(&names)?)
+        call.node.rows_of(&names)
     };
-    let limits = &call.node.about().limits;
-    if list::is_page_by_name(call.request) {
-        return list::page_by_name(names, call.request, limits, show);
+    if !list::is_page_by_name(call.request) {
+        return answer(call, rows_of(&names)?);
     }
-    list::answer(show(&names)?, call.request, limits, ORDER)
+    let show = |names: &[&Arc<QueueDefinition>]| {
+        let rows = rows_of(names)?;
+        shown(call, &rows, &channels::active_tags(call, &rows)?)
+    };
+    list::of(names, call.request, &call.node.about().limits, ORDER, show)
 }
 
-impl Named for &Arc<QueueDefinition> {
-    fn name(&self) -> &str {
-        &self.name
+impl Listed for &Arc<QueueDefinition> {
+    fn column(&self, column: &str) -> Option<Cow<'_, str>> {
+        match column {
+            "vhost" => Some((&*self.vhost_name).into()),
+            "name" => Some((&*self.name).into()),
+            _ => None,
+        }
     }
 }
 
-fn shown<N: Node>(call: &Call<'_, N>, rows: &[QueueRow]) -> Result<Vec<Value>, Response> {
+impl Listed for QueueRow {
+    fn column(&self, column: &str) -> Option<Cow<'_, str>> {
+        match column {
+            "vhost" => Some((&*self.definition.vhost_name).into()),
+            "name" => Some((&*self.definition.name).into()),
+            _ => None,
+        }
+    }
+}
+
+fn shown<N: Node>(
+    call: &Call<'_, N>,
+    rows: &[QueueRow],
+    active_tags: &BTreeMap<QueueId, String>,
+) -> Result<Vec<Value>, Response> {
     let node = call.node.about().node.as_str();
-    let mut items = Vec::with_capacity(rows.len());
-    let active_tags = channels::active_tags(call, rows)?;
-    for rows in rows.chunks(LOOK) {
-        let queues: Vec<Arc<QueueDefinition>> = rows.iter().map(|row| row.definition.clone()).collect();
-        let policies: Vec<Policies> = call.node.look(move |catalog| {
-            let of = |queue: &Arc<QueueDefinition>| {
-                let matched = catalog.queue_policies(queue);
-                Policies {
-                    user: matched.user.map(|policy| policy.name.clone()),
-                    operator: matched.operator.map(|policy| policy.name.clone()),
-                    definition: matched.definition(),
-                }
-            };
-            queues.iter().map(of).collect()
-        })?;
-        items.extend(rows.iter().zip(&policies).map(|(row, policies)| {
-            let mut item = item(row, policies, node);
-            if row.active.is_some() || row.quorum.is_some() {
-                // A text in any case, as RabbitMQ has it of quorum queues.
-                let tag = active_tags.get(&row.definition.id).map_or("", String::as_str);
-                item["single_active_consumer_tag"] = tag.into();
+    let queues: Vec<Arc<QueueDefinition>> = rows.iter().map(|row| row.definition.clone()).collect();
+    let policies: Vec<Policies> = call.node.look(move |catalog| {
+        let of = |queue: &Arc<QueueDefinition>| {
+            let matched = catalog.queue_policies(queue);
+            Policies {
+                user: matched.user.map(|policy| policy.name.clone()),
+                operator: matched.operator.map(|policy| policy.name.clone()),
+                definition: matched.definition(),
             }
-            let whose = Whose::Queue(row.definition.id);
-            let lengths = stats::lengths_span(call.request);
-            call.node.history(|history| {
-                let growth = (history.of(whose), stats::MESSAGES);
-                stats::put_lengths(&mut item, [row.ready, row.unsettled], growth, lengths);
-            });
-            stats::put_messages(call.node, call.request, &mut item, whose, &row.tally, stats::OF_QUEUE);
-            item
-        }));
-    }
-    Ok(items)
+        };
+        queues.iter().map(of).collect()
+    })?;
+    let shown = rows.iter().zip(&policies).map(|(row, policies)| {
+        let mut item = item(row, policies, node);
+        if row.active.is_some() || row.quorum.is_some() {
+            // A text in any case, as RabbitMQ has it of quorum queues.
+            let tag = active_tags.get(&row.definition.id).map_or("", String::as_str);
+            item["single_active_consumer_tag"] = tag.into();
+        }
+        let whose = Whose::Queue(row.definition.id);
+        let lengths = stats::lengths_span(call.request);
+        call.node.history(|history| {
+            let growth = (history.of(whose), stats::MESSAGES);
+            stats::put_lengths(&mut item, [row.ready, row.unsettled], growth, lengths);
+        });
+        stats::put_messages(call.node, call.request, &mut item, whose, &row.tally, stats::OF_QUEUE);
+        item
+    });
+    Ok(shown.collect())
 }
 
 fn item(row: &QueueRow, policies: &Policies, node: &str) -> Value {
@@ -278,7 +301,8 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answe
             Ok(Response::empty(204))
         }
         (_, found) => {
-            let mut row = shown(call, found)?.pop().ok_or_else(Response::not_found)?;
+            let mut shown = shown(call, found, &channels::active_tags(call, found)?)?;
+            let mut row = shown.pop().ok_or_else(Response::not_found)?;
             let queue = &found[0].definition;
             let consumers = channels::of_queue(call, queue.id)?;
             row["exclusive_consumer_tag"] = tag_of(&consumers, |own| own["exclusive"] == true);

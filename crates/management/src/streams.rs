@@ -1,13 +1,16 @@
 //! Connections, publishers and consumers of the stream protocol, and what streams keep of both.
 
 use crate::body::Body;
+use crate::list::Listed;
 use crate::node::{Action, Node, Which};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{channels, connections, json, list};
 use broker::catalog::QueueDefinition;
 use broker::{Opened, StreamConsumerRow, StreamPublisherRow};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 const PROTOCOL: &str = "stream";
 
@@ -15,7 +18,7 @@ const PROTOCOL: &str = "stream";
 pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
     let mut rows = connections::seen(call)?;
     rows.retain(|row| row.protocol == PROTOCOL && vhost.is_none_or(|vhost| row.vhost == vhost));
-    connections::answer(call, &rows)
+    connections::answer(call, rows)
 }
 
 fn is_of_streams<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Result<(), Response> {
@@ -72,84 +75,99 @@ impl Asked<'_> {
     }
 }
 
+/// A publisher or a consumer, with its stream and what its connection has open.
+struct Peer<'o, R> {
+    opened: &'o Opened,
+    stream: &'o QueueDefinition,
+    row: &'o R,
+}
+
+impl<R> Listed for Peer<'_, R> {
+    fn column(&self, column: &str) -> Option<Cow<'_, str>> {
+        match column {
+            "queue.vhost" => Some((&*self.stream.vhost_name).into()),
+            "queue.name" => Some((&*self.stream.name).into()),
+            _ => None,
+        }
+    }
+}
+
+/// Those that are asked for, each made of a row of what connections have open.
+fn peers<'o, N: Node, R>(
+    call: &Call<'_, N>,
+    asked: Asked<'_>,
+    all: &'o [(u16, Opened)],
+    rows: impl Fn(&'o Opened) -> &'o [R],
+    stream: impl Fn(&'o R) -> &'o QueueDefinition,
+) -> Vec<Peer<'o, R>> {
+    let each = all.iter().flat_map(|(_, opened)| rows(opened).iter().map(move |row| (opened, row)));
+    let each = each.map(|(opened, row)| Peer { opened, stream: stream(row), row });
+    each.filter(|own| asked.has(own.opened, own.stream) && call.caller.sees(&own.stream.vhost_name)).collect()
+}
+
 /// `GET /api/stream/publishers[/VHOST[/STREAM]]` and `GET /api/stream/connections/VHOST/NAME/publishers`.
 pub(crate) fn publishers<N: Node>(call: &Call<'_, N>, asked: Asked<'_>) -> Answer {
     asked.check(call)?;
-    let mut items = Vec::new();
-    for (_, opened) in &call.node.opened()? {
-        for row in &opened.stream_publishers {
-            let StreamPublisherRow { id, reference, stream, published, confirmed, errored } = row;
-            if asked.has(opened, stream) && call.caller.sees(&stream.vhost_name) {
-                items.push(json!({
-                    "connection_details": connection(call, opened),
-                    "queue": queue(stream),
-                    "reference": reference,
-                    "publisher_id": id,
-                    "published": published,
-                    "confirmed": confirmed,
-                    "errored": errored,
-                }));
-            }
-        }
-    }
-    list::answer(
-        items,
-        call.request,
-        &call.node.about().limits,
-        &["queue.vhost", "queue.name", "publisher_id"],
-    )
+    let all = call.node.opened()?;
+    let found = peers(call, asked, &all, |opened| &opened.stream_publishers, |row| &row.stream);
+    let shown = |own: &Peer<'_, StreamPublisherRow>| {
+        let StreamPublisherRow { id, reference, published, confirmed, errored, .. } = own.row;
+        json!({
+            "connection_details": connection(call, own.opened),
+            "queue": queue(own.stream),
+            "reference": reference,
+            "publisher_id": id,
+            "published": published,
+            "confirmed": confirmed,
+            "errored": errored,
+        })
+    };
+    let order = &["queue.vhost", "queue.name", "publisher_id"];
+    let show = |found: &[_]| Ok(found.iter().map(shown).collect());
+    list::of(found, call.request, &call.node.about().limits, order, show)
 }
 
 /// `GET /api/stream/consumers[/VHOST]` and `GET /api/stream/connections/VHOST/NAME/consumers`.
 pub(crate) fn consumers<N: Node>(call: &Call<'_, N>, asked: Asked<'_>) -> Answer {
     asked.check(call)?;
-    let ends: std::collections::BTreeMap<_, _> = call
-        .node
-        .queues(Which::All)?
-        .into_iter()
-        .filter_map(|row| Some((row.definition.id, row.stream?.next_offset)))
-        .collect();
-    let mut items = Vec::new();
-    for (_, opened) in &call.node.opened()? {
-        for row in &opened.stream_consumers {
-            let StreamConsumerRow { id, stream, credits, consumed, offset, active, properties } = row;
-            if !asked.has(opened, stream) || !call.caller.sees(&stream.vhost_name) {
-                continue;
-            }
-            let last = ends.get(&stream.id).map_or(0, |end| end.saturating_sub(1));
-            let properties: serde_json::Map<String, Value> =
-                properties.iter().map(|(name, value)| (name.to_string(), Value::from(&**value))).collect();
-            let is_single = properties.contains_key("single-active-consumer");
-            items.push(json!({
-                "connection_details": connection(call, opened),
-                "queue": queue(stream),
-                "subscription_id": id,
-                "credits": credits,
-                "consumed": consumed,
-                "offset": offset,
-                "offset_lag": if *consumed == 0 { 0 } else { last.saturating_sub(*offset) },
-                "properties": properties,
-                "active": active,
-                "activity_status": channels::status(is_single, *active),
-            }));
-        }
-    }
-    list::answer(
-        items,
-        call.request,
-        &call.node.about().limits,
-        &["queue.vhost", "queue.name", "subscription_id"],
-    )
+    let mut ends = BTreeMap::new();
+    call.node.each_queue(Which::All, |row| {
+        ends.extend(row.stream.as_ref().map(|stream| (row.definition.id, stream.next_offset)));
+    })?;
+    let all = call.node.opened()?;
+    let found = peers(call, asked, &all, |opened| &opened.stream_consumers, |row| &row.stream);
+    let shown = |own: &Peer<'_, StreamConsumerRow>| {
+        let StreamConsumerRow { id, credits, consumed, offset, active, properties, .. } = own.row;
+        let last = ends.get(&own.stream.id).map_or(0, |end| end.saturating_sub(1));
+        let properties: Map<String, Value> =
+            properties.iter().map(|(name, value)| (name.to_string(), Value::from(&**value))).collect();
+        let is_single = properties.contains_key("single-active-consumer");
+        json!({
+            "connection_details": connection(call, own.opened),
+            "queue": queue(own.stream),
+            "subscription_id": id,
+            "credits": credits,
+            "consumed": consumed,
+            "offset": offset,
+            "offset_lag": if *consumed == 0 { 0 } else { last.saturating_sub(*offset) },
+            "properties": properties,
+            "active": active,
+            "activity_status": channels::status(is_single, *active),
+        })
+    };
+    let order = &["queue.vhost", "queue.name", "subscription_id"];
+    let show = |found: &[_]| Ok(found.iter().map(shown).collect());
+    list::of(found, call.request, &call.node.about().limits, order, show)
 }
 
 /// `GET /api/stream/VHOST/STREAM/tracking`.
 pub(crate) fn tracking<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     let id = call.caller.vhost(vhost)?;
     let tracking = call.node.tracking(id, name)?.ok_or_else(Response::not_found)?;
-    let object = |pairs: &[(String, u64)]| -> serde_json::Map<String, Value> {
+    let object = |pairs: &[(String, u64)]| -> Map<String, Value> {
         pairs.iter().map(|(name, value)| (name.clone(), Value::from(*value))).collect()
     };
-    let mut body = serde_json::Map::new();
+    let mut body = Map::new();
     // Only one of the two where one is asked for, as in RabbitMQ.
     let asked = call.request.asked("type");
     if asked != Some("writer") {

@@ -7,6 +7,7 @@ mod listened;
 mod operated;
 mod paged;
 mod walked;
+mod weighed;
 
 use crate::history::{ConnectionId, History, Whose};
 use crate::node::{

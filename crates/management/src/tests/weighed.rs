@@ -1,0 +1,95 @@
+//! What lists take of memory until they are text.
+#![allow(unsafe_code, reason = "an allocator is")]
+
+use super::counted::{opened, publisher, subscription};
+use super::{Bench, connection};
+use crate::request::Request;
+use crate::routes::handle;
+use data_encoding::BASE64;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// The system's allocator, which counts for each thread what it has and the most that it had.
+struct Counting;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+thread_local! {
+    static BYTES: Cell<[isize; 2]> = const { Cell::new([0; 2]) };
+}
+
+fn count(more: isize) {
+    let [now, most] = BYTES.get();
+    BYTES.set([now + more, most.max(now + more)]);
+}
+
+// SAFETY: everything is the system's.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: who calls keeps what is asked for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: as above.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size as isize - layout.size() as isize);
+        // SAFETY: as above.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+/// Bytes of an answer, and of the most memory that making it took.
+fn weighed(bench: &Bench, path: &str) -> [usize; 2] {
+    let mut request = Request::new("GET", &format!("/api/{path}"), Vec::new(), true).unwrap();
+    request.authorization = Some(format!("Basic {}", BASE64.encode(b"guest:guest")));
+    let [before, _] = BYTES.get();
+    BYTES.set([before; 2]);
+    let response = handle(bench, &request);
+    let [_, most] = BYTES.get();
+    assert_eq!(response.status, 200, "{path}");
+    [response.body.len(), (most - before) as usize]
+}
+
+#[test]
+fn a_list_takes_little_more_than_its_text() {
+    let bench = Bench::new();
+    for number in 0..1500 {
+        bench.statuses(&[
+            (&format!("PUT queues/v/q{number}"), r#"{"durable": true}"#, 201),
+            (&format!("PUT exchanges/v/x{number}"), r#"{"durable": true}"#, 201),
+            (&format!("POST bindings/v/e/x{number}/q/q{number}"), r#"{"routing_key": "k"}"#, 201),
+        ]);
+        let own = format!("127.0.0.1:{number} -> 127.0.0.1:5672");
+        bench.connections.lock().unwrap().push(connection(&own, "manager", "v"));
+        let mut opened = opened(&bench, "v", &format!("q{number}"));
+        let queue = &opened.consumers[0].queue;
+        opened.stream_publishers = vec![publisher(1, queue, 1)];
+        opened.stream_consumers = vec![subscription(1, queue)];
+        bench.opened.lock().unwrap().push((0, opened));
+    }
+    // What connections have open is asked for whole, whatever of it is listed.
+    for (list, times) in [
+        ("queues", 4),
+        ("connections", 4),
+        ("channels", 5),
+        ("consumers", 5),
+        ("bindings", 4),
+        ("exchanges", 4),
+        ("stream/publishers", 8),
+        ("stream/consumers", 8),
+    ] {
+        let [whole, _] = weighed(&bench, list);
+        for query in ["", "?columns=name", "?sort=node", "?page=1&sort=node", "?page=1&page_size=500&name=1"]
+        {
+            let [_, most] = weighed(&bench, &format!("{list}{query}"));
+            assert!(most < times * whole, "{list}{query}: {most} for {whole}");
+        }
+    }
+}
