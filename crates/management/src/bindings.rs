@@ -17,6 +17,7 @@ use routing::{Arguments, ExchangeId};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -35,9 +36,15 @@ pub(crate) struct Named {
     to_exchange: bool,
     key: String,
     arguments: Arguments,
+    /// See [`properties_key`]: made when it is first asked for, as a digest of long arguments is not made with each look.
+    properties_key: OnceCell<String>,
 }
 
 impl Named {
+    fn properties_key(&self) -> &str {
+        self.properties_key.get_or_init(|| properties_key(&self.key, &self.arguments))
+    }
+
     fn shown(&self) -> Value {
         json!({
             "source": self.source,
@@ -46,7 +53,7 @@ impl Named {
             "destination_type": if self.to_exchange { "exchange" } else { "queue" },
             "routing_key": self.key,
             "arguments": json::object(&self.arguments),
-            "properties_key": properties_key(&self.key, &self.arguments),
+            "properties_key": self.properties_key(),
         })
     }
 
@@ -72,7 +79,7 @@ impl Listed for Named {
             "source" => Some(self.source.as_str().into()),
             "destination" => Some(self.destination.as_str().into()),
             "routing_key" => Some(self.key.as_str().into()),
-            "properties_key" => Some(properties_key(&self.key, &self.arguments).into()),
+            "properties_key" => Some(self.properties_key().into()),
             _ => None,
         }
     }
@@ -136,6 +143,7 @@ fn of<N: Node>(node: &N, vhost: &str, id: VhostId, all: &mut Vec<Named>) -> Resu
             to_exchange: matches!(binding.destination, Destination::Exchange(_)),
             key: binding.key.to_string(),
             arguments: binding.arguments.clone(),
+            properties_key: OnceCell::new(),
         });
     };
     for (_, name, bindings) in &exchanges {
@@ -156,6 +164,7 @@ fn of<N: Node>(node: &N, vhost: &str, id: VhostId, all: &mut Vec<Named>) -> Resu
                 to_exchange: false,
                 key: queue.name.to_string(),
                 arguments: Arguments::new(),
+                properties_key: OnceCell::new(),
             });
         }
     }
@@ -275,7 +284,7 @@ pub(crate) fn one<N: Node>(
 ) -> Answer {
     let source = named(source);
     let found = both(call, vhost, source, to)?;
-    let own = found.iter().find(|binding| properties_key(&binding.key, &binding.arguments) == key);
+    let own = found.iter().find(|binding| binding.properties_key() == key);
     // Who escapes the key itself, once, names the binding without arguments too, as in RabbitMQ.
     let by_key = || {
         let key = as_key(key)?;
