@@ -289,7 +289,7 @@ impl ShardLoop {
             return;
         }
         if token >= LINGER {
-            return self.lingering.drain(token, &mut self.buffer);
+            return self.lingering.hear(token);
         }
         // An event of a socket that was closed after it was reported finds nobody, or the slot's next tenant, whom it
         // only makes look once in vain.
@@ -541,6 +541,7 @@ impl ShardLoop {
             self.read_socket(now, slot);
         }
         self.scratch.slots = slots;
+        self.lingering.drain(&mut self.buffer);
     }
 
     fn read_socket(&mut self, now: Now, slot: u32) {
