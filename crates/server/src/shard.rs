@@ -565,7 +565,7 @@ impl ShardLoop {
                     ended = Some(end);
                     break;
                 }
-                Brought::Bytes(count) => {
+                brought @ (Brought::Bytes(count) | Brought::Dear(count)) => {
                     left -= count;
                     let end = have + count;
                     let is_counting = self.shard.catalog().has_delaying_exchanges();
@@ -576,7 +576,7 @@ impl ShardLoop {
                         self.buffer.copy_within(taken.consumed..end, 0);
                     }
                     socket.is_waiting = taken.is_waiting;
-                    if taken.is_waiting || self.front.is_over(slot) {
+                    if taken.is_waiting || self.front.is_over(slot) || brought == Brought::Dear(count) {
                         break;
                     }
                 }

@@ -17,6 +17,10 @@ const SLICES_MAX: usize = 64;
 /// Bytes written to one connection before the others have their turn.
 const WRITE_BYTES_TURN: usize = 1 << 20;
 
+/// Bytes from the wire with which a read may bring little over TLS or WebSocket, and the share of them that is little.
+const DEAR_BYTES: usize = 16 << 10;
+const LITTLE_SHARE: usize = 4;
+
 /// Bytes of a tail's memory that a busy connection keeps whatever it needs.
 const TAIL_BYTES_KEPT: usize = 8 << 10;
 
@@ -65,6 +69,8 @@ pub struct Socket {
 pub enum Brought {
     /// So many bytes.
     Bytes(usize),
+    /// So many bytes, and they were dear: there may be more, for which others have their turn first.
+    Dear(usize),
     /// Nothing, for now.
     Nothing,
     /// The end.
@@ -152,7 +158,10 @@ impl Socket {
             0 if arrived.is_over => Brought::Over,
             0 if has_ended => Brought::End,
             0 => Brought::Nothing,
-            count => Brought::Bytes(count),
+            // A turn ends with what was carried, which padding, pings and what takes long to inflate are not.
+            brought if arrived.has_more && brought < into.len() => Brought::Dear(brought),
+            brought if count > DEAR_BYTES && brought < count / LITTLE_SHARE => Brought::Dear(brought),
+            brought => Brought::Bytes(brought),
         }
     }
 
@@ -274,5 +283,67 @@ fn read_once(stream: &mut TcpStream, into: &mut [u8]) -> Option<std::io::Result<
             Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
             other => return Some(other),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::WebRules;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream as Client};
+    use std::sync::Arc;
+    use websocket::upgrade::{Rules, request};
+    use websocket::{Limits, Outgoing, Role, Workshop};
+
+    const KEY: [u8; 4] = [1, 2, 3, 4];
+
+    /// A WebSocket with compression, open, and its client.
+    fn web(bench: &mut Bench, into: &mut [u8]) -> (Client, Socket) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("listens");
+        let mut client = Client::connect(listener.local_addr().expect("bound")).expect("connects");
+        let (stream, _) = listener.accept().expect("accepted");
+        stream.set_nonblocking(true).expect("set");
+        let rules = Rules { path: "/ws".into(), protocols: vec!["amqp"], origins: None, may_compress: true };
+        let layer = Layer::new(None, Some(Arc::new(WebRules { rules, limits: Limits::default() })));
+        let mut socket = Socket::new(TcpStream::from_std(stream).into(), Some(Box::new(layer)), 0);
+        client.write_all(&request("here", "/ws", "amqp", [7; 16], true)).expect("written");
+        while !socket.has_unsent() {
+            socket.can_read = true;
+            assert_eq!(socket.read(into, bench), Brought::Nothing);
+        }
+        (client, socket)
+    }
+
+    /// What a read brings of what is there in whole.
+    fn check(bytes: &[u8], expected: &[Brought]) {
+        let (mut bench, mut into) = (Bench::default(), vec![0; 256 << 10]);
+        let (mut client, mut socket) = web(&mut bench, &mut into);
+        client.write_all(bytes).expect("the kernel takes it");
+        while socket.stream.peek(&mut vec![0; bytes.len()]).map_or(0, |there| there) < bytes.len() {
+            std::thread::yield_now();
+        }
+        for expected in expected {
+            socket.can_read = true;
+            assert_eq!(socket.read(&mut into, &mut bench), *expected);
+        }
+        socket.can_read = true;
+        assert_eq!(socket.read(&mut into, &mut bench), Brought::Nothing);
+    }
+
+    #[test]
+    fn who_brings_little_for_what_it_takes_waits_for_the_next_turn() {
+        let (mut out, mut workshop) = (Outgoing::new(Role::Client, false), Workshop::default());
+        let mut carry = |payload: &[u8], wire: &mut Vec<u8>| out.carry(&mut workshop, payload, KEY, wire);
+        let mut small = Vec::new();
+        (0..5000).for_each(|_| carry(b"words", &mut small));
+        check(&small, &[Brought::Bytes(25_000)]);
+        let mut pings = [0x89, 0x80, 1, 2, 3, 4].repeat(5000);
+        carry(b"word", &mut pings);
+        check(&pings, &[Brought::Dear(4)]);
+        // A message of one letter and 30 KB of blocks that hold nothing; its mask is none.
+        let mut long = vec![0xc2, 0xfe, 0x75, 0x36, 0, 0, 0, 0, 0, 1, 0, 0xfe, 0xff, b'a'];
+        long.extend([0x02, 0x08, 0x20, 0x80, 0x00].repeat(6000));
+        carry(b"word", &mut long);
+        check(&long, &[Brought::Dear(1), Brought::Nothing, Brought::Nothing, Brought::Bytes(4)]);
     }
 }

@@ -1,6 +1,7 @@
 //! What comes in: frames become the bytes they carry.
 //!
-//! Invariant: nothing of a payload is kept; a payload that does not fit into `into` is left on the wire.
+//! Invariant: nothing of a payload is kept; a payload that does not fit into `into` is left on the wire, and so is one whose
+//! inflation takes long: a block of DEFLATE that holds nothing is ten bits long, and its tables are made all the same.
 
 use crate::deflate::{Inflater, Workshop};
 use crate::frame::{CONTROL_BYTES_MAX, CloseCode, Header, Opcode, Parsed, mask};
@@ -16,7 +17,8 @@ pub struct Taken {
     pub consumed: usize,
     /// Bytes put into `into`.
     pub produced: usize,
-    /// There was more than fits into `into`: to be called again when there is room.
+    /// There was more than fits into `into`, or than [`Limits::inflate_bytes_max`]: to be called again, when there is room and others had
+    /// their turn.
     pub is_full: bool,
     /// The connection is closed: nothing more comes in, and what [`Outgoing`] has to say is the last.
     pub is_closed: bool,
@@ -85,11 +87,17 @@ impl Incoming {
         out: &mut Outgoing,
     ) -> Taken {
         let mut taken = Taken::default();
+        let mut inflated = 0;
         while !self.is_closed {
+            if inflated >= limits.inflate_bytes_max {
+                return Taken { is_full: true, ..taken };
+            }
             let rest = &mut wire[taken.consumed..];
             let room = &mut into[taken.produced..];
             match self.step(limits, workshop, rest, room, out) {
                 Ok(Step::On { consumed, produced }) => {
+                    // The header of such a message, too: it borrows what its end gives back.
+                    inflated += if self.inflater.is_some() { consumed } else { 0 };
                     taken.consumed += consumed;
                     taken.produced += produced;
                 }

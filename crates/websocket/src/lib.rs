@@ -40,6 +40,9 @@ pub struct Limits {
     pub frame_bytes_max: u64,
     /// Bytes a compressed message may inflate to.
     pub inflated_bytes_max: u64,
+    /// Bytes of frames of compressed messages that are taken at once: each may take as long as a hundred others. What there is beyond
+    /// that is left on the wire, as where there is no room.
+    pub inflate_bytes_max: usize,
     /// Bytes of answers to pings that are not yet sent; further pings stay unanswered meanwhile (§5.5.3).
     pub answers_bytes_max: usize,
 }
@@ -51,6 +54,7 @@ impl Default for Limits {
             request_headers_max: upgrade::HEADERS_MAX,
             frame_bytes_max: 1 << 30,
             inflated_bytes_max: 32 << 20,
+            inflate_bytes_max: 8 << 10,
             answers_bytes_max: 1024,
         }
     }
