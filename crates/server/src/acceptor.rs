@@ -16,6 +16,9 @@ use std::time::Duration;
 /// Milliseconds without accepting where there is no place, or the process ran out of descriptors.
 const PAUSE_MS: u64 = 100;
 
+/// Connections accepted at one listener before the others have their turn, and before it is seen whether to stop.
+const ACCEPTS_MAX: usize = 256;
+
 /// Listeners one node may have.
 const LISTENERS_MAX: usize = 1024;
 
@@ -121,11 +124,15 @@ impl Acceptor {
                 _ => {}
             }
             pause = None;
-            // After a pause no event says that connections wait, so all are asked.
+            // After a pause, or where many came, no event says that connections wait, so all are asked.
             for (number, listener) in self.listeners.iter().enumerate() {
                 let hand_over = &mut |stream, peer| hand_over(number, stream, peer);
-                match accept_some(listener, usize::MAX, &self.places, hand_over) {
+                match accept_some(listener, ACCEPTS_MAX, &self.places, hand_over) {
                     Ok(Accepted::All) => continue,
+                    Ok(Accepted::Many) => {
+                        pause = pause.or(Some(Duration::ZERO));
+                        continue;
+                    }
                     Ok(Accepted::Full) => self.places.news().into_iter().for_each(&mut complain),
                     Err(error) => complain(format!("a connection could not be accepted: {error}")),
                 }
@@ -138,8 +145,10 @@ impl Acceptor {
 /// What kept from accepting more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// Nobody waits, or there were as many as wanted.
+    /// Nobody waits.
     All,
+    /// There were as many as wanted, and more may wait.
+    Many,
     /// There is no place.
     Full,
 }
@@ -172,7 +181,7 @@ pub fn accept_some(
             Err(error) => return Err(error),
         }
     }
-    Ok(Accepted::All)
+    Ok(Accepted::Many)
 }
 
 /// Errors of the connection that was to be accepted, not of the listener.
@@ -243,6 +252,22 @@ mod tests {
             stop.stop();
         });
         assert_eq!(hears.try_iter().count(), 0, "it is told once");
+    }
+
+    #[test]
+    fn a_crowd_at_one_listener_is_let_in_by_the_piece() {
+        let listener =
+            listen(Address { ip: Some(Ipv4Addr::LOCALHOST.into()), port: 0 }, &OPTIONS).expect("listens");
+        let at = listener.local_addr().expect("bound");
+        let _clients = [(); 3].map(|()| Client::connect(at).expect("connects"));
+        let (places, mut came) = (Arc::new(Places::new(8, 64)), Vec::new());
+        let mut check = |expected: Accepted, count: usize| {
+            let accepted = accept_some(&listener, 2, &places, &mut |stream, _| came.push(stream));
+            assert_eq!((accepted.expect("accepted"), came.len()), (expected, count));
+        };
+        check(Accepted::Many, 2);
+        check(Accepted::All, 3);
+        check(Accepted::All, 3);
     }
 
     #[test]

@@ -162,7 +162,8 @@ impl Handshaker {
             pause = None;
             // When all places were taken or after a pause no event says that connections wait, so all are asked.
             match self.accept(now_ns(), &mut complain) {
-                Ok(Accepted::All) => continue,
+                // More are accepted when a handshake is over: each has its event, or its time.
+                Ok(Accepted::All | Accepted::Many) => continue,
                 Ok(Accepted::Full) => self.places.news().into_iter().for_each(&mut complain),
                 Err(error) => complain(format!("a TLS connection could not be accepted: {error}")),
             }
