@@ -73,6 +73,8 @@ pub struct Layer {
     pub unsent: Vec<u8>,
     /// There was more inside than there was room for.
     has_more: bool,
+    /// TLS has said that nothing follows: once, and what came before may still be here.
+    has_ended: bool,
     is_over: bool,
     said_farewell: bool,
 }
@@ -95,6 +97,7 @@ impl Layer {
             words: Vec::new(),
             unsent: Vec::new(),
             has_more: false,
+            has_ended: false,
             is_over: false,
             said_farewell: false,
         }
@@ -155,16 +158,15 @@ impl Layer {
         let raw = &mut raw[..count];
         plain.clear();
         plain.append(&mut self.plain);
-        let mut is_closed = false;
         match &mut self.secure {
             None => plain.extend_from_slice(raw),
             Some(secure) => {
                 match secure.open(raw, &mut self.unsent, |bytes| plain.extend_from_slice(bytes)) {
                     Ok(opened) => {
                         self.raw.extend_from_slice(&raw[opened.consumed..]);
-                        is_closed = opened.is_closed;
+                        self.has_ended |= opened.is_closed;
                     }
-                    Err(_) => is_closed = true,
+                    Err(_) => self.has_ended = true,
                 }
             }
         }
@@ -178,7 +180,7 @@ impl Layer {
             Some(web) => web.take(workshop, plain, into, &mut self.words),
         };
         self.plain.extend_from_slice(plain);
-        arrived.is_over |= is_closed && !arrived.has_more;
+        arrived.is_over |= self.has_ended && !arrived.has_more;
         (self.has_more, self.is_over) = (arrived.has_more, arrived.is_over);
         arrived
     }

@@ -319,6 +319,33 @@ fn a_layer_carries_what_came_with_the_handshake_and_holds_nothing_when_idle() {
     assert!(client.process_new_packets().expect("right").peer_has_closed());
 }
 
+#[test]
+fn a_layer_is_over_when_all_before_the_farewell_was_taken() {
+    let authority = Authority::new("farewell");
+    authority.sign("server", false);
+    let mut client = authority.client(None, TlsVersion::Tls13);
+    let mut server = Secure::new(server_config(&authority.options()).expect("usable")).expect("a server");
+    settle(&mut client, &mut server, 1000).expect("met");
+    client.writer().write_all(&[b'x'; 2500]).expect("taken");
+    client.send_close_notify();
+    let mut sent = Vec::new();
+    while client.wants_write() {
+        client.write_tls(&mut sent).expect("a vector takes all");
+    }
+    let mut layer = Layer::new(Some(server), None);
+    let (mut bench, mut into) = (Bench::default(), [0; 1000]);
+    let mut take = |bytes: &[u8]| {
+        let (kept, room) = layer.begin(&mut bench);
+        assert!(room >= bytes.len());
+        bench.raw[kept..kept + bytes.len()].copy_from_slice(bytes);
+        let arrived = layer.take(&mut bench, kept + bytes.len(), &mut into);
+        (arrived.produced, arrived.has_more, arrived.is_over)
+    };
+    assert_eq!(take(&sent), (1000, true, false));
+    assert_eq!(take(&[]), (1000, true, false));
+    assert_eq!(take(&[]), (500, false, true));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
