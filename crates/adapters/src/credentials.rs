@@ -125,13 +125,13 @@ fn read<'a>(mechanism: &str, response: &'a [u8]) -> Option<(&'a str, &'a str)> {
     }
 }
 
-/// `authzid NUL user NUL password` (RFC 4616).
+/// `NUL user NUL password` (RFC 4616). Before the first NUL would stand for whom the user acts, which nobody may; RabbitMQ
+/// takes neither that nor a password with a NUL in it.
 fn plain(response: &[u8]) -> Option<(&str, &str)> {
-    let mut parts = response.splitn(3, |byte| *byte == 0);
-    let _authzid = parts.next()?;
+    let mut parts = response.strip_prefix(&[0])?.split(|byte| *byte == 0);
     let user = str::from_utf8(parts.next()?).ok()?;
     let password = str::from_utf8(parts.next()?).ok()?;
-    Some((user, password))
+    parts.next().is_none().then_some((user, password))
 }
 
 /// The fields of an AMQP 0-9-1 table, without its length.
@@ -244,7 +244,9 @@ mod tests {
     #[test]
     fn responses() {
         check("PLAIN", b"\0user\0word", Some(("user", "word")));
-        check("PLAIN", b"other\0user\0wo\0rd", Some(("user", "wo\0rd")));
+        // Nobody may act for another, and who asks for it must not be taken for himself.
+        check("PLAIN", b"other\0user\0word", None);
+        check("PLAIN", b"\0user\0wo\0rd", None);
         check("PLAIN", b"\0user", None);
         check("PLAIN", b"\0\xff\0word", None);
         check("AMQPLAIN", b"\x05LOGINS\0\0\0\x04user\x08PASSWORDS\0\0\0\x04word", Some(("user", "word")));
