@@ -54,7 +54,7 @@ impl Default for Limits {
             request_headers_max: upgrade::HEADERS_MAX,
             frame_bytes_max: 1 << 30,
             inflated_bytes_max: 32 << 20,
-            inflate_bytes_max: 8 << 10,
+            inflate_bytes_max: 16 << 10,
             answers_bytes_max: 1024,
         }
     }

@@ -143,15 +143,15 @@ fn broken_rules_close_with_their_codes() {
 fn inflating_has_its_turns() {
     // Blocks of ten bits in which nothing is, letters in blocks of their own, streams that end at once, messages of nothing.
     let blocks = |block: &str| -> Vec<u8> {
-        let bits: Vec<u8> = block.bytes().rev().map(|bit| bit - b'0').cycle().take(8 * 45_000).collect();
+        let bits: Vec<u8> = block.bytes().rev().map(|bit| bit - b'0').cycle().take(8 * 60_000).collect();
         bits.chunks(8).map(|eight| eight.iter().rev().fold(0, |byte, bit| byte << 1 | bit)).collect()
     };
     let message = |payload: &[u8]| frame(0xc2, payload);
     let rows: [(Vec<u8>, bool); 4] = [
         (message(&blocks("0000000010")), false),
         (message(&blocks("000000000001100010")), true),
-        (message(&[3, 0].repeat(22_500)), false),
-        (message(&[]).repeat(7500), false),
+        (message(&[3, 0].repeat(30_000)), false),
+        (message(&[]).repeat(10_000), false),
     ];
     for (bytes, carries) in rows {
         let mut server = Receiver::new(Role::Server, true);
@@ -168,13 +168,13 @@ fn inflating_has_its_turns() {
             assert!(!taken.is_closed);
             wire.drain(..taken.consumed);
             server.carried.extend_from_slice(&into[..taken.produced]);
-            assert!(before - wire.len() <= 12_288, "{} at once", before - wire.len());
+            assert!(before - wire.len() <= 20_480, "{} at once", before - wire.len());
             if !taken.is_full {
                 break;
             }
             turns += 1;
         }
-        assert!(wire.is_empty() && turns >= 4, "{turns}");
+        assert!(wire.is_empty() && turns >= 3, "{turns}");
         assert_eq!(!server.carried.is_empty(), carries);
         assert_eq!(server.incoming.heap_bytes(), 0);
     }
