@@ -2,7 +2,7 @@
 //!
 //! Each has its own readiness loop over all TLS listeners. Who is through goes to a shard with what the handshake left.
 //! Bounds, each per thread: [`HANDSHAKES_MAX`] at once (further connections wait in the kernel), [`BYTES_MAX`] from a
-//! peer, and a time limit.
+//! peer, [`KEPT_BYTES_MAX`] of memory for what came and was sent, and a time limit.
 
 use crate::acceptor::{self, Accepted};
 use crate::config::network::CertificateLogin;
@@ -26,6 +26,11 @@ const HANDSHAKES_MAX: usize = 4096;
 
 /// Bytes a peer may send until its handshake is over: a long chain of certificates, and more.
 const BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of memory that all handshakes of a thread hold together, and those beyond which one that needs more is given up when there are
+/// as many. Most need a few thousand: who begins thousands of long ones, for which nobody logs in, gets no further than this.
+const KEPT_BYTES_MAX: usize = 64 << 20;
+const KEPT_BYTES_USUAL: usize = 16 << 10;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 16 << 10;
@@ -62,6 +67,9 @@ pub struct Handshaker {
     /// Oldest first: when each is given up, and which it is.
     deadlines: VecDeque<(u64, usize, u64)>,
     begun: u64,
+    /// Bytes of memory that handshakes hold, and may hold.
+    kept: usize,
+    kept_max: usize,
     buffer: Vec<u8>,
 }
 
@@ -128,6 +136,8 @@ impl Handshaker {
             under_way: Slab::new(),
             deadlines: VecDeque::new(),
             begun: 0,
+            kept: 0,
+            kept_max: KEPT_BYTES_MAX,
             buffer: vec![0; READ_BYTES],
         };
         Ok((handshaker, stop))
@@ -212,19 +222,34 @@ impl Handshaker {
 
     fn go_on(&mut self, slot: usize, hand_over: &mut impl FnMut(Arrival), complain: &mut impl FnMut(String)) {
         let Some(handshake) = self.under_way.get_mut(slot) else { return };
-        match handshake.go_on(&mut self.buffer) {
+        self.kept -= handshake.kept_bytes();
+        let fate = handshake.go_on(&mut self.buffer);
+        self.kept += handshake.kept_bytes();
+        let is_much = self.kept > self.kept_max && handshake.kept_bytes() > KEPT_BYTES_USUAL;
+        match fate {
+            Fate::Waits if is_much => {
+                let handshake = self.remove(slot);
+                let name = &handshake.peer.name;
+                complain(format!("closing TLS connection {name}: all handshakes together are too long"));
+            }
             Fate::Waits => {}
             Fate::IsThrough => {
-                let mut handshake = self.under_way.remove(slot);
+                let mut handshake = self.remove(slot);
                 // One that is dropped is deregistered anyhow.
                 let _ = self.poll.registry().deregister(&mut handshake.stream);
                 hand_over(handshake.arrive(self.login));
             }
             Fate::Failed(why) => {
-                let handshake = self.under_way.remove(slot);
+                let handshake = self.remove(slot);
                 complain(format!("closing TLS connection {}: {why}", handshake.peer.name));
             }
         }
+    }
+
+    fn remove(&mut self, slot: usize) -> Handshake {
+        let handshake = self.under_way.remove(slot);
+        self.kept -= handshake.kept_bytes();
+        handshake
     }
 
     fn give_up(&mut self, now_ns: u64, complain: &mut impl FnMut(String)) {
@@ -235,7 +260,7 @@ impl Handshaker {
             }
             self.deadlines.pop_front();
             if is_there {
-                let handshake = self.under_way.remove(slot);
+                let handshake = self.remove(slot);
                 let name = &handshake.peer.name;
                 complain(format!(
                     "closing TLS connection {name}: the handshake took too long (ssl_handshake_timeout)"
@@ -246,6 +271,11 @@ impl Handshaker {
 }
 
 impl Handshake {
+    /// Bytes of memory it holds besides itself and the state of TLS.
+    fn kept_bytes(&self) -> usize {
+        self.raw.capacity() + self.plain.capacity() + self.unsent.capacity()
+    }
+
     fn go_on(&mut self, buffer: &mut [u8]) -> Fate {
         loop {
             if let Err(error) = self.flush() {
@@ -308,5 +338,62 @@ impl Handshake {
         self.peer.encryption = self.secure.about.clone();
         let layer = Layer::new(Some(self.secure), self.web).with_rest(self.raw, self.plain, self.unsent);
         Arrival { stream: self.stream, peer: self.peer, layer: Some(Box::new(layer)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acceptor::listen;
+    use crate::config::SocketOptions;
+    use crate::config::network::{AlternativeKind, LoginFrom};
+    use crate::config::value::Address;
+    use crate::tls::tests::Authority;
+    use std::net::{Ipv4Addr, TcpStream as Client};
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn long_handshakes_hold_a_bounded_memory_together() {
+        let authority = Authority::new("long");
+        authority.sign("server", false);
+        let address = Address { ip: Some(Ipv4Addr::LOCALHOST.into()), port: 0 };
+        let options = SocketOptions { backlog: 16, keepalive: false, send_bytes: None, receive_bytes: None };
+        let listener = listen(address, &options).expect("listens");
+        let at = listener.local_addr().expect("bound");
+        let config = LiveConfig::open("ssl_options.", authority.options()).expect("usable");
+        let listener = SecureListener { listener, protocol: Protocol::default(), config, web: None };
+        let login = CertificateLogin { from: LoginFrom::Common, kind: AlternativeKind::Dns, index: 0 };
+        let places = Arc::new(Places::new(64, 64));
+        let (mut handshaker, stop) = Handshaker::new(vec![listener], places, 60_000, login).expect("starts");
+        handshaker.kept_max = 150 << 10;
+        let (told, hears) = channel();
+        std::thread::scope(|threads| {
+            let complain = move |text: String| told.send(text).expect("heard");
+            threads.spawn(|| handshaker.run(|| 0, |_| {}, complain));
+            // A hello of 60,000 bytes, in records of 15,000, of which the last never comes.
+            let record = |begin: &[u8]| {
+                let mut record = vec![0x16, 3, 1, 0x3a, 0x98];
+                record.extend_from_slice(begin);
+                record.resize(5 + 15_000, 0);
+                record
+            };
+            let hello = [record(&[1, 0, 0xea, 0x60]), record(&[]), record(&[])].concat();
+            let mut clients = Vec::new();
+            for _ in 0..6 {
+                let mut client = Client::connect(at).expect("connects");
+                client.write_all(&hello).expect("written");
+                clients.push(client);
+            }
+            let patience = Duration::from_secs(20);
+            let text = hears.recv_timeout(patience).expect("one is given up");
+            assert!(text.ends_with("all handshakes together are too long"), "{text}");
+            // Who leaves makes room, and who is slow with little is let alone.
+            drop(clients);
+            let mut quiet = Client::connect(at).expect("connects");
+            quiet.write_all(&[0x16, 3, 1]).expect("written");
+            let left = std::iter::from_fn(|| hears.recv_timeout(Duration::from_millis(300)).ok());
+            assert_eq!(left.count(), 5, "the last one waits");
+            stop.stop();
+        });
     }
 }

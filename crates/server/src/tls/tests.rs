@@ -55,7 +55,7 @@ impl Authority {
         Some(self.folder.join(name))
     }
 
-    fn options(&self) -> TlsOptions {
+    pub fn options(&self) -> TlsOptions {
         TlsOptions {
             ca_file: self.file("ca.pem"),
             certificate_file: self.file("server.pem"),
