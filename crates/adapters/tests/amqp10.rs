@@ -150,8 +150,17 @@ fn what_is_unknown_is_refused() {
         let heard = client.talk(&mut world);
         assert_eq!(heard.last().map(String::as_str), Some(expected), "{heard:?}");
     }
-    let refused = Client::log_in(&mut world, 0, "PLAIN", b"\0guest\0wrong", "vhost:/");
-    assert!(!refused.machine.is_open() && refused.heard.contains(&"Auth".to_owned()), "{:?}", refused.heard);
+}
+
+#[test]
+fn who_guesses_wrong_hears_so_after_a_silence() {
+    let mut world = World::new(1);
+    let mut refused = Client::log_in(&mut world, 0, "PLAIN", b"\0guest\0wrong", "vhost:/");
+    world.wait(refused.wire, 2999);
+    assert_eq!(refused.talk(&mut world), [""; 0], "RabbitMQ waits for 3 s");
+    world.wait(refused.wire, 1);
+    assert_eq!(refused.talk(&mut world), ["Auth"]);
+    assert!(!refused.machine.is_open() && world.is_gone(refused.wire));
 }
 
 #[test]

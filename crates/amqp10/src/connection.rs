@@ -18,7 +18,7 @@ pub use listing::{LinkFigures, SessionFigures};
 use crate::error::{Error, Fault, condition};
 use crate::event::{Assembled, Disposition, Event, LinkId, SaslCode, SessionId, Transfer};
 use crate::hot::{self, begin_frame, end_frame};
-use crate::limits::{FRAME_BYTES_MIN, Limits};
+use crate::limits::{FRAME_BYTES_MIN, Limits, SILENCE_MS};
 use crate::performative::{self, Attach, Begin, Open, Outcome, Role, Symbols, descriptor};
 use crate::session::{Delivery, Link, LinkState, NO_HANDLE, NotSent, Partial, Room, Session, SessionState};
 use crate::unsettled::Run;
@@ -63,6 +63,8 @@ enum State {
     CloseSent {
         is_asked: bool,
     },
+    /// Server: nobody is let in, and hears so at the deadline. What comes is passed over.
+    Refusing(SaslCode),
     /// We closed over something that hides where the next frame begins: nothing can be read any more.
     Deaf,
     Finished,
@@ -259,6 +261,11 @@ impl Connection {
                 self.state = State::Finished;
                 return None;
             }
+            State::Refusing(code) => {
+                self.write_outcome(code);
+                self.state = State::Finished;
+                return None;
+            }
             State::CloseSent { is_asked } => {
                 self.state = State::Finished;
                 let fault = Fault::new(condition::CONNECTION_FORCED, "the peer did not answer our close");
@@ -378,7 +385,7 @@ impl Connection {
         if self.state != State::Open {
             match self.state {
                 State::SaslAnswer | State::OpenAnswer => return Step::Wait,
-                State::Finished | State::Deaf => {
+                State::Finished | State::Deaf | State::Refusing(_) => {
                     // What still comes is of no interest to anybody.
                     let _ = input.take(input.len());
                     self.wanted = 1;

@@ -46,6 +46,10 @@ impl Default for Limits {
     }
 }
 
+/// How long a peer that has not logged in is left without an answer, in milliseconds: it must not learn quickly that a guess was
+/// wrong.
+pub const SILENCE_MS: u64 = 3_000;
+
 /// A peer that takes no frames of this size is refused (§2.4.1).
 pub const FRAME_BYTES_MIN: u32 = 512;
 

@@ -198,8 +198,19 @@ impl Connection {
         self.state = State::SaslNext;
     }
 
-    /// Server: ends the dialogue. Anything but `Ok` finishes the connection.
+    /// Server: ends the dialogue. Anything but `Ok` is said after [`SILENCE_MS`], and finishes the connection.
     pub fn sasl_outcome(&mut self, code: SaslCode) {
+        if code == SaslCode::Ok {
+            self.write_outcome(code);
+            self.state = State::AmqpHeader;
+        } else {
+            let now = Now { mono_ns: self.now_ns, wall_ms: 0 };
+            self.limit_at_ns = now.after_ms(SILENCE_MS);
+            self.state = State::Refusing(code);
+        }
+    }
+
+    pub(super) fn write_outcome(&mut self, code: SaslCode) {
         self.write(FRAME_SASL, 0, |encoder| {
             encoder.descriptor(descriptor::SASL_OUTCOME.into());
             let mut list = encoder.list();
@@ -207,7 +218,6 @@ impl Connection {
             list.field(encoder);
             encoder.close(list);
         });
-        self.state = if code == SaslCode::Ok { State::AmqpHeader } else { State::Finished };
     }
 
     /// Opens: a client after the SASL outcome, a server in answer. Sizes and times of `open` are replaced by the limits'.
