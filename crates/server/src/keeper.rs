@@ -272,11 +272,17 @@ impl Keeper {
         Ok(true)
     }
 
-    /// Writes the snapshot of a log that ends, and before it what it counts on.
+    /// Writes the snapshot of a log that ends, and before it what it counts on. Nothing in the journal from before `lives_from` lives: the
+    /// next start need not read it.
     ///
     /// # Errors
     /// What the device said.
-    pub fn write_last(&mut self, snapshot: &LogSnapshot, jobs: Vec<StreamJob>) -> Result<(), DiskError> {
+    pub fn write_last(
+        &mut self,
+        snapshot: &LogSnapshot,
+        lives_from: LogIndex,
+        jobs: Vec<StreamJob>,
+    ) -> Result<(), DiskError> {
         for job in jobs {
             let done = job.carry_out(&**self.committer.disk());
             if let Some(error) = done.failure() {
@@ -287,6 +293,8 @@ impl Keeper {
                 return Ok(());
             }
         }
+        let moved = self.moved.entry(snapshot.log).or_insert(lives_from);
+        *moved = lives_from.max(*moved);
         let disk = self.committer.disk().clone();
         self.write(&*disk, snapshot)
     }

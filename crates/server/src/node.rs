@@ -31,7 +31,7 @@ use crate::shard::{ShardLoop, Surroundings, poll};
 use crate::socket::Arrival;
 use crate::sweeper::Sweeper;
 use adapters::{Following, Frontend, Peer, Settings};
-use base::id::{LogId, ShardId};
+use base::id::{LogId, LogIndex, ShardId};
 use base::{Now, Random};
 use broker::access::{AccessRules, Mechanisms};
 use broker::{
@@ -730,8 +730,11 @@ impl Node {
         for mut shard in shards {
             for log in shard.durable_logs() {
                 if let Some(snapshot) = shard.snapshot(log, true) {
+                    // Where nothing lives of what the snapshot covers, the next start need not read that.
+                    let left = shard.begin_move(log, snapshot.covered).filter(|job| job.is_empty());
+                    let lives_from = left.map_or_else(LogIndex::default, |job| job.bound);
                     keeper
-                        .write_last(&snapshot, shard.take_stream_syncs(log))
+                        .write_last(&snapshot, lives_from, shard.take_stream_syncs(log))
                         .map_err(|error| format!("a snapshot was not written: {error}"))?;
                 }
             }

@@ -234,6 +234,58 @@ fn what_a_snapshot_knows_was_settled_is_in_the_journal_too() {
     assert_eq!(node.stop().code(), Some(0));
 }
 
+/// A start reads of the journal what the snapshots of a node that stopped do not have, and what lives in it; files that were left,
+/// and in which nothing lives, are not read, though nobody had time to look at them.
+#[test]
+fn a_start_behind_a_stop_reads_nothing_that_is_over() {
+    const BODY_LEN: usize = 100_000;
+    const FILE_LEN: u64 = 1 << 20;
+    let settings = ["leveret.shards=1", "leveret.logs=3", "leveret.journal_file_bytes=1MiB"];
+    let folder = Folder::new();
+    let recovered = |node: &Node| {
+        let mut lines = node.log.iter().filter_map(|line| line.split_once("recovered "));
+        let (_, what) = lines.next().expect("it is told");
+        what.split_once(' ').expect("a number").0.parse::<u64>().expect("a number")
+    };
+    let publish = |client: &mut Client, queue: &str, count: usize| {
+        client.send(&method(85, 10, &[0]));
+        client.until(85, 11);
+        for _ in 0..count {
+            let publish = method(60, 40, &[&[0, 0, 0], &short(queue)[..], &[0]].concat());
+            let head = [&[0, 60, 0, 0][..], &(BODY_LEN as u64).to_be_bytes(), &[0x10, 0, 2]].concat();
+            client.send(&[publish, frame(2, &head), frame(3, &[7; BODY_LEN])].concat());
+            client.until(60, 80);
+        }
+    };
+    let node = Node::start(&folder.0, &settings);
+    let mut client = Client::open(&node);
+    client.declare("q", DURABLE, b"");
+    client.declare("s", DURABLE, &[&short("x-queue-type")[..], b"S", &long(b"stream")].concat());
+    publish(&mut client, "s", 45);
+    drop(client);
+    assert_eq!(node.stop().code(), Some(0));
+    let node = Node::start(&folder.0, &settings);
+    assert!(recovered(&node) < FILE_LEN, "{} bytes", recovered(&node));
+    let mut client = Client::open(&node);
+    assert_eq!((client.declare("q", PASSIVE, b""), client.declare("s", PASSIVE, b"")), (0, 45));
+    // What lives is read, and is there.
+    publish(&mut client, "q", 25);
+    drop(client);
+    assert_eq!(node.stop().code(), Some(0));
+    for _ in 0..2 {
+        let node = Node::start(&folder.0, &settings);
+        let mut client = Client::open(&node);
+        assert_eq!((client.declare("q", PASSIVE, b""), client.declare("s", PASSIVE, b"")), (25, 45));
+        for _ in 0..25 {
+            client.send(&method(60, 70, &[&[0, 0], &short("q")[..], &[0]].concat()));
+            client.until(60, 71);
+            (0..2).for_each(|_| drop(client.next()));
+        }
+        drop(client);
+        assert_eq!(node.stop().code(), Some(0));
+    }
+}
+
 /// Of the journal's files that are left those are let go that every log's snapshots have behind them, the catalog's too.
 #[test]
 fn who_declares_without_end_keeps_no_journal_file_from_being_let_go() {
