@@ -1,60 +1,20 @@
 //! What lists take of memory until they are text.
-#![allow(unsafe_code, reason = "an allocator is")]
 
 use super::counted::{opened, publisher, subscription};
 use super::{Bench, connection};
 use crate::request::Request;
 use crate::routes::handle;
 use data_encoding::BASE64;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-/// The system's allocator, which counts for each thread what it has and the most that it had.
-struct Counting;
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
-
-thread_local! {
-    static BYTES: Cell<[isize; 2]> = const { Cell::new([0; 2]) };
-}
-
-fn count(more: isize) {
-    let [now, most] = BYTES.get();
-    BYTES.set([now + more, most.max(now + more)]);
-}
-
-// SAFETY: everything is the system's.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: who calls keeps what is asked for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: as above.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size as isize - layout.size() as isize);
-        // SAFETY: as above.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
 
 /// Bytes of an answer, and of the most memory that making it took.
 fn weighed(bench: &Bench, path: &str) -> [usize; 2] {
     let mut request = Request::new("GET", &format!("/api/{path}"), Vec::new(), true).unwrap();
     request.authorization = Some(format!("Basic {}", BASE64.encode(b"guest:guest")));
-    let [before, _] = BYTES.get();
-    BYTES.set([before; 2]);
-    let response = handle(bench, &request);
-    let [_, most] = BYTES.get();
+    let mut response = None;
+    let weight = allocation_counter::measure(|| response = Some(handle(bench, &request)));
+    let response = response.expect("it is answered");
     assert_eq!(response.status, 200, "{path}");
-    [response.body.len(), (most - before) as usize]
+    [response.body.len(), weight.bytes_max as usize]
 }
 
 #[test]
