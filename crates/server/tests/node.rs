@@ -268,6 +268,23 @@ fn a_start_behind_a_stop_reads_nothing_that_is_over() {
     assert!(recovered(&node) < FILE_LEN, "{} bytes", recovered(&node));
     let mut client = Client::open(&node);
     assert_eq!((client.declare("q", PASSIVE, b""), client.declare("s", PASSIVE, b"")), (0, 45));
+    drop(client);
+    assert_eq!(node.stop().code(), Some(0));
+    // Where the newest snapshots are bad those before them are read from where they need it.
+    let snapshots = files(&folder, "snapshots", "snapshot");
+    for log in ["00000001", "00000002"] {
+        let of_log = |path: &std::path::Path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(log))
+        };
+        let (path, mut bytes) =
+            snapshots.iter().filter(|(path, _)| of_log(path)).max().expect("there are some").clone();
+        bytes[50] ^= 1;
+        std::fs::write(path, bytes).expect("written");
+    }
+    let node = Node::start(&folder.0, &settings);
+    assert!(node.log.iter().all(|line| !line.contains("is stopped")), "{:?}", node.log);
+    let mut client = Client::open(&node);
+    assert_eq!((client.declare("q", PASSIVE, b""), client.declare("s", PASSIVE, b"")), (0, 45));
     // What lives is read, and is there.
     publish(&mut client, "q", 25);
     drop(client);

@@ -286,13 +286,19 @@ fn again(authority: &Authority, config: &Arc<ServerConfig>) -> ClientConnection 
     ClientConnection::new(client, name()).expect("a client")
 }
 
-#[test]
-fn a_layer_carries_what_came_with_the_handshake_and_holds_nothing_when_idle() {
-    let authority = Authority::new("layer");
+/// A client and a server of an authority of this name that have met.
+fn met(name: &str) -> (ClientConnection, Secure) {
+    let authority = Authority::new(name);
     authority.sign("server", false);
     let mut client = authority.client(None, TlsVersion::Tls13);
     let mut server = Secure::new(server_config(&authority.options()).expect("usable")).expect("a server");
     settle(&mut client, &mut server, 1000).expect("met");
+    (client, server)
+}
+
+#[test]
+fn a_layer_carries_what_came_with_the_handshake_and_holds_nothing_when_idle() {
+    let (mut client, server) = met("layer");
     let mut layer = Layer::new(Some(server), None).with_rest(Vec::new(), b"early ".to_vec(), Vec::new());
     let mut bench = Bench::default();
     let mut into = vec![0; 1 << 17];
@@ -321,11 +327,7 @@ fn a_layer_carries_what_came_with_the_handshake_and_holds_nothing_when_idle() {
 
 #[test]
 fn a_layer_is_over_when_all_before_the_farewell_was_taken() {
-    let authority = Authority::new("farewell");
-    authority.sign("server", false);
-    let mut client = authority.client(None, TlsVersion::Tls13);
-    let mut server = Secure::new(server_config(&authority.options()).expect("usable")).expect("a server");
-    settle(&mut client, &mut server, 1000).expect("met");
+    let (mut client, server) = met("farewell");
     client.writer().write_all(&[b'x'; 2500]).expect("taken");
     client.send_close_notify();
     let mut sent = Vec::new();
