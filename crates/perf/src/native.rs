@@ -42,6 +42,30 @@ pub enum Said<'a> {
     Answered(ResponseCode, Option<u64>),
 }
 
+/// How a reader of one subscription gives credit: so many chunks, each time so many have come. None by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Giving {
+    /// Chunks given at a time; 0 for none.
+    chunks: u16,
+    came: u16,
+}
+
+impl Giving {
+    /// `chunks` at a time.
+    pub fn new(chunks: u16) -> Giving {
+        Giving { chunks, came: 0 }
+    }
+
+    #[inline]
+    fn came(&mut self, connection: &mut Connection, subscription_id: u8) {
+        self.came += u16::from(self.chunks > 0);
+        if self.chunks > 0 && self.came >= self.chunks {
+            let credit = std::mem::take(&mut self.came).cast_signed();
+            connection.send(&Command::Credit { subscription_id, credit });
+        }
+    }
+}
+
 impl Native {
     /// Connects to the listener of the stream protocol that `uri` names, and logs in.
     ///
@@ -129,11 +153,6 @@ impl Native {
         self.connection.publish(publisher, false)
     }
 
-    /// Gives a subscription credit, with the next turn.
-    pub fn credit(&mut self, subscription_id: u8, chunks: u16) {
-        self.connection.send(&Command::Credit { subscription_id, credit: chunks.cast_signed() });
-    }
-
     /// Asks without waiting for the answer.
     pub fn begin(&mut self, request: &Request<'_>) {
         self.send_request(request);
@@ -144,10 +163,27 @@ impl Native {
     /// # Errors
     /// The connection is gone, or the broker refused a message; in words for people.
     #[inline]
-    pub fn turn(&mut self, mut each: impl FnMut(Said<'_>)) -> Result<(), String> {
-        self.turn_with(|_, event| {
+    pub fn turn(&mut self, each: impl FnMut(Said<'_>)) -> Result<(), String> {
+        self.turn_reading(&mut Giving::default(), each)
+    }
+
+    /// As [`Native::turn`], for a reader who gives credit as the chunks come, also amid many that came at once: were it given
+    /// behind them, the broker would wait for the reader and the reader for the broker, in turn.
+    ///
+    /// # Errors
+    /// As [`Native::turn`].
+    #[inline]
+    pub fn turn_reading(
+        &mut self,
+        giving: &mut Giving,
+        mut each: impl FnMut(Said<'_>),
+    ) -> Result<(), String> {
+        self.turn_with(|connection, event| {
             match event {
-                Event::Deliver(deliver) => each(Said::Chunk(deliver)),
+                Event::Deliver(deliver) => {
+                    each(Said::Chunk(deliver));
+                    giving.came(connection, deliver.subscription_id);
+                }
                 Event::Command(Command::PublishConfirm { publisher_id, publishing_ids }) => {
                     publishing_ids.iter().for_each(|_| each(Said::Confirmed(*publisher_id)));
                 }
@@ -170,7 +206,7 @@ impl Native {
         mut each: impl FnMut(&mut Connection, &Event<'_>) -> Result<(), String>,
     ) -> Result<(), String> {
         let broken = |error: std::io::Error| format!("the connection broke: {error}");
-        self.send().map_err(broken)?;
+        send(&mut self.connection, &mut self.socket).map_err(broken)?;
         if self.connection.wanted() > self.buffer.len() {
             self.buffer.resize(self.connection.wanted() + READ, 0);
         }
@@ -190,21 +226,11 @@ impl Native {
                 }
                 event => each(&mut self.connection, event)?,
             }
+            send(&mut self.connection, &mut self.socket).map_err(broken)?;
         }
         let taken = input.consumed();
         self.buffer.copy_within(taken..end, 0);
         self.filled = end - taken;
-        Ok(())
-    }
-
-    fn send(&mut self) -> std::io::Result<()> {
-        let output = self.connection.output_mut();
-        while !output.is_empty() {
-            let mut slice: &[u8] = &[];
-            output.slices(1, |first| slice = first);
-            let sent = self.socket.write(slice)?;
-            output.sent(sent);
-        }
         Ok(())
     }
 
@@ -215,6 +241,19 @@ impl Native {
         // Whatever goes wrong now goes wrong after the work.
         while self.turn_with(|_, _| Ok(())).is_ok() {}
     }
+}
+
+/// Sends all there is to send.
+#[inline]
+fn send(connection: &mut Connection, socket: &mut TcpStream) -> std::io::Result<()> {
+    let output = connection.output_mut();
+    while !output.is_empty() {
+        let mut slice: &[u8] = &[];
+        output.slices(1, |first| slice = first);
+        let sent = socket.write(slice)?;
+        output.sent(sent);
+    }
+    Ok(())
 }
 
 fn offset(response: &Response<'_>) -> Option<u64> {

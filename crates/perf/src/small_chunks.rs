@@ -10,7 +10,7 @@
 use crate::control::Control;
 use crate::fill::{Filling, fill};
 use crate::load::connect;
-use crate::native::{Native, Said};
+use crate::native::{Giving, Native, Said};
 use crate::options::{Bench, Protocol, QueueType};
 use crate::process::Process;
 use crate::progress::Progress;
@@ -335,12 +335,11 @@ pub fn read_native(uri: &Uri, filling: &Filling, credit: u16) -> Result<Got, Str
         credit,
         properties: List::default(),
     });
-    let mut spent = 0;
+    let mut giving = Giving::new((credit / 2).max(1));
     while got.messages < filling.messages() {
         let mut wrong = Ok(());
-        native.turn(|said| match said {
+        native.turn_reading(&mut giving, |said| match said {
             Said::Chunk(deliver) if wrong.is_ok() => {
-                spent += 1;
                 got.chunks += 1;
                 got.bytes += deliver.chunk.header.stored_len();
                 wrong = deliver.chunk.check_crc().map_err(|error| error.to_string());
@@ -358,9 +357,6 @@ pub fn read_native(uri: &Uri, filling: &Filling, credit: u16) -> Result<Got, Str
             _ => {}
         })?;
         wrong?;
-        if spent >= credit / 2 {
-            native.credit(0, std::mem::take(&mut spent));
-        }
     }
     got.lasted = start.elapsed();
     native.close();
