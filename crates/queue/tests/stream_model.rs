@@ -87,7 +87,7 @@ struct Model {
 
 fn limits() -> Limits {
     Limits {
-        chunk_entries_max: 4,
+        chunk_entries_first: 4,
         tail_bytes_max: 20_000,
         loaded_bytes_max: 30_000,
         read_bytes_min: 500,

@@ -116,12 +116,22 @@ fn publishing_ids_are_taken_once() {
 
 #[test]
 fn a_full_chunk_is_closed_within_a_batch() {
-    let limits = Limits { chunk_entries_max: 2, chunk_bytes_max: 200, ..Limits::default() };
+    let limits = Limits { chunk_entries_first: 2, chunk_bytes_max: 200, ..Limits::default() };
     let mut bench = Bench::new(Settings::default(), limits);
     bench.batch(1, &[b"1", b"2", b"3", b"4", b"5"]);
     bench.batch(2, &[&[b'x'; 140], &[b'x'; 140], &[b'x'; 900], b"y"]);
     let reader = attach(&mut bench, From::First);
-    assert_eq!(bench.read_all(reader), [0, 2, 4, 5, 6, 7, 8]);
+    assert_eq!(bench.read_all(reader), [0, 2, 5, 6, 7, 8]);
+}
+
+#[test]
+fn what_came_at_once_is_several_chunks() {
+    let mut bench = bench();
+    bench.batch(1, &[&b"x"[..]; 4000]);
+    bench.batch(2, &[&b"x"[..]; 401]);
+    bench.batch(3, &[&b"x"[..]; 400]);
+    let reader = attach(&mut bench, From::First);
+    assert_eq!(bench.read_all(reader), [0, 400, 1200, 2800, 4000, 4400, 4401]);
 }
 
 #[test]

@@ -284,6 +284,17 @@ def _(bench):
     equal(bench.entries(2), [b"b", b"c"])
 
 
+@case("read.burst", "1,000 messages in one frame, and a subscription with one credit", "some of them, in one chunk, and not all")
+def _(bench):
+    name = bench.stream()
+    bench.publisher(name)
+    bench.peer.publish(1, *(message(number, b"x") for number in range(1000)))
+    bench.confirmed(1000)
+    equal(bench.peer.subscribe(1, name, credit=1), OK)
+    _, first, entries = bench.peer.next(DELIVER).chunk()
+    assert first == 0 and 0 < len(entries) < 1000, (first, len(entries))
+
+
 @case("read.taken", "a subscription id that is taken", "response 0x03")
 def _(bench):
     name = bench.stream()

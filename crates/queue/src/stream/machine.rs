@@ -48,6 +48,8 @@ pub struct Stream {
 struct Open {
     buffer: Buffer,
     writer: Writer,
+    /// Entries after which the batch goes on with another.
+    entries_max: u16,
 }
 
 /// What is known of the files.
@@ -181,7 +183,7 @@ impl Stream {
     /// The batch ends: finishes the open chunk, if there is one, and wakes who waits for it.
     pub fn close(&mut self, at_ms: i64, common: &mut Common, effects: &mut Vec<Effect>) {
         let Some(open) = self.open.take() else { return };
-        let Open { mut buffer, writer } = open;
+        let Open { mut buffer, writer, .. } = open;
         let timestamp_ms = at_ms.max(self.last_timestamp_ms);
         let place = chunk::Place { timestamp_ms, epoch: EPOCH, first_offset: self.next_offset };
         let header = writer.finish(&mut buffer, place, b"");
@@ -219,19 +221,23 @@ impl Stream {
         common: &mut Common,
         effects: &mut Vec<Effect>,
     ) -> &mut Open {
-        if self.open.as_ref().is_some_and(|open| {
-            open.writer.entries() >= common.limits.chunk_entries_max
+        let mut entries_max = common.limits.chunk_entries_first;
+        if let Some(open) = &self.open {
+            let is_full = open.writer.entries() >= open.entries_max;
+            entries_max = if is_full { open.entries_max.saturating_mul(2) } else { open.entries_max };
+            if is_full
                 || open.buffer.len() + len > common.limits.chunk_bytes_max
                 || !open.writer.has_room(&open.buffer, len.saturating_sub(BATCH_HEAD), u16::MAX)
-        }) {
-            self.close(at_ms, common, effects);
+            {
+                self.close(at_ms, common, effects);
+            }
         }
         let (filter_len, last_len) = (self.settings.filter_len, self.last_len);
         self.open.get_or_insert_with(|| {
             let mut buffer = common.take_buffer();
             buffer.reserve(last_len);
             let writer = Writer::new(&mut buffer, Kind::User, filter_len);
-            Open { buffer, writer }
+            Open { buffer, writer, entries_max }
         })
     }
 

@@ -68,8 +68,9 @@ impl Default for Settings {
 pub struct Limits {
     /// Bytes of a chunk's entries after which another begins; an entry that has more has a chunk of its own.
     pub chunk_bytes_max: usize,
-    /// Entries of a chunk, at most 65,535.
-    pub chunk_entries_max: u16,
+    /// Entries of the first chunk of a batch; each further one has up to twice as many as the one before, at most 65,535.
+    /// Readers give credit by the chunk: what came at once is not a single one, and what goes on coming in not many.
+    pub chunk_entries_first: u16,
     /// Chunks of a segment.
     pub segment_chunks_max: u32,
     /// The first chunk that begins in each so many bytes of a segment is in the segment's index.
@@ -102,7 +103,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             chunk_bytes_max: 1 << 20,
-            chunk_entries_max: u16::MAX,
+            chunk_entries_first: 400,
             segment_chunks_max: 256_000,
             index_bytes: 64 << 10,
             tail_bytes_max: 1 << 20,
