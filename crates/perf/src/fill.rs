@@ -1,6 +1,6 @@
 //! Filling streams, many at once, with chunks that are as large as one wants them.
 //!
-//! A broker closes chunks when it likes. But what comes in one frame goes into one chunk, and while the frame is not confirmed
+//! A broker closes chunks when it likes. But what comes in one frame goes into one chunk, where it is told to make long ones, and while the frame is not confirmed
 //! nothing else comes for its stream: then the chunk holds just that frame. As many streams as there are go on side by side, so that
 //! one flush serves all of them.
 

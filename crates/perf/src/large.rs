@@ -161,7 +161,7 @@ pub fn run(bench: &Bench, target: &mut Target, progress: &mut Progress) -> Resul
     let before = attach_all(&mut native, &places)?;
     native.close();
     progress.say("starting the node anew");
-    let restart_ms = target.restart(&bench.settings)?.as_secs_f64() * 1000.0;
+    let restart_ms = target.restart(&[])?.as_secs_f64() * 1000.0;
     let mut native = Native::open(target.stream_uri()?)?;
     let after = attach_all(&mut native, &places)?;
     let attached = places.iter().zip(before.into_iter().zip(after));

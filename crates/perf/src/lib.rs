@@ -103,6 +103,8 @@ struct Target {
     uris: Vec<Uri>,
     process: Option<Process>,
     child: Option<Broker>,
+    /// What our own is told.
+    settings: Vec<String>,
 }
 
 impl Target {
@@ -110,16 +112,18 @@ impl Target {
         if let Some(uri) = &bench.uri {
             let process = bench.broker_pid.map(Process::new);
             let streams = Uri { port: bench.stream_port, transport: Transport::Stream, ..uri.clone() };
-            return Ok(Target { uris: vec![uri.clone(), streams], process, child: None });
+            return Ok(Target {
+                uris: vec![uri.clone(), streams],
+                process,
+                child: None,
+                settings: Vec::new(),
+            });
         }
         let own = std::env::current_exe().map_err(|error| format!("this program is nowhere: {error}"))?;
         let binary = bench.broker_binary.clone().unwrap_or(own);
-        let mut settings = bench.settings.clone();
-        if bench.scenario == Scenario::Connections {
-            // In front of the user's own, which win.
-            let small = ["sndbuf", "recbuf"].map(|buffer| format!("tcp_listen_options.{buffer}=2048"));
-            settings.splice(0..0, small);
-        }
+        let mut settings = bench.scenario.settings();
+        // Behind the scenario's own, so that they win.
+        settings.extend_from_slice(&bench.settings);
         if let Some(shards) = bench.shards {
             settings.push(format!("leveret.shards={shards}"));
         }
@@ -128,16 +132,17 @@ impl Target {
             .map_err(|error| error.to_string())?;
         let process = Some(Process::new(child.pid()));
         let uris = child.ports().map(|(transport, port)| Uri::local(port, transport)).collect();
-        Ok(Target { uris, process, child: Some(child) })
+        Ok(Target { uris, process, child: Some(child), settings })
     }
 
-    /// Stops our own broker and starts it with its data and other settings; how long it took to start.
+    /// Stops our own broker and starts it with its data and these settings too; how long it took to start.
     ///
     /// # Errors
     /// It is not ours, or does not start; in words for people.
-    fn restart(&mut self, settings: &[String]) -> Result<Duration, String> {
+    fn restart(&mut self, more: &[String]) -> Result<Duration, String> {
+        let settings = [&self.settings[..], more].concat();
         let child = self.child.as_mut().ok_or("the broker is not ours to be started anew")?;
-        let lasted = child.restart(settings).map_err(|error| error.to_string())?;
+        let lasted = child.restart(&settings).map_err(|error| error.to_string())?;
         self.process = Some(Process::new(child.pid()));
         self.uris = child.ports().map(|(transport, port)| Uri::local(port, transport)).collect();
         Ok(lasted)

@@ -330,6 +330,20 @@ impl Scenario {
         Ok(())
     }
 
+    /// What the broker is told that is started for it.
+    pub fn settings(self) -> Vec<String> {
+        match self {
+            Scenario::Connections => {
+                ["sndbuf", "recbuf"].map(|buffer| format!("tcp_listen_options.{buffer}=2048")).to_vec()
+            }
+            // What is written in one frame is to be one chunk.
+            Scenario::StreamSmallChunks | Scenario::StreamReplay => {
+                vec!["stream.first_chunk_messages=65535".to_owned()]
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// What the load is carried by: what the address says, or else the command line, or else the scenario.
     pub fn transports(self, bench: &Bench) -> Vec<Transport> {
         match (&bench.uri, &bench.transport[..]) {

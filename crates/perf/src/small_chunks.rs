@@ -181,9 +181,7 @@ fn measure(
         ways.rotate_left(first);
         for read_ahead in ways {
             if let Some(read_ahead) = read_ahead {
-                let mut settings = bench.settings.clone();
-                settings.push(format!("stream.read_ahead={read_ahead}"));
-                target.restart(&settings)?;
+                target.restart(&[format!("stream.read_ahead={read_ahead}")])?;
             }
             for &protocol in protocols {
                 let way = name(protocol);

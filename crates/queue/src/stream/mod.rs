@@ -103,7 +103,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             chunk_bytes_max: 1 << 20,
-            chunk_entries_first: 400,
+            chunk_entries_first: 128,
             segment_chunks_max: 256_000,
             index_bytes: 64 << 10,
             tail_bytes_max: 1 << 20,
