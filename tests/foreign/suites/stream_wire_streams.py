@@ -1,14 +1,16 @@
 """Streams over the stream protocol, byte by byte: making them, publishing, reading, offsets, super streams."""
 
 import struct
+import threading
 import time
 import zlib
 
-from lab.cases import Skip, equal
+from lab.broker import Broker
+from lab.cases import Skip, Uri, equal
 from lab.wire_stream import (
-    AT, CONSUMER_UPDATE, CREATE, CREDIT, DECLARE, DELETE, DELETE_PUBLISHER, DELETE_SUPER, DELIVER, ERROR, FIRST, LAST,
+    AT, CONFIRM, CONSUMER_UPDATE, CREATE, CREDIT, DECLARE, DELETE, DELETE_PUBLISHER, DELETE_SUPER, DELIVER, ERROR, FIRST, LAST,
     MAKE_SUPER, METADATA, NEXT, OFFSET, OK, PARTITIONS, RESOLVE, ROUTE, SEQUENCE, SINCE, STATS, STORE, UNSUBSCRIBE,
-    UPDATE, VERSIONS, batch, message, names, offset, pairs, text,
+    UPDATE, VERSIONS, Peer, batch, message, names, offset, pairs, text,
 )
 from suites.stream_wire_refusals import Bench, case, fresh, suite
 
@@ -185,6 +187,39 @@ def _(bench):
     equal(bench.peer.code(DELETE_PUBLISHER, b"\x01"), OK)
     bench.peer.publish(1, message(1, b"a"))
     equal(bench.peer.next(ERROR).ids(), [(1, 0x12)])
+
+
+def seconds_to_publish(*settings):
+    """How long 400 messages of 10,000 bytes take, each in a frame of its own, where a flush takes a tenth of a second."""
+    slow = ("leveret.test_sync_delay_us=100000", "stream.listeners.tcp.1=127.0.0.1:0")
+    broker = Broker(suite.options.broker, [*slow, *settings])
+    try:
+        broker.start()
+        with Peer(Uri(broker.uri), broker.stream_port(), seconds_max=60.0) as peer:
+            equal(peer.code(CREATE, text("s") + pairs({})), OK)
+            equal(peer.code(DECLARE, b"\x01" + text("") + text("s")), OK)
+            begin, body = time.monotonic(), b"x" * 10_000
+            sender = threading.Thread(
+                target=lambda: [peer.publish(1, message(number, body)) for number in range(400)], daemon=True)
+            sender.start()
+            ids = []
+            while len(ids) < 400:
+                ids += peer.next(CONFIRM).ids()
+            sender.join()
+            equal(ids, list(range(400)))
+            return time.monotonic() - begin
+    finally:
+        broker.close()
+
+
+@suite.case("publish.held", "400 messages of 10,000 bytes to a slow disk, with 20 initial credits and with 50,000",
+            "20 and little more are read for each flush; all at once")
+def _():
+    if not suite.options.broker:
+        raise Skip("needs a broker with a slow disk (--broker)")
+    held = seconds_to_publish("stream.initial_credits=20", "stream.credits_required_for_unblocking=10")
+    at_once = seconds_to_publish()
+    assert held > 1.0 and at_once < held / 2, (held, at_once)
 
 
 # ---- reading

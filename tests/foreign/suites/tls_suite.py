@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import struct
 import threading
 import time
 import warnings
@@ -11,7 +12,8 @@ from pika.credentials import ExternalCredentials
 from proton import SSLDomain
 from proton.utils import BlockingConnection
 
-from lab.cases import Skip, Suite, equal
+from lab.cases import Skip, Suite, Uri, equal
+from lab.wire_stream import AUTHENTICATE, CREATE, DELETE, HANDSHAKE, OK, OPEN, TUNE, Peer, pairs, text
 from suites import tls_http
 from suites.network_bench import Ground, options
 
@@ -162,6 +164,30 @@ def mechanisms(own):
 @suite.case("external.offered", "the mechanisms of `connection.start` for who has shown a certificate", "EXTERNAL is among them")
 def _():
     equal(b"EXTERNAL" in mechanisms("client"), True)
+
+
+@suite.case("external.stream", "the stream protocol with EXTERNAL and a certificate whose common name is a user; the "
+            "mechanisms for who has shown one and for who has not", "opened as that user; EXTERNAL is among them; it is not")
+def _():
+    port = ground.broker(stream__listeners__ssl__1="127.0.0.1:0").secure_stream_port()
+
+    def shown(own):
+        peer = Peer(Uri("amqp://localhost"), port, upto=HANDSHAKE, secure=ground.context(own))
+        return peer, text("EXTERNAL") in peer.mechanisms.rest
+
+    other, is_offered = shown(None)
+    with other:
+        equal(is_offered, False)
+    peer, is_offered = shown("client")
+    with peer:
+        equal(is_offered, True)
+        equal(peer.code(AUTHENTICATE, text("EXTERNAL") + b"\0\0\0\0"), OK)
+        peer.next(TUNE)
+        peer.say(TUNE | 0x8000, struct.pack(">II", 1 << 20, 0))
+        equal(peer.code(OPEN, text("/")), OK)
+        # Who may not declare anything could do no more than log in.
+        equal(peer.code(CREATE, text("secure") + pairs({})), OK)
+        equal(peer.code(DELETE, text("secure")), OK)
 
 
 @suite.case("external.unknown", "EXTERNAL with a certificate that names nobody there is",
