@@ -52,6 +52,9 @@ pub struct Settings {
     /// The most transfers an AMQP 1.0 session may bring before the next flow, once its links have credit for more than what
     /// sessions begin with. Less than that is the same as that.
     pub session_window_max: u32,
+    /// Bytes of messages that an AMQP 1.0 connection may bring, of what it had credit for, once an alarm has shut its windows;
+    /// beyond, it is not read until the alarm is over.
+    pub blocked_bytes_max: u32,
     /// Milliseconds from the connection's first byte to its being open.
     pub handshake_ms_max: u64,
     /// By what rule connections go to the shard of the queue they use; none: they stay.
@@ -82,6 +85,7 @@ impl Settings {
             link_credit_min: 170,
             link_credit_max: 32_768,
             session_window_max: 65_536,
+            blocked_bytes_max: 1 << 20,
             handshake_ms_max: 10_000,
             following: None,
         }

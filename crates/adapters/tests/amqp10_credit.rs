@@ -202,3 +202,40 @@ fn a_sessions_window_grows_with_the_credit_of_its_links_up_to_what_is_set() {
         assert!(said <= expected && said > expected / 2, "{most:?}: {said}");
     }
 }
+
+#[test]
+fn what_comes_behind_a_window_that_an_alarm_has_shut_is_bounded() {
+    let mut settings = Settings::new("rabbit@test");
+    settings.blocked_bytes_max = 10_000;
+    let mut world = World::with(1, broker::Limits::default(), settings);
+    declare_with(&mut world, 0, "q", Arguments::default());
+    let mut client = Client::open(&mut world, 0);
+    let link = client.sender(&mut world, "in", Some("/queues/q"));
+    let alarm = |world: &mut World, alarm| world.fronts[0].set_alarm(world.now, &mut world.shards[0], alarm);
+    alarm(&mut world, Some("disk"));
+    // It has credit for 170, and does not look whether its window is shut.
+    let message = message(true, None, &"m".repeat(1000));
+    for number in 0..100 {
+        client.send(link, number, &message);
+        client.machine.flush();
+        client.exchange(&mut world);
+    }
+    let left = world.kept(client.wire) / message.len();
+    assert!((89..=93).contains(&left), "{left} are left of 100 with ten and one taken");
+    // Who is not read is not taken for dead.
+    for _ in 0..10 {
+        world.wait(client.wire, 61_000);
+        world.run();
+    }
+    assert!(!world.is_gone(client.wire));
+    alarm(&mut world, None);
+    world.run();
+    assert_eq!(world.kept(client.wire), 0);
+    let heard = client.talk(&mut world);
+    assert!(heard.iter().any(|line| line.contains("accepted")), "{heard:?}");
+    // The next alarm begins anew.
+    alarm(&mut world, Some("disk"));
+    client.send(link, 0, &message);
+    client.talk(&mut world);
+    assert_eq!(world.kept(client.wire), 0);
+}

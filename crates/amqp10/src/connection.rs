@@ -39,6 +39,9 @@ pub const AMQP_HEADER: [u8; 8] = *b"AMQP\x00\x01\x00\x00";
 const FRAME_AMQP: u8 = 0;
 const FRAME_SASL: u8 = 1;
 
+/// In place of [`Connection::silences`].
+const DEAF: u8 = u8::MAX;
+
 /// Milliseconds between two of our frames at least, whatever the peer asks for.
 const BEAT_MS_MIN: u64 = 100;
 
@@ -78,7 +81,7 @@ pub struct Connection {
     /// Something came in since the last look.
     is_heard: bool,
     is_open_sent: bool,
-    /// Looks in a row that found nothing had come in.
+    /// Looks in a row that found nothing had come in; [`DEAF`]: this end does not read at present.
     silences: u8,
     /// Bytes of a frame the peer takes.
     remote_frame_bytes: u32,
@@ -286,15 +289,28 @@ impl Connection {
             self.beat_at_ns = now.after_ms(self.beat_ms.into());
         }
         if now.mono_ns >= self.hear_at_ns {
-            self.silences = if self.is_heard { 0 } else { self.silences + 1 };
+            self.silences = match self.silences {
+                DEAF => DEAF,
+                _ if self.is_heard => 0,
+                silences => silences + 1,
+            };
             self.is_heard = false;
             self.hear_at_ns = now.after_ms(self.limits.idle_ms.into());
-            if self.silences >= 2 {
+            if (2..DEAF).contains(&self.silences) {
                 let text = "no frame received from client within idle timeout threshold";
                 return Some(self.fail(Fault::new(condition::RESOURCE_LIMIT_EXCEEDED, text)));
             }
         }
         None
+    }
+
+    /// Whether this end reads at present. While it does not, the peer's silence is not held against it.
+    pub fn set_reading(&mut self, reads: bool) {
+        if !reads {
+            self.silences = DEAF;
+        } else if self.silences == DEAF {
+            self.silences = 0;
+        }
     }
 
     /// The peer took some of what was sent: a sign of life while this end does not read.

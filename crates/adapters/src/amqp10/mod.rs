@@ -49,6 +49,9 @@ use publishing::Window;
 use std::collections::VecDeque;
 use transactions::Transactions;
 
+/// In place of [`Adapter::blocked_bytes`]: more came than may.
+const HELD: u32 = u32::MAX;
+
 /// A session of the connection.
 #[derive(Debug)]
 struct Session {
@@ -90,6 +93,8 @@ pub struct Adapter {
     has_published: bool,
     is_paused: bool,
     is_blocked: bool,
+    /// Bytes of messages that came since an alarm shut the windows; [`HELD`]: more than may come.
+    blocked_bytes: u32,
     /// A link's credit may have to be topped up.
     is_due: bool,
     /// Whether it may go to the shard of the queue it uses.
@@ -117,6 +122,7 @@ impl Adapter {
             has_published: false,
             is_paused: false,
             is_blocked: false,
+            blocked_bytes: 0,
             is_due: false,
             roaming: Roaming::new(context.settings, peer),
         }
@@ -256,13 +262,16 @@ impl Adapter {
         self.pending.is_some()
     }
 
-    /// Publishers here are held by their credit and their session's window, and settling must go on.
+    /// Publishers here are held by their credit and their session's window, and settling must go on; but where an alarm has shut
+    /// the window, what a peer had under way, or sends all the same, must not be without bound.
     pub(crate) fn is_publishing(&self) -> bool {
-        false
+        self.blocked_bytes == HELD
     }
 
-    /// Only an attach's answer is ever waited for, and that is soon there: silence goes on counting.
-    pub(crate) fn set_reading(&mut self, _now: Now, _reads: bool) {}
+    /// An attach's answer is soon there, and silence goes on counting meanwhile; an alarm may last.
+    pub(crate) fn set_reading(&mut self, _now: Now, reads: bool) {
+        self.machine.set_reading(reads || !self.is_publishing());
+    }
 
     /// The peer took some of what it was told.
     pub(crate) fn note_alive(&mut self) {
@@ -299,6 +308,7 @@ impl Adapter {
     /// An alarm shuts the windows of sessions that publish; consuming and settling go on.
     pub(crate) fn set_blocked(&mut self, _context: &mut Context<'_>, reason: Option<&'static str>) {
         self.is_blocked = reason.is_some();
+        self.blocked_bytes = 0;
         for session in &self.sessions {
             if session.links.iter().any(Link::is_publishing) {
                 self.machine.block(session.id, self.is_blocked);

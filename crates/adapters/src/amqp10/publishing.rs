@@ -4,7 +4,7 @@ use super::address::{self, Destination};
 use super::annotations::{self, Wrong};
 use super::gone;
 use super::links::{Aim, End, Link, Refused, is_internal};
-use super::{Adapter, Session, seconds};
+use super::{Adapter, HELD, Session, seconds};
 use crate::connection::{Context, Gravity};
 use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
 use base::Now;
@@ -136,6 +136,10 @@ impl Adapter {
     #[inline]
     pub(super) fn transfer(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>) {
         self.has_published = true;
+        if self.is_blocked {
+            let bytes = self.blocked_bytes.saturating_add(transfer.payload.len() as u32);
+            self.blocked_bytes = if bytes > context.settings.blocked_bytes_max { HELD } else { bytes };
+        }
         let Some(session) = self.sessions.iter_mut().find(|session| session.id == transfer.session) else {
             return;
         };
