@@ -72,9 +72,6 @@ pub struct Limits {
     /// Bytes a millisecond that the readers of a log's streams have together while publishers are at full speed, where that is
     /// more than four times what is published.
     pub stream_busy_bytes_per_ms: u64,
-    /// Messages, or batches of them, of the first chunk of what is committed together, 1 to 65,535; each further chunk has up to
-    /// twice as many as the one before.
-    pub stream_chunk_entries_first: u16,
     /// Readers of streams that read on are read for ahead of need.
     pub stream_reads_ahead: bool,
     /// Bytes that streams are read back in at a time, at most.
@@ -130,7 +127,6 @@ impl Default for Limits {
             stream_busy_bytes_min: 1 << 20,
             stream_dispatch_busy_bytes_max: 256 << 10,
             stream_busy_bytes_per_ms: 256 << 10,
-            stream_chunk_entries_first: 128,
             stream_reads_ahead: true,
             stream_read_bytes_max: 1 << 20,
             stream_unwritten_bytes_max: 64 << 20,

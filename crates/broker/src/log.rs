@@ -106,8 +106,6 @@ pub(crate) struct Log {
     pub(crate) referred: Referred,
     /// The streams, once there is one.
     pub(crate) streams: Option<Box<Streams>>,
-    /// As [`crate::Limits::stream_chunk_entries_first`].
-    pub(crate) chunk_entries_first: u16,
     /// No queue is filled from a stream for now.
     pub(crate) feeds_wait: bool,
     /// Messages that ended otherwise than by being settled.
@@ -153,7 +151,6 @@ impl Log {
             loaded: Loaded::default(),
             referred: Referred::default(),
             streams: None,
-            chunk_entries_first: 1,
             feeds_wait: false,
             ends: Ends::default(),
             latencies: Latencies::default(),

@@ -185,9 +185,7 @@ impl Shard {
 
     fn add_log(&mut self, log: LogId, rule: CommitRule) {
         self.log_slots.insert(log, self.logs.len() as u32);
-        let mut log = Log::new(log, rule, LogIndex(0));
-        log.chunk_entries_first = self.settings.limits.stream_chunk_entries_first;
-        self.logs.push(log);
+        self.logs.push(Log::new(log, rule, LogIndex(0)));
     }
 
     pub(crate) fn log(&self, log: LogId) -> Option<&Log> {

@@ -38,8 +38,13 @@ struct Snapshot {
 }
 
 /// Some segments, and index entries close together.
-const SETTINGS: Settings =
-    Settings { filter_len: 16, segment_bytes_max: 4000, bytes_max: None, age_max_ms: None };
+const SETTINGS: Settings = Settings {
+    filter_len: 16,
+    chunk_entries_first: 128,
+    segment_bytes_max: 4000,
+    bytes_max: None,
+    age_max_ms: None,
+};
 
 fn limits() -> Limits {
     Limits { index_bytes: 512, ..Limits::default() }

@@ -1,10 +1,11 @@
 //! Filling streams, many at once, with chunks that are as large as one wants them.
 //!
-//! A broker closes chunks when it likes. But what comes in one frame goes into one chunk, where it is told to make long ones, and while the frame is not confirmed
-//! nothing else comes for its stream: then the chunk holds just that frame. As many streams as there are go on side by side, so that
-//! one flush serves all of them.
+//! A broker closes chunks when it likes. But what comes in one frame goes into one chunk, where it is told to make long ones, and
+//! while the frame is not confirmed nothing else comes for its stream: then the chunk holds just that frame. As many streams as
+//! there are go on side by side, so that one flush serves all of them.
 
 use crate::native::{Native, Said};
+use crate::options::Argument;
 use crate::stamp::{STAMP, Stamp};
 use crate::wire::stream::{message, stamp_at};
 use hdrhistogram::Histogram;
@@ -14,6 +15,11 @@ use stream_protocol::Request;
 
 /// Streams that one call fills: so many publishers a connection has.
 pub const STREAMS_MAX: usize = 256;
+
+/// What a stream is declared with so that what comes in one frame is one chunk; RabbitMQ passes over it.
+pub fn whole_frames() -> (String, Argument) {
+    ("x-stream-first-chunk-messages".to_owned(), Argument::Number(65_535))
+}
 
 /// What goes into one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 
 use crate::Target;
 use crate::control::Control;
-use crate::fill::{Filling, fill};
+use crate::fill::{Filling, fill, whole_frames};
 use crate::native::Native;
 use crate::options::{Bench, QueueType};
 use crate::process::Usage;
@@ -85,7 +85,8 @@ pub fn run(bench: &Bench, target: &mut Target, progress: &mut Progress) -> Resul
         let filling = filling(size, bench.bytes.unwrap_or(BYTES));
         let mut control = Control::open(&target.uris[0])?;
         control.delete_queues(&streams)?;
-        control.declare_queues(&streams, QueueType::Stream, &bench.arguments)?;
+        let arguments = [&bench.arguments[..], &[whole_frames()]].concat();
+        control.declare_queues(&streams, QueueType::Stream, &arguments)?;
         progress.say(&format!("writing {} messages of {size} bytes", filling.messages()));
         let mut native = Native::open(target.stream_uri()?)?;
         fill(&mut native, std::slice::from_ref(&filling), IN_FLIGHT, None)?;

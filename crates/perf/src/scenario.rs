@@ -336,10 +336,6 @@ impl Scenario {
             Scenario::Connections => {
                 ["sndbuf", "recbuf"].map(|buffer| format!("tcp_listen_options.{buffer}=2048")).to_vec()
             }
-            // What is written in one frame is to be one chunk.
-            Scenario::StreamSmallChunks | Scenario::StreamReplay => {
-                vec!["stream.first_chunk_messages=65535".to_owned()]
-            }
             _ => Vec::new(),
         }
     }

@@ -8,7 +8,7 @@
 //! how they compare within a round. Every message is looked at: one that is lost, doubled or out of order ends the run.
 
 use crate::control::Control;
-use crate::fill::{Filling, fill};
+use crate::fill::{Filling, fill, whole_frames};
 use crate::load::connect;
 use crate::native::{Giving, Native, Said};
 use crate::options::{Bench, Protocol, QueueType};
@@ -237,7 +237,7 @@ fn write(target: &Target, written: &[Written], progress: &mut Progress) -> Resul
     let mut control = Control::open(&target.uris[0])?;
     for cell in written {
         control.delete_queues(&cell.names())?;
-        control.declare_queues(&cell.names(), QueueType::Stream, &[])?;
+        control.declare_queues(&cell.names(), QueueType::Stream, &[whole_frames()])?;
     }
     control.close();
     let fillings: Vec<Filling> = written.iter().flat_map(|cell| cell.fillings.clone()).collect();

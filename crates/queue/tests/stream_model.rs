@@ -87,7 +87,6 @@ struct Model {
 
 fn limits() -> Limits {
     Limits {
-        chunk_entries_first: 4,
         tail_bytes_max: 20_000,
         loaded_bytes_max: 30_000,
         read_bytes_min: 500,
@@ -99,7 +98,7 @@ fn limits() -> Limits {
 }
 
 fn settings() -> Settings {
-    Settings { segment_bytes_max: 1500, ..Settings::default() }
+    Settings { segment_bytes_max: 1500, chunk_entries_first: 4, ..Settings::default() }
 }
 
 impl Model {

@@ -116,8 +116,8 @@ fn publishing_ids_are_taken_once() {
 
 #[test]
 fn a_full_chunk_is_closed_within_a_batch() {
-    let limits = Limits { chunk_entries_first: 2, chunk_bytes_max: 200, ..Limits::default() };
-    let mut bench = Bench::new(Settings::default(), limits);
+    let limits = Limits { chunk_bytes_max: 200, ..Limits::default() };
+    let mut bench = Bench::new(Settings { chunk_entries_first: 2, ..Settings::default() }, limits);
     bench.batch(1, &[b"1", b"2", b"3", b"4", b"5"]);
     bench.batch(2, &[&[b'x'; 140], &[b'x'; 140], &[b'x'; 900], b"y"]);
     let reader = attach(&mut bench, From::First);

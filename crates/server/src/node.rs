@@ -333,7 +333,6 @@ fn broker_limits(config: &Config, shards: u16) -> Limits {
         exchanges_max: config.exchanges_max.map(u64::from),
         queues_max: config.queues_max.map(u64::from),
         consumer_timeout_ms: config.consumer_timeout_ms,
-        stream_chunk_entries_first: config.stream.chunk_messages.unwrap_or(limits.stream_chunk_entries_first),
         stream_reads_ahead: config.stream.reads_ahead.unwrap_or(limits.stream_reads_ahead),
         stream_read_bytes_max: config.stream.read_bytes_max.unwrap_or(limits.stream_read_bytes_max),
         ..limits

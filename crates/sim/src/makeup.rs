@@ -39,7 +39,6 @@ pub fn roll(dice: &mut Random, whole_turns: bool) -> Makeup {
     limits.consumer_window_bytes = limits.loaded_bytes_max;
     limits.stream_dispatch_bytes_max = limits.read_bytes_max;
     limits.stream_dispatch_busy_bytes_max = limits.read_bytes_max / 2;
-    limits.stream_chunk_entries_first = limits.reads_max as u16;
     limits.stream_reads_ahead = limits.reads_max > 1;
     limits.referred_bytes_min = limits.waiting_for_bytes_max;
     limits.feed_sync_bytes_min = limits.read_bytes_max as u64;

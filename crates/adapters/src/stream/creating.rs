@@ -23,13 +23,14 @@ pub(super) fn correct_name(name: &[u8]) -> Option<Box<str>> {
 }
 
 /// How the arguments of a stream are called over this protocol, how in a declaration, and whether they are numbers.
-const ARGUMENTS: [(&str, &str, bool); 6] = [
+const ARGUMENTS: [(&str, &str, bool); 7] = [
     ("max-length-bytes", "x-max-length-bytes", true),
     ("max-age", "x-max-age", false),
     ("stream-max-segment-size-bytes", "x-stream-max-segment-size-bytes", true),
     ("initial-cluster-size", "x-initial-cluster-size", true),
     ("queue-leader-locator", "x-queue-leader-locator", false),
     ("stream-filter-size-bytes", "x-stream-filter-size-bytes", true),
+    ("stream-first-chunk-messages", "x-stream-first-chunk-messages", true),
 ];
 
 /// The arguments of a declaration; `None`: one is no number that should be. Others mean nothing, as to RabbitMQ.
@@ -148,11 +149,19 @@ mod tests {
             Pair::new("max-age", "5h"),
             Pair::new("unheard-of", "x"),
             Pair::new("stream-filter-size-bytes", "32"),
+            Pair::new("stream-first-chunk-messages", "400"),
         ];
         let declared = declaration(&List::new(&given)).unwrap();
         let names: Vec<_> =
             declared.iter().map(|(name, _)| String::from_utf8_lossy(name).into_owned()).collect();
-        assert_eq!(names, ["x-max-age", "x-max-length-bytes", "x-queue-type", "x-stream-filter-size-bytes"]);
+        let expected = [
+            "x-max-age",
+            "x-max-length-bytes",
+            "x-queue-type",
+            "x-stream-filter-size-bytes",
+            "x-stream-first-chunk-messages",
+        ];
+        assert_eq!(names, expected);
         assert_eq!(declared.get(b"x-max-length-bytes"), Some(&Value::long(1000)));
         assert_eq!(declared.get(b"x-max-age"), Some(&Value::text("5h")));
         assert!(declaration(&List::new(&[Pair::new("initial-cluster-size", "three")])).is_none());

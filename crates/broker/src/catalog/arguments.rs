@@ -82,7 +82,7 @@ const fn row(name: &'static str, check: Check, types: &str, served: bool) -> Row
 }
 
 /// In the order in which values are checked.
-const ROWS: [Row; 38] = [
+const ROWS: [Row; 39] = [
     row("x-expires", Check::Expiry, "cq", true),
     row("x-message-ttl", Check::Time, "cq", true),
     row("x-dead-letter-exchange", Check::Text, "cq", true),
@@ -135,6 +135,7 @@ const ROWS: [Row; 38] = [
     row("x-deduplication-header", Check::Text, "cq", true),
     // Nobody else's.
     row("x-group-key", Check::GroupKey, "cq", true),
+    row("x-stream-first-chunk-messages", Check::Count, "s", true),
     row(source::STREAM, Check::Text, "cq", true),
     row(source::OFFSET, Check::Offset, "cq", true),
     row(source::FILTER, Check::Expression, "cq", true),

@@ -2,13 +2,14 @@
 //!
 //! Rules and texts are RabbitMQ 4.3.6's, seen by declaring streams through pika. Of an argument and a policy the policy
 //! counts, which is so of streams alone. The size of a stream's Bloom filters is in its chunks and therefore what it was
-//! declared with, whatever a policy says.
+//! declared with, whatever a policy says; so is how long chunks are.
 
 use super::arguments::integer;
 use super::effective::count;
 use super::policy::Matched;
 use super::{Refusal, ReplyCode};
 use message::chunk::{FILTER_LEN_DEFAULT, FILTER_LEN_MIN};
+use queue::stream::CHUNK_ENTRIES_FIRST_DEFAULT;
 use routing::{Arguments, Value};
 use std::borrow::Cow;
 
@@ -19,12 +20,13 @@ const SEGMENT_BYTES_MAX: i128 = 3_000_000_000;
 const SEGMENT_BYTES: u64 = 500_000_000;
 
 /// What must be the same on declaring again, in the order in which it is compared.
-pub(super) const STREAM_SAME: [&str; 7] = [
+pub(super) const STREAM_SAME: [&str; 8] = [
     "x-max-length-bytes",
     "x-queue-type",
     "x-max-age",
     "x-stream-max-segment-size-bytes",
     "x-stream-filter-size-bytes",
+    "x-stream-first-chunk-messages",
     "x-initial-cluster-size",
     "x-queue-leader-locator",
 ];
@@ -36,6 +38,8 @@ pub struct StreamRules {
     pub segment_bytes_max: u64,
     /// Bytes of Bloom filters in chunks with filter values.
     pub filter_len: u8,
+    /// Messages, or batches of them, of the first chunk of what is committed together; each further one has up to twice as many.
+    pub chunk_entries_first: u16,
     /// Bytes of all segments, beyond which the oldest go.
     pub bytes_max: Option<u64>,
     /// Milliseconds after which segments go.
@@ -49,11 +53,14 @@ impl StreamRules {
         let given = |key: &str| policies.value(key).or_else(|| argument(key));
         let filter_len = argument("stream-filter-size-bytes").and_then(count);
         let filter_len = filter_len.and_then(|len| u8::try_from(len).ok()).unwrap_or(FILTER_LEN_DEFAULT);
+        let first_chunk = argument("stream-first-chunk-messages").and_then(count);
+        let first_chunk = first_chunk.and_then(|count| u16::try_from(count).ok());
         StreamRules {
             segment_bytes_max: given("stream-max-segment-size-bytes")
                 .and_then(count)
                 .unwrap_or(SEGMENT_BYTES),
             filter_len: filter_len.max(FILTER_LEN_MIN),
+            chunk_entries_first: first_chunk.unwrap_or(CHUNK_ENTRIES_FIRST_DEFAULT).max(1),
             bytes_max: given("max-length-bytes").and_then(count),
             age_max_ms: given("max-age").and_then(Value::as_str).and_then(age_ms),
         }
@@ -100,6 +107,9 @@ pub(super) fn check_sizes(arguments: &Arguments) -> Result<(), Refusal> {
     if size("x-stream-filter-size-bytes").is_some_and(|size| !(16..=255).contains(&size)) {
         return refused("Invalid value for x-stream-filter-size-bytes");
     }
+    if size("x-stream-first-chunk-messages").is_some_and(|size| !(1..=65_535).contains(&size)) {
+        return refused("Invalid value for x-stream-first-chunk-messages");
+    }
     Ok(())
 }
 
@@ -136,6 +146,7 @@ mod tests {
             ("x-max-age", Value::text("1h")),
             ("x-max-length-bytes", Value::long(7)),
             ("x-stream-filter-size-bytes", Value::long(32)),
+            ("x-stream-first-chunk-messages", Value::long(400)),
         ]
         .iter()
         .map(|(name, value)| (name.as_bytes(), value.clone()))
@@ -144,6 +155,7 @@ mod tests {
         let expected = StreamRules {
             segment_bytes_max: 500_000_000,
             filter_len: 32,
+            chunk_entries_first: 400,
             bytes_max: Some(7),
             age_max_ms: Some(3_600_000),
         };

@@ -110,8 +110,8 @@ pub(crate) struct Streams {
 
 /// What a machine is told to be like.
 fn settings(rules: &StreamRules) -> Settings {
-    let StreamRules { segment_bytes_max, filter_len, bytes_max, age_max_ms } = *rules;
-    Settings { filter_len, segment_bytes_max, bytes_max, age_max_ms }
+    let StreamRules { segment_bytes_max, filter_len, chunk_entries_first, bytes_max, age_max_ms } = *rules;
+    Settings { filter_len, chunk_entries_first, segment_bytes_max, bytes_max, age_max_ms }
 }
 
 impl Streams {
@@ -122,10 +122,10 @@ impl Streams {
         }
     }
 
-    fn new(log: LogId, chunk_entries_first: u16) -> Streams {
+    fn new(log: LogId) -> Streams {
         Streams {
             log,
-            common: Common::new(stream::Limits { chunk_entries_first, ..stream::Limits::default() }),
+            common: Common::new(stream::Limits::default()),
             owned: Slab::new(),
             by_id: FxHashMap::default(),
             last_lookup: (NO_QUEUE, 0),
@@ -294,11 +294,11 @@ impl Streams {
 impl Log {
     /// The streams; the box is made if it is not there.
     pub(crate) fn streams_mut(&mut self) -> &mut Streams {
-        let (id, feeds_wait, chunk_entries_first) = (self.id, self.feeds_wait, self.chunk_entries_first);
+        let (id, feeds_wait) = (self.id, self.feeds_wait);
         let is_replaying = self.recovering.is_some();
         self.streams.get_or_insert_with(|| {
             let references = References::new(is_replaying);
-            Box::new(Streams { feeds_wait, references, ..Streams::new(id, chunk_entries_first) })
+            Box::new(Streams { feeds_wait, references, ..Streams::new(id) })
         })
     }
 

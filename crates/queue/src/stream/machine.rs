@@ -221,7 +221,7 @@ impl Stream {
         common: &mut Common,
         effects: &mut Vec<Effect>,
     ) -> &mut Open {
-        let mut entries_max = common.limits.chunk_entries_first;
+        let mut entries_max = self.settings.chunk_entries_first;
         if let Some(open) = &self.open {
             let is_full = open.writer.entries() >= open.entries_max;
             entries_max = if is_full { open.entries_max.saturating_mul(2) } else { open.entries_max };

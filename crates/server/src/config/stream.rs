@@ -29,8 +29,6 @@ pub struct StreamOptions {
     pub partitions_max: Option<Option<u32>>,
     /// Bytes of a batch that is uncompressed.
     pub uncompressed_bytes_max: Option<u32>,
-    /// Messages of the first chunk of what comes together.
-    pub chunk_messages: Option<u16>,
     /// Readers are read for ahead of need.
     pub reads_ahead: Option<bool>,
     /// Bytes read at a time, at most.
@@ -61,7 +59,6 @@ impl StreamOptions {
             "max_uncompressed_sub_entry_batch_size" => {
                 self.uncompressed_bytes_max = Some(number(0, u64::from(u32::MAX))?);
             }
-            "first_chunk_messages" => self.chunk_messages = Some(integer(value, 1, 65_535)? as u16),
             "read_ahead" => self.reads_ahead = Some(boolean(value)?),
             "read_ahead_limit" => {
                 self.read_bytes_max = Some(u32::try_from(bytes(value)?.max(1)).unwrap_or(u32::MAX))
@@ -73,7 +70,7 @@ impl StreamOptions {
                             stream.frame_max, .heartbeat, .initial_credits, .credits_required_for_unblocking, \
                             .advertised_host, .advertised_port, .advertised_tls_host, .advertised_tls_port, \
                             .max_connections, .max_super_stream_partitions, .max_uncompressed_sub_entry_batch_size, \
-                            .first_chunk_messages, .read_ahead, .read_ahead_limit"
+                            .read_ahead, .read_ahead_limit"
                     .into());
             }
         }
@@ -125,7 +122,6 @@ mod tests {
             ("max_connections", "7"),
             ("max_super_stream_partitions", "infinity"),
             ("max_uncompressed_sub_entry_batch_size", "1000"),
-            ("first_chunk_messages", "65535"),
             ("read_ahead", "false"),
             ("read_ahead_limit", "128KiB"),
         ] {
@@ -133,7 +129,6 @@ mod tests {
         }
         assert_eq!(options.connections_max, Some(Some(7)));
         assert_eq!((options.reads_ahead, options.read_bytes_max), (Some(false), Some(128 << 10)));
-        assert_eq!(options.chunk_messages, Some(65_535));
         let mut settings = StreamSettings::new("rabbit@box");
         options.apply(&mut settings);
         assert_eq!((settings.limits.frame_max, settings.limits.heartbeat_s), (16_384, 5));
@@ -154,7 +149,6 @@ mod tests {
         let refused = |name: &str, value: &str| StreamOptions::default().set(name, value).unwrap_err();
         assert!(refused("frame_max", "100").contains("8192"));
         assert!(refused("max_connections", "some").contains("infinity"));
-        assert!(refused("first_chunk_messages", "65536").contains("65535"));
         assert!(refused("max_streams", "5").contains("Served are"));
         assert!(refused("advertised_port", "0").contains("1"));
     }

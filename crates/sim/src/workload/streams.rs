@@ -63,9 +63,14 @@ fn create(world: &mut World, at: usize) -> Check {
     let Some(client) = &mut streams.clients[at] else { return Ok(()) };
     trace.note(format!("c{} creates s{stream}, segments of {segment}, retains {retains}", client.number));
     let (name, segment, most) = (stream_name(stream), segment.to_string(), (segment * 3).to_string());
-    let arguments =
-        [Pair::new("stream-max-segment-size-bytes", &segment), Pair::new("max-length-bytes", &most)];
-    let arguments = List::new(if retains { &arguments } else { &arguments[..1] });
+    // Chunks of one, two, four; of two, four, eight; and mostly a batch in one.
+    let first_chunk = ["1", "2", "128"][stream % 3];
+    let arguments = [
+        Pair::new("stream-max-segment-size-bytes", &segment),
+        Pair::new("stream-first-chunk-messages", first_chunk),
+        Pair::new("max-length-bytes", &most),
+    ];
+    let arguments = List::new(if retains { &arguments } else { &arguments[..2] });
     client.ask(*now, Asked::Create(stream), &Request::Create { stream: name.as_bytes(), arguments });
     Ok(())
 }
