@@ -141,6 +141,20 @@ mod tests {
     }
 
     #[test]
+    fn sizes_have_bounds() {
+        for (name, fit, unfit) in [
+            ("x-stream-max-segment-size-bytes", &[0, 3_000_000_000][..], &[3_000_000_001][..]),
+            ("x-stream-filter-size-bytes", &[16, 255], &[15, 256]),
+            ("x-stream-first-chunk-messages", &[1, 65_535], &[0, 65_536]),
+        ] {
+            for (value, is_fit) in fit.iter().map(|it| (it, true)).chain(unfit.iter().map(|it| (it, false))) {
+                let arguments = [(name.as_bytes(), Value::long(*value))].into_iter().collect();
+                assert_eq!(check_sizes(&arguments).is_ok(), is_fit, "{name} {value}");
+            }
+        }
+    }
+
+    #[test]
     fn rules_of_arguments() {
         let arguments: Arguments = [
             ("x-max-age", Value::text("1h")),
