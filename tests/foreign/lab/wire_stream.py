@@ -109,9 +109,7 @@ class Peer:
         if upto and upto > HANDSHAKE:
             self.login(user or uri.user, password or uri.password)
         if upto == OPEN:
-            self.tune = self.read()
-            self.say(TUNE | 0x8000, struct.pack(">II", 1 << 20, 0))
-            self.opened = self.ask(OPEN, text(vhost or uri.vhost))
+            self.open(vhost or uri.vhost)
 
     def __enter__(self):
         return self
@@ -123,6 +121,12 @@ class Peer:
         proof = f"\0{user}\0{password}".encode()
         self.answer = self.ask(AUTHENTICATE, text(mechanism) + struct.pack(">I", len(proof)) + proof)
         return self.answer
+
+    def open(self, vhost):
+        """What follows a login."""
+        self.tune = self.next(TUNE)
+        self.say(TUNE | 0x8000, struct.pack(">II", 1 << 20, 0))
+        self.opened = self.ask(OPEN, text(vhost))
 
     def say(self, key, body=b"", version=1):
         self.socket.sendall(struct.pack(">IHH", len(body) + 4, key, version) + body)

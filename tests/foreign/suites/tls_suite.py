@@ -2,7 +2,6 @@
 
 import socket
 import ssl
-import struct
 import threading
 import time
 import warnings
@@ -13,7 +12,7 @@ from proton import SSLDomain
 from proton.utils import BlockingConnection
 
 from lab.cases import Skip, Suite, Uri, equal
-from lab.wire_stream import AUTHENTICATE, CREATE, DELETE, HANDSHAKE, OK, OPEN, TUNE, Peer, pairs, text
+from lab.wire_stream import AUTHENTICATE, CREATE, DELETE, HANDSHAKE, OK, Peer, pairs, text
 from suites import tls_http
 from suites.network_bench import Ground, options
 
@@ -182,10 +181,8 @@ def _():
     with peer:
         equal(is_offered, True)
         equal(peer.code(AUTHENTICATE, text("EXTERNAL") + b"\0\0\0\0"), OK)
-        peer.next(TUNE)
-        peer.say(TUNE | 0x8000, struct.pack(">II", 1 << 20, 0))
-        equal(peer.code(OPEN, text("/")), OK)
-        # Who may not declare anything could do no more than log in.
+        peer.open("/")
+        equal(peer.opened.code, OK)
         equal(peer.code(CREATE, text("secure") + pairs({})), OK)
         equal(peer.code(DELETE, text("secure")), OK)
 
