@@ -263,7 +263,7 @@ pub(crate) fn bind(source: &str, to: (bool, &str), key: &str, arguments: Vec<u8>
     }
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         match byte {

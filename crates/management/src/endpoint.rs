@@ -200,6 +200,36 @@ impl Endpoint {
         )
     }
 
+    /// What it answers with is in no cache's keeping: passwords and their hashes, what may have them in it, and messages.
+    pub(crate) fn is_secret(&self) -> bool {
+        use Name::{
+            AllConfiguration, ConfigEffective, Definitions, DefinitionsOf, GlobalParameterOf,
+            GlobalParameters, HashPassword, Login, ParameterOf, Parameters, ParametersIn, ParametersOf,
+            QueueGet, QueueMessages, UserOf, Users, UsersBulkDelete, UsersWithoutPermissions,
+        };
+        matches!(
+            self.name,
+            AllConfiguration
+                | ConfigEffective
+                | Definitions
+                | DefinitionsOf
+                | GlobalParameterOf
+                | GlobalParameters
+                | HashPassword
+                | Login
+                | ParameterOf
+                | Parameters
+                | ParametersIn
+                | ParametersOf
+                | QueueGet
+                | QueueMessages
+                | UserOf
+                | Users
+                | UsersBulkDelete
+                | UsersWithoutPermissions
+        )
+    }
+
     /// As the header `allow` has it.
     pub(crate) fn allowed(&self) -> String {
         let mut names = Vec::new();

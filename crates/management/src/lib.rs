@@ -4,6 +4,7 @@
 //! not here: sockets and HTTP itself (the server's part), and what a node knows (the [`Node`] it is asked through).
 //! What an endpoint does not know it leaves out rather than make it up; `docs/guide/management.md` says what that is.
 
+mod authority;
 mod beyond;
 mod bindings;
 mod body;
@@ -19,6 +20,7 @@ mod export;
 mod features;
 mod fields;
 mod figures;
+mod gate;
 mod health;
 mod history;
 mod json;
@@ -55,8 +57,10 @@ mod vhosts;
 #[cfg(test)]
 mod tests;
 
+pub use authority::Authority;
 pub use counters::Counters;
 pub use figures::figures;
+pub use gate::{Gate, GateRules, Head, Passed, path};
 pub use history::{ConnectionId, History, SAMPLE_MS, Whose};
 pub use lane::Lane;
 pub use live::Seen;

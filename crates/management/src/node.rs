@@ -272,6 +272,8 @@ pub struct About {
     pub connections_max: Option<u64>,
     /// Milliseconds a consumer of a quorum queue may hold a message.
     pub consumer_timeout_ms: u64,
+    /// The path that the API is below, without a slash at its end.
+    pub prefix: String,
     /// Bounds.
     pub limits: crate::Limits,
 }

@@ -11,18 +11,18 @@ use serde_json::{Map, Value, json};
 
 /// `GET /api/x/openapi.json`.
 pub(crate) fn document<N: Node>(call: &Call<'_, N>) -> Answer {
-    let version = call.node.about().product_version.as_str();
-    Ok(Response::ok(&describe(version)))
+    let about = call.node.about();
+    Ok(Response::ok(&describe(&about.product_version, &about.prefix)))
 }
 
 /// The document.
-pub(crate) fn describe(version: &str) -> Value {
+pub(crate) fn describe(version: &str, prefix: &str) -> Value {
     let paths: Map<String, Value> =
         ENDPOINTS.iter().map(|endpoint| (format!("/{}", endpoint.path), path(endpoint))).collect();
     json!({
         "openapi": "3.1.0",
         "info": { "title": "Leveret", "version": version, "summary": "The management HTTP API" },
-        "servers": [{ "url": "/api" }],
+        "servers": [{ "url": format!("{prefix}/api") }],
         "security": [{ "basic": [] }],
         "paths": paths,
         "components": {
@@ -171,5 +171,6 @@ fn responses(endpoint: &Endpoint, verb: &Verb) -> Value {
     if verb.method == Method::Delete {
         put(412, error(), "it is kept from being deleted");
     }
+    put(403, error(), "it came from the page of another site, or by a name that is not this machine's");
     responses.into()
 }

@@ -5,6 +5,10 @@ use crate::node::{Busy, Trouble};
 use broker::catalog::{Refusal, ReplyCode};
 use serde_json::{Value, json};
 
+/// What browsers may do with what is answered: RabbitMQ's policy, and no more than that of what it does not name.
+const CONTENT_POLICY: &str =
+    "default-src 'self'; script-src 'self'; object-src 'self'; frame-ancestors 'none'";
+
 /// What became of a login that came with a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Attempt {
@@ -58,6 +62,25 @@ impl Response {
 
     pub(crate) fn with(mut self, name: &'static str, value: String) -> Response {
         self.headers.push((name, value));
+        self
+    }
+
+    /// The value of a header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(own, _)| *own == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Puts a header in the place of one that may be there.
+    pub(crate) fn set(&mut self, name: &'static str, value: String) {
+        self.headers.retain(|(own, _)| *own != name);
+        self.headers.push((name, value));
+    }
+
+    /// The same answer for browsers, which are to take it for what it says it is, run nothing in it from elsewhere and show it
+    /// in nobody's frame.
+    pub fn guarded(mut self) -> Response {
+        self.set("content-security-policy", CONTENT_POLICY.to_owned());
+        self.set("x-content-type-options", "nosniff".to_owned());
         self
     }
 

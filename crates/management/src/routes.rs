@@ -43,10 +43,7 @@ pub fn handle<N: Node>(node: &N, request: &Request) -> Response {
     if request.method == Method::Head {
         response.body.clear();
     }
-    let policy = "script-src 'self'; object-src 'self'".to_owned();
-    response
-        .with("content-security-policy", policy)
-        .with("vary", "accept, accept-encoding, origin".to_owned())
+    response.guarded().with("vary", "accept, accept-encoding, origin".to_owned())
 }
 
 /// The endpoint that a path below `/api` means, and what its names stand for.
@@ -57,8 +54,17 @@ pub(crate) fn find<'p>(path: &[&'p str]) -> Option<(&'static Endpoint, Vec<&'p s
 fn answer<N: Node>(node: &N, request: &Request) -> Answer {
     let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
     let ["api", path @ ..] = &path[..] else { return Err(Response::not_found()) };
-    let (endpoint, named) = find(path).ok_or_else(Response::not_found)?;
-    let allowing = |response: Response| response.with("allow", endpoint.allowed());
+    let Some((endpoint, named)) = find(path) else {
+        // A page that may ask learns so, and then that there is no such thing.
+        let nothing = || Response::empty(200).with("allow", "HEAD, GET, OPTIONS".to_owned());
+        return if request.method == Method::Options { Ok(nothing()) } else { Err(Response::not_found()) };
+    };
+    let allowing = |mut response: Response| {
+        if endpoint.is_secret() {
+            response.set("cache-control", "no-store".to_owned());
+        }
+        response.with("allow", endpoint.allowed())
+    };
     if request.method == Method::Options {
         return Ok(allowing(Response::empty(200)));
     }

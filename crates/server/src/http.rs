@@ -13,7 +13,7 @@ use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use management::{Lane, Limits, Node, Refusals, Request, Response};
+use management::{Gate, Lane, Limits, Node, Refusals, Request, Response};
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
@@ -29,6 +29,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, Sleep, sleep, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
+
+mod head;
 
 /// Milliseconds without accepting after the process ran out of descriptors.
 const PAUSE_MS: u64 = 100;
@@ -130,13 +132,20 @@ fn next(jobs: &Mutex<Receiver<Job>>, is_over: impl Fn() -> bool) -> Option<Job> 
 ///
 /// # Errors
 /// What the system said.
-pub fn serve(listeners: Vec<Listener>, limits: Limits, jobs: &Queues, stop: &Notify) -> io::Result<()> {
+pub fn serve(
+    listeners: Vec<Listener>,
+    limits: Limits,
+    gate: Gate,
+    jobs: &Queues,
+    stop: &Notify,
+) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(async {
         let [api, metrics] = [limits.connections_max, limits.metrics_connections_max]
             .map(|connections_max| Arc::new(Semaphore::new(connections_max)));
         let shared = Arc::new(Shared {
             limits,
+            gate,
             jobs: jobs.clone(),
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max / BODY_UNIT)),
             answers: Arc::default(),
@@ -161,6 +170,7 @@ pub fn serve(listeners: Vec<Listener>, limits: Limits, jobs: &Queues, stop: &Not
 /// What all ports share.
 struct Shared {
     limits: Limits,
+    gate: Gate,
     jobs: Queues,
     /// Room for bodies, in units of [`BODY_UNIT`].
     bodies: Arc<Semaphore>,
@@ -247,7 +257,6 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, client: &Client, sile
 }
 
 async fn answer(request: hyper::Request<Incoming>, client: &Client, line: &Line) -> Shown {
-    let limits = line.shared.limits;
     let closing = |response| closing(response, &line.shared);
     let (head, body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
@@ -258,13 +267,43 @@ async fn answer(request: hyper::Request<Incoming>, client: &Client, line: &Line)
     let text = |name: HeaderName| head.headers.get(name)?.to_str().ok().map(str::to_owned);
     request.authorization = text(AUTHORIZATION);
     request.reason = text(HeaderName::from_static("x-reason"));
+    let passed = match head::judge(line, &head, &mut request) {
+        Ok(passed) => passed,
+        Err(refused) => return closing(refused),
+    };
+    let Answered { mut response, again, is_over } = answer_passed(request, body, client, line).await;
+    passed.tell(&mut response);
+    match again {
+        _ if is_over => closing(response),
+        Some(again) if response.next.is_some() => live(response, *again, client, line),
+        _ => shown(response, &line.shared),
+    }
+}
+
+/// What is answered to who was let in.
+struct Answered {
+    response: Response,
+    /// The request, where more may follow.
+    again: Option<Box<Request>>,
+    /// The rest of what the client sends is not read.
+    is_over: bool,
+}
+
+impl Answered {
+    fn over(response: Response) -> Answered {
+        Answered { response, again: None, is_over: true }
+    }
+}
+
+async fn answer_passed(mut request: Request, body: Incoming, client: &Client, line: &Line) -> Answered {
+    let limits = line.shared.limits;
     let is_small = body.size_hint().upper().is_some_and(|size| size <= limits.first_body_bytes_max as u64);
     let silence = Duration::from_millis(limits.silence_ms_max);
     let mut room = None;
     if !is_small {
         // Whoever may not ask this is told so before anything is kept of what they send.
         if let Some(refused) = refused(line, client, &request).await {
-            return closing(refused);
+            return Answered::over(refused);
         }
         let length = body.size_hint().upper().and_then(|length| usize::try_from(length).ok());
         let length = length.unwrap_or(usize::MAX).min(limits.body_bytes_max).min(limits.bodies_bytes_max);
@@ -273,7 +312,7 @@ async fn answer(request: hyper::Request<Incoming>, client: &Client, line: &Line)
         match timeout(silence, line.shared.bodies.clone().acquire_many_owned(units)).await {
             Ok(Ok(own)) => room = Some(own),
             _ => {
-                return closing(Response::error(
+                return Answered::over(Response::error(
                     503,
                     "service_unavailable",
                     "too many bodies are on their way",
@@ -284,13 +323,13 @@ async fn answer(request: hyper::Request<Incoming>, client: &Client, line: &Line)
     request.body = match read(Limited::new(body, limits.body_bytes_max), &limits).await {
         Ok(body) => body,
         Err(Unread::TooLarge) => {
-            return closing(Response::error(413, "payload_too_large", "the body is too large"));
+            return Answered::over(Response::error(413, "payload_too_large", "the body is too large"));
         }
         Err(Unread::Broken) => {
-            return closing(Response::error(400, "bad_request", "the body cannot be read"));
+            return Answered::over(Response::error(400, "bad_request", "the body cannot be read"));
         }
         Err(Unread::Late) => {
-            return closing(Response::error(408, "request_timeout", "the body did not come in time"));
+            return Answered::over(Response::error(408, "request_timeout", "the body did not come in time"));
         }
     };
     // Whoever may not ask this does not stand in line where it takes long.
@@ -298,11 +337,11 @@ async fn answer(request: hyper::Request<Incoming>, client: &Client, line: &Line)
         && lane(line.service, &request).is_slow()
         && let Some(refused) = refused(line, client, &request).await
     {
-        return shown(refused, &line.shared);
+        return Answered { response: refused, again: None, is_over: false };
     }
     let again = Request { body: Vec::new(), ..request.clone() };
     let response = done(line, client, request, room).await;
-    if response.next.is_some() { live(response, again, client, line) } else { shown(response, &line.shared) }
+    Answered { response, again: Some(Box::new(again)), is_over: false }
 }
 
 /// Why a body is not there.
@@ -466,7 +505,7 @@ fn held(body: Vec<u8>, shared: &Shared) -> Option<Bytes> {
 }
 
 fn shown(response: Response, shared: &Shared) -> Shown {
-    let Response { status, headers, body, .. } = response;
+    let Response { status, headers, body, .. } = response.guarded();
     let Some(body) = held(body, shared) else {
         let why = "clients are taking too many answers already, and slowly";
         return shown(Response::error(503, "service_unavailable", why), shared);

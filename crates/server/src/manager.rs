@@ -21,8 +21,8 @@ use broker::{
     StreamReply, Survey, Tally, Tracking,
 };
 use management::{
-    About, Action, Begun, Busy, Condition, ConnectionId, ConnectionRow, Counters, History, Login, Memory,
-    Node, Outcome, SAMPLE_MS, Trouble, Which, Whose, Writing, counters, figures,
+    About, Action, Authority, Begun, Busy, Condition, ConnectionId, ConnectionRow, Counters, Gate, History,
+    Login, Memory, Node, Outcome, SAMPLE_MS, Trouble, Which, Whose, Writing, counters, figures,
 };
 use rustix::process::Resource;
 use std::collections::BTreeMap;
@@ -124,10 +124,23 @@ impl Manager<'_> {
             permits_address_v1: config.permits_address_v1,
             connections_max: config.connection_max.map(u64::from),
             consumer_timeout_ms: config.consumer_timeout_ms,
+            prefix: management::path(&config.gate.prefix),
             limits: management::Limits {
                 body_bytes_max: config.http_body_bytes_max as usize,
                 ..management::Limits::default()
             },
+        }
+    }
+
+    /// Who is let in to the HTTP API. The machine is called as it calls itself, and as the node's name has it.
+    pub fn gate(&self) -> Gate {
+        let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let named = self.config.node_name.split_once('@').map(|(_, host)| host.to_owned());
+        let names = [Some(own), named].into_iter().flatten();
+        Gate {
+            rules: self.config.gate.clone(),
+            names: names.filter_map(|name| Authority::read(&name)).collect(),
+            loopback_users: self.about.access.loopback_users.clone(),
         }
     }
 

@@ -624,8 +624,9 @@ impl Node {
                     Builder::new().name("http-rates".into()).spawn_scoped(threads, work).map(drop)
                 });
                 let (limits, stop, logger) = (manager.about.limits, &stop_http, &self.logger);
+                let gate = manager.gate();
                 let work = move || {
-                    if let Err(error) = http::serve(listeners, limits, &jobs, stop) {
+                    if let Err(error) = http::serve(listeners, limits, gate, &jobs, stop) {
                         logger.error(format!("the management HTTP API is not served: {error}"));
                     }
                 };

@@ -14,7 +14,7 @@ from http.client import HTTPConnection
 import pika
 from lab.broker import Broker
 from lab.cases import Skip, Suite, equal, eventually
-from suites import management_beyond, management_counters, management_sessions, management_users
+from suites import management_beyond, management_counters, management_pages, management_sessions, management_users
 
 suite = Suite("management")
 _found = []
@@ -511,6 +511,49 @@ def sessions():
 def declared():
     with Vhost() as vhost:
         management_users.queues(vhost)
+
+
+def binary():
+    if not suite.options.broker:
+        raise Skip("needs settings of its own (--broker)")
+    return suite.options.broker
+
+
+@suite.case("page-answers", "what browsers are told of pages: answers and what is asked first, of an origin that is named and of others",
+            "the named one may read answers and send what it asked for; others are told nothing")
+def page_answers():
+    if not suite.options.broker:
+        if not management_pages.has_settings(api().port):
+            raise Skip("needs " + " ".join(management_pages.SETTINGS))
+        return management_pages.answers(api().port)
+    with management_pages.Own(binary(), management_pages.SETTINGS) as (port, _):
+        return management_pages.answers(port)
+
+
+@suite.case("page-changes", "what web pages send that changes something, by Origin, Sec-Fetch-Site and kind of body",
+            "takes it all; here 403 for pages that are neither ours nor named")
+def page_changes():
+    with management_pages.Own(binary(), management_pages.SETTINGS) as (port, _):
+        management_pages.changes(port)
+
+
+@suite.case("page-names", "requests of guest, and for metrics, by names of this machine and by others; hosts that are none",
+            "400 for what is no host; lets in guest by any name, where here it is 403")
+def page_names():
+    with management_pages.Own(binary(), ["management.hosts.1=named.example"]) as ports:
+        management_pages.names(*ports)
+
+
+@suite.case("page-heads", "headers for browsers: what they may run and frame, and what no cache keeps",
+            "a policy for scripts and objects; here `nosniff`, no frames, `no-store` for what has secrets in it too")
+def page_heads():
+    with management_pages.Own(binary()) as ports:
+        management_pages.heads(*ports)
+
+
+@suite.case("path-prefix", "management.path_prefix with and without slashes around it", "the API is below it, and nowhere else")
+def path_prefix():
+    management_pages.prefix(binary())
 
 
 @suite.case("metrics", "metrics after a load", "received = routed + unroutable; sizes; as many as the load did")

@@ -138,7 +138,7 @@ pub fn metrics<N: Node>(node: &N, request: &Request) -> Response {
             response.status = 204;
         }
     }
-    response
+    response.guarded()
 }
 
 fn write<N: Node>(node: &N, request: &Request, registry: &[&str]) -> Answer {

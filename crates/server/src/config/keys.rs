@@ -3,6 +3,7 @@
 //! A key is *served* (it has a function that puts its value where it works), *inert* (accepted with a warning that says
 //! why it does nothing) or *refused* (ignoring it would be wrong). Nothing is accepted without effect or word.
 
+use super::gate;
 use super::network::{AlternativeKind, LoginFrom, Speech};
 use super::value::{address, boolean, bytes, count, count_above_zero, decimal, integer, one_of, only};
 use super::{Draft, Level, Limit};
@@ -443,7 +444,25 @@ pub const KEYS: &[(&str, Standing)] = &[
     ),
     ("management.ssl.backlog", Inert("tcp_listen_options.backlog goes for every listener")),
     ("management.ssl.*", Served(|draft, name, value| draft.config.network.http_tls.set(name, value))),
-    ("management.path_prefix", Refused("paths of the management HTTP API have no prefix yet")),
+    ("management.path_prefix", Served(|draft, _, value| gate::set_prefix(&mut draft.config.gate, value))),
+    (
+        "management.cors.allow_origins",
+        Served(|draft, _, value| {
+            only(value, "none", "or management.cors.allow_origins.N = ORIGIN")
+                .map(|()| draft.config.gate.origins.clear())
+        }),
+    ),
+    (
+        "management.cors.allow_origins.$",
+        Served(|draft, name, value| gate::add_origin(&mut draft.config.gate, name, value)),
+    ),
+    (
+        "management.cors.max_age",
+        Served(|draft, _, value| {
+            put(integer(value, 0, u64::MAX >> 1), |it| draft.config.gate.max_age_s = it)
+        }),
+    ),
+    ("management.hosts.$", Served(|draft, name, value| gate::add_host(&mut draft.config.gate, name, value))),
     ("management.disable_basic_auth", Refused("basic authentication is the only one")),
     ("management.oauth_enabled", Served(|_, _, value| only(value, "false", "OAuth 2 is not served yet"))),
     ("management.*", Inert(LATER)),

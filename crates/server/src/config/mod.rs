@@ -5,6 +5,7 @@
 
 pub mod defaults;
 mod environment;
+mod gate;
 pub mod keys;
 pub mod network;
 pub mod stream;
@@ -15,6 +16,7 @@ pub mod value;
 use broker::catalog::VhostDefaults;
 use defaults::Defaults;
 use keys::Standing;
+use management::GateRules;
 use network::{Network, Speech};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -168,6 +170,8 @@ pub struct Config {
     pub if_free: Vec<(Speech, Address)>,
     /// Bytes of the body of an HTTP request.
     pub http_body_bytes_max: u64,
+    /// Who is let in to the HTTP API, and below which path it is.
+    pub gate: GateRules,
     /// Metrics tell of each object where nothing else is asked for.
     pub metrics_each: bool,
     /// What goes for the stream protocol.
@@ -314,6 +318,7 @@ impl Config {
             listeners: vec![(Speech::Amqp, Address { ip: None, port: PORT })],
             if_free: Vec::new(),
             http_body_bytes_max: management::Limits::default().body_bytes_max as u64,
+            gate: GateRules::default(),
             metrics_each: false,
             stream: StreamOptions::default(),
             network: Network::default(),

@@ -28,7 +28,7 @@ fn served<T>(limits: Limits, work: impl FnMut(Job) + Send, talk: impl FnOnce(Soc
     let stop = &Notify::new();
     std::thread::scope(|threads| {
         // When the listener ends nobody is left to send any, which ends who works.
-        threads.spawn(move || serve(vec![listener], limits, &jobs, stop).expect("serves"));
+        threads.spawn(move || serve(vec![listener], limits, Gate::default(), &jobs, stop).expect("serves"));
         threads.spawn(move || asked.into_iter().for_each(work));
         let _end = End(stop);
         talk(address, stop)
@@ -39,7 +39,7 @@ fn served<T>(limits: Limits, work: impl FnMut(Job) + Send, talk: impl FnOnce(Soc
 fn in_lanes<T>(listeners: Vec<Listener>, limits: Limits, talk: impl FnOnce(&Lanes) -> T) -> T {
     let ((jobs, lanes), stop) = (Queues::new(), &Notify::new());
     std::thread::scope(|threads| {
-        threads.spawn(move || serve(listeners, limits, &jobs, stop).expect("serves"));
+        threads.spawn(move || serve(listeners, limits, Gate::default(), &jobs, stop).expect("serves"));
         let _end = End(stop);
         talk(&lanes)
     })
