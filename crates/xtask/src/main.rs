@@ -2,9 +2,12 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use xtask::suites::Depth;
 
 const USAGE: &str = "usage: cargo xtask tidy            format, lints, floors, licences, forbidden text
-       cargo xtask test [--quick]  tidy, then every test: cargo's, simulation, costs, foreign clients
+       cargo xtask test [--quick] [--long]
+                                   tidy, then every test: cargo's, simulation, costs, foreign clients
+                                   (--long: with more seeds, the long forms of suites, and suites too long for every run)
        cargo xtask guard [--quick] [--broker PATH]
                                    of these only the costs: instructions and system calls a message,
                                    of the broker built here or of one that is
@@ -15,8 +18,12 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let report = match words[..] {
         ["tidy"] => xtask::tidy::tidy(),
-        ["test"] => xtask::suites::test("release"),
-        ["test", "--quick"] => xtask::suites::test("quick"),
+        ["test"] => xtask::suites::test("release", Depth::Usual),
+        ["test", "--quick"] => xtask::suites::test("quick", Depth::Usual),
+        ["test", "--long"] => xtask::suites::test("release", Depth::Long),
+        ["test", "--quick", "--long"] | ["test", "--long", "--quick"] => {
+            xtask::suites::test("quick", Depth::Long)
+        }
         ["guard"] => xtask::suites::guard("release", None),
         ["guard", "--quick"] => xtask::suites::guard("quick", None),
         ["guard", "--broker", path] => xtask::suites::guard("release", Some(Path::new(path))),

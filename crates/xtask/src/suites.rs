@@ -11,11 +11,39 @@ use std::process::{Command, Stdio};
 /// Clients without which a run proves nothing: in CI their absence is a failure.
 const CLIENTS_CORE: &[&str] = &["pika", "perftest", "proton", "amqp091-go"];
 
-/// Seeds that the simulator runs here; by hand it runs for as long as one likes.
-const SEEDS: &str = "1000";
+/// How much of what takes long a run does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Depth {
+    /// What every change is held to, within an hour on two cores.
+    Usual,
+    /// Also what takes hours: more seeds, the long forms of suites, and the suites that every run leaves out.
+    Long,
+}
+
+impl Depth {
+    /// Runs of the simulator, as its arguments; by hand it runs for as long as one likes.
+    fn simulations(self) -> &'static [&'static [&'static str]] {
+        match self {
+            Depth::Usual => &[&["--seeds", "1000"]],
+            Depth::Long => &[
+                &["--seeds", "10000"],
+                &["--seeds", "10000", "--rich"],
+                &["--seeds", "5000", "--rich", "--wide"],
+            ],
+        }
+    }
+
+    /// Words for the script that runs other people's clients.
+    fn foreign(self) -> &'static [&'static str] {
+        match self {
+            Depth::Usual => &[],
+            Depth::Long => &["--long", "--full", "--rounds", "50"],
+        }
+    }
+}
 
 /// Runs all suites; the broker is built with `profile`.
-pub fn test(profile: &str) -> Report {
+pub fn test(profile: &str, depth: Depth) -> Report {
     let mut report = tidy::tidy();
     let metadata = match cargo::metadata(false) {
         Ok(metadata) => metadata,
@@ -25,10 +53,10 @@ pub fn test(profile: &str) -> Report {
         }
     };
     cargo_tests(&mut report);
-    simulation(&mut report, &metadata);
+    simulation(&mut report, &metadata, depth);
     if let Some(broker) = build(&mut report, &metadata, profile) {
         guards::check(&mut report, profile, &broker);
-        foreign(&mut report, &metadata.workspace_root, &broker);
+        foreign(&mut report, &metadata.workspace_root, &broker, depth);
     }
     report
 }
@@ -83,20 +111,22 @@ fn cargo_tests(report: &mut Report) {
 }
 
 /// The simulator proper: its own binary, if the crate has one yet, ending with the common totals line.
-fn simulation(report: &mut Report, metadata: &cargo::Metadata) {
+fn simulation(report: &mut Report, metadata: &cargo::Metadata, depth: Depth) {
     let package = metadata.packages.iter().find(|package| package.name == "sim");
     let is_binary = |target: &&cargo::Target| target.kind.iter().any(|kind| kind == "bin");
     let Some(binary) = package.and_then(|package| package.targets.iter().find(is_binary)) else {
         report.skip("simulation", "crates/sim has no binary");
         return;
     };
-    let mut command = cargo::command();
-    command.args(["run", "--profile", "quick", "--package", "sim", "--bin", &binary.name, "--"]);
-    command.args(["--seeds", SEEDS]);
-    suite(report, "simulation", command);
+    for arguments in depth.simulations() {
+        let mut command = cargo::command();
+        command.args(["run", "--profile", "quick", "--package", "sim", "--bin", &binary.name, "--"]);
+        command.args(*arguments);
+        suite(report, "simulation", command);
+    }
 }
 
-fn foreign(report: &mut Report, root: &Path, broker: &Path) {
+fn foreign(report: &mut Report, root: &Path, broker: &Path, depth: Depth) {
     let script = root.join("tests").join("foreign").join("run");
     if !script.exists() {
         report.skip("foreign clients", "tests/foreign/run is not there");
@@ -104,7 +134,7 @@ fn foreign(report: &mut Report, root: &Path, broker: &Path) {
     }
     let skipped = if Command::new("python3").arg("--version").output().is_ok() {
         let mut command = Command::new(script);
-        command.arg("--broker").arg(broker);
+        command.arg("--broker").arg(broker).args(depth.foreign());
         suite(report, "foreign clients", command)
     } else {
         let names = suite_names(&std::fs::read_to_string(script).unwrap_or_default());
