@@ -2,8 +2,8 @@
 //! shard that took it in goes on and writes one that is taken in again.
 #![no_main]
 
-use base::Now;
 use base::id::{LogId, LogIndex, ShardId};
+use base::{Now, Secrets};
 use broker::access::AccessRules;
 use broker::{Limits, Placement, Shard, ShardSettings};
 use libfuzzer_sys::fuzz_target;
@@ -21,7 +21,7 @@ const HEAD: [u8; 32] = {
 };
 
 fn shard() -> Shard {
-    Shard::new(ShardSettings {
+    let settings = ShardSettings {
         id: ShardId(0),
         placement: Placement { shards: 1, logs: 2 },
         limits: Limits::default(),
@@ -29,7 +29,8 @@ fn shard() -> Shard {
         node: "rabbit@fuzz".into(),
         relaxes_types: false,
         seed: 8,
-    })
+    };
+    Shard::new(settings, Secrets::simulated(8))
 }
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! What every room needs and no room owns: time values, seeded randomness, checksums, ranges, byte cursors,
+//! What every room needs and no room owns: time values, seeded dice, a source of secrets, checksums, ranges, byte cursors,
 //! the aligned memory that messages live in, what a connection reads and writes, and when it gives a sign of life.
 //!
 //! Nothing here knows a protocol, a file or a thread.
@@ -17,6 +17,7 @@ pub mod quantum;
 pub mod random;
 pub mod ranges;
 pub mod sample;
+pub mod secrets;
 pub mod time;
 
 pub use cursor::{Reader, Short};
@@ -28,4 +29,5 @@ pub use pieces::{Pieces, Sink, put_varint};
 pub use quantum::Quantum;
 pub use random::Random;
 pub use ranges::RangeSet;
+pub use secrets::{SECRET_SEED, Secrets};
 pub use time::Now;

@@ -1,6 +1,7 @@
-//! Seeded randomness: the same seed gives the same dice on every machine.
+//! Seeded randomness: the same seed gives the same dice on every machine. Not for secrets, see [`crate::secrets`].
 
-/// A small fast generator (xoshiro256++ seeded by splitmix64). Not for secrets.
+/// A small fast generator (xoshiro256++ seeded by splitmix64). Not for secrets: a few
+/// thousand outputs give its state away, and with it all others.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: [u64; 4],

@@ -2,20 +2,23 @@
 //!
 //! A requester opens a reply consumer and is given a name. What is published to that name through the default exchange
 //! goes to the shard the name says, and from there to the consumer if it is still there and can take it: at most once,
-//! and whoever publishes does not learn which. A key in the name keeps what is meant for an earlier consumer from a
-//! later one. Not here: the pseudo-queue's own name, which each protocol treats in its own way.
+//! and whoever publishes does not learn which. A secret key in the name keeps what is meant for an earlier consumer from
+//! a later one, and everybody else from answering in place of who was asked. A name means something in the virtual host
+//! of its requester alone. Not here: the pseudo-queue's own name, which each protocol treats in its own way.
 
-use crate::catalog::Refusal;
+use crate::catalog::{Actor, Refusal, VhostId};
 use crate::event::{Event, Item};
 use crate::limits::Limits;
 use crate::mail::Mail;
 use crate::post::Post;
 use crate::request::{Credit, Reply};
-use crate::shard::Shard;
+use crate::shard::{Port, Shard};
 use base::id::{PortId, QueueSeq, ShardId};
 use base::{Buffer, Memory};
 use message::record::NewEnqueue;
 use std::collections::BTreeMap;
+use std::fmt;
+use subtle::ConstantTimeEq;
 
 /// The pseudo-queue requesters consume from, and what they write into a request's reply-to.
 pub const REPLY_TO: &str = "amq.rabbitmq.reply-to";
@@ -23,23 +26,47 @@ pub const REPLY_TO: &str = "amq.rabbitmq.reply-to";
 /// What the names of reply consumers begin with.
 const PREFIX: &[u8] = b"amq.rabbitmq.reply-to.";
 
-/// Where a reply goes: what the name of a reply consumer says.
+/// Where a reply goes: what the name of a reply consumer says in a virtual host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyAddress {
     /// The requester's connection.
     pub port: PortId,
     /// The handle the connection chose for the consumer.
     pub handle: u32,
-    /// What tells it from others that had or will have the same.
-    key: u64,
+    /// The virtual host of who names it: no part of the name.
+    vhost: VhostId,
+    key: ReplyKey,
 }
 
+/// What tells a reply consumer from others that had or will have its place, and is known to those alone who were told.
+#[derive(Clone, Copy)]
+struct ReplyKey(u128);
+
+/// Takes the same time wherever two keys differ: who is answered quickly learns nothing of a key.
+impl PartialEq for ReplyKey {
+    fn eq(&self, other: &ReplyKey) -> bool {
+        self.0.to_le_bytes()[..].ct_eq(&other.0.to_le_bytes()[..]).into()
+    }
+}
+
+impl Eq for ReplyKey {}
+
+/// Keys are not for logs.
+impl fmt::Debug for ReplyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReplyKey(..)")
+    }
+}
+
+/// Digits of a key.
+const KEY_DIGITS: usize = 2 * size_of::<u128>();
+
 /// Hexadecimal digits of an address.
-const DIGITS: usize = 2 * (2 + 4 + 4 + 4 + 8);
+const DIGITS: usize = 2 * (2 + 4 + 4 + 4) + KEY_DIGITS;
 
 impl ReplyAddress {
-    /// The address in a name; `None`: it is not the name of any reply consumer.
-    pub fn read(name: &[u8]) -> Option<ReplyAddress> {
+    /// The address in a name that somebody in `vhost` names; `None`: it is not the name of any reply consumer.
+    pub fn read(name: &[u8], vhost: VhostId) -> Option<ReplyAddress> {
         let digits = name.strip_prefix(PREFIX)?;
         if digits.len() != DIGITS || !digits.iter().all(u8::is_ascii_hexdigit) {
             return None;
@@ -51,20 +78,23 @@ impl ReplyAddress {
             slot: number(4, 8)? as u32,
             generation: number(12, 8)? as u32,
         };
-        Some(ReplyAddress { port, handle: number(20, 8)? as u32, key: number(28, 16)? })
+        let key = ReplyKey(u128::from_str_radix(&digits[28..28 + KEY_DIGITS], 16).ok()?);
+        Some(ReplyAddress { port, handle: number(20, 8)? as u32, vhost, key })
     }
 
     /// The name replies are published to.
     pub fn name(&self) -> String {
-        let ReplyAddress { port: PortId { shard, slot, generation }, handle, key } = *self;
-        format!("{REPLY_TO}.{:04x}{slot:08x}{generation:08x}{handle:08x}{key:016x}", shard.0)
+        let ReplyAddress { port: PortId { shard, slot, generation }, handle, key: ReplyKey(key), .. } = *self;
+        format!("{REPLY_TO}.{:04x}{slot:08x}{generation:08x}{handle:08x}{key:0KEY_DIGITS$x}", shard.0)
     }
 }
 
 /// A reply consumer.
 #[derive(Debug)]
 struct ReplyConsumer {
-    key: u64,
+    key: ReplyKey,
+    /// Where its connection is: replies from elsewhere are not for it.
+    vhost: VhostId,
     /// Messages it may have been sent in all, wrapping; none: any number.
     limit: Option<u32>,
     /// Messages it was sent, wrapping.
@@ -123,7 +153,7 @@ pub(crate) struct ReplyConsumers {
 impl ReplyConsumers {
     fn find(&mut self, address: &ReplyAddress) -> Option<&mut ReplyConsumer> {
         let found = self.consumers.get_mut(&(address.port, address.handle))?;
-        (found.key == address.key).then_some(found)
+        (found.key == address.key && found.vhost == address.vhost).then_some(found)
     }
 
     pub(crate) fn close_port(&mut self, port: PortId) {
@@ -164,16 +194,16 @@ impl Shard {
     /// [`Credit::Prefetch`] any number of replies is taken, as nothing is ever unsettled; with [`Credit::Link`] none
     /// until [`Shard::credit_reply`]. What it cannot take is dropped. Replies come as [`Event::Deliver`], settled.
     pub fn open_reply(&mut self, port: PortId, handle: u32, credit: Credit) -> ReplyAddress {
-        let [first, second] = [self.random_bytes(), self.random_bytes()];
-        let mut key = [0; 8];
-        for (at, byte) in key.iter_mut().enumerate() {
-            *byte = first[at] ^ second[at + 8];
-        }
-        let key = u64::from_le_bytes(key);
+        let key = ReplyKey(u128::from_le_bytes(self.secret_bytes()));
+        // A port that is not open has no consumer: nothing would ever end it.
+        let Some(Port { actor: Actor { vhost, .. }, .. }) = self.ports.get(&port) else {
+            return ReplyAddress { port, handle, vhost: VhostId::default(), key };
+        };
+        let vhost = *vhost;
         let limit = (credit == Credit::Link).then_some(0);
-        let consumer = ReplyConsumer { key, limit, delivered: 0, is_paused: false, paused_bytes: 0 };
+        let consumer = ReplyConsumer { key, vhost, limit, delivered: 0, is_paused: false, paused_bytes: 0 };
         self.replies.consumers.insert((port, handle), consumer);
-        ReplyAddress { port, handle, key }
+        ReplyAddress { port, handle, vhost, key }
     }
 
     /// Closes a reply consumer; what still comes for it goes nowhere.
@@ -261,14 +291,15 @@ mod tests {
 
     fn address() -> ReplyAddress {
         let port = PortId { shard: ShardId(3), slot: 70_000, generation: 9 };
-        ReplyAddress { port, handle: 0x1_0002, key: u64::MAX - 5 }
+        ReplyAddress { port, handle: 0x1_0002, vhost: VhostId(4), key: ReplyKey(u128::MAX - 5) }
     }
 
     #[test]
     fn a_name_says_where_replies_go() {
         let name = address().name();
         assert!(name.starts_with("amq.rabbitmq.reply-to.0003") && name.len() < 128, "{name}");
-        assert_eq!(ReplyAddress::read(name.as_bytes()), Some(address()));
+        assert_eq!(ReplyAddress::read(name.as_bytes(), VhostId(4)), Some(address()));
+        assert_ne!(ReplyAddress::read(name.as_bytes(), VhostId(5)), Some(address()));
     }
 
     #[test]
@@ -284,14 +315,15 @@ mod tests {
             &name.replace("fffa", "+ffa"),
             &name.replace("fffa", "ééa"),
         ] {
-            assert_eq!(ReplyAddress::read(other.as_bytes()), None, "{other}");
+            assert_eq!(ReplyAddress::read(other.as_bytes(), VhostId(4)), None, "{other}");
         }
     }
 
     #[test]
     fn takes_what_credit_and_bytes_allow() {
         let limits = Limits { reply_bytes_max: 10, ..Limits::default() };
-        let fresh = |limit| ReplyConsumer { key: 0, limit, delivered: 0, is_paused: false, paused_bytes: 0 };
+        let (key, vhost) = (ReplyKey(0), VhostId(0));
+        let fresh = |limit| ReplyConsumer { key, vhost, limit, delivered: 0, is_paused: false, paused_bytes: 0 };
         let mut any = fresh(None);
         assert!((0..100).all(|_| any.take(1000, &limits)));
         any.is_paused = true;

@@ -31,7 +31,7 @@ use crate::streams::StreamJob;
 use crate::tally::{Survey, Tallies};
 use crate::watch::Watches;
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
-use base::{Buffer, Now, Random};
+use base::{Buffer, Now, Secrets};
 use journal::{Place, Sealed};
 use routing::Arguments;
 use rustc_hash::FxHashMap;
@@ -56,7 +56,7 @@ pub struct ShardSettings {
     pub node: Arc<str>,
     /// A quorum queue may be declared again as a classic one, and stays what it is.
     pub relaxes_types: bool,
-    /// Where the dice for server-made names begin.
+    /// Where the dice begin that exchanges draw lots with.
     pub seed: u64,
 }
 
@@ -130,7 +130,8 @@ pub struct Shard {
     /// Messages that queues refused and that are to be published anew.
     pub(crate) corpses: VecDeque<Corpse>,
     pub(crate) tallies: Tallies,
-    random: Random,
+    /// What keys of reply consumers and server-made names come from.
+    secrets: Secrets,
     pub(crate) dead_segments: Vec<u64>,
     /// A log here has, or had, a stream.
     pub(crate) has_streams: bool,
@@ -145,8 +146,9 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// A shard with nothing in it yet. Shard 0 plans the catalog.
-    pub fn new(settings: ShardSettings) -> Shard {
+    /// A shard with nothing in it yet, and a source of secrets that no other part of the node has. Shard 0 plans the
+    /// catalog.
+    pub fn new(settings: ShardSettings, secrets: Secrets) -> Shard {
         let Placement { shards, logs } = settings.placement;
         let id = settings.id;
         let mut shard = Shard {
@@ -166,7 +168,7 @@ impl Shard {
             burials: Burials::default(),
             corpses: VecDeque::new(),
             tallies: Tallies::default(),
-            random: Random::new(settings.seed),
+            secrets,
             dead_segments: Vec::new(),
             has_streams: false,
             removals: VecDeque::new(),
@@ -235,11 +237,9 @@ impl Shard {
         survey
     }
 
-    /// Dice for a name that the server makes. Not secret, but no two are alike.
-    pub fn random_bytes(&mut self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        self.random.fill(&mut bytes);
-        bytes
+    /// Bytes that nobody may foretell: for a name that the server makes, or the number of a transaction.
+    pub fn secret_bytes(&mut self) -> [u8; 16] {
+        self.secrets.bytes()
     }
 
     /// On the planning shard: what a new node begins with, unless the catalog has something already.

@@ -4,7 +4,7 @@ mod node;
 
 use base::Now;
 use base::id::{LogId, LogIndex, PortId, ShardId};
-use broker::catalog::{Op, Refusal, VhostId};
+use broker::catalog::{Op, VhostId};
 use broker::{CommitRule, Credit, Events, Held, Limits, More, NewConsumer, Publish, Published, QueueCommand};
 use journal::{Disk, FileId, FileKind, FileName, Place};
 use message::record::{Format, Outcome};
@@ -656,61 +656,6 @@ fn what_is_not_moved_for_want_of_space_leaves_nothing_behind() {
     check(0, false);
     check(16, false);
     check(4096, true);
-}
-
-#[test]
-fn a_reply_goes_straight_to_its_consumer_on_whichever_shard_or_nowhere() {
-    let mut node = Node::new(2);
-    let port = node.ports[0];
-    let address = node.shards[0].open_reply(port, 9, Credit::Prefetch(1));
-    let linked = node.shards[0].open_reply(port, 10, Credit::Link);
-    assert_ne!(address.name(), node.shards[0].open_reply(port, 11, Credit::Link).name());
-    for at in [0, 1] {
-        let mut publisher = node.publisher(at);
-        for body in ["one", "two"] {
-            assert_eq!(node.publish(at, &mut publisher, &address.name(), body, true), Published::Done);
-        }
-        node.turn();
-        assert_eq!(node.take_seen(), ["0: 9 gets one@0", "0: 9 gets two@0"]);
-        // Without credit it is lost, and nobody hears.
-        assert_eq!(node.publish(at, &mut publisher, &linked.name(), "lost", true), Published::Done);
-        node.turn();
-        node.shards[0].credit_reply(port, 10, at as u32 + 1, false, false);
-        for body in ["three", "lost too"] {
-            node.publish(at, &mut publisher, &linked.name(), body, true);
-        }
-        node.turn();
-        assert_eq!(node.take_seen(), ["0: 10 gets three@0"]);
-        // A name that nobody was given, and one that is none.
-        let key = address.name();
-        let wrong_key = format!(
-            "{}{:04x}",
-            &key[..key.len() - 4],
-            !u16::from_str_radix(&key[key.len() - 4..], 16).unwrap()
-        );
-        assert_eq!(node.publish(at, &mut publisher, &wrong_key, "x", true), Published::Done);
-        let far_shard = key.replacen("to.0000", "to.00ff", 1);
-        assert_eq!(node.publish(at, &mut publisher, &far_shard, "x", true), Published::Done);
-        assert_eq!(node.publish(at, &mut publisher, broker::REPLY_TO, "x", true), Published::Unroutable);
-        node.turn();
-        assert_eq!(node.take_seen(), [""; 0]);
-    }
-    node.shards[0].credit_reply(port, 10, 5, true, true);
-    node.turn();
-    assert_eq!(
-        node.take_seen(),
-        ["0: Drained { consumer: 10, unused: 3 }", "0: Available { consumer: 10, ready: 0 }"]
-    );
-    let asker = node.ports[1];
-    node.shards[1].ask_reply(asker, 1, address, Refusal::missing("queue", "r", "/"));
-    node.settle();
-    assert_eq!(node.take_seen(), ["1: Done"]);
-    node.shards[0].close_port(NOW, port);
-    node.shards[1].ask_reply(asker, 1, address, Refusal::missing("queue", "r", "/"));
-    let mut publisher = node.publisher(1);
-    assert_eq!(node.publish(1, &mut publisher, &address.name(), "late", true), Published::Done);
-    node.settle();
-    assert_eq!(node.take_seen(), ["1: NOT_FOUND - no queue 'r' in vhost '/'"]);
 }
 
 #[test]

@@ -393,8 +393,7 @@ pub(crate) fn given(word: Option<&str>) -> Result<String, Refusal> {
 
 fn salt() -> Result<[u8; SALT], Refusal> {
     let mut salt = [0; SALT];
-    let filled = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut salt));
-    filled.map_err(|error| failed(format!("the system has no random bytes: {error}")))?;
+    getrandom::fill(&mut salt).map_err(|error| failed(format!("the system has no random bytes: {error}")))?;
     Ok(salt)
 }
 

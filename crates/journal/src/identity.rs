@@ -11,7 +11,7 @@
 use crate::disk::{Disk, DiskError, FileKind, FileName, back_again, name_again};
 use crate::file::{HeaderError, VERSION, check_header, header_crc};
 use base::memory::BLOCK;
-use base::{Buffer, Random, Short};
+use base::{Buffer, Secrets, Short};
 use std::fmt;
 use std::io::IoSlice;
 
@@ -68,9 +68,8 @@ impl From<DiskError> for IdentityError {
 }
 
 impl Identity {
-    /// The identity of the data folder; a fresh folder is given one from `dice` (which must be seeded from the system's
-    /// randomness) with `logs` local logs.
-    pub fn open(disk: &dyn Disk, dice: &mut Random, logs: u32) -> Result<Identity, IdentityError> {
+    /// The identity of the data folder; a fresh folder is given one from `secrets`, with `logs` local logs.
+    pub fn open(disk: &dyn Disk, secrets: &mut Secrets, logs: u32) -> Result<Identity, IdentityError> {
         if disk.list(FileKind::IdentityAgain)?.contains(&AGAIN) {
             back_again(disk, AGAIN, NAME)?;
         }
@@ -92,8 +91,9 @@ impl Identity {
                 return Err(IdentityError::Missing);
             }
         }
-        let node = u128::from(dice.bits()) << 64 | u128::from(dice.bits());
-        let identity = Identity { node, secret: dice.bits(), logs };
+        let node = u128::from_le_bytes(secrets.bytes());
+        let secret = u64::from_le_bytes(secrets.bytes());
+        let identity = Identity { node, secret, logs };
         identity.store(disk)?;
         Ok(identity)
     }

@@ -2,8 +2,8 @@
 
 mod suite;
 
-use base::Random;
 use base::id::{LogId, LogIndex};
+use base::{Random, Secrets};
 use journal::faulty::{Call, Temper};
 use journal::snapshot::KEPT;
 use journal::*;
@@ -106,7 +106,7 @@ impl Run {
         };
         // The folder holds data only after it was given an identity; here nothing orders the two.
         if identity.is_none() && self.snapshots.newest(LogId(0)).is_none() {
-            self.identity = Identity::open(&self.disk, &mut self.dice, 8).ok();
+            self.identity = Identity::open(&self.disk, &mut Secrets::simulated(self.dice.bits()), 8).ok();
         }
         let (snapshots, found, bad) = Snapshots::load(&self.disk).unwrap();
         assert_eq!(bad, vec![], "{context}");
@@ -184,8 +184,8 @@ fn a_start_makes_the_names_it_sees_durable() {
         snapshots.newest(LogId(1)).unwrap().covered.0
     };
     check_name_after_failed_sync(FileKind::Snapshot, write, load);
-    let give = |disk: &FaultyDisk| assert!(Identity::open(disk, &mut Random::new(3), 8).is_err());
-    let open = |disk: &FaultyDisk| Identity::open(disk, &mut Random::new(4), 8).unwrap().secret;
+    let give = |disk: &FaultyDisk| assert!(Identity::open(disk, &mut Secrets::simulated(3), 8).is_err());
+    let open = |disk: &FaultyDisk| Identity::open(disk, &mut Secrets::simulated(4), 8).unwrap().secret;
     check_name_after_failed_sync(FileKind::Identity, give, open);
 }
 
@@ -306,11 +306,12 @@ fn an_identity_outlives_any_crash_once_given() {
         let mut dice = Random::new(seed);
         let disk = FaultyDisk::new(dice.bits());
         disk.power_off(dice.between(1, 8));
-        let given = Identity::open(&disk, &mut dice, 8).ok();
+        let mut secrets = Secrets::simulated(dice.bits());
+        let given = Identity::open(&disk, &mut secrets, 8).ok();
         let temper = disk.crash();
         let found = Identity::load(&disk).unwrap();
         assert!(given.is_none() || given == found, "seed {seed} ({temper:?})");
-        let again = Identity::open(&disk, &mut dice, 8).unwrap();
+        let again = Identity::open(&disk, &mut secrets, 8).unwrap();
         disk.crash_as(Temper::LoseAll);
         assert_eq!(Identity::load(&disk), Ok(Some(again)), "seed {seed} ({temper:?})");
     }

@@ -12,7 +12,7 @@ use crate::node::End;
 use crate::rows::{self, value};
 use crate::seed;
 use broker::Shard;
-use broker::access::{PasswordHash, SALT, authenticate};
+use broker::access::{PasswordHash, authenticate};
 use broker::catalog::{Catalog, Op, PolicyKind, QueueType, UserLimits, VhostLimits};
 use broker::{Reply, StreamReply};
 use ctl::{Change, definition};
@@ -384,9 +384,7 @@ impl Desk<'_> {
     /// The same wish in the catalog's words.
     fn wish(&self, change: Change, part: &Part) -> Result<Op, ctl::Refusal> {
         let hash = |password: &str| {
-            let bits = seed::random_bits().map_err(|why| refusal(ctl::exit::SOFTWARE, why))?;
-            let mut salt = [0; SALT];
-            salt.copy_from_slice(&bits.to_le_bytes()[..SALT]);
+            let salt = seed::salt().map_err(|why| refusal(ctl::exit::SOFTWARE, why))?;
             Ok::<_, ctl::Refusal>(Some(PasswordHash::new(password, salt)))
         };
         Ok(match change {

@@ -713,10 +713,7 @@ impl Node for Manager<'_> {
     }
 
     fn salt(&self) -> Result<[u8; SALT], Busy> {
-        let bits = seed::random_bits().map_err(|_| Busy)?;
-        let mut salt = [0; SALT];
-        salt.copy_from_slice(&bits.to_le_bytes()[..SALT]);
-        Ok(salt)
+        seed::salt().map_err(|_| Busy)
     }
 }
 

@@ -32,7 +32,7 @@ use crate::socket::Arrival;
 use crate::sweeper::Sweeper;
 use adapters::{Following, Frontend, Peer, Settings};
 use base::id::{LogId, LogIndex, ShardId};
-use base::{Now, Random};
+use base::{Now, Secrets};
 use broker::access::{AccessRules, Mechanisms};
 use broker::{
     CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings, Strays, stream_files,
@@ -153,22 +153,23 @@ fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Re
     logger.log(Level::Debug, format!("journal writes {way} the page cache"));
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let in_folder = |error: String| format!("data folder {}: {error}", config.data_dir.display());
-    let identity = identity(config, &*disk, logger).map_err(in_folder)?;
+    let mut secrets = seed::secrets()?;
+    let identity = identity(config, &*disk, &mut secrets, logger).map_err(in_folder)?;
     let shards = config.shards.map_or_else(cores, u32::from).clamp(1, identity.logs) as u16;
     let placement = Placement { shards, logs: identity.logs };
     let rules = access_rules(config);
-    let mut dice = Random::new(seed::random_bits()?);
     let mut shard = |id| {
         let (limits, rules) = (broker_limits(config, shards), rules.clone());
-        Shard::new(ShardSettings {
+        let settings = ShardSettings {
             id: ShardId(id),
             placement,
             limits,
             rules,
             node: config.node_name.as_str().into(),
             relaxes_types: config.relaxes_types,
-            seed: dice.bits(),
-        })
+            seed: u64::from_le_bytes(secrets.bytes()),
+        };
+        Shard::new(settings, secrets.fork())
     };
     let mut shards: Vec<Shard> = (0..shards).map(&mut shard).collect();
     let (snapshots, loaded, bad) = Snapshots::load(&*disk).map_err(|error| in_folder(error.to_string()))?;
@@ -303,10 +304,14 @@ fn carry_out_streams(shards: &mut [Shard], disk: &dyn Disk, now: Now) {
     }
 }
 
-fn identity(config: &Config, disk: &dyn Disk, logger: &Logger) -> Result<Identity, String> {
+fn identity(
+    config: &Config,
+    disk: &dyn Disk,
+    secrets: &mut Secrets,
+    logger: &Logger,
+) -> Result<Identity, String> {
     let wanted = config.logs.unwrap_or_else(|| LOGS_MIN.max(2 * cores()));
-    let mut dice = Random::new(seed::random_bits()?);
-    let mut identity = Identity::open(disk, &mut dice, wanted).map_err(|error| error.to_string())?;
+    let mut identity = Identity::open(disk, secrets, wanted).map_err(|error| error.to_string())?;
     if let Some(logs) = config.logs {
         if logs > identity.logs {
             identity.logs = logs;

@@ -5,6 +5,7 @@
 
 use crate::clock::Clock;
 use crate::config::Config;
+use base::Secrets;
 use base::id::{PortId, ShardId};
 use broker::access::{PasswordHash, SALT};
 use broker::catalog::{Actor, Op, VhostId};
@@ -17,16 +18,30 @@ const PORT: PortId = PortId { shard: ShardId(0), slot: u32::MAX, generation: 0 }
 /// Turns after which a wish that was not answered never will be.
 const TURNS_MAX: usize = 100;
 
-/// 64 bits from the system's randomness.
+/// Bytes from the system's random source.
+///
+/// # Errors
+/// Why there are none.
+fn system_bytes<const N: usize>() -> Result<[u8; N], String> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| format!("the system has no randomness: {error}"))?;
+    Ok(bytes)
+}
+
+/// A source of secrets seeded by the system: all that the node has come from it.
 ///
 /// # Errors
 /// Why there is none.
-pub fn random_bits() -> Result<u64, String> {
-    use std::io::Read;
-    let mut bytes = [0; 8];
-    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    read.map_err(|error| format!("the system has no randomness: {error}"))?;
-    Ok(u64::from_le_bytes(bytes))
+pub fn secrets() -> Result<Secrets, String> {
+    Ok(Secrets::new(system_bytes()?))
+}
+
+/// A salt for a password's hash.
+///
+/// # Errors
+/// Why there is none.
+pub fn salt() -> Result<[u8; SALT], String> {
+    system_bytes()
 }
 
 /// Makes the configured virtual host and user where there is no virtual host yet, and no definitions are imported.
@@ -50,8 +65,7 @@ pub fn first_user(
         shards[0].have_event_exchange(clock.now(), &user.vhost);
         return Ok(());
     }
-    let mut salt = [0; SALT];
-    salt.copy_from_slice(&random_bits()?.to_le_bytes()[..SALT]);
+    let salt = salt()?;
     let name: Box<str> = user.name.as_str().into();
     let vhost: Box<str> = user.vhost.as_str().into();
     let mut defaults = config.defaults_of_vhost(&vhost);
@@ -157,7 +171,6 @@ impl Pump<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::Random;
     use base::id::LogId;
     use broker::access::{AccessCache, AccessRules};
     use broker::catalog::FirstContent;
@@ -169,7 +182,7 @@ mod tests {
 
     fn shard() -> Shard {
         let (rules, placement) = (Arc::new(AccessRules::default()), Placement { shards: 1, logs: 1 });
-        Shard::new(ShardSettings {
+        let settings = ShardSettings {
             id: ShardId(0),
             placement,
             limits: Limits::default(),
@@ -177,7 +190,8 @@ mod tests {
             node: "rabbit@test".into(),
             relaxes_types: false,
             seed: 1,
-        })
+        };
+        Shard::new(settings, Secrets::simulated(1))
     }
 
     /// A node on one shard that has a queue with one message, and has ended in order.
@@ -234,7 +248,7 @@ mod tests {
     fn what_recovery_tells_is_on_disk_before_anything_listens() {
         for (free_bytes, expected) in [(1 << 30, 1), (1 << 20, 0)] {
             let (disk, clock) = (FaultyDisk::new(1), Clock::new());
-            let secret = Identity::open(&disk, &mut Random::new(1), 1).unwrap().secret;
+            let secret = Identity::open(&disk, &mut Secrets::simulated(1), 1).unwrap().secret;
             ended(&disk, clock, secret);
             disk.set_capacity(disk.used_bytes() + free_bytes);
             let (snapshots, loaded, _) = Snapshots::load(&disk).unwrap();

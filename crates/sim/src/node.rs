@@ -7,7 +7,7 @@ use crate::net::Net;
 use crate::plan::Tally;
 use adapters::{Following, Frontend, Protocol, Settings};
 use base::id::{LogId, ShardId};
-use base::{Now, Random};
+use base::{Now, Random, Secrets};
 use broker::access::AccessRules;
 use broker::catalog::{FirstContent, Overflow};
 use broker::{
@@ -80,8 +80,9 @@ impl Node {
         damages: &mut Vec<Option<LogId>>,
     ) -> Result<Node, Stop> {
         let stop = |what: &str, error: &dyn std::fmt::Display| Stop(format!("{what}: {error}"));
+        let mut secrets = Secrets::simulated(dice.bits());
         let mut identity =
-            Identity::open(disk, dice, makeup.logs).map_err(|error| stop("identity", &error))?;
+            Identity::open(disk, &mut secrets, makeup.logs).map_err(|error| stop("identity", &error))?;
         if makeup.logs > identity.logs {
             identity.logs = makeup.logs;
             identity.store(disk).map_err(|error| stop("identity", &error))?;
@@ -90,7 +91,7 @@ impl Node {
         let rules = Arc::new(AccessRules::default());
         let mut new_shard = |id| {
             let (limits, rules) = (makeup.limits, rules.clone());
-            Shard::new(ShardSettings {
+            let settings = ShardSettings {
                 id: ShardId(id),
                 placement,
                 limits,
@@ -98,7 +99,8 @@ impl Node {
                 node: "rabbit@test".into(),
                 relaxes_types: false,
                 seed: dice.bits(),
-            })
+            };
+            Shard::new(settings, secrets.fork())
         };
         let mut shards: Vec<Shard> = (0..placement.shards).map(&mut new_shard).collect();
         let (snapshots, loaded, _) = Snapshots::load(disk).map_err(|error| stop("snapshots", &error))?;

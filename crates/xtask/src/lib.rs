@@ -13,6 +13,7 @@ pub mod guards;
 pub mod licences;
 pub mod report;
 pub mod rows;
+pub mod secrets;
 pub mod suites;
 pub mod text;
 pub mod tidy;

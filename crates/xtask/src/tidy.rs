@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: what a reviewer should not have to say.
 
 use crate::report::Report;
-use crate::{cargo, floors, licences, rows, text};
+use crate::{cargo, floors, licences, rows, secrets, text};
 
 /// Runs every check and prints one line for each.
 pub fn tidy() -> Report {
@@ -44,6 +44,7 @@ fn check_text(report: &mut Report, metadata: &cargo::Metadata) {
         Ok(files) => {
             report.check("text", &text::complaints(&files));
             report.check("rows", &rows::complaints(&files));
+            report.check("secrets", &secrets::complaints(&files));
             for long in text::long(&files) {
                 println!("note: {long}: which two nouns does it hold?");
             }
@@ -51,6 +52,7 @@ fn check_text(report: &mut Report, metadata: &cargo::Metadata) {
         Err(why) => {
             report.skip("text", &why);
             report.skip("rows", &why);
+            report.skip("secrets", &why);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::methods::Wish;
 use crate::connection::Context;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::{BasicConsume, MethodId, QueueDeclareOk};
-use broker::catalog::{Refusal, ReplyCode};
+use broker::catalog::{Actor, Refusal, ReplyCode};
 use broker::{ConsumerRef, Credit, REPLY_TO, ReplyAddress};
 
 /// A channel's consumer of direct replies: at most one.
@@ -87,7 +87,8 @@ impl Adapter {
         }
         let vhost = self.vhost_name(context);
         let missing = Refusal::missing("queue", name, &vhost);
-        match ReplyAddress::read(name.as_bytes()) {
+        let vhost = self.actor.as_ref().map(|actor| actor.vhost);
+        match vhost.and_then(|vhost| ReplyAddress::read(name.as_bytes(), vhost)) {
             Some(address) => {
                 let token = self.wait(number, method, nowait, Wish::FindReply { name: name.into() });
                 context.shard.ask_reply(context.port, token, address, missing);
@@ -110,7 +111,8 @@ impl Adapter {
         name: &[u8],
         what: Use,
     ) -> Result<(), Refusal> {
-        if !name.starts_with(REPLY_TO.as_bytes()) || ReplyAddress::read(name).is_none() {
+        let is_reply = |actor: &Actor| ReplyAddress::read(name, actor.vhost).is_some();
+        if !name.starts_with(REPLY_TO.as_bytes()) || !self.actor.as_ref().is_some_and(is_reply) {
             return Ok(());
         }
         let named =

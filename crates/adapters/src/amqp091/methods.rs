@@ -431,7 +431,7 @@ impl Adapter {
             auto_delete: declare.auto_delete,
             arguments: tables::arguments(&declare.arguments),
             log: context.shard.log_for_new_queue(declare.durable && !declare.exclusive),
-            random: context.shard.random_bytes(),
+            random: context.shard.secret_bytes(),
         };
         self.request(context, id, declare.nowait, Wish::DeclareQueue, op);
         Ok(())
@@ -471,7 +471,7 @@ impl Adapter {
         wanted: &[u8],
     ) -> Result<Box<[u8]>, Refusal> {
         if wanted.is_empty() {
-            let tag = broker::catalog::generated_name("amq.ctag-", &context.shard.random_bytes());
+            let tag = broker::catalog::generated_name("amq.ctag-", &context.shard.secret_bytes());
             return Ok(tag.into_bytes().into());
         }
         if self.by_tag(number, wanted).is_some() {

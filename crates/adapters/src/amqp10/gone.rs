@@ -48,7 +48,7 @@ pub(super) fn first_sent(
     let Some(queue) = context.shard.catalog().queue_by_name(vhost, key.as_bytes()).map(|queue| queue.id)
     else {
         // Where replies go is no queue.
-        return ReplyAddress::read(key.as_bytes()).is_some();
+        return ReplyAddress::read(key.as_bytes(), vhost).is_some();
     };
     watch(context, session, watched, queue, key);
     true

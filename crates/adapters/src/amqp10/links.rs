@@ -299,7 +299,8 @@ impl Adapter {
         };
         if let Some(Destination { exchange, key }) = &destination
             && exchange.is_empty()
-            && let Some(reply) = ReplyAddress::read(key.as_bytes())
+            && let Some(actor) = &self.actor
+            && let Some(reply) = ReplyAddress::read(key.as_bytes(), actor.vhost)
         {
             return self.ask_reply(context, (id, link), attach, (reply, key.clone()));
         }

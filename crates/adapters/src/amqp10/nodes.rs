@@ -164,7 +164,7 @@ impl Adapter {
         link_name: &str,
         making: Making,
     ) -> Result<(), Refused> {
-        let random = context.shard.random_bytes();
+        let random = context.shard.secret_bytes();
         let link_name = &link_name[..link_name.floor_char_boundary(LINK_NAME_BYTES_MAX)];
         let link_name = link_name.replace(['\r', '\n'], "");
         let name = generated_name(&format!("{MADE_FOR_LINK}{link_name}-"), &random).into();

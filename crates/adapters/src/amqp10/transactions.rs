@@ -67,9 +67,12 @@ struct Doomed {
 const TOO_LARGE: Doomed =
     Doomed { condition: condition::ROLLED_BACK, text: "the transaction is larger than it may be" };
 
+/// What a controller names a transaction by: nothing that another controller could guess.
+type TransactionId = [u8; 16];
+
 #[derive(Debug)]
 struct Open {
-    id: u64,
+    id: TransactionId,
     /// Its coordinator.
     session: SessionId,
     link: LinkId,
@@ -100,7 +103,6 @@ pub(super) struct Transactions {
     publisher: Publisher,
     /// The publisher's handle.
     handle: u32,
-    next_id: u64,
     open: Vec<Open>,
     waiting: VecDeque<Waiting>,
     /// Coordinators there are.
@@ -109,8 +111,7 @@ pub(super) struct Transactions {
 
 impl Transactions {
     fn find(&mut self, id: &[u8]) -> Option<usize> {
-        let id = u64::from_be_bytes(id.try_into().ok()?);
-        self.open.iter().position(|open| open.id == id)
+        self.open.iter().position(|open| open.id == *id)
     }
 
     fn held_bytes(&self) -> usize {
@@ -159,7 +160,6 @@ impl Adapter {
             Box::new(Transactions {
                 publisher: Publisher::new(context.port, handle, AccessCache::new(actor)),
                 handle,
-                next_id: 1,
                 open: Vec::new(),
                 waiting: VecDeque::new(),
                 links: 0,
@@ -235,8 +235,7 @@ impl Adapter {
             let text = "too many transactions on one connection";
             return self.reject(transfer, condition::RESOURCE_LIMIT_EXCEEDED, text);
         }
-        let id = transactions.next_id;
-        transactions.next_id += 1;
+        let id: TransactionId = context.shard.secret_bytes();
         transactions.open.push(Open {
             id,
             session: transfer.session,
@@ -245,7 +244,7 @@ impl Adapter {
             doomed: None,
             held: Transaction::default(),
         });
-        self.tell(transfer, &Told::Declared(&id.to_be_bytes()));
+        self.tell(transfer, &Told::Declared(&id));
     }
 
     fn discharge(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>, id: &[u8], fail: bool) {

@@ -102,7 +102,7 @@ impl Adapter {
             auto_delete: false,
             arguments,
             log: context.shard.log_for_new_queue(true),
-            random: context.shard.random_bytes(),
+            random: context.shard.secret_bytes(),
         }
     }
 

@@ -5,7 +5,7 @@
 
 use adapters::{ConnectionRow, Frontend, Note, Peer, Protocol, Settings};
 use base::id::{LogId, ShardId};
-use base::{Buffer, Memory, Now, Quantum};
+use base::{Buffer, Memory, Now, Quantum, Secrets};
 use broker::access::AccessRules;
 use broker::catalog::FirstContent;
 use broker::{
@@ -58,7 +58,7 @@ impl World {
         let settings = Arc::new(settings);
         let shard = |id| {
             let rules = Arc::new(AccessRules::default());
-            Shard::new(ShardSettings {
+            let settings = ShardSettings {
                 id: ShardId(id),
                 placement,
                 limits,
@@ -66,7 +66,8 @@ impl World {
                 node: "rabbit@test".into(),
                 relaxes_types: false,
                 seed: 7,
-            })
+            };
+            Shard::new(settings, Secrets::simulated(u64::from(id)))
         };
         let mut world = World {
             now,

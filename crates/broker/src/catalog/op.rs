@@ -77,7 +77,7 @@ pub enum Op {
         arguments: Arguments,
         /// Where to place it if it is new.
         log: LogId,
-        /// Random bits for a server-made name.
+        /// Secret bytes for a server-made name.
         random: [u8; 16],
     },
     /// Have a super stream: an exchange with streams bound to it, all of it or nothing. Where any of that is there nothing is

@@ -142,7 +142,7 @@ impl View<'_> {
         route.queues_most = route.targets.iter().map(|target| target.queues.len()).max().unwrap_or(0);
         route.queues = route.targets.iter().map(|target| target.queues.len() as u32).sum();
         if exchange.is_empty() {
-            let replies: Vec<_> = keys.iter().filter_map(|key| ReplyAddress::read(key)).collect();
+            let replies: Vec<_> = keys.iter().filter_map(|key| ReplyAddress::read(key, access.vhost())).collect();
             route.replies = (!replies.is_empty()).then(|| replies.into());
         }
         route.is_traced = self.catalog.is_traced(access.vhost());

@@ -1,8 +1,8 @@
 //! One and more shards as values: no sockets, no files; what would be written is handed back as written.
 
-use base::Now;
 use base::crc::crc32c;
 use base::id::{LogId, PortId, QueueSeq, ShardId};
+use base::{Now, Secrets};
 use broker::access::{AccessCache, AccessRules};
 use broker::catalog::{Actor, FirstContent, Op, Refusal, VhostId};
 use broker::{
@@ -63,7 +63,7 @@ impl Node {
                 relaxes_types: false,
                 seed: 7,
             };
-            Shard::new(settings)
+            Shard::new(settings, Secrets::simulated(u64::from(id)))
         };
         let mut node = Node {
             shards: (0..shards).map(make).collect(),
@@ -180,7 +180,7 @@ impl Node {
             relaxes_types: false,
             seed: 8,
         };
-        Shard::new(settings)
+        Shard::new(settings, Secrets::simulated(8))
     }
 
     /// Turns and writes until nothing is left to write.
@@ -254,11 +254,13 @@ impl Node {
     }
 
     /// Declares a queue from a port's shard and says which log it is on.
+    #[allow(dead_code, reason = "shared; not every test needs it")]
     pub fn declare(&mut self, port: usize, name: &str, durable: bool) -> LogId {
         self.declare_with(port, name, durable, &[])
     }
 
     /// Declares a queue with arguments.
+    #[allow(dead_code, reason = "shared; not every test needs it")]
     pub fn declare_with(
         &mut self,
         port: usize,

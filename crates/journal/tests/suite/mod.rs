@@ -5,7 +5,7 @@
 pub mod used;
 
 use base::id::{LogId, LogIndex};
-use base::{Buffer, Random};
+use base::{Buffer, Secrets};
 use journal::*;
 use std::io::{IoSlice, IoSliceMut};
 
@@ -281,8 +281,8 @@ fn spares_are_prepared(disk: &dyn Disk) {
 
 fn an_identity_stays(disk: &dyn Disk) {
     assert_eq!(Identity::load(disk), Ok(None));
-    let first = Identity::open(disk, &mut Random::new(1), 8).unwrap();
-    assert_eq!(Identity::open(disk, &mut Random::new(2), 16), Ok(first));
+    let first = Identity::open(disk, &mut Secrets::simulated(1), 8).unwrap();
+    assert_eq!(Identity::open(disk, &mut Secrets::simulated(2), 16), Ok(first));
     let more = Identity { logs: 12, ..first };
     more.store(disk).unwrap();
     assert_eq!(Identity::load(disk), Ok(Some(more)));
@@ -293,7 +293,7 @@ fn an_identity_stays(disk: &dyn Disk) {
     assert_eq!(Identity::load(disk), Err(IdentityError::Damaged));
     disk.remove(name).unwrap();
     disk.create(FileName::new(FileKind::Segment, 1), 0).unwrap();
-    assert_eq!(Identity::open(disk, &mut Random::new(2), 16), Err(IdentityError::Missing));
+    assert_eq!(Identity::open(disk, &mut Secrets::simulated(2), 16), Err(IdentityError::Missing));
 }
 
 pub fn cover(log: u32, covered: u64, file: u64) -> Cover {

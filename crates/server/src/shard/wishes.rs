@@ -138,7 +138,7 @@ impl ShardLoop {
                 auto_delete: *auto_delete,
                 arguments: table(arguments)?,
                 log: self.shard.log_for_new_queue(*durable),
-                random: self.shard.random_bytes(),
+                random: self.shard.secret_bytes(),
             },
             Action::DeleteQueue { name, if_unused, if_empty } => {
                 let (if_unused, if_empty) = (*if_unused, *if_empty);

@@ -314,7 +314,7 @@ impl Adapter {
                 }
                 let is_recorded = durable && !exclusive;
                 let log = context.shard.log_for_new_queue(is_recorded);
-                let random = context.shard.random_bytes();
+                let random = context.shard.secret_bytes();
                 let op = Op::DeclareQueue {
                     name,
                     passive: false,

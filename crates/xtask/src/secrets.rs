@@ -1,0 +1,106 @@
+//! Which code of the product may roll dice, and which may ask the system for randomness.
+//!
+//! What nobody may foretell comes from `base::Secrets`. Dice (`base::Random`) give their state away to whoever sees what
+//! they gave: only what anybody may foretell comes from them, and each place that rolls them is named here.
+
+/// Folders and files of the product whose code may roll dice, and what it does with them.
+const ROLLS_DICE: &[(&str, &str)] = &[
+    ("crates/base/src/", "what they are, and which samples are kept"),
+    ("crates/broker/src/publisher/route.rs", "the lots that exchanges draw"),
+    ("crates/journal/src/faulty.rs", "faults of a simulated disk"),
+    ("crates/journal/src/file.rs", "the mark of a file, which the format mixes from the folder's secret"),
+    ("crates/perf/", "the load"),
+    ("crates/sim/", "the simulation"),
+];
+
+/// Files of the product that may ask the system for randomness, and make a source of secrets of it.
+const ASKS_THE_SYSTEM: &[(&str, &str)] = &[
+    ("crates/base/src/secrets.rs", "what a source is"),
+    ("crates/ctl/src/objects.rs", "a salt, without a node"),
+    ("crates/server/src/seed.rs", "the seed of all that a node has"),
+];
+
+/// Files whose code may make a source of secrets from a seed that anybody may know.
+const SIMULATES: &[(&str, &str)] =
+    &[("crates/base/src/secrets.rs", "what it is"), ("crates/sim/", "the simulation")];
+
+/// Words that show the use of a source, in halves so that this file passes its own check.
+struct Rule {
+    words: &'static [&'static str],
+    /// Where they may stand, and why.
+    places: &'static [(&'static str, &'static str)],
+    what: &'static str,
+}
+
+const RULES: &[Rule] = &[
+    Rule {
+        words: &[concat!("Rand", "om::new"), concat!("base::Rand", "om")],
+        places: ROLLS_DICE,
+        what: "rolls dice",
+    },
+    Rule {
+        words: &[
+            concat!("getrand", "om::"),
+            concat!("/dev/uran", "dom"),
+            concat!("/dev/rand", "om"),
+            concat!("Secrets::", "new("),
+        ],
+        places: ASKS_THE_SYSTEM,
+        what: "asks the system for randomness",
+    },
+    Rule {
+        words: &[concat!("Secrets::sim", "ulated")],
+        places: SIMULATES,
+        what: "makes secrets that are none",
+    },
+];
+
+/// Every line of the product's code that uses a source of randomness it may not use. Tests use what they like.
+pub fn complaints(files: &[(String, String)]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let code = files.iter().filter(|(name, _)| {
+        name.starts_with("crates/")
+            && name.ends_with(".rs")
+            && name.contains("/src/")
+            && !name.contains("/tests")
+    });
+    for (name, text) in code {
+        let lines = text.lines().enumerate().take_while(|(_, line)| line.trim() != "#[cfg(test)]");
+        for (number, line) in lines.filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            for Rule { words, places, what } in RULES {
+                let is_named = places.iter().any(|(place, _)| name.starts_with(place));
+                if !is_named && words.iter().any(|word| line.contains(word)) {
+                    let rule = "see crates/xtask/src/secrets.rs";
+                    complaints.push(format!("{name}:{}: {what}, which it may not: {rule}", number + 1));
+                }
+            }
+        }
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, text: &str, expected: usize) {
+        assert_eq!(complaints(&[(name.to_owned(), text.to_owned())]).len(), expected, "{name}: {text}");
+    }
+
+    #[test]
+    fn dice_and_secrets_stay_where_they_may_be() {
+        let dice = concat!("let dice = Rand", "om::new(7);");
+        let system = concat!("getrand", "om::fill(&mut bytes)");
+        let simulated = concat!("Secrets::sim", "ulated(7)");
+        check("crates/broker/src/reply.rs", dice, 1);
+        check("crates/broker/src/reply.rs", concat!("use base::Rand", "om;"), 1);
+        check("crates/broker/src/publisher/route.rs", dice, 0);
+        check("crates/server/src/node.rs", system, 1);
+        check("crates/server/src/seed.rs", system, 0);
+        check("crates/server/src/seed.rs", simulated, 1);
+        check("crates/server/src/seed.rs", &format!("#[cfg(test)]\n{simulated}"), 0);
+        check("crates/broker/tests/shard.rs", dice, 0);
+        check("crates/broker/src/reply.rs", &format!("// {dice}"), 0);
+        check("crates/sim/src/node.rs", simulated, 0);
+    }
+}
