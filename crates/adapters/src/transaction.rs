@@ -153,6 +153,8 @@ impl<S> Transaction<S> {
                     keys: split_keys(more_keys),
                     hidden: entry.hidden as usize,
                     due_at_ms: entry.due_at_ms,
+                    // It was vouched for when the publish came.
+                    user_id: None,
                 },
                 format: entry.format,
                 durable: entry.durable,
@@ -184,7 +186,12 @@ mod tests {
         HeldPublish {
             exchange: b"amq.topic",
             routing_key: b"key",
-            more: More { keys: more_keys.to_vec(), hidden: more_keys.len() / 2, due_at_ms: mark * 7 },
+            more: More {
+                keys: more_keys.to_vec(),
+                hidden: more_keys.len() / 2,
+                due_at_ms: mark * 7,
+                user_id: None,
+            },
             format: Format::Amqp091,
             durable: mark.is_multiple_of(2),
             priority: (mark > 1).then_some(7),

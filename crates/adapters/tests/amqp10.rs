@@ -289,7 +289,8 @@ impl Controller {
     /// Declares a transaction; what was answered, "declared" where it was.
     fn declare(&mut self, world: &mut World) -> String {
         let answer = self.ask(world, &Control::Declare { is_global: false });
-        let Some(id) = answer.strip_prefix("Some(Declared([").and_then(|rest| rest.strip_suffix("]))")) else {
+        let Some(id) = answer.strip_prefix("Some(Declared([").and_then(|rest| rest.strip_suffix("]))"))
+        else {
             return answer;
         };
         self.ids.push(id.split(", ").map(|byte| byte.parse().expect("bytes are shown as numbers")).collect());

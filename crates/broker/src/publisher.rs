@@ -55,12 +55,19 @@ pub struct More<'a> {
     pub hidden: usize,
     /// It is delayed until then, milliseconds since 1970; 0, or a time that has come: not at all.
     pub due_at_ms: u64,
+    /// Who sent it, as it says itself: what the broker vouches for, see [`AccessCache::check_publish`].
+    pub user_id: Option<&'a [u8]>,
 }
 
 impl<'a> More<'a> {
     /// The keys nobody is to see.
     pub(crate) fn hidden_keys(&self) -> &[&'a [u8]] {
         &self.keys[self.keys.len() - self.hidden.min(self.keys.len())..]
+    }
+
+    /// It has no part in where the message goes, and when.
+    fn leaves_the_way(&self) -> bool {
+        self.keys.is_empty() && self.due_at_ms == 0
     }
 
     /// It, where anything is asked for.
@@ -297,10 +304,14 @@ impl Known {
             self.forget();
             self.version = version;
         }
-        if publish.more.is_some() {
+        let Some(more) = publish.more else { return self.look_up(access, view, publish) };
+        if !more.leaves_the_way() {
             return self.look_up_once(access, view, publish);
         }
-        self.look_up(access, view, publish)
+        let at = self.look_up(access, view, publish)?;
+        // The way may have been found for a message that named nobody.
+        access.check_user(view.catalog, more.user_id)?;
+        Ok(at)
     }
 
     /// As [`Known::route`], where that is the route of the last look-up.

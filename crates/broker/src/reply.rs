@@ -323,7 +323,8 @@ mod tests {
     fn takes_what_credit_and_bytes_allow() {
         let limits = Limits { reply_bytes_max: 10, ..Limits::default() };
         let (key, vhost) = (ReplyKey(0), VhostId(0));
-        let fresh = |limit| ReplyConsumer { key, vhost, limit, delivered: 0, is_paused: false, paused_bytes: 0 };
+        let fresh =
+            |limit| ReplyConsumer { key, vhost, limit, delivered: 0, is_paused: false, paused_bytes: 0 };
         let mut any = fresh(None);
         assert!((0..100).all(|_| any.take(1000, &limits)));
         any.is_paused = true;

@@ -67,14 +67,13 @@ impl Adapter {
         body: &[u8],
     ) {
         let Some(channel) = self.channels.get(number) else { return };
-        let catalog = context.shard.catalog();
-        let access = channel.publisher.access();
         let reply = channel.reply.as_ref().map(|reply| &*reply.name);
-        let wishes = match Wishes::read(properties, catalog, access.actor(), reply) {
+        let wishes = match Wishes::read(properties, reply) {
             Ok(wishes) => wishes,
             Err(refusal) => {
                 // What is wrong with the exchange comes first.
-                let found = access.check_publish(catalog, publish.exchange, [publish.routing_key]);
+                let (access, catalog) = (channel.publisher.access(), context.shard.catalog());
+                let found = access.check_publish(catalog, publish.exchange, [publish.routing_key], None);
                 let refusal = found.err().unwrap_or(refusal);
                 return self.refuse(context, number, &refusal, PUBLISH);
             }

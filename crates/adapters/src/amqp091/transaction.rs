@@ -76,7 +76,12 @@ impl Adapter {
         let Some(channel) = self.channels.get(number) else { return Ok(()) };
         let Some(transaction) = &mut channel.transaction else { return Ok(()) };
         let access = channel.publisher.access();
-        access.check_publish(context.shard.catalog(), publish.exchange, publish.keys())?;
+        access.check_publish(
+            context.shard.catalog(),
+            publish.exchange,
+            publish.keys(),
+            publish.more.user_id,
+        )?;
         let publish = HeldPublish { mark: if mandatory { MANDATORY } else { 0 }, ..publish.clone() };
         transaction.held.publish(context.settings, &publish).map_err(|_| too_large(context))
     }

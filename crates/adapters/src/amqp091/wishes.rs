@@ -1,7 +1,7 @@
-//! What the properties of a message ask of the broker: a time to live, further keys (CC, BCC), a user that is to be
-//! vouched for, a reply-to that stands for the requester's own name.
+//! What the properties of a message ask of the broker: a time to live, further keys (CC, BCC), a user that it is to
+//! vouch for, a reply-to that stands for the requester's own name.
 
-use broker::catalog::{Actor, Catalog, Refusal, ReplyCode};
+use broker::catalog::{Refusal, ReplyCode};
 use broker::{More, REPLY_TO};
 use message::amqp091::{Properties, Table, Value};
 
@@ -20,12 +20,7 @@ fn precondition(text: String) -> Refusal {
 
 impl<'a> Wishes<'a> {
     /// `reply`: the name of the channel's reply consumer.
-    pub(super) fn read(
-        properties: &Properties<'a>,
-        catalog: &Catalog,
-        actor: &Actor,
-        reply: Option<&str>,
-    ) -> Result<Wishes<'a>, Refusal> {
+    pub(super) fn read(properties: &Properties<'a>, reply: Option<&str>) -> Result<Wishes<'a>, Refusal> {
         let mut wishes = Wishes::default();
         let wants_reply = properties.reply_to() == Some(REPLY_TO.as_bytes());
         if wants_reply && reply.is_none() {
@@ -36,7 +31,7 @@ impl<'a> Wishes<'a> {
             Some(headers) => wishes.read_keys(&headers)?,
             None => false,
         };
-        check_user(properties, catalog, actor)?;
+        wishes.more.user_id = properties.user_id();
         if wants_reply || has_bcc {
             let mut kept = properties.to_new();
             let fields = has_bcc.then(|| without_bcc(kept.headers.unwrap_or_default()));
@@ -87,18 +82,6 @@ impl<'a> Wishes<'a> {
         self.more.keys.extend(hidden);
         Ok(has_bcc)
     }
-}
-
-/// A message that names a user names who publishes it, unless that user may pose as others, or only moves what is there.
-fn check_user(properties: &Properties<'_>, catalog: &Catalog, actor: &Actor) -> Result<(), Refusal> {
-    let Some(claimed) = properties.user_id() else { return Ok(()) };
-    let may_pose = || catalog.user(&actor.user).is_some_and(|user| user.has_tag("impersonator"));
-    if claimed == actor.user.as_bytes() || actor.is_internal || may_pose() {
-        return Ok(());
-    }
-    let claimed = String::from_utf8_lossy(claimed);
-    let user = &actor.user;
-    Err(precondition(format!("user_id property set to '{claimed}' but authenticated user was '{user}'")))
 }
 
 fn without_bcc(headers: Table<'_>) -> Vec<u8> {

@@ -1,4 +1,5 @@
-//! What a sender may write into the annotations of its messages (§3.2.3), and what the broker reads there.
+//! What a sender may write into the annotations of its messages (§3.2.3), and what the broker reads there and in the
+//! user-id of their properties (§3.2.4).
 //!
 //! Keys are symbols that begin with `x-`: all others are reserved. `x-cc` holds further keys a message is routed by,
 //! `x-opt-delivery-time` when it is to be delivered, milliseconds since 1970.
@@ -6,7 +7,7 @@
 use super::links::Refused;
 use ::amqp10::condition;
 use broker::More;
-use message::amqp10::{Map, Value};
+use message::amqp10::{Map, Message, Value};
 
 /// Routing keys besides the address's own.
 const CC: &str = "x-cc";
@@ -30,8 +31,22 @@ impl Wrong {
     }
 }
 
-/// Checks the annotations and answers what they ask for, if anything.
-pub(super) fn more<'a>(annotations: &Map<'a>) -> Result<Option<More<'a>>, Wrong> {
+/// Checks annotations and properties of a message and answers what they ask for, if anything.
+pub(super) fn more<'a>(message: &Message<'a>) -> Result<Option<More<'a>>, Wrong> {
+    let mut more = of_annotations(&message.message_annotations)?;
+    match message.properties.claimed_user() {
+        Value::Null => {}
+        Value::Binary(user) => more.get_or_insert_default().user_id = Some(user),
+        other => {
+            // Whoever reads it might take it for what it is not.
+            let text = format!("user-id of the properties is no binary: {}", term(other));
+            return Err(Wrong::Message(Refused::new(condition::DECODE_ERROR, text)));
+        }
+    }
+    Ok(more)
+}
+
+fn of_annotations<'a>(annotations: &Map<'a>) -> Result<Option<More<'a>>, Wrong> {
     let mut asked = Ok(None::<More<'a>>);
     for (name, value) in annotations.iter() {
         match name {
@@ -106,7 +121,7 @@ mod tests {
     fn check(write: impl FnOnce(&mut Encoder<'_>), expected: Result<&[&str], &str>) {
         let mut bytes = Vec::new();
         write(&mut Encoder::new(&mut bytes));
-        let more = more(&Map::new(2, &bytes)).map_err(|wrong| wrong.refused().condition);
+        let more = of_annotations(&Map::new(2, &bytes)).map_err(|wrong| wrong.refused().condition);
         let keys = more.map(|more| more.unwrap_or_default().keys);
         let expected: Result<Vec<&[u8]>, &str> =
             expected.map(|keys| keys.iter().map(|key| key.as_bytes()).collect());
@@ -149,13 +164,42 @@ mod tests {
     }
 
     #[test]
+    fn a_user_id_is_a_binary_or_absent() {
+        let check = |fields: &[Value<'static>], expected: Result<Option<&[u8]>, &str>| {
+            let mut bytes = Vec::new();
+            let mut encoder = Encoder::new(&mut bytes);
+            encoder.descriptor(0x73);
+            let mut list = encoder.list();
+            for field in fields {
+                encoder.value(*field);
+                list.field(&encoder);
+            }
+            encoder.close(list);
+            bytes.extend(b"\0\x53\x75\xa0\x01x");
+            let message = Message::read(&bytes).unwrap();
+            let asked = more(&message).map_err(|wrong| wrong.refused().condition);
+            assert_eq!(asked.map(|more| more.and_then(|more| more.user_id)), expected, "{fields:?}");
+        };
+        let id = Value::String("id");
+        check(&[], Ok(None));
+        check(&[id], Ok(None));
+        check(&[Value::Null, Value::Null, Value::String("to")], Ok(None));
+        check(&[id, Value::Null, Value::String("to")], Ok(None));
+        check(&[Value::Null, Value::Binary(b"u")], Ok(Some(b"u")));
+        check(&[id, Value::Binary(b"")], Ok(Some(b"")));
+        for other in [Value::String("u"), Value::Symbol("u"), Value::Ulong(1), Value::Boolean(true)] {
+            check(&[id, other], Err(condition::DECODE_ERROR));
+        }
+    }
+
+    #[test]
     fn a_time_of_delivery_is_a_moment_or_a_number() {
         let check = |value, expected| {
             let mut bytes = Vec::new();
             let mut encoder = Encoder::new(&mut bytes);
             encoder.symbol(DELIVERY_TIME);
             encoder.value(value);
-            let asked = more(&Map::new(2, &bytes)).map_err(|wrong| wrong.refused().condition);
+            let asked = of_annotations(&Map::new(2, &bytes)).map_err(|wrong| wrong.refused().condition);
             assert_eq!(asked.map(|more| more.unwrap_or_default().due_at_ms), expected);
             assert_eq!(delivery_time(&Map::new(2, &bytes)), expected.ok());
         };

@@ -316,7 +316,7 @@ impl Adapter {
                 return Err(Refusal::missing("queue", key, vhost).into());
             }
             // Topics are looked at message by message.
-            access.check_publish(catalog, exchange.as_bytes(), [])?;
+            access.check_publish(catalog, exchange.as_bytes(), [], None)?;
         }
         let answer = Attach {
             sender_settle_mode: attach.sender_settle_mode,
@@ -342,7 +342,7 @@ impl Adapter {
         let Some(session) = self.session(id) else { return Ok(()) };
         let access = session.publisher.access();
         // Topics are looked at message by message.
-        Ok(access.check_publish(context.shard.catalog(), exchange.as_bytes(), [])?)
+        Ok(access.check_publish(context.shard.catalog(), exchange.as_bytes(), [], None)?)
     }
 
     /// A sender's link is attached.

@@ -213,7 +213,7 @@ impl Adapter {
                 return self.end_link(context, transfer, &refused);
             }
         };
-        let more = match annotations::more(&message.message_annotations) {
+        let more = match annotations::more(&message) {
             Ok(more) => more,
             Err(Wrong::Address(refused)) => {
                 publisher.skip();
@@ -282,6 +282,9 @@ impl Adapter {
                 self.tell(transfer, &Outcome::Released);
             }
             Err(refusal) if is_internal(&refusal) => {
+                self.end_link(context, transfer, &refusal.into());
+            }
+            Err(refusal @ Refusal { code: ReplyCode::WrongUser, .. }) => {
                 self.end_link(context, transfer, &refusal.into());
             }
             Err(Refusal { code: ReplyCode::AccessRefused, text }) => {

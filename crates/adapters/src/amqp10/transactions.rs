@@ -20,6 +20,7 @@ use ::amqp10::{
 };
 use base::id::QueueSeq;
 use broker::access::AccessCache;
+use broker::catalog::ReplyCode;
 use broker::{Count, Publish, Published, Publisher, QueueCommand};
 use message::amqp10::{BodyKind, Decoder, Encoder, Message, Value};
 use message::record::{Format, Outcome, SeqRange};
@@ -388,7 +389,7 @@ impl Adapter {
             Err(refused) => return self.end_link(context, transfer, &refused),
         };
         let Addressed { message, destination } = addressed;
-        let more = match annotations::more(&message.message_annotations) {
+        let more = match annotations::more(&message) {
             Ok(more) => more.unwrap_or_default(),
             Err(wrong) => return self.end_link(context, transfer, &wrong.refused()),
         };
@@ -403,7 +404,10 @@ impl Adapter {
         let access = transactions.publisher.access();
         let (exchange, key) = (destination.exchange.as_bytes(), destination.key.as_bytes());
         let keys = std::iter::once(key).chain(more.keys.iter().copied());
-        if let Err(refusal) = access.check_publish(context.shard.catalog(), exchange, keys) {
+        if let Err(refusal) = access.check_publish(context.shard.catalog(), exchange, keys, more.user_id) {
+            if refusal.code == ReplyCode::WrongUser {
+                return self.end_link(context, transfer, &refusal.into());
+            }
             let error = Error::new(refusal.code.condition(), &refusal.text);
             return self.tell_posted(transfer, id, &Told::Rejected(Some(error)));
         }

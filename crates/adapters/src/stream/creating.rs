@@ -54,6 +54,7 @@ pub(super) fn code_of(refusal: &Refusal) -> ResponseCode {
         ReplyCode::AccessRefused => ResponseCode::ACCESS_REFUSED,
         ReplyCode::NotFound => ResponseCode::STREAM_DOES_NOT_EXIST,
         ReplyCode::PreconditionFailed
+        | ReplyCode::WrongUser
         | ReplyCode::ResourceLocked
         | ReplyCode::ResourceError
         | ReplyCode::NotAllowed => ResponseCode::PRECONDITION_FAILED,

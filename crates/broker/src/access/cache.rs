@@ -3,8 +3,11 @@
 //! Grants only, as RabbitMQ's: a refusal ends the channel anyway. Costs nothing until the first grant.
 
 use super::permissions::{Access, Resource};
-use crate::catalog::{Actor, Catalog, QueueDefinition, Refusal, VhostId};
+use crate::catalog::{Actor, Catalog, QueueDefinition, Refusal, ReplyCode, VhostId};
 use std::sync::Arc;
+
+/// The tag of users who may send messages in the names of others.
+const IMPERSONATOR: &str = "impersonator";
 
 /// Grants remembered.
 pub const CACHE_ENTRIES_MAX: usize = 12;
@@ -79,7 +82,9 @@ impl AccessCache {
         Ok(())
     }
 
-    /// Whether the actor may publish to an exchange with these keys, and the exchange is there and takes publishes.
+    /// Whether the actor may publish to an exchange with these keys, and the exchange is there and takes publishes; and
+    /// whether it is who the message says that sent it, where it says so. Messages of every protocol but the stream
+    /// protocol come through here before they go anywhere, or are held back for a transaction.
     ///
     /// # Errors
     /// The first of these that is not so, in RabbitMQ's order.
@@ -88,6 +93,7 @@ impl AccessCache {
         catalog: &Catalog,
         exchange: &[u8],
         keys: impl IntoIterator<Item = &'k [u8]>,
+        user_id: Option<&[u8]>,
     ) -> Result<(), Refusal> {
         let vhost = self.actor.vhost;
         // Names are text in every protocol: what is none names nothing.
@@ -103,7 +109,22 @@ impl AccessCache {
             Some(entry) => keys.into_iter().try_for_each(|key| {
                 catalog.check_topic_access(&self.actor, Access::Write, &entry.definition, key)
             }),
+        }?;
+        self.check_user(catalog, user_id)
+    }
+
+    /// Whether the actor is the user that a message names, or may pose as others: it has the tag impersonator, or is the
+    /// broker itself, which only moves what is there.
+    pub fn check_user(&self, catalog: &Catalog, user_id: Option<&[u8]>) -> Result<(), Refusal> {
+        let Some(claimed) = user_id else { return Ok(()) };
+        let user = &self.actor.user;
+        let may_pose = || catalog.user(user).is_some_and(|user| user.has_tag(IMPERSONATOR));
+        if self.actor.is_internal || claimed == user.as_bytes() || may_pose() {
+            return Ok(());
         }
+        let claimed = String::from_utf8_lossy(claimed);
+        let text = format!("user_id property set to '{claimed}' but authenticated user was '{user}'");
+        Err(Refusal::new(ReplyCode::WrongUser, text))
     }
 
     /// The queue of this name, if the actor may have `access` to it and no other connection has it for itself.

@@ -28,12 +28,18 @@ pub enum ReplyCode {
     NotImplemented = 540,
     /// The broker cannot go on with this.
     InternalError = 541,
+    /// A message says that somebody else sent it: 406 in AMQP 0-9-1, and a matter of rights in AMQP 1.0. The number is
+    /// no protocol's.
+    WrongUser = 10_406,
 }
 
 impl ReplyCode {
     /// The number in `connection.close` and `channel.close`.
     pub fn number(self) -> u16 {
-        self as u16
+        match self {
+            ReplyCode::WrongUser => ReplyCode::PreconditionFailed as u16,
+            code => code as u16,
+        }
     }
 
     /// The word in front of AMQP 0-9-1 reply texts.
@@ -43,7 +49,7 @@ impl ReplyCode {
             ReplyCode::AccessRefused => "ACCESS_REFUSED",
             ReplyCode::NotFound => "NOT_FOUND",
             ReplyCode::ResourceLocked => "RESOURCE_LOCKED",
-            ReplyCode::PreconditionFailed => "PRECONDITION_FAILED",
+            ReplyCode::PreconditionFailed | ReplyCode::WrongUser => "PRECONDITION_FAILED",
             ReplyCode::ResourceError => "RESOURCE_ERROR",
             ReplyCode::NotAllowed => "NOT_ALLOWED",
             ReplyCode::NotImplemented => "NOT_IMPLEMENTED",
@@ -55,7 +61,7 @@ impl ReplyCode {
     pub fn condition(self) -> &'static str {
         match self {
             ReplyCode::ConnectionForced => "amqp:connection:forced",
-            ReplyCode::AccessRefused => "amqp:unauthorized-access",
+            ReplyCode::AccessRefused | ReplyCode::WrongUser => "amqp:unauthorized-access",
             ReplyCode::NotFound => "amqp:not-found",
             ReplyCode::ResourceLocked => "amqp:resource-locked",
             ReplyCode::PreconditionFailed => "amqp:precondition-failed",
@@ -74,6 +80,7 @@ impl ReplyCode {
                 | ReplyCode::NotFound
                 | ReplyCode::ResourceLocked
                 | ReplyCode::PreconditionFailed
+                | ReplyCode::WrongUser
         )
     }
 }

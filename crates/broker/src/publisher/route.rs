@@ -129,7 +129,8 @@ impl View<'_> {
                 &all
             }
         };
-        access.check_publish(self.catalog, exchange, keys.iter().copied())?;
+        let user_id = more.and_then(|more| more.user_id);
+        access.check_publish(self.catalog, exchange, keys.iter().copied(), user_id)?;
         let message = Envelope { keys, headers: publish.headers, roll: self.roll(access.actor().port) };
         let due = match more {
             Some(More { due_at_ms, .. }) if *due_at_ms > 0 => Due::At(*due_at_ms),
@@ -142,7 +143,8 @@ impl View<'_> {
         route.queues_most = route.targets.iter().map(|target| target.queues.len()).max().unwrap_or(0);
         route.queues = route.targets.iter().map(|target| target.queues.len() as u32).sum();
         if exchange.is_empty() {
-            let replies: Vec<_> = keys.iter().filter_map(|key| ReplyAddress::read(key, access.vhost())).collect();
+            let replies: Vec<_> =
+                keys.iter().filter_map(|key| ReplyAddress::read(key, access.vhost())).collect();
             route.replies = (!replies.is_empty()).then(|| replies.into());
         }
         route.is_traced = self.catalog.is_traced(access.vhost());

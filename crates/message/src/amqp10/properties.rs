@@ -2,7 +2,7 @@
 //!
 //! A view over the list as it came: a field is read when asked for. A field of the wrong type reads as absent.
 
-use super::value::{Fields, List, Value};
+use super::value::{Fields, List, Value, code};
 use super::write::Encoder;
 
 /// The fields' places in the list.
@@ -60,6 +60,17 @@ impl<'a> Properties<'a> {
     /// A ulong, uuid, binary or string; null where it is absent.
     pub fn message_id(&self) -> Value<'a> {
         self.get(Property::MessageId)
+    }
+
+    /// The user-id as it is, which only as a binary is one; null where it is absent. What most messages have is told
+    /// without a look at their values.
+    #[inline]
+    pub fn claimed_user(&self) -> Value<'a> {
+        match self.list.bytes() {
+            _ if self.list.len() <= Property::UserId as usize => Value::Null,
+            [code::NULL, code::NULL, ..] => Value::Null,
+            _ => self.get(Property::UserId),
+        }
     }
 
     /// The user the sender says it is.

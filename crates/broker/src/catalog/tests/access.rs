@@ -183,7 +183,7 @@ fn publishing_asks_before_it_looks() {
             world.must(&op);
         }
         let mut cache = AccessCache::new(Actor::new("u".into(), VhostId(0), port(9)));
-        let answer = cache.check_publish(&world.catalog, exchange.as_bytes(), [&b"k"[..]]);
+        let answer = cache.check_publish(&world.catalog, exchange.as_bytes(), [&b"k"[..]], None);
         answer.map_or_else(|refusal| format!("{} {refusal}", refusal.code.number()), |()| "ok".to_owned())
     };
     let none = ["^$", "^$", "^$"];
@@ -205,8 +205,52 @@ fn publishing_asks_before_it_looks() {
     }
     let world = World::new();
     let mut cache = AccessCache::new(guest(1));
-    let refusal = cache.check_publish(&world.catalog, b"\xFF\xFE", []).unwrap_err();
+    let refusal = cache.check_publish(&world.catalog, b"\xFF\xFE", [], None).unwrap_err();
     assert_eq!(refusal.code, ReplyCode::NotFound);
+}
+
+#[test]
+fn a_message_names_who_sends_it_or_nobody() {
+    let mut world = World::new();
+    for op in [add_user("u", "p"), add_user("poser", "p"), permit("u", [".*"; 3]), permit("poser", [".*"; 3])]
+    {
+        world.must(&op);
+    }
+    let tags = |tag: &str| Op::SetUserTags { name: "poser".into(), tags: vec![tag.into()] };
+    let check = |world: &World, actor: Actor, exchange: &str, user_id: Option<&[u8]>| {
+        let keys = [&b"k"[..]];
+        let answer =
+            AccessCache::new(actor).check_publish(&world.catalog, exchange.as_bytes(), keys, user_id);
+        answer.map_or_else(|refusal| refusal.to_string(), |()| "ok".to_owned())
+    };
+    let user = |name: &str| Actor::new(name.into(), VhostId(0), port(9));
+    let wrong = |claimed: &str| {
+        format!("PRECONDITION_FAILED - user_id property set to '{claimed}' but authenticated user was 'u'")
+    };
+    for (user_id, expected) in [
+        (None, "ok".to_owned()),
+        (Some(&b"u"[..]), "ok".to_owned()),
+        (Some(b"boss"), wrong("boss")),
+        (Some(b"U"), wrong("U")),
+        (Some(b"u\0"), wrong("u\0")),
+        (Some(b""), wrong("")),
+        (Some(b"\xff"), wrong("\u{fffd}")),
+    ] {
+        assert_eq!(check(&world, user("u"), "amq.direct", user_id), expected);
+    }
+    // What is wrong with the exchange comes first.
+    let missing = "NOT_FOUND - no exchange 'nope' in vhost '/'";
+    assert_eq!(check(&world, user("u"), "nope", Some(b"boss")), missing);
+    for (tag, is_poser) in [("management", false), ("administrator", false), ("impersonator", true)] {
+        world.must(&tags(tag));
+        let answer = check(&world, user("poser"), "amq.direct", Some(b"boss"));
+        assert_eq!(answer == "ok", is_poser, "{tag}: {answer}");
+    }
+    // The broker moves what others sent.
+    assert_eq!(check(&world, Actor::internal(VhostId(0), port(9)), "amq.direct", Some(b"boss")), "ok");
+    let refusal = Refusal::new(ReplyCode::WrongUser, "");
+    assert_eq!((refusal.code.number(), refusal.code.is_hard()), (406, false));
+    assert_eq!(refusal.code.condition(), "amqp:unauthorized-access");
 }
 
 #[test]
@@ -381,7 +425,8 @@ fn topics_have_permissions_of_their_own() {
     let user = Actor::new("u".into(), VhostId(0), port(9));
     let publish = |world: &World, exchange: &str, keys: &[&str]| {
         let keys = keys.iter().map(|key| key.as_bytes());
-        let answer = AccessCache::new(user.clone()).check_publish(&world.catalog, exchange.as_bytes(), keys);
+        let answer =
+            AccessCache::new(user.clone()).check_publish(&world.catalog, exchange.as_bytes(), keys, None);
         answer.map_or_else(|refusal| format!("{} {refusal}", refusal.code.number()), |()| "ok".to_owned())
     };
     assert_eq!(publish(&world, "amq.topic", &["u.1"]), "ok");
