@@ -1,7 +1,7 @@
 //! Who logs in: SASL mechanisms, which are offered to whom, and what their responses say; the same in every protocol.
 
 use crate::settings::Peer;
-use broker::access::{AccessRules, authenticate, authenticate_anonymous, authenticate_certificate};
+use broker::access::{AccessRules, Denied, authenticate, authenticate_anonymous, authenticate_certificate};
 use broker::catalog::{Catalog, UserDefinition};
 use message::amqp091::{Table, Value};
 use std::sync::Arc;
@@ -63,16 +63,21 @@ pub(crate) static STREAM: Choices = choices!("AMQPLAIN", "ANONYMOUS", "EXTERNAL"
 
 impl Choices {
     /// The mechanisms offered to this peer.
-    pub(crate) fn offered(&self, rules: &AccessRules, peer: &Peer) -> &'static [&'static str] {
-        let bits = (0..4).map(|bit| usize::from(is_offered(rules, peer, self.names[bit])) << bit);
+    pub(crate) fn offered(
+        &self,
+        catalog: &Catalog,
+        rules: &AccessRules,
+        peer: &Peer,
+    ) -> &'static [&'static str] {
+        let bits = (0..4).map(|bit| usize::from(is_offered(catalog, rules, peer, self.names[bit])) << bit);
         self.lists[bits.sum::<usize>()]
     }
 }
 
-fn is_offered(rules: &AccessRules, peer: &Peer, mechanism: &str) -> bool {
+fn is_offered(catalog: &Catalog, rules: &AccessRules, peer: &Peer, mechanism: &str) -> bool {
     let mechanisms = &rules.mechanisms;
     match mechanism {
-        "ANONYMOUS" => mechanisms.anonymous && rules.anonymous.is_some(),
+        "ANONYMOUS" => mechanisms.anonymous && rules.anonymous(catalog).is_some(),
         "PLAIN" => mechanisms.plain,
         "AMQPLAIN" => mechanisms.amqplain,
         "EXTERNAL" => mechanisms.external && peer.certificate_name().is_some(),
@@ -88,7 +93,7 @@ pub(crate) enum Unproved {
     /// The response is none of the mechanism's.
     Malformed,
     /// The proof did not convince.
-    Denied(String),
+    Denied(Denied),
 }
 
 /// Finds out who logs in with this response to one of the mechanisms offered.
@@ -99,7 +104,7 @@ pub(crate) fn log_in(
     mechanism: &str,
     response: &[u8],
 ) -> Result<Arc<UserDefinition>, Unproved> {
-    if !is_offered(rules, peer, mechanism) {
+    if !is_offered(catalog, rules, peer, mechanism) {
         return Err(Unproved::Unknown);
     }
     let found = match mechanism {
@@ -113,7 +118,7 @@ pub(crate) fn log_in(
             authenticate(catalog, user, password, peer.is_loopback, rules)
         }
     };
-    found.map_err(|denied| Unproved::Denied(denied.reason))
+    found.map_err(Unproved::Denied)
 }
 
 /// User and password of a response to `PLAIN` or `AMQPLAIN`; `None`: it is malformed, or another mechanism's.
@@ -147,15 +152,19 @@ fn amqplain(response: &[u8]) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use broker::access::{Mechanisms, PasswordHash};
+    use broker::access::{Anonymous, Mechanisms, PasswordHash};
     use broker::catalog::{Actor, Op, VhostId};
 
-    /// A catalog with the user `anna`, who has a password, and `cert`, who has none.
+    /// A catalog with the user `anna`, who has a password, `cert`, who has none, and `boss`, an administrator.
     fn catalog() -> Catalog {
         let mut catalog = Catalog::default();
         let by = Actor::internal(VhostId(0), Default::default());
-        for (name, password) in [("anna", Some(PasswordHash::new("word", [0; 4]))), ("cert", None)] {
-            let op = Op::AddUser { name: name.into(), password, tags: Vec::new() };
+        let hash = |password| Some(PasswordHash::new(password, [0; 4]));
+        for (name, password, tag) in
+            [("anna", hash("word"), None), ("cert", None, None), ("boss", hash("x"), Some("administrator"))]
+        {
+            let op =
+                Op::AddUser { name: name.into(), password, tags: tag.into_iter().map(Into::into).collect() };
             let plan = catalog.plan(&by, &op).unwrap();
             plan.changes.iter().for_each(|change| _ = catalog.apply(change));
         }
@@ -168,59 +177,73 @@ mod tests {
         peer
     }
 
+    /// Mechanisms, whom ANONYMOUS stands for and whether that is said, who asks, what is offered.
+    type OfferRow<'a> = (Mechanisms, Option<(&'a str, bool)>, &'a Peer, &'a [&'static str]);
+
     #[test]
     fn offers_what_is_configured_and_can_be_used() {
-        let rules = |mechanisms, anonymous: Option<&str>| AccessRules {
-            anonymous: anonymous.map(|user| (user.into(), "x".into())),
+        let anonymous_as =
+            |(user, is_named): (&str, bool)| Anonymous { user: user.into(), password: "x".into(), is_named };
+        let rules = |mechanisms, anonymous: Option<(&str, bool)>| AccessRules {
+            anonymous: anonymous.map(anonymous_as),
             mechanisms,
             ..AccessRules::default()
         };
         let all = Mechanisms { external: true, ..Mechanisms::default() };
         let (plain, named) = (peer(true, None), peer(true, Some("cert")));
         let default = Mechanisms::default();
-        let rows: [(Mechanisms, Option<&str>, &Peer, &[&str]); 6] = [
-            (default, Some("guest"), &named, &["ANONYMOUS", "PLAIN", "AMQPLAIN"]),
+        let (guest, anna) = (Some(("guest", true)), Some(("anna", false)));
+        let rows: [OfferRow<'_>; 9] = [
+            // Nobody is meant who has a tag, or is not there, but by name.
+            (default, Some(("boss", false)), &named, &["PLAIN", "AMQPLAIN"]),
+            (default, Some(("guest", false)), &named, &["PLAIN", "AMQPLAIN"]),
+            (default, Some(("boss", true)), &named, &["ANONYMOUS", "PLAIN", "AMQPLAIN"]),
+            (default, anna, &named, &["ANONYMOUS", "PLAIN", "AMQPLAIN"]),
             (default, None, &named, &["PLAIN", "AMQPLAIN"]),
-            (all, Some("guest"), &plain, &["ANONYMOUS", "PLAIN", "AMQPLAIN"]),
-            (all, Some("guest"), &named, &["ANONYMOUS", "PLAIN", "AMQPLAIN", "EXTERNAL"]),
+            (all, guest, &plain, &["ANONYMOUS", "PLAIN", "AMQPLAIN"]),
+            (all, guest, &named, &["ANONYMOUS", "PLAIN", "AMQPLAIN", "EXTERNAL"]),
             (
                 Mechanisms { amqplain: true, external: true, ..Mechanisms::NONE },
                 None,
                 &named,
                 &["AMQPLAIN", "EXTERNAL"],
             ),
-            (Mechanisms::NONE, Some("guest"), &named, &[]),
+            (Mechanisms::NONE, guest, &named, &[]),
         ];
         for (mechanisms, anonymous, peer, expected) in rows {
             let rules = rules(mechanisms, anonymous);
-            assert_eq!(AMQP091.offered(&rules, peer), expected, "{mechanisms:?}");
+            assert_eq!(AMQP091.offered(&catalog(), &rules, peer), expected, "{mechanisms:?}");
             let sorted =
                 |list: &[&'static str]| list.iter().copied().collect::<std::collections::BTreeSet<_>>();
             for choices in [&AMQP10, &STREAM] {
-                assert_eq!(sorted(choices.offered(&rules, peer)), sorted(expected), "{mechanisms:?}");
+                assert_eq!(
+                    sorted(choices.offered(&catalog(), &rules, peer)),
+                    sorted(expected),
+                    "{mechanisms:?}"
+                );
             }
         }
     }
 
-    type Row<'a> = (&'a str, &'a [u8], Peer, Result<&'a str, Unproved>);
+    type Row<'a> = (&'a str, &'a [u8], Peer, Result<&'a str, String>);
 
     #[test]
     fn whom_a_proof_stands_for() {
         let rules = AccessRules {
             loopback_users: vec!["cert".into()],
-            anonymous: Some(("anna".into(), "word".into())),
+            anonymous: Some(Anonymous { user: "anna".into(), password: "word".into(), is_named: false }),
             mechanisms: Mechanisms { external: true, amqplain: false, ..Mechanisms::default() },
         };
-        let denied = |reason: &str| Err(Unproved::Denied(reason.to_owned()));
+        let denied = |reason: &str| Err(reason.to_owned());
         let not_found =
             denied("user 'nobody' - not found: there must be a user of the name in the certificate");
         let rows: [Row<'_>; 9] = [
             ("PLAIN", b"\0anna\0word", peer(false, None), Ok("anna")),
             ("PLAIN", b"\0anna\0other", peer(false, None), denied("user 'anna' - invalid credentials")),
-            ("PLAIN", b"anna", peer(false, None), Err(Unproved::Malformed)),
-            ("AMQPLAIN", b"", peer(false, None), Err(Unproved::Unknown)),
+            ("PLAIN", b"anna", peer(false, None), Err("Malformed".to_owned())),
+            ("AMQPLAIN", b"", peer(false, None), Err("Unknown".to_owned())),
             ("ANONYMOUS", b"whoever", peer(false, None), Ok("anna")),
-            ("EXTERNAL", b"", peer(false, None), Err(Unproved::Unknown)),
+            ("EXTERNAL", b"", peer(false, None), Err("Unknown".to_owned())),
             ("EXTERNAL", b"anna", peer(true, Some("cert")), Ok("cert")),
             (
                 "EXTERNAL",
@@ -231,8 +254,11 @@ mod tests {
             ("EXTERNAL", b"", peer(true, Some("nobody")), not_found),
         ];
         for (mechanism, response, peer, expected) in rows {
-            let found =
-                log_in(&catalog(), &rules, &peer, mechanism, response).map(|user| user.name.to_string());
+            let found = log_in(&catalog(), &rules, &peer, mechanism, response);
+            let found = found.map(|user| user.name.to_string()).map_err(|why| match why {
+                Unproved::Denied(denied) => denied.reason,
+                other => format!("{other:?}"),
+            });
             assert_eq!(found, expected.map(str::to_owned), "{mechanism} {response:?}");
         }
     }

@@ -20,8 +20,6 @@ pub struct Settings {
     pub cluster: Arc<str>,
     /// The virtual host of a 1.0 connection that names none.
     pub default_vhost: Arc<str>,
-    /// Whom an anonymous login stands for; none: refused.
-    pub anonymous_user: Option<Arc<str>>,
     /// The prefetch of a 0-9-1 consumer that sets none; 0: unlimited.
     pub default_prefetch: u16,
     /// Bytes a connection may have to send before its consumers pause.
@@ -71,7 +69,6 @@ impl Settings {
             node: node.into(),
             cluster: node.into(),
             default_vhost: "/".into(),
-            anonymous_user: Some("guest".into()),
             default_prefetch: 0,
             output_bytes_max: 1 << 20,
             output_bytes_low: 256 << 10,

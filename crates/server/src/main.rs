@@ -18,6 +18,7 @@ mod descriptors;
 mod desk;
 mod disk;
 mod door;
+mod exposure;
 mod flushes;
 mod gentle;
 mod handshake;

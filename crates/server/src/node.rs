@@ -16,6 +16,7 @@ use crate::descriptors::Shares;
 use crate::desk::Desk;
 use crate::disk::{DiskOptions, RealDisk};
 use crate::door::{Door, Letter};
+use crate::exposure;
 use crate::handshake::{self, Handshaker};
 use crate::heap::{self, Thrift};
 use crate::http;
@@ -33,7 +34,7 @@ use crate::sweeper::Sweeper;
 use adapters::{Following, Frontend, Peer, Settings};
 use base::id::{LogId, LogIndex, ShardId};
 use base::{Now, Secrets};
-use broker::access::{AccessRules, Mechanisms};
+use broker::access::{AccessRules, Anonymous, Mechanisms};
 use broker::{
     CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings, Strays, stream_files,
 };
@@ -114,6 +115,9 @@ pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<E
     seed::first_user(config, clock, &mut recovered.shards, &mut recovered.journal, &*recovered.disk)?;
     let file_bytes = journal_limits(config).file_bytes;
     seed::flush(clock, &mut recovered.shards, &mut recovered.journal, &*recovered.disk, file_bytes)?;
+    exposure::warnings(config, recovered.shards[0].catalog())
+        .iter()
+        .for_each(|it| logger.warning(it.as_str()));
     let ports = Ports::open(config)?;
     for (speech, why) in &ports.without {
         let (_, what, _) = speech.names();
@@ -268,7 +272,11 @@ fn access_rules(config: &Config) -> Arc<AccessRules> {
     let anonymous = config.anonymous_user.as_deref();
     Arc::new(AccessRules {
         loopback_users: config.loopback_users.iter().map(|user| user.as_str().into()).collect(),
-        anonymous: anonymous.map(|user| (user.into(), config.anonymous_password.as_str().into())),
+        anonymous: anonymous.map(|user| Anonymous {
+            user: user.into(),
+            password: config.anonymous_password.as_str().into(),
+            is_named: config.names_anonymous,
+        }),
         mechanisms: Mechanisms {
             anonymous: has("ANONYMOUS"),
             plain: has("PLAIN"),

@@ -19,6 +19,8 @@ WEB_LISTENER = re.compile(rb"started WebSocket listener on \S*?:(\d+)")
 SECURE_STREAM_LISTENER = re.compile(rb"started stream TLS listener on \S*?:(\d+)")
 STREAM_LISTENER = re.compile(rb"started stream listener on \S*?:(\d+)")
 READY = b"Server startup complete"
+# As RabbitMQ without being told: there ANONYMOUS stands for an administrator.
+USUAL = ("anonymous_login_user=guest",)
 
 
 class BrokerError(Exception):
@@ -26,9 +28,9 @@ class BrokerError(Exception):
 
 
 class Broker:
-    def __init__(self, binary, settings=(), folder=None):
+    def __init__(self, binary, settings=(), folder=None, usual=USUAL):
         self.binary = os.path.abspath(binary)
-        self.settings = list(settings)
+        self.settings = [*usual, *settings]
         self.folder = folder or tempfile.mkdtemp(prefix="leveret-foreign-")
         self.log = os.path.join(self.folder, "broker.log")
         self.process = None

@@ -68,7 +68,9 @@ impl Adapter {
             field(&mut properties, name, &Value::Text(text.as_bytes()));
         }
         let properties = Table::new(&properties).expect("it was just written");
-        let mechanisms = credentials::AMQP091.offered(context.shard.rules(), &self.peer).join(" ");
+        let mechanisms = credentials::AMQP091
+            .offered(context.shard.catalog(), context.shard.rules(), &self.peer)
+            .join(" ");
         self.machine.start(properties, mechanisms.as_bytes(), b"en_US");
     }
 
@@ -98,7 +100,7 @@ impl Adapter {
         }
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
         let found = credentials::log_in(catalog, rules, &self.peer, &mechanism, start_ok.response);
-        let reason = match found {
+        let (announced, reason) = match found {
             Ok(user) => {
                 let name = user.name.clone();
                 self.mechanism = credentials::mechanism_number(&mechanism);
@@ -114,10 +116,13 @@ impl Adapter {
                 // Told like any other refusal that comes before the login: not at all.
                 return self.machine.refuse_login(context.now, &text, false);
             }
-            Err(Unproved::Malformed) => format!("malformed {mechanism} response"),
-            Err(Unproved::Denied(reason)) => reason,
+            Err(Unproved::Malformed) => {
+                let reason = format!("malformed {mechanism} response");
+                (reason.clone(), reason)
+            }
+            Err(Unproved::Denied(denied)) => (denied.announced().to_owned(), denied.reason),
         };
-        context.shard.login_tried(context.now, &caller(&self.peer, &mechanism), Err(&reason));
+        context.shard.login_tried(context.now, &caller(&self.peer, &mechanism), Err(&announced));
         self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
         let text = format!(
             "Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."

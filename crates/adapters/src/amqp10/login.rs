@@ -61,9 +61,9 @@ impl Adapter {
                 }
                 self.machine.sasl_outcome(SaslCode::Ok);
             }
-            Err(Unproved::Denied(reason)) => {
-                context.shard.login_tried(context.now, &told, Err(&reason));
-                self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
+            Err(Unproved::Denied(denied)) => {
+                context.shard.login_tried(context.now, &told, Err(denied.announced()));
+                self.note(context, Gravity::Error, format!("{mechanism} login refused: {}", denied.reason));
                 self.machine.sasl_outcome(SaslCode::Auth);
             }
             // Neither is a client one could talk to: it hears nothing more, as from RabbitMQ.

@@ -68,7 +68,7 @@ impl Adapter {
     }
 
     pub(super) fn offer(&mut self, context: &mut Context<'_>, correlation_id: u32) {
-        let offered = credentials::STREAM.offered(context.shard.rules(), &self.peer);
+        let offered = credentials::STREAM.offered(context.shard.catalog(), context.shard.rules(), &self.peer);
         let names: Vec<&[u8]> = offered.iter().map(|name| name.as_bytes()).collect();
         let response = Response::SaslHandshake { code: ResponseCode::OK, mechanisms: List::new(&names) };
         self.machine.respond(correlation_id, &response);
@@ -82,27 +82,31 @@ impl Adapter {
         response: &[u8],
     ) -> Result<Arc<str>, ResponseCode> {
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
-        let (reason, code) = match credentials::log_in(catalog, rules, &self.peer, mechanism, response) {
-            Ok(user) => return Ok(user.name.clone()),
-            Err(Unproved::Unknown) => {
-                let text = format!("unknown authentication mechanism '{mechanism}'");
-                self.note(context, Gravity::Error, text);
-                return Err(ResponseCode::SASL_MECHANISM_NOT_SUPPORTED);
-            }
-            Err(Unproved::Malformed) => (format!("malformed {mechanism} response"), ResponseCode::SASL_ERROR),
-            Err(Unproved::Denied(reason)) => {
-                // Who would be let in from the server's own machine is told so.
-                let near = Peer { is_loopback: true, ..self.peer.clone() };
-                let is_far = !self.peer.is_loopback
-                    && credentials::log_in(catalog, rules, &near, mechanism, response).is_ok();
-                let code = match is_far {
-                    true => ResponseCode::SASL_AUTHENTICATION_FAILURE_LOOPBACK,
-                    false => ResponseCode::AUTHENTICATION_FAILURE,
-                };
-                (reason, code)
-            }
-        };
-        context.shard.login_tried(context.now, &caller(&self.peer, mechanism), Err(&reason));
+        let (announced, reason, code) =
+            match credentials::log_in(catalog, rules, &self.peer, mechanism, response) {
+                Ok(user) => return Ok(user.name.clone()),
+                Err(Unproved::Unknown) => {
+                    let text = format!("unknown authentication mechanism '{mechanism}'");
+                    self.note(context, Gravity::Error, text);
+                    return Err(ResponseCode::SASL_MECHANISM_NOT_SUPPORTED);
+                }
+                Err(Unproved::Malformed) => {
+                    let reason = format!("malformed {mechanism} response");
+                    (reason.clone(), reason, ResponseCode::SASL_ERROR)
+                }
+                Err(Unproved::Denied(denied)) => {
+                    // Who would be let in from the server's own machine is told so.
+                    let near = Peer { is_loopback: true, ..self.peer.clone() };
+                    let is_far = !self.peer.is_loopback
+                        && credentials::log_in(catalog, rules, &near, mechanism, response).is_ok();
+                    let code = match is_far {
+                        true => ResponseCode::SASL_AUTHENTICATION_FAILURE_LOOPBACK,
+                        false => ResponseCode::AUTHENTICATION_FAILURE,
+                    };
+                    (denied.announced().to_owned(), denied.reason, code)
+                }
+            };
+        context.shard.login_tried(context.now, &caller(&self.peer, mechanism), Err(&announced));
         self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
         Err(code)
     }
@@ -121,7 +125,8 @@ impl Adapter {
         match self.prove(context, &mechanism, response) {
             Ok(user) => {
                 context.shard.login_tried(context.now, &caller(&self.peer, &mechanism), Ok(&user));
-                let offered = credentials::STREAM.offered(context.shard.rules(), &self.peer);
+                let offered =
+                    credentials::STREAM.offered(context.shard.catalog(), context.shard.rules(), &self.peer);
                 self.mechanism = offered.iter().find(|own| **own == mechanism).copied().unwrap_or_default();
                 if let Some(login) = &mut self.login {
                     login.user = Some(user);

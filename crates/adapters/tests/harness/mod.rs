@@ -6,7 +6,7 @@
 use adapters::{ConnectionRow, Frontend, Note, Peer, Protocol, Settings};
 use base::id::{LogId, ShardId};
 use base::{Buffer, Memory, Now, Quantum, Secrets};
-use broker::access::AccessRules;
+use broker::access::{AccessRules, Anonymous};
 use broker::catalog::FirstContent;
 use broker::{
     ConnectionSums, Limits, Mail, OpenSums, Placement, ReadBytes, ReadRequest, ReadWhat, SessionRow, Shard,
@@ -29,6 +29,13 @@ struct Wire {
     /// For the client.
     sent: Vec<u8>,
     is_gone: bool,
+}
+
+/// The usual ones, and ANONYMOUS stands for guest because it is named.
+fn rules() -> AccessRules {
+    let rules = AccessRules::default();
+    let named = |own: Anonymous| Anonymous { is_named: true, ..own };
+    AccessRules { anonymous: rules.anonymous.map(named), ..rules }
 }
 
 /// The node.
@@ -57,7 +64,7 @@ impl World {
         let placement = Placement { shards, logs: u32::from(shards) };
         let settings = Arc::new(settings);
         let shard = |id| {
-            let rules = Arc::new(AccessRules::default());
+            let rules = Arc::new(rules());
             let settings = ShardSettings {
                 id: ShardId(id),
                 placement,

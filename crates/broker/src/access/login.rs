@@ -11,10 +11,31 @@ use std::sync::Arc;
 pub struct AccessRules {
     /// Users that may only come from this machine.
     pub loopback_users: Vec<Box<str>>,
-    /// User and password that the mechanism ANONYMOUS stands for; without, it is not offered.
-    pub anonymous: Option<(Box<str>, Box<str>)>,
+    /// Whom the mechanism ANONYMOUS stands for; without, it is not offered.
+    pub anonymous: Option<Anonymous>,
     /// The mechanisms that are offered.
     pub mechanisms: Mechanisms,
+}
+
+/// Whom the mechanism ANONYMOUS stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anonymous {
+    /// The user.
+    pub user: Box<str>,
+    /// The user's password, which must be right.
+    pub password: Box<str>,
+    /// The operator named this user. If not, a user with tags is not stood for: whoever reaches the node would be an
+    /// administrator.
+    pub is_named: bool,
+}
+
+impl AccessRules {
+    /// Whom the mechanism ANONYMOUS stands for, as users are now.
+    pub fn anonymous(&self, catalog: &Catalog) -> Option<&Anonymous> {
+        let has_no_tags = |user: &Arc<UserDefinition>| user.tags.is_empty();
+        let is_meant = |own: &&Anonymous| own.is_named || catalog.user(&own.user).is_some_and(has_no_tags);
+        self.anonymous.as_ref().filter(is_meant)
+    }
 }
 
 /// SASL mechanisms, each with whether it is offered.
@@ -46,7 +67,7 @@ impl Default for AccessRules {
     fn default() -> AccessRules {
         AccessRules {
             loopback_users: vec!["guest".into()],
-            anonymous: Some(("guest".into(), "guest".into())),
+            anonymous: Some(Anonymous { user: "guest".into(), password: "guest".into(), is_named: false }),
             mechanisms: Mechanisms::default(),
         }
     }
@@ -57,9 +78,20 @@ impl Default for AccessRules {
 pub struct Denied {
     /// Why, for the log: never for the peer.
     pub reason: String,
+    /// The reason names whom no user is called by: it may be a password that was typed in the wrong place.
+    names_nobody: bool,
 }
 
 impl Denied {
+    fn new(reason: impl Into<String>) -> Denied {
+        Denied { reason: reason.into(), names_nobody: false }
+    }
+
+    /// Why, for whoever hears what happens.
+    pub fn announced(&self) -> &str {
+        if self.names_nobody { "no such user - invalid credentials" } else { &self.reason }
+    }
+
     /// What the peer is told.
     pub fn refusal(&self, mechanism: &str) -> Refusal {
         Refusal::access(format!(
@@ -76,14 +108,14 @@ pub fn authenticate(
     is_loopback: bool,
     rules: &AccessRules,
 ) -> Result<Arc<UserDefinition>, Denied> {
-    let denied = |reason: String| Err(Denied { reason });
+    let user = catalog.user(name);
+    let denied = |reason: String| Err(Denied { reason, names_nobody: user.is_none() });
     if password.is_empty() {
         return denied(format!(
             "user '{name}' attempted to log in with a blank password, which is refused. Give the user a password, \
              or use the mechanism EXTERNAL with a TLS certificate"
         ));
     }
-    let user = catalog.user(name);
     let hash = user.and_then(|user| user.password.as_ref());
     let matches = match hash {
         Some(hash) => hash.matches(password),
@@ -108,9 +140,12 @@ pub fn authenticate_anonymous(
     is_loopback: bool,
     rules: &AccessRules,
 ) -> Result<Arc<UserDefinition>, Denied> {
-    match &rules.anonymous {
-        Some((name, password)) => authenticate(catalog, name, password, is_loopback, rules),
-        None => Err(Denied { reason: "anonymous_login_user is 'none'".to_owned() }),
+    match (rules.anonymous(catalog), &rules.anonymous) {
+        (Some(own), _) => authenticate(catalog, &own.user, &own.password, is_loopback, rules),
+        (None, Some(Anonymous { user, .. })) => Err(Denied::new(format!(
+            "anonymous_login_user is not set, and user '{user}' has tags or is not there"
+        ))),
+        (None, None) => Err(Denied::new("anonymous_login_user is 'none'")),
     }
 }
 
@@ -124,7 +159,7 @@ pub fn authenticate_certificate(
     let Some(user) = catalog.user(name) else {
         let reason =
             format!("user '{name}' - not found: there must be a user of the name in the certificate");
-        return Err(Denied { reason });
+        return Err(Denied::new(reason));
     };
     check_loopback(name, is_loopback, rules)?;
     Ok(user.clone())
@@ -134,7 +169,7 @@ fn check_loopback(name: &str, is_loopback: bool, rules: &AccessRules) -> Result<
     if is_loopback || rules.loopback_users.iter().all(|own| **own != *name) {
         return Ok(());
     }
-    Err(Denied { reason: format!("user '{name}' can only connect via localhost") })
+    Err(Denied::new(format!("user '{name}' can only connect via localhost")))
 }
 
 /// Opens a virtual host by name for a user: there must be one, and the user must have permissions in it, be they for

@@ -12,8 +12,8 @@ mod topic;
 
 pub use cache::{AccessCache, CACHE_ENTRIES_MAX};
 pub use login::{
-    AccessRules, Denied, Mechanisms, authenticate, authenticate_anonymous, authenticate_certificate,
-    open_vhost,
+    AccessRules, Anonymous, Denied, Mechanisms, authenticate, authenticate_anonymous,
+    authenticate_certificate, open_vhost,
 };
 pub(crate) use password::base64_url;
 pub use password::{PasswordHash, SALT};

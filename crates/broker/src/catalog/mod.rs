@@ -79,6 +79,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+/// Tags of users who may read from the event exchange, beside the permission.
+const EVENT_TAGS: [&str; 2] = ["administrator", "monitoring"];
+
 /// An exchange with what is bound to it.
 #[derive(Debug)]
 pub struct ExchangeEntry {
@@ -276,10 +279,22 @@ impl Catalog {
             return Ok(());
         }
         let permissions = self.permissions(actor.vhost, &actor.user);
-        if permissions.is_some_and(|permissions| permissions.allow(access, resource)) {
+        if permissions.is_some_and(|permissions| permissions.allow(access, resource))
+            && self.may_hear(actor, access, resource)
+        {
             return Ok(());
         }
         Err(refused(access, resource, self.vhost_name(actor.vhost), &actor.user))
+    }
+
+    /// Whether what is to be read is not the event exchange, or the actor may hear of all virtual hosts: who has one of the
+    /// tags by which the HTTP API tells of them.
+    fn may_hear(&self, actor: &Actor, access: Access, resource: Resource<'_>) -> bool {
+        if access != Access::Read || resource != Resource::Exchange(EVENT_EXCHANGE) {
+            return true;
+        }
+        let hears = |user: &Arc<UserDefinition>| EVENT_TAGS.iter().any(|tag| user.has_tag(tag));
+        self.user(&actor.user).is_some_and(hears)
     }
 
     fn vhost_name(&self, id: VhostId) -> &str {

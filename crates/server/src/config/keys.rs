@@ -300,7 +300,8 @@ pub const KEYS: &[(&str, Standing)] = &[
     (
         "anonymous_login_user",
         Served(|draft, _, value| {
-            put(text(value), |it| draft.config.anonymous_user = (it != "none").then_some(it))
+            put(text(value), |it| draft.config.anonymous_user = Some(it).filter(|it| it != "none"))
+                .map(|()| draft.config.names_anonymous = true)
         }),
     ),
     (

@@ -226,6 +226,8 @@ pub struct Config {
     pub mechanisms: Vec<&'static str>,
     /// Whom the mechanism ANONYMOUS stands for; `None`: it is not offered.
     pub anonymous_user: Option<String>,
+    /// The configuration says so: then it may be a user with tags.
+    pub names_anonymous: bool,
     /// The password of that user, which must be right.
     pub anonymous_password: String,
     /// Memory in use from which publishers are blocked.
@@ -309,7 +311,8 @@ pub struct Definitions {
 }
 
 impl Config {
-    fn new(host: &str) -> Config {
+    /// What goes where nothing is said, on a machine of this name.
+    pub(crate) fn new(host: &str) -> Config {
         let host = host.split('.').next().filter(|host| !host.is_empty()).unwrap_or("localhost");
         Config {
             data_dir: "leveret-data".into(),
@@ -354,6 +357,7 @@ impl Config {
             loopback_users: vec!["guest".into()],
             mechanisms: vec!["PLAIN", "AMQPLAIN", "ANONYMOUS"],
             anonymous_user: Some("guest".into()),
+            names_anonymous: false,
             anonymous_password: "guest".into(),
             memory_limit: Limit::Share(0.6),
             memory_total_bytes: None,

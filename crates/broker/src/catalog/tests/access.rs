@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::access::{
-    AccessRules, CACHE_ENTRIES_MAX, PasswordHash, authenticate, authenticate_anonymous, open_vhost,
+    Access, AccessRules, Anonymous, CACHE_ENTRIES_MAX, PasswordHash, Resource, authenticate,
+    authenticate_anonymous, open_vhost,
 };
 
 fn add_user(name: &str, password: &str) -> Op {
@@ -210,6 +211,54 @@ fn publishing_asks_before_it_looks() {
 }
 
 #[test]
+fn events_of_all_virtual_hosts_are_for_who_may_know_them() {
+    let event = "amq.rabbitmq.event";
+    let check = |tags: &[&str], expected: &str| {
+        let mut world = World::new();
+        let given = tags.iter().map(|tag| Box::from(*tag)).collect();
+        let to_events = super::exchange("to", "fanout", "");
+        for op in [
+            add_user("u", "p"),
+            permit("u", [".*"; 3]),
+            Op::SetUserTags { name: "u".into(), tags: given },
+            to_events,
+        ] {
+            world.must(&op);
+        }
+        if world.catalog.exchange(VhostId(0), event.as_bytes()).is_none() {
+            let change = world.catalog.missing_event_exchange("/").expect("it is nowhere");
+            world.catalog.apply(&change);
+        }
+        let user = Actor::new("u".into(), VhostId(0), port(9));
+        for access in [Access::Read, Access::Write, Access::Configure] {
+            let answer = world.catalog.check_access(&user, access, Resource::Exchange(event));
+            let answer = answer.map_or_else(|refusal| refusal.to_string(), |()| "ok".to_owned());
+            assert_eq!(answer, if access == Access::Read { expected } else { "ok" }, "{tags:?} {access:?}");
+        }
+        // A queue may be called so, and other exchanges tell of nobody else.
+        for resource in [Resource::Queue(event), Resource::Exchange("amq.topic")] {
+            assert!(world.catalog.check_access(&user, Access::Read, resource).is_ok());
+        }
+        assert_eq!(world.wish_of(&user, &queue("uq", "")), "ok");
+        for op in [super::bind(event, "uq", "#"), super::link(event, "to", "#")] {
+            assert_eq!(world.wish_of(&user, &op).replace("403 ", ""), expected, "{op:?}");
+        }
+    };
+    let no =
+        "ACCESS_REFUSED - read access to exchange 'amq.rabbitmq.event' in vhost '/' refused for user 'u'";
+    for (tags, expected) in [
+        (&[][..], no),
+        (&["management"], no),
+        (&["policymaker"], no),
+        (&["impersonator", "management"], no),
+        (&["monitoring"], "ok"),
+        (&["administrator"], "ok"),
+    ] {
+        check(tags, expected);
+    }
+}
+
+#[test]
 fn a_message_names_who_sends_it_or_nobody() {
     let mut world = World::new();
     for op in [add_user("u", "p"), add_user("poser", "p"), permit("u", [".*"; 3]), permit("poser", [".*"; 3])]
@@ -311,12 +360,36 @@ fn logins() {
 
     let open = AccessRules { loopback_users: Vec::new(), ..AccessRules::default() };
     assert!(authenticate(&world.catalog, "guest", "guest", false, &open).is_ok());
-    let user = authenticate_anonymous(&world.catalog, true, &rules).unwrap();
+    let anonymous = |is_named| {
+        let (user, password) = ("guest".into(), "guest".into());
+        AccessRules { anonymous: Some(Anonymous { user, password, is_named }), ..rules.clone() }
+    };
+    let user = authenticate_anonymous(&world.catalog, true, &anonymous(true)).unwrap();
     assert_eq!(
         (&*user.name, user.has_tag("administrator"), user.has_tag("monitoring")),
         ("guest", true, false)
     );
-    assert!(authenticate_anonymous(&world.catalog, false, &rules).is_err());
+    assert!(authenticate_anonymous(&world.catalog, false, &anonymous(true)).is_err());
+    // Nobody is an administrator without saying who, unless the operator wants it so.
+    let denied = authenticate_anonymous(&world.catalog, true, &anonymous(false)).unwrap_err();
+    assert_eq!(denied.reason, "anonymous_login_user is not set, and user 'guest' has tags or is not there");
+    let itself = Actor::internal(VhostId(0), port(9));
+    let untagged = Op::SetUserTags { name: "guest".into(), tags: Vec::new() };
+    assert_eq!(world.wish_of(&itself, &untagged), "ok");
+    assert!(authenticate_anonymous(&world.catalog, true, &anonymous(false)).is_ok());
+    for tag in ["administrator", "monitoring", "policymaker", "management", "impersonator", "own"] {
+        let tagged = Op::SetUserTags { name: "guest".into(), tags: vec![tag.into()] };
+        assert_eq!(world.wish_of(&itself, &tagged), "ok");
+        assert!(authenticate_anonymous(&world.catalog, true, &anonymous(false)).is_err(), "{tag}");
+        assert!(authenticate_anonymous(&world.catalog, true, &anonymous(true)).is_ok(), "{tag}");
+    }
+    // What was typed in place of a name is told to nobody.
+    let announced = |name: &str, password: &str| {
+        authenticate(&world.catalog, name, password, true, &rules).unwrap_err().announced().to_owned()
+    };
+    assert_eq!(announced("hunter2", "x"), "no such user - invalid credentials");
+    assert_eq!(announced("hunter2", ""), "no such user - invalid credentials");
+    assert_eq!(announced("guest", "x"), "user 'guest' - invalid credentials");
     let closed = AccessRules { anonymous: None, ..AccessRules::default() };
     assert!(authenticate_anonymous(&world.catalog, true, &closed).is_err());
 }
