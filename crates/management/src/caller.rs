@@ -81,7 +81,7 @@ impl Caller {
         }
     }
 
-    fn is(&self, tag: &str) -> bool {
+    pub(crate) fn is(&self, tag: &str) -> bool {
         self.tags.iter().any(|own| own == tag)
     }
 

@@ -81,7 +81,9 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, nam
     match (call.request.method, own) {
         (Method::Put, own) => {
             let body = Body::read(&call.request.body)?;
-            call.node.wish(wanted(component, vhost, name, body.need("value")?)?)?;
+            let wanted = wanted(component, vhost, name, body.need("value")?)?;
+            policies::check_pattern(call, &wanted)?;
+            call.node.wish(wanted)?;
             Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
         }
         (_, None) => Err(Response::not_found()),

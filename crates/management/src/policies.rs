@@ -7,6 +7,7 @@ use crate::node::Node;
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
+use broker::access::Pattern;
 use broker::catalog::{Op, PolicyDefinition, PolicyKind, VhostId};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -61,7 +62,9 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, kind: PolicyKind, vhost: &str, na
     match (call.request.method, own) {
         (Method::Put, own) => {
             let body = Body::read(&call.request.body)?;
-            call.node.wish(wanted(kind, vhost, name, &body)?)?;
+            let wanted = wanted(kind, vhost, name, &body)?;
+            check_pattern(call, &wanted)?;
+            call.node.wish(wanted)?;
             Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
         }
         (_, None) => Err(Response::not_found()),
@@ -71,6 +74,17 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, kind: PolicyKind, vhost: &str, na
         }
         (_, Some(own)) => list::one(own, call.request, &call.node.about().limits),
     }
+}
+
+/// Whether who asks may set a policy's pattern: one that may take many steps for a name is for administrators.
+pub(crate) fn check_pattern<N: Node>(call: &Call<'_, N>, wanted: &Op) -> Result<(), Response> {
+    let Op::SetPolicy { name, pattern, .. } = wanted else { return Ok(()) };
+    if call.caller.is("administrator") || !Pattern::new(pattern).is_ok_and(|pattern| pattern.backtracks()) {
+        return Ok(());
+    }
+    Err(Response::not_authorised(&format!(
+        "the pattern of policy '{name}' looks around, refers back or forbids to go back: {pattern}. Only administrators may set such"
+    )))
 }
 
 /// To have a policy as an object says.

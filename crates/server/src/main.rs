@@ -11,6 +11,7 @@ mod breakdown;
 mod certificate;
 mod clock;
 mod committer;
+mod complaints;
 mod config;
 mod courtesy;
 mod definitions;

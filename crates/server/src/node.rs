@@ -8,6 +8,7 @@ use crate::alarm::{Alarms, Meter, Raised, Watermarks};
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::committer::{Committer, Report, Written};
+use crate::complaints::Complaints;
 use crate::config::network::Speech;
 use crate::config::{Config, Level};
 use crate::courtesy;
@@ -682,6 +683,7 @@ impl Node {
         // Whoever calls to look does not make the time between two looks an interval.
         let mut is_interval = true;
         let mut shortages = 0;
+        let mut complaints = Complaints::default();
         loop {
             (alarms.memory_limit, alarms.disk_limit) = self.watermarks.bytes();
             if alarms.raised().memory || (is_interval && thrift.is_due(heap::used_ns())) {
@@ -705,6 +707,9 @@ impl Node {
             }
             lines.drain(..).for_each(|(level, text): (Level, String)| self.logger.log(level, text));
             also();
+            if let Some(line) = complaints.due(self.clock.now().mono_ns, broker::access::given_up) {
+                self.logger.warning(line);
+            }
             let call = ends.recv_timeout(interval);
             is_interval = call.is_err();
             match call {

@@ -257,6 +257,25 @@ def _():
         equal(room.try_policy({"max-length": -1}, apply_to="zz"), failed("-1 is not a valid maximum length", text))
 
 
+@suite.case("pattern.around", "policies whose patterns look ahead, look behind and refer back, with queues whose names do and do not match",
+            "they count for the queues that match")
+def _():
+    rows = [(r"^(?!amq\.).*", ["orders"], []), (r"^(?!(amq\.)|(.*_fanout_)|(reply_)).*", ["nova"], ["reply_1", "a_fanout_2"]),
+            (r"^(.*(?<![E|e]rror))?$", ["orders"], ["orders_error"]), (r"(.)\1$", ["aa"], ["ab"]), ("^(?>a+)b", ["aab"], ["aac"])]
+    with Room() as room:
+        for pattern, yes, no in rows:
+            room.policy({"max-length": 1}, pattern)
+            for name in yes + no:
+                room.channel.queue_declare(name)
+                for _number in range(3):
+                    room.channel.basic_publish("", name, b"x")
+                wanted = 1 if name in yes else 3
+                eventually(lambda: room.channel.queue_declare(name, passive=True).method.message_count == wanted,
+                           f"{pattern} on {name}")
+                room.channel.queue_delete(name)
+            room.clear()
+
+
 @suite.case("wrong.pattern", "setting a policy with a pattern that is none",
             "refused: `pattern should be regular expression but is invalid: ...`")
 def _():

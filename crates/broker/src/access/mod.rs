@@ -7,6 +7,7 @@ mod cache;
 mod login;
 mod password;
 mod pattern;
+mod pcre;
 mod permissions;
 mod topic;
 
@@ -17,7 +18,7 @@ pub use login::{
 };
 pub(crate) use password::base64_url;
 pub use password::{PasswordHash, SALT};
-pub use pattern::{BadPattern, PATTERN_BYTES_MAX, Pattern};
+pub use pattern::{BadPattern, PATTERN_BYTES_MAX, Pattern, STEPS_MAX, given_up};
 pub(crate) use permissions::refused;
 pub use permissions::{Access, Permissions, Resource};
 pub use topic::TopicPermissions;

@@ -59,7 +59,7 @@ fn expanded(source: &str, user: &str, vhost: &str) -> String {
         let taken = if let Some(after) = rest.strip_prefix('\\') {
             let mut taken = 1 + after.chars().next().map_or(0, char::len_utf8);
             // \x{2e} and the like.
-            if after.starts_with(['x', 'p', 'P', 'u']) && after[1..].starts_with('{') {
+            if after.starts_with(['x', 'p', 'P', 'u', 'k', 'g']) && after[1..].starts_with('{') {
                 taken += after[1..].find('}').map_or(0, |end| end + 1);
             }
             out.push_str(&rest[..taken]);
@@ -124,6 +124,13 @@ mod tests {
         check("^x\\{2}$", "x{2}", true);
         check("^x\\x{2e}$", "x.", true);
         check("{", "{", true);
+        check("^(?!secret\\.).*$", "public.a", true);
+        check("^(?!secret\\.).*$", "secret.a", false);
+        check("^(?!{username})", "a.b.c", false);
+        check("^(?!{username})", "axb", true);
+        check("^(a|b)\\.\\g{1}$", "a.a", true);
+        check("^(a|b)\\.\\g{1}$", "a.b", false);
+        check("(?<={vhost}-)x", "v/(1)-x", true);
         check("a\\\\", "a\\", true);
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 impl Catalog {
     /// Operator policies are for administrators, the others also for who carries the tag `policymaker`.
-    fn check_policymaker(&self, by: &Actor, kind: PolicyKind) -> Result<(), Refusal> {
+    pub(super) fn check_policymaker(&self, by: &Actor, kind: PolicyKind) -> Result<(), Refusal> {
         let is_policymaker = || self.user(&by.user).is_some_and(|user| user.has_tag("policymaker"));
         if kind == PolicyKind::User && is_policymaker() {
             return Ok(());
@@ -30,7 +30,14 @@ impl Catalog {
         check_length("policy name", name)?;
         self.check_policy_count(vhost, kind, name)?;
         let policy = Wish { kind, name, pattern, apply_to, priority, definition };
-        Ok(Plan::one(policy.change(vhost)?))
+        let change = policy.change(vhost)?;
+        if let Change::SetPolicy(policy) = &change
+            && policy.pattern.backtracks()
+        {
+            // It may take many steps for a name.
+            self.check_administrator(by)?;
+        }
+        Ok(Plan::one(change))
     }
 
     pub(super) fn clear_policy(

@@ -151,6 +151,12 @@ pub(super) fn flushes(facts: &Facts, text: &mut Text) {
         "Groups of batches that were committed, each with one write and one flush",
         writing.groups,
     );
+    text.one(
+        "leveret_pattern_matches_given_up_total",
+        Counter,
+        "Matches of patterns of permissions and policies that took too many steps and counted as none",
+        broker::access::given_up().0,
+    );
     text.one("leveret_batches_total", Counter, "Batches of logs that were committed", writing.batches);
     text.family(
         "leveret_flush_seconds",

@@ -103,6 +103,30 @@ fn who_may_set_policies() {
 }
 
 #[test]
+fn patterns_that_look_around_are_for_administrators() {
+    let mut world = World::new();
+    let tags = vec!["policymaker".into()];
+    world.must(&Op::AddUser { name: "policymaker".into(), password: None, tags });
+    let mut wish = |user: &str, pattern: &str| {
+        let by = Actor { user: user.into(), ..guest(1) };
+        world.wish_of(&by, &overflow("p", pattern, "all", "drop-head"))
+    };
+    let refused = "403 ACCESS_REFUSED - user 'policymaker' is not an administrator";
+    for (pattern, expected) in [
+        ("^a", "ok"),
+        (r"^\p{L}", "ok"),
+        (r"^(?!amq\.).*", refused),
+        ("(?<=a)b", refused),
+        (r"(a)\1", refused),
+        ("(?>a)", refused),
+        ("a++", refused),
+    ] {
+        assert_eq!(wish("policymaker", pattern), expected, "{pattern}");
+        assert_eq!(wish("guest", pattern), "ok", "{pattern}");
+    }
+}
+
+#[test]
 fn queues_whose_rules_change_are_told_of() {
     let mut world = World::new();
     let with = |word: &str| [("x-overflow", Value::text(word))];
