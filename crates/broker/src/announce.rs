@@ -364,6 +364,7 @@ impl Announcer<'_> {
             Change::ReserveQueueIds { .. }
             | Change::Remember { .. }
             | Change::SetParameter { .. }
+            | Change::SetVhostParameter { .. }
             | Change::Trace { .. } => {}
         }
     }

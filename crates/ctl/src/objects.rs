@@ -113,6 +113,12 @@ pub(crate) enum ObjectWord {
         file: Option<String>,
         #[arg(long, default_value = "json", value_parser = ["json"])]
         format: String,
+        /// Change nothing; say what would be refused
+        #[arg(long = "dry-run", alias = "dry_run")]
+        dry_run: bool,
+        /// Leave keys out: cmq, those of classic mirrored queues
+        #[arg(long, value_parser = ["cmq"])]
+        strip: Option<String>,
     },
     /// Writes what there is to a file, or with - to standard output
     ExportDefinitions {
@@ -224,7 +230,9 @@ pub(crate) fn run(word: &ObjectWord, session: &Session<'_>) -> Result<String, Re
             done(session.api("PUT", &["cluster-name"], "", Some(&json!({ "name": name })))?)?;
             Ok(show.begin())
         }
-        ObjectWord::ImportDefinitions { file, .. } => import(session, file.as_deref()),
+        ObjectWord::ImportDefinitions { file, dry_run, strip, .. } => {
+            import(session, file.as_deref(), *dry_run, strip.as_deref())
+        }
         ObjectWord::ExportDefinitions { file, .. } => export(session, file),
         ObjectWord::AuthenticateUser { username, password } => {
             let show = session.announce(format!("Authenticating user \"{username}\" ..."));
@@ -397,7 +405,12 @@ fn salt() -> Result<[u8; SALT], Refusal> {
     Ok(salt)
 }
 
-fn import(session: &Session<'_>, file: Option<&str>) -> Result<String, Refusal> {
+fn import(
+    session: &Session<'_>,
+    file: Option<&str>,
+    is_dry_run: bool,
+    strip: Option<&str>,
+) -> Result<String, Refusal> {
     let mut text = String::new();
     let (from, read) = match file {
         None | Some("-") => {
@@ -419,14 +432,38 @@ fn import(session: &Session<'_>, file: Option<&str>) -> Result<String, Refusal> 
         return Err(failed(format!("{from} holds more than {DEFINITIONS_BYTES_MAX} bytes")));
     }
     let show = session.announce(format!("Importing definitions in JSON from {from} ..."));
-    let body = document(&text)?;
+    // Some editors begin a file with a mark of how its bytes are ordered.
+    let body = document(text.strip_prefix('\u{feff}').unwrap_or(&text))?;
+    let mut query = "report=true".to_owned();
+    if is_dry_run {
+        query.push_str("&dry_run=true");
+    }
+    if let Some(what) = strip {
+        query.push_str(&format!("&strip={what}"));
+    }
     let progress = Progress::waiting("importing definitions");
-    let response = session.api("POST", &["definitions"], "", Some(&body))?;
+    let response = session.api("POST", &["definitions"], &query, Some(&body))?;
     drop(progress);
     match response.status {
-        200..=299 => Ok(show.message("Successfully imported definitions.")),
+        200..=299 => Ok(show.message(&imported(&response.body))),
         _ => Err(failed(reason(&response))),
     }
+}
+
+/// What came of an import, and what of it is otherwise than the file says.
+fn imported(report: &str) -> String {
+    let report: Value = serde_json::from_str(report).unwrap_or_default();
+    let mut text = match report["imported"].as_bool() {
+        Some(false) => "The definitions can be imported. Nothing was changed.".to_owned(),
+        _ => "Successfully imported definitions.".to_owned(),
+    };
+    let said = |remark: &Value, key: &str| remark[key].as_str().unwrap_or_default().to_owned();
+    for remark in report["remarks"].as_array().into_iter().flatten() {
+        let [list, entry, what] = ["list", "entry", "remark"].map(|key| said(remark, key));
+        let place = remark["vhost"].as_str().map(|vhost| format!(" in vhost '{vhost}'")).unwrap_or_default();
+        text.push_str(&format!("\n{list}: {entry}{place}: {what}"));
+    }
+    text
 }
 
 fn export(session: &Session<'_>, file: &str) -> Result<String, Refusal> {

@@ -99,7 +99,7 @@ const LOGIN: &[Field] = &[must("username", Kind::Text), must("password", Kind::T
 const VALUE: &[Field] = &[must("value", Kind::Any)];
 const LIMIT: &[Field] = &[must("value", Kind::Integer)];
 const PARAMETER: &[Field] = &[
-    must("value", Kind::Object),
+    must("value", Kind::Any),
     may("component", Kind::Text),
     may("vhost", Kind::Text),
     may("name", Kind::Text),
@@ -117,6 +117,8 @@ const DEFINITIONS: &[Field] = &[
     may("exchanges", Kind::Objects),
     may("bindings", Kind::Objects),
 ];
+const IMPORT: &[Field] =
+    &[may("dry_run", Kind::Boolean), may("report", Kind::Boolean), may("strip", Kind::OneOf(&["cmq"]))];
 const SUPER_STREAM: &[Field] =
     &[may("partitions", Kind::Integer), may("binding-keys", Kind::Text), may("arguments", Kind::Object)];
 const TRUNCATE: &[Field] = &[must("before", Kind::Integer)];
@@ -241,15 +243,15 @@ table! { call;
 
     Definitions "definitions" () => definitions::definitions(call, None), [
         object(Administrator, "users, virtual hosts and all in them, to be imported again"),
-        post(Administrator, "has things as a file says", Takes::Object(DEFINITIONS), DONE),
+        post(Administrator, "has things as a file says", Takes::Object(DEFINITIONS), DONE).asking(IMPORT),
     ];
     AllConfiguration "all-configuration" () => definitions::definitions(call, None), [
         object(Administrator, "the same as definitions, by its old name"),
-        post(Administrator, "has things as a file says", Takes::Object(DEFINITIONS), DONE),
+        post(Administrator, "has things as a file says", Takes::Object(DEFINITIONS), DONE).asking(IMPORT),
     ];
     DefinitionsOf "definitions/{vhost}" (vhost) => definitions::definitions(call, Some(vhost)), [
         object(PolicymakerIn, "what is in a virtual host, to be imported again"),
-        post(Administrator, "has things of a virtual host as a file says", Takes::Object(DEFINITIONS), DONE),
+        post(Administrator, "has things of a virtual host as a file says", Takes::Object(DEFINITIONS), DONE).asking(IMPORT),
     ];
 
     Vhosts "vhosts" () => vhosts::list(call), [rows(User, "virtual hosts")];

@@ -5,7 +5,7 @@ use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{bindings, json, limits, parameters, permissions, policies, users, vhosts};
 use broker::catalog::{
-    ExchangeDefinition, PolicyKind, QueueDefinition, VhostDefinition, VhostId, VhostLimits,
+    ExchangeDefinition, PolicyKind, QueueDefinition, QueueType, VhostDefinition, VhostId, VhostLimits,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -130,13 +130,19 @@ fn exchange_rows(vhost: &VhostDefinition, all: &[Arc<ExchangeDefinition>]) -> Ve
 /// The queues that outlive their connection.
 fn queue_rows(all: &[Arc<QueueDefinition>]) -> Vec<Value> {
     let row = |queue: &Arc<QueueDefinition>| {
+        let mut arguments = json::object(&queue.arguments);
+        // RabbitMQ passes over the type beside. What was declared without one comes out without one, but for what a virtual host
+        // with another default would make something else.
+        if queue.queue_type != QueueType::Classic && arguments.get("x-queue-type").is_none() {
+            arguments["x-queue-type"] = queue.queue_type.name().into();
+        }
         json!({
             "name": *queue.name,
             "vhost": *queue.vhost_name,
             "type": queue.queue_type.name(),
             "durable": queue.durable,
             "auto_delete": queue.auto_delete,
-            "arguments": json::object(&queue.arguments),
+            "arguments": arguments,
         })
     };
     all.iter().filter(|queue| queue.exclusive.is_none()).map(row).collect()

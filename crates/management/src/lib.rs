@@ -20,10 +20,13 @@ mod export;
 mod features;
 mod fields;
 mod figures;
+pub mod form;
 mod gate;
 mod health;
 mod history;
+mod import;
 mod json;
+mod kept;
 mod lane;
 mod limits;
 mod list;
@@ -31,6 +34,7 @@ mod live;
 mod memory;
 mod messages;
 mod metrics;
+mod mirrors;
 mod moment;
 mod node;
 mod openapi;
@@ -42,6 +46,8 @@ mod permissions;
 mod policies;
 mod queues;
 mod quorum;
+mod rehearsal;
+mod report;
 mod request;
 mod response;
 mod routes;
@@ -148,6 +154,10 @@ pub struct Limits {
     pub partitions_max: i64,
     /// Things of an import that are under way at once: they share a commit, and the shard that plans them has a turn as long.
     pub import_begun_max: usize,
+    /// Entries of an import that are rehearsed with one look at the node.
+    pub import_looked_max: usize,
+    /// Refused entries that an import tells of one by one, and as many remarks; further ones are counted.
+    pub import_told_max: usize,
 }
 
 impl Default for Limits {
@@ -187,6 +197,8 @@ impl Default for Limits {
             event_queues_max: 50,
             partitions_max: 1000,
             import_begun_max: 64,
+            import_looked_max: 500,
+            import_told_max: 100,
         }
     }
 }

@@ -123,6 +123,14 @@ fn put_user(limits: &mut UserLimits, name: &str, wanted: Option<u32>) -> Result<
     Ok(())
 }
 
+/// Limits as definitions have them: an object, or as of old a list of names and values.
+pub(crate) fn listed(row: &Body, name: &str) -> Result<Map<String, Value>, Response> {
+    let Some(Value::Array(items)) = row.get(name) else { return row.object(name) };
+    let one = |item: &Value| Some((item["name"].as_str()?.to_owned(), item["value"].clone()));
+    let bad = || Response::bad_request(format!("{name} is not a list of names and values"));
+    items.iter().map(|item| one(item).ok_or_else(bad)).collect()
+}
+
 /// Limits of a user from an object of them.
 pub(crate) fn user_limits(fields: &Map<String, Value>) -> Result<UserLimits, Response> {
     let mut limits = UserLimits::default();

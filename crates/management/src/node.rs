@@ -178,6 +178,9 @@ pub trait Node {
     /// What a new virtual host of this name begins with.
     fn vhost_defaults(&self, name: &str) -> VhostDefaults;
 
+    /// Has a line in the node's log.
+    fn log(&self, line: String);
+
     /// Random bytes for a password's hash.
     ///
     /// # Errors

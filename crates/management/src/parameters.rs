@@ -6,7 +6,7 @@ use crate::node::Node;
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
-use crate::{limits, policies};
+use crate::{definitions, kept, limits, policies};
 use broker::catalog::{Op, PolicyKind, VhostId, VhostLimits};
 use serde_json::{Map, Value, json};
 
@@ -37,9 +37,26 @@ pub(crate) fn find<N: Node>(node: &N, vhosts: Vec<(String, VhostId)>) -> Result<
         json!({ "value": limits::of_vhost(own), "vhost": vhost, "component": "vhost-limits", "name": LIMITS_NAME })
     });
     let mut rows: Vec<Value> = limited.collect();
+    let asked = vhosts.clone();
+    let kept: Vec<Value> = node.look(move |catalog| {
+        let of_vhost = |(vhost, id): (String, VhostId)| -> Vec<Value> {
+            let row = |(component, name, text): (&str, &str, &str)| {
+                let value = value(text);
+                json!({ "value": value, "vhost": vhost, "component": component, "name": name })
+            };
+            catalog.vhost_parameters(id).map(row).collect()
+        };
+        asked.into_iter().flat_map(of_vhost).collect()
+    })?;
     let policies = policies::find(node, PolicyKind::Operator, vhosts)?;
     rows.extend(policies.into_iter().map(|policy| of_policy(policy, "operator_policy")));
+    rows.extend(kept);
     Ok(rows)
+}
+
+/// A value as it is kept.
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
 }
 
 /// A policy as a parameter.
@@ -81,10 +98,20 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, nam
     match (call.request.method, own) {
         (Method::Put, own) => {
             let body = Body::read(&call.request.body)?;
-            let wanted = wanted(component, vhost, name, body.need("value")?)?;
+            let response = Response::empty(if own.is_some() { 204 } else { 201 });
+            let value = body.need("value")?;
+            // One that came with definitions may be changed, whoever it is of.
+            if !is_served(component) && (kept::is_known(component) || own.is_some()) {
+                call.caller.vhost(vhost).map_err(|_| Response::error(404, "not_found", "vhost_not_found"))?;
+                call.node.wish(keeping(component, vhost, name, value)?)?;
+                let remark = kept::remark(component);
+                call.node.log(format!("parameter '{name}' in vhost '{vhost}': {remark}"));
+                return Ok(response.with(definitions::REMARKS, remark));
+            }
+            let wanted = wanted(component, vhost, name, value)?;
             policies::check_pattern(call, &wanted)?;
             call.node.wish(wanted)?;
-            Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
+            Ok(response)
         }
         (_, None) => Err(Response::not_found()),
         (Method::Delete, Some(_)) if component == POLICY => {
@@ -94,12 +121,31 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, nam
             let (vhost, limits) = (vhost.into(), VhostLimits::default());
             call.node.wish(match component {
                 "vhost-limits" => Op::SetVhostLimits { vhost, limits },
+                component if !is_served(component) => {
+                    let (component, name) = (component.into(), name.into());
+                    Op::SetVhostParameter { vhost, component, name, value: None }
+                }
                 _ => Op::ClearPolicy { kind: PolicyKind::Operator, vhost, name: name.into() },
             })?;
             Ok(Response::empty(204))
         }
         (_, Some(own)) => crate::list::one(own, call.request, &call.node.about().limits),
     }
+}
+
+/// Whether something comes of parameters of a component.
+pub(crate) fn is_served(component: &str) -> bool {
+    ["operator_policy", "vhost-limits", POLICY].contains(&component)
+}
+
+/// Keeps a parameter of a component that is not served.
+pub(crate) fn keeping(component: &str, vhost: &str, name: &str, value: &Value) -> Result<Op, Response> {
+    let wrong = kept::wrong(component, name, value);
+    if !wrong.is_empty() {
+        return Err(invalid(&wrong));
+    }
+    let value = Some(value.to_string().into());
+    Ok(Op::SetVhostParameter { vhost: vhost.into(), component: component.into(), name: name.into(), value })
 }
 
 /// Has a parameter of a virtual host as a value says, which is an object.
@@ -162,7 +208,7 @@ pub(crate) fn of_node<N: Node>(node: &N) -> Result<Vec<(String, Value)>, Respons
         ("internal_cluster_id".to_owned(), Value::from(about.cluster_id.as_str())),
     ];
     for (name, text) in kept {
-        let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        let value = value(&text);
         match all.iter_mut().find(|(own, _)| *own == name) {
             Some((_, own)) => *own = value,
             None => all.push((name, value)),

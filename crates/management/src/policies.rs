@@ -87,6 +87,15 @@ pub(crate) fn check_pattern<N: Node>(call: &Call<'_, N>, wanted: &Op) -> Result<
     )))
 }
 
+/// What is said of a policy with keys that nothing comes of.
+pub(crate) fn remark(body: &Body) -> Option<String> {
+    let definition = body.object("definition").ok()?;
+    let keys = definition.keys().filter(|key| key.starts_with("federation-upstream"));
+    let keys: Vec<&str> = keys.map(String::as_str).collect();
+    (!keys.is_empty())
+        .then(|| format!("kept; federation is not served yet: {} has no effect", keys.join(", ")))
+}
+
 /// To have a policy as an object says.
 pub(crate) fn wanted(kind: PolicyKind, vhost: &str, name: &str, body: &Body) -> Result<Op, Response> {
     let pattern = body.need_text("pattern")?.into();

@@ -62,6 +62,8 @@ pub struct Request {
     pub query: Vec<(String, String)>,
     /// The header that says who asks.
     pub authorization: Option<String>,
+    /// The header that says what the body is.
+    pub content_type: Option<String>,
     /// The header that says why something is to end.
     pub reason: Option<String>,
     /// The body.
@@ -95,6 +97,7 @@ impl Request {
             path,
             query,
             authorization: None,
+            content_type: None,
             reason: None,
             body,
             awaits_body: false,

@@ -23,6 +23,8 @@ impl<'a> Rows<'a> {
     /// # Errors
     /// Where it is no object, or no JSON.
     pub(crate) fn read(text: &'a [u8]) -> Result<Rows<'a>, serde_json::Error> {
+        // What some editors begin a file with.
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         if text.iter().all(u8::is_ascii_whitespace) {
             return Ok(Rows::default());
         }
@@ -83,7 +85,9 @@ mod tests {
 
     #[test]
     fn rows_come_in_the_files_order() {
-        let cases: [(&str, &[&str]); 8] = [
+        let cases: [(&str, &[&str]); 10] = [
+            ("\u{feff}", &[]),
+            ("\u{feff} {\"queues\": [{\"name\": \"q\"}]}", &["q"]),
             ("", &[]),
             (" \n", &[]),
             ("{}", &[]),
@@ -123,7 +127,17 @@ mod tests {
                 names(&text, "queues").expect_err(&text);
             }
         }
-        for text in ["[]", "7", "null", "{} {}", "{", r#"{"queues": []"#, "{1: 2}", "\u{feff}{}"] {
+        for text in [
+            "[]",
+            "7",
+            "null",
+            "{} {}",
+            "{",
+            r#"{"queues": []"#,
+            "{1: 2}",
+            "{}\u{feff}",
+            "\u{feff}\u{feff}{}",
+        ] {
             names(text, "queues").expect_err(text);
         }
         Rows::read(b"{\"queues\": [{\"name\": \"\xff\"}]}").unwrap_err();

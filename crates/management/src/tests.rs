@@ -49,6 +49,8 @@ struct Bench {
     /// Looks that somebody had at the catalog.
     looks: Mutex<u32>,
     /// Of how many queues it was asked how they are, each time.
+    /// What was logged.
+    lines: Mutex<Vec<String>>,
     shown: Mutex<Vec<usize>>,
     about: About,
 }
@@ -85,6 +87,7 @@ impl Bench {
             forgotten: Mutex::default(),
             uptime_ms: Mutex::default(),
             looks: Mutex::default(),
+            lines: Mutex::default(),
             shown: Mutex::default(),
             about,
         };
@@ -117,6 +120,7 @@ impl Bench {
             request.authorization =
                 Some(format!("Basic {}", BASE64.encode(format!("{user}:{user}").as_bytes())));
         }
+        request.content_type = Some("application/json".to_owned());
         let response = handle(self, &request);
         let body = serde_json::from_slice(&response.body).unwrap_or(Value::Null);
         (response.status, body, response.headers)
@@ -413,6 +417,10 @@ impl Node for Bench {
 
     fn vhost_defaults(&self, _: &str) -> VhostDefaults {
         VhostDefaults::default()
+    }
+
+    fn log(&self, line: String) {
+        self.lines.lock().unwrap().push(line);
     }
 
     fn salt(&self) -> Result<[u8; SALT], Busy> {

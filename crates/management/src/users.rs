@@ -6,7 +6,7 @@ use crate::node::Node;
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
-use broker::access::PasswordHash;
+use broker::access::{PasswordHash, Stored};
 use broker::catalog::{Op, UserDefinition, UserLimits};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -105,18 +105,12 @@ pub(crate) fn wanted<N: Node>(
         }
         (Some(password), None) => Some(PasswordHash::new(password, node.salt()?)),
         (None, None | Some("")) => None,
-        (None, Some(hash)) => {
-            let found = PasswordHash::from_base64(hash);
-            let found = found
-                .ok_or_else(|| Response::bad_request(json!(["not_base64", body.get("password_hash")])))?;
-            let algorithm = body.text("hashing_algorithm")?.unwrap_or(found.algorithm());
-            if algorithm != found.algorithm() {
-                let text =
-                    format!("the hash is none of '{algorithm}': it may be one of {}", found.algorithm());
-                return Err(Response::bad_request(text));
-            }
-            Some(found)
-        }
+        (None, Some(hash)) => match PasswordHash::from_base64(hash, body.text("hashing_algorithm")?) {
+            Some(Stored::Hash(hash)) => Some(hash),
+            // As with RabbitMQ such a user is there, and cannot log in with a password.
+            Some(Stored::Other) => None,
+            None => return Err(Response::bad_request(json!(["not_base64", body.get("password_hash")]))),
+        },
     };
     Ok(match is_there {
         true => {
@@ -127,6 +121,21 @@ pub(crate) fn wanted<N: Node>(
         }
         false => vec![Op::AddUser { name: name.into(), password, tags }],
     })
+}
+
+/// What is said of a user that will not log in, of whom a hash says otherwise.
+pub(crate) fn remark(body: &Body) -> Option<String> {
+    let hash = body.text("password_hash").ok()?.filter(|hash| !hash.is_empty())?;
+    let algorithm = body.text("hashing_algorithm").ok()?;
+    match PasswordHash::from_base64(hash, algorithm)? {
+        Stored::Hash(_) => None,
+        Stored::Other => Some(match algorithm {
+            Some(algorithm) => {
+                format!("without a password: the hash is none of '{algorithm}' as it is known here")
+            }
+            None => "without a password: the hash is of no known length".to_owned(),
+        }),
+    }
 }
 
 /// `GET /api/auth/hash_password/PASSWORD`.

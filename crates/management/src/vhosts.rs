@@ -143,7 +143,7 @@ pub(crate) fn wanted<N: Node>(
     let queue_type = body.text("default_queue_type")?.filter(|name| *name != "undefined");
     let unknown = |name: &str| Response::bad_request(format!("{name} is not a valid queue type"));
     let queue_type =
-        queue_type.map(|name| QueueType::from_name(name).ok_or_else(|| unknown(name))).transpose()?;
+        queue_type.map(|name| QueueType::from_any_name(name).ok_or_else(|| unknown(name))).transpose()?;
     let description = body.text("description")?.map(Into::into);
     let tags = body.words("tags")?.map(|tags| tags.into_iter().map(String::into_boxed_str).collect());
     let is_protected = body.get("protected_from_deletion").is_some();

@@ -34,7 +34,9 @@ pub fn read(config: &Config) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
                 return Err(failed(&format!("it is larger than {FILE_BYTES_MAX} bytes")));
             }
             let text = std::fs::read(&file).map_err(|error| failed(&error))?;
-            let parsed: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_slice(&text);
+            let unmarked = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
+            let parsed: Result<serde_json::Map<String, serde_json::Value>, _> =
+                serde_json::from_slice(unmarked);
             parsed.map_err(|error| failed(&error))?;
             texts.push((file, text));
         }

@@ -9,7 +9,7 @@ use crate::tls::LiveConfig;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Frame, Incoming};
-use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -266,6 +266,7 @@ async fn answer(request: hyper::Request<Incoming>, client: &Client, line: &Line)
     };
     let text = |name: HeaderName| head.headers.get(name)?.to_str().ok().map(str::to_owned);
     request.authorization = text(AUTHORIZATION);
+    request.content_type = text(CONTENT_TYPE);
     request.reason = text(HeaderName::from_static("x-reason"));
     let passed = match head::judge(line, &head, &mut request) {
         Ok(passed) => passed,

@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::committer::Committer;
 use crate::config::Config;
 use crate::door::{Act, ConnectionMore, Door, Letter, Question, Room, Truncate};
+use crate::log::Logger;
 use crate::queue_names::{Names, QueueNames};
 use crate::reader::Reads;
 use crate::rows::{self, Traffic};
@@ -85,6 +86,8 @@ pub struct Manager<'a> {
     pub tls: &'a [Arc<LiveConfig>],
     /// The node is to end: what is under way begins nothing more.
     pub is_stopping: &'a AtomicBool,
+    /// Where lines go.
+    pub logger: Logger,
 }
 
 impl Manager<'_> {
@@ -710,6 +713,10 @@ impl Node for Manager<'_> {
 
     fn vhost_defaults(&self, name: &str) -> VhostDefaults {
         self.config.defaults_of_vhost(name)
+    }
+
+    fn log(&self, line: String) {
+        self.logger.info(line);
     }
 
     fn salt(&self) -> Result<[u8; SALT], Busy> {

@@ -570,6 +570,7 @@ impl Node {
             reads: self.reads.clone(),
             tls: &ports.tls,
             is_stopping: &self.is_stopping,
+            logger: self.logger.clone(),
         };
         let manager = &manager;
         let board = &Board::default();

@@ -556,7 +556,7 @@ fn a_stop_does_not_wait_for_an_import() {
     let length = body.len();
     write!(
         client,
-        "POST /api/definitions HTTP/1.1\r\nhost: h\r\n{guest}\r\ncontent-length: {length}\r\n\r\n"
+        "POST /api/definitions HTTP/1.1\r\nhost: h\r\n{guest}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
     )
     .expect("sends");
     client.write_all(body.as_bytes()).expect("sends");

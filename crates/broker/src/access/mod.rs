@@ -17,7 +17,7 @@ pub use login::{
     authenticate_certificate, open_vhost,
 };
 pub(crate) use password::base64_url;
-pub use password::{PasswordHash, SALT};
+pub use password::{PasswordHash, SALT, Stored};
 pub use pattern::{BadPattern, PATTERN_BYTES_MAX, Pattern, STEPS_MAX, given_up};
 pub(crate) use permissions::refused;
 pub use permissions::{Access, Permissions, Resource};

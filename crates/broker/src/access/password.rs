@@ -1,8 +1,10 @@
-//! Password hashes in RabbitMQ's form: a salt of four bytes, then SHA-256, or SHA-512, over salt and password.
+//! Password hashes in RabbitMQ's form: a salt of four bytes, then SHA-256, SHA-512 or MD5 over salt and password.
 //!
 //! The form is RabbitMQ's so that its definition files can be loaded and ours be loaded there; it is not what one would
-//! choose today.
+//! choose today. MD5 comes with the definitions of nodes that were set up before RabbitMQ 3.6; what is hashed here is SHA-256.
 
+use data_encoding::{BASE64, BASE64URL_NOPAD};
+use md5::Md5;
 use sha2::{Digest, Sha256, Sha512};
 
 /// Bytes of salt.
@@ -13,6 +15,21 @@ const DIGEST: usize = 32;
 
 /// Bytes of SHA-512.
 const LONG_DIGEST: usize = 64;
+
+/// Bytes of MD5.
+const OLD_DIGEST: usize = 16;
+
+/// Bytes of base64 that are looked at.
+const TEXT_BYTES_MAX: usize = 4 * LONG_DIGEST;
+
+/// What stands for a password in a definitions file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// A hash of an algorithm that is known.
+    Hash(PasswordHash),
+    /// Bytes that are no such hash: nobody can log in with a password.
+    Other,
+}
 
 /// A salted hash. A user without one cannot log in with a password.
 #[derive(Clone, PartialEq, Eq)]
@@ -27,26 +44,19 @@ impl PasswordHash {
 
     /// From salt and digest as they are stored: which digest it is its length says.
     pub fn from_bytes(bytes: &[u8]) -> Option<PasswordHash> {
-        let is_known = [SALT + DIGEST, SALT + LONG_DIGEST].contains(&bytes.len());
-        is_known.then(|| PasswordHash(bytes.into()))
+        let digests = [DIGEST, LONG_DIGEST, OLD_DIGEST];
+        digests.contains(&bytes.len().checked_sub(SALT)?).then(|| PasswordHash(bytes.into()))
     }
 
-    /// From base64 as it stands in definition files.
-    pub fn from_base64(text: &str) -> Option<PasswordHash> {
-        let symbols = text.trim_end_matches('=');
-        if !text.len().is_multiple_of(4) || text.len() - symbols.len() > 2 || text.len() > 2 * LONG_DIGEST {
+    /// From base64 as it stands in definition files, perhaps in lines, where an algorithm may be named. None: it is no base64.
+    pub fn from_base64(text: &str, algorithm: Option<&str>) -> Option<Stored> {
+        if text.len() > TEXT_BYTES_MAX {
             return None;
         }
-        let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-        for four in symbols.as_bytes().chunks(4) {
-            let mut bits = 0;
-            for symbol in four {
-                bits = bits << 6 | STANDARD.iter().position(|s| s == symbol)? as u32;
-            }
-            bits <<= 6 * (4 - four.len());
-            bytes.extend(&bits.to_be_bytes()[1..four.len()]);
-        }
-        PasswordHash::from_bytes(&bytes)
+        let text: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        let hash = PasswordHash::from_bytes(&BASE64.decode(&text).ok()?);
+        let hash = hash.filter(|hash| algorithm.is_none_or(|algorithm| algorithm == hash.algorithm()));
+        Some(hash.map_or(Stored::Other, Stored::Hash))
     }
 
     /// Salt and digest.
@@ -56,17 +66,16 @@ impl PasswordHash {
 
     /// The digest as RabbitMQ calls it.
     pub fn algorithm(&self) -> &'static str {
-        let is_long = self.0.len() == SALT + LONG_DIGEST;
-        if is_long { "rabbit_password_hashing_sha512" } else { "rabbit_password_hashing_sha256" }
+        match self.0.len() - SALT {
+            LONG_DIGEST => "rabbit_password_hashing_sha512",
+            OLD_DIGEST => "rabbit_password_hashing_md5",
+            _ => "rabbit_password_hashing_sha256",
+        }
     }
 
     /// As it stands in definition files.
     pub fn to_base64(&self) -> String {
-        let mut text = base64(STANDARD, &self.0);
-        while !text.len().is_multiple_of(4) {
-            text.push('=');
-        }
-        text
+        BASE64.encode(&self.0)
     }
 
     /// Whether this is `password`'s hash. Takes the same time wherever they differ.
@@ -75,6 +84,7 @@ impl PasswordHash {
         let difference = |other: &[u8]| digest.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
         let difference = match digest.len() {
             LONG_DIGEST => difference(&Sha512::new().chain_update(salt).chain_update(password).finalize()),
+            OLD_DIGEST => difference(&Md5::new().chain_update(salt).chain_update(password).finalize()),
             _ => difference(&Sha256::new().chain_update(salt).chain_update(password).finalize()),
         };
         std::hint::black_box(difference) == 0
@@ -88,35 +98,27 @@ impl std::fmt::Debug for PasswordHash {
     }
 }
 
-const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-/// Base64 without padding (RFC 4648 §4, §5).
-fn base64(alphabet: &[u8; 64], bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let bits = three.iter().fold(0, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
-        for symbol in 0..=three.len() {
-            text.push(char::from(alphabet[(bits >> (18 - 6 * symbol)) as usize & 63]));
-        }
-    }
-    text
-}
-
 /// Base64 for names (RFC 4648 §5), without padding: what follows `amq.gen-` in a server-named queue.
 pub(crate) fn base64_url(bytes: &[u8]) -> String {
-    base64(URL_SAFE, bytes)
+    BASE64URL_NOPAD.encode(bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn known(text: &str, algorithm: Option<&str>) -> PasswordHash {
+        match PasswordHash::from_base64(text, algorithm) {
+            Some(Stored::Hash(hash)) => hash,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
     #[test]
     fn hash_as_rabbitmq_stores_it() {
         // `GET /api/users/catu` of RabbitMQ 4.3.6 after `PUT` with the password "p".
         let stored = "36Tl7wKnaFtQgzsni44HG9/U+ZgxPs/jOIw7S5baP9uY1V/Y";
-        let hash = PasswordHash::from_base64(stored).unwrap();
+        let hash = known(stored, None);
         assert_eq!(hash.to_base64(), stored);
         assert!(hash.matches("p"));
         assert!(!hash.matches("P") && !hash.matches(""));
@@ -127,7 +129,7 @@ mod tests {
     fn long_hashes_are_taken_too() {
         let stored =
             "AQIDBEv08L+iRi6ZYtPsVLlHi/nOFKLypZXpZLuQCrgZ4K1q+WrKAlgZwNbemOkemTfbWw6ukQpIJFFKquObC2n3wxc=";
-        let hash = PasswordHash::from_base64(stored).unwrap();
+        let hash = known(stored, None);
         assert_eq!(hash.to_base64(), stored);
         assert!(hash.matches("p") && !hash.matches("P") && !hash.matches(""));
         assert_eq!(hash.algorithm(), "rabbit_password_hashing_sha512");
@@ -136,11 +138,39 @@ mod tests {
     }
 
     #[test]
-    fn wrong_encodings_are_none() {
-        for text in ["", "36Tl", "36Tl7wKnaFtQgzsni44HG9/U+ZgxPs/jOIw7S5baP9uY1V/=", &"é".repeat(24)] {
-            assert_eq!(PasswordHash::from_base64(text), None, "{text}");
+    fn old_hashes_are_taken_too() {
+        // RabbitMQ 4.3.6 lets log in with "a-md5" who was imported with this and `rabbit_password_hashing_md5`.
+        let stored = "AQIDBDuFwQ/ME8GzJdHwA/Mrr9Y=";
+        let hash = known(stored, Some("rabbit_password_hashing_md5"));
+        assert_eq!((hash.to_base64().as_str(), hash.algorithm()), (stored, "rabbit_password_hashing_md5"));
+        assert!(hash.matches("a-md5") && !hash.matches("a-MD5") && !hash.matches(""));
+        assert_eq!(known("AQIDBDuFwQ/M\n E8GzJdHwA/Mrr9Y=\n", None), hash);
+    }
+
+    #[test]
+    fn what_is_no_hash_lets_nobody_in() {
+        let md5 = "AQIDBDuFwQ/ME8GzJdHwA/Mrr9Y=";
+        let rows = [
+            (md5, Some("rabbit_password_hashing_sha512"), true),
+            (md5, Some("SHA256"), true),
+            (md5, Some("rabbit_password_hashing_sha1"), true),
+            ("AQID", None, true),
+            ("", None, true),
+            ("36Tl", None, true),
+            ("36T", None, false),
+            ("%%%%", None, false),
+            ("$2b$10$abcdefghijklmnopqrstuv", Some("Bcrypt"), false),
+            ("36Tl7wKnaFtQgzsni44HG9/U+ZgxPs/jOIw7S5baP9uY1V/=", None, false),
+            (&"é".repeat(24), None, false),
+            (&"AQID".repeat(65), None, false),
+        ];
+        for (text, algorithm, is_base64) in rows {
+            let expected = is_base64.then_some(Stored::Other);
+            assert_eq!(PasswordHash::from_base64(text, algorithm), expected, "{text} {algorithm:?}");
         }
-        assert_eq!(PasswordHash::from_bytes(&[0; 35]), None);
+        for len in [0, 3, 4, 19, 21, 35, 37, 67, 69] {
+            assert_eq!(PasswordHash::from_bytes(&vec![0; len]), None, "{len}");
+        }
     }
 
     #[test]

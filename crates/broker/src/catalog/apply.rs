@@ -6,6 +6,7 @@
 use super::definition::{Binding, ExchangeDefinition, QueueDefinition, VhostDefinition, VhostId};
 use super::effective::{alternate, rules};
 use super::history::History;
+use super::parameters::Parameters;
 use super::plan_exchange::EVENT_EXCHANGE;
 use super::policy::Policies;
 use super::{
@@ -101,6 +102,9 @@ impl Catalog {
             Change::Bind(binding) => self.bind(binding),
             Change::Unbind(binding) => self.unbind(binding),
             Change::SetParameter { name, value } => self.apply_parameter(name, value.as_deref()),
+            Change::SetVhostParameter { vhost, component, name, value } => {
+                self.apply_vhost_parameter(*vhost, [component, name], value.as_deref());
+            }
             Change::Trace { vhost, on } => return self.apply_trace(*vhost, *on),
             Change::Remember { exchange, number, message, .. } => self.remember(*exchange, *number, message),
         }
@@ -133,6 +137,7 @@ impl Catalog {
             permissions: BTreeMap::new(),
             topic_permissions: BTreeMap::new(),
             policies: Policies::default(),
+            parameters: Parameters::new(),
         };
         self.vhosts.insert(definition.id, vhost);
         self.vhost_names.insert(definition.name.clone(), definition.id);

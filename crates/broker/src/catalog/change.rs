@@ -107,6 +107,17 @@ pub enum Change {
         /// JSON; none: it is gone.
         value: Option<Box<str>>,
     },
+    /// A parameter of a virtual host has this value, or is gone.
+    SetVhostParameter {
+        /// The virtual host.
+        vhost: VhostId,
+        /// What it belongs to: `shovel`, `federation-upstream`.
+        component: Box<str>,
+        /// Its name, among those of its component.
+        name: Box<str>,
+        /// JSON; none: it is gone.
+        value: Option<Box<str>>,
+    },
     /// What happens to the messages of a virtual host is told at its exchange for that, or no longer. Not logged: a restart
     /// ends it.
     Trace {
@@ -153,6 +164,7 @@ impl Change {
             | Change::SetUserLimits { .. }
             | Change::SetPolicy(_)
             | Change::SetParameter { .. }
+            | Change::SetVhostParameter { .. }
             | Change::ClearPolicy { .. } => true,
         }
     }

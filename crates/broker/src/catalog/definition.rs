@@ -66,6 +66,12 @@ impl QueueType {
         all.into_iter().find(|queue_type| queue_type.name() == name)
     }
 
+    /// The one of this name, or of the name of its module, which stands in old definitions of virtual hosts.
+    pub fn from_any_name(name: &str) -> Option<QueueType> {
+        let all = [QueueType::Classic, QueueType::Quorum, QueueType::Stream];
+        all.into_iter().find(|queue_type| queue_type.name() == name || queue_type.module() == name)
+    }
+
     /// As `x-queue-type` has it.
     pub fn name(self) -> &'static str {
         match self {

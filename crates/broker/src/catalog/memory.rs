@@ -118,7 +118,12 @@ impl Catalog {
             let tables = vhost.queues.capacity() + vhost.exchanges.capacity();
             let kinds = [PolicyKind::User, PolicyKind::Operator].into_iter();
             let policies = kinds.flat_map(|kind| vhost.policies.of(kind)).map(|policy| policy_bytes(policy));
-            size_of_val(vhost) + table_bytes::<usize>(tables) + permissions + policies.sum::<usize>()
+            let parameters: usize = vhost.parameters.values().map(|value| COUNTS + value.len()).sum();
+            size_of_val(vhost)
+                + table_bytes::<usize>(tables)
+                + permissions
+                + policies.sum::<usize>()
+                + parameters
         });
         table_bytes::<(QueueId, QueueEntry)>(self.queues.capacity())
             + table_bytes::<(ExchangeId, ExchangeEntry)>(self.exchanges.capacity())

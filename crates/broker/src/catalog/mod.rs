@@ -70,6 +70,7 @@ use comings::Comings;
 use declarers::Declarers;
 use ends::Ends;
 use history::History;
+use parameters::Parameters;
 use plan_topic::TopicEntry;
 use policy::Policies;
 use routing::{Exchange, ExchangeId};
@@ -152,6 +153,8 @@ struct Vhost {
     /// By user, then by exchange.
     topic_permissions: BTreeMap<Arc<str>, BTreeMap<Box<str>, TopicEntry>>,
     policies: Policies,
+    /// Of components that are not served.
+    parameters: Parameters,
 }
 
 /// The catalog. See the module's head.

@@ -281,6 +281,17 @@ pub enum Op {
         /// JSON; none: it is to be gone.
         value: Option<Box<str>>,
     },
+    /// Have a parameter of a virtual host.
+    SetVhostParameter {
+        /// The virtual host.
+        vhost: Box<str>,
+        /// What it belongs to.
+        component: Box<str>,
+        /// Its name, among those of its component.
+        name: Box<str>,
+        /// JSON; none: it is to be gone.
+        value: Option<Box<str>>,
+    },
     /// Tell what happens to the messages of a virtual host, or stop to.
     Trace {
         /// The virtual host.

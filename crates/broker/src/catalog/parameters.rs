@@ -1,15 +1,18 @@
-//! Parameters of the whole node: names with values that only who set them understands, in JSON.
+//! Parameters of the node and of virtual hosts: names with values in JSON, which only the component that they are of understands.
+//!
+//! Those of components that are served are no parameters here: policies and limits have records of their own. What is kept is for
+//! components that are not served yet, so that definitions lose nothing on their way through a node.
 
-use super::{Actor, Catalog, Change, Plan, Refusal};
+use super::plan::check_length;
+use super::wire::LIMITS;
+use super::{Actor, Catalog, Change, Plan, Refusal, VhostId};
+use std::collections::BTreeMap;
 
-/// Parameters there may be.
-const PARAMETERS_MAX: usize = 1000;
-
-/// Bytes of a value.
-const VALUE_BYTES_MAX: usize = 64 << 10;
+/// Parameters of a virtual host, by component and name: JSON.
+pub(super) type Parameters = BTreeMap<(Box<str>, Box<str>), Box<str>>;
 
 impl Catalog {
-    /// Sets a parameter, or clears it.
+    /// Sets a parameter of the node, or clears it.
     ///
     /// # Errors
     /// No administrator; too many or too large.
@@ -19,15 +22,44 @@ impl Catalog {
         if before == value {
             return Ok(Plan::nothing());
         }
-        if value.is_some_and(|value| value.len() > VALUE_BYTES_MAX) {
-            return Err(Refusal::precondition(format!("a parameter has at most {VALUE_BYTES_MAX} bytes")));
-        }
-        if before.is_none() && self.parameters.len() >= PARAMETERS_MAX {
-            return Err(Refusal::precondition(format!(
-                "there are at most {PARAMETERS_MAX} global parameters"
-            )));
+        check_value(value)?;
+        if before.is_none() && self.parameters.len() >= LIMITS.parameters_max {
+            let most = LIMITS.parameters_max;
+            return Err(Refusal::precondition(format!("there are at most {most} global parameters")));
         }
         Ok(Plan::one(Change::SetParameter { name: name.into(), value: value.map(Box::from) }))
+    }
+
+    /// Sets a parameter of a virtual host, of a component and with a name; or clears it.
+    ///
+    /// # Errors
+    /// Neither administrator nor policymaker; no such virtual host; too many or too large.
+    pub(super) fn set_vhost_parameter(
+        &self,
+        by: &Actor,
+        vhost: &str,
+        key: [&str; 2],
+        value: Option<&str>,
+    ) -> Result<Plan, Refusal> {
+        self.check_policymaker(by, super::PolicyKind::User)?;
+        let id = self.known_vhost(vhost)?;
+        let Some(kept) = self.host(id).map(|host| &host.parameters) else { return Ok(Plan::nothing()) };
+        let [component, name] = key.map(Box::<str>::from);
+        let before = kept.get(&(component.clone(), name.clone())).map(|value| &**value);
+        if before == value {
+            return Ok(Plan::nothing());
+        }
+        check_length("component", &component)?;
+        check_length("parameter name", &name)?;
+        check_value(value)?;
+        if before.is_none() && kept.len() >= LIMITS.parameters_max {
+            let most = LIMITS.parameters_max;
+            return Err(Refusal::precondition(format!(
+                "vhost '{vhost}' has as many parameters as it may: {most}"
+            )));
+        }
+        let value = value.map(Box::from);
+        Ok(Plan::one(Change::SetVhostParameter { vhost: id, component, name, value }))
     }
 
     pub(super) fn apply_parameter(&mut self, name: &str, value: Option<&str>) {
@@ -37,8 +69,31 @@ impl Catalog {
         }
     }
 
+    pub(super) fn apply_vhost_parameter(&mut self, vhost: VhostId, key: [&str; 2], value: Option<&str>) {
+        let Some(host) = self.vhosts.get_mut(&vhost) else { return };
+        let [component, name] = key.map(Box::<str>::from);
+        match value {
+            Some(value) => drop(host.parameters.insert((component, name), value.into())),
+            None => drop(host.parameters.remove(&(component, name))),
+        }
+    }
+
     /// The parameters of the whole node, by name: JSON.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
         self.parameters.iter().map(|(name, value)| (&**name, &**value))
     }
+
+    /// The parameters of a virtual host, by component and name: both, and JSON.
+    pub fn vhost_parameters(&self, vhost: VhostId) -> impl Iterator<Item = (&str, &str, &str)> {
+        let kept = self.host(vhost).into_iter().flat_map(|host| &host.parameters);
+        kept.map(|((component, name), value)| (&**component, &**name, &**value))
+    }
+}
+
+fn check_value(value: Option<&str>) -> Result<(), Refusal> {
+    let most = LIMITS.parameter_bytes_max;
+    if value.is_some_and(|value| value.len() > most) {
+        return Err(Refusal::precondition(format!("a parameter has at most {most} bytes")));
+    }
+    Ok(())
 }

@@ -67,6 +67,9 @@ impl Catalog {
             }
             Op::SetVhostLimits { vhost, limits } => self.set_vhost_limits(by, vhost, *limits),
             Op::SetParameter { name, value } => self.set_parameter(by, name, value.as_deref()),
+            Op::SetVhostParameter { vhost, component, name, value } => {
+                self.set_vhost_parameter(by, vhost, [component, name], value.as_deref())
+            }
             Op::Trace { vhost, on } => self.trace(by, vhost, *on),
             Op::SetUserLimits { user, limits } => self.set_user_limits(by, user, *limits),
         }

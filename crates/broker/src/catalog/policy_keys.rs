@@ -6,6 +6,7 @@
 use super::arguments::integer;
 use super::policy::PolicyKind;
 use super::stream::age_ms;
+use crate::access::Pattern;
 use routing::{Arguments, Value};
 
 /// Largest `stream-max-segment-size-bytes`.
@@ -47,7 +48,7 @@ const fn row(key: &'static str, check: Check, operator: bool, what: &'static str
 }
 
 /// In the order in which they are checked: the first group, by key, before the others.
-const ROWS: [Row; 26] = [
+const ROWS: [Row; 29] = [
     row("alternate-exchange", Check::Text, false, "alternate exchange name"),
     row("consumer-disconnected-timeout", Check::Between(0, MAX), false, "consumer disconnected timeout"),
     row("consumer-timeout", Check::Between(0, MAX), false, "consumer timeout"),
@@ -61,6 +62,9 @@ const ROWS: [Row; 26] = [
     ),
     row("delivery-limit", Check::Between(i128::MIN, MAX), true, "delivery limit"),
     row("expires", Check::Between(1, MAX), true, "queue expiry"),
+    row("federation-upstream", Check::Text, false, "federation upstream name"),
+    row("federation-upstream-pattern", Check::Text, false, "federation upstream pattern name"),
+    row("federation-upstream-set", Check::Text, false, "federation upstream set name"),
     row("initial-cluster-size", Check::Between(0, MAX), false, "cluster size"),
     row("max-age", Check::Age, false, "max age"),
     row("max-in-memory-bytes", Check::Between(0, MAX), true, "maximum memory in bytes"),
@@ -105,6 +109,7 @@ pub(super) fn check_definition(definition: &Arguments, kind: PolicyKind) -> Resu
         }
     }
     check_delays(definition)?;
+    check_upstreams(definition)?;
     let is_known = |key: &[u8]| {
         ROWS.iter().any(|row| row.key.as_bytes() == key && (kind == PolicyKind::User || row.operator))
     };
@@ -149,6 +154,23 @@ fn check_delays(definition: &Arguments) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Keys that name where a federated exchange or queue gets its messages: one of them at most.
+const UPSTREAMS: [&str; 3] =
+    ["federation-upstream", "federation-upstream-set", "federation-upstream-pattern"];
+
+fn check_upstreams(definition: &Arguments) -> Result<(), String> {
+    let given = UPSTREAMS.iter().filter(|key| definition.get(key.as_bytes()).is_some());
+    if given.count() < 2 {
+        let pattern = definition.get(b"federation-upstream-pattern").and_then(Value::as_str);
+        let Some(Err(bad)) = pattern.map(Pattern::new) else { return Ok(()) };
+        let text =
+            format!("could not compile pattern {} to a regular expression. Error: {}", bad.pattern, bad.why);
+        return Err(text);
+    }
+    Err("cannot specify federation-upstream, federation-upstream-set or federation-upstream-pattern together"
+        .to_owned())
 }
 
 /// A value as Erlang prints it, which is how RabbitMQ names it in texts.
@@ -245,6 +267,32 @@ mod tests {
         check(&[("delayed-retry-type", Value::text("disabled"))], "");
         check(&[all.clone(), min.clone()], "");
         check(&[all, min, max], "delayed-retry-max (5) must not be smaller than delayed-retry-min (10)");
+    }
+
+    #[test]
+    fn upstreams_are_named_in_one_way() {
+        let text = |text: &str| Value::text(text);
+        check(&[("federation-upstream-set", text("all")), ("max-length", Value::long(5))], "");
+        check(&[("federation-upstream", Value::long(5))], "5 is not a valid federation upstream name");
+        check(
+            &[("federation-upstream-pattern", Value::long(5))],
+            "5 is not a valid federation upstream pattern name",
+        );
+        let both = [("federation-upstream", text("a")), ("federation-upstream-set", text("all"))];
+        let together = "cannot specify federation-upstream, federation-upstream-set or federation-upstream-pattern together";
+        check(&both, together);
+        let found = check_definition(
+            &[(&b"federation-upstream-pattern"[..], text("("))].into_iter().collect(),
+            PolicyKind::User,
+        );
+        assert!(
+            found.unwrap_err().starts_with("could not compile pattern ( to a regular expression. Error: ")
+        );
+        check_as(
+            PolicyKind::Operator,
+            &[("federation-upstream", text("a"))],
+            "[{<<\"federation-upstream\">>,<<\"a\">>}] are not recognised policy settings",
+        );
     }
 
     #[test]

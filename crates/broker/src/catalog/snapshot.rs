@@ -95,6 +95,46 @@ impl Catalog {
         if self.reserved_queues > 0 {
             each(&Change::ReserveQueueIds { below: self.reserved_queues, may_be_used: false });
         }
+        self.each_setting(&mut each);
+        let exchanges = self.exchanges_by_number();
+        for entry in &exchanges {
+            each(&Change::AddExchange(entry.definition.clone()));
+        }
+        let mut queues: Vec<_> = self.queues.values().collect();
+        queues.sort_unstable_by_key(|entry| entry.definition.id);
+        for entry in &queues {
+            each(&Change::AddQueue(entry.definition.clone()));
+        }
+        exchanges.iter().for_each(|entry| entry.each_remembered(&mut each));
+        for entry in &exchanges {
+            self.each_ordered_binding(entry, &mut each);
+        }
+        for entry in &queues {
+            self.each_binding(Destination::Queue(entry.definition.id), &mut each);
+        }
+        for entry in &exchanges {
+            self.each_binding(Destination::Exchange(entry.definition.id), &mut each);
+        }
+    }
+
+    /// The changes that make all but queues and bindings, whose numbers count as given out: what a wish is rehearsed on. It takes
+    /// little time where there are many queues.
+    pub fn outline(&self) -> Vec<Change> {
+        let mut changes = vec![Change::ReserveQueueIds { below: self.next_queue, may_be_used: true }];
+        self.each_setting(&mut |change: &Change| changes.push(change.clone()));
+        let exchanges = self.exchanges_by_number();
+        changes.extend(exchanges.iter().map(|entry| Change::AddExchange(entry.definition.clone())));
+        changes
+    }
+
+    fn exchanges_by_number(&self) -> Vec<&ExchangeEntry> {
+        let mut exchanges: Vec<_> = self.exchanges.values().collect();
+        exchanges.sort_unstable_by_key(|entry| entry.definition.id);
+        exchanges
+    }
+
+    /// The changes that make parameters, users and virtual hosts with what is set in them.
+    fn each_setting(&self, each: &mut impl FnMut(&Change)) {
         for (name, value) in &self.parameters {
             each(&Change::SetParameter { name: name.clone(), value: Some(value.clone()) });
         }
@@ -121,26 +161,14 @@ impl Catalog {
                 let policies = vhost.policies.of(kind);
                 policies.iter().for_each(|policy| each(&Change::SetPolicy(policy.clone())));
             }
-        }
-        let mut exchanges: Vec<_> = self.exchanges.values().collect();
-        exchanges.sort_unstable_by_key(|entry| entry.definition.id);
-        for entry in &exchanges {
-            each(&Change::AddExchange(entry.definition.clone()));
-        }
-        let mut queues: Vec<_> = self.queues.values().collect();
-        queues.sort_unstable_by_key(|entry| entry.definition.id);
-        for entry in &queues {
-            each(&Change::AddQueue(entry.definition.clone()));
-        }
-        exchanges.iter().for_each(|entry| entry.each_remembered(&mut each));
-        for entry in &exchanges {
-            self.each_ordered_binding(entry, &mut each);
-        }
-        for entry in &queues {
-            self.each_binding(Destination::Queue(entry.definition.id), &mut each);
-        }
-        for entry in &exchanges {
-            self.each_binding(Destination::Exchange(entry.definition.id), &mut each);
+            for ((component, name), value) in &vhost.parameters {
+                each(&Change::SetVhostParameter {
+                    vhost: vhost.definition.id,
+                    component: component.clone(),
+                    name: name.clone(),
+                    value: Some(value.clone()),
+                });
+            }
         }
     }
 

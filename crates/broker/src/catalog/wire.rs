@@ -26,10 +26,20 @@ pub struct Limits {
     pub policies_max: usize,
     /// Bytes of messages an exchange remembers: the oldest go first.
     pub history_bytes_max: usize,
+    /// Parameters of the node, and of each virtual host.
+    pub parameters_max: usize,
+    /// Bytes of a parameter's value.
+    pub parameter_bytes_max: usize,
 }
 
 /// The bounds in force.
-pub const LIMITS: Limits = Limits { nesting_max: 32, policies_max: 1000, history_bytes_max: 64 << 20 };
+pub const LIMITS: Limits = Limits {
+    nesting_max: 32,
+    policies_max: 1000,
+    history_bytes_max: 64 << 20,
+    parameters_max: 1000,
+    parameter_bytes_max: 64 << 10,
+};
 
 /// These bytes are no change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,6 +262,13 @@ impl Change {
             Change::SetParameter { name, value: None } => {
                 out.push(26);
                 put_text(out, name);
+            }
+            Change::SetVhostParameter { vhost, component, name, value } => {
+                out.push(if value.is_some() { 28 } else { 29 });
+                out.extend(vhost.0.to_le_bytes());
+                put_text(out, component);
+                put_text(out, name);
+                value.iter().for_each(|value| put_text(out, value));
             }
             Change::Trace { vhost, on } => {
                 out.push(24);
@@ -490,6 +507,12 @@ impl<'a> Decoder<'a> {
                 Change::SetParameter { name, value: Some(self.text()?.into()) }
             }
             26 => Change::SetParameter { name: self.text()?.into(), value: None },
+            tag @ (28 | 29) => {
+                let vhost = self.vhost()?;
+                let [component, name] = [self.text()?, self.text()?].map(Box::from);
+                let value = if tag == 28 { Some(self.text()?.into()) } else { None };
+                Change::SetVhostParameter { vhost, component, name, value }
+            }
             tag => return Err(BadChange::Tag { of: "change", tag }),
         })
     }

@@ -5,6 +5,7 @@ use crate::access::{
     Access, AccessRules, Anonymous, CACHE_ENTRIES_MAX, PasswordHash, Resource, authenticate,
     authenticate_anonymous, open_vhost,
 };
+use crate::catalog::wire::LIMITS;
 
 fn add_user(name: &str, password: &str) -> Op {
     let password = Some(PasswordHash::new(password, [1, 2, 3, 4]));
@@ -51,6 +52,82 @@ fn parameters_of_the_node_are_kept_for_who_sets_them() {
         world.must(&set(&format!("p{number}"), Some("0")));
     }
     assert!(world.wish(&set("more", Some("0"))).starts_with("406"));
+}
+
+#[test]
+fn parameters_of_a_virtual_host_are_kept_and_go_with_it() {
+    let mut world = World::new();
+    let set = |vhost: &str, component: &str, name: &str, value: Option<&str>| Op::SetVhostParameter {
+        vhost: vhost.into(),
+        component: component.into(),
+        name: name.into(),
+        value: value.map(Box::from),
+    };
+    let kept = |catalog: &Catalog| -> Vec<(String, String, String)> {
+        let id = catalog.vhost("/").unwrap();
+        let own = catalog.vhost_parameters(id);
+        own.map(|(component, name, value)| (component.to_owned(), name.to_owned(), value.to_owned()))
+            .collect()
+    };
+    for (component, name, value) in [
+        ("s", "b", Some("1")),
+        ("s", "a", Some("{}")),
+        ("r", "a", Some("2")),
+        ("s", "b", None),
+        ("s", "c", None),
+    ] {
+        world.must(&set("/", component, name, value));
+    }
+    let expected = [("r", "a", "2"), ("s", "a", "{}")];
+    let expected: Vec<_> = expected.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned())).into();
+    assert_eq!(kept(&world.catalog), expected);
+    let mut bytes = Vec::new();
+    world.catalog.write_snapshot(&mut bytes);
+    assert_eq!(kept(&Catalog::read_snapshot(&bytes).unwrap()), expected);
+    // A policymaker sets them as well, and nobody without a tag.
+    let user =
+        |name: &str, tag: &str| Op::AddUser { name: name.into(), password: None, tags: vec![tag.into()] };
+    world.must(&user("p", "policymaker"));
+    world.must(&user("m", "management"));
+    let by = |user: &str| Actor { user: user.into(), ..guest(1) };
+    assert_eq!(world.wish_of(&by("p"), &set("/", "s", "a", Some("1"))), "ok");
+    assert!(world.wish_of(&by("m"), &set("/", "s", "a", Some("1"))).starts_with("403"));
+    assert_eq!(world.wish(&set("none", "s", "a", Some("1"))), "404 NOT_FOUND - no vhost 'none'");
+    let long = "x".repeat(LIMITS.parameter_bytes_max + 1);
+    assert_eq!(world.wish(&set("/", "s", "a", Some(&long[1..]))), "ok");
+    assert!(world.wish(&set("/", "s", "a", Some(&long))).starts_with("406"));
+    assert!(world.wish(&set("/", "s", &"n".repeat(256), Some("1"))).starts_with("406"));
+    for number in 2..LIMITS.parameters_max {
+        world.must(&set("/", "t", &number.to_string(), Some("0")));
+    }
+    assert!(world.wish(&set("/", "t", "more", Some("0"))).starts_with("406"));
+    assert_eq!(world.wish(&set("/", "t", "5", Some("1"))), "ok");
+    world.must(&Op::AddVhost { name: "v".into(), defaults: Default::default() });
+    world.must(&set("v", "s", "a", Some("1")));
+    world.must(&Op::DeleteVhost { name: "v".into() });
+    world.must(&Op::AddVhost { name: "v".into(), defaults: Default::default() });
+    assert_eq!(world.catalog.vhost_parameters(world.catalog.vhost("v").unwrap()).count(), 0);
+}
+
+#[test]
+fn an_outline_has_all_but_queues_and_bindings() {
+    let mut world = World::new();
+    world.must(&exchange_with("e", "topic", "", &[]));
+    world.must(&queue("q", ""));
+    world.must(&policies::policy("p", "^q", 1));
+    let mut outline = Catalog::default();
+    for change in world.catalog.outline() {
+        outline.apply(&change);
+    }
+    let vhost = outline.vhost("/").unwrap();
+    assert!(outline.exchange(vhost, b"e").is_some() && outline.user("guest").is_some());
+    assert_eq!((outline.queue_count(), outline.policies(vhost, PolicyKind::User).count()), (0, 1));
+    // What is made in both has the same number, or a higher one.
+    let old = world.catalog.queue_by_name(vhost, b"q").unwrap().clone();
+    let plan = outline.plan(&guest(1), &queue("r", "")).unwrap();
+    assert!(plan.queue.unwrap().id > old.id);
+    outline.apply(&Change::AddQueue(old));
+    assert_eq!(outline.queue_count(), 1);
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn op() -> impl Strategy<Value = Op> {
     let how =
         prop::sample::select(vec!["", "transient", "auto-delete", "exclusive", "transient auto-delete"]);
     let with = prop::sample::select(vec![0, 1, 2]);
-    (0..17u8, 0..5u8, 0..5u8, kinds, how, with).prop_map(|(which, a, b, kind, how, with)| {
+    (0..18u8, 0..5u8, 0..5u8, kinds, how, with).prop_map(|(which, a, b, kind, how, with)| {
         let with: &[(&str, Value)] = match with {
             0 => &[],
             1 => &[("a", Value::Void), ("x-match", Value::text("any"))],
@@ -123,6 +123,12 @@ fn op() -> impl Strategy<Value = Op> {
                 tags: (a > 2).then(|| vec!["t".into(); a.into()]),
                 queue_type: (a > 3).then_some(QueueType::Classic),
                 is_protected: (a < 2).then_some(a == 0),
+            },
+            16 => Op::SetVhostParameter {
+                vhost: if b > 2 { "/".into() } else { format!("v{b}").into() },
+                component: "shovel".into(),
+                name: format!("p{a}").into(),
+                value: (a != b).then(|| format!("[{b}]").into()),
             },
             11 => policies::policy(&format!("p{a}"), [".*", "q", "x1"][usize::from(b % 3)], i64::from(b)),
             12 => policies::clear(&format!("p{a}")),
@@ -192,7 +198,7 @@ proptest! {
             }
             let alters = |change: &Change| {
                 let none = matches!(change, Change::ReserveQueueIds { .. } | Change::Remember { .. });
-                !none && !matches!(change, Change::SetVhost(_))
+                !none && !matches!(change, Change::SetVhost(_) | Change::SetVhostParameter { .. })
             };
             let changes = all.iter().any(alters);
             prop_assert_eq!(changes, planned.catalog.version() > version);
@@ -394,7 +400,7 @@ fn about_vhost(is_protected: bool) -> Arc<VhostDefinition> {
 #[test]
 fn old_bytes_are_still_read() {
     // The format as documented in docs/formats/catalog.md, byte by byte: these must be read for ever.
-    let rows: [(&[u8], Change); 13] = [
+    let rows: [(&[u8], Change); 15] = [
         (b"\x01\x00\x04\x00\x00\x00\x00\x00\x00", Change::ReserveQueueIds { below: 1024, may_be_used: true }),
         (
             b"\x02\x03\x00\x00\x00\x01\x00\x00\x00v",
@@ -481,6 +487,19 @@ fn old_bytes_are_still_read() {
             Change::SetParameter { name: "p".into(), value: Some("[]".into()) },
         ),
         (b"\x1a\x01\x00\x00\x00p", Change::SetParameter { name: "p".into(), value: None }),
+        (
+            b"\x1c\x03\x00\x00\x00\x01\x00\x00\x00c\x01\x00\x00\x00p\x02\x00\x00\x00[]",
+            Change::SetVhostParameter {
+                vhost: VhostId(3),
+                component: "c".into(),
+                name: "p".into(),
+                value: Some("[]".into()),
+            },
+        ),
+        (
+            b"\x1d\x03\x00\x00\x00\x01\x00\x00\x00c\x01\x00\x00\x00p",
+            Change::SetVhostParameter { vhost: VhostId(3), component: "c".into(), name: "p".into(), value: None },
+        ),
     ];
     for (bytes, change) in rows {
         assert_eq!(Change::decode(bytes).as_ref(), Ok(&change));
