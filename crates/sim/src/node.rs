@@ -80,9 +80,15 @@ impl Node {
         damages: &mut Vec<Option<LogId>>,
     ) -> Result<Node, Stop> {
         let stop = |what: &str, error: &dyn std::fmt::Display| Stop(format!("{what}: {error}"));
-        let mut secrets = Secrets::simulated(dice.bits());
-        let mut identity =
-            Identity::open(disk, &mut secrets, makeup.logs).map_err(|error| stop("identity", &error))?;
+        // No die is thrown for secrets but three for those of a new folder: named seeds mean what they meant when secrets
+        // were dice.
+        let seed = dice.clone().bits();
+        let mut secrets = Secrets::simulated(seed);
+        let opened = Identity::open(disk, &mut secrets, makeup.logs);
+        if secrets.bytes::<16>() != Secrets::simulated(seed).bytes() {
+            (0..3).for_each(|_| _ = dice.bits());
+        }
+        let mut identity = opened.map_err(|error| stop("identity", &error))?;
         if makeup.logs > identity.logs {
             identity.logs = makeup.logs;
             identity.store(disk).map_err(|error| stop("identity", &error))?;
