@@ -20,6 +20,10 @@ class Symbol(str):
     pass
 
 
+class Symbols(tuple):
+    """An array of symbols."""
+
+
 class Uint(int):
     pass
 
@@ -48,6 +52,9 @@ def encode(value):
         return b"\x41" if value else b"\x42"
     if isinstance(value, Described):
         return b"\x00" + b"\x80" + struct.pack(">Q", value.code) + encode(value.value)
+    if isinstance(value, Symbols):
+        body = b"\xa3" + b"".join(struct.pack(">B", len(symbol)) + symbol.encode("ascii") for symbol in value)
+        return b"\xe0" + struct.pack(">BB", len(body) + 1, len(value)) + body
     if isinstance(value, Symbol):
         return b"\xb3" + struct.pack(">I", len(value)) + value.encode("ascii")
     if isinstance(value, Ubyte):
