@@ -1,6 +1,6 @@
 """All raw-socket cases of the stream protocol; `python -m suites.stream_wire_suite --uri URI --stream-port PORT`."""
 
-from suites import stream_wire_streams  # noqa: F401 - importing registers the cases
+from suites import stream_wire_rights, stream_wire_streams  # noqa: F401 - importing registers the cases
 from suites.stream_wire_refusals import suite
 
 

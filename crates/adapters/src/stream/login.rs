@@ -160,6 +160,7 @@ impl Adapter {
                 context.shard.login_tried(context.now, &caller(&self.peer, mechanism), Ok(&actor.user));
                 let response = Response::SaslAuthenticate { code: ResponseCode::OK, challenge: &[] };
                 self.machine.respond(correlation_id, &response);
+                self.leave_forbidden(context);
             }
             Err(code) => {
                 self.drop_all(context);

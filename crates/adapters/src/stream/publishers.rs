@@ -103,6 +103,11 @@ impl Publishers {
         Some(removed)
     }
 
+    /// Some publisher is a stream's.
+    pub(super) fn has_of(&self, stream: QueueId) -> bool {
+        self.all.iter().any(|(_, publisher)| publisher.stream.id == stream)
+    }
+
     /// A stream is gone.
     pub(super) fn remove_of(&mut self, stream: QueueId) {
         let gone = self.all.iter().filter(|(_, publisher)| publisher.stream.id == stream);

@@ -111,6 +111,11 @@ impl Subscriptions {
         its.map(|(handle, _)| handle).collect()
     }
 
+    /// Some subscription is a stream's.
+    pub(super) fn has_of(&self, stream: QueueId) -> bool {
+        self.all.iter().any(|(_, subscription)| subscription.stream.id == stream)
+    }
+
     fn reads(&self, name: &[u8]) -> bool {
         self.all.iter().any(|(_, subscription)| subscription.stream.name.as_bytes() == name)
     }
@@ -285,6 +290,11 @@ impl Adapter {
         let token = self.token();
         self.tell_stream(context, &removed.stream, StreamCommand::Unsubscribe { token, handle });
         self.watched.remove(context, removed.stream.id);
+    }
+
+    /// Ends the subscriptions of a stream that stays.
+    pub(super) fn end_subscriptions_of(&mut self, context: &mut Context<'_>, stream: QueueId) {
+        self.subscriptions.of(stream).into_iter().for_each(|handle| self.end_subscription(context, handle));
     }
 
     pub(super) fn drop_subscriptions(&mut self, context: &mut Context<'_>) {

@@ -4,6 +4,7 @@ use super::Adapter;
 use crate::connection::Context;
 use ::stream_protocol::{Command, ResponseCode};
 use base::id::QueueId;
+use broker::access::Access;
 use broker::catalog::QueueDefinition;
 use std::sync::Arc;
 
@@ -37,6 +38,13 @@ impl Watched {
     fn take(&mut self, stream: QueueId) -> Option<Arc<QueueDefinition>> {
         let at = self.streams.iter().position(|(own, _)| own.id == stream)?;
         Some(self.forget(at))
+    }
+
+    /// Nothing is left of what a stream had here.
+    fn forget_all_of(&mut self, context: &mut Context<'_>, stream: QueueId) {
+        if self.take(stream).is_some() {
+            context.shard.unwatch_queue(context.port, stream, 0);
+        }
     }
 
     fn forget(&mut self, at: usize) -> Arc<QueueDefinition> {
@@ -75,6 +83,29 @@ impl Adapter {
             Some(pending) => pending.gone.push(definition),
             None => self.tell_gone(&definition.name),
         }
+    }
+
+    /// A client that proved again who it is hears, as from RabbitMQ, of each stream that it publishes to and may no longer
+    /// write, or reads and may no longer read. All it has there ends.
+    pub(super) fn leave_forbidden(&mut self, context: &mut Context<'_>) {
+        let is_forbidden = |stream: &&Arc<QueueDefinition>| {
+            let may = |access| self.may(context, access, stream.name.as_bytes());
+            (self.publishers.has_of(stream.id) && !may(Access::Write))
+                || (self.subscriptions.has_of(stream.id) && !may(Access::Read))
+        };
+        let forbidden: Vec<_> = self.watched.streams().filter(is_forbidden).cloned().collect();
+        for stream in forbidden {
+            self.leave_stream(context, &stream);
+            context.shard.tallies().stream_errors(ResponseCode::STREAM_NOT_AVAILABLE.0, 1);
+        }
+    }
+
+    /// Ends the publishers and subscriptions of a stream that stays, and tells the client that it is not available.
+    pub(super) fn leave_stream(&mut self, context: &mut Context<'_>, stream: &QueueDefinition) {
+        self.publishers.remove_of(stream.id);
+        self.end_subscriptions_of(context, stream.id);
+        self.watched.forget_all_of(context, stream.id);
+        self.tell_gone(&stream.name);
     }
 
     pub(super) fn tell_gone(&mut self, name: &str) {
