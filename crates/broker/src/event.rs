@@ -126,6 +126,12 @@ pub enum Event {
         /// The queue.
         queue: QueueId,
     },
+    /// A stream that [`crate::Shard::watch_queue`] was called for is restarted: it is there, and who publishes to it or reads it
+    /// over the stream protocol is to come again.
+    StreamRestarted {
+        /// The stream.
+        queue: QueueId,
+    },
     /// The connection must close: an operator or a resource says so.
     Close {
         /// Why, for the peer.

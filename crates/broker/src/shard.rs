@@ -116,7 +116,7 @@ pub struct Shard {
     pub(crate) ports: FxHashMap<PortId, Port>,
     pub(crate) post: Post,
     pub(crate) replies: ReplyConsumers,
-    watches: Watches,
+    pub(crate) watches: Watches,
     /// Bytes of records sent to other shards that they have not said to have taken in.
     pub(crate) under_way: usize,
     /// Bytes of records each shard sent here and was not told of yet.

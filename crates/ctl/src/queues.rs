@@ -5,7 +5,7 @@
 //! those there are suffice is answered.
 
 use crate::listing::words;
-use crate::request::{Refusal, Response};
+use crate::request::{Refusal, Request, Response};
 use crate::session::{Session, bad_word, done, failed, missing, reason};
 use crate::show::Formatter;
 use crate::{exit, groups};
@@ -257,11 +257,14 @@ pub(crate) fn run(word: &QueueWord, session: &Session<'_>) -> Result<String, Ref
                 Some("stream") => {}
                 kind => return Err(failed(format!("Cannot restart a {} queue", kind.unwrap_or_default()))),
             }
-            match preferred_leader_node {
-                Some(wanted) if *wanted != node => {
-                    Err(failed(format!("node {wanted} has no member of this stream: its one is on {node}")))
-                }
-                _ => Ok(show.message(&node)),
+            if let Some(wanted) = preferred_leader_node.as_ref().filter(|wanted| **wanted != node) {
+                let text = format!("node {wanted} has no member of this stream: its one is on {node}");
+                return Err(failed(text));
+            }
+            let (vhost, stream) = (vhost.clone(), stream.clone());
+            match session.ask(&Request::RestartStream { vhost, stream })? {
+                Value::Bool(true) => Ok(show.message(&node)),
+                _ => Err(missing()),
             }
         }
         QueueWord::StreamStatus { vhost, stream, tracking: true } => {

@@ -81,6 +81,14 @@ pub enum Request {
         /// What the consumer is called.
         reference: String,
     },
+    /// Who publishes to a stream or reads it over the stream protocol is to come again: true once all have been told, false where
+    /// there is no such stream.
+    RestartStream {
+        /// The virtual host.
+        vhost: String,
+        /// The stream.
+        stream: String,
+    },
     /// A list of [`ConnectionRow`].
     ListConnections,
     /// What there is to see of the node now: [`crate::top::Told`].

@@ -101,6 +101,7 @@ impl Desk<'_> {
             ctl::Request::ResetOffset { vhost, stream, reference } => {
                 self.reset_offset(ResetOffset { vhost, stream, reference })
             }
+            ctl::Request::RestartStream { vhost, stream } => self.restart_stream(&vhost, &stream),
             ctl::Request::ListConnections => {
                 let rows = self.manager.connection_rows().map_err(|_| busy())?;
                 json(&rows.into_iter().map(|(row, _)| row).collect::<Vec<_>>())
@@ -248,6 +249,20 @@ impl Desk<'_> {
             Ok(_) => Ok(true.into()),
             Err(_) => Ok(serde_json::Value::Null),
         }
+    }
+
+    /// Answers `true` once every shard has told its connections; `false`: there is no such stream.
+    fn restart_stream(&self, vhost: &str, stream: &str) -> ctl::Answer {
+        let (sender, receiver) = channel();
+        for door in self.doors {
+            let named = Box::new((vhost.to_owned(), stream.to_owned()));
+            door.letters.put(Letter::RestartStream(named, sender.clone()));
+        }
+        let mut is_known = true;
+        for _ in self.doors {
+            is_known &= receiver.recv_timeout(PATIENCE).map_err(|_| busy())?;
+        }
+        Ok(is_known.into())
     }
 
     /// Why there is nothing to say of a queue: it is its virtual host that is not there, or itself.

@@ -40,6 +40,8 @@ pub enum Letter {
     Truncate(Box<Truncate>, Sender<Result<Reply, Refusal>>),
     /// A stream is to remember that a consumer has read nothing; what came of it.
     ResetOffset(Box<ResetOffset>, Sender<Result<Reply, Refusal>>),
+    /// A stream, by virtual host and name, is restarted; whether it is known here.
+    RestartStream(Box<(String, String)>, Sender<bool>),
     /// The node wants something done in a virtual host; what came of it.
     Act(Box<Act>, Sender<Result<Reply, Refusal>>),
     /// Somebody has a look, a quick one: connections wait meanwhile.

@@ -349,6 +349,7 @@ impl ShardLoop {
                 }
                 Letter::Truncate(asked, answer) => self.truncate(now, &asked, answer),
                 Letter::ResetOffset(asked, answer) => self.reset_offset(now, &asked, answer),
+                Letter::RestartStream(named, answer) => self.restart_stream(&named, answer),
                 Letter::Act(asked, answer) => self.act(now, *asked, answer),
                 Letter::Look(look) => {
                     let began = self.around.clock.moment();

@@ -23,8 +23,10 @@ import time
 import pika
 
 from lab.broker import Broker
-from lab.cases import Skip, Suite, Uri, eventually
-from lab.wire_stream import STORE, Peer, text
+from lab.cases import Skip, Suite, Uri, equal, eventually
+from lab.wire_stream import (
+    CONFIRM, CONSUMER_UPDATE, CREATE, DECLARE, DELETE, OK, STORE, UPDATE, Peer, message, pairs, text,
+)
 
 suite = Suite("ctl")
 VHOST = "ctl-v"
@@ -541,6 +543,47 @@ def _():
         rows = json.loads(tools().run(f"{tool}list_stream_group_consumers {of} --formatter json").stdout)
         assert len(rows) == 1 and rows[0]["subscription_id"] == 3 and "active" in rows[0]["state"], rows
         check([(f"{tool}activate_stream_consumer {of} -q", 0, "OK\n")])
+
+
+@case("restart-stream", "restart_stream of a stream that connections of the stream protocol publish to and read",
+      "each hears once that it is not available, what they have there ends, and they come again; others hear nothing; of a queue "
+      "that is none, or that is not there, it fails")
+def restart_stream():
+    tool = "rabbitmq-streams "
+    uri = tools().uri
+    port = tools().broker.stream_port() if tools().is_ours else suite.options.stream_port
+    own = {"single-active-consumer": "true", "name": "ctl-restarted"}
+
+    def peer():
+        return Peer(uri, port, user=uri.user, password=uri.password, vhost=VHOST)
+
+    with peer() as writer, peer() as reader, peer() as waiting, peer() as other:
+        for name in ("ctl-restarted", "ctl-untouched"):
+            writer.ask(CREATE, text(name) + pairs({}))
+        declare = b"\x01" + text("") + text("ctl-restarted")
+        equal(writer.code(DECLARE, declare), OK)
+        equal((reader.subscribe(3, "ctl-restarted", **own), waiting.subscribe(4, "ctl-restarted", **own)), (OK, OK))
+        equal(reader.next(CONSUMER_UPDATE).rest[4:], b"\x03\x01")
+        equal(other.code(DECLARE, b"\x01" + text("") + text("ctl-untouched")), OK)
+        try:
+            check([
+                (f"{tool}restart_stream --vhost {VHOST} ctl-restarted", 0, re.compile("Restarting stream ctl-restarted")),
+            ])
+            assert tools().run(f"{tool}restart_stream --vhost {VHOST} ctl-none -q").returncode != 0
+            for one in (writer, reader, waiting):
+                equal(one.next(UPDATE).rest, struct.pack(">H", 6) + text("ctl-restarted"))
+            # A stream that elects its leader takes a moment.
+            eventually(lambda: writer.code(DECLARE, declare) == OK, "a publisher again")
+            eventually(lambda: waiting.subscribe(4, "ctl-restarted", **own) == OK, "a subscription again")
+            equal(waiting.next(CONSUMER_UPDATE).rest[4:], b"\x04\x01")
+            writer.publish(1, message(1, b"after"))
+            equal(writer.next(CONFIRM).ids(), [1])
+            other.publish(1, message(1, b"all along"))
+            equal(other.next(CONFIRM).ids(), [1])
+            equal([frame for frame in other.waiting if frame.key == UPDATE], [])
+        finally:
+            for name in ("ctl-restarted", "ctl-untouched"):
+                other.ask(DELETE, text(name))
 
 
 @case("moves", "redrive_queue and move_messages, in nobody's name",

@@ -213,6 +213,7 @@ impl Adapter {
             | Event::Available { .. }
             | Event::Active { .. }
             | Event::QueueDeleted { .. }
+            | Event::StreamRestarted { .. }
             // Nobody subscribes to chunks here.
             | Event::Chunk { .. } => {}
             Event::TimedOut { consumer, has_more: false, .. } => self.timed_out(context, *consumer),

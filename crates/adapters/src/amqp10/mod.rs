@@ -219,8 +219,8 @@ impl Adapter {
                 }
             }
             Event::TimedOut { consumer, range, .. } => self.timed_out(*consumer, *range),
-            // Nothing here asks for single messages, or for chunks.
-            Event::Got { .. } | Event::Chunk { .. } => {}
+            // Nothing here asks for single messages, or for chunks; who reads a stream by messages reads on, whoever leads it.
+            Event::Got { .. } | Event::Chunk { .. } | Event::StreamRestarted { .. } => {}
             Event::Cancelled { consumer, queue } => self.cancelled(context, *consumer, queue),
             Event::QueueDeleted { watcher, queue } => self.queue_deleted(context, *watcher, *queue),
             Event::Introduce => context.shard.introduce(context.port, &self.peer.name),

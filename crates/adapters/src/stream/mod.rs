@@ -207,6 +207,7 @@ impl Adapter {
             Event::Active { consumer, active } => self.activate(context, *consumer, *active),
             Event::QueueDeleted { queue, .. } => self.stream_gone(context, *queue),
             Event::Cancelled { queue, .. } => self.stream_gone(context, queue.id),
+            Event::StreamRestarted { queue } => self.stream_restarted(context, *queue),
             Event::Introduce => context.shard.introduce(context.port, &self.peer.name),
             // As from RabbitMQ: the connection is cut, and clients come again.
             Event::Close { refusal } => {

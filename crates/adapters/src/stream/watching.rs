@@ -100,6 +100,14 @@ impl Adapter {
         }
     }
 
+    /// As from RabbitMQ, whose connections lose the stream's writer or the member they read.
+    pub(super) fn stream_restarted(&mut self, context: &mut Context<'_>, stream: QueueId) {
+        let found = self.watched.streams().find(|own| own.id == stream);
+        if let Some(stream) = found.cloned() {
+            self.leave_stream(context, &stream);
+        }
+    }
+
     /// Ends the publishers and subscriptions of a stream that stays, and tells the client that it is not available.
     pub(super) fn leave_stream(&mut self, context: &mut Context<'_>, stream: &QueueDefinition) {
         self.publishers.remove_of(stream.id);

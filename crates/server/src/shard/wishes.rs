@@ -72,6 +72,18 @@ impl ShardLoop {
         self.ask_stream(now, port, &stream, StreamCommand::Truncate { token, before: 0 });
     }
 
+    /// Has connections of this shard that publish to a stream or read it told that it is restarted. Nothing else happens: its one
+    /// member is here, and there is nobody to elect another.
+    pub(super) fn restart_stream(&mut self, (vhost, stream): &(String, String), answer: Sender<bool>) {
+        let catalog = self.shard.catalog();
+        let found = catalog.vhost(vhost).and_then(|vhost| catalog.queue_by_name(vhost, stream.as_bytes()));
+        let found = found.filter(|found| found.is_stream()).map(|found| found.id);
+        if let Some(id) = found {
+            self.shard.stream_restarted(id);
+        }
+        self.tell(answer, found.is_some());
+    }
+
     /// A stream by name. None: whoever asked has been told that it is not there.
     fn stream(
         &mut self,
