@@ -317,7 +317,8 @@ impl Connection {
         self.heartbeat.is_deaf = !reads;
     }
 
-    /// The peer took some of what was sent: a sign of life while this end does not read.
+    /// The peer took some of what was sent, a sign of life while this end does not read; or it said something, and events were not
+    /// asked for until there was none.
     pub fn note_alive(&mut self) {
         self.heartbeat.received = true;
     }

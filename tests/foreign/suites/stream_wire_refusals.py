@@ -170,6 +170,21 @@ def _():
         one.ends()
 
 
+@suite.case("heartbeat.asking", "a client with a heartbeat of 1 s that asks, and asks again when it has the answer, and sends no heartbeats",
+            "still open after 5 s: who speaks is alive")
+def _():
+    with peer(upto=TUNE) as one:
+        one.next(TUNE)
+        one.say(TUNE | 0x8000, struct.pack(">II", 1 << 20, 1))
+        equal(one.ask(OPEN, text(suite.uri.vhost)).code, OK)
+        name = fresh("asking")
+        equal(one.ask(CREATE, text(name) + pairs({})).code, OK)
+        for _ in range(24):
+            time.sleep(0.2)
+            one.ask(OFFSET, text("nobody") + text(name))
+        equal(one.ask(DELETE, text(name)).code, OK)
+
+
 @case("close.by-client", "the client closes", "response 0x01, then the connection ends")
 def _(bench):
     equal(bench.peer.code(CLOSE, struct.pack(">H", 1) + text("bye")), OK)

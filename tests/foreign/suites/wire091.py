@@ -284,3 +284,37 @@ def _():
             waited = time.monotonic() - begin
         if not 1.9 <= waited <= 4.5 or not 2 <= beats <= 8:
             raise AssertionError(f"{beats} heartbeats, closed after {waited:.1f} s")
+
+
+@suite.case("heartbeat.gap", "a heartbeat of 1 s, and an answer asked for right behind each heartbeat that comes",
+            "never silent for the whole of it, as some clients wait no longer")
+def _():
+    with Peer(suite.uri) as peer:
+        peer.login(tune=(2047, 131072, 1))
+        peer.channel()
+        began = last = time.monotonic()
+        longest, beats = 0.0, 0
+        while last < began + 6:
+            kind, _channel, _payload = peer.frame()
+            now = time.monotonic()
+            longest, last = max(longest, now - last), now
+            if kind == 8:
+                beats += 1
+                peer.send(frame(8, 0, b""), queue_declare(1, "", bits=0b01100))
+        # What the machine's other work holds up is no silence of the broker's.
+        assert beats >= 3 and longest < 1.05, f"{beats} heartbeats, silent for {longest:.3f} s"
+
+
+@suite.case("heartbeat.asking", "a client with a heartbeat of 1 s that asks, and asks again when it has the answer, and sends no heartbeats",
+            "still open after 5 s: who speaks is alive")
+def _():
+    with Peer(suite.uri) as peer:
+        peer.login(tune=(2047, 131072, 1))
+        peer.channel()
+        peer.send(queue_declare(1, "", bits=0b01100))
+        queue = peer.expect(50, 11)[1]
+        queue = queue[1:1 + queue[0]].decode()
+        for asked in [queue_declare(1, queue, bits=0b01101), method(1, 60, 70, b"\0\0" + short(queue) + b"\1")] * 12:
+            time.sleep(0.2)
+            peer.send(asked)
+            peer.method()

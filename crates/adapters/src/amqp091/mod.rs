@@ -143,6 +143,10 @@ impl Adapter {
             self.tell_blocked();
         }
         self.pass_on_settled(context);
+        if input.consumed() > 0 {
+            // Where an answer is waited for the machine is not asked to the end, and has not seen that somebody speaks.
+            self.machine.note_alive();
+        }
         input.consumed()
     }
 

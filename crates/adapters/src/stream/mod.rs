@@ -104,6 +104,9 @@ impl Adapter {
     /// Takes in what the client sent: how many bytes are done with.
     pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         let gathered = self.gather(context, bytes);
+        if gathered > 0 {
+            self.machine.note_alive();
+        }
         if !self.gathered.is_empty() || self.is_unread(context) {
             return gathered;
         }
@@ -114,6 +117,10 @@ impl Adapter {
         if is_long && wants_more && self.machine.is_open() {
             self.gathered.extend_from_slice(rest);
             input.consume(usize::MAX);
+        }
+        if input.consumed() > 0 {
+            // Where an answer is waited for the machine is not asked to the end, and has not seen that somebody speaks.
+            self.machine.note_alive();
         }
         gathered + input.consumed()
     }
