@@ -61,7 +61,7 @@ impl Log {
                 | QueueCommand::Delete { .. }
         ) && let Some(until) = self.end_of_news(queue)
             && let Some((_, owned)) = self.queue_mut(queue)
-            && (owned.fifo.ready() == 0 || owned.fifo.is_returning() || command.getter().is_none())
+            && (owned.fifo.ready() == 0 || owned.fifo.is_returning() || command.counts_news())
         {
             self.parked.push_back(Parked { until, queue, port, command });
             return Done::Nothing;
@@ -99,7 +99,7 @@ impl Log {
         limits: &Limits,
         post: &mut Post,
     ) -> Done {
-        let Some((slot, owned)) = self.queue_mut(queue) else {
+        let Some((slot, _)) = self.queue_mut(queue) else {
             if self.has_stream(queue) {
                 return self.at_stream(now, queue, port, command, limits, post);
             }
@@ -125,6 +125,11 @@ impl Log {
             }
             return Done::Nothing;
         };
+        if command.looks() {
+            self.queues[slot as usize].fifo.cut(&mut self.effects);
+            self.carry_out(now, slot, None, limits, post);
+        }
+        let owned = &mut self.queues[slot as usize];
         match command {
             QueueCommand::Consume { token, handle, consumer } if consumer.browses => {
                 self.browse(now, slot, Member { port, handle }, consumer);
@@ -139,7 +144,7 @@ impl Log {
             QueueCommand::Get { token, .. } if owned.definition.is_quorum() && owned.has_single_active() => {
                 post.reply(port, token, Err(Refusal::get_from_single_active(&owned.definition)));
             }
-            QueueCommand::Get { token, handle, settled } => {
+            QueueCommand::Get { token, handle, settled, .. } => {
                 let member = Member { port, handle };
                 let id = match owned.find(member) {
                     Some(id) => id,

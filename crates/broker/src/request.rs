@@ -124,6 +124,8 @@ pub enum QueueCommand {
         handle: u32,
         /// It is settled at once.
         settled: bool,
+        /// The connection has published: what it published comes first, so that it is counted among what is left.
+        behind: bool,
     },
     /// The message at this position now, if it is ready; it is to be settled. Answer: [`crate::Event::Got`] or
     /// [`Reply::Empty`].
@@ -249,6 +251,26 @@ impl QueueCommand {
             QueueCommand::Get { handle, .. } | QueueCommand::Pick { handle, .. } => Some(*handle),
             _ => None,
         }
+    }
+
+    /// Its answer counts what is under way to the queue, so that it waits for that even where there is a message.
+    pub(crate) fn counts_news(&self) -> bool {
+        match self {
+            QueueCommand::Get { behind, .. } => *behind,
+            QueueCommand::Pick { .. } => false,
+            _ => true,
+        }
+    }
+
+    /// Its answer tells what is in a queue: what died elsewhere before is on its way there first.
+    pub(crate) fn looks(&self) -> bool {
+        matches!(
+            self,
+            QueueCommand::Get { .. }
+                | QueueCommand::Purge { .. }
+                | QueueCommand::Counts { .. }
+                | QueueCommand::Delete { .. }
+        )
     }
 
     /// It is written to the log as it comes, and nobody hears what became of it.

@@ -467,6 +467,9 @@ impl Shard {
                 return;
             }
         }
+        if command.looks() && self.has_dead() {
+            self.bury(now);
+        }
         let Some(slot) = self.log_slots.get(&log) else { return };
         let done = self.logs[*slot as usize].command(now, queue, port, command, &limits, &mut self.post);
         self.finish(now, port, done);

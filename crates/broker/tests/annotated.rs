@@ -112,7 +112,7 @@ fn a_get_has_them_too() {
     let cancel = QueueCommand::Cancel { token: None, handle: 9, held: Held::Kept };
     node.command(0, "q", cancel);
     modify(&mut node, 0, "q", (0, 0), Outcome::Released, "one");
-    node.command(0, "q", QueueCommand::Get { token: 7, handle: 8, settled: false });
+    node.command(0, "q", QueueCommand::Get { token: 7, handle: 8, settled: false, behind: false });
     node.settle();
     assert_eq!(deliveries(&mut node), ["0: 8 takes m@0 again noted one, 0 left"]);
 }

@@ -58,7 +58,7 @@ fn ready(shard: &Shard, name: &str) -> Option<u64> {
 
 /// Takes the next message of a queue.
 fn take(node: &mut Node, port: usize, queue: &str) -> String {
-    node.command(port, queue, QueueCommand::Get { token: 3, handle: 9, settled: true });
+    node.command(port, queue, QueueCommand::Get { token: 3, handle: 9, settled: true, behind: false });
     node.settle();
     node.take_seen().join(", ")
 }

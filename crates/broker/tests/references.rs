@@ -320,7 +320,7 @@ fn what_is_handed_out_does_not_differ_in_a_byte() {
 fn it_is_got_browsed_and_dead_lettered() {
     let mut node = fed();
     for number in 0..3 {
-        node.command(0, "q", QueueCommand::Get { token: 7, handle: 8, settled: true });
+        node.command(0, "q", QueueCommand::Get { token: 7, handle: 8, settled: true, behind: false });
         assert_eq!(came(&mut node), [number]);
     }
     browse(&mut node);
@@ -659,7 +659,7 @@ fn what_is_damaged_is_passed_over() {
     browse(&mut node);
     assert_eq!(came(&mut node), but_one(0..20));
     for _ in 0..3 {
-        node.command(0, "q", QueueCommand::Get { token: 7, handle: 8, settled: true });
+        node.command(0, "q", QueueCommand::Get { token: 7, handle: 8, settled: true, behind: false });
     }
     assert_eq!(came(&mut node), [0, 2]);
 

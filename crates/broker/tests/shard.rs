@@ -99,7 +99,7 @@ fn publisher_queue_and_consumer_may_be_on_three_shards() {
     assert_eq!(node.take_seen(), ["2: 9 gets b@1 again"]);
     node.shards[2].close_port(NOW, node.ports[2]);
     node.settle();
-    node.command(0, "q", QueueCommand::Get { token: 3, handle: 1, settled: true });
+    node.command(0, "q", QueueCommand::Get { token: 3, handle: 1, settled: true, behind: false });
     node.settle();
     assert_eq!(node.take_seen(), ["0: 1 takes b@1 again, 1 left"]);
     node.command(1, "q", QueueCommand::Purge { token: 4 });
@@ -110,7 +110,7 @@ fn publisher_queue_and_consumer_may_be_on_three_shards() {
 /// What is published and not yet in the queue counts for a get, a purge and a delete that come after it.
 #[test]
 fn a_get_a_purge_and_a_delete_wait_for_what_was_published_before_them() {
-    let get = |handle| QueueCommand::Get { token: 1, handle, settled: true };
+    let get = |handle| QueueCommand::Get { token: 1, handle, settled: true, behind: false };
     let delete = |if_empty| QueueCommand::Delete { token: 1, if_unused: false, if_empty };
     let purge = || QueueCommand::Purge { token: 1 };
     // Shards, whether the queue is durable, the command, what it answers.
@@ -161,7 +161,7 @@ fn a_get_that_waits_goes_with_its_connection() {
     node.declare(0, "q", true);
     let mut publisher = node.publisher(0);
     node.publish(0, &mut publisher, "q", "x", true);
-    node.command(0, "q", QueueCommand::Get { token: 1, handle: 9, settled: true });
+    node.command(0, "q", QueueCommand::Get { token: 1, handle: 9, settled: true, behind: false });
     node.shards[0].close_port(NOW, node.ports[0]);
     node.settle();
     let port = node.ports[0];
@@ -183,7 +183,7 @@ fn a_get_from_an_empty_queue_of_a_busy_log_is_answered() {
     let mut publisher = node.publisher(0);
     node.publish(0, &mut publisher, "busy", "x", true);
     node.turn();
-    node.command(0, "q", QueueCommand::Get { token: 1, handle: 9, settled: true });
+    node.command(0, "q", QueueCommand::Get { token: 1, handle: 9, settled: true, behind: false });
     assert_eq!(node.take_seen(), [""; 0]);
     node.publish(0, &mut publisher, "busy", "x", true);
     node.write();
@@ -581,7 +581,11 @@ fn a_get_that_waits_for_bytes_is_answered_when_its_queue_goes() {
         node.settle();
     }
     for handle in 0..20 {
-        node.command(0, "q", QueueCommand::Get { token: 100 + handle, handle, settled: false });
+        node.command(
+            0,
+            "q",
+            QueueCommand::Get { token: 100 + handle, handle, settled: false, behind: false },
+        );
         node.turn();
     }
     let answered = node.take_seen().iter().filter(|line| line.contains("takes")).count();

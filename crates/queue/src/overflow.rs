@@ -28,6 +28,13 @@ impl Fifo {
         left(length_max, self.ready() + features.delays.count(), coming)
     }
 
+    /// Somebody looks at the queue before the next dispatch: what is over a limit goes now, unless a consumer could be given of it.
+    pub fn cut(&mut self, effects: &mut Effects) {
+        if self.features.is_some() && !self.has_taker() {
+            self.drop_over(effects);
+        }
+    }
+
     /// While a limit is passed, what would be handed out next goes.
     pub(crate) fn drop_over(&mut self, effects: &mut Effects) {
         let Some(Rules { length_max, bytes_max, drops_head: true, .. }) =

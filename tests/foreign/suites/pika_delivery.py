@@ -153,6 +153,24 @@ def _():
         equal([desk.get(queue)[0].message_count for _ in range(3)], [2, 1, 0])
 
 
+def behind(delivery_mode):
+    """Messages that are published right before a get count as left behind the one that was there."""
+    properties = pika.BasicProperties(delivery_mode=delivery_mode)
+    with Desk() as desk:
+        for others in (1, 2, 5, 50):
+            queue = desk.queue()
+            desk.fill(queue, [b"first"])
+            for _ in range(others):
+                desk.channel.basic_publish("", queue, b"later", properties)
+            method, _properties, body = desk.channel.basic_get(queue)
+            equal((body, method.message_count), (b"first", others))
+
+
+suite.add("get.message-count-behind", "basic.get where a message is, right behind some that are published",
+          "all that were published before are counted", lambda: behind(2))
+suite.add("get.message-count-behind-transient", "the same with transient messages", "the same", lambda: behind(1))
+
+
 @suite.case("get.no-ack", "basic.get with no-ack takes the message for good", "gone after the channel closed")
 def _():
     with Desk() as desk:

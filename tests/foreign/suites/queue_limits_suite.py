@@ -340,5 +340,104 @@ for one_argument in ARGUMENTS:
     add_argument(*one_argument)
 
 
+# What somebody finds who asks at once, behind what goes over a limit.
+
+LIMITS_BEHIND = (1, 2, 3)
+
+
+def over(desk, kind, count, **arguments):
+    """As many messages were got from a queue that holds so many at most, and as many came meanwhile: the queue, that of its
+    dead, and the deliveries."""
+    dead = desk.make(kind)
+    queue = desk.make(kind, x_dead_letter_exchange="", x_dead_letter_routing_key=dead, **arguments)
+    desk.send(queue, *numbered(count, 10))
+    got = [desk.get(queue)[0].delivery_tag for _ in range(count)]
+    desk.send(queue, *[b"n%08d." % number for number in range(count)])
+    return queue, dead, got
+
+
+def found(desk, queue):
+    """What one basic.get finds: the body, and how many are left."""
+    method, _properties, body = desk.channel.basic_get(queue, auto_ack=True)
+    return (body, method.message_count) if method else None
+
+
+@suite.each("behind.requeue", "x-max-length N, N messages put back by basic.nack over N that came meanwhile, and basic.get at once "
+            "from the queue and from that of its dead", "those that came back went, the oldest first; the others are left",
+            types=[CLASSIC])
+def _(kind):
+    with Bench() as desk:
+        for count in LIMITS_BEHIND:
+            queue, dead, got = over(desk, kind, count, x_max_length=count)
+            desk.channel.basic_nack(got[0], False, True)
+            if count > 1:
+                desk.channel.basic_nack(got[-1], True, True)
+            equal(found(desk, queue), (b"n00000000.", count - 1))
+            equal(found(desk, dead), (b"0" * 10, count - 1))
+            equal(desk.drained(dead), numbered(count, 10)[1:])
+
+
+@suite.each("behind.requeue-bytes", "the same with x-max-length-bytes", "the same", types=[CLASSIC])
+def _(kind):
+    with Bench() as desk:
+        for count in LIMITS_BEHIND:
+            queue, dead, got = over(desk, kind, count, x_max_length_bytes=10 * count)
+            desk.channel.basic_nack(got[-1], True, True)
+            equal(found(desk, queue), (b"n00000000.", count - 1))
+            equal(found(desk, dead), (b"0" * 10, count - 1))
+
+
+@suite.each("behind.requeue-closed", "the same where the channel that holds them closes", "the same", types=[CLASSIC])
+def _(kind):
+    with Bench() as desk:
+        queue, dead, _got = over(desk, kind, 2, x_max_length=2)
+        desk.channel.close()
+        desk.channel = desk.connection.channel()
+        equal(found(desk, queue), (b"n00000000.", 1))
+        equal(found(desk, dead), (b"0" * 10, 1))
+
+
+@suite.each("behind.requeue-counted", "the same, counted at once: queue.declare, and what queue.purge tells", "N", types=[CLASSIC])
+def _(kind):
+    with Bench() as desk:
+        for count in LIMITS_BEHIND:
+            queue, _dead, got = over(desk, kind, count, x_max_length=count)
+            desk.channel.basic_nack(got[-1], True, True)
+            equal(desk.count(queue), count)
+            queue, _dead, got = over(desk, kind, count, x_max_length=count)
+            desk.channel.basic_nack(got[-1], True, True)
+            equal(desk.channel.queue_purge(queue).method.message_count, count)
+
+
+@suite.each("behind.requeue-refusing", "the same with x-overflow reject-publish", "nothing goes: 2 N are there, those that came back first",
+            types=[CLASSIC])
+def _(kind):
+    with Bench() as desk:
+        for count in LIMITS_BEHIND:
+            queue, dead, got = over(desk, kind, count, x_max_length=count, x_overflow="reject-publish")
+            desk.channel.basic_nack(got[-1], True, True)
+            equal(found(desk, queue), (b"0" * 10, 2 * count - 1))
+            equal(desk.drained(queue)[count - 1:], [b"n%08d." % number for number in range(count)])
+            equal(found(desk, dead), None)
+
+
+@suite.each("behind.dead", "a message that basic.reject lets go, and one too many; basic.get from the queue of the dead behind that from "
+            "the queue", "there", types=[CLASSIC])
+def _(kind):
+    with Bench() as desk:
+        for _ in range(20):
+            dead = desk.make(kind)
+            queue = desk.make(kind, x_dead_letter_exchange="", x_dead_letter_routing_key=dead, x_max_length=2)
+            desk.send(queue, b"0", b"1")
+            desk.channel.basic_reject(desk.get(queue)[0].delivery_tag, False)
+            equal(found(desk, queue), (b"1", 0))
+            equal(found(desk, dead), (b"0", 0))
+            properties = pika.BasicProperties(delivery_mode=1)
+            for body in numbered(3):
+                desk.channel.basic_publish("", queue, body, properties)
+            equal(found(desk, queue), (b"1", 1))
+            equal(found(desk, dead), (b"0", 0))
+
+
 if __name__ == "__main__":
     suite.main()

@@ -328,7 +328,8 @@ impl Adapter {
                 };
                 let token =
                     self.wait(number, id.1, false, Wish::Get { no_ack: get.no_ack, of: queue.queue_type });
-                self.command(context, &queue, QueueCommand::Get { token, handle, settled: get.no_ack });
+                let (settled, behind) = (get.no_ack, self.has_published);
+                self.command(context, &queue, QueueCommand::Get { token, handle, settled, behind });
             }
             Method::BasicPick(pick) => {
                 self.check_agent(id.1)?;
