@@ -3,7 +3,9 @@
 use message::amqp10::{Decoder, Map, Message, Properties as Properties10, Value as Amqp10};
 use message::amqp091::{Properties, Table, Value as Wire};
 use message::record::Format;
-use routing::{Arguments, DELAY, Field, Float, Headers, INDEXED_MAX, IntType, Property, Value};
+use routing::{
+    Arguments, DELAY, Field, Float, Headers, INDEXED_MAX, IntType, Property, RECEIVED_FROM, Value,
+};
 
 /// The arguments in a field table; of a name that comes twice the last counts.
 pub fn arguments(table: &Table<'_>) -> Arguments {
@@ -166,6 +168,13 @@ fn field(value: Amqp10<'_>) -> Option<Field<'_>> {
     })
 }
 
+/// What a map says of a broker: its texts.
+fn hop(value: Amqp10<'_>) -> Value {
+    let Amqp10::Map(fields) = value else { return Value::Void };
+    let texts = fields.iter().filter_map(|(name, value)| Some((name.as_str()?, value.as_str()?)));
+    Value::Table(texts.map(|(name, value)| (name.as_bytes(), Value::text(value))).collect())
+}
+
 /// The names of a map that are text, each with its value's encoding.
 fn named<'a>(map: &Map<'a>) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
     let text = |key| Some(Decoder::new(key).value().ok()?.as_str()?.as_bytes());
@@ -202,6 +211,14 @@ impl Headers for Fields10<'_> {
             Amqp10::Timestamp(_) => None,
             delay => field(delay),
         }
+    }
+
+    /// An annotation, a list of maps.
+    fn received_from(&self) -> Option<Value> {
+        let Amqp10::List(hops) = self.annotations.get(str::from_utf8(RECEIVED_FROM).ok()?)? else {
+            return None;
+        };
+        Some(Value::List(hops.iter().map(hop).collect()))
     }
 
     fn property(&self, property: Property) -> Option<Field<'_>> {
@@ -269,6 +286,14 @@ impl Headers for Fields<'_> {
         match self {
             Fields::Amqp091(properties) => delay091(properties),
             Fields::Amqp10(fields) => fields.delay(),
+            Fields::Unread => None,
+        }
+    }
+
+    fn received_from(&self) -> Option<Value> {
+        match self {
+            Fields::Amqp091(properties) => Fields091(properties).received_from(),
+            Fields::Amqp10(fields) => fields.received_from(),
             Fields::Unread => None,
         }
     }

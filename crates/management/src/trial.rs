@@ -178,6 +178,9 @@ fn why(seen: &Seen, kind: Kind, key: &str) -> String {
         (true, true) => "the message goes there by this binding".to_owned(),
         (true, false) => match kind {
             Kind::Delayed => "the message waits first, and goes there when its time has come".to_owned(),
+            Kind::FederationUpstream => {
+                "the message came through as many brokers as it may, or was where it would go".to_owned()
+            }
             _ => "the exchange chose another".to_owned(),
         },
         (false, true) => "the message goes there, but not by this binding".to_owned(),

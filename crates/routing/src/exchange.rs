@@ -1,5 +1,6 @@
 //! An exchange: its kind, its settings and its bindings.
 
+use crate::federation;
 use crate::hash;
 use crate::headers::{self, Field, Headers, NoHeaders, Property, X_MATCH};
 use crate::keyed::Keyed;
@@ -35,6 +36,9 @@ pub enum Kind {
     RecentHistory,
     /// As the kind its arguments name, when the time has come that a message asks for.
     Delayed,
+    /// Always, but for what has come through too many brokers or was where it would go: brokers that federate an exchange
+    /// declare it for themselves.
+    FederationUpstream,
 }
 
 /// Of a delayed-message exchange: the kind it chooses as.
@@ -51,7 +55,7 @@ pub const HISTORY_LENGTH: &[u8] = b"x-recent-history-length";
 
 impl Kind {
     /// All there are.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
         Kind::Direct,
         Kind::Fanout,
         Kind::Topic,
@@ -62,6 +66,7 @@ impl Kind {
         Kind::LocalRandom,
         Kind::RecentHistory,
         Kind::Delayed,
+        Kind::FederationUpstream,
     ];
 
     /// The kind clients call `name`.
@@ -82,6 +87,7 @@ impl Kind {
             Kind::LocalRandom => "x-local-random",
             Kind::RecentHistory => "x-recent-history",
             Kind::Delayed => "x-delayed-message",
+            Kind::FederationUpstream => "x-federation-upstream",
         }
     }
 
@@ -93,8 +99,10 @@ impl Kind {
         let kind = match (self, arguments.get(DELAYED_TYPE)) {
             (Kind::Delayed, Some(Value::Text(name))) => match Kind::from_name(name) {
                 Some(Kind::Delayed) => return Err(DeclareError::DelayedTwice),
-                // It would have to remember what has not come yet.
-                Some(Kind::RecentHistory) | None => return Err(DeclareError::UnknownType(name.clone())),
+                // It would have to remember what has not come yet; and no broker in front asks for delays.
+                Some(Kind::RecentHistory | Kind::FederationUpstream) | None => {
+                    return Err(DeclareError::UnknownType(name.clone()));
+                }
                 Some(kind) => kind,
             },
             (Kind::Delayed, _) => return Err(DeclareError::NoDelayedType),
@@ -103,6 +111,7 @@ impl Kind {
         match kind {
             Kind::ConsistentHash => {}
             Kind::RecentHistory => return check_history(arguments),
+            Kind::FederationUpstream => return federation::check(arguments),
             _ => return Ok(()),
         }
         for name in [HASH_HEADER, HASH_PROPERTY] {
@@ -144,7 +153,8 @@ impl Kind {
             | Kind::ModulusHash
             | Kind::Random
             | Kind::RecentHistory
-            | Kind::Delayed => Ok(()),
+            | Kind::Delayed
+            | Kind::FederationUpstream => Ok(()),
             Kind::ConsistentHash => match ring::weight(key) {
                 None => Err(BindError::NoWeight(key.into())),
                 Some(..1) => Err(BindError::WeightTooSmall),
@@ -185,6 +195,10 @@ pub enum DeclareError {
     UnknownProperty(Box<[u8]>),
     /// How many messages are to be remembered is no number, or none above 0.
     HistoryLength(Value),
+    /// Through how many brokers a message may have come is not said.
+    NoHops,
+    /// It is said, and is no 64-bit integer.
+    HopsType,
     /// A delayed-message exchange is to choose as one.
     DelayedTwice,
     /// A delayed-message exchange is not told as what it is to choose.
@@ -210,6 +224,8 @@ impl std::fmt::Display for DeclareError {
                 };
                 write!(f, "Invalid argument {value}, 'x-recent-history-length' must be a positive integer")
             }
+            DeclareError::NoHops => f.write_str("Argument x-max-hops missing"),
+            DeclareError::HopsType => f.write_str("Argument x-max-hops must be of type long"),
             DeclareError::DelayedTwice => {
                 f.write_str("Invalid argument, 'x-delayed-message' can't be used for 'x-delayed-type'")
             }
@@ -322,6 +338,7 @@ enum Table {
     Random(Box<Lots>),
     LocalRandom(Box<Lots>),
     RecentHistory(Keyed),
+    FederationUpstream(Keyed),
 }
 
 /// What an exchange looks at.
@@ -371,6 +388,7 @@ impl Exchange {
             Kind::Random => Table::Random(Box::default()),
             Kind::LocalRandom => Table::LocalRandom(Box::default()),
             Kind::RecentHistory => Table::RecentHistory(Keyed::default()),
+            Kind::FederationUpstream => Table::FederationUpstream(Keyed::default()),
         };
         let (durable, auto_delete, internal) = (true, false, false);
         Exchange { durable, auto_delete, internal, arguments: Arguments::new(), table, bindings: 0 }
@@ -388,6 +406,7 @@ impl Exchange {
             Table::Random(_) => Kind::Random,
             Table::LocalRandom(_) => Kind::LocalRandom,
             Table::RecentHistory(_) => Kind::RecentHistory,
+            Table::FederationUpstream(_) => Kind::FederationUpstream,
         }
     }
 
@@ -401,6 +420,11 @@ impl Exchange {
                 }
             }
             Table::Fanout(keyed) | Table::RecentHistory(keyed) => keyed.route_all(out),
+            Table::FederationUpstream(keyed) => {
+                if federation::goes_on(&self.arguments, message.headers) {
+                    keyed.route_all(out);
+                }
+            }
             Table::Topic(topic) => topic.route(message.keys, out),
             Table::Headers(keyed) => {
                 let mut lookup = headers::Lookup::new(message.headers);
@@ -438,7 +462,11 @@ impl Exchange {
     pub fn sees_more_than_keys(&self) -> bool {
         match &self.table {
             Table::Direct(_) | Table::Fanout(_) | Table::Topic(_) | Table::ModulusHash(_) => false,
-            Table::Headers(_) | Table::Random(_) | Table::LocalRandom(_) | Table::RecentHistory(_) => true,
+            Table::Headers(_)
+            | Table::Random(_)
+            | Table::LocalRandom(_)
+            | Table::RecentHistory(_)
+            | Table::FederationUpstream(_) => true,
             Table::ConsistentHash(_) => {
                 self.arguments.get(HASH_HEADER).or(self.arguments.get(HASH_PROPERTY)).is_some()
             }
@@ -451,7 +479,8 @@ impl Exchange {
             Table::Direct(keyed)
             | Table::Fanout(keyed)
             | Table::Headers(keyed)
-            | Table::RecentHistory(keyed) => keyed.bind(key, arguments, destination),
+            | Table::RecentHistory(keyed)
+            | Table::FederationUpstream(keyed) => keyed.bind(key, arguments, destination),
             Table::Topic(topic) => topic.bind(key, arguments, destination),
             Table::ConsistentHash(ring) => ring.bind(key, arguments, destination),
             Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {
@@ -468,7 +497,8 @@ impl Exchange {
             Table::Direct(keyed)
             | Table::Fanout(keyed)
             | Table::Headers(keyed)
-            | Table::RecentHistory(keyed) => keyed.unbind(key, arguments, destination),
+            | Table::RecentHistory(keyed)
+            | Table::FederationUpstream(keyed) => keyed.unbind(key, arguments, destination),
             Table::Topic(topic) => topic.unbind(key, arguments, destination),
             Table::ConsistentHash(ring) => ring.unbind(key, arguments, destination),
             Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {
@@ -514,7 +544,10 @@ impl Exchange {
             Table::Direct(keyed)
             | Table::Fanout(keyed)
             | Table::Headers(keyed)
-            | Table::RecentHistory(keyed) => keyed.iter().try_for_each(|(key, bounds)| each(key, bounds)),
+            | Table::RecentHistory(keyed)
+            | Table::FederationUpstream(keyed) => {
+                keyed.iter().try_for_each(|(key, bounds)| each(key, bounds))
+            }
             Table::Topic(topic) => topic.try_for_each(each),
             Table::ConsistentHash(ring) => {
                 let mut all = ring.bindings().iter();
@@ -550,7 +583,8 @@ impl Exchange {
             Table::Direct(keyed)
             | Table::Fanout(keyed)
             | Table::Headers(keyed)
-            | Table::RecentHistory(keyed) => keyed.heap_bytes(),
+            | Table::RecentHistory(keyed)
+            | Table::FederationUpstream(keyed) => keyed.heap_bytes(),
             Table::Topic(topic) => size_of::<Topic>() + topic.heap_bytes(),
             Table::ConsistentHash(ring) => size_of::<Ring>() + ring.heap_bytes(),
             Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {

@@ -8,6 +8,7 @@
 //! never does.
 
 use crate::delay::DELAY;
+use crate::federation::RECEIVED_FROM;
 use crate::value::{Arguments, Value};
 use std::cell::OnceCell;
 
@@ -26,6 +27,14 @@ pub trait Headers {
     /// How long the message asks to be delayed.
     fn delay(&self) -> Option<Field<'_>> {
         self.get(DELAY)
+    }
+
+    /// The brokers that a message came through: a list with a table for each.
+    fn received_from(&self) -> Option<Value> {
+        match self.get(RECEIVED_FROM)? {
+            Field::Nested(value) => Some(value),
+            _ => None,
+        }
     }
 
     /// The value of a property; a point in time is a [`Field::Timestamp`].

@@ -11,6 +11,7 @@
 mod bounds;
 mod delay;
 mod exchange;
+mod federation;
 mod hash;
 mod headers;
 mod keyed;
@@ -22,6 +23,7 @@ mod value;
 
 pub use delay::{DELAY, DELAY_MS_MAX, delay_ms};
 pub use exchange::{BindError, Binding, DeclareError, Envelope, Exchange, HISTORY_LENGTH, Kind};
+pub use federation::RECEIVED_FROM;
 pub use headers::{Field, Headers, INDEXED_MAX, NoHeaders, Property};
 pub use matches::{Destination, ExchangeId, Matches};
 pub use ring::WEIGHT_MAX;

@@ -1,7 +1,7 @@
 """What the suites on exchanges share: exchanges with queues bound to them, and who got what.
 
 RabbitMQ has these exchanges in plugins: rabbitmq_consistent_hash_exchange, rabbitmq_sharding, rabbitmq_random_exchange,
-rabbitmq_recent_history_exchange and rabbitmq_event_exchange must be enabled where it is asked.
+rabbitmq_recent_history_exchange, rabbitmq_exchange_federation and rabbitmq_event_exchange must be enabled where it is asked.
 """
 
 import pika

@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// The argument that names the exchange for what this one routes nowhere.
 pub(super) const ALTERNATE: &str = "alternate-exchange";
 
+/// The argument that says through how many brokers a message may have come.
+const MAX_HOPS: &str = "x-max-hops";
+
 /// The exchange at which changes are announced, in one virtual host.
 pub(crate) const EVENT_EXCHANGE: &str = "amq.rabbitmq.event";
 
@@ -181,10 +184,9 @@ fn check_same(
             return differs(flag, &received.to_string(), &current.to_string());
         }
     }
-    check_same_argument(
-        ALTERNATE,
-        arguments.get(ALTERNATE.as_bytes()),
-        current.arguments.get(ALTERNATE.as_bytes()),
-        named,
-    )
+    let hops = (kind == Kind::FederationUpstream).then_some(MAX_HOPS);
+    hops.into_iter().chain([ALTERNATE]).try_for_each(|name| {
+        let (received, current) = (arguments.get(name.as_bytes()), current.arguments.get(name.as_bytes()));
+        check_same_argument(name, received, current, named)
+    })
 }
