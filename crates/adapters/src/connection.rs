@@ -1,5 +1,6 @@
 //! One connection: its protocol once it is known, and what every adapter offers.
 
+use crate::alarm::Alarm;
 use crate::scattered::Scattered;
 use crate::settings::{Peer, Protocol, Settings};
 use crate::{amqp10, amqp091, stream};
@@ -242,9 +243,18 @@ impl Speaker {
         speak!(self, adapter => adapter.set_paused(context, paused), _greeting => {});
     }
 
+    /// Whether the alarm concerns it. Streams are written to disk whatever memory there is, as in RabbitMQ.
+    pub(crate) fn heeds(&self, alarm: Alarm, peer: &Peer) -> bool {
+        match self {
+            Speaker::Stream(_) => alarm.is_of_disk(),
+            Speaker::Amqp091(_) => !peer.ignores_alarms(),
+            Speaker::Greeting(_) | Speaker::Amqp10(_) => true,
+        }
+    }
+
     /// An alarm was raised or cleared: publishers are blocked or not, and why.
-    pub(crate) fn set_blocked(&mut self, context: &mut Context<'_>, reason: Option<&'static str>) {
-        speak!(self, adapter => adapter.set_blocked(context, reason), _greeting => {});
+    pub(crate) fn set_blocked(&mut self, context: &mut Context<'_>, alarm: Option<Alarm>) {
+        speak!(self, adapter => adapter.set_blocked(context, alarm), _greeting => {});
     }
 
     /// The shard it is to go to, and can go to now.

@@ -3,8 +3,10 @@
 //! Invariant: a connection is on the dirty list exactly while `is_dirty`; what the shell must look at after a turn is
 //! on one of the lists, so that nothing walks over idle connections.
 
+use crate::alarm::Alarm;
 use crate::connection::{Context, Note, Scratch, Speaker};
 use crate::settings::{Peer, Settings};
+use ::amqp091::frame::PROTOCOL_HEADER;
 use base::id::{PortId, ShardId};
 use base::{Now, Output, Quantum};
 use broker::catalog::{Actor, Catalog, VhostId};
@@ -120,6 +122,43 @@ impl Connection {
         self.speaker.set_reading(now, is_unread);
     }
 
+    /// Whether the alarm concerns it.
+    #[cold]
+    fn heeds(&self, alarm: Alarm) -> bool {
+        self.speaker.heeds(alarm, &self.peer)
+    }
+
+    /// Whether it publishes while the broker is congested, or an alarm holds that concerns it.
+    #[cold]
+    fn is_held_back(&self, context: &Context<'_>, alarm: Option<Alarm>) -> bool {
+        let is_alarmed = alarm.is_some_and(|alarm| self.heeds(alarm));
+        (is_alarmed || context.shard.is_congested()) && self.speaker.is_publishing()
+    }
+
+    /// Tells its speaker of the alarm, if it does not know of it yet.
+    #[cold]
+    fn hear_of(&mut self, context: &mut Context<'_>, alarm: Option<Alarm>) {
+        let alarm = alarm.filter(|alarm| self.heeds(*alarm));
+        if self.is_blocked != alarm.is_some() && !self.speaker.is_greeting() {
+            self.is_blocked = alarm.is_some();
+            self.speaker.set_blocked(context, alarm);
+        }
+    }
+
+    /// What comes next is to find the alarm, also behind the protocol header: how many of `bytes` were that.
+    #[cold]
+    fn meet(&mut self, context: &mut Context<'_>, alarm: Option<Alarm>, bytes: &[u8]) -> usize {
+        let mut consumed = 0;
+        if self.speaker.is_greeting() && bytes.len() > PROTOCOL_HEADER.len() {
+            consumed = self.speaker.input(context, &self.peer, &bytes[..PROTOCOL_HEADER.len()]);
+        }
+        if self.speaker.is_over() {
+            return bytes.len();
+        }
+        self.hear_of(context, alarm);
+        consumed
+    }
+
     /// Whether so many bytes, more than those at which others go on, are so much that consumers pause.
     #[cold]
     fn has_much(&self, len: usize, settings: &Settings) -> bool {
@@ -167,7 +206,7 @@ pub struct Frontend {
     /// Answers to what the node itself asked.
     node_answers: Vec<(u32, Result<Reply, Refusal>)>,
     /// Why publishers are blocked, while they are.
-    alarm: Option<&'static str>,
+    alarm: Option<Alarm>,
     notes: Vec<Note>,
 }
 
@@ -264,10 +303,7 @@ impl Frontend {
         let alarm = self.alarm;
         self.with(now, shard, slot, |connection, context| {
             connection.speaker.arrive(context);
-            if connection.is_blocked != alarm.is_some() {
-                connection.is_blocked = alarm.is_some();
-                connection.speaker.set_blocked(context, alarm);
-            }
+            connection.hear_of(context, alarm);
         });
         slot
     }
@@ -309,17 +345,20 @@ impl Frontend {
             }
             let unread_bytes_max = context.settings.unread_bytes_max;
             let is_unread = speaker.output_len() > unread_bytes_max;
-            if is_unread || speaker.is_waiting() || (is_held && speaker.is_publishing()) {
+            if is_unread || speaker.is_waiting() || (is_held && connection.is_held_back(context, alarm)) {
                 connection.hold(now, is_unread);
                 return Taken { consumed: 0, is_waiting: true };
             }
-            if connection.is_blocked != alarm.is_some() && !speaker.is_greeting() {
-                connection.is_blocked = alarm.is_some();
-                speaker.set_blocked(context, alarm);
+            let mut greeting = 0;
+            if alarm.is_some() || connection.is_blocked {
+                greeting = connection.meet(context, alarm, bytes);
             }
-            let consumed = speaker.input(context, &connection.peer, bytes);
+            let Connection { speaker, peer, .. } = connection;
+            let consumed = greeting + speaker.input(context, peer, &bytes[greeting..]);
             let is_unread = speaker.output_len() > unread_bytes_max;
-            let is_waiting = is_unread || speaker.is_waiting();
+            let is_waiting = is_unread
+                || speaker.is_waiting()
+                || (connection.is_blocked && connection.speaker.is_publishing());
             if is_waiting {
                 connection.hold(now, is_unread);
             }
@@ -367,7 +406,8 @@ impl Frontend {
     /// Ends the turn of every connection something happened to: what was gathered is said. Afterwards these are the
     /// ones [`Frontend::take_dirty`] names.
     pub fn end_turn(&mut self, now: Now, shard: &mut Shard) {
-        let is_held = self.alarm.is_some() || shard.is_congested();
+        let (alarm, is_congested) = (self.alarm, shard.is_congested());
+        let is_held = alarm.is_some() || is_congested;
         for at in 0..self.dirty.len() {
             let slot = self.dirty[at];
             self.with(now, shard, slot, |connection, context| {
@@ -386,7 +426,9 @@ impl Frontend {
                 // It goes on, or leaves, when it was heard that enough was sent.
                 continue;
             }
-            let is_held = is_held && connection.speaker.is_publishing();
+            let is_held = is_held
+                && connection.speaker.is_publishing()
+                && (is_congested || alarm.is_some_and(|alarm| connection.heeds(alarm)));
             if connection.waits != Waits::No && !connection.speaker.is_waiting() && !is_held {
                 connection.waits = Waits::No;
                 connection.speaker.set_reading(now, true);
@@ -472,7 +514,7 @@ impl Frontend {
     }
 
     /// An alarm was raised, changed or cleared: whether publishers are blocked, and why.
-    pub fn set_alarm(&mut self, now: Now, shard: &mut Shard, alarm: Option<&'static str>) {
+    pub fn set_alarm(&mut self, now: Now, shard: &mut Shard, alarm: Option<Alarm>) {
         if self.alarm == alarm {
             return;
         }
@@ -480,6 +522,7 @@ impl Frontend {
         let slots: Vec<u32> = self.connections.iter().map(|(slot, _)| slot as u32).collect();
         for slot in slots {
             self.with(now, shard, slot, |connection, context| {
+                let alarm = alarm.filter(|alarm| connection.heeds(*alarm));
                 if !connection.speaker.is_greeting() {
                     connection.is_blocked = alarm.is_some();
                     connection.speaker.set_blocked(context, alarm);

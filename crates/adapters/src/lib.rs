@@ -4,6 +4,7 @@
 //! sockets brought and takes away the bytes they shall send. An adapter (one module per protocol) turns protocol events
 //! into broker requests and broker events into protocol verbs; it knows both sides and nobody else does.
 
+mod alarm;
 pub mod amqp091;
 pub mod amqp10;
 mod connection;
@@ -16,6 +17,7 @@ pub mod settings;
 pub mod stream;
 mod transaction;
 
+pub use alarm::Alarm;
 pub use connection::{Context, Gravity, Note};
 pub use following::Following;
 pub use frontend::{ConnectionBytes, ConnectionRow, Frontend, Mover, NODE_SLOT, Taken};

@@ -148,6 +148,9 @@ pub struct Names {
     pub own: Option<Arc<str>>,
     /// It is this process, in whosever name: it may use methods that are no part of the protocol.
     pub is_agent: bool,
+    /// It is this process, to publish one message that somebody waits for: no alarm blocks it, as none blocks who publishes
+    /// over RabbitMQ's HTTP API.
+    pub ignores_alarms: bool,
 }
 
 impl Peer {
@@ -163,6 +166,19 @@ impl Peer {
         let mut names = self.names.unwrap_or_default();
         names.is_agent = true;
         Peer { names: Some(names), ..self }
+    }
+
+    /// Publishes one message whatever alarm holds: see [`Names::ignores_alarms`].
+    #[must_use]
+    pub fn ignoring_alarms(self) -> Peer {
+        let mut names = self.names.unwrap_or_default();
+        names.ignores_alarms = true;
+        Peer { names: Some(names), ..self }
+    }
+
+    /// Whether no alarm blocks it.
+    pub(crate) fn ignores_alarms(&self) -> bool {
+        self.names.as_ref().is_some_and(|names| names.ignores_alarms)
     }
 
     /// Whether it is the process itself.

@@ -283,67 +283,6 @@ fn logs_in_by_any_mechanism_offered() {
 }
 
 #[test]
-fn who_publishes_during_an_alarm_is_told_and_held() {
-    let mut world = World::new(1);
-    let mut publisher = Client::open(&mut world, 0);
-    let mut consumer = Client::open(&mut world, 0);
-    consumer.declare(&mut world, "q");
-    consumer.consume("q", "c", true);
-    consumer.hears(&mut world, &["consuming c"]);
-    let alarm = |world: &mut World, alarm| {
-        let (now, World { shards, fronts, .. }) = (world.now, world);
-        fronts[0].set_alarm(now, &mut shards[0], alarm);
-    };
-    alarm(&mut world, Some("low on memory"));
-    let mut late = Client::open(&mut world, 0);
-    publisher.publish("q", "first");
-    late.publish("q", "late");
-    publisher.hears(&mut world, &["blocked: low on memory"]);
-    late.hears(&mut world, &["blocked: low on memory"]);
-    consumer.hears(&mut world, &["c 1 first", "c 2 late"]);
-    publisher.publish("q", "second");
-    publisher.hears(&mut world, &[]);
-    consumer.hears(&mut world, &[]);
-    alarm(&mut world, None);
-    publisher.hears(&mut world, &["ConnectionUnblocked"]);
-    late.hears(&mut world, &["ConnectionUnblocked"]);
-    consumer.hears(&mut world, &["c 3 second"]);
-}
-
-#[test]
-fn who_begins_a_message_during_an_alarm_is_told_and_held() {
-    let mut world = World::new(1);
-    let mut client = Client::open(&mut world, 0);
-    client.declare(&mut world, "q");
-    let alarm = |world: &mut World, alarm| {
-        let (now, World { shards, fronts, .. }) = (world.now, world);
-        fronts[0].set_alarm(now, &mut shards[0], alarm);
-    };
-    alarm(&mut world, Some("low on memory"));
-    // The method, the header and the first of two body frames.
-    let piece = [b'x'; 1000];
-    let mut frames = vec![1, 0, 1, 0, 0, 0, 10, 0, 60, 0, 40, 0, 0, 0, 1, b'q', 0, 0xCE];
-    frames.extend([2, 0, 1, 0, 0, 0, 14, 0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0x07, 0xD0, 0, 0, 0xCE]);
-    let body = |frames: &mut Vec<u8>| {
-        frames.extend([3, 0, 1, 0, 0, 0x03, 0xE8]);
-        frames.extend(piece);
-        frames.push(0xCE);
-    };
-    body(&mut frames);
-    world.send(client.wire, &frames);
-    client.hears(&mut world, &["blocked: low on memory"]);
-    let mut rest = Vec::new();
-    body(&mut rest);
-    world.send(client.wire, &rest);
-    let mut other = Client::open(&mut world, 0);
-    other.declare(&mut world, "q");
-    alarm(&mut world, None);
-    client.hears(&mut world, &["ConnectionUnblocked"]);
-    other.get("q", true);
-    other.hears(&mut world, &["got 1 2000 bytes, 0 left"]);
-}
-
-#[test]
 fn who_publishes_faster_than_the_disk_writes_is_held() {
     // Without confirms the bytes under way are bounded, also where they go to another shard; with them also the number.
     for (confirms, limits, unconfirmed_max) in [

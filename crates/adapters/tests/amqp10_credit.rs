@@ -3,7 +3,7 @@
 mod amqp10_client;
 mod harness;
 
-use adapters::Settings;
+use adapters::{Alarm, Settings};
 use amqp10::{Attach, LinkId, Outcome, Role, SenderSettleMode, Source, Target};
 use amqp10_client::{Client, declare_with, message};
 use harness::World;
@@ -212,7 +212,7 @@ fn what_comes_behind_a_window_that_an_alarm_has_shut_is_bounded() {
     let mut client = Client::open(&mut world, 0);
     let link = client.sender(&mut world, "in", Some("/queues/q"));
     let alarm = |world: &mut World, alarm| world.fronts[0].set_alarm(world.now, &mut world.shards[0], alarm);
-    alarm(&mut world, Some("disk"));
+    alarm(&mut world, Some(Alarm::Disk));
     // It has credit for 170, and does not look whether its window is shut.
     let message = message(true, None, &"m".repeat(1000));
     for number in 0..100 {
@@ -234,7 +234,7 @@ fn what_comes_behind_a_window_that_an_alarm_has_shut_is_bounded() {
     let heard = client.talk(&mut world);
     assert!(heard.iter().any(|line| line.contains("accepted")), "{heard:?}");
     // The next alarm begins anew.
-    alarm(&mut world, Some("disk"));
+    alarm(&mut world, Some(Alarm::Disk));
     client.send(link, 0, &message);
     client.talk(&mut world);
     assert_eq!(world.kept(client.wire), 0);

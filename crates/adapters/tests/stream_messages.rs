@@ -3,7 +3,7 @@
 mod harness;
 mod stream_client;
 
-use adapters::Settings;
+use adapters::{Alarm, Settings};
 use base::id::PortId;
 use broker::catalog::{Actor, Op, VhostId};
 use harness::World;
@@ -476,7 +476,7 @@ fn who_is_not_read_need_not_answer() {
     client.hears(&mut world, &["Subscribe 1", "update 1: true"]);
     world.wait(client.wire, 30_000);
     let alarm = |world: &mut World, alarm| world.fronts[0].set_alarm(world.now, &mut world.shards[0], alarm);
-    alarm(&mut world, Some("memory"));
+    alarm(&mut world, Some(Alarm::Disk));
     publish(&mut client, &[(1, "a")]);
     client.hears(&mut world, &[]);
     assert!(world.kept(client.wire) > 0);

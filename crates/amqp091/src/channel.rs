@@ -36,7 +36,9 @@ impl Channels {
     }
 
     pub fn is_gathering(&self) -> bool {
-        self.sorted.iter().any(|channel| channel.assembly.is_some())
+        self.sorted
+            .iter()
+            .any(|channel| channel.assembly.as_ref().is_some_and(|assembly| assembly.has_header()))
     }
 
     #[inline]

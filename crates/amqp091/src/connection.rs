@@ -249,7 +249,7 @@ impl Connection {
         self.state == State::Running
     }
 
-    /// A message began on some channel, and its pieces are kept until it is whole. Looks at all channels.
+    /// The content header of a message came on some channel, and its pieces are kept until it is whole. Looks at all channels.
     pub fn is_gathering(&self) -> bool {
         self.channels.is_gathering()
     }

@@ -70,6 +70,19 @@ impl Head {
     }
 }
 
+/// How many of these bytes, which begin with a frame, there are up to the end of the first content header; nothing where none is
+/// complete. A body, if there is one, comes behind it.
+pub fn until_body(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0_usize;
+    while let Some(head) = bytes.get(at..).and_then(Head::read) {
+        at = at.saturating_add(head.size as usize + OVERHEAD);
+        if head.kind == HEADER {
+            return (at <= bytes.len()).then_some(at);
+        }
+    }
+    None
+}
+
 /// What comes first in some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next<'i> {

@@ -56,8 +56,9 @@ pub fn act(
     action: &Action,
     is_stopping: &AtomicBool,
 ) -> Result<Outcome, Trouble> {
-    let mut agent = Agent::open(door, login, vhost, is_stopping)?;
-    let outcome = agent.carry_out(action, &|| Agent::open(door, login, vhost, is_stopping));
+    let ignores_alarms = matches!(action, Action::Publish(_));
+    let mut agent = Agent::open(door, login, vhost, is_stopping, ignores_alarms)?;
+    let outcome = agent.carry_out(action, &|| Agent::open(door, login, vhost, is_stopping, false));
     agent.close();
     outcome
 }
@@ -99,6 +100,7 @@ impl<'a> Agent<'a> {
         login: &Login,
         vhost: &str,
         is_stopping: &'a AtomicBool,
+        ignores_alarms: bool,
     ) -> Result<Agent<'a>, Trouble> {
         let (stream, other) = pair().map_err(broken)?;
         let set_up = || {
@@ -111,6 +113,7 @@ impl<'a> Agent<'a> {
         };
         let (from, to) = set_up().map_err(broken)?;
         let peer = Peer::new(&format!("{from} -> {to}"), true).agent();
+        let peer = if ignores_alarms { peer.ignoring_alarms() } else { peer };
         let peer = if login.is_own { peer.own(&login.user) } else { peer };
         let stream_of_shard = mio::net::TcpStream::from_std(other).into();
         door.letters.put(Letter::Accepted(Arrival { stream: stream_of_shard, peer, layer: None }));

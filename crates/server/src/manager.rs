@@ -58,6 +58,8 @@ pub struct Manager<'a> {
     pub config: &'a Config,
     /// The alarms that hold.
     pub raised: &'a (dyn Fn() -> Raised + Sync),
+    /// Whether something could not be written for lack of space, and still cannot.
+    pub lacks_space: &'a (dyn Fn() -> bool + Sync),
     /// When alarms are raised.
     pub watermarks: &'a Watermarks,
     /// Since when it runs.
@@ -368,12 +370,15 @@ impl Manager<'_> {
         }
     }
 
-    /// Lets go on who is about to publish, unless an alarm holds: their connection would be silent until it is over, and one of
-    /// the few threads with it.
+    /// Lets go on who is about to publish: one message whatever alarm holds, as in RabbitMQ, if there is room for it; what is
+    /// moved only without an alarm, or its connection would be silent until that is over, and one of the few threads with it.
     fn go_publish(&self, action: &Action) -> Result<(), Trouble> {
         let names = (self.raised)().names();
         match action {
-            Action::Publish(_) | Action::Move { .. } if !names.is_empty() => {
+            Action::Publish(_) if (self.lacks_space)() => Err(Trouble::Held(
+                "the disk is full: nothing can be published until there is room".to_owned(),
+            )),
+            Action::Move { .. } if !names.is_empty() => {
                 let which = names.join(" and ");
                 Err(Trouble::Held(format!(
                     "an alarm holds ({which}): nothing can be published until it is over"

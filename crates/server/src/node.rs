@@ -547,6 +547,7 @@ impl Node {
         let stop_http = tokio::sync::Notify::new();
         let (jobs, lanes) = http::Queues::new();
         let raised = || self.raised();
+        let lacks_space = || self.committer.lacks_space();
         let (wake, woken) = channel();
         let stop_samples = wake.clone();
         let mut about = Manager::about(config, self.identity, &rows, access_rules(config));
@@ -556,6 +557,7 @@ impl Node {
             doors: &self.doors,
             config,
             raised: &raised,
+            lacks_space: &lacks_space,
             watermarks: &self.watermarks,
             clock: self.clock,
             about,

@@ -24,7 +24,7 @@ use crate::rows;
 use crate::socket::{Arrival, Brought, Socket};
 use crate::timers::Timers;
 use crate::turns::Turns;
-use adapters::{Frontend, Gravity, Note};
+use adapters::{Alarm, Frontend, Gravity, Note};
 use base::Now;
 use base::id::{LogId, QueueSeq, ShardId};
 use broker::{Mail, ReadRequest, Shard, StreamJob};
@@ -447,7 +447,7 @@ impl ShardLoop {
         }
         self.raised = raised;
         self.shard.hold_feeds(raised != Raised::default());
-        self.front.set_alarm(now, &mut self.shard, reason(raised));
+        self.front.set_alarm(now, &mut self.shard, Alarm::of(raised.memory, raised.disk));
     }
 
     /// Publishers stop in the turn in which space is found to be lacking: until the node tells, what they send would take
@@ -882,16 +882,6 @@ fn go_on(unsent: &mut Vec<u32>, socket: &mut Socket, slot: u32) {
     if !socket.goes_on {
         socket.goes_on = true;
         unsent.push(slot);
-    }
-}
-
-/// What blocked publishers are told.
-fn reason(raised: Raised) -> Option<&'static str> {
-    match (raised.memory, raised.disk) {
-        (false, false) => None,
-        (true, false) => Some("low on memory"),
-        (false, true) => Some("low on disk"),
-        (true, true) => Some("low on disk & memory"),
     }
 }
 

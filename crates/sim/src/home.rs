@@ -3,7 +3,7 @@
 use crate::committer::{Committer, Written};
 use crate::net::Net;
 use crate::node::Stop;
-use adapters::{Frontend, Mover, Peer, Protocol};
+use adapters::{Alarm, Frontend, Mover, Peer, Protocol};
 use base::id::ShardId;
 use base::{Now, Random};
 use broker::{Damaged, Mail, ReadBytes, ReadRequest, Shard, StreamDamage, StreamDone, StreamJob};
@@ -33,7 +33,7 @@ pub enum Letter {
     /// Something was done for a stream.
     Streamed(Box<StreamDone>),
     /// The alarm that holds now.
-    Alarm(Option<&'static str>),
+    Alarm(Option<Alarm>),
 }
 
 #[derive(Debug)]
@@ -208,9 +208,9 @@ impl Home {
                 }
                 Letter::Loaded(request, brought) => self.shard.read_done(now, request, brought),
                 Letter::Streamed(done) => self.shard.stream_done(now, *done),
-                Letter::Alarm(reason) => {
-                    self.shard.set_short(reason.is_some());
-                    self.front.set_alarm(now, &mut self.shard, reason);
+                Letter::Alarm(alarm) => {
+                    self.shard.set_short(alarm.is_some());
+                    self.front.set_alarm(now, &mut self.shard, alarm);
                 }
             }
         }

@@ -5,7 +5,7 @@ use crate::home::{Home, Letter, Moving};
 use crate::keeper::Keeper;
 use crate::net::Net;
 use crate::plan::Tally;
-use adapters::{Following, Frontend, Protocol, Settings};
+use adapters::{Alarm, Following, Frontend, Protocol, Settings};
 use base::id::{LogId, ShardId};
 use base::{Now, Random, Secrets};
 use broker::access::AccessRules;
@@ -238,8 +238,8 @@ impl Node {
     fn raise_alarm(&mut self) {
         if self.alarm != self.committer.is_out_of_space {
             self.alarm = self.committer.is_out_of_space;
-            let reason = self.alarm.then_some("low on disk");
-            self.homes.iter_mut().for_each(|home| home.letters.push_back(Letter::Alarm(reason)));
+            let alarm = self.alarm.then_some(Alarm::Disk);
+            self.homes.iter_mut().for_each(|home| home.letters.push_back(Letter::Alarm(alarm)));
         }
     }
 

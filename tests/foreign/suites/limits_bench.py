@@ -175,4 +175,5 @@ def made(kind, **limits):
 def add_options(parser):
     parser.add_argument("--broker", default="", help="a leveret to start")
     parser.add_argument("--given", default="", help="settings the running broker was started with, between semicolons")
+    parser.add_argument("--stream-port", type=int, default=5552)
     parser.add_argument("--tool", default="", help="the command line of the running broker's tool")

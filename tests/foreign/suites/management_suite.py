@@ -649,7 +649,8 @@ def redrive_killed():
     management_beyond.killed(suite.options.broker, api_of, vhost_of)
 
 
-@suite.case("alarm", "publishing, moving and the aliveness test while an alarm holds", "503 at once; getting goes on")
+@suite.case("alarm", "publishing, moving, the aliveness test and getting while an alarm holds",
+            "moving is refused at once with 503; the others go on")
 def alarm():
     if not suite.options.broker:
         raise Skip("needs a broker whose limits it chooses (--broker)")

@@ -23,6 +23,7 @@ mod transaction;
 mod unacked;
 mod wishes;
 
+use crate::alarm::Alarm;
 use crate::connection::{Context, Gravity, Note};
 use crate::credentials;
 use crate::following::Roaming;
@@ -69,7 +70,7 @@ pub struct Adapter {
     /// The client wants to hear of consumers that end without its doing.
     hears_cancel: bool,
     /// Why publishers are blocked, while they are.
-    blocked: Option<&'static str>,
+    blocked: Option<Alarm>,
     /// The client was told of it.
     is_told_blocked: bool,
     /// Cancelled consumers to look after when the turn ends, for something they held was settled.
@@ -116,6 +117,45 @@ impl Adapter {
     /// Takes in what the client sent: how many bytes are done with. What is asked is left alone from where there is too much to
     /// send; what is published is not, for as much as came of it at most goes back.
     pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
+        if self.blocked.is_some() {
+            return self.input_while_blocked(context, bytes);
+        }
+        self.take_in(context, bytes)
+    }
+
+    /// Takes in what the client sent up to the first message: no body is read while an alarm holds, whatever it came in one
+    /// piece with. A message without a body is taken, as RabbitMQ takes it.
+    #[cold]
+    #[inline(never)]
+    fn input_while_blocked(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
+        let mut consumed = 0;
+        loop {
+            let rest = &bytes[consumed..];
+            let until = ::amqp091::frame::until_body(rest);
+            let taken = self.take_in(context, &rest[..until.unwrap_or(rest.len())]);
+            consumed += taken;
+            let Some(until) = until else { break };
+            if self.is_publishing() || self.is_waiting() || self.is_over || self.is_unread(context) {
+                break;
+            }
+            if taken < until {
+                // It began a message, which the machine leaves alone until it is whole.
+                self.has_published = self.machine.is_open();
+                break;
+            }
+            // What is discarded, as on a channel that closes, makes no publisher.
+        }
+        self.tell_blocked();
+        consumed
+    }
+
+    /// There is too much to send to listen on.
+    fn is_unread(&self, context: &Context<'_>) -> bool {
+        self.output_len() > context.settings.unread_bytes_max
+    }
+
+    #[inline(always)]
+    fn take_in(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         let mut input = Input::new(bytes);
         while !self.is_waiting() {
             let said = self.machine.poll_event(context.now, &mut input);
@@ -134,13 +174,9 @@ impl Adapter {
             }
             let Some(said) = said else { break };
             self.heard(context, said);
-            if self.output_len() > context.settings.unread_bytes_max {
+            if self.is_unread(context) {
                 break;
             }
-        }
-        if self.blocked.is_some() && !self.is_told_blocked {
-            // It may have begun a message.
-            self.tell_blocked();
         }
         self.pass_on_settled(context);
         if input.consumed() > 0 {
@@ -315,8 +351,8 @@ impl Adapter {
     }
 
     /// An alarm was raised, changed or cleared. Only who publishes hears of it, and not before it does.
-    pub(crate) fn set_blocked(&mut self, _context: &mut Context<'_>, reason: Option<&'static str>) {
-        self.blocked = reason;
+    pub(crate) fn set_blocked(&mut self, _context: &mut Context<'_>, alarm: Option<Alarm>) {
+        self.blocked = alarm;
         self.tell_blocked();
     }
 
@@ -325,8 +361,9 @@ impl Adapter {
             return;
         }
         match self.blocked {
-            Some(reason) if !self.is_told_blocked => {
-                self.machine.send(0, &::amqp091::method::ConnectionBlocked { reason: reason.as_bytes() });
+            Some(alarm) if !self.is_told_blocked => {
+                let reason = alarm.reason().as_bytes();
+                self.machine.send(0, &::amqp091::method::ConnectionBlocked { reason });
             }
             None if self.is_told_blocked => self.machine.send(0, &::amqp091::method::ConnectionUnblocked {}),
             _ => {}

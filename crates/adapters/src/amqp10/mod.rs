@@ -30,6 +30,7 @@ mod transactions;
 
 pub(crate) use head::PlainHead;
 
+use crate::alarm::Alarm;
 use crate::connection::{Context, Gravity, Note};
 use crate::following::Roaming;
 use crate::frontend::ConnectionRow;
@@ -307,8 +308,8 @@ impl Adapter {
     }
 
     /// An alarm shuts the windows of sessions that publish; consuming and settling go on.
-    pub(crate) fn set_blocked(&mut self, _context: &mut Context<'_>, reason: Option<&'static str>) {
-        self.is_blocked = reason.is_some();
+    pub(crate) fn set_blocked(&mut self, _context: &mut Context<'_>, alarm: Option<Alarm>) {
+        self.is_blocked = alarm.is_some();
         self.blocked_bytes = 0;
         for session in &self.sessions {
             if session.links.iter().any(Link::is_publishing) {

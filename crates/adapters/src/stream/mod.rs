@@ -23,6 +23,7 @@ mod watching;
 pub use arrivals::Arrivals;
 pub use settings::{Advertised, StreamSettings};
 
+use crate::alarm::Alarm;
 use crate::connection::{Context, Gravity, Note};
 use crate::following::Roaming;
 use crate::frontend::ConnectionRow;
@@ -66,8 +67,8 @@ pub struct Adapter {
     gathered: Vec<u8>,
     /// The client takes chunks in frames of version 2.
     takes_committed: bool,
-    /// Why publishers are blocked, while they are.
-    blocked: Option<&'static str>,
+    /// Publishers are blocked.
+    is_blocked: bool,
     /// Its subscriptions are to wait: there is much to send.
     is_paused: bool,
     is_over: bool,
@@ -93,7 +94,7 @@ impl Adapter {
             next_token: 0,
             gathered: Vec::new(),
             takes_committed: false,
-            blocked: None,
+            is_blocked: false,
             is_paused: false,
             is_over: false,
             roaming: Roaming::new(settings, peer),
@@ -309,9 +310,9 @@ impl Adapter {
         self.watched.clear(context);
     }
 
-    /// An alarm was raised, changed or cleared.
-    pub(crate) fn set_blocked(&mut self, _context: &mut Context<'_>, reason: Option<&'static str>) {
-        self.blocked = reason;
+    /// An alarm that concerns streams was raised, changed or cleared.
+    pub(crate) fn set_blocked(&mut self, _context: &mut Context<'_>, alarm: Option<Alarm>) {
+        self.is_blocked = alarm.is_some();
     }
 
     /// The virtual host it is in, once it is open.

@@ -195,7 +195,7 @@ impl Adapter {
         reference: &[u8],
         name: &[u8],
     ) -> ResponseCode {
-        if self.blocked.is_some() || self.publishers.by_id.len() >= PUBLISHERS_MAX {
+        if self.is_blocked || self.publishers.by_id.len() >= PUBLISHERS_MAX {
             return ResponseCode::PRECONDITION_FAILED;
         }
         if !self.may(context, Access::Write, name) {
