@@ -5,7 +5,7 @@ use base::memory::Buffer;
 use libfuzzer_sys::fuzz_target;
 use message::amqp10::Message;
 use message::amqp091::Properties;
-use message::deaths::{Death, History, dead_letter};
+use message::deaths::{DEATHS_MAX, Death, History, dead_letter};
 use message::record::{DeathReason, Enqueue, Format, NewEnqueue, split};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -17,7 +17,12 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let (was_read, len) = (is_read(head), head.len());
     let mut head = head.to_vec();
-    let count = usize::from(deaths & 7) + 1;
+    let mut count = usize::from(deaths & 7) + 1;
+    // A ring that the list has no room for.
+    let is_ring = (deaths >> 6) & 1 != 0;
+    if is_ring {
+        count += DEATHS_MAX;
+    }
     for death in 0..count {
         let mut record = Buffer::default();
         NewEnqueue {
@@ -36,7 +41,12 @@ fuzz_target!(|bytes: &[u8]| {
         .write(&[], &mut record);
         let (_, record, _) = split(record.bytes()).expect("a record");
         let message = Enqueue::read(record).expect("of a message");
-        let queue = if (deaths >> 3) & 1 == 0 { "queue" } else { ["a", "b"][death & 1] };
+        let in_ring = format!("q{death}");
+        let queue = match (deaths >> 3) & 1 {
+            _ if is_ring => &in_ring[..],
+            0 => "queue",
+            _ => ["a", "b"][death & 1],
+        };
         let reason = [DeathReason::Rejected, DeathReason::Expired][usize::from((deaths >> 4) & 1)];
         let key = ((deaths >> 5) & 1 != 0).then_some(&b"other"[..]);
         let letter = dead_letter(&message, &Death { queue, reason, at_ms: u64::MAX }, key);
@@ -44,6 +54,9 @@ fuzz_target!(|bytes: &[u8]| {
         if was_read {
             assert_eq!(history.queues().next(), Some(queue.as_bytes()));
             assert_eq!(history.is_cycle(queue, reason), reason == DeathReason::Expired);
+            if is_ring {
+                assert_eq!(history.is_cycle("q0", reason), reason == DeathReason::Expired);
+            }
         }
         (flags, head) = (letter.flags, letter.head);
     }

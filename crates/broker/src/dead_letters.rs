@@ -25,6 +25,7 @@ use message::record::{DeathReason, Enqueue, NewEnqueue, SeqRange, due_with_failu
 use queue::Command;
 use routing::{Envelope, ExchangeId};
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// The slot of the port under which a shard itself publishes; no connection has it.
@@ -263,7 +264,10 @@ impl Shard {
         letter.keys.extend(&hidden);
         let id = self.burials.next;
         self.burials.next += 1;
-        let (targets, remembering) = self.route_dead(queue, to, &message, &letter, *reason, id);
+        let (targets, remembering, cycle) = self.route_dead(queue, to, &message, &letter, *reason, id);
+        if let Some(again) = cycle {
+            self.note_cycle(now, corpse, again);
+        }
         let failures = corpse.failures_of(&message);
         let has_failed = if failures > 0 { flag::FAILED } else { 0 };
         let new = NewEnqueue {
@@ -315,7 +319,17 @@ impl Shard {
         }
     }
 
-    /// Where a dead letter goes, never round in a circle; and the exchanges that remember it.
+    /// A message is left out of where it would come again.
+    #[cold]
+    fn note_cycle(&mut self, now: Now, corpse: &Corpse, again: QueueId) {
+        let Corpse { queue, dead_letter, reason, .. } = corpse;
+        let Some(again) = self.catalog.queue(again) else { return };
+        // What is to arrive at least once is tried again, and counts when it ends.
+        self.tallies.cycles[type_index(queue.queue_type)] += u64::from(!dead_letter.at_least_once);
+        self.post.notices.note_cycle(now, (queue, again), *reason, dead_letter.at_least_once);
+    }
+
+    /// Where a dead letter goes, never round in a circle; the exchanges that remember it; and a queue it would come to again.
     fn route_dead(
         &self,
         queue: &QueueDefinition,
@@ -324,15 +338,20 @@ impl Shard {
         letter: &Letter<'_>,
         reason: DeathReason,
         id: u64,
-    ) -> (Box<[Target]>, Vec<ExchangeId>) {
+    ) -> (Box<[Target]>, Vec<ExchangeId>, Option<QueueId>) {
         let headers = &Fields::read(message.format, &letter.head, message.body);
         let view = self.view((0, id));
         let envelope = Envelope { keys: &letter.keys, headers, roll: view.roll(own_port(self.settings.id)) };
         let history = History::read(message.format, letter.flags, &letter.head);
-        let is_cycle = |target: QueueId| {
-            self.catalog
-                .queue(target)
-                .is_some_and(|target| target.vhost == queue.vhost && history.is_cycle(&target.name, reason))
+        let again = Cell::new(None);
+        let is_cycle = |id: QueueId| {
+            let target = self.catalog.queue(id);
+            let is_cycle = target
+                .is_some_and(|target| target.vhost == queue.vhost && history.is_cycle(&target.name, reason));
+            if is_cycle {
+                again.set(Some(id));
+            }
+            is_cycle
         };
         let exchange = to.exchange.as_bytes();
         let Ok((targets, sees_more, matches)) = view.find_own(queue.vhost, exchange, &envelope, is_cycle)
@@ -344,7 +363,7 @@ impl Shard {
             true => self.catalog.remembering_exchanges(queue.vhost, exchange, &matches),
             false => Vec::new(),
         };
-        (targets, remembering)
+        (targets, remembering, again.get())
     }
 
     /// A log said of a publish of the shard's own what became of it. What a queue has no room for is gone unless it is to be there

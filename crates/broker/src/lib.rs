@@ -33,6 +33,7 @@ mod listing;
 mod log;
 mod mail;
 mod moving;
+mod notices;
 mod opened;
 mod owned;
 mod picking;
@@ -69,6 +70,7 @@ pub use limits::Limits;
 pub use listing::{ListedTo, Pulse, QueueRow, QueueTally, QueuesNow, QuorumRow, StreamRow, Tracking};
 pub use mail::{Answering, Fate, Mail, Waiter};
 pub use moving::{MoveJob, Moved};
+pub use notices::Notice;
 pub use opened::{
     ChannelRow, ChannelTally, ConsumerRow, Depth, LinkEnd, LinkRow, Opened, SessionRow, StreamConsumerRow,
     StreamPublisherRow,

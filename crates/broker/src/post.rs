@@ -5,6 +5,7 @@ use crate::damages::Damages;
 use crate::dead_letters::{Heard, is_own};
 use crate::event::{Event, Events, Item};
 use crate::mail::{Fate, Mail, Waiter};
+use crate::notices::Notices;
 use crate::request::Reply;
 use base::Memory;
 use base::id::{PortId, QueueId, ShardId};
@@ -21,6 +22,8 @@ pub(crate) struct Post {
     pub(crate) heard: Vec<Heard>,
     /// What was found damaged.
     pub(crate) damages: Damages,
+    /// What was let go of by a rule.
+    pub(crate) notices: Notices,
 }
 
 impl Post {
@@ -31,6 +34,7 @@ impl Post {
             mail: (0..shards).map(|_| Vec::new()).collect(),
             heard: Vec::new(),
             damages: Damages::default(),
+            notices: Notices::default(),
         }
     }
 

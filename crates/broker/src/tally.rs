@@ -431,6 +431,8 @@ pub struct Tallies {
     pub(crate) ends: Ends,
     /// Messages that ended and arrived safely where they were sent: by the type of queue.
     pub(crate) buried: [u64; QUEUE_TYPES],
+    /// Messages that ended and would have gone round for ever: by the type of queue they ended in.
+    pub(crate) cycles: [u64; QUEUE_TYPES],
     /// In the order of [`STREAM_ERRORS`].
     stream_errors: [u64; STREAM_ERRORS.len()],
 }
@@ -601,6 +603,7 @@ impl Tallies {
             churn: self.churn,
             ends: self.ends,
             buried: self.buried,
+            cycles: self.cycles,
             stream_errors: self.stream_errors,
             latencies: Latencies::default(),
         }
@@ -622,6 +625,8 @@ pub struct Survey {
     pub ends: Ends,
     /// Messages that ended and arrived safely where they were sent: by the type of queue.
     pub buried: [u64; QUEUE_TYPES],
+    /// Messages that ended and would have gone round for ever: by the type of queue they ended in.
+    pub cycles: [u64; QUEUE_TYPES],
     /// In the order of [`STREAM_ERRORS`].
     pub stream_errors: [u64; STREAM_ERRORS.len()],
     /// How long messages took.
@@ -642,6 +647,7 @@ impl Survey {
         let ends = self.ends.as_flattened_mut().as_flattened_mut().iter_mut();
         ends.zip(other.ends.as_flattened().as_flattened()).for_each(|(own, more)| *own += more);
         self.buried.iter_mut().zip(other.buried).for_each(|(own, more)| *own += more);
+        self.cycles.iter_mut().zip(other.cycles).for_each(|(own, more)| *own += more);
         self.stream_errors.iter_mut().zip(other.stream_errors).for_each(|(own, more)| *own += more);
         self.latencies.merge(&other.latencies);
     }

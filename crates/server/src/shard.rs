@@ -666,6 +666,7 @@ impl ShardLoop {
         }
         self.scratch.stream_jobs = jobs;
         self.tell_damages();
+        self.tell_notices();
         goes_on
     }
 
@@ -675,6 +676,15 @@ impl ShardLoop {
         self.shard.take_damages(&mut damages);
         for damage in damages {
             self.around.logger.log(Level::Error, damage.to_string());
+        }
+    }
+
+    /// Says what was let go of by a rule.
+    fn tell_notices(&mut self) {
+        let mut notices = Vec::new();
+        self.shard.take_notices(&mut notices);
+        for notice in notices {
+            self.around.logger.log(Level::Warning, notice.to_string());
         }
     }
 

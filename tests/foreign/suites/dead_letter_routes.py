@@ -1,6 +1,8 @@
 """Where the dead go: keys, exchanges, cycles."""
 
-from lab.cases import equal
+import contextlib
+
+from lab.cases import equal, eventually
 from suites.dead_letter_bench import Morgue, death, deaths, nothing, suite
 from suites.pika_bench import fresh
 from suites.queue_bench import CLASSIC, QUORUM
@@ -219,3 +221,85 @@ def _(kind):
         queue = desk.make(kind, x_dead_letter_exchange="", x_max_length=1)
         desk.send(queue, b"1", b"2")
         desk.stays(queue, 1)
+
+
+def ring(kind, size, exchanges, name_bytes=0):
+    """Queues that expire into each other in a ring, by way of these exchanges in turn; their names."""
+    @contextlib.contextmanager
+    def made():
+        with Morgue() as desk:
+            names = [fresh("ring").ljust(name_bytes, "-") for _ in range(size)]
+            through = exchanges(desk)
+            for at, name in enumerate(names):
+                desk.channel.queue_declare(name, durable=True, arguments={
+                    "x-queue-type": kind, "x-message-ttl": 1, "x-dead-letter-exchange": through[at % len(through)],
+                    "x-dead-letter-routing-key": names[(at + 1) % size]})
+                for exchange in through[-1:] if through[-1] else ():
+                    desk.channel.queue_bind(name, exchange, name)
+            try:
+                yield desk, names
+            finally:
+                for name in names:
+                    desk.channel.queue_delete(name)
+    return made()
+
+
+def dropped(desk, names, seconds_max=60):
+    """All queues are empty, and stay so."""
+    eventually(lambda: sum(desk.count(name) for name in names) == 0, "dropped", seconds_max, 0.3)
+    for _ in range(3):
+        desk.connection.sleep(0.3)
+        equal(sum(desk.count(name) for name in names), 0)
+
+
+def direct(_desk):
+    return [""]
+
+
+def roundabout(desk):
+    """The default exchange, one bound to another, one with an alternate exchange."""
+    last = desk.exchange("direct")
+    bound, fallen = desk.exchange("topic"), fresh("fallen")
+    desk.channel.exchange_bind(last, bound, "#")
+    desk.channel.exchange_declare(fallen, "direct", auto_delete=True, arguments={"alternate-exchange": last})
+    return ["", bound, fallen, last]
+
+
+@suite.each("cycle.ring", "70 queues that expire into each other in a ring, two messages that start at different ones",
+            "dropped when they come to the first again", types=(CLASSIC,), seconds_max=120)
+def _(kind):
+    with ring(kind, 70, direct) as (desk, names):
+        desk.send(names[0], b"1")
+        desk.send(names[35], b"2")
+        dropped(desk, names)
+
+
+@suite.each("cycle.ring-long", "40 queues with names of 255 bytes in such a ring",
+            "dropped when it comes to the first again", types=(CLASSIC,), seconds_max=120)
+def _(kind):
+    with ring(kind, 40, direct, 255) as (desk, names):
+        desk.send(names[3], b"1")
+        dropped(desk, names)
+
+
+@suite.each("cycle.ring-exchanges", "70 queues in such a ring, through exchanges bound to exchanges and an alternate exchange",
+            "dropped when it comes to the first again", types=(CLASSIC,), seconds_max=120)
+def _(kind):
+    with ring(kind, 70, roundabout) as (desk, names):
+        desk.send(names[0], b"1")
+        dropped(desk, names)
+
+
+@suite.each("cycle.ring-rejected", "70 queues in a ring, rejected in the first whenever it comes there",
+            "comes back each time", types=(CLASSIC,), seconds_max=120)
+def _(kind):
+    with ring(kind, 70, direct) as (desk, names):
+        first = names[0]
+        desk.channel.queue_delete(first)
+        desk.channel.queue_declare(first, durable=True, arguments={
+            "x-queue-type": kind, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": names[1]})
+        desk.send(first, b"1")
+        for _turn in range(3):
+            eventually(lambda: desk.count(first) == 1, "it comes round", 60, 0.1)
+            desk.reject(first)
+        eventually(lambda: desk.count(first) == 1, "it comes round", 60, 0.1)

@@ -132,6 +132,14 @@ pub(super) fn global(facts: &Facts, text: &mut Text) {
     );
     let labels: Labels<'_> = &[("queue_type", TYPES[1]), ("dead_letter_strategy", STRATEGIES[2])];
     text.sample(labels, Real(facts.survey.buried[1] as f64));
+    text.family(
+        "leveret_dead_letter_cycles_total",
+        Counter,
+        "Total number of messages that died and were dropped because they would have gone round for ever",
+    );
+    for (of, queue_type) in TYPES.iter().enumerate().take(2) {
+        text.sample(&[("queue_type", queue_type)], Real(facts.survey.cycles[of] as f64));
+    }
     text.family("global_publishers", Gauge, "Publishers currently connected");
     let publishers = publishers(facts);
     Tongue::ALL

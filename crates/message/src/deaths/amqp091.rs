@@ -1,10 +1,12 @@
 //! Deaths in the headers of AMQP 0-9-1.
 
-use super::{DEATHS_MAX, Death, FIRST, HISTORY_MAX, LAST, Told};
+use super::forgotten::{self, Forgotten, Sieve};
+use super::{Death, FIRST, HISTORY_MAX, History, LAST, Told};
 use crate::amqp091::{Array, NewProperties, Properties, Table, TableWriter, Value};
 use crate::record::{Enqueue, flag};
 
 const DEATHS: &[u8] = super::HEADER.as_bytes();
+const FORGOTTEN: &[u8] = forgotten::HEADER.as_bytes();
 
 /// Appends the keys in `CC`; of `BCC` nothing is stored.
 pub(super) fn more_keys<'a>(head: &'a [u8], keys: &mut Vec<&'a [u8]>) {
@@ -14,10 +16,19 @@ pub(super) fn more_keys<'a>(head: &'a [u8], keys: &mut Vec<&'a [u8]>) {
     }
 }
 
-/// Queue and reason of each death, the newest first.
-pub(super) fn deaths(head: &[u8]) -> Vec<(&[u8], &[u8])> {
-    let headers = Properties::read(head).ok().and_then(|properties| properties.headers());
-    tables(headers.unwrap_or_default()).filter_map(|table| key(&table)).collect()
+/// The deaths that a head tells of.
+pub(super) fn history(head: &[u8]) -> History<'_> {
+    let headers = Properties::read(head).ok().and_then(|properties| properties.headers()).unwrap_or_default();
+    let deaths = tables(headers).filter_map(|table| key(&table)).collect();
+    History { deaths, forgotten: Forgotten::read(forgotten(headers)) }
+}
+
+/// The queues of which the list says nothing any more.
+fn forgotten(headers: Table<'_>) -> &[u8] {
+    match headers.get(FORGOTTEN) {
+        Some(Value::Bytes(digests)) => digests,
+        _ => &[],
+    }
 }
 
 fn tables(headers: Table<'_>) -> impl Iterator<Item = Table<'_>> {
@@ -38,10 +49,10 @@ pub(super) fn write(message: &Enqueue<'_>, keys: &[&[u8]], death: &Death<'_>, in
     let is_first = tables(known).next().is_none();
     let goes = |name: &[u8]| {
         let is_in = |names: [&str; 3]| names.iter().any(|own| own.as_bytes() == name);
-        name == DEATHS || is_in(LAST) || is_first && is_in(FIRST)
+        name == DEATHS || name == FORGOTTEN || is_in(LAST) || is_first && is_in(FIRST)
     };
     let values = [death.queue.as_bytes(), death.reason.name().as_bytes(), message.exchange];
-    let list = list(&properties, known, message.exchange, keys, death);
+    let (list, forgotten) = list(&properties, known, message.exchange, keys, death);
     let fields = TableWriter::fields(|table| {
         for (name, encoding) in headers.encodings().filter(|(name, _)| !goes(name)) {
             table.encoding(name, encoding);
@@ -51,19 +62,22 @@ pub(super) fn write(message: &Enqueue<'_>, keys: &[&[u8]], death: &Death<'_>, in
             table.put(name.as_bytes(), Value::Text(value));
         }
         table.put(DEATHS, Value::Array(Array::new(&list).expect("it was written as an array")));
+        if !forgotten.bytes().is_empty() {
+            table.put(FORGOTTEN, Value::Bytes(forgotten.bytes()));
+        }
     });
     let headers = Table::new(&fields).expect("fields of tables, nested no deeper than they were");
     NewProperties { headers: Some(headers), expiration: None, ..properties.to_new() }.write(into);
 }
 
-/// All deaths, the values of an array: `death`, then those `known` before.
-fn list(
+/// All deaths there is room for, the values of an array: `death`, then those `known` before; and the queues of the others.
+fn list<'k>(
     properties: &Properties<'_>,
-    known: Table<'_>,
+    known: Table<'k>,
     exchange: &[u8],
     keys: &[&[u8]],
     death: &Death<'_>,
-) -> Vec<u8> {
+) -> (Vec<u8>, Forgotten<'k>) {
     let told = Told::new(death, exchange, keys, properties.expiration_ms().ok().flatten());
     let is_again = |table: &Table<'_>| key(table) == Some((told.queue, told.reason));
     let mut list = Vec::new();
@@ -71,13 +85,14 @@ fn list(
         Some(before) => once_more(before, &mut list),
         None => write_told(&told, &mut list),
     }
-    for table in tables(known).filter(|table| !is_again(table)).take(DEATHS_MAX - 1) {
-        if list.len() + TABLE + table.bytes().len() > HISTORY_MAX {
-            break;
+    let mut sieve = Sieve::new(told.reason, forgotten(known));
+    for table in tables(known).filter(|table| !is_again(table)) {
+        let fits = list.len() + TABLE + table.bytes().len() <= HISTORY_MAX;
+        if sieve.keeps(key(&table), fits) {
+            Value::Table(table).write(&mut list);
         }
-        Value::Table(table).write(&mut list);
     }
-    list
+    (list, sieve.forgotten)
 }
 
 /// Bytes of a table in an array in front of its fields.

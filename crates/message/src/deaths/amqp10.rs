@@ -1,6 +1,7 @@
 //! Deaths in the message-annotations of AMQP 1.0.
 
-use super::{DEATHS_MAX, Death, FIRST, HISTORY_MAX, LAST, Told};
+use super::forgotten::{self, Forgotten, Sieve};
+use super::{Death, FIRST, HISTORY_MAX, History, LAST, Told};
 use crate::amqp10::section::{descriptor, write_map};
 use crate::amqp10::value::code;
 use crate::amqp10::{Encoder, Header, Map, Message, Value};
@@ -8,6 +9,7 @@ use crate::amqp10::{Encoder, Header, Map, Message, Value};
 use crate::record::{Enqueue, flag};
 
 const DEATHS: &str = super::ANNOTATION;
+const FORGOTTEN: &str = forgotten::ANNOTATION;
 
 /// Bytes of a map in an array in front of its pairs: size and count.
 const MAP: usize = 8;
@@ -26,10 +28,19 @@ pub(super) fn more_keys<'a>(head: &'a [u8], keys: &mut Vec<&'a [u8]>) {
     }
 }
 
-/// Queue and reason of each death, the newest first.
-pub(super) fn deaths(head: &[u8]) -> Vec<(&[u8], &[u8])> {
-    let annotations = Message::read_head(head).map(|(_, _, annotations)| annotations);
-    maps(annotations.unwrap_or_default()).filter_map(|map| key(&map)).collect()
+/// The deaths that a head tells of.
+pub(super) fn history(head: &[u8]) -> History<'_> {
+    let annotations = Message::read_head(head).map(|(_, _, annotations)| annotations).unwrap_or_default();
+    let deaths = maps(annotations).filter_map(|map| key(&map)).collect();
+    History { deaths, forgotten: Forgotten::read(forgotten(annotations)) }
+}
+
+/// The queues of which the list says nothing any more.
+fn forgotten(annotations: Map<'_>) -> &[u8] {
+    match annotations.get(FORGOTTEN) {
+        Some(Value::Binary(digests)) => digests,
+        _ => &[],
+    }
 }
 
 fn maps(annotations: Map<'_>) -> impl Iterator<Item = Map<'_>> {
@@ -63,8 +74,9 @@ pub(super) fn write(message: &Enqueue<'_>, keys: &[&[u8]], death: &Death<'_>, in
     let known = if message.flags & flag::DEATHS == 0 { Map::default() } else { annotations };
     let is_first = maps(known).next().is_none();
     let goes = |name: Value<'_>| {
-        name.as_str()
-            .is_some_and(|name| name == DEATHS || LAST.contains(&name) || is_first && FIRST.contains(&name))
+        name.as_str().is_some_and(|name| {
+            [DEATHS, FORGOTTEN].contains(&name) || LAST.contains(&name) || is_first && FIRST.contains(&name)
+        })
     };
     let mut pairs = Vec::with_capacity(annotations.bytes().len() + 512);
     let mut count = 0;
@@ -83,9 +95,15 @@ pub(super) fn write(message: &Enqueue<'_>, keys: &[&[u8]], death: &Death<'_>, in
         encoder.string(&String::from_utf8_lossy(value));
         count += 2;
     }
-    encoder.symbol(DEATHS);
     let told = Told::new(death, message.exchange, keys, header.ttl_ms.map(u64::from));
-    List::of(&told, known).write(&mut pairs);
+    let (list, forgotten) = List::of(&told, known);
+    if !forgotten.bytes().is_empty() {
+        encoder.symbol(FORGOTTEN);
+        encoder.binary(forgotten.bytes());
+        count += 2;
+    }
+    encoder.symbol(DEATHS);
+    list.write(&mut pairs);
     write_map(descriptor::MESSAGE_ANNOTATIONS, Map::new(count + 2, &pairs), into);
 }
 
@@ -106,21 +124,22 @@ struct List {
 }
 
 impl List {
-    /// `newest`, then those `known` before.
-    fn of(newest: &Told<'_>, known: Map<'_>) -> List {
+    /// `newest`, then those `known` before there is room for; and the queues of the others.
+    fn of<'k>(newest: &Told<'_>, known: Map<'k>) -> (List, Forgotten<'k>) {
         let is_again = |map: &Map<'_>| key(map) == Some((newest.queue, newest.reason));
         let mut list = List::default();
         match maps(known).find(is_again) {
             Some(before) => list.once_more(before, newest.last_ms),
             None => list.tell(newest),
         }
-        for map in maps(known).filter(|map| !is_again(map)).take(DEATHS_MAX - 1) {
-            if list.maps.len() + MAP + map.bytes().len() > HISTORY_MAX {
-                break;
+        let mut sieve = Sieve::new(newest.reason, forgotten(known));
+        for map in maps(known).filter(|map| !is_again(map)) {
+            let fits = list.maps.len() + MAP + map.bytes().len() <= HISTORY_MAX;
+            if sieve.keeps(key(&map), fits) {
+                list.put(map.len() as u32 * 2, map.bytes());
             }
-            list.put(map.len() as u32 * 2, map.bytes());
         }
-        list
+        (list, sieve.forgotten)
     }
 
     /// Appends the array.

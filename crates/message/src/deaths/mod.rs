@@ -6,7 +6,8 @@
 //!
 //! In a head deaths are: in AMQP 0-9-1 the header `x-death`, an array of tables; in AMQP 1.0 the message annotation
 //! `x-opt-deaths`, an array of maps; in both the newest first, one for each queue and reason, with a count. Beside
-//! it stand queue, reason and exchange of the first and the last death, under names of their own. All of it counts only
+//! it stand queue, reason and exchange of the first and the last death, under names of their own, and which queues the list has
+//! no room for (`forgotten`). All of it counts only
 //! where [`flag::DEATHS`] says that a broker wrote it; else it is a client's, and goes when the message first dies.
 //!
 //! Invariant: what is written is bounded by [`DEATHS_MAX`] and [`HISTORY_MAX`], the newest death excepted, and all that
@@ -14,13 +15,17 @@
 
 mod amqp091;
 mod amqp10;
+mod forgotten;
+
+pub use forgotten::FORGOTTEN_MAX;
 
 use crate::amqp10::Value as Value10;
 use crate::amqp10::value::code;
 use crate::amqp091::Array as Array091;
 use crate::record::{DeathReason, Enqueue, Format, flag};
+use forgotten::Forgotten;
 
-/// Deaths a head holds at most; the oldest make room.
+/// Deaths a head holds at most; the oldest make room, and of those the queues alone are known, for cycles.
 pub const DEATHS_MAX: usize = 64;
 
 /// Bytes that the list of deaths takes at most beside the newest, and that the routing keys of the newest take; the oldest
@@ -37,9 +42,14 @@ const FIRST: [&str; 3] = ["x-first-death-queue", "x-first-death-reason", "x-firs
 /// The same of the last.
 const LAST: [&str; 3] = ["x-last-death-queue", "x-last-death-reason", "x-last-death-exchange"];
 
+/// The reason of a death after which the message may come again to where it died before.
+const REJECTED: &[u8] = DeathReason::Rejected.name().as_bytes();
+
 /// Whether `name` is one under which a head tells of deaths, in either protocol.
 pub(crate) fn is_own(name: &str) -> bool {
-    name == HEADER || name == ANNOTATION || FIRST.contains(&name) || LAST.contains(&name)
+    [HEADER, ANNOTATION, forgotten::HEADER, forgotten::ANNOTATION].contains(&name)
+        || FIRST.contains(&name)
+        || LAST.contains(&name)
 }
 
 /// A death.
@@ -176,17 +186,18 @@ fn fitting<'k>(keys: &'k [&'k [u8]]) -> impl Iterator<Item = &'k [u8]> {
 pub struct History<'a> {
     /// Queue and reason as they are written; what has neither is left out.
     deaths: Vec<(&'a [u8], &'a [u8])>,
+    /// Queues of deaths before those.
+    forgotten: Forgotten<'a>,
 }
 
 impl<'a> History<'a> {
     /// The deaths that a head tells of: none without [`flag::DEATHS`], or where it cannot be read.
     pub fn read(format: Format, flags: u8, head: &'a [u8]) -> History<'a> {
-        let deaths = match format {
-            _ if flags & flag::DEATHS == 0 => Vec::new(),
-            Format::Amqp091 => amqp091::deaths(head),
-            Format::Amqp10 => amqp10::deaths(head),
-        };
-        History { deaths }
+        match format {
+            _ if flags & flag::DEATHS == 0 => History::default(),
+            Format::Amqp091 => amqp091::history(head),
+            Format::Amqp10 => amqp10::history(head),
+        }
     }
 
     /// The queues it died in, the latest first; one comes again for each further reason.
@@ -195,21 +206,21 @@ impl<'a> History<'a> {
     }
 
     /// Whether a message whose newest death is of this `reason` would go round for ever if it came into `target`: it died
-    /// there before, and nobody has rejected it since.
+    /// there before, and nobody has rejected it since. So it would, for all that is known, where it has died in more queues than can
+    /// be remembered.
     pub fn is_cycle(&self, target: &str, reason: DeathReason) -> bool {
         if reason.is_refusal() {
             return false;
         }
-        let rejected = DeathReason::Rejected.name().as_bytes();
         for (queue, reason) in &self.deaths {
-            if *reason == rejected {
+            if *reason == REJECTED {
                 return false;
             }
             if *queue == target.as_bytes() {
                 return true;
             }
         }
-        false
+        self.forgotten.knows(target.as_bytes())
     }
 }
 

@@ -349,6 +349,104 @@ fn only_so_many_bytes_of_deaths_are_kept() {
     }
 }
 
+/// What a message that dies in each queue of a ring, for these reasons in turn, is told where it would come to the first again.
+fn check_ring(size: usize, name_len: usize, reasons: &[DeathReason], expected: bool) {
+    for mut message in [Stored::amqp091(vec![0, 0]), Stored::amqp10(Vec::new())] {
+        let name = |at: usize| format!("{at:0>name_len$}");
+        let key = "k".repeat(name_len);
+        for at in 0..size {
+            let reason = reasons[at % reasons.len()];
+            if at > 0 && reasons == [DeathReason::Expired] {
+                assert!(!message.is_cycle(&name(at), reason), "{at} of {size}, {:?}", message.format);
+            }
+            message.die(&name(at), reason, 0, Some(&key));
+        }
+        let reason = reasons[(size - 1) % reasons.len()];
+        assert_eq!(message.is_cycle(&name(0), reason), expected, "{size} {name_len} {:?}", message.format);
+        assert!(
+            message.head.len() < HISTORY_MAX + 8 * FORGOTTEN_MAX + 2000,
+            "{size}: {}",
+            message.head.len()
+        );
+    }
+}
+
+#[test]
+fn rings_of_any_length_are_found() {
+    use DeathReason::*;
+    for size in [1, 2, 63, 64, 65, 66, 70, 200, FORGOTTEN_MAX + DEATHS_MAX - 1] {
+        check_ring(size, 1, &[Expired], true);
+    }
+    check_ring(70, 1, &[MaxLength, Expired, DeliveryLimit], true);
+    for size in [2, 20, 40, 70] {
+        check_ring(size, 255, &[Expired], true);
+    }
+    // A rejection on the way makes none, wherever it is.
+    for size in [2, 64, 66, 70, 200] {
+        check_ring(size, 1, &[Rejected], false);
+        check_ring(size, 255, &[Expired, Rejected], false);
+        let mut reasons = vec![Expired; size];
+        reasons[size / 2] = Rejected;
+        check_ring(size, 1, &reasons, false);
+        // One in the very first queue is a death that is left behind, too.
+        reasons = vec![Expired; size];
+        reasons[0] = Rejected;
+        check_ring(size, 1, &reasons, false);
+    }
+}
+
+#[test]
+fn a_rejection_lets_a_message_come_again_to_queues_that_are_forgotten() {
+    for mut message in [Stored::amqp091(vec![0, 0]), Stored::amqp10(Vec::new())] {
+        for at in 0..200 {
+            message.die(&at.to_string(), DeathReason::Expired, 0, None);
+        }
+        assert!(message.is_cycle("3", DeathReason::Expired));
+        message.die("r", DeathReason::Rejected, 0, None);
+        assert!(!message.is_cycle("3", DeathReason::Rejected));
+        message.die("s", DeathReason::Expired, 0, None);
+        assert!(!message.is_cycle("3", DeathReason::Expired));
+        assert!(message.is_cycle("s", DeathReason::Expired));
+        for at in 0..200 {
+            message.die(&at.to_string(), DeathReason::Expired, 0, None);
+        }
+        assert!(message.is_cycle("s", DeathReason::Expired) && message.is_cycle("3", DeathReason::Expired));
+        assert!(!message.is_cycle("r", DeathReason::Expired), "it was rejected there");
+    }
+}
+
+#[test]
+fn a_message_that_cannot_be_followed_comes_nowhere() {
+    for mut message in [Stored::amqp091(vec![0, 0]), Stored::amqp10(Vec::new())] {
+        let most = FORGOTTEN_MAX + DEATHS_MAX;
+        for at in 0..most - 1 {
+            message.die(&at.to_string(), DeathReason::Expired, 0, None);
+        }
+        assert!(!message.is_cycle("elsewhere", DeathReason::Expired));
+        for at in most - 1..most + 5 {
+            message.die(&at.to_string(), DeathReason::Expired, 0, None);
+        }
+        assert!(message.is_cycle("elsewhere", DeathReason::Expired));
+        let len = message.head.len();
+        message.die("one more", DeathReason::Expired, 0, None);
+        assert!(message.head.len() < len + 100);
+        message.die("one more", DeathReason::Rejected, 0, None);
+        assert!(!message.is_cycle("elsewhere", DeathReason::Rejected));
+    }
+}
+
+#[test]
+fn what_a_client_says_it_forgot_goes() {
+    let digests = vec![7; 8 * FORGOTTEN_MAX];
+    let own = headers(|table| table.put(b"x-death-forgotten", Value::Bytes(&digests)));
+    let ten = annotations(&[("x-opt-deaths-forgotten", crate::amqp10::Value::Binary(&digests))]);
+    for mut message in [Stored::amqp091(own), Stored::amqp10(ten)] {
+        message.die("a", DeathReason::Expired, 0, None);
+        assert!(!message.is_cycle("b", DeathReason::Expired));
+        assert!(message.head.len() < 1000 && !message.words().contains("forgotten"));
+    }
+}
+
 /// The same message in the other format, as a consumer gets it.
 fn across(from: &Stored) -> Stored {
     match from.format {

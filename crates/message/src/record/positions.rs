@@ -60,7 +60,7 @@ pub enum DeathReason {
 
 impl DeathReason {
     /// As `x-death` has it.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             DeathReason::Rejected | DeathReason::Undeliverable => "rejected",
             DeathReason::Expired => "expired",

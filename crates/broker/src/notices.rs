@@ -1,0 +1,185 @@
+//! What a shard lets go of by its rules, to be told to whoever looks after the node: once a minute for each queue and rule, with how
+//! often it happened.
+//!
+//! Invariant: at most [`NOTICES_MAX`] queues and rules are known; beyond, until a minute of others is over, nothing is told, and
+//! counters alone say that it happened.
+
+use crate::catalog::QueueDefinition;
+use crate::shard::Shard;
+use base::Now;
+use base::id::QueueId;
+use message::record::DeathReason;
+use rustc_hash::FxHashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Queues and rules of which it is known when they were told of.
+const NOTICES_MAX: usize = 1024;
+
+/// How long nothing more is told of the same queue and rule.
+const QUIET_NS: u64 = 60_000_000_000;
+
+/// What was let go of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Rule {
+    Cycle,
+}
+
+/// Something that was let go of, the last of its kind.
+#[derive(Clone, Debug)]
+pub struct Notice {
+    what: What,
+    /// How often it happened since it was told last.
+    count: u64,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    /// A message that died would go round for ever.
+    Cycle {
+        /// Where it died.
+        queue: Arc<QueueDefinition>,
+        reason: DeathReason,
+        /// Where it would come again.
+        target: Arc<QueueDefinition>,
+        /// It stays, for its queue is to dead-letter each at least once.
+        stays: bool,
+    },
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Notices {
+    /// When it was told last, and how often it happened since.
+    told: FxHashMap<(QueueId, Rule), (u64, u64)>,
+    untold: Vec<Notice>,
+}
+
+impl Notices {
+    /// A message that died in `queue` would come to `target` again.
+    #[cold]
+    pub(crate) fn note_cycle(
+        &mut self,
+        now: Now,
+        (queue, target): (&Arc<QueueDefinition>, &Arc<QueueDefinition>),
+        reason: DeathReason,
+        stays: bool,
+    ) {
+        self.note(now, (queue.id, Rule::Cycle), || What::Cycle {
+            queue: queue.clone(),
+            reason,
+            target: target.clone(),
+            stays,
+        });
+    }
+
+    fn note(&mut self, now: Now, of: (QueueId, Rule), what: impl FnOnce() -> What) {
+        if self.told.len() >= NOTICES_MAX && !self.told.contains_key(&of) {
+            self.told.retain(|_, (at_ns, _)| now.mono_ns.saturating_sub(*at_ns) < QUIET_NS);
+            if self.told.len() >= NOTICES_MAX {
+                return;
+            }
+        }
+        let (at_ns, count) = self.told.entry(of).or_insert((0, 0));
+        *count += 1;
+        // The first of all, or one after a while.
+        if *at_ns == 0 || now.mono_ns.saturating_sub(*at_ns) >= QUIET_NS {
+            *at_ns = now.mono_ns.max(1);
+            self.untold.push(Notice { what: what(), count: std::mem::take(count) });
+        }
+    }
+
+    /// Moves what was not told yet into `into`.
+    #[inline]
+    pub(crate) fn take(&mut self, into: &mut Vec<Notice>) {
+        into.append(&mut self.untold);
+    }
+}
+
+impl Shard {
+    /// Takes what was let go of by a rule, to be told to whoever looks after the node.
+    #[inline]
+    pub fn take_notices(&mut self, into: &mut Vec<Notice>) {
+        self.post.notices.take(into);
+    }
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Notice { what, count } = self;
+        match what {
+            What::Cycle { queue, reason, target, stays } => {
+                let end = if *stays { "stay where they died" } else { "are dropped" };
+                write!(
+                    f,
+                    "Dead-letter queues cycle detected for source {}: messages that died there ({}) would come to {} again without \
+                     having been rejected meanwhile. They {end}, {count} since this was told last",
+                    queue.named(),
+                    reason.name(),
+                    target.named(),
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{QueueType, VhostId};
+    use base::id::LogId;
+
+    fn queue(id: u64) -> Arc<QueueDefinition> {
+        Arc::new(QueueDefinition {
+            id: QueueId(id),
+            vhost: VhostId(1),
+            vhost_name: "/".into(),
+            name: "q".into(),
+            log: LogId(1),
+            queue_type: QueueType::Classic,
+            durable: true,
+            exclusive: None,
+            auto_delete: false,
+            declared_by: None,
+            arguments: Default::default(),
+        })
+    }
+
+    fn at(seconds: u64) -> Now {
+        Now { mono_ns: seconds * 1_000_000_000, wall_ms: 0 }
+    }
+
+    #[test]
+    fn each_is_told_once_a_minute_with_how_often_it_was() {
+        let mut notices = Notices::default();
+        let queue = queue(1);
+        let mut check = |seconds, expected: &[u64]| {
+            notices.note_cycle(at(seconds), (&queue, &queue), DeathReason::Expired, false);
+            let mut told = Vec::new();
+            notices.take(&mut told);
+            assert_eq!(told.iter().map(|notice| notice.count).collect::<Vec<_>>(), expected, "{seconds}");
+            told.iter().for_each(|notice| assert!(notice.to_string().contains("cycle detected")));
+        };
+        check(0, &[1]);
+        check(0, &[]);
+        check(59, &[]);
+        check(61, &[3]);
+        check(62, &[]);
+        check(200, &[2]);
+    }
+
+    #[test]
+    fn only_so_many_queues_are_known() {
+        let mut notices = Notices::default();
+        let mut told = Vec::new();
+        for round in 0..2 {
+            for id in 0..2 * NOTICES_MAX as u64 {
+                let queue = queue(id);
+                notices.note_cycle(at(round * 100), (&queue, &queue), DeathReason::Expired, true);
+            }
+            assert_eq!(notices.told.len(), NOTICES_MAX);
+            notices.take(&mut told);
+            assert_eq!(std::mem::take(&mut told).len(), NOTICES_MAX);
+        }
+    }
+}
