@@ -434,7 +434,7 @@ impl Desk<'_> {
                 exchange: exchange.map(String::into_boxed_str),
             },
             Change::AddVhost { vhost, default_queue_type, description, tags } => {
-                let mut defaults = self.config.defaults_of_vhost(&vhost);
+                let mut defaults = self.config.defaults_of_vhost(&vhost, &mut seed::sure_salt);
                 if let Some(name) = default_queue_type {
                     defaults.queue_type = queue_type(&name)?;
                 }

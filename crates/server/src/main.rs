@@ -49,7 +49,7 @@ mod tls;
 mod turns;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use config::{Config, Level, Sources};
+use config::{Config, Level, Loaded, Sources};
 use ctl::shells::{self, Shell};
 use node::End;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -144,31 +144,27 @@ fn write_pages(folder: &Path) -> ExitCode {
     }
 }
 
-/// Says what has no effect, and that the rest is understood.
-fn check(config: &Config) -> ExitCode {
-    config.warnings.iter().for_each(|warning| println!("warning: {warning}"));
-    if let Err(why) = definitions::read(config) {
-        eprintln!("leveret: {why}");
-        return ExitCode::FAILURE;
-    }
-    let files: Vec<String> = config.files.iter().map(|file| file.display().to_string()).collect();
-    let of = if files.is_empty() { "no files".to_owned() } else { files.join(", ") };
-    println!("the configuration can be used: {} settings, {of}", config.told.len());
-    ExitCode::SUCCESS
+/// Says all that is to be said of the settings: what has no effect, what cannot be used, in files they name as well.
+fn check(mut loaded: Loaded) -> ExitCode {
+    let files = [definitions::read(&loaded.config).map(drop), ports::check_tls(&loaded.config)];
+    files.into_iter().filter_map(Result::err).for_each(|why| loaded.refuse(why));
+    println!("{loaded}");
+    if loaded.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn serve(server: Server) -> ExitCode {
     let is_check = server.check_config;
-    let config = match load(server) {
+    let loaded = load(server);
+    if is_check {
+        return check(loaded);
+    }
+    let config = match loaded.usable() {
         Ok(config) => config,
-        Err(error) => {
-            eprintln!("leveret: {error}");
+        Err(problems) => {
+            problems.iter().for_each(|problem| eprintln!("leveret: {problem}"));
             return ExitCode::FAILURE;
         }
     };
-    if is_check {
-        return check(&config);
-    }
     let level = if config.log_console { config.log_level } else { Level::None };
     let (logger, writer) = match log::start(level, std::io::stdout()) {
         Ok(started) => started,
@@ -198,7 +194,7 @@ fn serve(server: Server) -> ExitCode {
     }
 }
 
-fn load(server: Server) -> Result<Config, config::syntax::Error> {
+fn load(server: Server) -> Loaded {
     let read = |path: &Path| std::fs::read_to_string(path);
     let list = |path: &Path| {
         let entries = std::fs::read_dir(path)?;

@@ -717,7 +717,7 @@ impl Node for Manager<'_> {
     }
 
     fn vhost_defaults(&self, name: &str) -> VhostDefaults {
-        self.config.defaults_of_vhost(name)
+        self.config.defaults_of_vhost(name, &mut seed::sure_salt)
     }
 
     fn log(&self, line: String) {

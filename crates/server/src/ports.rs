@@ -36,6 +36,33 @@ pub struct Ports {
     pub without: Vec<(Speech, String)>,
 }
 
+/// What TLS goes by: of AMQP and streams, of WebSocket, of the management HTTP API, of metrics; of those that listen.
+type AllTls = [Option<Arc<LiveConfig>>; 4];
+
+fn open_tls(config: &Config) -> Result<AllTls, String> {
+    let network = &config.network;
+    let has = |wanted| config.listeners.iter().any(|(speech, _)| *speech == wanted);
+    let open = |speeches: &[Speech], prefix, options: TlsOptions| {
+        let is_wanted = speeches.iter().any(|speech| has(*speech));
+        is_wanted.then(|| LiveConfig::open(prefix, options)).transpose()
+    };
+    Ok([
+        open(&[Speech::AmqpTls, Speech::StreamTls], "ssl_options.", network.tls.clone())?,
+        // What is wrong may be of either.
+        open(&[Speech::WebTls], "ssl_options.", network.web_tls.or(&network.tls))?,
+        open(&[Speech::HttpTls], "management.ssl.", network.http_tls.clone())?,
+        open(&[Speech::PrometheusTls], "prometheus.ssl.", network.metrics_tls.clone())?,
+    ])
+}
+
+/// Whether what TLS needs is there: certificates, keys, ciphers.
+///
+/// # Errors
+/// What is wrong with which option or file.
+pub fn check_tls(config: &Config) -> Result<(), String> {
+    open_tls(config).map(drop)
+}
+
 impl Ports {
     /// Opens all that are configured.
     ///
@@ -43,16 +70,7 @@ impl Ports {
     /// Which could not be opened, or what of its options is wrong.
     pub fn open(config: &Config) -> Result<Ports, String> {
         let network = &config.network;
-        let has = |wanted| config.listeners.iter().any(|(speech, _)| *speech == wanted);
-        let open = |speeches: &[Speech], prefix, options: TlsOptions| {
-            let is_wanted = speeches.iter().any(|speech| has(*speech));
-            is_wanted.then(|| LiveConfig::open(prefix, options)).transpose()
-        };
-        let tls = open(&[Speech::AmqpTls, Speech::StreamTls], "ssl_options.", network.tls.clone())?;
-        // What is wrong may be of either.
-        let web_tls = open(&[Speech::WebTls], "ssl_options.", network.web_tls.or(&network.tls))?;
-        let http_tls = open(&[Speech::HttpTls], "management.ssl.", network.http_tls.clone())?;
-        let metrics_tls = open(&[Speech::PrometheusTls], "prometheus.ssl.", network.metrics_tls.clone())?;
+        let [tls, web_tls, http_tls, metrics_tls] = open_tls(config)?;
         let usual = Limits::default();
         let rules = Arc::new(WebRules {
             rules: Rules {

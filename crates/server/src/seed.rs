@@ -44,6 +44,14 @@ pub fn salt() -> Result<[u8; SALT], String> {
     system_bytes()
 }
 
+/// The same, where nobody could be told that there is none.
+///
+/// # Panics
+/// When the system has no randomness, though it had some when the node started.
+pub fn sure_salt() -> [u8; SALT] {
+    salt().expect("the system had randomness when the node started")
+}
+
 /// Makes the configured virtual host and user where there is no virtual host yet, and no definitions are imported.
 ///
 /// # Errors
@@ -68,7 +76,7 @@ pub fn first_user(
     let salt = salt()?;
     let name: Box<str> = user.name.as_str().into();
     let vhost: Box<str> = user.vhost.as_str().into();
-    let mut defaults = config.defaults_of_vhost(&vhost);
+    let mut defaults = config.defaults_of_vhost(&vhost, &mut sure_salt);
     defaults.about.description = "Default virtual host".into();
     let wishes = [
         Op::AddVhost { name: vhost.clone(), defaults },

@@ -5,7 +5,7 @@
 //! bytes that came and were not done with, because the state machine remembers places in them.
 
 use crate::certificate::PeerCertificate;
-use crate::config::network::{CertificateLogin, TlsOptions, TlsVersion};
+use crate::config::network::{CIPHERS, CertificateLogin, TlsOptions, TlsVersion};
 use adapters::settings::Encryption;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
@@ -94,6 +94,10 @@ impl Read {
 /// What is wrong with which option or file, and what to do about it.
 pub fn server_config(options: &TlsOptions) -> Result<Arc<ServerConfig>, String> {
     let mut provider = rustls::crypto::ring::default_provider();
+    if options.names_ciphers && options.ciphers.is_empty() {
+        let known: Vec<&str> = CIPHERS.iter().map(|(name, _)| *name).collect();
+        return Err(format!("none of ssl_options.ciphers is known: known are {}", known.join(", ")));
+    }
     if !options.ciphers.is_empty() {
         let place = |suite| options.ciphers.iter().position(|wanted| *wanted == suite);
         provider.cipher_suites.retain(|suite| place(suite.suite()).is_some());

@@ -51,7 +51,7 @@ pub use definition::{
 pub use effective::{DELIVERY_LIMIT, DeadLetter, Overflow, QueueRules};
 pub use limits::{UserLimits, VhostLimits};
 pub use memory::Weighed;
-pub use op::{Actor, DefaultPolicy, Op, Plan, VhostDefaults};
+pub use op::{Actor, DefaultPolicy, DefaultUser, Op, Plan, VhostDefaults};
 pub use plan_access::{FirstContent, first_content};
 pub(crate) use plan_exchange::EVENT_EXCHANGE;
 pub use plan_policy::check_operator_key;

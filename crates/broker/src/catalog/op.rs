@@ -317,6 +317,8 @@ pub struct VhostDefaults {
     pub limits: VhostLimits,
     /// The operator's policies.
     pub operator_policies: Vec<DefaultPolicy>,
+    /// Users who may use it; who is not there yet is made with it.
+    pub users: Vec<DefaultUser>,
     /// What is said of it.
     pub about: VhostAbout,
     /// The event exchange is made in it, if it is nowhere yet.
@@ -334,6 +336,23 @@ pub struct DefaultPolicy {
     pub apply_to: Box<str>,
     /// Keys and their values.
     pub definition: Arguments,
+}
+
+/// A user of a new virtual host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DefaultUser {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its password; `None`: it has none. Who is there already keeps password and tags.
+    pub password: Option<PasswordHash>,
+    /// Its tags.
+    pub tags: Vec<Box<str>>,
+    /// Expression over the names it may configure.
+    pub configure: Box<str>,
+    /// Expression over the names it may write to.
+    pub write: Box<str>,
+    /// Expression over the names it may read from.
+    pub read: Box<str>,
 }
 
 /// What comes of a wish that may be had.

@@ -4,7 +4,7 @@ use super::plan::check_length;
 use super::plan_exchange::event_exchange;
 use super::plan_policy::default_policy;
 use super::{
-    Actor, Catalog, Change, Op, PermissionDefinition, Plan, Refusal, UserDefinition, VhostAbout,
+    Actor, Catalog, Change, DefaultUser, Op, PermissionDefinition, Plan, Refusal, UserDefinition, VhostAbout,
     VhostDefaults, VhostDefinition, VhostId, VhostLimits,
 };
 use crate::access::{PasswordHash, Permissions};
@@ -44,7 +44,7 @@ impl Catalog {
             return Ok(Plan::nothing());
         }
         let id = VhostId(self.next_vhost);
-        let VhostDefaults { queue_type, limits, operator_policies, about, tells_events } = defaults;
+        let VhostDefaults { queue_type, limits, operator_policies, users, about, tells_events } = defaults;
         check_about(about)?;
         let about = about.clone().boxed();
         let definition = VhostDefinition { id, name: name.into(), default_queue_type: *queue_type, about };
@@ -59,11 +59,29 @@ impl Catalog {
         for policy in operator_policies {
             changes.push(default_policy(id, policy)?);
         }
+        for user in users {
+            changes.extend(self.default_user(id, user)?);
+        }
         if !by.is_internal {
             // As with RabbitMQ, who makes a virtual host can use it.
             changes.push(permit(id, &by.user, all_permissions()));
         }
         Ok(Plan { changes, queue: None })
+    }
+
+    /// As with RabbitMQ, who is there already keeps password and tags, and may use the virtual host as well.
+    fn default_user(&self, vhost: VhostId, user: &DefaultUser) -> Result<Vec<Change>, Refusal> {
+        let DefaultUser { name, password, tags, configure, write, read } = user;
+        let permissions = permissions([configure, write, read])?;
+        if let Some(known) = self.user(name) {
+            return Ok(vec![permit(vhost, &known.name, permissions)]);
+        }
+        check_length("user name", name)?;
+        check_tags(tags)?;
+        let name: Arc<str> = (&**name).into();
+        let definition =
+            UserDefinition { name: name.clone(), password: password.clone(), tags: tags.clone() };
+        Ok(vec![Change::SetUser(Arc::new(definition)), permit(vhost, &name, permissions)])
     }
 
     pub(super) fn update_vhost(&self, by: &Actor, op: &Op) -> Result<Plan, Refusal> {
@@ -154,11 +172,7 @@ impl Catalog {
         self.check_administrator(by)?;
         let vhost = self.known_vhost(vhost)?;
         let user = &self.known_user(user)?.name;
-        let [configure, write, read] = patterns;
-        let permissions = Permissions::new(configure, write, read).map_err(|bad| {
-            Refusal::precondition(format!("regular expression '{}' is invalid: {}", bad.pattern, bad.why))
-        })?;
-        Ok(Plan::one(permit(vhost, user, permissions)))
+        Ok(Plan::one(permit(vhost, user, permissions(patterns)?)))
     }
 
     pub(super) fn clear_permissions(&self, by: &Actor, user: &str, vhost: &str) -> Result<Plan, Refusal> {
@@ -197,6 +211,12 @@ fn check_tags(tags: &[Box<str>]) -> Result<(), Refusal> {
 
 fn permit(vhost: VhostId, user: &Arc<str>, permissions: Permissions) -> Change {
     Change::SetPermissions(Arc::new(PermissionDefinition { vhost, user: user.clone(), permissions }))
+}
+
+fn permissions([configure, write, read]: [&str; 3]) -> Result<Permissions, Refusal> {
+    Permissions::new(configure, write, read).map_err(|bad| {
+        Refusal::precondition(format!("regular expression '{}' is invalid: {}", bad.pattern, bad.why))
+    })
 }
 
 fn all_permissions() -> Permissions {

@@ -4,9 +4,10 @@
 //! As with RabbitMQ, what is configured counts when a virtual host is made; one that is there stays as it is.
 
 use super::value::{bytes, count, duration_ms, integer, one_of};
-use broker::access::Pattern;
+use broker::access::{PasswordHash, Pattern, SALT};
 use broker::catalog::{
-    ApplyTo, DefaultPolicy, QueueType, VhostAbout, VhostDefaults, VhostLimits, check_operator_key,
+    ApplyTo, DefaultPolicy, DefaultUser, QueueType, VhostAbout, VhostDefaults, VhostLimits,
+    check_operator_key,
 };
 use routing::{Arguments, Value};
 
@@ -18,6 +19,19 @@ pub struct Defaults {
     limits: Vec<(String, Limits)>,
     /// All that match count.
     policies: Vec<(String, Policy)>,
+    /// All that match are there from the beginning.
+    users: Vec<(String, User)>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct User {
+    /// Over names of virtual hosts; none: all.
+    vhosts: Option<Pattern>,
+    password: Option<String>,
+    tags: Vec<Box<str>>,
+    configure: Option<String>,
+    write: Option<String>,
+    read: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,6 +62,9 @@ impl Defaults {
             ("quorum", QueueType::Quorum),
             ("rabbit_classic_queue", QueueType::Classic),
             ("rabbit_quorum_queue", QueueType::Quorum),
+            ("stream", QueueType::Stream),
+            ("rabbit_stream_queue", QueueType::Stream),
+            ("undefined", QueueType::Classic),
         ];
         self.queue_type = one_of(value, &words)?;
         Ok(())
@@ -110,8 +127,35 @@ impl Defaults {
         Ok(())
     }
 
-    /// What the virtual host `name` begins with.
-    pub fn of(&self, name: &str) -> VhostDefaults {
+    /// `default_users.NAME.WHAT`, of which `key` is the end.
+    ///
+    /// # Errors
+    /// What would be accepted.
+    pub fn set_user(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let (name, what) = parts(key)?;
+        let user = entry(&mut self.users, name);
+        let permission = || pattern(value).map(|pattern| Some(pattern.source().to_owned()));
+        match what {
+            "vhost_pattern" => user.vhosts = Some(pattern(value)?),
+            "password" => user.password = Some(value.to_owned()),
+            "tags" => {
+                let tags = value.split([',', ' ']).filter(|tag| !tag.is_empty());
+                user.tags = tags.map(Box::from).collect();
+            }
+            "configure" => user.configure = permission()?,
+            "write" => user.write = permission()?,
+            "read" => user.read = permission()?,
+            _ => {
+                return Err(
+                    "known are .vhost_pattern, .password, .tags, .configure, .write and .read".to_owned()
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// What the virtual host `name` begins with. `salt` makes one for each password.
+    pub fn of(&self, name: &str, salt: &mut dyn FnMut() -> [u8; SALT]) -> VhostDefaults {
         let is_for = |vhosts: &Option<Pattern>| vhosts.as_ref().is_none_or(|vhosts| matches(vhosts, name));
         let limits = self.limits.iter().find(|(_, limits)| is_for(&limits.vhosts));
         let policies = self.policies.iter().filter(|(_, policy)| is_for(&policy.vhosts));
@@ -121,11 +165,22 @@ impl Defaults {
             apply_to: policy.apply_to.unwrap_or(ApplyTo::All).name().into(),
             definition: policy.definition.clone(),
         };
+        let users = self.users.iter().filter(|(_, user)| is_for(&user.vhosts));
+        let permission = |given: &Option<String>| given.as_deref().unwrap_or(".*").into();
+        let user = |(name, user): &(String, User)| DefaultUser {
+            name: name.as_str().into(),
+            password: user.password.as_ref().map(|password| PasswordHash::new(password, salt())),
+            tags: user.tags.clone(),
+            configure: permission(&user.configure),
+            write: permission(&user.write),
+            read: permission(&user.read),
+        };
         VhostDefaults {
             about: VhostAbout::default(),
             queue_type: self.queue_type,
             limits: limits.map(|(_, limits)| limits.limits).unwrap_or_default(),
             operator_policies: policies.map(policy).collect(),
+            users: users.map(user).collect(),
             tells_events: false,
         }
     }
@@ -184,7 +239,25 @@ mod tests {
         }
         defaults.set_queue_type("quorum").unwrap();
         let limits = |connections_max, queues_max| VhostLimits { connections_max, queues_max };
-        let dev = defaults.of("dev1");
+        for (key, value) in [
+            ("a.b.vhost_pattern", "^dev"),
+            ("a.b.password", "x y"),
+            ("a.b.tags", "administrator, own"),
+            ("a.b.read", "^r"),
+        ] {
+            defaults.set_user(key, value).unwrap();
+        }
+        let mut salt = || [7; SALT];
+        let dev = defaults.of("dev1", &mut salt);
+        let user = DefaultUser {
+            name: "a.b".into(),
+            password: Some(PasswordHash::new("x y", [7; SALT])),
+            tags: vec!["administrator".into(), "own".into()],
+            configure: ".*".into(),
+            write: ".*".into(),
+            read: "^r".into(),
+        };
+        assert_eq!(dev.users, [user]);
         assert_eq!((dev.queue_type, dev.limits), (QueueType::Quorum, limits(None, Some(5))));
         let policy = |name: &str, pattern: &str, apply_to: &str, key: &str, number| DefaultPolicy {
             name: name.into(),
@@ -197,9 +270,10 @@ mod tests {
             dev.operator_policies,
             [policy("one", "^q", "classic_queues", "queue-version", 2), two.clone()]
         );
-        let other = defaults.of("prod");
+        let other = defaults.of("prod", &mut salt);
+        assert_eq!(other.users, []);
         assert_eq!((other.limits, other.operator_policies), (limits(Some(9), None), vec![two]));
-        assert_eq!(Defaults::default().of("x"), VhostDefaults::default());
+        assert_eq!(Defaults::default().of("x", &mut salt), VhostDefaults::default());
         assert_eq!(defaults.empty_policy(), None);
         defaults.set_policy("three.apply_to", "all").unwrap();
         assert_eq!(defaults.empty_policy(), Some("three"));
@@ -209,6 +283,10 @@ mod tests {
     fn what_cannot_be_is_refused() {
         let limit = |key: &str, value: &str| Defaults::default().set_limit(key, value).unwrap_err();
         let policy = |key: &str, value: &str| Defaults::default().set_policy(key, value).unwrap_err();
+        let user = |key: &str, value: &str| Defaults::default().set_user(key, value).unwrap_err();
+        assert!(user("a.read", "(").contains("no regular expression"));
+        assert!(user("a.pass", "x").contains("known are .vhost_pattern"));
+        assert!(user("a", "x").contains("a name of yours"));
         assert!(limit("a.pattern", "(").contains("no regular expression"));
         assert!(limit("a.max", "1").contains("known are"));
         assert!(limit("a", "1").contains("a name of yours"));
@@ -216,6 +294,6 @@ mod tests {
         assert!(policy("a.apply_to", "x").contains("accepted values: all"));
         assert!(policy("a.classic_queues.ha_mode", "all").contains("known are"));
         assert!(policy("a.classic_queues.queue_version", "3").contains("is not a valid queue-version value"));
-        assert!(Defaults::default().set_queue_type("stream").unwrap_err().contains("classic, quorum"));
+        assert!(Defaults::default().set_queue_type("strem").unwrap_err().contains("classic, quorum"));
     }
 }

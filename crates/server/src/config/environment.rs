@@ -1,8 +1,10 @@
 //! What variables of the environment say: those of RabbitMQ and of its container image, and a variable for every key.
 
+use super::advanced::{self, Step};
+use super::draft::Draft;
 use super::network::Speech;
-use super::syntax::{Error, Origin, Setting};
-use super::{Draft, PORT, apply, keys};
+use super::syntax::{Error, Fault, Origin, Setting};
+use super::{PORT, keys, terms};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -11,8 +13,16 @@ const VARIABLES: &[(&str, &str)] = &[
     ("RABBITMQ_DEFAULT_USER", "default_user"),
     ("RABBITMQ_DEFAULT_PASS", "default_pass"),
     ("RABBITMQ_DEFAULT_VHOST", "default_vhost"),
-    ("RABBITMQ_LOG", "log.level"),
+    ("RABBITMQ_LOG_BASE", "log.dir"),
 ];
+
+/// Variables that hold flags of the Erlang runtime, among which `-APPLICATION KEY TERM` are settings.
+const VARIABLES_FLAGS: &[&str] =
+    &["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "RABBITMQ_SERVER_ERL_ARGS", "RABBITMQ_SERVER_START_ARGS"];
+
+/// Plugins whose whole purpose is a listener of a protocol that is not served yet.
+const PLUGINS_ABSENT: &[&str] =
+    &["rabbitmq_mqtt", "rabbitmq_stomp", "rabbitmq_web_mqtt", "rabbitmq_web_stomp"];
 
 /// Variables of RabbitMQ that do nothing here.
 const VARIABLES_INERT: &[&str] = &[
@@ -21,14 +31,11 @@ const VARIABLES_INERT: &[&str] = &[
     "RABBITMQ_CTL_ERL_ARGS",
     "RABBITMQ_DISTRIBUTION_BUFFER_SIZE",
     "RABBITMQ_DIST_PORT",
-    "RABBITMQ_ENABLED_PLUGINS",
     "RABBITMQ_ENABLED_PLUGINS_FILE",
     "RABBITMQ_ERLANG_COOKIE",
     "RABBITMQ_FEATURE_FLAGS",
     "RABBITMQ_GENERATED_CONFIG_DIR",
     "RABBITMQ_IO_THREAD_POOL_SIZE",
-    "RABBITMQ_LOGS",
-    "RABBITMQ_LOG_BASE",
     "RABBITMQ_MAX_NUMBER_OF_ATOMS",
     "RABBITMQ_MAX_NUMBER_OF_PROCESSES",
     "RABBITMQ_MNESIA_BASE",
@@ -39,9 +46,6 @@ const VARIABLES_INERT: &[&str] = &[
     "RABBITMQ_QUORUM_DIR",
     "RABBITMQ_SCHEDULER_BIND_TYPE",
     "RABBITMQ_SCHEMA_DIR",
-    "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS",
-    "RABBITMQ_SERVER_ERL_ARGS",
-    "RABBITMQ_SERVER_START_ARGS",
     "RABBITMQ_SERVICENAME",
     "RABBITMQ_STREAM_DIR",
     "RABBITMQ_USE_LONGNAME",
@@ -62,65 +66,160 @@ const VARIABLES_REFUSED: &[(&str, &str)] = &[
     ("RABBITMQ_VM_MEMORY_HIGH_WATERMARK", "use vm_memory_high_watermark.relative"),
 ];
 
-/// Takes what the environment says.
-///
-/// # Errors
-/// The first variable that cannot be used, and what would be right.
-pub(super) fn apply_all(draft: &mut Draft, environment: &BTreeMap<String, String>) -> Result<(), Error> {
-    for (variable, value) in environment {
-        if value.is_empty() {
-            continue;
-        }
-        let origin = Origin::Environment(variable.clone());
-        let refused = VARIABLES_REFUSED.iter().find(|(name, _)| name == variable);
-        if let Some((_, hint)) = refused {
-            let message = "cannot be used".to_owned();
-            return Err(Error {
-                origin: Some(origin),
-                marked: String::new(),
-                message,
-                hint: (*hint).to_owned(),
-            });
-        }
-        if VARIABLES_INERT.contains(&variable.as_str()) {
-            draft.config.warnings.push(format!("environment variable {variable} has no effect"));
-            continue;
-        }
-        let key = match variable.strip_prefix("LEVERET_") {
-            Some(name) => match keys::of_variable(name) {
-                Some(key) => key,
-                None => {
-                    // Not an error: an orchestrator sets LEVERET_SERVICE_HOST for a service of that name.
-                    let nearest = keys::nearest(&name.to_ascii_lowercase());
-                    let warning = format!(
-                        "environment variable {variable} is no known key; the nearest is '{nearest}'"
-                    );
-                    draft.config.warnings.push(warning);
-                    continue;
-                }
-            },
-            None => match VARIABLES.iter().find(|(name, _)| name == variable) {
-                Some((_, key)) => (*key).to_owned(),
-                None => continue,
-            },
-        };
-        apply(draft, &[Setting { key, value: value.clone(), origin }])?;
+/// What the environment says.
+pub(super) fn steps(environment: &BTreeMap<String, String>) -> Vec<Step> {
+    let said = environment.iter().filter(|(_, value)| !value.is_empty());
+    said.flat_map(|(variable, value)| step(variable, value)).collect()
+}
+
+fn step(variable: &str, value: &str) -> Vec<Step> {
+    let origin = Origin::Environment(variable.to_owned());
+    let set = |key: String, value: &str| {
+        Step::Set(Setting { key, value: value.to_owned(), origin: origin.clone() })
+    };
+    let fail = |message: String, hint: &str| {
+        let (origin, marked, hint) = (Some(origin.clone()), String::new(), hint.to_owned());
+        Step::Fail(Error { fault: Fault::Refused, origin, marked, message, hint })
+    };
+    let what = format!("environment variable {variable}");
+    if let Some((_, hint)) = VARIABLES_REFUSED.iter().find(|(name, _)| *name == variable) {
+        return vec![fail("cannot be used".into(), hint)];
     }
+    if VARIABLES_INERT.contains(&variable) {
+        let why = "it tunes how RabbitMQ is started, or the Erlang runtime".to_owned();
+        return vec![Step::PassedOver { what, why }];
+    }
+    if VARIABLES_FLAGS.contains(&variable) {
+        return flags(&origin, &what, value);
+    }
+    if let Some(name) = variable.strip_prefix("LEVERET_") {
+        return match keys::of_variable(name) {
+            Some(key) => vec![set(key, value)],
+            None => {
+                // Not an error: an orchestrator sets LEVERET_SERVICE_HOST for a service of that name.
+                let nearest = keys::nearest(&name.to_ascii_lowercase());
+                vec![Step::Note(format!("{what} is no known key; the nearest is '{nearest}'"))]
+            }
+        };
+    }
+    match variable {
+        // The console is what there is anyway.
+        "RABBITMQ_LOGS" if value == "-" => Vec::new(),
+        "RABBITMQ_LOGS" => vec![set("log.file".into(), value)],
+        "RABBITMQ_LOG" => value.split(',').flat_map(|word| log_word(&set, &what, word.trim())).collect(),
+        "RABBITMQ_ENABLED_PLUGINS" => {
+            let named = |plugin: &&&str| value.split([',', ' ']).any(|word| word == **plugin);
+            let absent: Vec<&str> = PLUGINS_ABSENT.iter().filter(named).copied().collect();
+            match absent.is_empty() {
+                true => vec![Step::PassedOver { what, why: "what is served is always enabled".into() }],
+                false => {
+                    let message =
+                        format!("{} cannot be used: the protocol is not served yet", absent.join(", "));
+                    vec![fail(message, "remove it to start")]
+                }
+            }
+        }
+        _ => match VARIABLES.iter().find(|(name, _)| *name == variable) {
+            Some((_, key)) => vec![set((*key).to_owned(), value)],
+            None => Vec::new(),
+        },
+    }
+}
+
+/// `debug`, `connection=warning`, `+color`, `+json`.
+fn log_word(set: &impl Fn(String, &str) -> Step, what: &str, word: &str) -> Vec<Step> {
+    match word.split_once('=') {
+        Some((category, level)) => vec![set(format!("log.{category}.level"), level)],
+        None => match word {
+            "+json" => vec![set("log.console.formatter".into(), "json")],
+            "-json" => vec![set("log.console.formatter".into(), "plaintext")],
+            "+color" | "-color" => {
+                vec![Step::PassedOver {
+                    what: format!("{what}: {word}"),
+                    why: "lines have no colours".into(),
+                }]
+            }
+            level => vec![set("log.level".into(), level)],
+        },
+    }
+}
+
+/// Settings among flags of the Erlang runtime: `-APPLICATION KEY TERM KEY TERM ...`; other flags tune the runtime.
+fn flags(origin: &Origin, what: &str, text: &str) -> Vec<Step> {
+    let mut words = flag_words(text).into_iter().peekable();
+    let mut steps = Vec::new();
+    let mut has_others = false;
+    while let Some(word) = words.next() {
+        let Some(application) = word.strip_prefix('-').filter(|name| is_application(name)) else {
+            has_others = true;
+            continue;
+        };
+        while let Some(key) = words.next_if(|word| !word.starts_with(['-', '+'])) {
+            let place = |_: String| origin.clone();
+            match words.next().map(|term| terms::read(&format!("{term}."))) {
+                Some(Ok(value)) => steps.extend(advanced::meaning(&place, application, &key, &value)),
+                _ => {
+                    let message = format!("the value of '{application}.{key}' is no term");
+                    let (marked, hint) = (String::new(), String::new());
+                    let origin = Some(origin.clone());
+                    steps.push(Step::Fail(Error { fault: Fault::Refused, origin, marked, message, hint }));
+                }
+            }
+        }
+    }
+    if has_others {
+        let what = format!("{what}, flags of the Erlang runtime");
+        steps.push(Step::PassedOver { what, why: "it is not here".into() });
+    }
+    steps
+}
+
+fn is_application(name: &str) -> bool {
+    name == "rabbit" || name.starts_with("rabbitmq_")
+}
+
+/// Words between spaces that are in no brackets or quotes; a backslash, which a shell was to take away, is left out.
+fn flag_words(text: &str) -> Vec<String> {
+    let (mut words, mut word) = (Vec::new(), String::new());
+    let (mut depth, mut is_quoted) = (0u32, false);
+    for c in text.chars() {
+        match c {
+            '\\' | '\'' => continue,
+            '"' => is_quoted = !is_quoted,
+            '[' | '{' if !is_quoted => depth += 1,
+            ']' | '}' if !is_quoted => depth = depth.saturating_sub(1),
+            c if c.is_whitespace() && depth == 0 && !is_quoted => {
+                words.extend(Some(std::mem::take(&mut word)).filter(|word| !word.is_empty()));
+                continue;
+            }
+            _ => {}
+        }
+        word.push(c);
+    }
+    words.extend(Some(word).filter(|word| !word.is_empty()));
+    words
+}
+
+/// What the environment says that is no key, or depends on what other sources said.
+pub(super) fn apply_rest(draft: &mut Draft, environment: &BTreeMap<String, String>) {
+    name_node(draft, environment);
+    draft.config.pid_file = environment.get("RABBITMQ_PID_FILE").map(PathBuf::from);
+    apply_address(draft, environment);
+}
+
+/// `RABBITMQ_NODENAME`.
+pub(super) fn name_node(draft: &mut Draft, environment: &BTreeMap<String, String>) {
     if let Some(name) = environment.get("RABBITMQ_NODENAME").filter(|name| !name.is_empty()) {
         draft.config.name_node(name);
     }
-    draft.config.pid_file = environment.get("RABBITMQ_PID_FILE").map(PathBuf::from);
-    apply_address(draft, environment)
 }
 
 /// `RABBITMQ_NODE_IP_ADDRESS` and `RABBITMQ_NODE_PORT` make one listener, if no key made any.
-fn apply_address(draft: &mut Draft, environment: &BTreeMap<String, String>) -> Result<(), Error> {
+fn apply_address(draft: &mut Draft, environment: &BTreeMap<String, String>) {
     let given = |name: &str| environment.get(name).filter(|value| !value.is_empty() && *value != "auto");
     let (ip, port) = (given("RABBITMQ_NODE_IP_ADDRESS"), given("RABBITMQ_NODE_PORT"));
-    let is_named = draft.closed.contains_key(&Speech::Amqp)
-        || draft.listeners.keys().any(|(speech, _)| *speech == Speech::Amqp);
-    if (ip.is_none() && port.is_none()) || is_named {
-        return Ok(());
+    if (ip.is_none() && port.is_none()) || draft.is_named(Speech::Amqp) {
+        return;
     }
     let port = port.cloned().unwrap_or_else(|| PORT.to_string());
     let (variable, value) = match ip {
@@ -128,5 +227,5 @@ fn apply_address(draft: &mut Draft, environment: &BTreeMap<String, String>) -> R
         None => ("RABBITMQ_NODE_PORT", port),
     };
     let origin = Origin::Environment(variable.to_owned());
-    apply(draft, &[Setting { key: "listeners.tcp.default".into(), value, origin }])
+    draft.apply(&Setting { key: "listeners.tcp.default".into(), value, origin });
 }

@@ -3,6 +3,7 @@
 //! A key is *served* (it has a function that puts its value where it works), *inert* (accepted with a warning that says
 //! why it does nothing) or *refused* (ignoring it would be wrong). Nothing is accepted without effect or word.
 
+use super::absent::ABSENT;
 use super::gate;
 use super::network::{AlternativeKind, LoginFrom, Speech};
 use super::value::{address, boolean, bytes, count, count_above_zero, decimal, integer, one_of, only};
@@ -11,18 +12,35 @@ use super::{Draft, Level, Limit};
 /// Puts a value where it works, or says what would be accepted. The second argument is what `$` stood for.
 pub type Put = fn(&mut Draft, &str, &str) -> Result<(), String>;
 
+/// Takes a value of which it depends whether it can be had. Arguments as of [`Put`].
+pub type Judge = fn(&mut Draft, &str, &str) -> Verdict;
+
+/// What became of a value.
+pub enum Verdict {
+    /// It works.
+    Works,
+    /// It does nothing, and nobody is harmed: why.
+    Nothing(String),
+    /// Somebody would rely on it in vain: what is not there, and what is.
+    Absent(String),
+    /// It is no value of this key: what would be.
+    Wrong(String),
+}
+
 /// What a known key does.
 #[derive(Clone, Copy)]
 pub enum Standing {
     /// It works.
     Served(Put),
+    /// It depends on the value.
+    Judged(Judge),
     /// It does nothing, and nobody is harmed.
     Inert(&'static str),
     /// Somebody would rely on it in vain.
     Refused(&'static str),
 }
 
-use Standing::{Inert, Refused, Served};
+use Standing::{Inert, Judged, Refused, Served};
 
 const ERLANG: &str = "it tunes the Erlang runtime, which is not here";
 const LATER: &str = "this version does not have the feature yet";
@@ -56,7 +74,8 @@ pub const KEYS: &[(&str, Standing)] = &[
             address(value).map(|address| draft.add_listener(Speech::AmqpTls, name, address))
         }),
     ),
-    ("ssl_options.*", Served(|draft, name, value| draft.config.network.tls.set(name, value))),
+    ("ssl_options", Judged(|_, _, value| none(value, "or ssl_options.NAME = VALUE"))),
+    ("ssl_options.*", Judged(|draft, name, value| draft.config.network.tls.judge(name, value))),
     (
         "ssl_handshake_timeout",
         Served(|draft, _, value| {
@@ -157,7 +176,7 @@ pub const KEYS: &[(&str, Standing)] = &[
         Served(|draft, _, value| put(ip(value), |it| draft.web_listener(Speech::WebTls).ip = it)),
     ),
     ("web_amqp.ssl.backlog", Inert("tcp_listen_options.backlog goes for every listener")),
-    ("web_amqp.ssl.*", Served(|draft, name, value| draft.config.network.web_tls.set(name, value))),
+    ("web_amqp.ssl.*", Judged(|draft, name, value| draft.config.network.web_tls.judge(name, value))),
     ("web_amqp.num_acceptors.*", Inert(ERLANG)),
     ("web_amqp.cowboy_opts.*", Inert("the request for a WebSocket has bounds of its own here")),
     ("web_amqp.*", Served(|draft, name, value| draft.config.network.set_web(name, value))),
@@ -196,7 +215,13 @@ pub const KEYS: &[(&str, Standing)] = &[
             put(integer(value, 1, 3_600_000), |it| draft.config.handshake_timeout_ms = it)
         }),
     ),
-    ("proxy_protocol", Served(|_, _, value| only(value, "false", "the PROXY protocol is not served yet"))),
+    (
+        "proxy_protocol",
+        Judged(|_, _, value| match value {
+            "false" => Verdict::Works,
+            _ => Verdict::Absent("the PROXY protocol is not served yet".into()),
+        }),
+    ),
     // What a connection may do.
     (
         "heartbeat",
@@ -205,17 +230,27 @@ pub const KEYS: &[(&str, Standing)] = &[
     (
         "frame_max",
         Served(|draft, _, value| {
-            put(integer(value, 8_192, 1 << 30), |it| draft.config.frame_max = it as u32)
+            // As with RabbitMQ, 0 is no bound: then what can be allocated is.
+            let bytes = integer(value, 0, 1 << 30).ok().filter(|bytes| *bytes == 0 || *bytes >= 8192);
+            let bytes = bytes
+                .ok_or_else(|| "accepted values: 0, or a whole number from 8192 to 1073741824".to_owned());
+            put(bytes, |it| draft.config.frame_max = if it == 0 { 1 << 30 } else { it as u32 })
         }),
     ),
     ("initial_frame_max", Inert("a frame before login is at most 8192 bytes")),
     (
         "channel_max",
-        Served(|draft, _, value| put(integer(value, 1, 65_535), |it| draft.config.channel_max = it as u16)),
+        // As with RabbitMQ, 0 is no bound, and there can be no more than numbers for them.
+        Served(|draft, _, value| {
+            put(integer(value, 0, u64::MAX), |it| draft.config.channel_max = it.min(65_535) as u16)
+        }),
     ),
     (
         "max_channels_per_connection",
-        Served(|draft, _, value| put(integer(value, 1, 65_535), |it| draft.config.channel_max = it as u16)),
+        // As with RabbitMQ, 0 is no bound, and there can be no more than numbers for them.
+        Served(|draft, _, value| {
+            put(integer(value, 0, u64::MAX), |it| draft.config.channel_max = it.min(65_535) as u16)
+        }),
     ),
     (
         "session_max_per_connection",
@@ -277,7 +312,7 @@ pub const KEYS: &[(&str, Standing)] = &[
         "default_permissions.write",
         Served(|draft, _, value| put(text(value), |it| draft.config.default_user.write = it)),
     ),
-    ("default_users.*", Refused("further users are not created from the configuration yet")),
+    ("default_users.$", Served(|draft, name, value| draft.config.vhost_defaults.set_user(name, value))),
     (
         "loopback_users",
         Served(|draft, _, value| {
@@ -285,11 +320,7 @@ pub const KEYS: &[(&str, Standing)] = &[
         }),
     ),
     ("loopback_users.$", Served(|draft, user, value| put(boolean(value), |it| draft.set_loopback(user, it)))),
-    (
-        "auth_backends.1",
-        Served(|_, _, value| one_of(value, &[("internal", ()), ("rabbit_auth_backend_internal", ())])),
-    ),
-    ("auth_backends.*", Refused("only the internal authentication backend is served yet")),
+    ("auth_backends.$", Judged(|_, name, value| backend(name, value))),
     (
         "auth_mechanisms.$",
         Served(|draft, name, value| {
@@ -312,7 +343,14 @@ pub const KEYS: &[(&str, Standing)] = &[
         "password_hashing_module",
         Served(|_, _, value| only(value, "rabbit_password_hashing_sha256", "salted SHA-256")),
     ),
-    ("credential_validator.*", Refused("a rule for passwords is not enforced yet")),
+    (
+        "credential_validator.validation_backend",
+        Judged(|_, _, value| match value {
+            "rabbit_credential_validator_accept_everything" => Verdict::Works,
+            _ => Verdict::Absent("rules for passwords are not enforced yet".into()),
+        }),
+    ),
+    ("credential_validator.*", Inert("it counts for a validation backend, and none is chosen")),
     // What is to be there before anybody is served.
     ("load_definitions", Served(|draft, _, value| put(text(value), |it| draft.add_definitions(&it)))),
     (
@@ -334,7 +372,8 @@ pub const KEYS: &[(&str, Standing)] = &[
     (
         "vm_memory_high_watermark.relative",
         Served(|draft, _, value| {
-            put(decimal(value, 0.0, 1.0), |it| draft.config.memory_limit = Limit::Share(it))
+            // As with RabbitMQ, more than there is counts as all there is.
+            put(decimal(value, 0.0, 1000.0), |it| draft.config.memory_limit = Limit::Share(it.min(1.0)))
         }),
     ),
     (
@@ -392,7 +431,6 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("cluster_partition_handling", Inert("it has no effect in RabbitMQ 4.3 either")),
     ("cluster_partition_handling.*", Inert("it has no effect in RabbitMQ 4.3 either")),
     ("cluster_keepalive_interval", Inert("no other node is asked whether it is there")),
-    ("cluster_formation.*", Inert(LATER)),
     ("cluster_tags.*", Inert(LATER)),
     ("node_tags.*", Inert(LATER)),
     ("queue_master_locator", Inert("it has no effect in RabbitMQ 4.3 either")),
@@ -444,7 +482,7 @@ pub const KEYS: &[(&str, Standing)] = &[
         Served(|draft, _, value| put(ip(value), |it| draft.web_listener(Speech::HttpTls).ip = it)),
     ),
     ("management.ssl.backlog", Inert("tcp_listen_options.backlog goes for every listener")),
-    ("management.ssl.*", Served(|draft, name, value| draft.config.network.http_tls.set(name, value))),
+    ("management.ssl.*", Judged(|draft, name, value| draft.config.network.http_tls.judge(name, value))),
     ("management.path_prefix", Served(|draft, _, value| gate::set_prefix(&mut draft.config.gate, value))),
     (
         "management.cors.allow_origins",
@@ -464,7 +502,13 @@ pub const KEYS: &[(&str, Standing)] = &[
         }),
     ),
     ("management.hosts.$", Served(|draft, name, value| gate::add_host(&mut draft.config.gate, name, value))),
-    ("management.disable_basic_auth", Refused("basic authentication is the only one")),
+    (
+        "management.disable_basic_auth",
+        Judged(|_, _, value| match value {
+            "false" => Verdict::Works,
+            _ => Verdict::Absent("basic authentication is the only one".into()),
+        }),
+    ),
     ("management.oauth_enabled", Served(|_, _, value| only(value, "false", "OAuth 2 is not served yet"))),
     ("management.*", Inert(LATER)),
     (
@@ -496,19 +540,15 @@ pub const KEYS: &[(&str, Standing)] = &[
         Served(|draft, _, value| put(ip(value), |it| draft.web_listener(Speech::PrometheusTls).ip = it)),
     ),
     ("prometheus.ssl.backlog", Inert("tcp_listen_options.backlog goes for every listener")),
-    ("prometheus.ssl.*", Served(|draft, name, value| draft.config.network.metrics_tls.set(name, value))),
+    ("prometheus.ssl.*", Judged(|draft, name, value| draft.config.network.metrics_tls.judge(name, value))),
     ("prometheus.*", Inert(LATER)),
-    ("mqtt.*", Inert(LATER)),
-    ("stomp.*", Inert(LATER)),
-    ("web_mqtt.*", Inert(LATER)),
-    ("web_stomp.*", Inert(LATER)),
     ("amqp1_0.*", Inert(LATER)),
     ("shovel.*", Inert(LATER)),
     ("federation.*", Inert(LATER)),
     ("auth_oauth2.*", Refused("only the internal authentication backend is served yet")),
     ("auth_ldap.*", Refused("only the internal authentication backend is served yet")),
     ("auth_http.*", Refused("only the internal authentication backend is served yet")),
-    ("auth_cache.*", Refused("only the internal authentication backend is served yet")),
+    ("auth_cache.*", Inert("no authentication backend is cached: auth_backends.N = cache is refused")),
     ("feature_flags.*", Inert("every feature is enabled")),
     (
         "deprecated_features.permit.transient_nonexcl_queues",
@@ -548,7 +588,6 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("product.name", Inert("the product is announced as clients expect it")),
     ("product.version", Inert("the product is announced as clients expect it")),
     ("motd_file", Inert("the log begins with the listeners")),
-    ("peer_discovery_backend", Inert(LATER)),
     ("metrics_collector.*", Inert(LATER)),
     ("global_counters.*", Inert(LATER)),
     ("amqp_client.*", Inert("this node is nobody's client")),
@@ -633,6 +672,31 @@ pub const KEYS: &[(&str, Standing)] = &[
     ),
 ];
 
+/// The one value of a key that stands for a list.
+fn none(value: &str, or: &str) -> Verdict {
+    match value {
+        "none" => Verdict::Works,
+        _ => Verdict::Wrong(format!("accepted value: none ({or})")),
+    }
+}
+
+/// `auth_backends.N`, `.N.authn`, `.N.authz`.
+fn backend(name: &str, value: &str) -> Verdict {
+    let known = match value {
+        "internal" | "rabbit_auth_backend_internal" => return Verdict::Works,
+        "ldap" | "rabbit_auth_backend_ldap" => "LDAP",
+        "http" | "rabbit_auth_backend_http" => "authentication over HTTP",
+        "oauth" | "oauth2" | "rabbit_auth_backend_oauth2" | "uaa" | "rabbit_auth_backend_uaa" => "OAuth 2",
+        "cache" | "rabbit_auth_backend_cache" => "the cache of another authentication backend",
+        "amqp" | "rabbit_auth_backend_amqp" => "authentication over AMQP",
+        "dummy" | "rabbit_auth_backend_dummy" => "the authentication backend that lets nobody in",
+        "internal_loopback" | "rabbit_auth_backend_internal_loopback" => "authentication by address",
+        _ => "this authentication backend",
+    };
+    let known = format!("{}{}", known[..1].to_uppercase(), &known[1..]);
+    Verdict::Absent(format!("{known} is not served yet; auth_backends.{name} can be: internal"))
+}
+
 fn port(value: &str) -> Result<u16, String> {
     integer(value, 0, 65_535).map(|port| port as u16)
 }
@@ -652,9 +716,14 @@ fn text(value: &str) -> Result<String, String> {
     }
 }
 
+/// Every key; the first that matches counts.
+fn all() -> impl Iterator<Item = &'static (&'static str, Standing)> {
+    KEYS.iter().chain(ABSENT)
+}
+
 /// Finds a key: what it does, and what `$` stood for.
 pub fn find(key: &str) -> Option<(Standing, &str)> {
-    KEYS.iter().find_map(|(pattern, standing)| matches(pattern, key).map(|name| (*standing, name)))
+    all().find_map(|(pattern, standing)| matches(pattern, key).map(|name| (*standing, name)))
 }
 
 fn matches<'a>(pattern: &str, key: &'a str) -> Option<&'a str> {
@@ -668,17 +737,16 @@ fn matches<'a>(pattern: &str, key: &'a str) -> Option<&'a str> {
 
 /// The known key that looks most like `key`: one that goes on behind it, else the one of which the fewest letters differ.
 pub fn nearest(key: &str) -> String {
-    let candidates = KEYS.iter().map(|(pattern, _)| {
+    let candidates = all().map(|(pattern, _)| {
         let Some(family) = pattern.strip_suffix(['$', '*']) else { return (*pattern).to_owned() };
         let words = family.matches('.').count();
         let name = key.splitn(words + 1, '.').nth(words).filter(|name| !name.is_empty());
         format!("{family}{}", name.unwrap_or("NAME"))
     });
     // A served key is likelier meant than one that does nothing.
-    let served = |index: usize| !matches!(KEYS[index].1, Served(_));
     let goes_on = |candidate: &str| candidate.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
-    let ranked = candidates.enumerate().map(|(index, candidate)| {
-        (!goes_on(&candidate), distance(key, &candidate), served(index), candidate)
+    let ranked = candidates.zip(all()).map(|(candidate, (_, standing))| {
+        (!goes_on(&candidate), distance(key, &candidate), !matches!(standing, Served(_)), candidate)
     });
     ranked.min().map(|(.., candidate)| candidate).unwrap_or_default()
 }
@@ -687,7 +755,7 @@ pub fn nearest(key: &str) -> String {
 pub fn of_variable(name: &str) -> Option<String> {
     let name = name.to_ascii_lowercase();
     let flat = |pattern: &str| pattern.trim_start_matches("leveret.").replace(['.', '-'], "_");
-    KEYS.iter().find_map(|(pattern, _)| match pattern.strip_suffix(['$', '*']) {
+    all().find_map(|(pattern, _)| match pattern.strip_suffix(['$', '*']) {
         None => (flat(pattern) == name).then(|| (*pattern).to_owned()),
         Some(family) => {
             let rest = name.strip_prefix(&flat(family)).filter(|rest| !rest.is_empty())?;
@@ -725,7 +793,7 @@ mod tests {
         check("listeners.tcp", Some(""));
         check("listeners.tcp.default", Some("default"));
         check("loopback_users.a.b", Some("a.b"));
-        check("mqtt.listeners.tcp.default", Some("listeners.tcp.default"));
+        check("mqtt.listeners.tcp.default", Some("tcp.default"));
         check("listeners.tcp.", None);
         check("mqtt", None);
         check("heartbeets", None);
@@ -760,9 +828,9 @@ mod tests {
     #[test]
     fn a_family_stands_behind_its_members() {
         // The first row that matches counts, so a catch-all may not hide a key of its own.
-        for (index, (pattern, _)) in KEYS.iter().enumerate() {
+        for (index, (pattern, _)) in all().enumerate() {
             let key = pattern.replace(['$', '*'], "zzz");
-            let first = KEYS.iter().position(|(other, _)| matches(other, &key).is_some());
+            let first = all().position(|(other, _)| matches(other, &key).is_some());
             assert_eq!(first, Some(index), "{pattern} is hidden");
         }
     }

@@ -1,28 +1,33 @@
-//! What the node was told: from `advanced.config`, `rabbitmq.conf`, the environment and the command line, later ones
+//! What the node was told: from `rabbitmq.conf`, `advanced.config`, the environment and the command line, later ones
 //! winning, into one typed value.
 //!
 //! Reads nothing by itself: the environment and the files come in as functions, so that every rule is a row of a test.
 
+mod absent;
+mod advanced;
 pub mod defaults;
+mod draft;
 mod environment;
 mod gate;
 pub mod keys;
+mod load;
 pub mod network;
 pub mod stream;
 pub mod syntax;
 pub mod terms;
 pub mod value;
 
+pub use draft::Draft;
+pub use load::{Loaded, Sources, load};
+
+use broker::access::SALT;
 use broker::catalog::VhostDefaults;
 use defaults::Defaults;
-use keys::Standing;
 use management::GateRules;
 use network::{Network, Speech};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use stream::StreamOptions;
-use syntax::{Error, Origin, Setting};
-use terms::Term;
+use syntax::{Origin, Setting};
 use value::Address;
 
 /// The port of AMQP without TLS.
@@ -294,6 +299,7 @@ impl Told {
         let value = if is_secret { "********".to_owned() } else { setting.value.clone() };
         let from = match &setting.origin {
             Origin::File { path, line, .. } => format!("{path}:{line}"),
+            Origin::Term { path, name } => format!("{path}: {name}"),
             Origin::Environment(name) => format!("environment variable {name}"),
             Origin::CommandLine => "command line".to_owned(),
         };
@@ -393,332 +399,13 @@ impl Config {
     }
 }
 
-/// A configuration with a layer's settings still coming in.
-pub struct Draft {
-    /// What is known so far.
-    pub config: Config,
-    /// The layer now read.
-    layer: u8,
-    /// Listeners by name, with the layer that named them.
-    listeners: BTreeMap<(Speech, String), (u8, Address)>,
-    /// Mechanisms by name of their key; any replace the usual ones.
-    mechanisms: BTreeMap<String, &'static str>,
-    /// The layer that said `none`, of each kind of listeners.
-    closed: BTreeMap<Speech, u8>,
-}
-
-impl Draft {
-    fn close_listeners(&mut self, speech: Speech) {
-        self.closed.insert(speech, self.layer);
-    }
-
-    fn add_listener(&mut self, speech: Speech, name: &str, address: Address) {
-        self.listeners.insert((speech, name.to_owned()), (self.layer, address));
-    }
-
-    /// The one listener of WebSocket or of HTTP, of which address and port may come apart.
-    fn web_listener(&mut self, speech: Speech) -> &mut Address {
-        let port = match speech {
-            Speech::Http => PORT_HTTP,
-            Speech::Prometheus => PORT_METRICS,
-            Speech::HttpTls => PORT_HTTP_TLS,
-            Speech::PrometheusTls => PORT_METRICS_TLS,
-            speech if speech.is_secure() => PORT_WEB_TLS,
-            _ => PORT_WEB,
-        };
-        let layer = self.layer;
-        let entry = self.listeners.entry((speech, String::new()));
-        &mut entry.and_modify(|(named, _)| *named = layer).or_insert((layer, Address { ip: None, port })).1
-    }
-
-    fn add_mechanism(&mut self, name: &str, mechanism: &'static str) {
-        self.mechanisms.insert(name.to_owned(), mechanism);
-    }
-
-    fn add_definitions(&mut self, path: &str) {
-        let path = PathBuf::from(path);
-        if !self.config.definitions.paths.contains(&path) {
-            self.config.definitions.paths.push(path);
-        }
-    }
-
-    fn set_tag(&mut self, tag: &str, is_set: bool) {
-        set(&mut self.config.default_user.tags, tag, is_set);
-    }
-
-    fn set_loopback(&mut self, user: &str, is_set: bool) {
-        set(&mut self.config.loopback_users, user, is_set);
-    }
-
-    /// `none` closes what its own layer and those below it named; what a later layer names is open again.
-    fn finish(mut self) -> Config {
-        let is_open = |((speech, _), (layer, _)): &(&(Speech, String), &(u8, Address))| {
-            self.closed.get(speech).is_none_or(|closed| layer > closed)
-        };
-        let open = self.listeners.iter().filter(is_open);
-        let mut open: Vec<(Speech, Address)> =
-            open.map(|((speech, _), (_, address))| (*speech, *address)).collect();
-        let is_usual = !self.closed.contains_key(&Speech::Amqp)
-            && open.iter().all(|(speech, _)| *speech != Speech::Amqp);
-        if is_usual {
-            open.splice(0..0, std::mem::take(&mut self.config.listeners));
-        }
-        for (speech, port) in [
-            (Speech::Stream, PORT_STREAM),
-            (Speech::Web, PORT_WEB),
-            (Speech::Http, PORT_HTTP),
-            (Speech::Prometheus, PORT_METRICS),
-        ] {
-            let is_named = |(own, _): &(Speech, Address)| match speech {
-                // As with RabbitMQ, who asks for TLS alone gets no other.
-                Speech::Http => matches!(own, Speech::Http | Speech::HttpTls),
-                Speech::Prometheus => matches!(own, Speech::Prometheus | Speech::PrometheusTls),
-                speech => *own == speech,
-            };
-            if !self.closed.contains_key(&speech) && !open.iter().any(is_named) {
-                self.config.if_free.push((speech, Address { ip: None, port }));
-            }
-        }
-        self.config.listeners = open;
-        if !self.mechanisms.is_empty() {
-            self.config.mechanisms = self.mechanisms.into_values().collect();
-        }
-        self.config
-    }
-}
-
-fn set(names: &mut Vec<String>, name: &str, is_set: bool) {
-    names.retain(|other| other != name);
-    if is_set {
-        names.push(name.to_owned());
-    }
-}
-
-/// Where a configuration is looked for.
-pub struct Sources<'a> {
-    /// `--config`.
-    pub file: Option<PathBuf>,
-    /// `--data-dir`.
-    pub data_dir: Option<PathBuf>,
-    /// `--set`, in order, as `KEY=VALUE`.
-    pub settings: Vec<String>,
-    /// All of it.
-    pub environment: BTreeMap<String, String>,
-    /// The machine's name.
-    pub host: String,
-    /// The text of a file.
-    pub read: &'a dyn Fn(&Path) -> std::io::Result<String>,
-    /// The files of a folder, in any order.
-    pub list: &'a dyn Fn(&Path) -> std::io::Result<Vec<PathBuf>>,
-}
-
-/// Puts everything together.
-///
-/// # Errors
-/// The first setting that cannot be used, and what would be right.
-pub fn load(sources: &Sources<'_>) -> Result<Config, Error> {
-    let mut draft = Draft {
-        config: Config::new(&sources.host),
-        layer: 0,
-        listeners: BTreeMap::new(),
-        mechanisms: BTreeMap::new(),
-        closed: BTreeMap::new(),
-    };
-    let variable = |name: &str| sources.environment.get(name).cloned();
-    let files = files(sources)?;
-    if let Some(path) = advanced(sources, files.first()) {
-        apply_terms(&mut draft, &path, &read_file(sources, &path)?)?;
-    }
-    for path in &files {
-        let text = read_file(sources, path)?;
-        apply(&mut draft, &syntax::read(&path.to_string_lossy(), &text, &variable)?)?;
-    }
-    environment::apply_all(&mut draft, &sources.environment)?;
-    let line = |setting: &String| syntax::read_line(setting, Origin::CommandLine, &variable);
-    let settings: Result<Vec<Setting>, Error> = sources.settings.iter().map(line).collect();
-    apply(&mut draft, &settings?)?;
-    let mut config = draft.finish();
-    if let Some(name) = config.vhost_defaults.empty_policy() {
-        return Err(nowhere(format!(
-            "default_policies.operator.{name} sets nothing for the queues it is for"
-        )));
-    }
-    config.files = files;
-    if let Some(folder) = &sources.data_dir {
-        config.data_dir.clone_from(folder);
-    }
-    Ok(config)
-}
-
 impl Config {
     /// What a virtual host of this name begins with. As with RabbitMQ's plugin, what happens is told in the one that an empty
     /// node begins with, also where definitions make it.
-    pub fn defaults_of_vhost(&self, name: &str) -> VhostDefaults {
-        VhostDefaults { tells_events: name == self.default_user.vhost, ..self.vhost_defaults.of(name) }
+    /// `salt` makes one for each password.
+    pub fn defaults_of_vhost(&self, name: &str, salt: &mut dyn FnMut() -> [u8; SALT]) -> VhostDefaults {
+        VhostDefaults { tells_events: name == self.default_user.vhost, ..self.vhost_defaults.of(name, salt) }
     }
-}
-
-/// An error that no line of a configuration can be blamed for.
-fn nowhere(message: String) -> Error {
-    Error { origin: None, marked: String::new(), message, hint: String::new() }
-}
-
-fn read_file(sources: &Sources<'_>, path: &Path) -> Result<String, Error> {
-    let text = (sources.read)(path).map_err(|error| nowhere(format!("{}: {error}", path.display())))?;
-    match text.len() <= syntax::FILE_BYTES_MAX {
-        true => Ok(text),
-        false => Err(nowhere(format!("{} is larger than {} bytes", path.display(), syntax::FILE_BYTES_MAX))),
-    }
-}
-
-/// The main file, then those of the folder `RABBITMQ_CONFIG_FILES` in the order of their names.
-fn files(sources: &Sources<'_>) -> Result<Vec<PathBuf>, Error> {
-    let mut files = Vec::new();
-    let named = sources.environment.get("RABBITMQ_CONFIG_FILE").map(|name| match name.ends_with(".conf") {
-        true => PathBuf::from(name),
-        // Its name was once given without the ending.
-        false => PathBuf::from(format!("{name}.conf")),
-    });
-    files.extend(sources.file.clone().or(named));
-    if let Some(folder) = sources.environment.get("RABBITMQ_CONFIG_FILES") {
-        let folder = folder.strip_suffix("/*.conf").unwrap_or(folder);
-        let listed =
-            (sources.list)(Path::new(folder)).map_err(|error| nowhere(format!("{folder}: {error}")))?;
-        let is_conf = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "conf");
-        let mut listed: Vec<PathBuf> = listed.into_iter().filter(is_conf).collect();
-        listed.sort();
-        files.extend(listed);
-    }
-    Ok(files)
-}
-
-/// Where `advanced.config` is: named, or beside the main file if it is there.
-fn advanced(sources: &Sources<'_>, file: Option<&PathBuf>) -> Option<PathBuf> {
-    if let Some(named) = sources.environment.get("RABBITMQ_ADVANCED_CONFIG_FILE") {
-        return Some(match named.ends_with(".config") {
-            true => PathBuf::from(named),
-            false => PathBuf::from(format!("{named}.config")),
-        });
-    }
-    let beside = file?.parent()?.join("advanced.config");
-    (sources.read)(&beside).is_ok().then_some(beside)
-}
-
-fn apply(draft: &mut Draft, settings: &[Setting]) -> Result<(), Error> {
-    for setting in settings {
-        let fail = |marked: &str, message: String, hint: String| Error {
-            origin: Some(setting.origin.clone()),
-            marked: if setting.origin == Origin::CommandLine {
-                setting.key.clone()
-            } else {
-                marked.to_owned()
-            },
-            message,
-            hint,
-        };
-        let key = setting.key.as_str();
-        draft.layer = setting.origin.layer();
-        draft.config.told.push(Told::new(setting));
-        match keys::find(key) {
-            None => {
-                let hint = format!("the nearest known key is '{}'", keys::nearest(key));
-                return Err(fail(key, format!("unknown key '{key}'"), hint));
-            }
-            Some((Standing::Refused(why), _)) => {
-                return Err(fail(key, format!("'{key}' cannot be used: {why}"), "remove it to start".into()));
-            }
-            Some((Standing::Inert(why), _)) => {
-                draft.config.warnings.push(format!("configuration key '{key}' has no effect: {why}"));
-            }
-            Some((Standing::Served(put), name)) => {
-                put(draft, name, &setting.value).map_err(|hint| {
-                    fail(&setting.value, format!("'{}' is no value for '{key}'", setting.value), hint)
-                })?;
-                draft.config.settings.push((setting.key.clone(), setting.value.clone()));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Takes what is read of `advanced.config`: `[{Application, [{Key, Value}, ...]}, ...].`
-fn apply_terms(draft: &mut Draft, path: &Path, text: &str) -> Result<(), Error> {
-    let shape =
-        || nowhere(format!("{}: expected a list of {{application, [{{key, value}}, ...]}}", path.display()));
-    let term = terms::read(text)
-        .map_err(|(line, expected)| nowhere(format!("{}:{line}: expected {expected}", path.display())))?;
-    let Term::List(applications) = term else { return Err(shape()) };
-    for application in applications {
-        let (name, Term::List(settings)) = pair(application).ok_or_else(shape)? else { return Err(shape()) };
-        for setting in settings {
-            let (key, value) = pair(setting).ok_or_else(shape)?;
-            apply_term(draft, path, &name, &key, &value)?;
-        }
-    }
-    Ok(())
-}
-
-fn pair(term: Term) -> Option<(String, Term)> {
-    let Term::Tuple(items) = term else { return None };
-    let [Term::Atom(name), value] = <[Term; 2]>::try_from(items).ok()? else { return None };
-    Some((name, value))
-}
-
-fn apply_term(
-    draft: &mut Draft,
-    path: &Path,
-    application: &str,
-    key: &str,
-    value: &Term,
-) -> Result<(), Error> {
-    let number = |term: &Term| match term {
-        Term::Integer(number) => u32::try_from(*number).ok().filter(|number| *number > 0),
-        _ => None,
-    };
-    let credit = &mut draft.config.credit;
-    let done = match (application, key) {
-        ("rabbit", "credit_flow_default_credit" | "max_queue_credit") => {
-            let is_usable = match value {
-                Term::Tuple(items) => items.len() == 2 && items.iter().all(|item| number(item).is_some()),
-                other => number(other).is_some(),
-            };
-            let warning = format!(
-                "{}: '{application}.{key}' has no effect: windows inside follow the disk",
-                path.display()
-            );
-            draft.config.warnings.push(warning);
-            is_usable
-        }
-        ("rabbit", "max_incoming_window") => put(&mut credit.incoming_window, number(value)),
-        ("rabbit", "max_link_credit") => put(&mut credit.link, number(value)),
-        ("rabbit", "loopback_users") => {
-            let user = |term: &Term| match term {
-                Term::Text(name) => Some(name.clone()),
-                _ => None,
-            };
-            let users: Option<Vec<String>> = match value {
-                Term::List(users) => users.iter().map(user).collect(),
-                _ => None,
-            };
-            put(&mut draft.config.loopback_users, users)
-        }
-        _ => {
-            let warning = format!("{}: '{application}.{key}' has no effect here", path.display());
-            draft.config.warnings.push(warning);
-            true
-        }
-    };
-    match done {
-        true => Ok(()),
-        false => Err(nowhere(format!("{}: {value:?} is no value for '{application}.{key}'", path.display()))),
-    }
-}
-
-/// Puts a value that could be read where it belongs; false if it could not.
-fn put<T, P: From<T>>(place: &mut P, value: Option<T>) -> bool {
-    let Some(value) = value else { return false };
-    *place = value.into();
-    true
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What was told of TLS and WebSocket: options as they came, nothing of them read from files yet.
 
+use super::keys::Verdict;
 use super::value::{boolean, integer, one_of, only};
 use adapters::Protocol;
 use std::path::PathBuf;
@@ -119,13 +120,55 @@ pub struct TlsOptions {
     pub versions: Vec<TlsVersion>,
     /// Cipher suites; empty: all.
     pub ciphers: Vec<rustls::CipherSuite>,
+    /// A list of cipher suites was given; none of them may be known.
+    pub names_ciphers: bool,
     /// Whether the node's order of cipher suites counts, not the client's.
     pub own_order: Option<bool>,
     /// Whether clients may come back without a full handshake.
     pub resumes: Option<bool>,
 }
 
+/// Options that do nothing here, and why that harms nobody.
+const TLS_INERT: &[(&str, &str)] = &[
+    ("bypass_pem_cache", "files are read when the node starts, and when it is told to"),
+    ("dh", "key exchange is by elliptic curves alone"),
+    ("dhfile", "key exchange is by elliptic curves alone"),
+    ("hibernate_after", "an idle connection costs what its ciphers do"),
+    ("log_alert", "handshakes that fail are logged"),
+    ("log_level", "handshakes that fail are logged"),
+    ("max_handshake_size", "a handshake is at most 64 KiB"),
+];
+
 impl TlsOptions {
+    /// Takes the option `name`, or says why it does nothing.
+    pub fn judge(&mut self, name: &str, value: &str) -> Verdict {
+        if let Some((_, why)) = TLS_INERT.iter().find(|(own, _)| *own == name) {
+            return Verdict::Nothing((*why).to_owned());
+        }
+        if name == "crl_check" && value == "false" {
+            return Verdict::Nothing("lists of revoked certificates are not read anyway".into());
+        }
+        if name.starts_with("ciphers.") {
+            self.names_ciphers = true;
+            // Lists that are in use name suites of several libraries; those that are known here are served.
+            if !CIPHERS.iter().any(|(own, _)| *own == value) {
+                return Verdict::Nothing(format!(
+                    "no cipher suite '{value}' is known; the others of the list count"
+                ));
+            }
+        }
+        match self.set(name, value) {
+            Ok(()) => Verdict::Works,
+            Err(hint) => Verdict::Wrong(hint),
+        }
+    }
+
+    /// What was said of cipher suites does not count.
+    pub fn forget_ciphers(&mut self) {
+        self.ciphers.clear();
+        self.names_ciphers = false;
+    }
+
     /// Takes the option `name`.
     ///
     /// # Errors
@@ -173,7 +216,8 @@ impl TlsOptions {
             demands: own.demands.or(base.demands),
             depth_max: own.depth_max.or(base.depth_max),
             versions: if own.versions.is_empty() { base.versions.clone() } else { own.versions },
-            ciphers: if own.ciphers.is_empty() { base.ciphers.clone() } else { own.ciphers },
+            names_ciphers: own.names_ciphers || base.names_ciphers,
+            ciphers: if own.names_ciphers { own.ciphers } else { base.ciphers.clone() },
             own_order: own.own_order.or(base.own_order),
             resumes: own.resumes.or(base.resumes),
         }

@@ -31,7 +31,14 @@ pub enum Origin {
         /// From 1.
         line: u32,
         /// The line itself.
-        text: String,
+        text: Arc<str>,
+    },
+    /// A term of a file in Erlang's format: `advanced.config`, or a main file in the classic format.
+    Term {
+        /// As the user named it.
+        path: Arc<str>,
+        /// Application and key, as in `rabbit.tcp_listeners`.
+        name: Arc<str>,
     },
     /// A variable of the environment, by name.
     Environment(String),
@@ -40,19 +47,31 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Which of the three; higher wins.
+    /// Which of the four; higher wins.
     pub fn layer(&self) -> u8 {
         match self {
             Origin::File { .. } => 0,
-            Origin::Environment(_) => 1,
-            Origin::CommandLine => 2,
+            Origin::Term { .. } => 1,
+            Origin::Environment(_) => 2,
+            Origin::CommandLine => 3,
         }
     }
+}
+
+/// Whether a setting is one that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is known, and asks for what cannot be had.
+    Refused,
+    /// Nothing is known by this name.
+    Unknown,
 }
 
 /// Why a configuration cannot be used: where, what, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
+    /// Which of the two.
+    pub fault: Fault,
     /// Where it was written; `None` for what is nowhere.
     pub origin: Option<Origin>,
     /// The part of the line that is meant.
@@ -68,12 +87,13 @@ impl fmt::Display for Error {
         match &self.origin {
             Some(Origin::File { path, line, text }) => {
                 write!(f, "{path}:{line}: {}\n  {text}", self.message)?;
-                if let Some(at) = text.find(&self.marked).filter(|_| !self.marked.is_empty()) {
+                if let Some(at) = text.find(self.marked.as_str()).filter(|_| !self.marked.is_empty()) {
                     let before = text[..at].chars().count();
                     let marks = self.marked.chars().count();
                     write!(f, "\n  {:before$}{:^<marks$}", "", "")?;
                 }
             }
+            Some(Origin::Term { path, name }) => write!(f, "{path}: {name}: {}", self.message)?,
             Some(Origin::Environment(name)) => write!(f, "environment variable {name}: {}", self.message)?,
             Some(Origin::CommandLine) => write!(f, "--set {}: {}", self.marked, self.message)?,
             None => f.write_str(&self.message)?,
@@ -85,15 +105,13 @@ impl fmt::Display for Error {
     }
 }
 
-/// Reads the settings of one file, in order. `variable` looks up the environment.
-///
-/// # Errors
-/// The first line that is not a setting, or that names a variable that is not set.
+/// Reads the settings of one file, in order; each line by itself is a setting, or cannot be read: it is none, or names a
+/// variable that is not set. `variable` looks up the environment.
 pub fn read(
     path: &str,
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<Setting>, Error> {
+) -> Vec<Result<Setting, Error>> {
     let path: Arc<str> = path.into();
     let mut settings = Vec::new();
     for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -102,22 +120,23 @@ pub fn read(
             continue;
         }
         let origin =
-            Origin::File { path: path.clone(), line: index as u32 + 1, text: line.trim_end().to_owned() };
-        settings.push(read_line(trimmed, origin, variable)?);
+            Origin::File { path: path.clone(), line: index as u32 + 1, text: line.trim_end().into() };
+        settings.push(read_line(trimmed, origin, variable));
     }
-    Ok(settings)
+    settings
 }
 
 /// Reads one `key = value`, wherever it was written.
 ///
 /// # Errors
-/// As [`read`].
+/// As of [`read`].
 pub fn read_line(
     line: &str,
     origin: Origin,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Setting, Error> {
     let fail = |marked: &str, message: String, hint: &str| Error {
+        fault: Fault::Refused,
         origin: Some(origin.clone()),
         marked: marked.to_owned(),
         message,
@@ -200,7 +219,7 @@ mod tests {
 
     fn check(line: &str, expected: Option<(&str, &str)>) {
         let read = read("f", line, &variable);
-        let first = read.as_ref().ok().and_then(|settings| settings.first());
+        let first = read.first().and_then(|setting| setting.as_ref().ok());
         let pair = first.map(|setting| (setting.key.as_str(), setting.value.as_str()));
         assert_eq!(pair, expected, "{line}: {read:?}");
     }
@@ -224,7 +243,8 @@ mod tests {
     #[test]
     fn broken_lines_are_named() {
         let check = |line: &str, expected: &str| {
-            let error = read("my.conf", line, &variable).unwrap_err().to_string();
+            let lines = read("my.conf", line, &variable);
+            let error = lines.into_iter().find_map(Result::err).expect("broken").to_string();
             assert_eq!(error, expected);
         };
         check(
@@ -241,7 +261,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_without_panic(text in "\\PC{0,80}(\n\\PC{0,40}){0,3}") {
-            if let Err(error) = read("f", &text, &variable) {
+            for error in read("f", &text, &variable).into_iter().filter_map(Result::err) {
                 prop_assert!(!error.to_string().is_empty());
             }
         }

@@ -72,6 +72,7 @@ impl Reader<'_> {
         }
         if self.skip("<<") {
             let text = if self.skip("\"") { self.quoted('"')? } else { String::new() };
+            self.skip("/utf8");
             return if self.skip(">>") { Ok(Term::Text(text)) } else { Err("a binary of text") };
         }
         if self.skip("\"") {
@@ -158,6 +159,7 @@ mod tests {
         check("-12.", Ok(Term::Integer(-12)));
         check("0.5.", Ok(Term::Float(0.5)));
         check("<<\"x\">>.", Ok(Term::Text("x".into())));
+        check("<<\"x\"/utf8>>.", Ok(Term::Text("x".into())));
         check("<<>>.", Ok(Term::Text(String::new())));
         let pair =
             Term::Tuple(vec![atom("credit"), Term::Tuple(vec![Term::Integer(400), Term::Integer(200)])]);

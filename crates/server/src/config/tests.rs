@@ -1,11 +1,19 @@
 //! Rules of precedence and every answer to a configuration that cannot be used.
 
 use super::*;
+use std::path::Path;
 
 /// Loads from text: the main file, the advanced file, the environment as `NAME=value` words, and `--set` words.
 fn load_from(file: &str, advanced: &str, environment: &[&str], settings: &[&str]) -> Result<Config, String> {
+    let loaded = load_all(file, advanced, environment, settings);
+    let texts = |problems: Vec<syntax::Error>| problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+    loaded.usable().map_err(|problems| texts(problems).join("\n"))
+}
+
+fn load_all(file: &str, advanced: &str, environment: &[&str], settings: &[&str]) -> Loaded {
     let read = |path: &Path| match path.to_str() {
         Some("etc/rabbitmq.conf") => Ok(file.to_owned()),
+        Some("etc/old.config") => Ok(advanced.to_owned()),
         Some("etc/advanced.config") if !advanced.is_empty() => Ok(advanced.to_owned()),
         Some("conf.d/10.conf") => Ok("heartbeat = 10\nchannel_max = 10".to_owned()),
         Some("conf.d/20.conf") => Ok("heartbeat = 20".to_owned()),
@@ -13,8 +21,9 @@ fn load_from(file: &str, advanced: &str, environment: &[&str], settings: &[&str]
     };
     let list = |path: &Path| Ok(["20.conf", "10.conf", "note.txt"].map(|name| path.join(name)).to_vec());
     let pair = |word: &&str| word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let is_named = environment.iter().any(|word| word.starts_with("RABBITMQ_CONFIG_FILE="));
     let sources = Sources {
-        file: Some("etc/rabbitmq.conf".into()),
+        file: (!is_named).then(|| "etc/rabbitmq.conf".into()),
         data_dir: None,
         settings: settings.iter().map(|word| (*word).to_owned()).collect(),
         environment: environment.iter().filter_map(pair).collect(),
@@ -22,7 +31,7 @@ fn load_from(file: &str, advanced: &str, environment: &[&str], settings: &[&str]
         read: &read,
         list: &list,
     };
-    load(&sources).map_err(|error| error.to_string())
+    load(&sources)
 }
 
 fn config(file: &str) -> Config {
@@ -221,7 +230,9 @@ fn options_of_tls_and_websocket_are_taken_or_refused_with_a_remedy() {
     check("ssl_options.password = secret", "openssl pkey");
     check("ssl_options.crl_check = true", "this option is not served: remove it");
     check("ssl_options.client_renegotiation = true", "renegotiation is not served");
-    check("ssl_options.ciphers.1 = RC4", "accepted values: TLS_AES_256_GCM_SHA384");
+    let some = config("ssl_options.ciphers.1 = RC4\nssl_options.ciphers.2 = TLS_AES_256_GCM_SHA384");
+    assert_eq!(some.network.tls.ciphers, [rustls::CipherSuite::TLS13_AES_256_GCM_SHA384]);
+    assert!(some.warnings[0].contains("no cipher suite 'RC4' is known"), "{:?}", some.warnings);
     check("ssl_options.verify = maybe", "accepted values: verify_peer, verify_none");
     check("ssl_cert_login_from = serial", "accepted values: distinguished_name");
     check("web_amqp.ws_path = ws", "begins with /");
@@ -263,7 +274,8 @@ fn what_virtual_hosts_begin_with_comes_from_here() {
          default_policies.operator.cap.vhost_pattern = ^dev\n\
          default_policies.operator.cap.classic_queues.queue_version = 2",
     );
-    let (dev, other) = (config.vhost_defaults.of("dev"), config.vhost_defaults.of("/"));
+    let of = |name| config.vhost_defaults.of(name, &mut || [1; SALT]);
+    let (dev, other) = (of("dev"), of("/"));
     assert_eq!((dev.limits.queues_max, other.limits.queues_max), (Some(5), None));
     assert_eq!((dev.operator_policies.len(), other.operator_policies.len()), (1, 0));
     assert_eq!(other.queue_type.name(), "quorum");
@@ -305,7 +317,7 @@ fn keys_reach_their_place() {
 fn what_has_no_effect_is_said() {
     let config = config("mqtt.vhost = x\nkernel.inet_dist_listen_min = 1\ntcp_listen_options.buffer = 5");
     assert_eq!(config.warnings.len(), 3);
-    assert!(config.warnings[0].contains("'mqtt.vhost' has no effect: this version"), "{:?}", config.warnings);
+    assert!(config.warnings[0].contains("'mqtt.vhost' has no effect: MQTT is not"), "{:?}", config.warnings);
 }
 
 #[test]
@@ -347,27 +359,246 @@ fn the_environment_names_node_and_user() {
     );
     assert_eq!(config.log_level, Level::Debug);
     let foreign = load_from("", "", &["LEVERET_SERVICE_HOST=10.0.0.1", "RABBITMQ_LOGS=-", "HOME=x"], &[]);
-    assert_eq!(foreign.expect("usable").warnings.len(), 2);
+    assert_eq!(foreign.expect("usable").warnings.len(), 1);
 }
 
 #[test]
 fn advanced_terms_cap_credit() {
     let advanced = "[{rabbit, [{credit_flow_default_credit, {400, 200}}, {max_link_credit, 10},\n\
-                    {loopback_users, []}, {tcp_listeners, [5672]}]}].";
+                    {loopback_users, []}]}].";
     let config = load_from("", advanced, &[], &[]).expect("usable");
     assert_eq!((config.credit.link, config.credit.incoming_window), (Some(10), None));
     assert!(config.loopback_users.is_empty());
-    let expected = [
-        "etc/advanced.config: 'rabbit.credit_flow_default_credit' has no effect: windows inside follow the disk",
-        "etc/advanced.config: 'rabbit.tcp_listeners' has no effect here",
-    ];
-    assert_eq!(config.warnings, expected);
+    let expected =
+        "etc/advanced.config: 'rabbit.credit_flow_default_credit' has no effect: nothing here is tuned so";
+    assert_eq!(config.warnings, [expected]);
     let check = |advanced: &str, expected: &str| {
         assert_eq!(load_from("", advanced, &[], &[]).expect_err("unusable"), expected, "{advanced}");
     };
     check("[{rabbit,\n]}].", "etc/advanced.config:2: expected a term");
     check("[rabbit].", "etc/advanced.config: expected a list of {application, [{key, value}, ...]}");
-    let value = "etc/advanced.config: Integer(-1) is no value for 'rabbit.max_link_credit'";
+    let value = "etc/advanced.config: rabbit.max_link_credit: '-1' is no value for 'leveret.max_link_credit'\n  \
+                 accepted values: a whole number from 1 to 4294967295";
     check("[{rabbit, [{max_link_credit, -1}]}].", value);
-    assert!(load_from("", "[{rabbit, [{credit_flow_default_credit, {0, 1}}]}].", &[], &[]).is_err());
+}
+
+/// What a term says, and `rabbitmq.conf` says as well.
+#[test]
+fn terms_count_as_the_keys_that_say_the_same() {
+    let without =
+        |config: Config| Config { settings: vec![], told: vec![], files: vec![], warnings: vec![], ..config };
+    let check = |term: &str, lines: &str| {
+        let advanced = load_from("", &format!("[{term}]."), &[], &[]).expect(term);
+        let plain = load_from(lines, "", &[], &[]).expect(lines);
+        assert_eq!(without(advanced), without(plain), "{term}");
+    };
+    let rabbit = |terms: &str, lines: &str| check(&format!("{{rabbit, [{terms}]}}"), lines);
+    rabbit(
+        "{default_user, <<\"u\">>}, {default_pass, <<\"a##b\">>}",
+        "default_user = u\ndefault_pass = 'a##b'",
+    );
+    rabbit(
+        "{tcp_listeners, [5673, {\"127.0.0.1\", 5674}]}",
+        "listeners.tcp.1 = 5673\nlisteners.tcp.2 = 127.0.0.1:5674",
+    );
+    rabbit("{tcp_listeners, []}, {ssl_listeners, [5671]}", "listeners.tcp = none\nlisteners.ssl.1 = 5671");
+    rabbit(
+        "{ssl_options, [{cacertfile, \"ca\"}, {verify, verify_peer}, {fail_if_no_peer_cert, true}, {versions, ['tlsv1.3']}]}",
+        "ssl_options.cacertfile = ca\nssl_options.verify = verify_peer\nssl_options.fail_if_no_peer_cert = true\n\
+         ssl_options.versions.1 = tlsv1.3",
+    );
+    rabbit("{vm_memory_high_watermark, 0.4}", "vm_memory_high_watermark.relative = 0.4");
+    rabbit("{vm_memory_high_watermark, {absolute, \"2GB\"}}", "vm_memory_high_watermark.absolute = 2GB");
+    rabbit("{disk_free_limit, {mem_relative, 1.0}}", "disk_free_limit.relative = 1.0");
+    rabbit("{disk_free_limit, 1000000}", "disk_free_limit.absolute = 1000000");
+    rabbit("{consumer_timeout, undefined}", "consumer_timeout = 9223372036854775807");
+    rabbit(
+        "{default_permissions, [<<\"^c\">>, <<\"^w\">>, <<\"^r\">>]}",
+        "default_permissions.configure = ^c\ndefault_permissions.write = ^w\ndefault_permissions.read = ^r",
+    );
+    rabbit(
+        "{default_user_tags, [management]}",
+        "default_user_tags.administrator = false\ndefault_user_tags.management = true",
+    );
+    rabbit(
+        "{auth_mechanisms, ['EXTERNAL', 'PLAIN']}",
+        "auth_mechanisms.1 = EXTERNAL\nauth_mechanisms.2 = PLAIN",
+    );
+    rabbit("{auth_backends, [rabbit_auth_backend_internal]}", "auth_backends.1 = internal");
+    rabbit(
+        "{channel_max, 10}, {heartbeat, 580}, {max_message_size, 1000}",
+        "channel_max = 10\nheartbeat = 580\nmax_message_size = 1000",
+    );
+    rabbit(
+        "{loopback_users, [<<\"guest\">>, <<\"a.b\">>]}",
+        "loopback_users.guest = true\nloopback_users.a.b = true",
+    );
+    rabbit(
+        "{tcp_listen_options, [binary, {backlog, 7}, {linger, {true, 0}}]}",
+        "tcp_listen_options.backlog = 7",
+    );
+    rabbit(
+        "{log, [{console, [{enabled, false}, {level, debug}]}]}",
+        "log.console = false\nlog.console.level = debug",
+    );
+    check(
+        "{rabbitmq_management, [{listener, [{port, 1}, {ip, \"127.0.0.1\"}]}]}",
+        "management.tcp.port = 1\nmanagement.tcp.ip = 127.0.0.1",
+    );
+    check(
+        "{rabbitmq_management, [{listener, [{port, 1}, {ssl, true}, {ssl_opts, [{certfile, \"c\"}]}]}]}",
+        "management.ssl.port = 1\nmanagement.ssl.certfile = c",
+    );
+    check("{rabbitmq_management, [{load_definitions, \"/x\"}]}", "management.load_definitions = /x");
+    check("{rabbitmq_prometheus, [{tcp_config, [{port, 1}]}]}", "prometheus.tcp.port = 1");
+    check(
+        "{rabbitmq_stream, [{tcp_listeners, [1]}, {heartbeat, 7}]}",
+        "stream.listeners.tcp.1 = 1\nstream.heartbeat = 7",
+    );
+    check("{kernel, [{inet_dist_listen_min, 1}]}, {mnesia, [{dump_log_write_threshold, 1}]}", "");
+}
+
+#[test]
+fn terms_that_somebody_relies_on_are_not_passed_over() {
+    let check = |term: &str, expected: &str| {
+        let problem = load_from("", &format!("[{term}]."), &[], &[]).expect_err(term);
+        assert!(problem.contains(expected), "{term}: {problem}");
+    };
+    let rabbit = |term: &str, expected: &str| check(&format!("{{rabbit, [{term}]}}"), expected);
+    rabbit(
+        "{auth_backends, [rabbit_auth_backend_ldap]}",
+        "LDAP is not served yet; auth_backends.1 can be: internal",
+    );
+    rabbit(
+        "{auth_backends, [{rabbit_auth_backend_ldap, internal}]}",
+        "LDAP is not served yet; auth_backends.1.authn can be",
+    );
+    rabbit(
+        "{auth_backends, [{internal, [rabbit_auth_backend_http]}]}",
+        "Authentication over HTTP is not served yet",
+    );
+    rabbit(
+        "{cluster_nodes, {['rabbit@a', 'rabbit@b'], disc}}",
+        "rabbit@hare would be alone, and rabbit@a with it",
+    );
+    rabbit(
+        "{cluster_formation, [{peer_discovery_backend, rabbit_peer_discovery_k8s}]}",
+        "no cluster is formed yet",
+    );
+    rabbit("{password_hashing_module, rabbit_password_hashing_sha512}", "rabbit_password_hashing_sha256");
+    rabbit("{no_such_key, 1}", "unknown key 'no_such_key'");
+    rabbit("{proxy_protocol, true}", "the PROXY protocol is not served yet");
+    check("{rabbitmq_mqtt, [{tcp_listeners, [1883]}]}", "MQTT is not served yet");
+    check("{rabbitmq_web_stomp, [{tcp_config, [{port, 1}]}]}", "STOMP is not served yet");
+    check("{rabbitmq_shovel, [{shovels, [{a, []}]}]}", "shovels are not served yet");
+    check("{rabbitmq_auth_backend_ldap, [{servers, [\"a\"]}]}", "only the internal authentication backend");
+    check("{no_such_application, [{a, 1}]}", "unknown application 'no_such_application'");
+}
+
+#[test]
+fn terms_win_over_lines_and_come_from_other_places_as_well() {
+    let ports = |config: Config| config.listeners.iter().map(|(_, address)| address.port).collect::<Vec<_>>();
+    let advanced = "[{rabbit, [{tcp_listeners, [1]}, {heartbeat, 5}]}].";
+    let both =
+        load_from("listeners.tcp.default = 2\nlisteners.tcp.other = 3\nheartbeat = 9", advanced, &[], &[]);
+    let both = both.expect("usable");
+    assert_eq!(both.heartbeat_s, 5);
+    assert_eq!(ports(both), [1]);
+    let set = load_from("", advanced, &[], &["heartbeat=7"]).expect("usable");
+    assert_eq!(set.heartbeat_s, 7);
+    // A main file in the classic format, by its whole name and without the ending.
+    for name in ["etc/old.config", "etc/old"] {
+        let variable = format!("RABBITMQ_CONFIG_FILE={name}");
+        let classic = load_from("", advanced, &[&variable], &[]).expect("usable");
+        assert_eq!(
+            (classic.heartbeat_s, classic.told[0].from.as_str()),
+            (5, "etc/old.config: rabbit.tcp_listeners")
+        );
+        assert_eq!(ports(classic), [1]);
+    }
+    let flags = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+S 2 -rabbit heartbeat 11 default_pass <<\\\"x y\\\">> \
+                 log [{console,[{level,error}]}] -kernel inet_dist_listen_min 1";
+    let flagged = load_from("", "", &[flags], &[]).expect("usable");
+    assert_eq!((flagged.heartbeat_s, &*flagged.default_user.password), (11, "x y"));
+    assert_eq!((flagged.log_level, flagged.warnings.len()), (Level::Error, 1));
+    let ldap = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-rabbit auth_backends [rabbit_auth_backend_ldap]";
+    assert!(load_from("", "", &[ldap], &[]).expect_err("refused").contains("LDAP is not served yet"));
+    let plugins = "RABBITMQ_ENABLED_PLUGINS=rabbitmq_management,rabbitmq_mqtt";
+    assert!(
+        load_from("", "", &[plugins], &[]).expect_err("refused").contains("rabbitmq_mqtt cannot be used")
+    );
+}
+
+#[test]
+fn a_cluster_is_refused_and_what_forms_none_is_not() {
+    let refused =
+        |line: &str| assert!(error(line).contains("no cluster is formed yet"), "{line}: {}", error(line));
+    let taken = |line: &str| assert_eq!(config(line).warnings.len(), 1, "{line}");
+    refused("cluster_formation.peer_discovery_backend = k8s");
+    refused("cluster_formation.peer_discovery_backend = rabbit_peer_discovery_consul");
+    refused("cluster_formation.peer_discovery_backend = etcd");
+    refused("cluster_formation.classic_config.nodes.1 = rabbit@other");
+    refused("cluster_formation.target_cluster_size_hint = 3");
+    taken("cluster_formation.peer_discovery_backend = classic_config");
+    taken("cluster_formation.classic_config.nodes.1 = rabbit@hare");
+    taken("cluster_formation.node_cleanup.interval = 10");
+    taken("cluster_formation.target_cluster_size_hint = 1");
+    taken("cluster_formation.k8s.host = kubernetes.default.svc.cluster.local");
+    taken("cluster_formation.consul.host = consul");
+    let listeners = |line: &str, why: &str| assert!(error(line).contains(why), "{line}: {}", error(line));
+    listeners("mqtt.listeners.tcp.default = 1883", "MQTT is not served yet");
+    listeners("mqtt.listeners.ssl.default = 8883", "MQTT is not served yet");
+    listeners("stomp.listeners.tcp.1 = 61613", "STOMP is not served yet");
+    listeners("web_mqtt.tcp.port = 15675", "MQTT is not served yet");
+    listeners("web_stomp.ssl.port = 15673", "STOMP is not served yet");
+    for line in [
+        "mqtt.listeners.tcp = none",
+        "mqtt.exchange = amq.topic",
+        "web_stomp.tcp = none",
+        "stomp.default_user = u",
+    ] {
+        taken(line);
+    }
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let file = "heartbeat = 10\nmqtt.vhost = x\nheartbeet = 1\nauth_backends.1 = ldap\nnot a setting\nchannel_max = 5\n\
+                log.console = maybe\ndefault_pass = 'x\n";
+    let loaded = load_all(file, "[{rabbit, [{cluster_nodes, {['rabbit@b'], disc}}]}].", &[], &["no.key=1"]);
+    let report = loaded.to_string();
+    let begins: Vec<&str> = report.lines().filter(|line| !line.starts_with(' ')).collect();
+    let expected = [
+        "warning: configuration key 'mqtt.vhost' has no effect: MQTT is not served yet",
+        "unknown: etc/rabbitmq.conf:3: unknown key 'heartbeet'",
+        "refused: etc/rabbitmq.conf:4: 'auth_backends.1 = ldap' cannot be used: LDAP is not served yet; auth_backends.1 can be: internal",
+        "refused: etc/rabbitmq.conf:5: not a setting",
+        "refused: etc/rabbitmq.conf:7: 'maybe' is no value for 'log.console'",
+        "refused: etc/rabbitmq.conf:8: the closing quote is missing",
+        "refused: etc/advanced.config: rabbit.cluster_nodes: 'cluster_formation.classic_config.nodes.1 = rabbit@b' cannot be used: \
+         no cluster is formed yet: rabbit@hare would be alone, and rabbit@b with it",
+        "unknown: --set no.key: unknown key 'no.key'",
+        "the configuration cannot be used: served 2, without effect 1, refused 5, unknown 2 (etc/rabbitmq.conf, etc/advanced.config)",
+    ];
+    assert_eq!(begins, expected);
+    let good = load_all("heartbeat = 10\n", "", &[], &[]).to_string();
+    let expected =
+        "the configuration can be used: served 1, without effect 0, refused 0, unknown 0 (etc/rabbitmq.conf)";
+    assert_eq!(good, expected);
+}
+
+#[test]
+fn bounds_of_zero_are_none() {
+    let all = config("channel_max = 0\nheartbeat = 0\nframe_max = 0");
+    assert_eq!((all.channel_max, all.heartbeat_s, all.frame_max), (0, 0, 1 << 30));
+    assert_eq!(config("max_channels_per_connection = 0").channel_max, 0);
+    assert_eq!(config("channel_max = 10000000").channel_max, 65_535);
+    assert!(error("frame_max = 100").contains("0, or a whole number from 8192"));
+    assert!(error("channel_max = -1").contains("a whole number from 0"));
+}
+
+#[test]
+fn levels_of_the_log_come_from_the_variable_as_well() {
+    let words = load_from("", "", &["RABBITMQ_LOG=warning,+color,connection=debug"], &[]).expect("usable");
+    assert_eq!((words.log_level, words.warnings.len()), (Level::Warning, 2));
 }

@@ -34,7 +34,8 @@ pub fn decimal(value: &str, min: f64, max: f64) -> Result<f64, String> {
 
 /// A number of bytes, with a unit if one likes: `kB`, `MB` ... are powers of ten, `k`, `KiB`, `Mi` ... of two.
 pub fn bytes(value: &str) -> Result<u64, String> {
-    let digits = value.len() - value.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
+    let digits =
+        value.len() - value.trim_start_matches(|digit: char| digit.is_ascii_digit() || digit == '.').len();
     let (number, unit) = value.split_at(digits);
     let factor = match unit.trim() {
         "" | "b" | "B" => Some(1),
@@ -48,9 +49,17 @@ pub fn bytes(value: &str) -> Result<u64, String> {
             }
         }
     };
-    let number: Option<u64> = number.parse().ok();
-    let bytes = number.zip(factor).and_then(|(number, factor)| number.checked_mul(factor));
-    bytes.ok_or_else(|| "accepted values: a number of bytes such as 50000000, 50MB, 2GiB".into())
+    let whole =
+        number.parse().ok().zip(factor).and_then(|(number, factor): (u64, u64)| number.checked_mul(factor));
+    // As with RabbitMQ, 1.5GB is a size; a part of a byte is none.
+    let part = || {
+        let number: f64 = number.parse().ok().filter(|_| number.contains('.') && !number.starts_with('.'))?;
+        let bytes = number * factor? as f64;
+        (factor > Some(1) && bytes < (1u64 << 60) as f64).then_some(bytes as u64)
+    };
+    whole
+        .or_else(part)
+        .ok_or_else(|| "accepted values: a number of bytes such as 50000000, 50MB, 2GiB".into())
 }
 
 /// Milliseconds, or a time with units: `30s`, `1h30m`, `2w`.
@@ -143,7 +152,11 @@ mod tests {
         check("GB", None);
         check("-1", None);
         check("1XB", None);
-        check("1.5GB", None);
+        check("1.5GB", Some(1_500_000_000));
+        check("0.5KiB", Some(512));
+        check("1.5", None);
+        check(".5GB", None);
+        check("1.2.3GB", None);
         check("99999999999PB", None);
         check("1é", None);
     }

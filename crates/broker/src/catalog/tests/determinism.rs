@@ -63,6 +63,14 @@ fn vhost_defaults(number: u8) -> VhostDefaults {
         queue_type: QueueType::Quorum,
         limits: VhostLimits { queues_max: Some(3), connections_max: None },
         operator_policies: vec![DefaultPolicy { name, pattern, apply_to, definition }],
+        users: vec![DefaultUser {
+            name: format!("u{}", number % 3).into(),
+            password: None,
+            tags: vec!["monitoring".into()],
+            configure: "^a".into(),
+            write: ".*".into(),
+            read: "".into(),
+        }],
         about: VhostAbout { description: "d".into(), ..Default::default() },
         tells_events: true,
     }

@@ -1,0 +1,109 @@
+//! Keys of what is not served yet. What opens a door that nobody would answer at, or makes one node of several that would
+//! not know of each other, is refused; what tunes it alone does nothing.
+
+use super::draft::Draft;
+use super::keys::Standing::{self, Inert, Judged, Served};
+use super::keys::Verdict;
+use super::value::integer;
+
+const MQTT: &str = "MQTT is not served yet";
+const STOMP: &str = "STOMP is not served yet";
+const ALONE: &str = "a node is alone: no cluster is formed yet";
+
+/// As [`super::keys::KEYS`], behind which it stands.
+pub const ABSENT: &[(&str, Standing)] = &[
+    // Other nodes.
+    (
+        "cluster_formation.peer_discovery_backend",
+        Judged(|_, _, value| match value {
+            "classic_config" | "rabbit_peer_discovery_classic_config" => nothing(ALONE),
+            _ => Verdict::Absent(
+                "no cluster is formed yet; it can be: classic_config, without other nodes".into(),
+            ),
+        }),
+    ),
+    ("cluster_formation.classic_config.nodes.$", Judged(|draft, _, value| other_node(draft, value))),
+    (
+        "cluster_formation.target_cluster_size_hint",
+        Judged(|_, _, value| match value {
+            "0" | "1" => nothing(ALONE),
+            _ => Verdict::Absent(
+                "no cluster is formed yet: this node would be alone, and others with it".into(),
+            ),
+        }),
+    ),
+    ("cluster_formation.discovery_retry_limit", Inert(ALONE)),
+    ("cluster_formation.discovery_retry_interval", Inert(ALONE)),
+    ("cluster_formation.internal_lock_retries", Inert(ALONE)),
+    ("cluster_formation.lock_retry_limit", Inert(ALONE)),
+    ("cluster_formation.lock_retry_timeout", Inert(ALONE)),
+    ("cluster_formation.lock_timeout", Inert(ALONE)),
+    ("cluster_formation.node_cleanup.$", Inert(ALONE)),
+    ("cluster_formation.node_type", Inert(ALONE)),
+    ("cluster_formation.proxy.*", Inert(ALONE)),
+    ("cluster_formation.randomized_startup_delay_range.$", Inert(ALONE)),
+    ("cluster_formation.registration.$", Inert(ALONE)),
+    (
+        "cluster_formation.*",
+        Standing::Refused("no cluster is formed yet: this node would be alone, and others with it"),
+    ),
+    ("peer_discovery_backend", Standing::Refused("no cluster is formed yet")),
+    // Protocols.
+    ("mqtt.listeners.tcp", Judged(|_, _, value| closed(value, MQTT))),
+    ("mqtt.listeners.ssl", Judged(|_, _, value| closed(value, MQTT))),
+    ("mqtt.listeners.*", Standing::Refused(MQTT)),
+    ("mqtt.*", Inert(MQTT)),
+    ("stomp.listeners.tcp", Judged(|_, _, value| closed(value, STOMP))),
+    ("stomp.listeners.ssl", Judged(|_, _, value| closed(value, STOMP))),
+    ("stomp.listeners.*", Standing::Refused(STOMP)),
+    ("stomp.*", Inert(STOMP)),
+    ("web_mqtt.tcp", Judged(|_, _, value| closed(value, MQTT))),
+    ("web_mqtt.tcp.port", Standing::Refused(MQTT)),
+    ("web_mqtt.tcp.listener", Standing::Refused(MQTT)),
+    ("web_mqtt.ssl.port", Standing::Refused(MQTT)),
+    ("web_mqtt.ssl.listener", Standing::Refused(MQTT)),
+    ("web_mqtt.*", Inert(MQTT)),
+    ("web_stomp.tcp", Judged(|_, _, value| closed(value, STOMP))),
+    ("web_stomp.tcp.port", Standing::Refused(STOMP)),
+    ("web_stomp.tcp.listener", Standing::Refused(STOMP)),
+    ("web_stomp.ssl.port", Standing::Refused(STOMP)),
+    ("web_stomp.ssl.listener", Standing::Refused(STOMP)),
+    ("web_stomp.*", Inert(STOMP)),
+    // What `advanced.config` alone says to RabbitMQ.
+    (
+        "leveret.max_link_credit",
+        Served(|draft, _, value| {
+            integer(value, 1, u64::from(u32::MAX)).map(|it| draft.config.credit.link = Some(it as u32))
+        }),
+    ),
+    (
+        "leveret.max_incoming_window",
+        Served(|draft, _, value| {
+            integer(value, 1, u64::from(u32::MAX))
+                .map(|it| draft.config.credit.incoming_window = Some(it as u32))
+        }),
+    ),
+];
+
+fn nothing(why: &str) -> Verdict {
+    Verdict::Nothing(why.to_owned())
+}
+
+/// A list of nodes that has this one alone forms no cluster.
+fn other_node(draft: &mut Draft, value: &str) -> Verdict {
+    match value == draft.config.node_name {
+        true => nothing(ALONE),
+        false => Verdict::Absent(format!(
+            "no cluster is formed yet: {} would be alone, and {value} with it",
+            draft.config.node_name
+        )),
+    }
+}
+
+/// No listener is what there is.
+fn closed(value: &str, why: &str) -> Verdict {
+    match value {
+        "none" => nothing(why),
+        _ => Verdict::Absent(why.to_owned()),
+    }
+}

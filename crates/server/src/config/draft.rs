@@ -1,0 +1,212 @@
+//! A configuration while settings still come in: what each of them does, and what of them cannot be used.
+
+use super::keys::{self, Standing, Verdict};
+use super::network::Speech;
+use super::syntax::{Error, Fault, Origin, Setting};
+use super::value::Address;
+use super::{
+    Config, PORT_HTTP, PORT_HTTP_TLS, PORT_METRICS, PORT_METRICS_TLS, PORT_STREAM, PORT_WEB, PORT_WEB_TLS,
+    Told,
+};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// See the module.
+pub struct Draft {
+    /// What is known so far.
+    pub config: Config,
+    /// The layer now read.
+    layer: u8,
+    /// Listeners by name, with the layer that named them.
+    listeners: BTreeMap<(Speech, String), (u8, Address)>,
+    /// Mechanisms by name of their key; any replace the usual ones.
+    mechanisms: BTreeMap<String, &'static str>,
+    /// The layer that said `none`, of each kind of listeners.
+    closed: BTreeMap<Speech, u8>,
+    /// Settings that do nothing here.
+    pub inert: usize,
+    /// What cannot be used.
+    pub problems: Vec<Error>,
+}
+
+impl Draft {
+    /// One that knows the defaults alone.
+    pub fn new(config: Config) -> Draft {
+        Draft {
+            config,
+            layer: 0,
+            listeners: BTreeMap::new(),
+            mechanisms: BTreeMap::new(),
+            closed: BTreeMap::new(),
+            inert: 0,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Takes a setting, or notes why it cannot be used.
+    pub fn apply(&mut self, setting: &Setting) {
+        let Setting { key, value, origin } = setting;
+        self.layer = origin.layer();
+        self.config.told.push(Told::new(setting));
+        let verdict = match keys::find(key) {
+            None => {
+                let hint = format!("the nearest known key is '{}'", keys::nearest(key));
+                return self.fail(setting, Fault::Unknown, key, format!("unknown key '{key}'"), hint);
+            }
+            Some((Standing::Refused(why), _)) => {
+                let message = format!("'{key}' cannot be used: {why}");
+                return self.fail(setting, Fault::Refused, key, message, "remove it to start".into());
+            }
+            Some((Standing::Inert(why), _)) => Verdict::Nothing(why.to_owned()),
+            Some((Standing::Judged(judge), name)) => judge(self, name, value),
+            Some((Standing::Served(put), name)) => match put(self, name, value) {
+                Ok(()) => Verdict::Works,
+                Err(hint) => Verdict::Wrong(hint),
+            },
+        };
+        match verdict {
+            Verdict::Works => self.config.settings.push((key.clone(), value.clone())),
+            Verdict::Nothing(why) => self.passed_over(&format!("configuration key '{key}'"), &why),
+            Verdict::Absent(why) => {
+                let value = Told::new(setting).value;
+                let message = format!("'{key} = {value}' cannot be used: {why}");
+                self.fail(setting, Fault::Refused, &setting.value, message, "remove it to start".into());
+            }
+            Verdict::Wrong(hint) => {
+                let value = Told::new(setting).value;
+                let message = format!("'{value}' is no value for '{key}'");
+                self.fail(setting, Fault::Refused, &setting.value, message, hint);
+            }
+        }
+    }
+
+    /// Notes that `what` does nothing here.
+    pub fn passed_over(&mut self, what: &str, why: &str) {
+        self.inert += 1;
+        self.config.warnings.push(format!("{what} has no effect: {why}"));
+    }
+
+    fn fail(&mut self, setting: &Setting, fault: Fault, marked: &str, message: String, hint: String) {
+        let origin = Some(setting.origin.clone());
+        let marked = if setting.origin == Origin::CommandLine { &setting.key } else { marked };
+        self.problems.push(Error { fault, origin, marked: marked.to_owned(), message, hint });
+    }
+
+    /// Where a listener is, if any was named.
+    pub fn is_named(&self, speech: Speech) -> bool {
+        self.closed.contains_key(&speech) || self.listeners.keys().any(|(own, _)| *own == speech)
+    }
+
+    /// Forgets what was said of a list, because a later layer says all of it.
+    pub fn forget(&mut self, family: &str) {
+        let network = &mut self.config.network;
+        let speech = match family {
+            "listeners.tcp" => Speech::Amqp,
+            "listeners.ssl" => Speech::AmqpTls,
+            "stream.listeners.tcp" => Speech::Stream,
+            "stream.listeners.ssl" => Speech::StreamTls,
+            "auth_mechanisms" => return self.mechanisms.clear(),
+            "default_user_tags" => return self.config.default_user.tags.clear(),
+            "ssl_options.versions" => return network.tls.versions.clear(),
+            "ssl_options.ciphers" => return network.tls.forget_ciphers(),
+            "management.ssl.versions" => return network.http_tls.versions.clear(),
+            "management.ssl.ciphers" => return network.http_tls.forget_ciphers(),
+            "prometheus.ssl.versions" => return network.metrics_tls.versions.clear(),
+            "prometheus.ssl.ciphers" => return network.metrics_tls.forget_ciphers(),
+            _ => return,
+        };
+        self.listeners.retain(|(own, _), _| *own != speech);
+        self.closed.remove(&speech);
+    }
+
+    /// `none` for a kind of listeners.
+    pub fn close_listeners(&mut self, speech: Speech) {
+        self.closed.insert(speech, self.layer);
+    }
+
+    /// One more listener.
+    pub fn add_listener(&mut self, speech: Speech, name: &str, address: Address) {
+        self.listeners.insert((speech, name.to_owned()), (self.layer, address));
+    }
+
+    /// The one listener of WebSocket or of HTTP, of which address and port may come apart.
+    pub fn web_listener(&mut self, speech: Speech) -> &mut Address {
+        let port = match speech {
+            Speech::Http => PORT_HTTP,
+            Speech::Prometheus => PORT_METRICS,
+            Speech::HttpTls => PORT_HTTP_TLS,
+            Speech::PrometheusTls => PORT_METRICS_TLS,
+            speech if speech.is_secure() => PORT_WEB_TLS,
+            _ => PORT_WEB,
+        };
+        let layer = self.layer;
+        let entry = self.listeners.entry((speech, String::new()));
+        &mut entry.and_modify(|(named, _)| *named = layer).or_insert((layer, Address { ip: None, port })).1
+    }
+
+    /// One more mechanism.
+    pub fn add_mechanism(&mut self, name: &str, mechanism: &'static str) {
+        self.mechanisms.insert(name.to_owned(), mechanism);
+    }
+
+    /// One more file, or folder, of definitions.
+    pub fn add_definitions(&mut self, path: &str) {
+        let path = PathBuf::from(path);
+        if !self.config.definitions.paths.contains(&path) {
+            self.config.definitions.paths.push(path);
+        }
+    }
+
+    /// A tag of the first user.
+    pub fn set_tag(&mut self, tag: &str, is_set: bool) {
+        set(&mut self.config.default_user.tags, tag, is_set);
+    }
+
+    /// A user that may come from this machine alone, or from anywhere.
+    pub fn set_loopback(&mut self, user: &str, is_set: bool) {
+        set(&mut self.config.loopback_users, user, is_set);
+    }
+
+    /// `none` closes what its own layer and those below it named; what a later layer names is open again.
+    pub fn finish(mut self) -> Config {
+        let is_open = |((speech, _), (layer, _)): &(&(Speech, String), &(u8, Address))| {
+            self.closed.get(speech).is_none_or(|closed| layer > closed)
+        };
+        let open = self.listeners.iter().filter(is_open);
+        let mut open: Vec<(Speech, Address)> =
+            open.map(|((speech, _), (_, address))| (*speech, *address)).collect();
+        let is_usual = !self.closed.contains_key(&Speech::Amqp)
+            && open.iter().all(|(speech, _)| *speech != Speech::Amqp);
+        if is_usual {
+            open.splice(0..0, std::mem::take(&mut self.config.listeners));
+        }
+        for (speech, port) in [
+            (Speech::Stream, PORT_STREAM),
+            (Speech::Web, PORT_WEB),
+            (Speech::Http, PORT_HTTP),
+            (Speech::Prometheus, PORT_METRICS),
+        ] {
+            let is_named = |(own, _): &(Speech, Address)| match speech {
+                // As with RabbitMQ, who asks for TLS alone gets no other.
+                Speech::Http => matches!(own, Speech::Http | Speech::HttpTls),
+                Speech::Prometheus => matches!(own, Speech::Prometheus | Speech::PrometheusTls),
+                speech => *own == speech,
+            };
+            if !self.closed.contains_key(&speech) && !open.iter().any(is_named) {
+                self.config.if_free.push((speech, Address { ip: None, port }));
+            }
+        }
+        self.config.listeners = open;
+        if !self.mechanisms.is_empty() {
+            self.config.mechanisms = self.mechanisms.into_values().collect();
+        }
+        self.config
+    }
+}
+
+fn set(names: &mut Vec<String>, name: &str, is_set: bool) {
+    names.retain(|other| other != name);
+    if is_set {
+        names.push(name.to_owned());
+    }
+}

@@ -1,0 +1,212 @@
+//! Puts the sources of a configuration together: finds the files, reads them, and applies what they say in order.
+//!
+//! Nothing ends at the first problem: all are told at once, so that one who moves here mends a file once.
+
+use super::advanced::{self, Step};
+use super::draft::Draft;
+use super::syntax::{self, Error, Fault, Origin, Setting};
+use super::{Config, environment, terms};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Where a configuration is looked for.
+pub struct Sources<'a> {
+    /// `--config`.
+    pub file: Option<PathBuf>,
+    /// `--data-dir`.
+    pub data_dir: Option<PathBuf>,
+    /// `--set`, in order, as `KEY=VALUE`.
+    pub settings: Vec<String>,
+    /// All of it.
+    pub environment: BTreeMap<String, String>,
+    /// The machine's name.
+    pub host: String,
+    /// The text of a file.
+    pub read: &'a dyn Fn(&Path) -> std::io::Result<String>,
+    /// The files of a folder, in any order.
+    pub list: &'a dyn Fn(&Path) -> std::io::Result<Vec<PathBuf>>,
+}
+
+/// A configuration that was read, and whether it can be used.
+pub struct Loaded {
+    /// What the usable settings say. To be used only where there is no problem.
+    pub config: Config,
+    /// Settings that do nothing here.
+    pub inert: usize,
+    /// What cannot be used, in the order of reading.
+    pub problems: Vec<Error>,
+}
+
+impl Loaded {
+    /// The configuration, where all of it can be used.
+    ///
+    /// # Errors
+    /// Everything that cannot.
+    pub fn usable(self) -> Result<Config, Vec<Error>> {
+        if self.problems.is_empty() { Ok(self.config) } else { Err(self.problems) }
+    }
+
+    /// One more thing that cannot be used, which no setting by itself could tell.
+    pub fn refuse(&mut self, why: String) {
+        self.problems.push(nowhere(why));
+    }
+
+    fn count(&self, fault: Fault) -> usize {
+        self.problems.iter().filter(|problem| problem.fault == fault).count()
+    }
+}
+
+/// The report of `--check-config`: what has no effect, what cannot be used, and how many of each there are.
+impl fmt::Display for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.config.warnings.iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))?;
+        for problem in &self.problems {
+            let fault = match problem.fault {
+                Fault::Refused => "refused",
+                Fault::Unknown => "unknown",
+            };
+            writeln!(f, "{fault}: {problem}")?;
+        }
+        let can = if self.problems.is_empty() { "can" } else { "cannot" };
+        let (served, inert) = (self.config.settings.len(), self.inert);
+        let (refused, unknown) = (self.count(Fault::Refused), self.count(Fault::Unknown));
+        let files: Vec<String> = self.config.files.iter().map(|file| file.display().to_string()).collect();
+        let of = if files.is_empty() { "no files".to_owned() } else { files.join(", ") };
+        write!(
+            f,
+            "the configuration {can} be used: served {served}, without effect {inert}, refused {refused}, \
+             unknown {unknown} ({of})"
+        )
+    }
+}
+
+/// Puts everything together.
+pub fn load(sources: &Sources<'_>) -> Loaded {
+    let mut draft = Draft::new(Config::new(&sources.host));
+    let variable = |name: &str| sources.environment.get(name).cloned();
+    // Lists of nodes are compared with it.
+    environment::name_node(&mut draft, &sources.environment);
+    let files = files(sources, &mut draft);
+    let mut steps = Vec::new();
+    for path in &files {
+        match read_file(sources, path) {
+            Ok(text) if is_classic(path, &text) => steps.extend(advanced::read(path, &text)),
+            Ok(text) => steps.extend(lines(syntax::read(&path.to_string_lossy(), &text, &variable))),
+            Err(error) => steps.push(Step::Fail(error)),
+        }
+    }
+    // As with RabbitMQ, it wins over rabbitmq.conf.
+    let advanced_file = advanced_file(sources, files.first());
+    if let Some(path) = &advanced_file {
+        match read_file(sources, path) {
+            Ok(text) => steps.extend(advanced::read(path, &text)),
+            Err(error) => steps.push(Step::Fail(error)),
+        }
+    }
+    steps.extend(environment::steps(&sources.environment));
+    let line = |setting: &String| syntax::read_line(setting, Origin::CommandLine, &variable);
+    let said = lines(sources.settings.iter().map(line).collect());
+    steps.into_iter().for_each(|step| take(&mut draft, step));
+    environment::apply_rest(&mut draft, &sources.environment);
+    said.into_iter().for_each(|step| take(&mut draft, step));
+    let (inert, mut problems) = (draft.inert, std::mem::take(&mut draft.problems));
+    let mut config = draft.finish();
+    if let Some(name) = config.vhost_defaults.empty_policy() {
+        let message = format!("default_policies.operator.{name} sets nothing for the queues it is for");
+        problems.push(nowhere(message));
+    }
+    config.files = files.into_iter().chain(advanced_file).collect();
+    if let Some(folder) = &sources.data_dir {
+        config.data_dir.clone_from(folder);
+    }
+    Loaded { config, inert, problems }
+}
+
+fn lines(read: Vec<Result<Setting, Error>>) -> Vec<Step> {
+    read.into_iter().map(|line| line.map_or_else(Step::Fail, Step::Set)).collect()
+}
+
+fn take(draft: &mut Draft, step: Step) {
+    match step {
+        Step::Set(setting) => draft.apply(&setting),
+        Step::Forget(family) => draft.forget(&family),
+        Step::PassedOver { what, why } => draft.passed_over(&what, &why),
+        Step::Note(warning) => draft.config.warnings.push(warning),
+        Step::Fail(error) => draft.problems.push(error),
+    }
+}
+
+/// An error that no line of a configuration can be blamed for.
+pub fn nowhere(message: String) -> Error {
+    Error { fault: Fault::Refused, origin: None, marked: String::new(), message, hint: String::new() }
+}
+
+fn read_file(sources: &Sources<'_>, path: &Path) -> Result<String, Error> {
+    let text = (sources.read)(path).map_err(|error| nowhere(format!("{}: {error}", path.display())))?;
+    match text.len() <= syntax::FILE_BYTES_MAX {
+        true => Ok(text),
+        false => Err(nowhere(format!("{} is larger than {} bytes", path.display(), syntax::FILE_BYTES_MAX))),
+    }
+}
+
+/// The classic format is a term of Erlang; RabbitMQ tells it by the ending of the name, or where there is none by the text.
+fn is_classic(path: &Path, text: &str) -> bool {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("conf") => false,
+        Some("config") => true,
+        _ => terms::read(text).is_ok(),
+    }
+}
+
+/// The main file, then those of the folder `RABBITMQ_CONFIG_FILES` in the order of their names.
+fn files(sources: &Sources<'_>, draft: &mut Draft) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let named = sources.environment.get("RABBITMQ_CONFIG_FILE").filter(|name| !name.is_empty());
+    match (&sources.file, named) {
+        (Some(file), _) => files.push(file.clone()),
+        (None, Some(name)) => files.push(main_file(sources, name, draft)),
+        (None, None) => {}
+    }
+    if let Some(folder) = sources.environment.get("RABBITMQ_CONFIG_FILES") {
+        let folder = folder.strip_suffix("/*.conf").unwrap_or(folder);
+        match (sources.list)(Path::new(folder)) {
+            Ok(mut listed) => {
+                listed.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
+                listed.sort();
+                files.extend(listed);
+            }
+            Err(error) => draft.problems.push(nowhere(format!("{folder}: {error}"))),
+        }
+    }
+    files
+}
+
+/// The file that a name stands for, which is often given without its ending.
+fn main_file(sources: &Sources<'_>, name: &str, draft: &mut Draft) -> PathBuf {
+    let is_there = |name: &str| (sources.read)(Path::new(name)).is_ok();
+    if name.ends_with(".conf") || name.ends_with(".config") || is_there(name) {
+        return name.into();
+    }
+    let (classic, new) = (format!("{name}.config"), format!("{name}.conf"));
+    if !is_there(&classic) {
+        return new.into();
+    }
+    if is_there(&new) {
+        // As with RabbitMQ.
+        draft.config.warnings.push(format!("{classic} is used, and {new} beside it is not"));
+    }
+    classic.into()
+}
+
+/// Where `advanced.config` is: named, or beside the main file if it is there.
+fn advanced_file(sources: &Sources<'_>, file: Option<&PathBuf>) -> Option<PathBuf> {
+    if let Some(named) = sources.environment.get("RABBITMQ_ADVANCED_CONFIG_FILE") {
+        return Some(match named.ends_with(".config") {
+            true => PathBuf::from(named),
+            false => PathBuf::from(format!("{named}.config")),
+        });
+    }
+    let beside = file?.parent()?.join("advanced.config");
+    (sources.read)(&beside).is_ok_and(|_| file != Some(&beside)).then_some(beside)
+}
