@@ -15,6 +15,7 @@ pub mod report;
 pub mod rows;
 pub mod secrets;
 pub mod suites;
+pub mod supply;
 pub mod text;
 pub mod tidy;
 pub mod traced;

@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: what a reviewer should not have to say.
 
 use crate::report::Report;
-use crate::{cargo, floors, licences, rows, secrets, text};
+use crate::{cargo, floors, licences, rows, secrets, supply, text};
 
 /// Runs every check and prints one line for each.
 pub fn tidy() -> Report {
@@ -17,11 +17,12 @@ pub fn tidy() -> Report {
         Err(why) => report.fail("floors", &why),
     }
     match cargo::metadata(true) {
-        Ok(metadata) => report.check("licences", &licences::complaints(&metadata)),
+        Ok(metadata) => {
+            report.check("licences", &licences::complaints(&metadata));
+            supply::check(&mut report, &metadata.workspace_root);
+        }
         Err(why) => report.fail("licences", &why),
     }
-    let deny = ["deny", "--log-level", "error", "check", "advisories", "licenses", "bans", "sources"];
-    run_cargo(&mut report, "advisories", &["deny", "--version"], &deny);
     report
 }
 
