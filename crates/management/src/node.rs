@@ -245,6 +245,8 @@ pub struct About {
     pub cluster_id: String,
     /// Metrics tell of each object where nothing else is asked for.
     pub metrics_each: bool,
+    /// The path of metrics, in its parts; none: `metrics`.
+    pub metrics_path: Vec<String>,
     /// The version that clients are told.
     pub version: String,
     /// What it really is.

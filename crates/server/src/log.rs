@@ -1,12 +1,14 @@
-//! The log: lines in RabbitMQ's format to standard output, written by a thread of its own.
+//! The log: lines in RabbitMQ's format to the console and to a file, written by a thread of its own.
 //!
 //! Who logs never waits: a line goes into a bounded queue, and when that is full it is counted and dropped, which the log
 //! then says. Text from peers is escaped, so that nobody can forge a line.
 
+pub mod file;
+pub mod format;
+
 use crate::config::Level;
-use base::time::date;
+use format::{Format, Line};
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -31,15 +33,24 @@ const KEPT_BYTES_MAX: usize = 1024;
 pub struct Logger {
     sender: SyncSender<Message>,
     dropped: Arc<AtomicU64>,
-    /// As a number: [`Level`]'s own. Shared by all, and changed while the node runs.
+    /// The least level that is written anywhere, as a number: [`Level`]'s own. Shared by all, and changed while the node runs.
     level: Arc<AtomicU8>,
+    /// The same of each output by itself.
+    levels: Arc<[AtomicU8]>,
     /// The last lines.
     kept: Arc<Mutex<VecDeque<String>>>,
     source: u32,
 }
 
 enum Message {
-    Line { at_us: u64, level: Level, source: u32, text: String },
+    /// With a bit for each output that it goes to.
+    Line {
+        at_us: u64,
+        level: Level,
+        source: u32,
+        outputs: u8,
+        text: String,
+    },
     Stop,
 }
 
@@ -49,21 +60,43 @@ pub struct Writer {
     sender: SyncSender<Message>,
 }
 
-/// Starts the log at `level`; [`Level::None`] writes nothing.
+/// A place that lines go to.
+pub struct Output {
+    /// The least level that is written there; [`Level::None`]: nothing.
+    pub level: Level,
+    /// How lines look there.
+    pub format: Format,
+    /// Takes them.
+    pub to: Box<dyn Write + Send>,
+}
+
+/// Starts the log at `level`, in plain text; [`Level::None`] writes nothing.
 ///
 /// # Errors
 /// Why there is no thread for it.
+#[cfg(test)]
 pub fn start(level: Level, to: impl Write + Send + 'static) -> std::io::Result<(Logger, Writer)> {
+    start_all(vec![Output { level, format: Format::default(), to: Box::new(to) }])
+}
+
+/// Starts the log with all places that its lines go to.
+///
+/// # Errors
+/// Why there is no thread for it.
+pub fn start_all(outputs: Vec<Output>) -> std::io::Result<(Logger, Writer)> {
+    assert!(outputs.len() <= u8::BITS as usize, "a line has a bit for each");
     let (sender, receiver) = sync_channel(LINES_WAITING_MAX);
     let dropped = Arc::new(AtomicU64::new(0));
     let counter = dropped.clone();
     let kept = Arc::new(Mutex::new(VecDeque::new()));
     let keeps = kept.clone();
+    let levels: Arc<[AtomicU8]> = outputs.iter().map(|output| AtomicU8::new(output.level as u8)).collect();
+    let least = outputs.iter().map(|output| output.level).min().unwrap_or(Level::None);
     let thread = std::thread::Builder::new()
         .name("log".into())
-        .spawn(move || write(&receiver, &counter, &keeps, to))?;
-    let level = Arc::new(AtomicU8::new(level as u8));
-    let logger = Logger { sender: sender.clone(), dropped, level, kept, source: 0 };
+        .spawn(move || write(&receiver, &counter, &keeps, outputs))?;
+    let level = Arc::new(AtomicU8::new(least as u8));
+    let logger = Logger { sender: sender.clone(), dropped, level, levels, kept, source: 0 };
     Ok((logger, Writer { thread, sender }))
 }
 
@@ -90,6 +123,7 @@ impl Logger {
 
     /// Has lines of this level and above written from now on, by all who log.
     pub fn set_level(&self, level: Level) {
+        self.levels.iter().for_each(|own| own.store(level as u8, Ordering::Relaxed));
         self.level.store(level as u8, Ordering::Relaxed);
     }
 
@@ -104,9 +138,9 @@ impl Logger {
         if !self.takes(level) {
             return;
         }
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let at_us = since.as_micros() as u64;
-        let line = Message::Line { at_us, level, source: self.source, text: text.into() };
+        let is_for = |own: &AtomicU8| level as u8 >= own.load(Ordering::Relaxed);
+        let outputs = self.levels.iter().rev().fold(0, |mask, own| mask << 1 | u8::from(is_for(own)));
+        let line = Message::Line { at_us: now_us(), level, outputs, source: self.source, text: text.into() };
         if let Err(TrySendError::Full(_)) = self.sender.try_send(line) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -132,34 +166,52 @@ fn write(
     receiver: &Receiver<Message>,
     dropped: &AtomicU64,
     kept: &Mutex<VecDeque<String>>,
-    mut to: impl Write,
+    mut outputs: Vec<Output>,
 ) {
-    let mut block = String::new();
+    let mut blocks: Vec<String> = outputs.iter().map(|_| String::new()).collect();
     'open: while let Ok(first) = receiver.recv() {
         let mut next = Some(first);
         let mut is_last = false;
         while let Some(message) = next {
             match message {
-                Message::Line { at_us, level, source, text } => {
-                    format_line(&mut block, at_us, level, source, &text)
+                Message::Line { at_us, level, source, outputs: mask, text } => {
+                    add(&outputs, mask, &mut blocks, &Line { at_us, level, source, text: &text });
                 }
                 Message::Stop => is_last = true,
             }
-            next = if block.len() < BLOCK_BYTES { receiver.try_recv().ok() } else { None };
+            let is_short = blocks.iter().all(|block| block.len() < BLOCK_BYTES);
+            next = if is_short { receiver.try_recv().ok() } else { None };
         }
         let lost = dropped.swap(0, Ordering::Relaxed);
         if lost > 0 {
-            let _ =
-                writeln!(block, "... {lost} lines were dropped: the log could not be written fast enough");
+            let text = format!("{lost} lines were dropped: the log could not be written fast enough");
+            let line = Line { at_us: now_us(), level: Level::Warning, source: 0, text: &text };
+            add(&outputs, u8::MAX, &mut blocks, &line);
         }
-        keep(kept, &block);
-        // A log that nobody takes (a closed pipe) must not stop the node.
-        let _ = to.write_all(block.as_bytes()).and_then(|()| to.flush());
-        block.clear();
+        // All outputs have the same lines but for their levels: the first is the one that is asked for.
+        blocks.first().into_iter().for_each(|block| keep(kept, block));
+        for (output, block) in outputs.iter_mut().zip(&mut blocks) {
+            // A log that nobody takes (a closed pipe) must not stop the node.
+            let _ = output.to.write_all(block.as_bytes()).and_then(|()| output.to.flush());
+            block.clear();
+        }
         if is_last {
             break 'open;
         }
     }
+}
+
+/// Puts a line where it belongs: `mask` has a bit for each output.
+fn add(outputs: &[Output], mask: u8, blocks: &mut [String], line: &Line<'_>) {
+    for (index, (output, block)) in outputs.iter().zip(blocks).enumerate() {
+        if mask >> index & 1 == 1 {
+            output.format.write(line, block);
+        }
+    }
+}
+
+fn now_us() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
 }
 
 fn keep(kept: &Mutex<VecDeque<String>>, block: &str) {
@@ -172,40 +224,10 @@ fn keep(kept: &Mutex<VecDeque<String>>, block: &str) {
     }
 }
 
-/// `2026-11-21 19:10:42.194624+00:00 [info] <0.7.0> text`, for every line of the text.
-fn format_line(block: &mut String, at_us: u64, level: Level, source: u32, text: &str) {
-    for line in text.split('\n') {
-        write_time(block, at_us);
-        let _ = write!(block, " [{}] <0.{source}.0> ", level.name());
-        for c in line.chars() {
-            if c.is_control() { block.extend(c.escape_default()) } else { block.push(c) }
-        }
-        block.push('\n');
-    }
-}
-
-fn write_time(block: &mut String, at_us: u64) {
-    let (days, second) = (at_us / 86_400_000_000, at_us / 1_000_000 % 86_400);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let fraction = at_us % 1_000_000;
-    let _ =
-        write!(block, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{fraction:06}+00:00");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::Mutex;
-
-    #[test]
-    fn lines_look_as_operators_know_them_and_cannot_be_forged() {
-        let mut block = String::new();
-        format_line(&mut block, 1_795_288_242_194_624, Level::Info, 7, "one\ntwo\r\x1b[0m");
-        let expected = "2026-11-21 19:10:42.194624+00:00 [info] <0.7.0> one\n\
-                        2026-11-21 19:10:42.194624+00:00 [info] <0.7.0> two\\r\\u{1b}[0m\n";
-        assert_eq!(block, expected);
-    }
 
     #[derive(Clone, Default)]
     struct Shared(Arc<Mutex<Vec<u8>>>);
@@ -230,6 +252,28 @@ mod tests {
         writer.finish();
         let text = String::from_utf8(output.0.lock().expect("not poisoned").clone()).expect("text");
         assert!(text.ends_with(" [error] <0.3.0> loud\n") && !text.contains("quiet"), "{text}");
+    }
+
+    #[test]
+    fn each_output_has_its_own_level_and_form() {
+        let (console, file) = (Shared::default(), Shared::default());
+        let json = Format { is_json: true, ..Format::default() };
+        let outputs = vec![
+            Output { level: Level::Warning, format: Format::default(), to: Box::new(console.clone()) },
+            Output { level: Level::Debug, format: json, to: Box::new(file.clone()) },
+        ];
+        let (logger, writer) = start_all(outputs).expect("starts");
+        logger.log(Level::Debug, "quiet");
+        logger.error("loud");
+        writer.finish();
+        let text = |of: &Shared| String::from_utf8(of.0.lock().expect("not poisoned").clone()).expect("text");
+        assert!(text(&console).ends_with(" [error] <0.0.0> loud\n") && text(&console).lines().count() == 1);
+        assert!(
+            text(&file).contains("\"msg\":\"quiet\"") && text(&file).lines().count() == 2,
+            "{}",
+            text(&file)
+        );
+        assert_eq!(logger.last(5).len(), 1);
     }
 
     #[test]

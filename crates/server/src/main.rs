@@ -37,6 +37,7 @@ mod node;
 mod pages;
 mod pauses;
 mod ports;
+mod private_key;
 mod queue_names;
 mod reader;
 mod rows;
@@ -48,6 +49,8 @@ mod timers;
 mod tls;
 mod turns;
 
+use crate::log::Output;
+use crate::log::file::LogFile;
 use clap::{CommandFactory, Parser, Subcommand};
 use config::{Config, Level, Loaded, Sources};
 use ctl::shells::{self, Shell};
@@ -165,11 +168,12 @@ fn serve(server: Server) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let level = if config.log_console { config.log_level } else { Level::None };
-    let (logger, writer) = match log::start(level, std::io::stdout()) {
+    let started =
+        outputs(&config).and_then(|outputs| log::start_all(outputs).map_err(|error| error.to_string()));
+    let (logger, writer) = match started {
         Ok(started) => started,
-        Err(error) => {
-            eprintln!("leveret: the log cannot be started: {error}");
+        Err(why) => {
+            eprintln!("leveret: the log cannot be started: {why}");
             return ExitCode::FAILURE;
         }
     };
@@ -192,6 +196,24 @@ fn serve(server: Server) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Where lines of the log go.
+fn outputs(config: &Config) -> Result<Vec<Output>, String> {
+    let log = &config.log;
+    let mut outputs = Vec::new();
+    if log.has_console {
+        let to: Box<dyn Write + Send> =
+            if log.is_stderr { Box::new(std::io::stderr()) } else { Box::new(std::io::stdout()) };
+        outputs.push(Output { level: log.level_of(&log.console), format: log.console.format(), to });
+    }
+    if let Some(path) = config.log_file() {
+        let file = LogFile::open(path.clone(), log.rotation.clone());
+        let file = file.map_err(|error| format!("{}: {error}", path.display()))?;
+        let level = log.level_of(&log.file_output);
+        outputs.push(Output { level, format: log.file_output.format(), to: Box::new(file) });
+    }
+    Ok(outputs)
 }
 
 fn load(server: Server) -> Loaded {

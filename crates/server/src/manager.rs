@@ -111,6 +111,7 @@ impl Manager<'_> {
             cluster: config.cluster_name.clone().unwrap_or_else(|| config.node_name.clone()),
             cluster_id: format!("leveret-{identity:032x}"),
             metrics_each: config.metrics_each,
+            metrics_path: config.metrics_path.clone(),
             version: adapters::settings::VERSION.to_owned(),
             product: "Leveret".to_owned(),
             product_version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -6,11 +6,12 @@
 
 use crate::certificate::PeerCertificate;
 use crate::config::network::{CIPHERS, CertificateLogin, TlsOptions, TlsVersion};
+use crate::private_key;
 use adapters::settings::Encryption;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{NoServerSessionStorage, UnbufferedServerConnection, WebPkiClientVerifier};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, InsufficientSizeError};
@@ -121,9 +122,8 @@ pub fn server_config(options: &TlsOptions) -> Result<Arc<ServerConfig>, String> 
         _ => return Err("a TLS listener needs ssl_options.certfile and ssl_options.keyfile".into()),
     };
     let chain = certificates("ssl_options.certfile", chain_file)?;
-    let key = PrivateKeyDer::from_pem_file(key_file).map_err(|error| {
-        format!("ssl_options.keyfile {}: no unencrypted private key can be read: {error}", key_file.display())
-    })?;
+    let key = private_key::read(key_file, options.key_password.as_deref())
+        .map_err(|why| format!("ssl_options.keyfile {}: {why} (ssl_options.password)", key_file.display()))?;
     let mut config = builder.with_single_cert(chain, key).map_err(|error| {
         format!(
             "ssl_options.certfile {} and ssl_options.keyfile {} do not fit together: {error}",

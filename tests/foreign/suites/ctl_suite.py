@@ -881,7 +881,7 @@ def _():
                 file.write("]")
             checked = subprocess.run([broker.binary, "server", "--data-dir", data, "--check-config", "--set",
                                       f"load_definitions={path}"], capture_output=True, text=True, timeout=60)
-            assert checked.returncode == 1 and path in checked.stderr, checked
+            assert checked.returncode == 1 and path in checked.stdout, checked
         finally:
             broker.close()
 

@@ -125,11 +125,14 @@ impl Facts {
 /// Answers a request for metrics, which anybody may have.
 pub fn metrics<N: Node>(node: &N, request: &Request) -> Response {
     let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
-    let answer = match (request.method, &path[..]) {
-        (Method::Get | Method::Head, ["metrics", registry @ ..]) => write(node, request, registry),
-        (Method::Options, ["metrics", ..]) => Ok(Response::empty(200).with("allow", "GET, HEAD".to_owned())),
-        (_, ["metrics", ..]) => Err(Response::empty(405).with("allow", "GET, HEAD".to_owned())),
-        _ => Err(Response::empty(404)),
+    let own = &node.about().metrics_path;
+    let own: Vec<&str> =
+        if own.is_empty() { vec!["metrics"] } else { own.iter().map(String::as_str).collect() };
+    let answer = match (request.method, path.strip_prefix(&own[..])) {
+        (_, None) => Err(Response::empty(404)),
+        (Method::Get | Method::Head, Some(registry)) => write(node, request, registry),
+        (Method::Options, _) => Ok(Response::empty(200).with("allow", "GET, HEAD".to_owned())),
+        (_, Some(_)) => Err(Response::empty(405).with("allow", "GET, HEAD".to_owned())),
     };
     let mut response = answer.unwrap_or_else(|refused| refused);
     if request.method == Method::Head {

@@ -43,10 +43,7 @@ pub const ABSENT: &[(&str, Standing)] = &[
     ("cluster_formation.proxy.*", Inert(ALONE)),
     ("cluster_formation.randomized_startup_delay_range.$", Inert(ALONE)),
     ("cluster_formation.registration.$", Inert(ALONE)),
-    (
-        "cluster_formation.*",
-        Standing::Refused("no cluster is formed yet: this node would be alone, and others with it"),
-    ),
+    ("cluster_formation.*", Inert("it counts for another peer_discovery_backend, which is refused")),
     ("peer_discovery_backend", Standing::Refused("no cluster is formed yet")),
     // Protocols.
     ("mqtt.listeners.tcp", Judged(|_, _, value| closed(value, MQTT))),

@@ -212,7 +212,7 @@ struct Settings<'a> {
 
 impl Settings<'_> {
     fn set(&mut self, key: String, value: String) {
-        self.steps.push(Step::Set(Setting { key, value, origin: self.origin.clone() }));
+        self.steps.push(Step::Set(Setting::new(key, value, self.origin.clone())));
     }
 
     /// Says `{key, value}` of the application whose keys begin with `prefix`.
@@ -269,6 +269,7 @@ impl Settings<'_> {
                 Ok(())
             }
             ("", "log") => self.log(value),
+            ("", "config_entry_decoder") => self.decoder(value),
             ("", "permit_deprecated_features") => self.nested("deprecated_features.permit", value),
             ("", "default_consumer_prefetch") => match value {
                 Term::Tuple(items) if items.last() == Some(&Term::Integer(0)) => Ok(()),
@@ -426,6 +427,22 @@ impl Settings<'_> {
             _ => return Err(Untold::Shape),
         };
         self.set(format!("{key}.{kind}"), text(value)?);
+        Ok(())
+    }
+
+    /// `[{passphrase, <<"x">>}, {cipher, aes_256_cbc}]`; the passphrase may be in a file.
+    fn decoder(&mut self, value: &Term) -> Result<(), Untold> {
+        for (name, value) in list(value)?.iter().filter_map(pair) {
+            match (name, pair(value)) {
+                ("passphrase", Some(("file", path))) => {
+                    self.set("config_entry_decoder.passphrase_file".into(), text(path)?);
+                }
+                ("passphrase", _) if *value == Term::Atom("prompt".into()) => {
+                    return Err(Untold::Absent("nobody is there to be asked for the passphrase"));
+                }
+                _ => self.set(format!("config_entry_decoder.{name}"), text(value)?),
+            }
+        }
         Ok(())
     }
 

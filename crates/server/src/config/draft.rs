@@ -45,7 +45,7 @@ impl Draft {
 
     /// Takes a setting, or notes why it cannot be used.
     pub fn apply(&mut self, setting: &Setting) {
-        let Setting { key, value, origin } = setting;
+        let Setting { key, value, origin, is_secret } = setting;
         self.layer = origin.layer();
         self.config.told.push(Told::new(setting));
         let verdict = match keys::find(key) {
@@ -65,7 +65,11 @@ impl Draft {
             },
         };
         match verdict {
-            Verdict::Works => self.config.settings.push((key.clone(), value.clone())),
+            Verdict::Works => {
+                // What was encrypted is not told to who may see settings.
+                let value = if *is_secret { Told::new(setting).value } else { value.clone() };
+                self.config.settings.push((key.clone(), value));
+            }
             Verdict::Nothing(why) => self.passed_over(&format!("configuration key '{key}'"), &why),
             Verdict::Absent(why) => {
                 let value = Told::new(setting).value;

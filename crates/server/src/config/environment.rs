@@ -74,9 +74,7 @@ pub(super) fn steps(environment: &BTreeMap<String, String>) -> Vec<Step> {
 
 fn step(variable: &str, value: &str) -> Vec<Step> {
     let origin = Origin::Environment(variable.to_owned());
-    let set = |key: String, value: &str| {
-        Step::Set(Setting { key, value: value.to_owned(), origin: origin.clone() })
-    };
+    let set = |key: String, value: &str| Step::Set(Setting::new(key, value.to_owned(), origin.clone()));
     let fail = |message: String, hint: &str| {
         let (origin, marked, hint) = (Some(origin.clone()), String::new(), hint.to_owned());
         Step::Fail(Error { fault: Fault::Refused, origin, marked, message, hint })
@@ -227,5 +225,5 @@ fn apply_address(draft: &mut Draft, environment: &BTreeMap<String, String>) {
         None => ("RABBITMQ_NODE_PORT", port),
     };
     let origin = Origin::Environment(variable.to_owned());
-    draft.apply(&Setting { key: "listeners.tcp.default".into(), value, origin });
+    draft.apply(&Setting::new("listeners.tcp.default".into(), value, origin));
 }

@@ -6,8 +6,9 @@
 use super::absent::ABSENT;
 use super::gate;
 use super::network::{AlternativeKind, LoginFrom, Speech};
+use super::secret::Decoder;
 use super::value::{address, boolean, bytes, count, count_above_zero, decimal, integer, one_of, only};
-use super::{Draft, Level, Limit};
+use super::{Draft, Limit};
 
 /// Puts a value where it works, or says what would be accepted. The second argument is what `$` stood for.
 pub type Put = fn(&mut Draft, &str, &str) -> Result<(), String>;
@@ -140,6 +141,7 @@ pub const KEYS: &[(&str, Standing)] = &[
         }),
     ),
     ("stream.tcp_listen_options.*", Inert("tcp_listen_options goes for every listener")),
+    ("stream.replication.*", Inert("no other node has a copy of a stream")),
     ("stream.num_acceptors.$", Inert(ERLANG)),
     ("stream.initial_frame_max", Inert("a frame before the connection is open is at most 8192 bytes")),
     ("stream.*", Served(|draft, name, value| draft.config.stream.set(name, value))),
@@ -368,6 +370,9 @@ pub const KEYS: &[(&str, Standing)] = &[
     ),
     ("definitions.hashing.algorithm", Inert("what was imported before is known by its SHA-256")),
     ("definitions.*", Refused("definitions come from local files alone")),
+    // Values that are encrypted are decrypted before anything is read of them.
+    ("config_entry_decoder.passphrase_file", Served(|_, _, _| Ok(()))),
+    ("config_entry_decoder.$", Served(|_, name, value| Decoder::default().set(name, value))),
     // When it stops publishers.
     (
         "vm_memory_high_watermark.relative",
@@ -403,24 +408,7 @@ pub const KEYS: &[(&str, Standing)] = &[
         }),
     ),
     // What it writes to the log.
-    ("log.console", Served(|draft, _, value| put(boolean(value), |it| draft.config.log_console = it))),
-    (
-        "log.console.level",
-        Served(|draft, _, value| put(Level::read(value), |it| draft.config.log_level = it)),
-    ),
-    (
-        "log.default.level",
-        Served(|draft, _, value| put(Level::read(value), |it| draft.config.log_level = it)),
-    ),
-    ("log.level", Served(|draft, _, value| put(Level::read(value), |it| draft.config.log_level = it))),
-    (
-        "log.console.formatter",
-        Served(|_, _, value| only(value, "plaintext", "JSON lines are not served yet")),
-    ),
-    ("log.file", Inert("the log goes to standard output; let the supervisor keep it")),
-    ("log.file.*", Inert("the log goes to standard output; let the supervisor keep it")),
-    ("log.dir", Inert("the log goes to standard output; let the supervisor keep it")),
-    ("log.*", Inert("all categories share one level and go to standard output")),
+    ("log.$", Judged(|draft, name, value| draft.config.log.judge(name, value))),
     // How credit grows: a value caps what is measured.
     (
         "credit_flow_default_credit.$",
@@ -530,7 +518,7 @@ pub const KEYS: &[(&str, Standing)] = &[
         "prometheus.return_per_object_metrics",
         Served(|draft, _, value| put(boolean(value), |it| draft.config.metrics_each = it)),
     ),
-    ("prometheus.path", Served(|_, _, value| only(value, "/metrics", "other paths are not served yet"))),
+    ("prometheus.path", Served(|draft, _, value| put(path(value), |it| draft.config.metrics_path = it))),
     (
         "prometheus.ssl.port",
         Served(|draft, _, value| put(port(value), |it| draft.web_listener(Speech::PrometheusTls).port = it)),
@@ -697,6 +685,13 @@ fn backend(name: &str, value: &str) -> Verdict {
     Verdict::Absent(format!("{known} is not served yet; auth_backends.{name} can be: internal"))
 }
 
+/// `/metrics`, in its parts.
+fn path(value: &str) -> Result<Vec<String>, String> {
+    let parts = value.strip_prefix('/').map(|rest| rest.split('/').map(str::to_owned).collect());
+    let is_whole = |parts: &Vec<String>| parts.iter().all(|part| !part.is_empty());
+    parts.filter(is_whole).ok_or_else(|| "accepted values: a path such as /metrics".to_owned())
+}
+
 fn port(value: &str) -> Result<u16, String> {
     integer(value, 0, 65_535).map(|port| port as u16)
 }
@@ -710,10 +705,7 @@ fn put<T>(value: Result<T, String>, to: impl FnOnce(T)) -> Result<(), String> {
 }
 
 fn text(value: &str) -> Result<String, String> {
-    match value.starts_with("encrypted:") {
-        true => Err("encrypted values are not served yet".into()),
-        false => Ok(value.to_owned()),
-    }
+    Ok(value.to_owned())
 }
 
 /// Every key; the first that matches counts.
@@ -751,16 +743,45 @@ pub fn nearest(key: &str) -> String {
     ranked.min().map(|(.., candidate)| candidate).unwrap_or_default()
 }
 
+/// Keys of one family that have dots of their own, which a variable's name does not show.
+const DOTTED: &[&str] = &[
+    "log.console.formatter",
+    "log.console.formatter.json.field_map",
+    "log.console.formatter.json.verbosity_map",
+    "log.console.formatter.level_format",
+    "log.console.formatter.plaintext.format",
+    "log.console.formatter.single_line",
+    "log.console.formatter.time_format",
+    "log.console.level",
+    "log.console.stdio",
+    "log.default.level",
+    "log.file.formatter",
+    "log.file.formatter.json.field_map",
+    "log.file.formatter.json.verbosity_map",
+    "log.file.formatter.level_format",
+    "log.file.formatter.plaintext.format",
+    "log.file.formatter.single_line",
+    "log.file.formatter.time_format",
+    "log.file.level",
+    "log.file.rotation.compress",
+    "log.file.rotation.count",
+    "log.file.rotation.date",
+    "log.file.rotation.size",
+];
+
 /// The key that a variable `LEVERET_<NAME>` means: words joined by `_`, in capitals; ours without their `leveret.`.
 pub fn of_variable(name: &str) -> Option<String> {
     let name = name.to_ascii_lowercase();
     let flat = |pattern: &str| pattern.trim_start_matches("leveret.").replace(['.', '-'], "_");
-    all().find_map(|(pattern, _)| match pattern.strip_suffix(['$', '*']) {
-        None => (flat(pattern) == name).then(|| (*pattern).to_owned()),
-        Some(family) => {
-            let rest = name.strip_prefix(&flat(family)).filter(|rest| !rest.is_empty())?;
-            Some(format!("{family}{rest}"))
-        }
+    let dotted = DOTTED.iter().find(|key| flat(key) == name).map(|key| (*key).to_owned());
+    dotted.or_else(|| {
+        all().find_map(|(pattern, _)| match pattern.strip_suffix(['$', '*']) {
+            None => (flat(pattern) == name).then(|| (*pattern).to_owned()),
+            Some(family) => {
+                let rest = name.strip_prefix(&flat(family)).filter(|rest| !rest.is_empty())?;
+                Some(format!("{family}{rest}"))
+            }
+        })
     })
 }
 
@@ -822,6 +843,9 @@ mod tests {
         check("LISTENERS_TCP_DEFAULT", Some("listeners.tcp.default"));
         check("VM_MEMORY_HIGH_WATERMARK_RELATIVE", Some("vm_memory_high_watermark.relative"));
         check("LOOPBACK_USERS_GUEST", Some("loopback_users.guest"));
+        check("LOG_CONSOLE_LEVEL", Some("log.console.level"));
+        check("LOG_FILE", Some("log.file"));
+        check("LOG_FILE_ROTATION_SIZE", Some("log.file.rotation.size"));
         check("SERVICE_HOST", None);
     }
 

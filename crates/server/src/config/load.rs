@@ -4,6 +4,7 @@
 
 use super::advanced::{self, Step};
 use super::draft::Draft;
+use super::secret::Decoder;
 use super::syntax::{self, Error, Fault, Origin, Setting};
 use super::{Config, environment, terms};
 use std::collections::BTreeMap;
@@ -107,6 +108,8 @@ pub fn load(sources: &Sources<'_>) -> Loaded {
     steps.extend(environment::steps(&sources.environment));
     let line = |setting: &String| syntax::read_line(setting, Origin::CommandLine, &variable);
     let said = lines(sources.settings.iter().map(line).collect());
+    let mut said = said;
+    decrypt(sources, steps.iter_mut().chain(&mut said));
     steps.into_iter().for_each(|step| take(&mut draft, step));
     environment::apply_rest(&mut draft, &sources.environment);
     said.into_iter().for_each(|step| take(&mut draft, step));
@@ -125,6 +128,30 @@ pub fn load(sources: &Sources<'_>) -> Loaded {
 
 fn lines(read: Vec<Result<Setting, Error>>) -> Vec<Step> {
     read.into_iter().map(|line| line.map_or_else(Step::Fail, Step::Set)).collect()
+}
+
+/// Decrypts the values that are written encrypted, wherever they stand, by what any of the settings says of that.
+fn decrypt<'a>(sources: &Sources<'_>, steps: impl Iterator<Item = &'a mut Step>) {
+    let steps: Vec<&mut Step> = steps.collect();
+    let mut decoder = Decoder::default();
+    for step in &steps {
+        let Step::Set(setting) = &**step else { continue };
+        let Some(name) = setting.key.strip_prefix("config_entry_decoder.") else { continue };
+        // What is wrong with it is told when it is applied.
+        let _ = match name {
+            "passphrase_file" => read_file(sources, Path::new(&setting.value))
+                .map(|text| decoder.set("passphrase", text.trim_end_matches(['\r', '\n'])).is_ok())
+                .unwrap_or_default(),
+            name => decoder.set(name, &setting.value).is_ok(),
+        };
+    }
+    for step in steps {
+        if let Step::Set(setting) = step
+            && let Err(error) = decoder.open(setting)
+        {
+            *step = Step::Fail(error);
+        }
+    }
 }
 
 fn take(draft: &mut Draft, step: Step) {

@@ -11,7 +11,9 @@ mod environment;
 mod gate;
 pub mod keys;
 mod load;
+pub mod log;
 pub mod network;
+mod secret;
 pub mod stream;
 pub mod syntax;
 pub mod terms;
@@ -23,6 +25,7 @@ pub use load::{Loaded, Sources, load};
 use broker::access::SALT;
 use broker::catalog::VhostDefaults;
 use defaults::Defaults;
+use log::LogOptions;
 use management::GateRules;
 use network::{Network, Speech};
 use std::path::PathBuf;
@@ -102,7 +105,11 @@ impl Level {
             Level::Critical,
             Level::None,
         ];
-        value::one_of(value, &levels.map(|level| (level.name(), level)))
+        match value {
+            // RabbitMQ knows two more, which nothing has.
+            "alert" | "emergency" => Ok(Level::Critical),
+            _ => value::one_of(value, &levels.map(|level| (level.name(), level))),
+        }
     }
 
     /// As it stands in a log line.
@@ -179,6 +186,8 @@ pub struct Config {
     pub gate: GateRules,
     /// Metrics tell of each object where nothing else is asked for.
     pub metrics_each: bool,
+    /// The path of metrics, in its parts; none: `metrics`.
+    pub metrics_path: Vec<String>,
     /// What goes for the stream protocol.
     pub stream: StreamOptions,
     /// What goes for TLS and WebSocket.
@@ -243,10 +252,8 @@ pub struct Config {
     pub disk_limit: Limit,
     /// Milliseconds between two looks at memory and disk.
     pub sample_interval_ms: u64,
-    /// Whether anything is logged.
-    pub log_console: bool,
-    /// The least level that is logged.
-    pub log_level: Level,
+    /// Where lines of the log go, and how they look.
+    pub log: LogOptions,
     /// Threads with connections and queues; `None`: one per core.
     pub shards: Option<u16>,
     /// Connections go to the shard of the queue they use.
@@ -296,6 +303,7 @@ impl Told {
     fn new(setting: &Setting) -> Told {
         let is_secret = ["pass", "secret", "token"].iter().any(|word| setting.key.contains(word))
             && !setting.key.starts_with("password_hashing");
+        let is_secret = is_secret || setting.is_secret;
         let value = if is_secret { "********".to_owned() } else { setting.value.clone() };
         let from = match &setting.origin {
             Origin::File { path, line, .. } => format!("{path}:{line}"),
@@ -329,6 +337,7 @@ impl Config {
             http_body_bytes_max: management::Limits::default().body_bytes_max as u64,
             gate: GateRules::default(),
             metrics_each: false,
+            metrics_path: Vec::new(),
             stream: StreamOptions::default(),
             network: Network::default(),
             socket: SocketOptions { backlog: 128, keepalive: false, send_bytes: None, receive_bytes: None },
@@ -369,8 +378,7 @@ impl Config {
             memory_total_bytes: None,
             disk_limit: Limit::Bytes(50_000_000),
             sample_interval_ms: 1000,
-            log_console: true,
-            log_level: Level::Info,
+            log: LogOptions::default(),
             shards: None,
             follows_queues: true,
             logs: None,
@@ -400,6 +408,12 @@ impl Config {
 }
 
 impl Config {
+    /// The file that lines of the log go to.
+    pub fn log_file(&self) -> Option<PathBuf> {
+        let folder = self.log.folder.clone().unwrap_or_else(|| self.data_dir.join("log"));
+        self.log.file.as_ref().map(|file| folder.join(file))
+    }
+
     /// What a virtual host of this name begins with. As with RabbitMQ's plugin, what happens is told in the one that an empty
     /// node begins with, also where definitions make it.
     /// `salt` makes one for each password.

@@ -108,8 +108,10 @@ pub struct TlsOptions {
     pub ca_file: Option<PathBuf>,
     /// The node's certificate and those between it and its root, PEM.
     pub certificate_file: Option<PathBuf>,
-    /// The key of that certificate, PEM, not encrypted.
+    /// The key of that certificate, PEM.
     pub key_file: Option<PathBuf>,
+    /// What that key is encrypted with.
+    pub key_password: Option<String>,
     /// Whether a client is asked for its certificate, which then must be right.
     pub verifies: Option<bool>,
     /// Whether a client that has none is sent away.
@@ -189,16 +191,12 @@ impl TlsOptions {
             "honor_ecc_order" => only(value, "true", "the node's order of curves counts")?,
             "secure_renegotiate" => only(value, "true", "there is no other way")?,
             "client_renegotiation" => only(value, "false", "renegotiation is not served")?,
-            "password" => {
-                return Err("an encrypted key is not read yet: decrypt it with 'openssl pkey -in KEY -out PLAIN' into \
-                            a file that only the node may read, and name that as keyfile"
-                    .into());
-            }
+            "password" => self.key_password = Some(value.to_owned()),
             _ if name.starts_with("versions.") => self.versions.push(version(value)?),
             _ if name.starts_with("ciphers.") => self.ciphers.push(one_of(value, CIPHERS)?),
             _ => {
                 return Err("this option is not served: remove it. Served are cacertfile, certfile, keyfile, verify, \
-                            fail_if_no_peer_cert, depth, versions.N, ciphers.N, honor_cipher_order, reuse_sessions"
+                            password, fail_if_no_peer_cert, depth, versions.N, ciphers.N, honor_cipher_order, reuse_sessions"
                     .into());
             }
         }
@@ -212,6 +210,7 @@ impl TlsOptions {
             ca_file: own.ca_file.or_else(|| base.ca_file.clone()),
             certificate_file: own.certificate_file.or_else(|| base.certificate_file.clone()),
             key_file: own.key_file.or_else(|| base.key_file.clone()),
+            key_password: own.key_password.or_else(|| base.key_password.clone()),
             verifies: own.verifies.or(base.verifies),
             demands: own.demands.or(base.demands),
             depth_max: own.depth_max.or(base.depth_max),

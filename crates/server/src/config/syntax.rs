@@ -19,6 +19,15 @@ pub struct Setting {
     pub value: String,
     /// Where it was written.
     pub origin: Origin,
+    /// Its value was encrypted: it is shown nowhere.
+    pub is_secret: bool,
+}
+
+impl Setting {
+    /// One whose value may be shown, as far as its key lets it.
+    pub fn new(key: String, value: String, origin: Origin) -> Setting {
+        Setting { key, value, origin, is_secret: false }
+    }
 }
 
 /// Where a setting was written. Later variants win over earlier ones.
@@ -153,7 +162,7 @@ pub fn read_line(
         Ok(value) => value,
         Err(message) => return Err(fail(value.trim(), message, "")),
     };
-    Ok(Setting { key: key.to_owned(), value, origin })
+    Ok(Setting::new(key.to_owned(), value, origin))
 }
 
 fn read_value(value: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {

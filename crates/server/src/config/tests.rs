@@ -13,6 +13,7 @@ fn load_from(file: &str, advanced: &str, environment: &[&str], settings: &[&str]
 fn load_all(file: &str, advanced: &str, environment: &[&str], settings: &[&str]) -> Loaded {
     let read = |path: &Path| match path.to_str() {
         Some("etc/rabbitmq.conf") => Ok(file.to_owned()),
+        Some("etc/pass") => Ok("mypassphrase\n".to_owned()),
         Some("etc/old.config") => Ok(advanced.to_owned()),
         Some("etc/advanced.config") if !advanced.is_empty() => Ok(advanced.to_owned()),
         Some("conf.d/10.conf") => Ok("heartbeat = 10\nchannel_max = 10".to_owned()),
@@ -227,7 +228,6 @@ fn options_of_tls_and_websocket_are_taken_or_refused_with_a_remedy() {
     };
     check("ssl_options.versions.1 = tlsv1.1", "name tlsv1.2 or tlsv1.3");
     check("ssl_options.versions.1 = sslv3", "accepted values: tlsv1.2, tlsv1.3");
-    check("ssl_options.password = secret", "openssl pkey");
     check("ssl_options.crl_check = true", "this option is not served: remove it");
     check("ssl_options.client_renegotiation = true", "renegotiation is not served");
     let some = config("ssl_options.ciphers.1 = RC4\nssl_options.ciphers.2 = TLS_AES_256_GCM_SHA384");
@@ -305,7 +305,7 @@ fn keys_reach_their_place() {
         (all.socket.send_bytes, all.socket.receive_bytes, all.socket.backlog),
         (Some(2048), Some(4096), 4)
     );
-    assert_eq!((all.handshake_timeout_ms, all.log_level), (5000, Level::Warning));
+    assert_eq!((all.handshake_timeout_ms, all.log.console.level), (5000, Some(Level::Warning)));
     assert_eq!((all.shards, all.logs, all.journal_file_bytes), (Some(3), Some(9), Some(1 << 20)));
     assert!(!all.follows_queues && config("").follows_queues);
     assert_eq!((all.test_sync_delay_us, all.test_read_delay_us), (6000, 2000));
@@ -335,7 +335,7 @@ fn unusable_settings_are_named_with_place_and_remedy() {
         "tcp_listen_options.nodelay = false",
         "etc/rabbitmq.conf:1: 'false' is no value for 'tcp_listen_options.nodelay'\n  tcp_listen_options.nodelay = false\n                               ^^^^^\n  accepted value: true (small messages would wait for large ones)",
     );
-    assert!(error("default_pass = encrypted:abc").contains("encrypted values are not served yet"));
+    assert!(error("default_pass = encrypted:abc").contains("config_entry_decoder.passphrase is not set"));
     let set = load_from("", "", &[], &["heartbeet=1"]).expect_err("unknown");
     assert_eq!(set, "--set heartbeet: unknown key 'heartbeet'\n  the nearest known key is 'heartbeat'");
     let variable = load_from("", "", &["LEVERET_HEARTBEAT=x"], &[]).expect_err("no number");
@@ -357,7 +357,7 @@ fn the_environment_names_node_and_user() {
         (&*config.node_name, &*config.default_user.name, &*config.default_user.password),
         ("hare@hare", "u", "p")
     );
-    assert_eq!(config.log_level, Level::Debug);
+    assert_eq!(config.log.level, Some(Level::Debug));
     let foreign = load_from("", "", &["LEVERET_SERVICE_HOST=10.0.0.1", "RABBITMQ_LOGS=-", "HOME=x"], &[]);
     assert_eq!(foreign.expect("usable").warnings.len(), 1);
 }
@@ -520,7 +520,7 @@ fn terms_win_over_lines_and_come_from_other_places_as_well() {
                  log [{console,[{level,error}]}] -kernel inet_dist_listen_min 1";
     let flagged = load_from("", "", &[flags], &[]).expect("usable");
     assert_eq!((flagged.heartbeat_s, &*flagged.default_user.password), (11, "x y"));
-    assert_eq!((flagged.log_level, flagged.warnings.len()), (Level::Error, 1));
+    assert_eq!((flagged.log.console.level, flagged.warnings.len()), (Some(Level::Error), 1));
     let ldap = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-rabbit auth_backends [rabbit_auth_backend_ldap]";
     assert!(load_from("", "", &[ldap], &[]).expect_err("refused").contains("LDAP is not served yet"));
     let plugins = "RABBITMQ_ENABLED_PLUGINS=rabbitmq_management,rabbitmq_mqtt";
@@ -598,7 +598,47 @@ fn bounds_of_zero_are_none() {
 }
 
 #[test]
+fn metrics_have_a_path() {
+    assert_eq!(config("prometheus.path = /a/b").metrics_path, ["a", "b"]);
+    assert!(config("").metrics_path.is_empty());
+    for wrong in ["metrics", "/", "/a//b", "/a/"] {
+        assert!(error(&format!("prometheus.path = {wrong}")).contains("a path such as /metrics"), "{wrong}");
+    }
+}
+
+#[test]
+fn encrypted_values_are_decrypted_wherever_they_and_their_passphrase_stand() {
+    let value =
+        "encrypted:ZD0qYC37J28lVH1cSMR7K7tzzkfbpAkch+rr9YWOJKK20hn1VDm569oKIrs3AFet3nB68KhqmQzepXW5RG6s9Q==";
+    let line = format!("default_user = {value}");
+    let check = |file: &str, advanced: &str, settings: &[&str]| {
+        let config = load_from(file, advanced, &[], settings).expect(file);
+        assert_eq!(config.default_user.name, "s3cret pass", "{file} {advanced}");
+        let told = config.told.iter().find(|told| told.key == "default_user").expect("told");
+        assert_eq!(told.value, "********");
+        assert!(config.settings.iter().all(|(_, value)| !value.contains("s3cret")), "{:?}", config.settings);
+    };
+    check(&format!("{line}\nconfig_entry_decoder.passphrase = mypassphrase"), "", &[]);
+    check(&line, "[{rabbit, [{config_entry_decoder, [{passphrase, <<\"mypassphrase\">>}]}]}].", &[]);
+    check(&line, "", &["config_entry_decoder.passphrase=mypassphrase"]);
+    let tuple = format!("[{{rabbit, [{{default_user, {{encrypted, <<\"{}\">>}}}}]}}].", &value[10..]);
+    check("", &tuple, &["config_entry_decoder.passphrase=mypassphrase"]);
+    let file = "[{rabbit, [{config_entry_decoder, [{passphrase, {file, \"etc/pass\"}}]}]}].";
+    check(&line, file, &[]);
+    let refused = |advanced: &str, expected: &str| {
+        let problem = load_from(&line, advanced, &[], &[]).expect_err(advanced);
+        assert!(problem.contains(expected), "{problem}");
+    };
+    refused("[{rabbit, [{config_entry_decoder, [{passphrase, prompt}]}]}].", "nobody is there to be asked");
+    refused("[{rabbit, [{config_entry_decoder, [{passphrase, <<\"x\">>}]}]}].", "cannot be decrypted");
+    refused(
+        "[{rabbit, [{config_entry_decoder, [{cipher, blowfish_cbc}]}]}].",
+        "accepted values: aes_128_cbc",
+    );
+}
+
+#[test]
 fn levels_of_the_log_come_from_the_variable_as_well() {
     let words = load_from("", "", &["RABBITMQ_LOG=warning,+color,connection=debug"], &[]).expect("usable");
-    assert_eq!((words.log_level, words.warnings.len()), (Level::Warning, 2));
+    assert_eq!((words.log.level, words.warnings.len()), (Some(Level::Warning), 2));
 }

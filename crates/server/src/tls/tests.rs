@@ -7,7 +7,7 @@ use base::Output;
 use proptest::prelude::*;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::client::ClientConnection;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::{PrivateKeyDer, ServerName};
 use std::io::{Read, Write};
 
 const RULE: CertificateLogin =
@@ -233,7 +233,7 @@ fn options_that_do_not_do_say_why() {
     check(&|options| options.key_file = None, "needs ssl_options.certfile and ssl_options.keyfile");
     check(&|options| options.certificate_file = authority.file("nowhere"), "ssl_options.certfile");
     check(&|options| options.certificate_file = authority.file("empty"), "no certificate is in it");
-    check(&|options| options.key_file = authority.file("server.pem"), "no unencrypted private key");
+    check(&|options| options.key_file = authority.file("server.pem"), "no private key can be read");
     check(&|options| options.key_file = authority.file("other.key"), "do not fit together");
     check(&|options| options.demands = Some(true), "needs ssl_options.verify = verify_peer");
     check(

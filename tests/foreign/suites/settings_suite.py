@@ -1,0 +1,456 @@
+"""What a configuration does: which lines are taken, what is refused, what the served keys do.
+
+The first case compares the answer to each line of `settings_answers.json` with RabbitMQ's own (`settings_record`); what differs is listed
+here with its reason, and a difference that is listed and gone fails as well.
+"""
+
+import concurrent.futures
+import contextlib
+import fnmatch
+import gzip
+import json
+import os
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+
+import pika
+from pika import exceptions
+
+from lab.broker import Broker, BrokerError
+from lab.cases import Skip, Suite, Uri, equal
+from suites import network_bench
+
+suite = Suite("settings")
+ANSWERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "settings_answers.json")
+
+ALONE = "a configuration that asks for a cluster is refused until there is one"
+PROTOCOL = "a listener of a protocol that is not served yet is refused"
+BACKEND = "another authentication backend is refused, and what is told of it"
+UNSAFE = "what is relied on for safety is refused where it is not there"
+STRICT = "a value that cannot be meant is refused, where RabbitMQ finds out later or never"
+LATER = "the feature is not served yet, and relied on"
+OLD = "a key of older releases, or of what is always so here, is named in the log: it starts with the files that people have"
+CLEAR = "what is meant is clear, and can be had"
+FILES = "what the line names is looked at as well, certificates, definitions, passphrases: RabbitMQ fails at it later in its start"
+# Lines that RabbitMQ takes and ours refuses.
+REFUSED = {
+    "auth_backends.*": BACKEND,
+    "auth_ldap.*": BACKEND,
+    "auth_oauth2.*": BACKEND,
+    "auth_mechanisms.1 = RABBIT-CR-DEMO": UNSAFE,
+    "cluster_formation.classic_config.nodes.*": ALONE,
+    "cluster_formation.peer_discovery_backend = *": ALONE,
+    "cluster_formation.target_cluster_size_hint = 3": ALONE,
+    "credential_validator.validation_backend = *": UNSAFE,
+    "password_hashing_module = rabbit_password_hashing_sha512": UNSAFE,
+    "proxy_protocol = true": UNSAFE,
+    "ssl_options.psk_identity = x": UNSAFE,
+    "ssl_options.versions.1 = tlsv1.1": UNSAFE,
+    "mqtt.listeners.*": PROTOCOL,
+    "stomp.listeners.*": PROTOCOL,
+    "web_mqtt.*.port = *": PROTOCOL,
+    "web_stomp.*.port = *": PROTOCOL,
+    "log.syslog = true": LATER,
+    "message_interceptors.*": LATER,
+    "channel_max = -1": STRICT,
+    "default_policies.operator.?.*_pattern = *": STRICT,
+    "default_queue_type = strem": STRICT,
+    "default_users.app.configure = (": STRICT,
+    "frame_max = 100": STRICT,
+    "heartbeat = -1": STRICT,
+    "heartbeat = 70000": STRICT,
+    "listeners.tcp.1 = 127.0.0.1:70000": STRICT,
+    "log.file.rotation.date = daily": STRICT,
+    "loopback_users.guest = maybe": STRICT,
+    "prometheus.path = prom": STRICT,
+    "vm_memory_high_watermark.absolute = -1": STRICT,
+    "*load_definitions = /dev/null": FILES,
+    "management.ssl.port = 15671": FILES,
+    "prometheus.ssl.port = 15691": FILES,
+    "stream.listeners.ssl.default = 5551": FILES,
+    "*pass* = encrypted:abc": FILES,
+}
+# Lines that RabbitMQ refuses and ours takes.
+TAKEN = {
+    "channel_operation_timeout = *": OLD,
+    "classic_queue.index.embed_msgs_below = *": OLD,
+    "cluster_formation.lock_timeout = *": OLD,
+    "cluster_formation.randomized_startup_delay_range.*": OLD,
+    "cluster_partition_handling*pause_if_all_down*": OLD,
+    "feature_flags.forced = x": OLD,
+    "lazy_queue_explicit_gc_run_operation_threshold = *": OLD,
+    "log.ldap.level = debug": OLD,
+    "log.level = debug": OLD,
+    "log.prelaunch.level = debug": OLD,
+    "log.summarize_process_state = on": OLD,
+    "log.syslog.ip = *": OLD,
+    "management.max_http_body_size = *": OLD,
+    "management.process_stats_gc_timeout = *": OLD,
+    "management.require_auth_for_api_desc_page = *": OLD,
+    "management.restrictions.vhost.delete = *": OLD,
+    "management.swagger = true": OLD,
+    "mqtt.default_user = guest": OLD,
+    "mqtt.subscription_ttl = *": OLD,
+    "msg_store_file_size_limit = *": OLD,
+    "queue_explicit_gc_run_operation_threshold = *": OLD,
+    "quorum_commands_soft_limit = *": OLD,
+    "quorum_queue.leader_locator = *": OLD,
+    "ssl_options.hibernate_after = *": OLD,
+    "ssl_options.max_handshake_size = *": OLD,
+    "trace_vhosts.events = true": OLD,
+    "config_entry_decoder.passphrase = x": CLEAR,
+    "default_permissions.configure = .[*]": CLEAR,
+    "disk_free_limit.absolute = 50 MB": CLEAR,
+    "disk_free_limit.relative = [01]": CLEAR,
+    "listeners.tcp.*": CLEAR,
+    "log.dir = /tmp/field-log": CLEAR,
+    "log.file.rotation.size = 10MB": CLEAR,
+    "loopback_users.some.user = false": CLEAR,
+    "management.ssl.cacertfile = /x": CLEAR,
+    "max_message_size = 0": CLEAR,
+    "nodename = rabbit@x": CLEAR,
+    "vm_memory_high_watermark.*": CLEAR,
+}
+
+
+def check_config(text="", advanced=None, environment=(), named="rabbitmq.conf"):
+    """Exit code and report of `--check-config` for these files."""
+    if not suite.options.broker:
+        raise Skip("needs --broker")
+    folder = tempfile.mkdtemp(prefix="leveret-settings-")
+    try:
+        path = os.path.join(folder, named)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        if advanced is not None:
+            with open(os.path.join(folder, "advanced.config"), "w", encoding="utf-8") as file:
+                file.write(advanced)
+        words = [suite.options.broker, "server", "--data-dir", os.path.join(folder, "data"), "--check-config", "--config", path]
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("RABBITMQ_", "LEVERET_"))}
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, env={**clean, **dict(environment)}, check=False)
+        return done.returncode, (done.stdout + done.stderr).replace(folder + "/", "")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def difference(listed, line):
+    return next((pattern for pattern in listed if fnmatch.fnmatchcase(line, pattern)), None)
+
+
+@suite.case("lines", "each of 461 lines of rabbitmq.conf by itself, as they stand in configurations in use",
+            "taken or refused, as by RabbitMQ 4.3.6; what differs is listed in the suite with its reason")
+def _():
+    with open(ANSWERS, encoding="utf-8") as file:
+        answers = json.load(file)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        ours = dict(zip(answers, pool.map(lambda line: check_config(line + "\n"), answers)))
+    wrong, seen = [], set()
+    for line, theirs in answers.items():
+        code, report = ours[line]
+        answer = "refused" if code else "taken"
+        listed = difference(REFUSED if answer == "refused" else TAKEN, line)
+        if answer != theirs and listed is None:
+            wrong.append(f"{line}: {theirs} by RabbitMQ, ours: {report.strip()}")
+        if answer != theirs and listed is not None:
+            seen.add(listed)
+    equal(wrong, [])
+    equal({*REFUSED, *TAKEN} - seen, set(), "listed, and no difference")
+
+
+@suite.case("report", "--check-config of a file with four problems and an advanced.config with one",
+            "all are told, with line and remedy, and counted; exit code 1; 0 and no problem for a file that can be used")
+def _():
+    code, report = check_config(
+        "heartbeat = 30\nmqtt.vhost = x\nheartbeet = 1\nauth_backends.1 = ldap\ncluster_formation.peer_discovery_backend = k8s\n"
+        "ssl_options.certfile = /nowhere/cert.pem\nlisteners.ssl.1 = 5671\n", "[{rabbit, [{tcp_listeners, nothing}]}].")
+    equal(code, 1)
+    for expected in (
+            "warning: configuration key 'mqtt.vhost' has no effect: MQTT is not served yet", "unknown: rabbitmq.conf:3: unknown key 'heartbeet'",
+            "the nearest known key is 'heartbeat'", "LDAP is not served yet; auth_backends.1 can be: internal", "no cluster is formed yet",
+            "refused: advanced.config: rabbit.tcp_listeners", "ssl_options.keyfile",
+            "the configuration cannot be used: served 3, without effect 1, refused 4, unknown 1 (rabbitmq.conf, advanced.config)"):
+        equal(expected in report, True, f"{expected!r} in {report}")
+    equal(check_config("heartbeat = 30\n"), (0, "the configuration can be used: served 1, without effect 0, refused 0, unknown 0 (rabbitmq.conf)\n"))
+
+
+# Files as charts, operators, images and guides make them, with what --check-config counts: served, without effect, refused, unknown.
+WHOLE = {
+    "a chart that forms a cluster": ("""default_user = user
+default_pass = s3cret
+default_vhost = /
+disk_free_limit.relative = 1.0
+cluster_partition_handling = autoheal
+loopback_users.guest = false
+listeners.tcp.default = 5672
+management.tcp.ip = 0.0.0.0
+management.path_prefix = /rabbit
+cluster_formation.peer_discovery_backend = rabbit_peer_discovery_k8s
+cluster_formation.k8s.host = kubernetes.default
+cluster_formation.node_cleanup.interval = 10
+queue_master_locator = min-masters
+prometheus.tcp.port = 9419
+log.console.formatter = json
+""", None, (10, 4, 1, 0)),
+    "the same for one node": ("""default_user = user
+default_pass = s3cret
+loopback_users.guest = false
+listeners.tcp.default = 5672
+cluster_formation.peer_discovery_backend = classic_config
+cluster_partition_handling = pause_minority
+vm_memory_high_watermark.relative = 0.5
+disk_free_limit.absolute = 2GB
+log.console = true
+log.console.level = warning
+log.file = false
+""", None, (9, 2, 0, 0)),
+    "an image with definitions elsewhere": ("""log.console = true
+log.default.level = info
+management_agent.disable_metrics_collector = false
+consumer_timeout = 31622400000
+management.rates_mode = basic
+collect_statistics_interval = 30000
+heartbeat = 0
+channel_max = 0
+""", None, (5, 3, 0, 0)),
+    "another authentication backend, and TLS of old": ("""auth_backends.1 = ldap
+auth_backends.2 = internal
+auth_ldap.servers.1 = ldap.example
+auth_ldap.user_dn_pattern = cn=${username},dc=example
+ssl_options.versions.1 = tlsv1.2
+ssl_options.versions.2 = tlsv1.1
+ssl_options.ciphers.1 = ECDHE-RSA-AES256-GCM-SHA384
+ssl_options.ciphers.2 = DHE-RSA-AES256-SHA256
+proxy_protocol = true
+""", None, (3, 1, 5, 0)),
+    "with MQTT and STOMP": ("""mqtt.listeners.tcp.default = 1883
+mqtt.allow_anonymous = false
+mqtt.vhost = /
+stomp.listeners.tcp = none
+web_mqtt.tcp.port = 15675
+listeners.tcp.1 = 5672
+""", None, (1, 3, 2, 0)),
+    "with an advanced.config": ("""listeners.tcp.default = 5672
+default_user = one
+""", """%% as it stands in many places
+[
+ {rabbit, [
+   {default_user, <<"two">>}, {default_pass, <<"a#b">>},
+   {tcp_listeners, [5673]},
+   {log_levels, [{connection, info}]},
+   {ssl_options, [{verify, verify_peer}, {fail_if_no_peer_cert, true}, {versions, ['tlsv1.2', 'tlsv1.3']}]}]},
+ {rabbitmq_management, [{listener, [{port, 15672}]}, {load_definitions, "/dev/null/none"}]},
+ {kernel, [{inet_dist_listen_min, 25672}]}
+].
+""", (11, 2, 1, 0)),
+    "with slips of the pen": ("""listener.tcp.default = 5672
+vm_memory_high_watermark = 0.4
+default_password = x
+heartbeat = 60
+""", None, (1, 0, 0, 3)),
+}
+
+
+@suite.case("whole", "--check-config of seven files as charts, operators, images and guides make them",
+            "counts what is served, without effect, refused and unknown in each")
+def _():
+    for name, (text, advanced, expected) in WHOLE.items():
+        code, report = check_config(text, advanced)
+        counted = tuple(int(number) for number in re.findall(r"(?:served|effect|refused|unknown) (\d+)", report.splitlines()[-1]))
+        equal((counted, code), (expected, int(any(expected[2:]))), f"{name}: {report}")
+
+
+@suite.case("relied-on", "LDAP, a cluster, an MQTT listener, by a line, a term, the classic format, a variable, flags of the starter",
+            "the start is refused, by each way")
+def _():
+    ldap, mqtt = "[{rabbit, [{auth_backends, [rabbit_auth_backend_ldap]}]}].", "[{rabbitmq_mqtt, [{tcp_listeners, [1883]}]}]."
+    nodes = "[{rabbit, [{cluster_nodes, {['rabbit@a', 'rabbit@b'], disc}}]}]."
+    ways = [{"text": line} for line in ("auth_backends.1 = ldap\n", "mqtt.listeners.tcp.1 = 1883\n",
+                                        "cluster_formation.classic_config.nodes.1 = rabbit@other\n")]
+    for term in (ldap, mqtt, nodes):
+        ways += [{"advanced": term}, {"text": term, "named": "rabbitmq.config"}]
+    ways += [{"environment": {"LEVERET_AUTH_BACKENDS_1": "ldap"}}, {"environment": {"RABBITMQ_ENABLED_PLUGINS": "rabbitmq_mqtt"}},
+             {"environment": {"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-rabbit auth_backends [rabbit_auth_backend_ldap]"}}]
+    for way in ways:
+        code, report = check_config(**way)
+        equal((code, "not served yet" in report or "no cluster is formed yet" in report), (1, True), f"{way}: {report}")
+    with contextlib.closing(Broker(suite.options.broker, ["auth_backends.1=ldap", "proxy_protocol=true"])) as broker:
+        try:
+            broker.start()
+            raise AssertionError("it started")
+        except BrokerError:
+            said = broker_log(broker)
+            equal(("LDAP is not served yet" in said, "the PROXY protocol is not served yet" in said), (True, True), said)
+
+
+def broker_log(broker):
+    with open(broker.log, encoding="utf-8") as file:
+        return file.read()
+
+
+@contextlib.contextmanager
+def started(*settings, files=()):
+    """A broker of our own with these settings; `{folder}` in them is its folder."""
+    if not suite.options.broker:
+        raise Skip("needs --broker")
+    broker = Broker(suite.options.broker)
+    broker.settings = [setting.format(folder=broker.folder) for setting in settings]
+    for name, text in dict(files).items():
+        with open(os.path.join(broker.folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    try:
+        yield broker.start()
+    finally:
+        broker.close()
+
+
+def may_log_in(broker, user, password, vhost="/"):
+    parameters = pika.ConnectionParameters("127.0.0.1", broker.port, vhost, pika.PlainCredentials(user, password), socket_timeout=10)
+    try:
+        pika.BlockingConnection(parameters).close()
+        return True
+    except (exceptions.ProbableAuthenticationError, exceptions.AuthenticationError, exceptions.ProbableAccessDeniedError,
+            exceptions.ConnectionClosedByBroker):
+        return False
+
+
+def ctl(broker, *words):
+    words = [broker.binary, "ctl", "-q", "--data-dir", os.path.join(broker.folder, "data"), *words]
+    return subprocess.run(words, capture_output=True, text=True, timeout=30, check=True).stdout
+
+
+@suite.case("users", "default_users: with the first virtual host, and one made since whose name matches",
+            "is made with the first, may use what matches, and keeps the password it had")
+def _():
+    settings = ["default_users.app.vhost_pattern=^foreign", "default_users.app.password=s3cret", "default_users.app.tags=monitoring,own",
+                "default_users.app.read=^r", "default_users.first.password=one", "default_users.first.vhost_pattern=^/$"]
+    with started(*settings) as broker:
+        equal((may_log_in(broker, "app", "s3cret"), may_log_in(broker, "first", "one")), (False, True))
+        ctl(broker, "add_vhost", "foreign-1")
+        equal(may_log_in(broker, "app", "s3cret", "foreign-1"), True)
+        equal(may_log_in(broker, "first", "one", "foreign-1"), False)
+        equal("app\\t[monitoring, own]" in ctl(broker, "list_users").replace("\t", "\\t"), True)
+        equal("app\t.*\t.*\t^r" in ctl(broker, "list_permissions", "-p", "foreign-1"), True)
+        ctl(broker, "change_password", "app", "another")
+        ctl(broker, "add_vhost", "foreign-2")
+        equal((may_log_in(broker, "app", "another", "foreign-2"), may_log_in(broker, "app", "s3cret", "foreign-2")), (True, False))
+
+
+SECRET = "encrypted:ZD0qYC37J28lVH1cSMR7K7tzzkfbpAkch+rr9YWOJKK20hn1VDm569oKIrs3AFet3nB68KhqmQzepXW5RG6s9Q=="
+
+
+@suite.case("encrypted", "default_pass as RabbitMQ's rabbitmqctl encode wrote it; a wrong passphrase, none, a cipher that is not served",
+            "logs in, and is shown nowhere; the start is refused, and says why")
+def _():
+    with started("config_entry_decoder.passphrase=mypassphrase", "default_user=me", f"default_pass={SECRET}") as broker:
+        equal((may_log_in(broker, "me", "s3cret pass"), may_log_in(broker, "me", SECRET)), (True, False))
+        shown = ctl(broker, "environment")
+        equal(("s3cret" in shown, "mypassphrase" in shown), (False, False), shown)
+    for lines, expected in (
+            (f"default_pass = {SECRET}\n", "config_entry_decoder.passphrase is not set"),
+            (f"config_entry_decoder.passphrase = other\ndefault_pass = {SECRET}\n", "cannot be decrypted"),
+            (f"config_entry_decoder.passphrase = mypassphrase\nconfig_entry_decoder.cipher = rc4\ndefault_pass = {SECRET}\n", "aes_128_cbc")):
+        code, report = check_config(lines)
+        equal((code, expected in report), (1, True), report)
+    advanced = f'[{{rabbit, [{{config_entry_decoder, [{{passphrase, <<"mypassphrase">>}}]}}, {{default_pass, {{encrypted, <<"{SECRET[10:]}">>}}}}]}}].'
+    equal(check_config("", advanced)[0], 0)
+
+
+@suite.case("log-json", "log.console.formatter = json, and what becomes of fields, times and levels",
+            "each line is an object with time, level and msg, by the names that are set")
+def _():
+    def lines(*settings):
+        with started(*settings) as broker:
+            return [json.loads(line) for line in broker_log(broker).splitlines() if line.strip()]
+
+    # The bench waits for words in the log, which are there in either form.
+    plain = lines("log.console.formatter=json")
+    equal([list(line) for line in plain], [["time", "level", "msg", "pid", "domain"]] * len(plain))
+    equal(bool(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}\+00:00", plain[0]["time"])), True, plain[0])
+    equal({line["domain"] for line in plain}, {"rabbitmq"})
+    mapped = lines("log.console.formatter=json", "log.console.formatter.json.field_map=verbosity:v time:at msg level:- *:-",
+                   "log.console.formatter.json.verbosity_map=info:6 warning:4", "log.console.formatter.time_format=epoch_usecs")
+    equal({tuple(line) for line in mapped if line.get("v")}, {("v", "at", "msg")})
+    equal(all(isinstance(line["at"], int) for line in mapped), True)
+
+
+@suite.case("log-file", "log.file with a size and a count, beside the console, the file moved away by somebody else",
+            "lines are in both; so many files are kept by RabbitMQ's names, group-readable; a new one is made")
+def _():
+    settings = ["log.file=rabbit.log", "log.dir={folder}/logs", "log.file.rotation.size=2000", "log.file.rotation.count=2",
+                "log.file.rotation.compress=true", "log.file.level=info", "log.file.formatter=json"]
+    with started(*settings) as broker:
+        folder = os.path.join(broker.folder, "logs")
+        path = os.path.join(folder, "rabbit.log")
+        for _ in range(30):
+            may_log_in(broker, "guest", "guest")
+        deadline = time.monotonic() + 10
+        while not os.path.exists(path + ".1.gz") and time.monotonic() < deadline:
+            may_log_in(broker, "guest", "guest")
+        equal(sorted(os.listdir(folder)), ["rabbit.log", "rabbit.log.0.gz", "rabbit.log.1.gz"])
+        with gzip.open(path + ".0.gz", "rt", encoding="utf-8") as file:
+            equal(all({"time", "level", "msg"} <= set(json.loads(line)) for line in file), True)
+        equal(stat.S_IMODE(os.stat(path).st_mode), 0o640)
+        os.rename(path, path + ".theirs")
+        deadline = time.monotonic() + 10
+        while not os.path.exists(path) and time.monotonic() < deadline:
+            time.sleep(0.2)
+            may_log_in(broker, "guest", "guest")
+        equal(os.path.exists(path), True)
+        equal("[info]" in broker_log(broker), True)
+
+
+def key_ways(folder):
+    """Ways to encrypt the key of the bench, by name."""
+    key, out = f"{folder}/server.key", ["-passout", "pass:t0p $3kRe7"]
+    return {
+        "pkcs8": ["pkcs8", "-topk8", "-in", key, *out],
+        "pkcs8-aes128-sha512": ["pkcs8", "-topk8", "-v2", "aes-128-cbc", "-v2prf", "hmacWithSHA512", "-in", key, *out],
+        "pkcs8-scrypt": ["pkcs8", "-topk8", "-scrypt", "-in", key, *out],
+        "pkcs8-des3": ["pkcs8", "-topk8", "-v2", "des3", "-in", key, *out],
+    }
+
+
+@suite.case("key-password", "ssl_options.keyfile encrypted by OpenSSL in several ways, with its password, a wrong one, none",
+            "serves TLS; the start is refused, and says why")
+def _():
+    ground = network_bench.Ground(suite)
+    if not shutil.which("openssl"):
+        raise Skip("needs openssl")
+    folder = ground.folder
+    base = ["listeners.ssl.1=127.0.0.1:0", f"ssl_options.cacertfile={folder}/ca.pem", f"ssl_options.certfile={folder}/server.pem"]
+    text = "".join(setting.replace("=", " = ", 1) + "\n" for setting in base).replace("127.0.0.1:0", "5671")
+    for name, words in key_ways(folder).items():
+        key = f"{folder}/{name}.key"
+        subprocess.run(["openssl", *words, "-out", key], check=True, capture_output=True, timeout=60)
+        with started(*base, f"ssl_options.keyfile={key}", "ssl_options.password=t0p $3kRe7") as broker:
+            port = int(re.search(rb"started TLS listener on 127\.0\.0\.1:(\d+)", broker_log(broker).encode()).group(1))
+            with socket.create_connection(("127.0.0.1", port), 10) as plain, ground.context().wrap_socket(
+                    plain, server_hostname="localhost") as secure:
+                secure.sendall(b"AMQP\x00\x00\x09\x01")
+                equal(secure.recv(1), b"\x01", name)
+        for password, expected in (("ssl_options.password = other\n", "the password is not that of the key"), ("", "no password is set")):
+            code, report = check_config(f"{text}ssl_options.keyfile = {key}\n{password}")
+            equal((code, expected in report), (1, True), f"{name}: {report}")
+
+
+@suite.case("ciphers", "a list of ciphers of which some are known; of which none is, with a TLS listener",
+            "starts with those; is refused, and the known ones are named")
+def _():
+    ground = network_bench.Ground(suite)
+    folder = ground.folder
+    tls = (f"listeners.ssl.1 = 5671\nssl_options.cacertfile = {folder}/ca.pem\nssl_options.certfile = {folder}/server.pem\n"
+           f"ssl_options.keyfile = {folder}/server.key\n")
+    code, report = check_config(f"{tls}ssl_options.ciphers.1 = DHE-RSA-AES256-SHA\nssl_options.ciphers.2 = TLS_AES_128_GCM_SHA256\n"
+                                "ssl_options.ciphers.3 = ECDHE-RSA-AES128-GCM-SHA256\n")
+    equal((code, "no cipher suite 'DHE-RSA-AES256-SHA' is known" in report), (0, True), report)
+    code, report = check_config(f"{tls}ssl_options.ciphers.1 = DHE-RSA-AES256-SHA\n")
+    equal((code, "none of ssl_options.ciphers is known: known are TLS_AES_256_GCM_SHA384" in report), (1, True), report)
+
+
+if __name__ == "__main__":
+    suite.main(network_bench.options)
