@@ -7,7 +7,7 @@
 use crate::request::{self, Answer, Refusal, Request};
 use crate::{Limits, exit};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -21,19 +21,32 @@ const SIGN: &[u8] = b" ";
 /// Milliseconds between two looks at whether all is over, while a peer is silent.
 pub const LOOK_MS: u64 = 200;
 
-/// Listens at `path`, which only this user may open. Whatever was there before is replaced: the caller holds the lock
-/// of the folder it lies in.
+/// Listens at `path`, which only this user may open, at no time anybody else: it is bound in a folder of this user's alone, and
+/// moved from there. Whatever was there before is replaced: the caller holds the lock of the folder it lies in.
 ///
 /// # Errors
 /// What the system said.
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
+    let folder = path.with_extension("d");
+    let beside = folder.join("s");
+    // What a start that was cut off has left.
+    let _ = std::fs::remove_file(&beside);
+    let _ = std::fs::remove_dir(&folder);
+    std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
+    let bound = UnixListener::bind(&beside).and_then(|listener| {
+        std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o600))?;
+        std::fs::rename(&beside, path)?;
+        Ok(listener)
+    });
+    let _ = std::fs::remove_file(&beside);
+    std::fs::remove_dir(&folder)?;
+    bound
+}
+
+/// Who connects is this user, or root: a socket that was handed on, or a folder opened by mistake, lets in nobody else.
+fn is_own(stream: &UnixStream) -> bool {
+    let own = rustix::process::geteuid();
+    rustix::net::sockopt::socket_peercred(stream).is_ok_and(|peer| peer.uid == own || peer.uid.is_root())
 }
 
 /// Answers requests with `answer` until `is_over` says so, which it is asked whenever somebody comes (such as [`wake`] does when the
@@ -52,7 +65,7 @@ pub fn serve(
                 return;
             }
             // A peer that went away or does not speak is no matter of the node's.
-            let Ok(stream) = stream else { continue };
+            let Some(stream) = stream.ok().filter(is_own) else { continue };
             let Some(seat) = seats.take(is_over) else { return };
             let talk = move || {
                 let _ = converse(&stream, limits, is_over, answer);

@@ -5,6 +5,7 @@
 
 use crate::config::Config;
 use crate::log::Logger;
+use crate::private;
 use management::{Node, Request, Response};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -97,7 +98,7 @@ pub fn load(config: &Config, node: &impl Node, logger: &Logger) -> Result<(), St
         }
     }
     // Without it they are imported once more next time, which does no harm.
-    if let Err(error) = std::fs::write(&kept, digest) {
+    if let Err(error) = private::write(&kept, digest.as_bytes(), 0o600) {
         logger.warning(format!("{} cannot be written: {error}", kept.display()));
     }
     Ok(())

@@ -9,10 +9,11 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "the file where files live")]
 
 use crate::leftovers::{Leftover, Leftovers, WAITING_MAX};
+use crate::private;
 use base::Buffer;
 use base::memory::BLOCK;
 use journal::{Disk, DiskError, FileKind, FileName};
-use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -34,6 +35,9 @@ const DIRECT_READ_MIN: usize = 256 << 10;
 /// Bytes of a stream's file that are sent to the device together: with 4 MiB the slowest confirms beside it took half as long
 /// again, with 1 MiB they took no longer than without.
 const SENT_BYTES: u64 = 1 << 20;
+
+/// Who may use files: the node's user alone.
+const MODE: u32 = 0o600;
 
 /// Every kind of file there is a folder for.
 const KINDS: [FileKind; 7] = [
@@ -101,10 +105,14 @@ impl std::error::Error for FolderError {}
 #[derive(Debug)]
 pub struct RealDisk {
     folder: PathBuf,
+    /// The same, open: what is in it is opened from here, never through a link.
+    root: OwnedFd,
     options: DiskOptions,
     is_direct: bool,
     open: Mutex<OpenFiles>,
     leftovers: Arc<Leftovers>,
+    /// What was mended of the folder.
+    told: Option<String>,
     /// Held, not read: its lock ends with it.
     _lock: OwnedFd,
 }
@@ -132,20 +140,26 @@ impl RealDisk {
     /// Makes the data folder if need be, locks it, and tries what the device can do.
     pub fn open(folder: &Path, options: DiskOptions) -> Result<RealDisk, FolderError> {
         let failed = |error: std::io::Error| FolderError::Io(folder.to_owned(), error);
-        for kind in KINDS {
-            std::fs::create_dir_all(folder.join(kind.folder())).map_err(failed)?;
+        let told = private::data_folder(folder).map_err(failed)?;
+        let root =
+            rustix::fs::open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+                .map_err(|error| failed(error.into()))?;
+        // Some files lie in the folder itself.
+        for name in KINDS.map(FileKind::folder).into_iter().filter(|name| !name.is_empty()) {
+            private::inner_folder(&root, name).map_err(failed)?;
         }
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
-        let lock = rustix::fs::open(folder.join("lock"), flags, Mode::from_raw_mode(0o640))
+        let lock = private::open(&root, "lock", OFlags::RDWR | OFlags::CREATE, MODE)
             .map_err(|error| failed(error.into()))?;
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(FolderError::InUse(folder.to_owned())),
             Err(error) => return Err(failed(error.into())),
         }
-        let is_direct = options.use_direct && takes_direct(folder);
+        let is_direct = options.use_direct && takes_direct(&root);
         let disk = RealDisk {
             folder: folder.to_owned(),
+            root,
+            told,
             options,
             is_direct,
             open: Mutex::default(),
@@ -155,6 +169,11 @@ impl RealDisk {
         // The folders themselves must outlive a power cut.
         disk.sync_folder(FileKind::Identity).map_err(|error| failed(std::io::Error::other(error)))?;
         Ok(disk)
+    }
+
+    /// What was mended of who may use the folder, or could not be, in words for the log.
+    pub fn told(&self) -> Option<&str> {
+        self.told.as_deref()
     }
 
     /// Whether journal writes bypass the page cache.
@@ -182,7 +201,7 @@ impl RealDisk {
     }
 
     fn path(&self, file: FileName) -> PathBuf {
-        self.folder.join(file.kind.folder()).join(file.leaf())
+        self.folder.join(inner(file))
     }
 
     /// No state here is broken by a thread that panicked.
@@ -199,11 +218,11 @@ impl RealDisk {
             return Ok(found.descriptor.clone());
         }
         drop(open);
-        let mut flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let mut flags = OFlags::RDWR;
         if access == Access::Direct {
             flags |= OFlags::DIRECT;
         }
-        let descriptor = rustix::fs::open(self.path(file), flags, Mode::empty()).map_err(disk_error)?;
+        let descriptor = private::open(&self.root, inner(file), flags, 0).map_err(disk_error)?;
         let descriptor = Arc::new(descriptor);
         self.keep(file, access, descriptor.clone());
         Ok(descriptor)
@@ -250,15 +269,21 @@ impl RealDisk {
     }
 }
 
+/// Where a file is within the data folder.
+fn inner(file: FileName) -> PathBuf {
+    Path::new(file.kind.folder()).join(file.leaf())
+}
+
 /// A file opened with O_DIRECT takes an aligned write here.
-fn takes_direct(folder: &Path) -> bool {
-    let path = folder.join("probe");
+fn takes_direct(root: &OwnedFd) -> bool {
     let mut block = Buffer::default();
     block.extend_zeroed(BLOCK);
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::DIRECT | OFlags::CLOEXEC;
-    let taken = rustix::fs::open(&path, flags, Mode::from_raw_mode(0o640))
-        .and_then(|probe| rustix::io::pwrite(&probe, block.bytes(), 0));
-    let _a_file_left_behind_does_no_harm = std::fs::remove_file(&path);
+    let remove = || rustix::fs::unlinkat(root, "probe", AtFlags::empty());
+    let _one_that_a_failed_start_left = remove();
+    let taken =
+        private::open(root, "probe", OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::DIRECT, MODE)
+            .and_then(|probe| rustix::io::pwrite(&probe, block.bytes(), 0));
+    let _a_file_left_behind_does_no_harm = remove();
     taken == Ok(BLOCK)
 }
 
@@ -296,9 +321,9 @@ fn is_aligned(offset: u64, pieces: &[IoSlice<'_>]) -> bool {
 impl Disk for RealDisk {
     fn create(&self, file: FileName, len: u64) -> Result<(), DiskError> {
         self.check_capacity(file, len)?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let path = self.path(file);
-        let descriptor = retry(|| rustix::fs::open(&path, flags, Mode::from_raw_mode(0o640)))?;
+        let descriptor = retry(|| private::open(&self.root, inner(file), flags, MODE))?;
         let sized = match len {
             0 => Ok(()),
             len => retry(|| rustix::fs::fallocate(&descriptor, FallocateFlags::empty(), 0, len)),

@@ -37,6 +37,7 @@ mod node;
 mod pages;
 mod pauses;
 mod ports;
+mod private;
 mod private_key;
 mod queue_names;
 mod reader;
@@ -55,6 +56,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use config::{Config, Level, Loaded, Sources};
 use ctl::shells::{self, Shell};
 use node::End;
+use rustix::fs::Mode;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::Write;
@@ -156,6 +158,8 @@ fn check(mut loaded: Loaded) -> ExitCode {
 }
 
 fn serve(server: Server) -> ExitCode {
+    // Before anything is made: messages and hashes of passwords are for the node's user alone.
+    rustix::process::umask(Mode::from_raw_mode(0o077));
     let is_check = server.check_config;
     let loaded = load(server);
     if is_check {
@@ -177,6 +181,11 @@ fn serve(server: Server) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if !config.dumps_core
+        && let Err(error) = private::no_core()
+    {
+        logger.warning(format!("core files cannot be prevented: {error}"));
+    }
     let version = env!("CARGO_PKG_VERSION");
     logger.info(format!("Starting Leveret {version} (as RabbitMQ {})", adapters::settings::VERSION));
     config.warnings.iter().for_each(|warning| logger.warning(warning.as_str()));
@@ -238,7 +247,8 @@ fn load(server: Server) -> Loaded {
 
 fn write_pid(config: &Config) -> Result<(), String> {
     let Some(path) = &config.pid_file else { return Ok(()) };
-    let written = std::fs::write(path, format!("{}\n", std::process::id()));
+    // Who supervises the node may be another user.
+    let written = private::write(path, format!("{}\n", std::process::id()).as_bytes(), 0o644);
     written.map_err(|error| format!("cannot write the pid file {}: {error}", path.display()))
 }
 

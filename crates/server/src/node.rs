@@ -154,6 +154,7 @@ fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Re
         ..DiskOptions::default()
     };
     let disk = RealDisk::open(&config.data_dir, options).map_err(|error| error.to_string())?;
+    disk.told().into_iter().for_each(|told| logger.warning(told));
     let way = if disk.is_direct() { "bypass" } else { "go through" };
     logger.log(Level::Debug, format!("journal writes {way} the page cache"));
     let disk: Arc<dyn Disk> = Arc::new(disk);

@@ -452,5 +452,63 @@ def _():
     equal((code, "none of ssl_options.ciphers is known: known are TLS_AES_256_GCM_SHA384" in report), (1, True), report)
 
 
+def answers_another_user(path):
+    """Whether the administration socket says anything to a user that is not the node's, though the system lets that user connect."""
+    os.chmod(os.path.dirname(path), 0o711)
+    os.chmod(os.path.dirname(os.path.dirname(path)), 0o711)
+    os.chmod(path, 0o777)
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.settimeout(10)
+        os.seteuid(65534)
+        try:
+            peer.connect(path)
+        finally:
+            os.seteuid(0)
+        try:
+            peer.sendall(b"{}\n")
+            return peer.recv(100) != b""
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+
+
+@suite.case("files", "the data folder of a node that was started with umask 0, one that others may write to, one with a link in it",
+            "all of it is for its user alone; is mended, and the log says so; the start is refused")
+def _():
+    if not suite.options.broker:
+        raise Skip("needs --broker")
+    before = os.umask(0)
+    try:
+        with contextlib.closing(Broker(suite.options.broker, ["log.file=r.log"])) as broker:
+            data = os.path.join(broker.folder, "data")
+            os.mkdir(data, 0o777)
+            os.mkdir(os.path.join(data, "journal"), 0o777)
+            broker.start()
+            equal("others could write to the data folder" in broker_log(broker), True)
+            may_log_in(broker, "guest", "guest")
+            loose = []
+            for folder, _, names in os.walk(data):
+                for path in [folder, *(os.path.join(folder, name) for name in names)]:
+                    mode = stat.S_IMODE(os.lstat(path).st_mode)
+                    if mode & 0o077 and not path.startswith(os.path.join(data, "log")):
+                        loose.append(f"{path} {mode:o}")
+            equal(loose, [])
+            with open(f"/proc/{broker.pid}/limits", encoding="utf-8") as file:
+                equal([line.split()[4] for line in file if line.startswith("Max core file size")], ["1"])
+            if os.geteuid() == 0:
+                equal(answers_another_user(os.path.join(data, "ctl.sock")), False)
+                equal("guest" in ctl(broker, "list_users"), True)
+            broker.stop()
+            folder, elsewhere = os.path.join(data, "journal"), os.path.join(broker.folder, "elsewhere")
+            os.rename(folder, elsewhere)
+            os.symlink(elsewhere, folder)
+            try:
+                broker.start()
+                raise AssertionError("it started through a link")
+            except BrokerError:
+                equal("is a link: mount what it leads to instead" in broker_log(broker), True)
+    finally:
+        os.umask(before)
+
+
 if __name__ == "__main__":
     suite.main(network_bench.options)

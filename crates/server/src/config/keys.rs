@@ -616,6 +616,7 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("vhost_restart_strategy", Inert("a virtual host is served while the node is")),
     // Our own.
     ("leveret.data_dir", Served(|draft, _, value| put(text(value), |it| draft.config.data_dir = it.into()))),
+    ("leveret.core_dumps", Served(|draft, _, value| put(boolean(value), |it| draft.config.dumps_core = it))),
     (
         "leveret.shards",
         Served(|draft, _, value| put(integer(value, 1, 1024), |it| draft.config.shards = Some(it as u16))),

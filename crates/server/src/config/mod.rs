@@ -254,6 +254,8 @@ pub struct Config {
     pub sample_interval_ms: u64,
     /// Where lines of the log go, and how they look.
     pub log: LogOptions,
+    /// Whether a core file may be written when the node fails: messages, passwords and keys are in it.
+    pub dumps_core: bool,
     /// Threads with connections and queues; `None`: one per core.
     pub shards: Option<u16>,
     /// Connections go to the shard of the queue they use.
@@ -379,6 +381,7 @@ impl Config {
             disk_limit: Limit::Bytes(50_000_000),
             sample_interval_ms: 1000,
             log: LogOptions::default(),
+            dumps_core: false,
             shards: None,
             follows_queues: true,
             logs: None,
