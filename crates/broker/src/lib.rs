@@ -38,6 +38,7 @@ mod opened;
 mod owned;
 mod picking;
 mod planner;
+pub mod plugins;
 mod post;
 mod presence;
 mod publisher;

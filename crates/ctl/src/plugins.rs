@@ -3,24 +3,9 @@
 use crate::request::Refusal;
 use crate::session::{Session, failed};
 use crate::show::Formatter;
+use broker::plugins::{PLUGINS, is_plugin};
 use clap::Subcommand;
 use serde_json::{Value, json};
-
-/// Plugins of RabbitMQ whose work is done here, always.
-const SERVED: [&str; 12] = [
-    "rabbitmq_amqp1_0",
-    "rabbitmq_auth_mechanism_ssl",
-    "rabbitmq_consistent_hash_exchange",
-    "rabbitmq_delayed_message_exchange",
-    "rabbitmq_event_exchange",
-    "rabbitmq_management",
-    "rabbitmq_management_agent",
-    "rabbitmq_prometheus",
-    "rabbitmq_random_exchange",
-    "rabbitmq_recent_history_exchange",
-    "rabbitmq_stream",
-    "rabbitmq_stream_management",
-];
 
 /// Words about plugins.
 #[derive(Debug, Subcommand)]
@@ -70,10 +55,6 @@ pub(crate) enum PluginWord {
     },
 }
 
-fn is_served(name: &str) -> bool {
-    SERVED.contains(&name)
-}
-
 pub(crate) fn run(word: &PluginWord, session: &Session<'_>) -> Result<String, Refusal> {
     match word {
         PluginWord::List { pattern, minimal, .. } => {
@@ -81,7 +62,7 @@ pub(crate) fn run(word: &PluginWord, session: &Session<'_>) -> Result<String, Re
             let show =
                 session.show(Formatter::Table, format!("Listing plugins with pattern \"{shown}\" ..."));
             let has = |name: &&str| pattern.as_ref().is_none_or(|pattern| name.contains(pattern.as_str()));
-            let names: Vec<&str> = SERVED.iter().copied().filter(has).collect();
+            let names: Vec<&str> = PLUGINS.iter().map(|plugin| plugin.name).filter(has).collect();
             if session.is_for_programs() {
                 let plugin = |name: &&str| {
                     let version = crate::TOOL_VERSION;
@@ -110,21 +91,21 @@ pub(crate) fn run(word: &PluginWord, session: &Session<'_>) -> Result<String, Re
             let names = plugins.join(", ");
             let show = session.announce(format!("Asking node {node} if {what} {names} {are} enabled..."));
             let absent: Vec<&str> =
-                plugins.iter().map(String::as_str).filter(|name| !is_served(name)).collect();
+                plugins.iter().map(String::as_str).filter(|name| !is_plugin(name)).collect();
             let title = if plugins.len() == 1 { "Plugin" } else { "Plugins" };
             match absent.is_empty() {
                 true => Ok(show.message(&format!("{title} {names} {are} enabled on node {node}"))),
                 false => Err(failed(format!(
                     "{title} {} {are} not enabled on node {node}. Enabled plugins and dependencies: {}",
                     absent.join(", "),
-                    SERVED.join(", ")
+                    PLUGINS.map(|plugin| plugin.name).join(", ")
                 ))),
             }
         }
         PluginWord::Enable { plugins, .. } | PluginWord::Set { plugins, .. } => {
             let show = session.announce(format!("Enabling plugins:\n{}", plugins.join("\n")));
             let absent: Vec<&str> =
-                plugins.iter().map(String::as_str).filter(|name| !is_served(name)).collect();
+                plugins.iter().map(String::as_str).filter(|name| !is_plugin(name)).collect();
             match absent.is_empty() {
                 true => Ok(show.message("Plugin configuration unchanged.")),
                 false => Err(failed(format!(
@@ -136,7 +117,7 @@ pub(crate) fn run(word: &PluginWord, session: &Session<'_>) -> Result<String, Re
         PluginWord::Disable { plugins, .. } => {
             let show = session.announce(format!("Disabling plugins:\n{}", plugins.join("\n")));
             let served: Vec<&str> =
-                plugins.iter().map(String::as_str).filter(|name| is_served(name)).collect();
+                plugins.iter().map(String::as_str).filter(|name| is_plugin(name)).collect();
             match served.is_empty() {
                 true => Ok(show.message("Plugin configuration unchanged.")),
                 false => Err(failed(format!(

@@ -6,36 +6,23 @@ use crate::node::{About, Condition, Listener, Node, Which};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{figures, list, parameters, stats};
+use broker::plugins::PLUGINS;
 use broker::{Survey, Tally};
+use routing::Kind;
 use serde_json::{Map, Value, json};
-
-/// Exchange types and what they are, in RabbitMQ's words where it has them.
-const EXCHANGE_TYPES: [(&str, &str); 4] = [
-    ("direct", "AMQP direct exchange, as per the AMQP specification"),
-    ("fanout", "AMQP fanout exchange, as per the AMQP specification"),
-    ("headers", "AMQP headers exchange, as per the AMQP specification"),
-    ("topic", "AMQP topic exchange, as per the AMQP specification"),
-];
 
 /// What encrypts.
 const CRYPTO: &str = "ring";
-
-/// What of RabbitMQ's plugins is always there.
-const PLUGINS: [&str; 6] = [
-    "rabbitmq_management",
-    "rabbitmq_management_agent",
-    "rabbitmq_prometheus",
-    "rabbitmq_stream",
-    "rabbitmq_stream_management",
-    "rabbitmq_web_amqp",
-];
 
 /// Kept for tools that print it.
 const NO_ERLANG: &str = "";
 
 fn exchange_types() -> Value {
-    let of = |(name, description): &(&str, &str)| json!({ "name": name, "description": description, "enabled": true });
-    EXCHANGE_TYPES.iter().map(of).collect()
+    let mut kinds = Kind::ALL;
+    kinds.sort_unstable_by_key(|kind| kind.name());
+    let row =
+        |kind: &Kind| json!({ "name": kind.name(), "description": kind.description(), "enabled": true });
+    kinds.iter().map(row).collect()
 }
 
 /// What was counted of all messages.
@@ -155,10 +142,11 @@ fn connections<N: Node>(call: &Call<'_, N>) -> Result<[u64; 2], Response> {
 
 /// What runs, as tools print it: the version clients are told, and what it really is.
 fn applications(about: &About) -> Value {
-    json!([
-        { "name": "leveret", "description": about.product, "version": about.product_version },
-        { "name": "rabbit", "description": "RabbitMQ", "version": about.version },
-    ])
+    let own =
+        [("leveret", &*about.product, &*about.product_version), ("rabbit", "RabbitMQ", &*about.version)];
+    let plugins = PLUGINS.iter().map(|plugin| (plugin.name, plugin.about, &*about.version));
+    let row = |(name, about, version)| json!({ "name": name, "description": about, "version": version });
+    own.into_iter().chain(plugins).map(row).collect()
 }
 
 fn contexts<N: Node>(call: &Call<'_, N>, with_node: bool) -> Value {
@@ -258,7 +246,7 @@ fn shown<N: Node>(call: &Call<'_, N>) -> Result<Value, Response> {
         "disk_free_alarm": is_disk_alarm,
         "partitions": [],
         "cluster_links": [],
-        "enabled_plugins": PLUGINS,
+        "enabled_plugins": PLUGINS.map(|plugin| plugin.name),
         "applications": applications(about),
         "exchange_types": exchange_types(),
         "auth_mechanisms": mechanisms.iter().map(mechanism).collect::<Vec<_>>(),

@@ -91,6 +91,22 @@ impl Kind {
         }
     }
 
+    /// What it is, in RabbitMQ's words where it has them.
+    pub fn description(self) -> &'static str {
+        match self {
+            Kind::Direct => "AMQP direct exchange, as per the AMQP specification",
+            Kind::Fanout => "AMQP fanout exchange, as per the AMQP specification",
+            Kind::Topic => "AMQP topic exchange, as per the AMQP specification",
+            Kind::Headers => "AMQP headers exchange, as per the AMQP specification",
+            Kind::ConsistentHash => "Consistent Hashing Exchange",
+            Kind::ModulusHash => "Modulus Hashing Exchange",
+            Kind::Random => "Randomly picks a binding (queue) to route via (to).",
+            Kind::LocalRandom => "Picks one random local binding (queue) to route via (to).",
+            Kind::RecentHistory => "Recent History Exchange.",
+            Kind::Delayed => "Delayed Message Exchange.",
+        }
+    }
+
     /// Whether an exchange of this kind may be declared so; the error is 406 precondition-failed.
     ///
     /// # Errors

@@ -655,7 +655,8 @@ impl Node {
             let outcome = match spawned {
                 Ok(()) => {
                     let ms = self.clock.now().mono_ns / base::time::NS_PER_MS;
-                    self.logger.info("Server startup complete; 0 plugins started.");
+                    let plugins = broker::plugins::PLUGINS.len();
+                    self.logger.info(format!("Server startup complete; {plugins} plugins started."));
                     self.logger.info(format!("Time to start RabbitMQ: {ms} ms"));
                     self.watch(config, ends, || board.forget_old(self.clock.mono_ns()))
                 }
