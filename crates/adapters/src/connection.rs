@@ -71,6 +71,8 @@ pub struct Scratch {
     pub(crate) amqp091: message::convert::Amqp091,
     /// Positions being settled.
     pub(crate) scattered: Scattered,
+    /// What clients say of themselves.
+    pub(crate) clients: crate::clients::Clients,
 }
 
 /// How grave a [`Note`] is.

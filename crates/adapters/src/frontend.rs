@@ -4,6 +4,7 @@
 //! on one of the lists, so that nothing walks over idle connections.
 
 use crate::alarm::Alarm;
+use crate::clients::Client;
 use crate::connection::{Context, Note, Scratch, Speaker};
 use crate::settings::{Peer, Settings};
 use ::amqp091::frame::PROTOCOL_HEADER;
@@ -55,6 +56,8 @@ pub struct ConnectionRow {
     pub timeout_s: u64,
     /// How it logged in.
     pub mechanism: &'static str,
+    /// What its client says of itself, without the name it gives.
+    pub client: Option<Client>,
 }
 
 impl ConnectionRow {
@@ -80,6 +83,7 @@ impl ConnectionRow {
             channel_max: 0,
             timeout_s: 0,
             mechanism: "",
+            client: None,
         }
     }
 }
@@ -683,6 +687,7 @@ impl Frontend {
         let mut bytes = ConnectionBytes::default();
         if from == 0 {
             bytes.own += self.connections.capacity() * size_of::<Connection>();
+            bytes.own += self.scratch.clients.memory_bytes();
         }
         for (slot, connection) in self.connections_from(from) {
             if quantum.is_over() {
@@ -698,7 +703,8 @@ impl Frontend {
     /// Bytes of memory of the connections, output apart.
     pub fn heap_bytes(&self) -> usize {
         let own = self.connections.capacity() * size_of::<Connection>();
-        own + self.connections.iter().map(|(_, connection)| connection.heap_bytes()).sum::<usize>()
+        let each = self.connections.iter().map(|(_, connection)| connection.heap_bytes());
+        own + self.scratch.clients.memory_bytes() + each.sum::<usize>()
     }
 }
 

@@ -7,6 +7,7 @@
 mod alarm;
 pub mod amqp091;
 pub mod amqp10;
+mod clients;
 mod connection;
 mod credentials;
 mod following;
@@ -18,6 +19,7 @@ pub mod stream;
 mod transaction;
 
 pub use alarm::Alarm;
+pub use clients::Client;
 pub use connection::{Context, Gravity, Note};
 pub use following::Following;
 pub use frontend::{ConnectionBytes, ConnectionRow, Frontend, Mover, NODE_SLOT, Taken};

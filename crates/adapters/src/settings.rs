@@ -121,6 +121,12 @@ impl Protocol {
 /// Bytes of a connection's name that are kept, of the one its client gives it.
 pub const GIVEN_NAME_BYTES_MAX: usize = 256;
 
+/// Bytes that are kept of what a client says of itself; of who says more nothing is.
+pub const CLIENT_BYTES_MAX: usize = 8 << 10;
+
+/// Bytes of all that clients of a shard say of themselves, what is the same once.
+pub const CLIENTS_BYTES_MAX: usize = 4 << 20;
+
 /// The other end of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {

@@ -6,7 +6,8 @@ use crate::node::{ConnectionRow, Node};
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
-use crate::{list, stats};
+use crate::{json, list, stats};
+use message::amqp091::Table;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
@@ -63,14 +64,23 @@ fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
         "peer_cert_issuer": issuer,
         "peer_cert_validity": validity,
         "peer_cert_serial_number": number,
-        "client_properties": {},
+        "client_properties": properties(row),
     });
     stats::put_collected(&mut item);
     if let Some(name) = &row.given_name {
         item["user_provided_name"] = name.as_str().into();
-        item["client_properties"]["connection_name"] = name.as_str().into();
     }
     item
+}
+
+/// What a client says of itself, the name it gives its connection among it.
+fn properties(row: &ConnectionRow) -> Value {
+    let said = row.client.as_ref().and_then(|client| Table::new(client).ok());
+    let mut said = said.map_or_else(|| json!({}), json::headers);
+    if let Some(name) = &row.given_name {
+        said["connection_name"] = name.as_str().into();
+    }
+    said
 }
 
 impl Listed for ConnectionRow {

@@ -14,6 +14,12 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// How exchanges are called that are there without anybody's doing.
+const OWN_PREFIX: &str = "amq.";
+
+/// Whose they are, in RabbitMQ's words.
+const OWN_NAME: &str = "rmq-internal";
+
 /// What the default exchange is called in paths.
 const DEFAULT: &str = "amq.default";
 
@@ -58,6 +64,11 @@ fn shown((vhost, exchange, policy): &Found) -> Value {
         "internal": exchange.internal,
         "arguments": json::object(&exchange.arguments),
     });
+    // Those that are there without anybody's doing are the node's.
+    let is_own = exchange.name.is_empty() || exchange.name.starts_with(OWN_PREFIX);
+    if let Some(user) = exchange.declared_by.as_deref().or(is_own.then_some(OWN_NAME)) {
+        row["user_who_performed_action"] = user.into();
+    }
     if let Some(policy) = policy {
         row["policy"] = Value::from(&**policy);
     }

@@ -162,6 +162,8 @@ pub struct ConnectionMore {
     pub certificate_number: Option<String>,
     /// How it logged in.
     pub mechanism: &'static str,
+    /// What its client says of itself.
+    pub client: Option<adapters::Client>,
     /// Reads and writes of its socket that moved something.
     pub calls: [u64; 2],
 }

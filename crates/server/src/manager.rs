@@ -326,6 +326,7 @@ impl Manager<'_> {
                     channel_max: row.channel_max,
                     timeout_s: row.timeout_s,
                     mechanism: row.mechanism,
+                    client: row.client.clone(),
                     calls: socket.traffic.calls,
                 };
                 let pid = rows::pid(room.id.0, row.port.0);
@@ -756,6 +757,7 @@ fn connection(row: ctl::ConnectionRow, more: ConnectionMore) -> ConnectionRow {
         channel_max: more.channel_max,
         timeout_s: more.timeout_s,
         mechanism: more.mechanism.to_owned(),
+        client: more.client,
         protocol: protocol.to_owned(),
         name: row.name,
         given_name: row.given_name,

@@ -104,6 +104,7 @@ impl Adapter {
             Ok(user) => {
                 let name = user.name.clone();
                 self.mechanism = credentials::mechanism_number(&mechanism);
+                self.client = context.scratch.clients.keep(&start_ok.client_properties);
                 context.shard.login_tried(context.now, &caller(&self.peer, &mechanism), Ok(&name));
                 if let Some(login) = &mut self.login {
                     login.user = Some(name);

@@ -24,6 +24,7 @@ mod unacked;
 mod wishes;
 
 use crate::alarm::Alarm;
+use crate::clients::Client;
 use crate::connection::{Context, Gravity, Note};
 use crate::credentials;
 use crate::following::Roaming;
@@ -51,6 +52,8 @@ pub struct Adapter {
     actor: Option<Actor>,
     /// How it logged in, as [`credentials::mechanism`] knows it.
     mechanism: u8,
+    /// What its client says of itself, once it has logged in.
+    client: Option<Client>,
     channels: Channels,
     consumers: Handles<Consumer>,
     /// What the broker was asked and has not answered.
@@ -93,6 +96,7 @@ impl Adapter {
             login: Some(Box::default()),
             actor: None,
             mechanism: 0,
+            client: None,
             channels: Channels::default(),
             consumers: Handles::default(),
             pending: None,
@@ -390,6 +394,7 @@ impl Adapter {
             channel_max: self.machine.channel_max(),
             timeout_s: self.machine.heartbeat_s(),
             mechanism: credentials::mechanism(self.mechanism),
+            client: self.client.clone(),
             ..row
         }
     }

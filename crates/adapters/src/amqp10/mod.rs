@@ -31,6 +31,7 @@ mod transactions;
 pub(crate) use head::PlainHead;
 
 use crate::alarm::Alarm;
+use crate::clients::Client;
 use crate::connection::{Context, Gravity, Note};
 use crate::following::Roaming;
 use crate::frontend::ConnectionRow;
@@ -78,6 +79,8 @@ pub struct Adapter {
     /// Only until the connection is open.
     login: Option<Box<Login>>,
     actor: Option<Actor>,
+    /// What its client says of itself.
+    client: Option<Client>,
     #[allow(clippy::vec_box, reason = "a list that grew would hold room for sessions that never come")]
     sessions: Vec<Box<Session>>,
     /// Which session and link a consumer's handle stands for.
@@ -115,6 +118,7 @@ impl Adapter {
             actor: None,
             sessions: Vec::new(),
             consumers: Handles::default(),
+            client: None,
             pending: None,
             management: None,
             nodes: None,
@@ -335,6 +339,7 @@ impl Adapter {
             frame_max: self.machine.remote_frame_bytes(),
             channel_max: self.machine.channel_max(),
             timeout_s: u64::from(self.machine.idle_ms()) / 500,
+            client: self.client.clone(),
             ..row
         }
     }

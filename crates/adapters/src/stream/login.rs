@@ -48,6 +48,8 @@ impl Adapter {
         if let Some(name) = properties.iter().find(|pair| pair.key == b"connection_name") {
             self.peer.call(name.value);
         }
+        let pairs = properties.iter().map(|pair| (pair.key, pair.value));
+        self.client = context.scratch.clients.keep_texts(pairs);
         if context.shard.is_heard()
             && let Some(login) = &mut self.login
         {

@@ -24,6 +24,7 @@ pub use arrivals::Arrivals;
 pub use settings::{Advertised, StreamSettings};
 
 use crate::alarm::Alarm;
+use crate::clients::Client;
 use crate::connection::{Context, Gravity, Note};
 use crate::following::Roaming;
 use crate::frontend::ConnectionRow;
@@ -56,6 +57,8 @@ pub struct Adapter {
     actor: Option<Actor>,
     /// How it logged in.
     mechanism: &'static str,
+    /// What its client says of itself.
+    client: Option<Client>,
     publishers: Publishers,
     subscriptions: Subscriptions,
     /// Streams whose end it must hear of.
@@ -87,6 +90,7 @@ impl Adapter {
             login: Some(Box::default()),
             actor: None,
             mechanism: "",
+            client: None,
             publishers: Publishers::default(),
             subscriptions: Subscriptions::default(),
             watched: Watched::default(),
@@ -327,6 +331,7 @@ impl Adapter {
             given_name: self.peer.given_name(),
             frame_max: self.machine.frame_max(),
             mechanism: self.mechanism,
+            client: self.client.clone(),
             ..row
         }
     }

@@ -152,6 +152,7 @@ impl Catalog {
         // Bindings never leave their virtual host: with both ends going, there is nothing to undo.
         for exchange in &vhost.exchanges {
             self.exchanges.remove(&exchange.0.id);
+            self.declarers.remove(exchange.0.declared_by.as_ref());
             self.delaying -= usize::from(exchange.0.kind == Kind::Delayed);
             self.event_exchange = self.event_exchange.filter(|id| *id != exchange.0.id);
         }
@@ -159,7 +160,7 @@ impl Catalog {
         queues.sort_unstable_by_key(|queue| queue.id);
         for queue in &queues {
             self.queues.remove(&queue.id);
-            self.declarers.remove(queue);
+            self.declarers.remove(queue.declared_by.as_ref());
             self.comings.add(QueueChange::Went(queue.clone()));
             self.forget_exclusive(queue);
         }
@@ -174,10 +175,19 @@ impl Catalog {
         if self.exchanges.contains_key(&definition.id) {
             return;
         }
-        let Some(vhost) = self.host_mut(definition.vhost) else { return };
+        let Some(vhost) = self.vhosts.get_mut(&definition.vhost) else { return };
+        let mut definition = definition.clone();
+        let declared_by =
+            definition.declared_by.as_ref().and_then(|user| self.declarers.shared(user, &self.users));
+        if declared_by.as_ref().map(Arc::as_ptr) != definition.declared_by.as_ref().map(Arc::as_ptr) {
+            // Read back: the name was written with it.
+            Arc::make_mut(&mut definition).declared_by = declared_by;
+        }
         if !vhost.exchanges.insert(ByName(definition.clone())) {
             return;
         }
+        self.declarers.add(definition.declared_by.as_ref());
+        let definition = &definition;
         let mut exchange = Exchange::new(definition.kind.chooses_as(&definition.arguments));
         exchange.durable = definition.durable;
         exchange.auto_delete = definition.auto_delete;
@@ -199,6 +209,7 @@ impl Catalog {
         let Some(entry) = self.exchanges.remove(&id) else { return };
         self.event_exchange = self.event_exchange.filter(|own| *own != id);
         let definition = entry.definition;
+        self.declarers.remove(definition.declared_by.as_ref());
         self.delaying -= usize::from(definition.kind == Kind::Delayed);
         if let Some(vhost) = self.host_mut(definition.vhost) {
             vhost.exchanges.remove(definition.name.as_bytes());
@@ -255,7 +266,7 @@ impl Catalog {
         }
         let entry = QueueEntry { definition: definition.clone(), ends: Ends::default() };
         self.queues.insert(definition.id, entry);
-        self.declarers.add(&definition);
+        self.declarers.add(definition.declared_by.as_ref());
         if let Some(port) = definition.exclusive {
             self.exclusive.entry(port).or_default().insert(definition.id);
         }
@@ -269,7 +280,7 @@ impl Catalog {
             vhost.queues.remove(definition.name.as_bytes());
         }
         self.forget_exclusive(&definition);
-        self.declarers.remove(&definition);
+        self.declarers.remove(definition.declared_by.as_ref());
         self.undo_ends(&ends);
         self.queue_changed(QueueChange::Went(definition.clone()));
         Some(Applied::QueueDeleted(definition))

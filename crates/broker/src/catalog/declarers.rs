@@ -1,17 +1,17 @@
-//! Who declared the queues there are: each name once, however many queues it is said of.
+//! Who declared the queues and exchanges there are: each name once, of however many it is said.
 //!
-//! A user who is deleted stays here as long as there is a queue of that user's, as in RabbitMQ.
+//! A user who is deleted stays here as long as there is anything of that user's, as in RabbitMQ.
 
-use super::{QueueDefinition, UserDefinition};
+use super::UserDefinition;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Names, and of how many queues each is said.
+/// Names, and of how many queues and exchanges each is said.
 #[derive(Debug, Default)]
 pub(super) struct Declarers(BTreeMap<Arc<str>, usize>);
 
 impl Declarers {
-    /// The name as a queue's definition is to have it; none: the broker itself declares, in nobody's name.
+    /// The name as a definition is to have it; none: the broker itself declares, in nobody's name.
     pub(super) fn shared(
         &self,
         user: &Arc<str>,
@@ -22,24 +22,24 @@ impl Declarers {
         (!user.is_empty()).then(|| own().or_else(known).unwrap_or(user).clone())
     }
 
-    pub(super) fn add(&mut self, queue: &QueueDefinition) {
-        if let Some(user) = &queue.declared_by {
+    pub(super) fn add(&mut self, user: Option<&Arc<str>>) {
+        if let Some(user) = user {
             *self.0.entry(user.clone()).or_default() += 1;
         }
     }
 
-    pub(super) fn remove(&mut self, queue: &QueueDefinition) {
-        if let Some(user) = &queue.declared_by
-            && let Some(queues) = self.0.get_mut(user)
+    pub(super) fn remove(&mut self, user: Option<&Arc<str>>) {
+        if let Some(user) = user
+            && let Some(count) = self.0.get_mut(user)
         {
-            *queues -= 1;
-            if *queues == 0 {
+            *count -= 1;
+            if *count == 0 {
                 self.0.remove(user);
             }
         }
     }
 
-    /// Names, each with how many queues are that user's.
+    /// Names, each with how many things are that user's.
     #[cfg(test)]
     pub(super) fn counts(&self) -> BTreeMap<Arc<str>, usize> {
         self.0.clone()

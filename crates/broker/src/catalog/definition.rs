@@ -156,7 +156,7 @@ impl QueueDefinition {
 }
 
 /// An exchange.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ExchangeDefinition {
     /// Its number.
     pub id: ExchangeId,
@@ -172,6 +172,8 @@ pub struct ExchangeDefinition {
     pub auto_delete: bool,
     /// Clients may not publish to it.
     pub internal: bool,
+    /// Who declared it, where that is known; exchanges and queues of one user share the name.
+    pub declared_by: Option<Arc<str>>,
     /// As they were declared.
     pub arguments: Arguments,
 }

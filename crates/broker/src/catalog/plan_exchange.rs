@@ -92,6 +92,7 @@ impl Catalog {
             durable,
             auto_delete,
             internal,
+            declared_by: self.declarers.shared(&by.user, &self.users),
             arguments: arguments.clone(),
         }))))
     }
@@ -138,6 +139,7 @@ impl Catalog {
                 durable: true,
                 auto_delete: false,
                 internal,
+                declared_by: None,
                 arguments: Arguments::default(),
             }))
         })
@@ -154,6 +156,7 @@ pub(super) fn event_exchange(vhost: VhostId, id: ExchangeId) -> Change {
         durable: true,
         auto_delete: false,
         internal: true,
+        declared_by: None,
         arguments: Arguments::default(),
     }))
 }

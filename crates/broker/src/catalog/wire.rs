@@ -231,15 +231,25 @@ impl Change {
                 put_text(out, exchange);
             }
             Change::AddExchange(exchange) => {
-                let ExchangeDefinition { id, vhost, name, kind, durable, auto_delete, internal, arguments } =
-                    &**exchange;
-                out.push(8);
+                let ExchangeDefinition {
+                    id,
+                    vhost,
+                    name,
+                    kind,
+                    durable,
+                    auto_delete,
+                    internal,
+                    declared_by,
+                    arguments,
+                } = &**exchange;
+                out.push(if declared_by.is_none() { 8 } else { 30 });
                 out.extend(id.0.to_le_bytes());
                 out.extend(vhost.0.to_le_bytes());
                 put_text(out, name);
                 out.push(*kind as u8);
                 put_flags(out, [*durable, *auto_delete, *internal]);
                 put_arguments(out, arguments);
+                declared_by.iter().for_each(|user| put_text(out, user));
             }
             Change::DeleteExchange { id, durable } => {
                 out.push(9);
@@ -457,11 +467,12 @@ impl<'a> Decoder<'a> {
                 Change::ClearTopicPermissions { vhost, user, exchange: self.text()?.into() }
             }
             7 => Change::ClearPermissions { vhost: self.vhost()?, user: self.text()?.into() },
-            8 => {
+            tag @ (8 | 30) => {
                 let (id, vhost) = (ExchangeId(self.reader.u64_le()?), self.vhost()?);
                 let (name, kind) = (self.text()?.into(), self.kind()?);
                 let [durable, auto_delete, internal] = self.flags()?;
                 let arguments = self.arguments(0)?;
+                let declared_by = if tag == 30 { Some(self.text()?.into()) } else { None };
                 Change::AddExchange(Arc::new(ExchangeDefinition {
                     id,
                     vhost,
@@ -470,6 +481,7 @@ impl<'a> Decoder<'a> {
                     durable,
                     auto_delete,
                     internal,
+                    declared_by,
                     arguments,
                 }))
             }

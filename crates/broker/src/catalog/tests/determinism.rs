@@ -32,7 +32,8 @@ fn check_whole(catalog: &Catalog) {
     }
     for entry in catalog.exchanges.values() {
         bindings += entry.ends.iter().count();
-        let ExchangeDefinition { id, vhost, name, .. } = &*entry.definition;
+        let ExchangeDefinition { id, vhost, name, declared_by, .. } = &*entry.definition;
+        declared_by.iter().for_each(|user| *declared.entry(user.clone()).or_default() += 1);
         assert!(catalog.exchange(*vhost, name.as_bytes()).is_some_and(|found| found.definition.id == *id));
         for binding in entry.exchange.bindings() {
             let source = *id;
@@ -408,7 +409,7 @@ fn about_vhost(is_protected: bool) -> Arc<VhostDefinition> {
 #[test]
 fn old_bytes_are_still_read() {
     // The format as documented in docs/formats/catalog.md, byte by byte: these must be read for ever.
-    let rows: [(&[u8], Change); 15] = [
+    let rows: [(&[u8], Change); 16] = [
         (b"\x01\x00\x04\x00\x00\x00\x00\x00\x00", Change::ReserveQueueIds { below: 1024, may_be_used: true }),
         (
             b"\x02\x03\x00\x00\x00\x01\x00\x00\x00v",
@@ -461,6 +462,21 @@ fn old_bytes_are_still_read() {
                 durable: true,
                 exclusive: None,
                 auto_delete: false,
+                declared_by: Some("u".into()),
+                arguments: Arguments::default(),
+            })),
+        ),
+        (
+            b"\x1E\x07\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00x\x02\x01\
+              \x00\x00\x00\x00\x01\x00\x00\x00u",
+            Change::AddExchange(Arc::new(ExchangeDefinition {
+                id: ExchangeId(7),
+                vhost: VhostId(2),
+                name: "x".into(),
+                kind: Kind::Topic,
+                durable: true,
+                auto_delete: false,
+                internal: false,
                 declared_by: Some("u".into()),
                 arguments: Arguments::default(),
             })),

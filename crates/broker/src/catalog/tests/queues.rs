@@ -587,6 +587,42 @@ fn who_declared_a_queue_is_known_and_named_once() {
 }
 
 #[test]
+fn who_declared_an_exchange_is_known_and_named_once() {
+    let mut world = World::new();
+    let by = |user: &str| Actor { user: user.into(), is_internal: true, ..guest(1) };
+    for (name, user) in [("a", "guest"), ("b", "gone"), ("c", "gone"), ("d", "")] {
+        assert_eq!(world.wish_of(&by(user), &exchange(name, "topic", "d")), "ok");
+    }
+    assert_eq!(world.wish_of(&by("gone"), &queue("q", "")), "ok");
+    // Who declares what is there already is not who declared it.
+    assert_eq!(world.wish_of(&by("gone"), &exchange("a", "topic", "d")), "ok");
+    let mut snapshot = Vec::new();
+    world.catalog.write_snapshot(&mut snapshot);
+    let restored = World { catalog: Catalog::read_snapshot(&snapshot).unwrap() };
+    for world in [&world, &restored] {
+        let declared_by = |name: &str| {
+            let found = world.catalog.exchange(VhostId(0), name.as_bytes()).unwrap();
+            found.definition.declared_by.clone()
+        };
+        let names = ["a", "b", "c", "d", "amq.topic", ""].map(declared_by);
+        let expected = [Some("guest"), Some("gone"), Some("gone"), None, None, None];
+        assert_eq!(names.each_ref().map(|name| name.as_deref()), expected);
+        let [a, b, c, ..] = names.map(|name| name.unwrap_or_default());
+        let (guest, _) = world.catalog.users.get_key_value("guest").unwrap();
+        assert!(Arc::ptr_eq(&a, guest) && Arc::ptr_eq(&b, &c));
+        assert!(Arc::ptr_eq(&b, world.queue("q").declared_by.as_ref().unwrap()));
+    }
+    for name in ["b", "c"] {
+        let delete = Op::DeleteExchange { name: name.into(), if_unused: false };
+        assert_eq!(world.wish_of(&by(""), &delete), "ok");
+    }
+    assert_eq!(
+        world.catalog.declarers.counts(),
+        [("gone".into(), 1), ("guest".into(), 1)].into_iter().collect()
+    );
+}
+
+#[test]
 fn which_queues_came_and_went_is_known() {
     let mut world = World::new();
     let before = world.catalog.queues_version();
