@@ -17,41 +17,14 @@ pub(crate) enum ChangeWord {
     /// Says what a user is: administrator, monitoring, ...
     SetUserTags { username: String, tags: Vec<String> },
     /// Says what a user may configure, write to and read from, each by a regular expression over names
-    SetPermissions {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        username: String,
-        configure: String,
-        write: String,
-        read: String,
-    },
+    SetPermissions { username: String, configure: String, write: String, read: String },
     /// Takes a user's access to a virtual host away
-    ClearPermissions {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        username: String,
-    },
+    ClearPermissions { username: String },
     /// Says which topics of an exchange a user may publish to and bind, by regular expressions over routing keys that
     /// may hold {username} and {vhost}
-    SetTopicPermissions {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        username: String,
-        exchange: String,
-        write: String,
-        read: String,
-    },
+    SetTopicPermissions { username: String, exchange: String, write: String, read: String },
     /// Lets a user publish to and bind all topics of an exchange, or of all exchanges
-    ClearTopicPermissions {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        username: String,
-        exchange: Option<String>,
-    },
+    ClearTopicPermissions { username: String, exchange: Option<String> },
     /// Makes a virtual host
     AddVhost {
         vhost: String,
@@ -92,30 +65,13 @@ pub(crate) enum ChangeWord {
     /// Removes a virtual host, and all that is in it
     DeleteVhost { vhost: String },
     /// Limits a virtual host: {"max-connections": 64, "max-queues": 10}; what is not named is not limited
-    SetVhostLimits {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        definition: String,
-    },
+    SetVhostLimits { definition: String },
     /// Takes all limits of a virtual host away
-    ClearVhostLimits {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-    },
+    ClearVhostLimits,
     /// Tells what is published to and delivered from a virtual host at its exchange amq.rabbitmq.trace, until the node stops
-    TraceOn {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-    },
+    TraceOn,
     /// Ends what trace_on began
-    TraceOff {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-    },
+    TraceOff,
     /// Says from how much memory publishers wait, until the node stops: 0.4 of what there is, or absolute 4GB
     SetVmMemoryHighWatermark {
         #[arg(num_args = 1..=2, required = true)]
@@ -141,32 +97,19 @@ pub(crate) enum ChangeWord {
         policy: PolicyWords,
     },
     /// Takes a policy away
-    ClearPolicy {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        name: String,
-    },
+    ClearPolicy { name: String },
     /// Sets a policy that caps what the others ask for
     SetOperatorPolicy {
         #[command(flatten)]
         policy: PolicyWords,
     },
     /// Takes an operator's policy away
-    ClearOperatorPolicy {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        name: String,
-    },
+    ClearOperatorPolicy { name: String },
 }
 
 /// What a policy is made of.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PolicyWords {
-    /// The virtual host
-    #[arg(short = 'p', long, default_value = "/")]
-    vhost: String,
     /// Of several policies that apply the highest counts
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     priority: i64,
@@ -181,8 +124,8 @@ pub(crate) struct PolicyWords {
 }
 
 impl PolicyWords {
-    fn change(&self, is_operator: bool) -> (String, Change) {
-        let PolicyWords { vhost, priority, apply_to, name, pattern, definition } = self;
+    fn change(&self, vhost: &str, is_operator: bool) -> (String, Change) {
+        let PolicyWords { priority, apply_to, name, pattern, definition } = self;
         let kind = if is_operator { "operator policy override" } else { "policy" };
         let text = format!(
             "Setting {kind} \"{name}\" for pattern \"{pattern}\" to \"{definition}\" with priority \"{priority}\" \
@@ -190,7 +133,7 @@ impl PolicyWords {
         );
         let change = Change::SetPolicy {
             is_operator,
-            vhost: vhost.clone(),
+            vhost: vhost.to_owned(),
             name: name.clone(),
             pattern: pattern.clone(),
             apply_to: apply_to.clone(),
@@ -222,11 +165,11 @@ pub(crate) fn complete(word: &ChangeWord) -> Result<ChangeWord, Refusal> {
 }
 
 /// What is said when a change is made, besides what was said before.
-pub(crate) fn said(word: &ChangeWord, is_quiet: bool) -> String {
+pub(crate) fn said(word: &ChangeWord, vhost: &str, is_quiet: bool) -> String {
     match word {
         ChangeWord::AddUser { .. } if !is_quiet => ADVICE.to_owned(),
-        ChangeWord::TraceOn { vhost } => format!("Trace enabled for vhost {vhost}\n"),
-        ChangeWord::TraceOff { vhost } => format!("Trace disabled for vhost {vhost}\n"),
+        ChangeWord::TraceOn => format!("Trace enabled for vhost {vhost}\n"),
+        ChangeWord::TraceOff => format!("Trace disabled for vhost {vhost}\n"),
         _ => String::new(),
     }
 }
@@ -235,8 +178,8 @@ pub(crate) fn said(word: &ChangeWord, is_quiet: bool) -> String {
 const ADVICE: &str = "Done. Don't forget to grant the user permissions to some virtual hosts! See 'rabbitmqctl help \
                       set_permissions' to learn more.\n";
 
-/// What a word is to change, and what is said meanwhile.
-pub(crate) fn change(word: &ChangeWord) -> (String, Change) {
+/// What a word is to change, in a virtual host where the word names none, and what is said meanwhile.
+pub(crate) fn change(word: &ChangeWord, vhost: &String) -> (String, Change) {
     let own = String::clone;
     match word {
         ChangeWord::AddUser { username, password } => (
@@ -254,7 +197,7 @@ pub(crate) fn change(word: &ChangeWord) -> (String, Change) {
             format!("Setting tags for user \"{username}\" to [{}] ...", tags.join(", ")),
             Change::SetUserTags { user: own(username), tags: tags.clone() },
         ),
-        ChangeWord::SetPermissions { vhost, username, configure, write, read } => (
+        ChangeWord::SetPermissions { username, configure, write, read } => (
             format!("Setting permissions for user \"{username}\" in vhost \"{vhost}\" ..."),
             Change::SetPermissions {
                 user: own(username),
@@ -264,11 +207,11 @@ pub(crate) fn change(word: &ChangeWord) -> (String, Change) {
                 read: own(read),
             },
         ),
-        ChangeWord::ClearPermissions { vhost, username } => (
+        ChangeWord::ClearPermissions { username } => (
             format!("Clearing permissions for user \"{username}\" in vhost \"{vhost}\" ..."),
             Change::ClearPermissions { user: own(username), vhost: own(vhost) },
         ),
-        ChangeWord::SetTopicPermissions { vhost, username, exchange, write, read } => {
+        ChangeWord::SetTopicPermissions { username, exchange, write, read } => {
             let change = Change::SetTopicPermissions {
                 user: own(username),
                 vhost: own(vhost),
@@ -281,7 +224,7 @@ pub(crate) fn change(word: &ChangeWord) -> (String, Change) {
             );
             (text, change)
         }
-        ChangeWord::ClearTopicPermissions { vhost, username, exchange } => {
+        ChangeWord::ClearTopicPermissions { username, exchange } => {
             let on = exchange.as_ref().map_or(String::new(), |exchange| format!(" on \"{exchange}\""));
             let text =
                 format!("Clearing topic permissions{on} for user \"{username}\" in vhost \"{vhost}\" ...");
@@ -331,19 +274,19 @@ pub(crate) fn change(word: &ChangeWord) -> (String, Change) {
         ChangeWord::DeleteVhost { vhost } => {
             (format!("Deleting vhost \"{vhost}\" ..."), Change::DeleteVhost { vhost: own(vhost) })
         }
-        ChangeWord::SetVhostLimits { vhost, definition } => (
+        ChangeWord::SetVhostLimits { definition } => (
             format!("Setting vhost limits to \"{definition}\" for vhost \"{vhost}\" ..."),
             Change::SetVhostLimits { vhost: own(vhost), definition: own(definition) },
         ),
-        ChangeWord::ClearVhostLimits { vhost } => (
+        ChangeWord::ClearVhostLimits => (
             format!("Clearing vhost \"{vhost}\" limits ..."),
             Change::SetVhostLimits { vhost: own(vhost), definition: "{}".to_owned() },
         ),
-        ChangeWord::TraceOn { vhost } => (
+        ChangeWord::TraceOn => (
             format!("Starting tracing for vhost \"{vhost}\" ..."),
             Change::Trace { vhost: own(vhost), on: true },
         ),
-        ChangeWord::TraceOff { vhost } => (
+        ChangeWord::TraceOff => (
             format!("Stopping tracing for vhost \"{vhost}\" ..."),
             Change::Trace { vhost: own(vhost), on: false },
         ),
@@ -364,13 +307,13 @@ pub(crate) fn change(word: &ChangeWord) -> (String, Change) {
             let text = format!("Clearing {which} for user \"{username}\" ...");
             (text, Change::ClearUserLimits { user: own(username), limit: own(limit) })
         }
-        ChangeWord::SetPolicy { policy } => policy.change(false),
-        ChangeWord::SetOperatorPolicy { policy } => policy.change(true),
-        ChangeWord::ClearPolicy { vhost, name } => (
+        ChangeWord::SetPolicy { policy } => policy.change(vhost, false),
+        ChangeWord::SetOperatorPolicy { policy } => policy.change(vhost, true),
+        ChangeWord::ClearPolicy { name } => (
             format!("Clearing policy \"{name}\" on vhost \"{vhost}\" ..."),
             Change::ClearPolicy { is_operator: false, vhost: own(vhost), name: own(name) },
         ),
-        ChangeWord::ClearOperatorPolicy { vhost, name } => (
+        ChangeWord::ClearOperatorPolicy { name } => (
             format!("Clearing operator policy \"{name}\" on vhost \"{vhost}\" ..."),
             Change::ClearPolicy { is_operator: true, vhost: own(vhost), name: own(name) },
         ),

@@ -8,7 +8,7 @@
 use crate::exit;
 use crate::request::{Refusal, Request};
 use crate::session::{Session, bad_word, done, failed, reason};
-use crate::show::Formatter;
+use crate::show::{Formatter, Show};
 use clap::Subcommand;
 use serde_json::{Value, json};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -60,9 +60,6 @@ pub(crate) enum CheckWord {
     CheckIfAnyDeprecatedFeaturesAreUsed,
     /// Whether quorum queues have leaders
     CheckForQuorumQueuesWithoutAnElectedLeader {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         /// Those of all virtual hosts
         #[arg(long = "across-all-vhosts")]
         across_all_vhosts: bool,
@@ -85,6 +82,7 @@ pub(crate) enum CheckWord {
 }
 
 pub(crate) fn run(word: &CheckWord, session: &Session<'_>) -> Result<String, Refusal> {
+    let vhost = session.vhost();
     match word {
         CheckWord::CheckRunning => {
             let node = session.node()?;
@@ -140,10 +138,16 @@ pub(crate) fn run(word: &CheckWord, session: &Session<'_>) -> Result<String, Ref
         CheckWord::CheckIfNodeIsQuorumCritical => {
             let node = session.node()?;
             let banner = format!("Checking if node {node} is critical for quorum of any queues/streams ...");
-            let text = format!(
-                "Node {node} seems to be the only one in a single node cluster, the check does not apply"
-            );
-            passes(session, banner, &["node-is-quorum-critical"], &text)
+            let alone = "seems to be the only one in a single node cluster, the check does not apply";
+            let text =
+                passes(session, banner, &["node-is-quorum-critical"], &format!("Node {node} {alone}"))?;
+            match session.is_for_programs() {
+                true => {
+                    let message = format!("Target node {alone}");
+                    Ok(format!("{}\n", json!({ "result": "ok", "message": message })))
+                }
+                false => Ok(text),
+            }
         }
         CheckWord::CheckIfAnyDeprecatedFeaturesAreUsed => {
             let show = session.announce("Checking if any deprecated features are used ...");
@@ -151,14 +155,14 @@ pub(crate) fn run(word: &CheckWord, session: &Session<'_>) -> Result<String, Ref
             let names: Vec<&str> =
                 used.as_array().into_iter().flatten().filter_map(|row| row["name"].as_str()).collect();
             match names.is_empty() {
-                true => Ok(show.message("Cluster reported no deprecated features in use")),
+                true => Ok(is_well(session, &show, "Cluster reported no deprecated features in use")),
                 false => Err(failed(format!(
                     "Cluster reported the following deprecated features in use: {}",
                     names.join(", ")
                 ))),
             }
         }
-        CheckWord::CheckForQuorumQueuesWithoutAnElectedLeader { vhost, across_all_vhosts, pattern } => {
+        CheckWord::CheckForQuorumQueuesWithoutAnElectedLeader { across_all_vhosts, pattern } => {
             let node = session.node()?;
             let r#where =
                 if *across_all_vhosts { "all virtual hosts".to_owned() } else { format!("vhost {vhost}") };
@@ -201,7 +205,10 @@ pub(crate) fn run(word: &CheckWord, session: &Session<'_>) -> Result<String, Ref
             let told = session.ask(&Request::Ping)?;
             let node = told["node"].as_str().unwrap_or_default();
             let show = session.announce(format!("Asking node {node} for its RabbitMQ version..."));
-            Ok(show.message(told["version"].as_str().unwrap_or_default()))
+            match session.is_for_programs() {
+                true => Ok(format!("{}\n", json!({ "result": "ok", "value": told["version"] }))),
+                false => Ok(show.message(told["version"].as_str().unwrap_or_default())),
+            }
         }
     }
 }
@@ -221,7 +228,15 @@ fn passes(session: &Session<'_>, banner: String, check: &[&str], text: &str) -> 
     let response = session.api("GET", &path, "", None)?;
     match response.status {
         503 => Err(failed(reason(&response))),
-        _ => done(response).map(|_| show.message(text)),
+        _ => done(response).map(|_| is_well(session, &show, text)),
+    }
+}
+
+/// That all is well: programs are told so in a word.
+fn is_well(session: &Session<'_>, show: &Show, text: &str) -> String {
+    match session.is_for_programs() {
+        true => format!("{}\n", json!({ "result": "ok" })),
+        false => show.message(text),
     }
 }
 
@@ -237,7 +252,10 @@ fn alarms(session: &Session<'_>, what: &str, none: &str, is_check: bool) -> Resu
     let raised: Vec<&str> =
         status["alarms"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let show = session.announce(format!("Asking node {node} to report {what} ..."));
-    if session.is_for_programs() && (raised.is_empty() || !is_check) {
+    if session.is_for_programs() && is_check && raised.is_empty() {
+        return Ok(is_well(session, &show, ""));
+    }
+    if session.is_for_programs() && !is_check {
         let rows: Vec<Value> = raised.iter().map(|what| json!({ "node": node, "resource": what })).collect();
         return Ok(format!("{}\n", json!({ "result": "ok", "node": node, "alarms": rows })));
     }
@@ -315,6 +333,9 @@ fn protocol_listener(session: &Session<'_>, protocol: &str) -> Result<String, Re
     served.sort_unstable();
     served.dedup();
     match served.contains(&meant) {
+        true if session.is_for_programs() => {
+            Ok(format!("{}\n", json!({ "result": "ok", "node": node, "protocol": protocol })))
+        }
         true => Ok(show.message(&format!("A listener for protocol {protocol} is running on node {node}."))),
         false => Err(failed(format!(
             "No listener for protocol {meant} is active on node {node}. Found listeners for the following \

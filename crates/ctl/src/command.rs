@@ -2,25 +2,31 @@
 
 use crate::change::{self, ChangeWord, change, said};
 use crate::check::CheckWord;
-use crate::client::SOCKET_NAME;
+use crate::columns::WhereWords;
 use crate::diagnose::DiagnoseWord;
+use crate::former::FormerWord;
 use crate::groups::GroupWord;
 use crate::lifecycle::LifeWord;
 use crate::listing::{ListWord, choose, words};
 use crate::objects::ObjectWord;
+use crate::place::Place;
 use crate::plugins::PluginWord;
 use crate::queues::{ClusterWord, QueueWord};
+use crate::reports::ReportWord;
 use crate::request::{Refusal, Request};
+use crate::secrets::SecretWord;
 use crate::session::{Session, bad_word};
 use crate::show::{self, Formatter};
-use crate::{check, diagnose, exit, groups, lifecycle, listing, objects, plugins, queues, shells};
+use crate::streaming::StreamingWord;
+use crate::{
+    check, columns, diagnose, exit, former, groups, help, lifecycle, listing, objects, plugins, queues,
+    reports, secrets, shells, streaming,
+};
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use serde_json::json;
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-
-/// Seconds that an answer is waited for, where nothing else is said.
-const TIMEOUT_S: u32 = 60;
+use std::path::Path;
 
 /// Names the binary may be called by that mean this command line.
 pub const NAMES: &[&str] = &[
@@ -52,36 +58,25 @@ pub struct Plugins {
     word: PluginWord,
 }
 
+/// What the binary's own name is, with the word behind which these are.
+const OWN_NAME: &str = "leveret ctl";
+
 /// The name the plugins' words are said to.
 const PLUGINS_NAME: &str = "rabbitmq-plugins";
-
-/// Where a node is asked.
-#[derive(Debug, Args)]
-pub(crate) struct Place {
-    /// The folder of the node's data; its socket is in it
-    #[arg(long, global = true, env = "LEVERET_DATA_DIR", default_value = "leveret-data")]
-    data_dir: PathBuf,
-    /// The node's socket, where it is not in the data folder
-    #[arg(long, global = true)]
-    socket: Option<PathBuf>,
-}
-
-impl Place {
-    pub(crate) fn socket(&self) -> PathBuf {
-        self.socket.clone().unwrap_or_else(|| self.data_dir.join(SOCKET_NAME))
-    }
-}
 
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     #[command(flatten)]
-    place: Place,
+    pub(crate) place: Place,
     /// The node's name; the one that answers must have it
     #[arg(short, long, global = true)]
     node: Option<String>,
     /// Seconds to wait for an answer
     #[arg(short, long, global = true)]
     pub(crate) timeout: Option<u32>,
+    /// The virtual host
+    #[arg(short = 'p', long = "vhost", global = true, value_name = "VHOST", default_value = "/")]
+    pub(crate) in_vhost: String,
     /// How the answer is shown
     #[arg(long, global = true)]
     pub(crate) formatter: Option<Formatter>,
@@ -97,6 +92,9 @@ pub(crate) struct Common {
     /// Names of nodes may be long ones; here they may anyway
     #[arg(short, long, global = true)]
     longnames: bool,
+    /// Taken, as RabbitMQ's tools take it: there are no stack traces here
+    #[arg(long, global = true, hide = true)]
+    print_stacktrace: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -112,17 +110,13 @@ enum Word {
     },
     /// Queues of a virtual host and their properties
     ListQueues {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
+        #[command(flatten)]
+        at: WhereWords,
         /// What to show of each: name, messages, consumers, ...
         columns: Vec<String>,
     },
     /// Messages of a queue that wait for their time
     ListDelayedMessages {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         queue: String,
         /// At most so many, those that are due first
         #[arg(long, default_value_t = 1000)]
@@ -130,9 +124,6 @@ enum Word {
     },
     /// Throws delayed messages of a queue away
     CancelDelayedMessage {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         queue: String,
         /// The ids of the messages, as they are listed
         #[arg(required = true)]
@@ -140,9 +131,6 @@ enum Word {
     },
     /// Lets go of a stream's beginning, for good: the segments without an offset from that one on
     TruncateStream {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         stream: String,
         /// Offsets below it are to go
         before: u64,
@@ -169,7 +157,18 @@ enum Word {
     #[command(flatten)]
     Diagnose(DiagnoseWord),
     #[command(flatten)]
+    Report(ReportWord),
+    #[command(flatten)]
+    Streaming(StreamingWord),
+    #[command(flatten)]
+    Secret(SecretWord),
+    #[command(flatten)]
+    Former(FormerWord),
+    #[command(flatten)]
     Cluster(ClusterWord),
+    /// Everything that supporters ask for, at once
+    #[command(name = "report")]
+    WholeReport,
     /// Plugins: what they do is part of the broker
     #[command(name = "plugins", subcommand)]
     Plugins(PluginWord),
@@ -178,6 +177,8 @@ enum Word {
         /// Its name, or all
         name: String,
     },
+    /// What there is to be typed; of a word what it does and what it takes
+    Help { word: Option<String> },
     /// A script that completes command lines of this tool in a shell
     Completions { shell: shells::Shell },
     /// Words and options that begin so, as the completions of RabbitMQ ask for them
@@ -188,17 +189,9 @@ enum Word {
     /// Users and their tags
     ListUsers,
     /// What users may do in a virtual host
-    ListPermissions {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-    },
+    ListPermissions,
     /// Which topics users may publish to and bind in a virtual host
-    ListTopicPermissions {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-    },
+    ListTopicPermissions,
     /// Which topics a user may publish to and bind in each virtual host
     ListUserTopicPermissions { username: String },
     /// What a user may do in each virtual host
@@ -210,24 +203,13 @@ enum Word {
     },
     /// Exchanges of a virtual host and their properties
     ListExchanges {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         /// What to show of each: name, type, policy, ...
         columns: Vec<String>,
     },
     /// Policies of a virtual host
-    ListPolicies {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-    },
+    ListPolicies,
     /// The operator's policies of a virtual host
-    ListOperatorPolicies {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-    },
+    ListOperatorPolicies,
     /// Limits of a user, or of all
     ListUserLimits {
         /// The user
@@ -239,9 +221,6 @@ enum Word {
     },
     /// Limits of a virtual host, or of all
     ListVhostLimits {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         /// All virtual hosts that have any
         #[arg(long)]
         global: bool,
@@ -254,13 +233,14 @@ enum Word {
     },
 }
 
+/// Columns of policies.
+pub(crate) const POLICY: [&str; 6] = ["vhost", "name", "pattern", "apply-to", "definition", "priority"];
+
 /// Columns there are, and those shown unasked.
 struct Columns {
     known: &'static [&'static str],
     usual: &'static [&'static str],
 }
-
-const QUEUE: Columns = Columns { known: crate::QUEUE_COLUMNS, usual: &["name", "messages"] };
 
 const EXCHANGE: Columns = Columns {
     known: &["name", "type", "durable", "auto_delete", "internal", "arguments", "policy"],
@@ -275,40 +255,10 @@ const VHOST: Columns = Columns {
         "default_queue_type",
         "protected_from_deletion",
         "tracing",
+        "cluster_state",
         "metadata",
     ],
     usual: &["name"],
-};
-
-const POLICY: [&str; 6] = ["vhost", "name", "pattern", "apply-to", "definition", "priority"];
-
-const CONNECTION: Columns = Columns {
-    known: &[
-        "pid",
-        "name",
-        "host",
-        "port",
-        "peer_host",
-        "peer_port",
-        "ssl",
-        "ssl_protocol",
-        "ssl_key_exchange",
-        "ssl_cipher",
-        "ssl_hash",
-        "peer_cert_subject",
-        "peer_cert_issuer",
-        "peer_cert_validity",
-        "protocol",
-        "user",
-        "vhost",
-        "channels",
-        "recv_oct",
-        "send_oct",
-        "state",
-        "connected_at",
-        "node",
-    ],
-    usual: &["user", "peer_host", "peer_port", "state"],
 };
 
 impl Columns {
@@ -322,23 +272,27 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
     let words: Vec<OsString> = words.into_iter().collect();
     let called = words.first().map(Path::new).and_then(Path::file_name).and_then(|name| name.to_str());
     let called = called.unwrap_or_default().to_owned();
-    let ran = match called == PLUGINS_NAME {
-        true => {
-            Plugins::try_parse_from(words).map(|own| finish(&own.common, |on| plugins::run(&own.word, on)))
-        }
-        false => Ctl::try_parse_from(words).map(|ctl| match (&ctl.word, tool(&called)) {
+    if called == PLUGINS_NAME {
+        return match Plugins::try_parse_from(words) {
+            Ok(own) => finish(&own.common, |on| plugins::run(&own.word, on)),
+            Err(error) => help::explain(&error, &Plugins::command(), PLUGINS_NAME),
+        };
+    }
+    match Ctl::try_parse_from(words) {
+        Ok(ctl) => match (&ctl.word, tool(&called)) {
             (Word::Completions { shell }, Some(command)) => {
                 print(&shells::completions(command, *shell));
                 exit::OK
             }
-            _ => run(&ctl),
-        }),
-    };
-    ran.unwrap_or_else(|error| {
-        // Nowhere to report a closed terminal to.
-        let _ = error.print();
-        if error.use_stderr() { exit::USAGE } else { exit::OK }
-    })
+            _ => run_as(&ctl, &called),
+        },
+        Err(error) => help::explain(&error, &Ctl::command(), &called),
+    }
+}
+
+/// Says what is wrong with a command line of the binary's own name, whose words these are too; the exit code.
+pub fn explain(error: &clap::Error) -> u8 {
+    help::explain(error, &Ctl::command(), OWN_NAME)
 }
 
 /// The command line of the tool of this name.
@@ -350,27 +304,46 @@ pub fn tool(name: &str) -> Option<clap::Command> {
 
 /// Runs a command line that was read. Returns the exit code.
 pub fn run(ctl: &Ctl) -> u8 {
+    run_as(ctl, OWN_NAME)
+}
+
+fn run_as(ctl: &Ctl, called: &str) -> u8 {
+    if let Word::Help { word } = &ctl.word {
+        let told = match word {
+            Some(word) => help::one(Ctl::command(), called, word),
+            None => Ok(help::all(&Ctl::command(), called)),
+        };
+        return end(told);
+    }
     finish(&ctl.common, |session| execute(&ctl.word, session))
 }
 
 fn finish(common: &Common, work: impl FnOnce(&Session<'_>) -> Result<String, Refusal>) -> u8 {
-    let socket = common.place.socket();
-    let session = Session::new(common, &socket);
+    let session = Session::new(common);
     let check = || match &common.node {
         Some(node) => check_name(node, &session.node()?),
         None => Ok(()),
     };
-    let (text, code) = match check().and_then(|()| work(&session)) {
-        Ok(text) => (text, exit::OK),
-        Err(refusal) => {
-            // As with RabbitMQ's tools, what is tried is said also when it fails.
-            print(&session.take_announced());
-            eprintln!("{}", refusal.message);
-            return refusal.code;
+    let done = check().and_then(|()| work(&session));
+    if done.is_err() {
+        // As with RabbitMQ's tools, what is tried is said also when it fails.
+        print(&session.take_announced());
+    }
+    end(done)
+}
+
+/// Says what came of a command; the exit code.
+fn end(done: Result<String, Refusal>) -> u8 {
+    match done {
+        Ok(text) => {
+            print(&text);
+            exit::OK
         }
-    };
-    print(&text);
-    code
+        Err(refusal) => {
+            eprintln!("{}", refusal.message);
+            refusal.code
+        }
+    }
 }
 
 /// Whoever reads may have enough.
@@ -381,6 +354,7 @@ fn print(text: &str) {
 
 fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
     let ask = |request: &Request| session.ask(request);
+    let vhost = session.vhost();
     match word {
         Word::Ping => {
             let node = session.node()?;
@@ -388,35 +362,31 @@ fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
             Ok(show.message("Ping succeeded"))
         }
         Word::Status { unit } => {
-            let status = ask(&Request::Status)?;
+            let mut status = ask(&Request::Status)?;
             let name = status["node"].as_str().unwrap_or_default().to_owned();
+            if session.is_for_programs() {
+                lifecycle::complete_status(session, &name, &mut status)?;
+            }
             let mut show = session.announce(format!("Status of node {name} ..."));
             show.unit = *unit;
             Ok(show.status(&status))
         }
-        Word::ListQueues { vhost, columns } => {
-            let columns = QUEUE.choose(columns)?;
-            let seconds = session.timeout().unwrap_or(TIMEOUT_S);
-            let banner = format!("Timeout: {seconds}.0 seconds ...\nListing queues for vhost {vhost} ...");
-            let show = session.show(Formatter::Table, banner);
-            let request = Request::ListQueues { vhost: vhost.clone(), columns: columns.clone() };
-            Ok(show.rows(&columns, &ask(&request)?))
-        }
-        Word::ListDelayedMessages { vhost, queue, limit } => {
+        Word::ListQueues { at, columns } => columns::queues(session, columns, *at),
+        Word::ListDelayedMessages { queue, limit } => {
             let (vhost, queue, limit) = (vhost.clone(), queue.clone(), *limit);
             let banner = format!("Listing delayed messages of queue '{queue}' in vhost '{vhost}' ...");
             let show = session.show(Formatter::Table, banner);
             let rows = ask(&Request::ListDelayedMessages { vhost, queue, limit })?;
             Ok(show.rows(&words(&["id", "due_at"]), &rows))
         }
-        Word::CancelDelayedMessage { vhost, queue, ids } => {
+        Word::CancelDelayedMessage { queue, ids } => {
             let (vhost, queue, ids) = (vhost.clone(), queue.clone(), ids.clone());
             let banner = format!("Cancelling delayed messages of queue '{queue}' in vhost '{vhost}' ...");
             let show = session.announce(banner);
             let cancelled = ask(&Request::CancelDelayedMessages { vhost, queue, ids })?;
             Ok(show.message(&format!("Cancelled {cancelled}")))
         }
-        Word::TruncateStream { vhost, stream, before } => {
+        Word::TruncateStream { stream, before } => {
             let (vhost, stream, before) = (vhost.clone(), stream.clone(), *before);
             let banner =
                 format!("Truncating stream '{stream}' in vhost '{vhost}' before offset {before} ...");
@@ -424,18 +394,14 @@ fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
             let first_offset = ask(&Request::TruncateStream { vhost, stream, before })?;
             Ok(show.message(&format!("The first offset is {first_offset}")))
         }
-        Word::ListConnections { columns } => {
-            let columns = CONNECTION.choose(columns)?;
-            let show = session.show(Formatter::Table, "Listing connections ...");
-            Ok(show.rows(&columns, &ask(&Request::ListConnections)?))
-        }
+        Word::ListConnections { columns } => columns::connections(session, columns),
         Word::Change(word) => {
             let word = change::complete(word)?;
-            let (text, change) = change(&word);
+            let (text, change) = change(&word, vhost);
             let show = session.announce(text);
             let text = show.begin();
             ask(&Request::Change { change })?;
-            let said = said(&word, text.is_empty());
+            let said = said(&word, vhost, text.is_empty());
             Ok(text + &said)
         }
         Word::List(word) => listing::run(word, session),
@@ -445,9 +411,15 @@ fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
         Word::Queue(word) => queues::run(word, session),
         Word::Group(word) => groups::run(word, session),
         Word::Diagnose(word) => diagnose::run(word, session),
+        Word::Report(word) => reports::run(word, session),
+        Word::Streaming(word) => streaming::run(word, session),
+        Word::Secret(word) => secrets::run(word, session),
+        Word::Former(word) => former::run(word, session),
         Word::Cluster(word) => Err(queues::refuse(word)),
+        Word::WholeReport => report(session),
         Word::Plugins(word) => plugins::run(word, session),
         Word::EnableFeatureFlag { name } => lifecycle::enable_flag(session, name),
+        Word::Help { .. } => Err(bad_word(exit::USAGE, "help asks no node")),
         Word::Completions { .. } => {
             Err(bad_word(exit::USAGE, "the completions of all that begins with leveret: leveret completions"))
         }
@@ -461,19 +433,26 @@ fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
         Word::ListVhosts { columns } => {
             let columns = VHOST.choose(columns)?;
             let show = session.show(Formatter::Table, "Listing vhosts ...");
-            Ok(show.rows(&columns, &ask(&Request::ListVhosts)?))
+            let mut rows = ask(&Request::ListVhosts)?;
+            if columns.iter().any(|column| column == "cluster_state") {
+                let node = session.node()?;
+                for row in rows.as_array_mut().into_iter().flatten() {
+                    row["cluster_state"][&node] = "running".into();
+                }
+            }
+            Ok(show.rows(&columns, &rows))
         }
-        Word::ListExchanges { vhost, columns } => {
+        Word::ListExchanges { columns } => {
             let columns = EXCHANGE.choose(columns)?;
             let show = session.show(Formatter::Table, format!("Listing exchanges for vhost {vhost} ..."));
             Ok(show.rows(&columns, &ask(&Request::ListExchanges { vhost: vhost.clone() })?))
         }
-        Word::ListPolicies { vhost } => {
+        Word::ListPolicies => {
             let show = session.show(Formatter::Table, format!("Listing policies for vhost \"{vhost}\" ..."));
             let rows = ask(&Request::ListPolicies { vhost: vhost.clone(), is_operator: false })?;
             Ok(show.rows(&words(&POLICY), &rows))
         }
-        Word::ListOperatorPolicies { vhost } => {
+        Word::ListOperatorPolicies => {
             let banner = format!("Listing operator policy overrides for vhost \"{vhost}\" ...");
             let show = session.show(Formatter::Table, banner);
             let rows = ask(&Request::ListPolicies { vhost: vhost.clone(), is_operator: true })?;
@@ -492,12 +471,18 @@ fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
             let show = session.show(Formatter::Table, "Listing limits for all vhosts ...");
             Ok(show.rows(&words(&["vhost", "limits"]), &ask(&Request::ListVhostLimits { vhost: None })?))
         }
-        Word::ListVhostLimits { vhost, .. } => {
+        Word::ListVhostLimits { .. } => {
             let show = session.announce(format!("Listing limits for vhost \"{vhost}\" ..."));
             let rows = ask(&Request::ListVhostLimits { vhost: Some(vhost.clone()) })?;
-            Ok(show.message(rows[0]["limits"].as_str().unwrap_or_default()))
+            let limits = rows[0]["limits"].as_str().unwrap_or_default();
+            match session.is_for_programs() {
+                true => {
+                    Ok(format!("{}\n", json!({ "result": "ok", "node": session.node()?, "value": limits })))
+                }
+                false => Ok(show.message(limits)),
+            }
         }
-        Word::ListPermissions { vhost } => {
+        Word::ListPermissions => {
             let banner = format!("Listing permissions for vhost \"{vhost}\" ...");
             let show = session.show(Formatter::Table, banner);
             let rows = ask(&Request::ListPermissions { vhost: vhost.clone() })?;
@@ -510,7 +495,7 @@ fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
             let rows = ask(&request).map_err(unknown_user)?;
             Ok(show.rows(&words(&["vhost", "configure", "write", "read"]), &rows))
         }
-        Word::ListTopicPermissions { vhost } => {
+        Word::ListTopicPermissions => {
             let banner = format!("Listing topic permissions for vhost \"{vhost}\" ...");
             let show = session.show(Formatter::Table, banner);
             let rows = ask(&Request::ListTopicPermissions { vhost: vhost.clone() })?;
@@ -530,6 +515,29 @@ fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
             Ok(show.memory(&ask(&Request::MemoryBreakdown)?))
         }
     }
+}
+
+/// What the words of a report answer, one after the other. One that fails says so in its place.
+fn report(session: &Session<'_>) -> Result<String, Refusal> {
+    let node = session.node()?;
+    let mut text = session.announce(format!("Reporting server status of node {node} ...")).begin();
+    let mut add = |words: &[&str]| {
+        // These are words of ours, each with its own options.
+        let ctl = Ctl::try_parse_from(["report"].iter().chain(words))
+            .map_err(|error| bad_word(exit::SOFTWARE, error))?;
+        let part = session.beside(&ctl.common);
+        let told = execute(&ctl.word, &part).unwrap_or_else(|refusal| format!("{}\n", refusal.message));
+        text.extend([told.as_str(), "\n"]);
+        Ok::<(), Refusal>(())
+    };
+    reports::REPORT.iter().try_for_each(|words| add(words))?;
+    for vhost in reports::vhosts(session)? {
+        for words in reports::REPORT_OF_VHOST {
+            let line: Vec<&str> = words.iter().copied().chain(["--vhost", vhost.as_str()]).collect();
+            add(&line)?;
+        }
+    }
+    Ok(text)
 }
 
 /// Where a user is asked about and not changed, RabbitMQ's tool ends as when a node cannot be asked.
@@ -560,21 +568,9 @@ mod tests {
             assert!(columns.usual.iter().all(|column| columns.known.contains(column)));
         };
         has(&EXCHANGE, serde_json::to_value(crate::ExchangeRow::default()).unwrap());
-        has(&VHOST, serde_json::to_value(crate::VhostRow::default()).unwrap());
-        has(&CONNECTION, serde_json::to_value(crate::show::tests::connection()).unwrap());
-    }
-
-    #[test]
-    fn columns_are_checked() {
-        let choose =
-            |asked: &[&str]| QUEUE.choose(&asked.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-        assert_eq!(choose(&[]).unwrap(), ["name", "messages"]);
-        assert_eq!(choose(&["consumers", "name,type"]).unwrap(), ["consumers", "name", "type"]);
-        let refusal = choose(&["name", "foo"]).unwrap_err();
-        assert_eq!(refusal.code, exit::USAGE);
-        assert!(
-            refusal.message.starts_with("Error (argument validation): Info key(s) foo are not supported")
-        );
+        let mut vhost = serde_json::to_value(crate::VhostRow::default()).unwrap();
+        vhost["cluster_state"] = serde_json::Value::Null;
+        has(&VHOST, vhost);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::exit;
 use crate::listing::words;
 use crate::request::{Refusal, Request};
-use crate::session::{Session, done, failed};
+use crate::session::{Session, failed, reason};
 use crate::show::Formatter;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
@@ -34,18 +34,9 @@ pub(crate) enum DiagnoseWord {
     /// Where what is declared is kept: one member, on this node
     MetadataStoreStatus,
     /// Begins to serve a virtual host; all are served
-    RestartVhost {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-    },
+    RestartVhost,
     /// Gives memory that is not needed back to the system, as force_gc does
-    ReclaimQuorumMemory {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        queue: String,
-    },
+    ReclaimQuorumMemory { queue: String },
 }
 
 /// A family of addresses.
@@ -84,6 +75,7 @@ const SUITES: [(&str, &str); 9] = [
 ];
 
 pub(crate) fn run(word: &DiagnoseWord, session: &Session<'_>) -> Result<String, Refusal> {
+    let vhost = session.vhost();
     match word {
         DiagnoseWord::TlsVersions => {
             session.node()?;
@@ -141,18 +133,19 @@ pub(crate) fn run(word: &DiagnoseWord, session: &Session<'_>) -> Result<String, 
             let row = json!({ "Node Name": node, "Raft State": "leader", "Membership": "voter" });
             Ok(show.rows(&words(&["Node Name", "Raft State", "Membership"]), &json!([row])))
         }
-        DiagnoseWord::RestartVhost { vhost } => {
+        DiagnoseWord::RestartVhost => {
             let node = session.node()?;
             let show = session.announce(format!("Trying to restart vhost '{vhost}' on node '{node}' ..."));
             let response = session.api("POST", &["vhosts", vhost, "start", &node], "", None)?;
-            if response.status == 404 {
-                let message = format!("Error:\nVirtual host '{vhost}' does not exist");
-                return Err(Refusal { code: exit::DATA, message });
+            if !(200..300).contains(&response.status) {
+                let why = reason(&response);
+                let message =
+                    format!("Error:\nFailed to start vhost '{vhost}' on node '{node}'\nReason: {why}");
+                return Err(Refusal { code: exit::SOFTWARE, message });
             }
-            done(response)?;
-            Ok(show.message(&format!("Successfully restarted vhost '{vhost}' on node '{node}'")))
+            Ok(show.message(&format!("Vhost '{vhost}' is already running on node '{node}'")))
         }
-        DiagnoseWord::ReclaimQuorumMemory { vhost, queue } => {
+        DiagnoseWord::ReclaimQuorumMemory { queue } => {
             let show = session.announce(format!("Will flush Raft WAL of quorum queue {queue} ..."));
             let found = session.find(&["queues", vhost, queue])?;
             let found = found

@@ -24,8 +24,6 @@ pub(crate) enum GroupWord {
     /// Groups of consumers of streams of which one is active at a time
     ListStreamConsumerGroups {
         #[command(flatten)]
-        at: PlaceWords,
-        #[command(flatten)]
         whole: WholeWords,
         /// What to show of each: stream, reference, partition_index, consumers
         columns: Vec<String>,
@@ -46,19 +44,9 @@ pub(crate) enum GroupWord {
     },
 }
 
-/// Where streams are.
-#[derive(Debug, Args)]
-pub(crate) struct PlaceWords {
-    /// The virtual host
-    #[arg(short = 'p', long, default_value = "/")]
-    vhost: String,
-}
-
 /// Who reads a stream under one name.
 #[derive(Debug, Args)]
 pub(crate) struct ReaderWords {
-    #[command(flatten)]
-    at: PlaceWords,
     #[arg(long)]
     stream: String,
     /// What the consumer is called, or the consumers of the group are
@@ -86,13 +74,14 @@ const GROUP: [&str; 4] = ["stream", "reference", "partition_index", "consumers"]
 const CONSUMER: [&str; 3] = ["subscription_id", "connection_name", "state"];
 
 pub(crate) fn run(word: &GroupWord, session: &Session<'_>) -> Result<String, Refusal> {
+    let vhost = session.vhost();
     match word {
-        GroupWord::ResetOffset { readers: ReaderWords { at, stream, reference } } => {
+        GroupWord::ResetOffset { readers: ReaderWords { stream, reference } } => {
             let show = session.announce("Resetting stored offset ...");
             if reference.len() > REFERENCE_BYTES_MAX {
                 return Err(failed("The reference is too long"));
             }
-            let (vhost, stream, reference) = (at.vhost.clone(), stream.clone(), reference.clone());
+            let (vhost, stream, reference) = (vhost.clone(), stream.clone(), reference.clone());
             match session.ask(&Request::ResetOffset { vhost, stream, reference })? {
                 Value::Bool(true) if session.is_quiet() => Ok(show.begin()),
                 Value::Bool(true) => Ok(show.message("Done")),
@@ -102,7 +91,7 @@ pub(crate) fn run(word: &GroupWord, session: &Session<'_>) -> Result<String, Ref
                 _ => Err(failed("The stream does not exist")),
             }
         }
-        GroupWord::ListStreamConsumerGroups { at: PlaceWords { vhost }, whole, columns } => {
+        GroupWord::ListStreamConsumerGroups { whole, columns } => {
             let columns = whole.choose(&GROUP, columns)?;
             let show = session.show(Formatter::PrettyTable, "Listing stream consumer groups ...");
             let mut rows = Vec::new();
@@ -154,8 +143,8 @@ fn groups(session: &Session<'_>, vhost: &str) -> Result<BTreeMap<(String, String
 }
 
 fn group(session: &Session<'_>, readers: &ReaderWords) -> Result<Vec<Value>, Refusal> {
-    let ReaderWords { at, stream, reference } = readers;
-    let found = groups(session, &at.vhost)?.remove(&(stream.clone(), reference.clone()));
+    let ReaderWords { stream, reference } = readers;
+    let found = groups(session, session.vhost())?.remove(&(stream.clone(), reference.clone()));
     found.ok_or_else(|| failed("The group does not exist"))
 }
 

@@ -7,21 +7,30 @@
 mod change;
 mod check;
 pub mod client;
+mod columns;
 pub mod command;
 pub mod definition;
 mod diagnose;
+mod former;
 mod groups;
+mod help;
 mod lifecycle;
 mod listing;
 mod objects;
+mod place;
 mod plugins;
 mod progress;
 mod queues;
+mod reports;
 pub mod request;
+pub mod secret;
+mod secrets;
 pub mod server;
 mod session;
 pub mod shells;
 pub mod show;
+mod streaming;
+mod terms;
 pub mod top;
 
 pub use request::{

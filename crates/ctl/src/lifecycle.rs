@@ -9,8 +9,9 @@ use crate::request::{Refusal, Request};
 use crate::session::{Session, bad_word, done, failed};
 use crate::show::Formatter;
 use crate::{exit, listing};
+use broker::plugins::PLUGINS;
 use clap::Subcommand;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -79,7 +80,8 @@ pub(crate) fn run(word: &LifeWord, session: &Session<'_>) -> Result<String, Refu
         LifeWord::AwaitOnlineNodes { count } => {
             let seconds = session.timeout().unwrap_or(WAIT_S);
             let show = session.announce(format!(
-                "Will wait for at least {count} nodes to join the cluster. Timeout: {seconds} seconds."
+                "Will wait for at least {count} nodes to join the cluster of {}. Timeout: {seconds} seconds.",
+                session.node().unwrap_or_else(|_| "the node".to_owned())
             ));
             if *count > 1 {
                 return Err(bad_word(exit::USAGE, "there is one node here: a cluster is not served yet"));
@@ -112,6 +114,9 @@ pub(crate) fn run(word: &LifeWord, session: &Session<'_>) -> Result<String, Refu
             let text = format!("RabbitMQ node {node} running at PID {pid} successfully shut down");
             Ok(show.message(&text))
         }
+        LifeWord::Version if session.is_for_programs() => {
+            Ok(format!("{}\n", json!({ "result": "ok", "value": { "version": crate::TOOL_VERSION } })))
+        }
         LifeWord::Version => Ok(format!("{}\n", crate::TOOL_VERSION)),
         LifeWord::ClusterStatus => cluster_status(session),
         LifeWord::Environment => {
@@ -134,12 +139,18 @@ pub(crate) fn run(word: &LifeWord, session: &Session<'_>) -> Result<String, Refu
             let node = status["node"].as_str().unwrap_or_default();
             let show = session.announce(format!("Log file location(s) on node {node} ..."));
             let files = status["log_files"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            Ok(show.begin() + &files.collect::<Vec<_>>().join("\n") + "\n")
+            let files: Vec<&str> = files.collect();
+            match session.is_for_programs() {
+                true => Ok(format!("{}\n", json!({ "result": "ok", "node_name": node, "paths": files }))),
+                false => Ok(show.begin() + &files.join("\n") + "\n"),
+            }
         }
         LifeWord::LogTail { number } => {
+            let node = session.node()?;
+            let show = session.announce(format!("Last {number} log lines on node {node} ..."));
             let lines = session.ask(&Request::LogTail { lines: *number })?;
             let lines = lines.as_array().into_iter().flatten().filter_map(Value::as_str);
-            Ok(lines.map(|line| format!("{line}\n")).collect())
+            Ok(show.begin() + &lines.map(|line| format!("{line}\n")).collect::<String>())
         }
         LifeWord::ForceGc => {
             let node = session.node()?;
@@ -228,6 +239,23 @@ fn wait(session: &Session<'_>, file: Option<&Path>, pid: Option<u32>) -> Result<
     Ok(String::new())
 }
 
+/// Gives programs what else RabbitMQ's tool tells of a node.
+pub(crate) fn complete_status(session: &Session<'_>, node: &str, status: &mut Value) -> Result<(), Refusal> {
+    let told = session.get(&["nodes", node])?;
+    status["processes"] = json!({ "used": told["proc_used"], "limit": told["proc_total"] });
+    status["run_queue"] = told["run_queue"].clone();
+    status["net_ticktime"] = told["net_ticktime"].clone();
+    status["enabled_plugin_file"] = "".into();
+    status["active_plugins"] = PLUGINS.iter().map(|plugin| plugin.name).collect();
+    status["raft_data_directory"] = status["data_directory"].clone();
+    status["crypto_lib_version"] = "".into();
+    status["is_under_maintenance"] = false.into();
+    status["tags"] = json!([]);
+    status["vm_memory_calculation_strategy"] = "rss".into();
+    status["memory"]["strategy"] = "rss".into();
+    Ok(())
+}
+
 fn cluster_status(session: &Session<'_>) -> Result<String, Refusal> {
     let status = session.ask(&Request::Status)?;
     let overview = session.get(&["overview"])?;
@@ -245,12 +273,15 @@ fn cluster_status(session: &Session<'_>) -> Result<String, Refusal> {
     let listeners = status["listeners"].as_array().cloned().unwrap_or_default();
     if session.is_for_programs() {
         let of = |value: Value| Value::Object([(node.to_owned(), value)].into_iter().collect());
-        let all = serde_json::json!({
+        let all = json!({
             "cluster_name": cluster,
-            "cluster_tags": overview["cluster_tags"],
+            "cluster_tags": match &overview["cluster_tags"] {
+                Value::Object(tags) if tags.is_empty() => json!([]),
+                tags => tags.clone(),
+            },
             "disk_nodes": [node],
             "running_nodes": [node],
-            "versions": of(serde_json::json!({
+            "versions": of(json!({
                 "rabbitmq_name": status["product_name"],
                 "rabbitmq_version": version,
                 "erlang_version": "",
@@ -292,12 +323,52 @@ fn cluster_status(session: &Session<'_>) -> Result<String, Refusal> {
     Ok(text)
 }
 
+/// Flags of RabbitMQ 4.3: what they stand for is done here, or done without, so each is on.
+const REQUIRED: [&str; 36] = [
+    "classic_mirrored_queue_version",
+    "classic_queue_type_delivery_support",
+    "delete_ra_cluster_mqtt_node",
+    "detailed_queues_endpoint",
+    "direct_exchange_routing_v2",
+    "drop_unroutable_metric",
+    "empty_basic_get_metric",
+    "feature_flags_v2",
+    "implicit_default_bindings",
+    "khepri_db",
+    "listener_records_in_ets",
+    "maintenance_mode_status",
+    "message_containers",
+    "message_containers_deaths_v2",
+    "mqtt_v5",
+    "quorum_queue",
+    "quorum_queue_non_voters",
+    "rabbit_exchange_type_local_random",
+    "rabbit_mqtt_qos0_queue",
+    "rabbitmq_4.0.0",
+    "rabbitmq_4.1.0",
+    "rabbitmq_4.2.0",
+    "rabbitmq_4.3.0",
+    "restart_streams",
+    "stream_filtering",
+    "stream_queue",
+    "stream_sac_coordinator_unblock_group",
+    "stream_single_active_consumer",
+    "stream_update_config_command",
+    "tie_binding_to_dest_with_keep_while_cond",
+    "topic_binding_projection_v4",
+    "topic_binding_projection_v5",
+    "track_qq_members_uids",
+    "tracking_records_in_ets",
+    "user_limits",
+    "virtual_host_metadata",
+];
+
 /// Turns a feature flag on: those there are, are on.
 pub(crate) fn enable_flag(session: &Session<'_>, name: &str) -> Result<String, Refusal> {
     let is_all = name == "all";
     let what = if is_all { "all feature flags".to_owned() } else { format!("feature flag \"{name}\"") };
     let show = session.announce(format!("Enabling {what} ..."));
-    if !is_all {
+    if !is_all && !REQUIRED.contains(&name) {
         let response = session.api("PUT", &["feature-flags", name, "enable"], "", Some(&Value::Null))?;
         if !(200..300).contains(&response.status) {
             let node = session.node()?;

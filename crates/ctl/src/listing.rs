@@ -15,9 +15,6 @@ use std::collections::BTreeMap;
 pub(crate) enum ListWord {
     /// Bindings of a virtual host
     ListBindings {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         /// What to show of each: source_name, routing_key, ...
         columns: Vec<String>,
     },
@@ -28,26 +25,16 @@ pub(crate) enum ListWord {
     },
     /// Consumers of a virtual host
     ListConsumers {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         /// What to show of each: queue_name, consumer_tag, active, ...
         columns: Vec<String>,
     },
     /// Queues of a virtual host that do not answer in time
     ListUnresponsiveQueues {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         /// What to show of each: name, type, ...
         columns: Vec<String>,
     },
     /// Parameters of a virtual host
-    ListParameters {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-    },
+    ListParameters,
     /// Parameters of the whole node
     ListGlobalParameters,
     /// What a node of this version can do
@@ -69,17 +56,11 @@ pub(crate) enum ListWord {
     },
     /// Publishers of the stream protocol in a virtual host
     ListStreamPublishers {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         /// What to show of each: stream, reference, ...
         columns: Vec<String>,
     },
     /// Consumers of the stream protocol in a virtual host
     ListStreamConsumers {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         /// What to show of each: stream, offset, ...
         columns: Vec<String>,
     },
@@ -276,8 +257,8 @@ impl Fields {
 }
 
 /// The items of a list; of what is not there, none.
-fn items(session: &Session<'_>, path: &[&str]) -> Result<Vec<Value>, Refusal> {
-    match session.find(path)? {
+pub(crate) fn items(session: &Session<'_>, path: &[&str], query: &str) -> Result<Vec<Value>, Refusal> {
+    match session.find_part(path, query)? {
         Some(Value::Array(items)) => Ok(items),
         Some(_) | None => Ok(Vec::new()),
     }
@@ -293,28 +274,29 @@ fn list(
 ) -> Result<String, Refusal> {
     let columns = fields.choose(columns)?;
     let show = session.show(Formatter::Table, banner);
-    let mut items = items(session, path)?;
+    let mut items = items(session, path, "")?;
     items.iter_mut().for_each(&mut amend);
     let rows: Value = items.iter().map(|item| fields.row(item)).collect();
     Ok(show.rows(&columns, &rows))
 }
 
 /// The process ids of connections, by name.
-fn pids(session: &Session<'_>) -> Result<BTreeMap<String, String>, Refusal> {
+pub(crate) fn pids(session: &Session<'_>) -> Result<BTreeMap<String, String>, Refusal> {
     let rows = session.ask(&Request::ListConnections)?;
     let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
     Ok(rows.as_array().into_iter().flatten().map(|row| (text(row, "name"), text(row, "pid"))).collect())
 }
 
 /// The process id of a channel: its connection's, with its number.
-fn channel_pid(pids: &BTreeMap<String, String>, connection: &str, number: &Value) -> String {
+pub(crate) fn channel_pid(pids: &BTreeMap<String, String>, connection: &str, number: &Value) -> String {
     let own = pids.get(connection).map_or("<0.0.0>", String::as_str);
     format!("{}.{number}>", own.trim_end_matches('>'))
 }
 
 pub(crate) fn run(word: &ListWord, session: &Session<'_>) -> Result<String, Refusal> {
+    let vhost = session.vhost();
     match word {
-        ListWord::ListBindings { vhost, columns } => {
+        ListWord::ListBindings { columns } => {
             let banner = format!("Listing bindings for vhost {vhost}...");
             list(session, banner, (&BINDING, columns), &["bindings", vhost], |row| {
                 row["source_kind"] = "exchange".into();
@@ -330,7 +312,7 @@ pub(crate) fn run(word: &ListWord, session: &Session<'_>) -> Result<String, Refu
                 row["pid"] = pid.into();
             })
         }
-        ListWord::ListConsumers { vhost, columns } => {
+        ListWord::ListConsumers { columns } => {
             CONSUMER.choose(columns)?;
             let pids = pids(session)?;
             let banner = format!("Listing consumers in vhost {vhost} ...");
@@ -340,7 +322,7 @@ pub(crate) fn run(word: &ListWord, session: &Session<'_>) -> Result<String, Refu
                 row["pid"] = channel_pid(&pids, connection, &channel["number"]).into();
             })
         }
-        ListWord::ListUnresponsiveQueues { vhost, columns } => {
+        ListWord::ListUnresponsiveQueues { columns } => {
             let columns = UNRESPONSIVE.choose(columns)?;
             let show =
                 session.show(Formatter::Table, format!("Listing unresponsive queues for vhost {vhost} ..."));
@@ -348,33 +330,39 @@ pub(crate) fn run(word: &ListWord, session: &Session<'_>) -> Result<String, Refu
             session.ask(&Request::ListQueues { vhost: vhost.clone(), columns: words(&["name"]) })?;
             Ok(show.rows(&columns, &json!([])))
         }
-        ListWord::ListParameters { vhost } => {
+        ListWord::ListParameters => {
             let show = session
                 .show(Formatter::Table, format!("Listing runtime parameters for vhost \"{vhost}\" ..."));
-            let own = items(session, &["parameters"])?.into_iter().filter(|row| row["vhost"] == **vhost);
+            if session.find(&["vhosts", vhost])?.is_none() {
+                let message = format!("Virtual host '{vhost}' does not exist");
+                return Err(Refusal { code: exit::DATA, message });
+            }
+            let own = items(session, &["parameters"], "")?.into_iter().filter(|row| row["vhost"] == **vhost);
             let rows: Value = own.map(valued).collect();
             Ok(show.rows(&words(&["component", "name", "value"]), &rows))
         }
         ListWord::ListGlobalParameters => {
             let show = session.show(Formatter::Table, "Listing global runtime parameters ...");
-            let rows: Value = items(session, &["global-parameters"])?.into_iter().map(valued).collect();
+            let rows: Value = items(session, &["global-parameters"], "")?.into_iter().map(valued).collect();
             Ok(show.rows(&words(&["name", "value"]), &rows))
         }
         ListWord::ListFeatureFlags { columns } => {
             list(session, "Listing feature flags ...".into(), (&FEATURE, columns), &["feature-flags"], |_| ())
         }
-        ListWord::ListDeprecatedFeatures { columns } => list(
-            session,
-            "Listing deprecated features ...".into(),
-            (&DEPRECATED, columns),
-            &["deprecated-features"],
-            |_| (),
-        ),
+        ListWord::ListDeprecatedFeatures { columns } => {
+            let columns = DEPRECATED.choose(columns)?;
+            let show = session.show(Formatter::PrettyTable, "Listing deprecated features ...");
+            let features = items(session, &["deprecated-features"], "")?;
+            Ok(show.rows(&columns, &features.iter().map(|item| DEPRECATED.row(item)).collect()))
+        }
         ListWord::ListNodeAuthAttemptStats => {
             let node = session.node()?;
             let banner = format!("Listing authentication attempts for node \"{node}\" ...");
             let show = session.show(Formatter::Table, banner);
-            let rows = items(session, &["auth", "attempts", &node])?.into();
+            let rows: Value = items(session, &["auth", "attempts", &node], "")?.into();
+            if session.is_for_programs() {
+                return Ok(format!("{}\n", json!({ "result": "ok", "node": node, "attempts": rows })));
+            }
             let columns = ["protocol", "auth_attempts", "auth_attempts_failed", "auth_attempts_succeeded"];
             Ok(show.rows(&words(&columns), &rows))
         }
@@ -385,14 +373,14 @@ pub(crate) fn run(word: &ListWord, session: &Session<'_>) -> Result<String, Refu
             &["stream", "connections"],
             |_| (),
         ),
-        ListWord::ListStreamPublishers { vhost, columns } => list(
+        ListWord::ListStreamPublishers { columns } => list(
             session,
             "Listing stream publishers ...".into(),
             (&STREAM_PUBLISHER, columns),
             &["stream", "publishers", vhost],
             |_| (),
         ),
-        ListWord::ListStreamConsumers { vhost, columns } => list(
+        ListWord::ListStreamConsumers { columns } => list(
             session,
             "Listing stream consumers ...".into(),
             (&STREAM_CONSUMER, columns),
@@ -419,8 +407,8 @@ pub(crate) fn choose(known: &[&str], usual: &[&str], asked: &[String]) -> Result
     let asked: Vec<&str> = words.collect();
     let unknown: Vec<&str> = asked.iter().copied().filter(|column| !known.contains(column)).collect();
     if !unknown.is_empty() {
-        let unknown = unknown.join(", ");
-        let why = format!("Info key(s) {unknown} are not supported; known: {}", known.join(", "));
+        let unknown = unknown.join(",");
+        let why = format!("Info key(s) {unknown} are not supported\nKnown: {}", known.join(", "));
         return Err(bad_word(exit::USAGE, why));
     }
     let chosen = if asked.is_empty() { usual } else { &asked };

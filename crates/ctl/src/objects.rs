@@ -25,9 +25,6 @@ const DEFINITIONS_BYTES_MAX: u64 = 32 << 20;
 pub(crate) enum ObjectWord {
     /// Deletes a queue with what is in it
     DeleteQueue {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         queue: String,
         /// Only when nothing is in it
         #[arg(short = 'e', long = "if-empty")]
@@ -37,12 +34,7 @@ pub(crate) enum ObjectWord {
         if_unused: bool,
     },
     /// Throws away what is ready in a queue
-    PurgeQueue {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        queue: String,
-    },
+    PurgeQueue { queue: String },
     /// Sends dead messages of a queue back to the queues in which they died
     RedriveQueue {
         #[command(flatten)]
@@ -64,9 +56,6 @@ pub(crate) enum ObjectWord {
     },
     /// Closes all connections of a virtual host, or of the node
     CloseAllConnections {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         /// Those of all virtual hosts
         #[arg(long)]
         global: bool,
@@ -82,22 +71,13 @@ pub(crate) enum ObjectWord {
     CloseAllUserConnections { username: String, reason: String },
     /// Sets a parameter of a virtual host
     SetParameter {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         component: String,
         name: String,
         /// A JSON document
         value: String,
     },
     /// Takes a parameter of a virtual host away
-    ClearParameter {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        component: String,
-        name: String,
-    },
+    ClearParameter { component: String, name: String },
     /// Sets a parameter of the whole node
     SetGlobalParameter {
         name: String,
@@ -142,9 +122,6 @@ const MOVE_COUNT: u64 = 10_000;
 /// Which messages move, and how fast.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PaceWords {
-    /// The virtual host
-    #[arg(short = 'p', long, default_value = "/")]
-    vhost: String,
     /// At most so many; without it those that are ready now
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -155,27 +132,27 @@ pub(crate) struct PaceWords {
 }
 
 pub(crate) fn run(word: &ObjectWord, session: &Session<'_>) -> Result<String, Refusal> {
+    let vhost = session.vhost();
     match word {
-        ObjectWord::DeleteQueue { vhost, queue, if_empty, if_unused } => {
+        ObjectWord::DeleteQueue { queue, if_empty, if_unused } => {
             delete_queue(session, vhost, queue, *if_empty, *if_unused)
         }
-        ObjectWord::PurgeQueue { vhost, queue } => {
+        ObjectWord::PurgeQueue { queue } => {
             let show = session.announce(format!("Purging queue '{queue}' in vhost '{vhost}' ..."));
             done(session.api("DELETE", &["queues", vhost, queue, "contents"], "", None)?)?;
             Ok(show.begin())
         }
         ObjectWord::RedriveQueue { pace } => {
-            let banner =
-                format!("Redriving messages of queue '{}' in vhost '{}' ...", pace.queue, pace.vhost);
+            let banner = format!("Redriving messages of queue '{}' in vhost '{}' ...", pace.queue, vhost);
             move_on(session, banner, pace, "redrive", json!({}))
         }
         ObjectWord::MoveMessages { pace, exchange, routing_key } => {
-            let banner = format!("Moving messages of queue '{}' in vhost '{}' ...", pace.queue, pace.vhost);
+            let banner = format!("Moving messages of queue '{}' in vhost '{}' ...", pace.queue, vhost);
             let goal = json!({ "exchange": exchange, "routing_key": routing_key });
             move_on(session, banner, pace, "move", goal)
         }
         ObjectWord::CloseConnection { pid, reason } => close_connection(session, pid, reason),
-        ObjectWord::CloseAllConnections { vhost, global, per_connection_delay, limit, reason } => {
+        ObjectWord::CloseAllConnections { global, per_connection_delay, limit, reason } => {
             let count = if *limit == 0 { "all".to_owned() } else { limit.to_string() };
             let banner = match global {
                 true => {
@@ -197,7 +174,7 @@ pub(crate) fn run(word: &ObjectWord, session: &Session<'_>) -> Result<String, Re
             close_many(session, |row| row["user"] == **username, reason, usize::MAX, Duration::ZERO)?;
             Ok(show.begin())
         }
-        ObjectWord::SetParameter { vhost, component, name, value } => {
+        ObjectWord::SetParameter { component, name, value } => {
             let show = session.announce(format!(
                 "Setting runtime parameter \"{name}\" for component \"{component}\" to \"{value}\" in vhost \
                  \"{vhost}\" ..."
@@ -206,7 +183,7 @@ pub(crate) fn run(word: &ObjectWord, session: &Session<'_>) -> Result<String, Re
             done(session.api("PUT", &["parameters", component, vhost, name], "", Some(&body))?)?;
             Ok(show.begin())
         }
-        ObjectWord::ClearParameter { vhost, component, name } => {
+        ObjectWord::ClearParameter { component, name } => {
             let show = session.announce(format!(
                 "Clearing runtime parameter \"{name}\" for component \"{component}\" on vhost \"{vhost}\" ..."
             ));
@@ -243,7 +220,7 @@ pub(crate) fn run(word: &ObjectWord, session: &Session<'_>) -> Result<String, Re
         ObjectWord::HashPassword { password } => {
             let banner = password.as_ref().map(|password| format!("Will hash password {password}"));
             let show = session.announce(banner.unwrap_or_else(|| "Will hash the password".to_owned()));
-            let hash = PasswordHash::new(&given(password.as_deref())?, salt()?);
+            let hash = PasswordHash::new(&given(password.as_deref())?, random::<SALT>()?);
             Ok(show.message(&hash.to_base64()))
         }
         ObjectWord::ClearPassword { username } => {
@@ -305,8 +282,8 @@ fn move_on(
     verb: &str,
     mut body: Value,
 ) -> Result<String, Refusal> {
-    let PaceWords { vhost, count, rate, queue } = pace;
-    let show = session.announce(banner);
+    let PaceWords { count, rate, queue } = pace;
+    let (show, vhost) = (session.announce(banner), session.vhost());
     let found = session.find(&["queues", vhost, queue])?.ok_or_else(missing)?;
     let ready = found["messages_ready"].as_u64().unwrap_or(0);
     let all = count.unwrap_or(ready).min(ready);
@@ -399,10 +376,12 @@ pub(crate) fn given(word: Option<&str>) -> Result<String, Refusal> {
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-fn salt() -> Result<[u8; SALT], Refusal> {
-    let mut salt = [0; SALT];
-    getrandom::fill(&mut salt).map_err(|error| failed(format!("the system has no random bytes: {error}")))?;
-    Ok(salt)
+/// Bytes that nobody can guess.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], Refusal> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| failed(format!("the system has no random bytes: {error}")))?;
+    Ok(bytes)
 }
 
 fn import(

@@ -25,6 +25,12 @@ pub(crate) enum PluginWord {
         #[arg(short = 'E', long = "explicitly-enabled")]
         explicitly_enabled: bool,
     },
+    /// Where plugins would be: what they do is part of the broker
+    Directories {
+        /// Without a node that runs
+        #[arg(long)]
+        offline: bool,
+    },
     /// Whether what a plugin does is here
     IsEnabled {
         #[arg(required = true)]
@@ -63,6 +69,11 @@ pub(crate) fn run(word: &PluginWord, session: &Session<'_>) -> Result<String, Re
                 session.show(Formatter::Table, format!("Listing plugins with pattern \"{shown}\" ..."));
             let has = |name: &&str| pattern.as_ref().is_none_or(|pattern| name.contains(pattern.as_str()));
             let names: Vec<&str> = PLUGINS.iter().map(|plugin| plugin.name).filter(has).collect();
+            if session.is_for_programs() && *minimal {
+                let plugins: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
+                let all = json!({ "status": "running", "format": "minimal", "plugins": plugins });
+                return Ok(format!("{all}\n"));
+            }
             if session.is_for_programs() {
                 let plugin = |name: &&str| {
                     let version = crate::TOOL_VERSION;
@@ -82,6 +93,27 @@ pub(crate) fn run(word: &PluginWord, session: &Session<'_>) -> Result<String, Re
             };
             Ok(show.begin() + &names.iter().map(line).collect::<String>())
         }
+        PluginWord::Directories { offline } => {
+            let banner = match offline {
+                true => "Listing plugin directories inferred from local environment...".to_owned(),
+                false => format!("Listing plugin directories used by node {}", session.node()?),
+            };
+            let show = session.announce(banner);
+            let told = [
+                ("plugins_dir", "Plugin archives directory"),
+                ("plugins_expand_dir", "Plugin expansion directory"),
+                ("enabled_plugins_file", "Enabled plugins file"),
+            ];
+            if session.is_for_programs() {
+                let none: Value = told.iter().map(|(key, _)| ((*key).to_owned(), Value::from(""))).collect();
+                return Ok(format!("{none}\n"));
+            }
+            let lines: String = told
+                .iter()
+                .map(|(_, title)| format!("{title}: (none: plugins are part of the broker)\n"))
+                .collect();
+            Ok(show.begin() + &lines)
+        }
         PluginWord::IsEnabled { plugins } => {
             let node = session.node()?;
             let (what, are) = match plugins.len() {
@@ -94,7 +126,13 @@ pub(crate) fn run(word: &PluginWord, session: &Session<'_>) -> Result<String, Re
                 plugins.iter().map(String::as_str).filter(|name| !is_plugin(name)).collect();
             let title = if plugins.len() == 1 { "Plugin" } else { "Plugins" };
             match absent.is_empty() {
-                true => Ok(show.message(&format!("{title} {names} {are} enabled on node {node}"))),
+                true => {
+                    let text = format!("{title} {names} {are} enabled on node {node}");
+                    match session.is_for_programs() {
+                        true => Ok(format!("{}\n", json!({ "result": "ok", "message": text }))),
+                        false => Ok(show.message(&text)),
+                    }
+                }
                 false => Err(failed(format!(
                     "{title} {} {are} not enabled on node {node}. Enabled plugins and dependencies: {}",
                     absent.join(", "),

@@ -20,26 +20,15 @@ const PEEK_BYTES: usize = 64;
 #[command(rename_all = "snake_case")]
 pub(crate) enum QueueWord {
     /// Members of a quorum queue: one, on this node
-    QuorumStatus {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        queue: String,
-    },
+    QuorumStatus { queue: String },
     /// Shows the message at a place of a queue, counted from 1, and leaves it there
     Peek {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         queue: String,
         #[arg(value_parser = clap::value_parser!(u32).range(1..))]
         position: u32,
     },
     /// Has a stream elect its writer anew: the one member it has
     RestartStream {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         stream: String,
         /// The node that is to write
         #[arg(long = "preferred-leader-node", value_name = "NODE")]
@@ -47,9 +36,6 @@ pub(crate) enum QueueWord {
     },
     /// Members of a stream: one, on this node
     StreamStatus {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         stream: String,
         /// What it keeps of publishers and consumers instead
         #[arg(long)]
@@ -57,9 +43,6 @@ pub(crate) enum QueueWord {
     },
     /// What a stream keeps of publishers and consumers
     ListStreamTracking {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         stream: String,
         /// Offsets of consumers alone
         #[arg(long)]
@@ -70,9 +53,6 @@ pub(crate) enum QueueWord {
     },
     /// Makes an exchange and the streams behind it, one for each key
     AddSuperStream {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
         name: String,
         /// How many streams; 3 where neither they nor keys are named
         #[arg(long, conflicts_with = "binding_keys")]
@@ -91,12 +71,7 @@ pub(crate) enum QueueWord {
         stream_max_segment_size_bytes: Option<String>,
     },
     /// Deletes an exchange and the streams behind it
-    DeleteSuperStream {
-        /// The virtual host
-        #[arg(short = 'p', long, default_value = "/")]
-        vhost: String,
-        name: String,
-    },
+    DeleteSuperStream { name: String },
     /// Spreads leaders of queues over nodes; all are here
     Rebalance {
         /// all, quorum or stream
@@ -165,6 +140,30 @@ pub(crate) enum ClusterWord {
     Eval(Rest),
     /// Not here
     #[command(hide = true)]
+    SuspendListeners(Rest),
+    /// Not here
+    #[command(hide = true)]
+    ResumeListeners(Rest),
+    /// Not here
+    #[command(hide = true)]
+    SetChannelInterceptorPriorities(Rest),
+    /// Not here
+    #[command(hide = true)]
+    EvalFile(Rest),
+    /// Not here
+    #[command(hide = true)]
+    Exec(Rest),
+    /// Needs a cluster
+    #[command(hide = true)]
+    ForceBoot(Rest),
+    /// Needs a cluster
+    #[command(hide = true)]
+    ForceStandaloneKhepriBoot(Rest),
+    /// Needs a cluster
+    #[command(hide = true)]
+    UpdateClusterNodes(Rest),
+    /// Not here
+    #[command(hide = true)]
     RotateLogs(Rest),
     /// Not here
     #[command(hide = true)]
@@ -226,7 +225,16 @@ pub(crate) fn refuse(word: &ClusterWord) -> Refusal {
         ClusterWord::Reset(_) | ClusterWord::ForceReset(_) => {
             "stop the node and remove its data folder; a running node forgets nothing"
         }
-        ClusterWord::Eval(_) => "there is no Erlang here to evaluate",
+        ClusterWord::Eval(_) | ClusterWord::EvalFile(_) | ClusterWord::Exec(_) => {
+            "there is no Erlang here to evaluate"
+        }
+        ClusterWord::SuspendListeners(_) | ClusterWord::ResumeListeners(_) => {
+            "listeners are open for as long as the node runs"
+        }
+        ClusterWord::SetChannelInterceptorPriorities(_) => "nothing sits between channels and their clients",
+        ClusterWord::ForceBoot(_)
+        | ClusterWord::ForceStandaloneKhepriBoot(_)
+        | ClusterWord::UpdateClusterNodes(_) => alone,
         ClusterWord::ErlangVersion(_)
         | ClusterWord::ErlangCookieHash(_)
         | ClusterWord::ErlangCookieSources(_)
@@ -240,16 +248,17 @@ pub(crate) fn refuse(word: &ClusterWord) -> Refusal {
         ClusterWord::CoordinatorStatus(_) => {
             "streams have no coordinator here: their members are not elected"
         }
-        ClusterWord::RotateLogs(_) => "the log goes to standard output; who keeps it rotates it",
+        ClusterWord::RotateLogs(_) => "This command does not rotate logs anymore [deprecated]",
     };
     failed(why)
 }
 
 pub(crate) fn run(word: &QueueWord, session: &Session<'_>) -> Result<String, Refusal> {
+    let vhost = session.vhost();
     match word {
-        QueueWord::QuorumStatus { vhost, queue } => quorum_status(session, vhost, queue),
-        QueueWord::Peek { vhost, queue, position } => peek(session, vhost, queue, *position),
-        QueueWord::RestartStream { vhost, stream, preferred_leader_node } => {
+        QueueWord::QuorumStatus { queue } => quorum_status(session, vhost, queue),
+        QueueWord::Peek { queue, position } => peek(session, vhost, queue, *position),
+        QueueWord::RestartStream { stream, preferred_leader_node } => {
             let node = session.node()?;
             let show = session.announce(format!("Restarting stream {stream}..."));
             let found = session.find(&["queues", vhost, stream])?.ok_or_else(missing)?;
@@ -267,13 +276,13 @@ pub(crate) fn run(word: &QueueWord, session: &Session<'_>) -> Result<String, Ref
                 _ => Err(missing()),
             }
         }
-        QueueWord::StreamStatus { vhost, stream, tracking: true } => {
+        QueueWord::StreamStatus { stream, tracking: true } => {
             let node = session.node()?;
             let banner = format!("Status of stream {stream} on node {node} ...");
             tracking(session, vhost, stream, banner, "", ["type", "reference", "value"])
         }
-        QueueWord::StreamStatus { vhost, stream, .. } => stream_status(session, vhost, stream),
-        QueueWord::ListStreamTracking { vhost, stream, offset, writer } => {
+        QueueWord::StreamStatus { stream, .. } => stream_status(session, vhost, stream),
+        QueueWord::ListStreamTracking { stream, offset, writer } => {
             let banner = format!("Listing tracking information for stream {stream} ...");
             let query = match (offset, writer) {
                 (true, false) => "type=offset",
@@ -283,7 +292,6 @@ pub(crate) fn run(word: &QueueWord, session: &Session<'_>) -> Result<String, Ref
             tracking(session, vhost, stream, banner, query, ["type", "name", "tracking_value"])
         }
         QueueWord::AddSuperStream {
-            vhost,
             name,
             partitions,
             binding_keys,
@@ -318,7 +326,7 @@ pub(crate) fn run(word: &QueueWord, session: &Session<'_>) -> Result<String, Ref
             put(session.api("PUT", &["stream", "super-streams", vhost, name], "", Some(&body))?)?;
             Ok(show.message(&format!("Super stream {name} has been created")))
         }
-        QueueWord::DeleteSuperStream { vhost, name } => delete_super_stream(session, vhost, name),
+        QueueWord::DeleteSuperStream { name } => delete_super_stream(session, vhost, name),
         QueueWord::Rebalance { kind } => {
             if !["all", "quorum", "stream"].contains(&&**kind) {
                 let why = format!("type '{kind}' is not supported. Try one of all, quorum, stream.");
@@ -437,7 +445,11 @@ fn tracking(
     columns: [&str; 3],
 ) -> Result<String, Refusal> {
     let show = session.show(Formatter::PrettyTable, banner);
-    let response = done(session.api("GET", &["stream", vhost, stream, "tracking"], query, None)?)?;
+    let response = session.api("GET", &["stream", vhost, stream, "tracking"], query, None)?;
+    if response.status == 404 {
+        return Err(failed("The stream does not exist."));
+    }
+    let response = done(response)?;
     let all: Value = serde_json::from_str(&response.body).unwrap_or_default();
     let mut rows = Vec::new();
     for (list, kind) in [("offsets", "offset"), ("writers", "writer")] {

@@ -31,6 +31,11 @@ pub enum Request {
         /// At most so many.
         lines: u32,
     },
+    /// The lines of the log that were written since: `lines`, and as `next` from where the following are.
+    LogSince {
+        /// What the last answer had as `next`; without it none but those to come.
+        next: Option<u64>,
+    },
     /// What the node was told: a list of [`SettingRow`].
     Environment,
     /// Memory that is not needed goes back to the system: an empty answer.
@@ -109,6 +114,16 @@ pub enum Request {
         vhost: String,
         /// The operator's instead of the users'.
         is_operator: bool,
+    },
+    /// A list of [`PolicyRow`]: the users' whose patterns match, those that count most first; null where there is no such queue
+    /// or exchange.
+    MatchingPolicies {
+        /// The virtual host.
+        vhost: String,
+        /// The name.
+        name: String,
+        /// It is an exchange's and no queue's.
+        is_exchange: bool,
     },
     /// A list of [`LimitsRow`].
     ListUserLimits {

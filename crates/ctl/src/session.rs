@@ -6,26 +6,37 @@ use crate::request::{Answer, Refusal, Request, Response};
 use crate::show::{self, Formatter, Show};
 use crate::{Limits, exit};
 use serde_json::Value;
-use std::cell::RefCell;
-use std::path::Path;
+use std::cell::{OnceCell, RefCell};
+use std::path::PathBuf;
 
 /// See the module.
 pub(crate) struct Session<'a> {
     common: &'a Common,
-    socket: &'a Path,
+    /// Where the node was found.
+    socket: OnceCell<PathBuf>,
     limits: Limits,
     /// What is said before the answer, once that is known; said also when there is none.
     announced: RefCell<String>,
 }
 
 impl<'a> Session<'a> {
-    pub(crate) fn new(common: &'a Common, socket: &'a Path) -> Session<'a> {
-        Session { common, socket, limits: Limits::default(), announced: RefCell::default() }
+    pub(crate) fn new(common: &'a Common) -> Session<'a> {
+        Session { common, socket: OnceCell::new(), limits: Limits::default(), announced: RefCell::default() }
+    }
+
+    /// Another command asked of the same node.
+    pub(crate) fn beside<'b>(&self, common: &'b Common) -> Session<'b> {
+        Session { socket: self.socket.clone(), ..Session::new(common) }
     }
 
     /// Seconds to wait, where the command line says so.
     pub(crate) fn timeout(&self) -> Option<u32> {
         self.common.timeout
+    }
+
+    /// The virtual host that is meant where a word names none.
+    pub(crate) fn vhost(&self) -> &String {
+        &self.common.in_vhost
     }
 
     /// Whether nothing is to be said around answers.
@@ -62,7 +73,15 @@ impl<'a> Session<'a> {
 
     pub(crate) fn ask(&self, request: &Request) -> Answer {
         let whole_ms = self.common.timeout.map(|seconds| u64::from(seconds) * 1000);
-        ask(self.socket, &self.limits, whole_ms, request)
+        let socket = match self.socket.get() {
+            Some(socket) => socket,
+            // A node that is waited for may come where none was before.
+            None => {
+                let found = self.common.place.socket()?;
+                self.socket.get_or_init(|| found)
+            }
+        };
+        ask(socket, &self.limits, whole_ms, request)
     }
 
     /// The node's name, as it says.
@@ -100,11 +119,13 @@ impl<'a> Session<'a> {
         }
         let body = body.map(Value::to_string).unwrap_or_default();
         let method = method.to_owned();
-        let answer = self.ask(&Request::Api { method, target, body, reason: reason.map(str::to_owned) })?;
-        serde_json::from_value(answer).map_err(|error| Refusal {
-            code: exit::SOFTWARE,
-            message: format!("the node answered what is no response: {error}"),
-        })
+        read(self.ask(&Request::Api { method, target, body, reason: reason.map(str::to_owned) })?)
+    }
+
+    /// What is served at a path of the HTTP port that is none of the API's.
+    pub(crate) fn page(&self, target: &str) -> Result<Response, Refusal> {
+        let (method, target) = ("GET".to_owned(), target.to_owned());
+        read(self.ask(&Request::Api { method, target, body: String::new(), reason: None })?)
     }
 
     /// What there is at `path`.
@@ -114,9 +135,22 @@ impl<'a> Session<'a> {
 
     /// The same, or nothing where there is no such thing.
     pub(crate) fn find(&self, path: &[&str]) -> Result<Option<Value>, Refusal> {
-        let response = self.api("GET", path, "", None)?;
+        self.find_part(path, "")
+    }
+
+    /// The same, of which a query says what is wanted.
+    pub(crate) fn find_part(&self, path: &[&str], query: &str) -> Result<Option<Value>, Refusal> {
+        let response = self.api("GET", path, query, None)?;
         if response.status == 404 { Ok(None) } else { json(done(response)?).map(Some) }
     }
+}
+
+/// The response that an answer is.
+fn read(answer: Value) -> Result<Response, Refusal> {
+    serde_json::from_value(answer).map_err(|error| Refusal {
+        code: exit::SOFTWARE,
+        message: format!("the node answered what is no response: {error}"),
+    })
 }
 
 /// The JSON of a response's body.

@@ -1,5 +1,6 @@
 //! Answers as people and programs read them: tables, JSON, CSV and RabbitMQ's plain text.
 
+use crate::terms;
 use clap::ValueEnum;
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -18,6 +19,8 @@ pub enum Formatter {
     JsonStream,
     /// Quotes and commas
     Csv,
+    /// Terms of Erlang
+    Erlang,
     /// Words
     String,
 }
@@ -36,14 +39,16 @@ const UNITS: &[Unit] = &[
     Unit { name: "bytes", bytes: 1 },
     Unit { name: "kb", bytes: 1000 },
     Unit { name: "mb", bytes: 1_000_000 },
+    Unit { name: "mib", bytes: 1 << 20 },
     GIGABYTE,
+    Unit { name: "gib", bytes: 1 << 30 },
     Unit { name: "tb", bytes: 1_000_000_000_000 },
 ];
 
 /// Reads a unit's name, in any case.
 pub fn unit(name: &str) -> Result<Unit, String> {
     let found = UNITS.iter().find(|unit| unit.name.eq_ignore_ascii_case(name));
-    found.copied().ok_or_else(|| "accepted values: bytes, kb, mb, gb, tb".to_owned())
+    found.copied().ok_or_else(|| "accepted values: bytes, kb, mb, mib, gb, gib, tb".to_owned())
 }
 
 /// How to show an answer.
@@ -62,7 +67,10 @@ impl Show {
     /// What is said before the answer.
     pub(crate) fn begin(&self) -> String {
         match (&self.banner, self.formatter) {
-            (Some(banner), Formatter::Table | Formatter::PrettyTable | Formatter::String) => {
+            (
+                Some(banner),
+                Formatter::Table | Formatter::PrettyTable | Formatter::String | Formatter::Erlang,
+            ) => {
                 format!("{banner}\n")
             }
             _ => String::new(),
@@ -75,6 +83,7 @@ impl Show {
             Formatter::Json | Formatter::JsonStream => {
                 format!("{}\n", serde_json::json!({ "message": text }))
             }
+            Formatter::Erlang => format!("{}{}\n", self.begin(), terms::term(&Value::from(text))),
             _ => format!("{}{text}\n", self.begin()),
         }
     }
@@ -90,7 +99,7 @@ impl Show {
         let cells = |row: &Value| columns.iter().map(|column| cell(column, &field(row, column))).collect();
         let mut text = self.begin();
         // As with RabbitMQ's tools, an empty table has no names of columns.
-        if rows.is_empty() && !matches!(self.formatter, Formatter::Json) {
+        if rows.is_empty() && !matches!(self.formatter, Formatter::Json | Formatter::Erlang) {
             return text;
         }
         match self.formatter {
@@ -109,6 +118,15 @@ impl Show {
                 self.table(&mut text, columns, rows.iter().map(cells), &|cells| cells.join("\t"));
             }
             Formatter::PrettyTable => pretty(&mut text, columns, &rows.iter().map(cells).collect::<Vec<_>>()),
+            Formatter::Erlang => {
+                let pair = |row: &Value, column: &String| terms::pair(column, &field(row, column));
+                let term = |row: &Value| -> String {
+                    let pairs: Vec<String> = columns.iter().map(|column| pair(row, column)).collect();
+                    format!("[{}]", pairs.join(",\n  "))
+                };
+                let all: Vec<String> = rows.iter().map(term).collect();
+                text.extend(["[", &all.join(",\n "), "]\n"]);
+            }
         }
         text
     }
@@ -146,6 +164,14 @@ impl Show {
                 let (names, values): (Vec<String>, Vec<String>) = (names.collect(), values.collect());
                 self.table(&mut text, &names, std::iter::once(values), &csv_line);
             }
+            Formatter::Erlang => {
+                let one = |(name, bytes): &(String, u64)| {
+                    let sizes = format!("#{{bytes => {bytes},percentage => {}}}", decimal(share(*bytes)));
+                    format!("{name} => {sizes}")
+                };
+                let all: Vec<String> = pools.iter().map(one).collect();
+                text.extend(["#{", &all.join(",\n  "), "}\n"]);
+            }
             Formatter::Table | Formatter::PrettyTable | Formatter::String => {
                 for (name, bytes) in &pools {
                     let _ = writeln!(text, "{name}: {} ({}%)", self.size(*bytes), decimal(share(*bytes)));
@@ -166,9 +192,16 @@ impl Show {
     /// The node's condition, in sections.
     pub fn status(&self, status: &Value) -> String {
         let mut text = self.begin();
-        if matches!(self.formatter, Formatter::Json | Formatter::JsonStream) {
-            let _ = writeln!(text, "{status}");
-            return text;
+        match self.formatter {
+            Formatter::Json | Formatter::JsonStream => {
+                let _ = writeln!(text, "{status}");
+                return text;
+            }
+            Formatter::Erlang => {
+                let _ = writeln!(text, "{}", terms::list(status));
+                return text;
+            }
+            _ => {}
         }
         let word = |name: &str| match &status[name] {
             Value::String(word) => word.clone(),
@@ -277,8 +310,39 @@ fn cell(column: &str, value: &Value) -> String {
                 false => format!("[{}]", fields.iter().map(pair).collect::<Vec<_>>().join(", ")),
             }
         }
+        Value::Object(fields) if column == "cluster_state" => {
+            let pair = |(name, value): (&String, &Value)| format!("{{{name}, {}}}", bare(value));
+            format!("[{}]", fields.iter().map(pair).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(fields) if column == "metadata" => {
+            let pair = |(name, value): (&String, &Value)| format!("{name} => {}", bare(value));
+            format!("#{{{}}}", fields.iter().map(pair).collect::<Vec<_>>().join(", "))
+        }
+        Value::Array(parts) if column == "protocol" => {
+            format!("{{{}}}", parts.iter().map(Value::to_string).collect::<Vec<_>>().join(","))
+        }
+        Value::Array(parts) if matches!(column, "members" | "online") => bare(&Value::Array(parts.clone())),
+        other => nested(other),
+    }
+}
+
+/// A value without quotes.
+fn bare(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.escape_default_controls(),
+        Value::Array(parts) => format!("[{}]", parts.iter().map(bare).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
+    }
+}
+
+/// A value inside of another, as RabbitMQ's tools write it: a list of pairs, and an empty text as an empty list.
+fn nested(value: &Value) -> String {
+    match value {
+        Value::Null => "undefined".to_owned(),
+        Value::String(text) if text.is_empty() => "[]".to_owned(),
+        Value::Array(parts) => format!("[{}]", parts.iter().map(nested).collect::<Vec<_>>().join(",")),
         Value::Object(fields) => {
-            let pair = |(name, value): (&String, &Value)| format!("{{{name:?},{value}}}");
+            let pair = |(name, value): (&String, &Value)| format!("{{{name:?},{}}}", nested(value));
             format!("[{}]", fields.iter().map(pair).collect::<Vec<_>>().join(","))
         }
         other => other.to_string(),

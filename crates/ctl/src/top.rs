@@ -14,7 +14,7 @@ mod told;
 pub use told::{Asked, ConnectionLine, Counted, Gauges, List, Order, QueueLine, ROWS_MAX, Told};
 
 use crate::client::ask;
-use crate::command::Place;
+use crate::place::Place;
 use crate::request::{Refusal, Request};
 use crate::{Limits, exit};
 use clap::Args;
@@ -73,7 +73,7 @@ fn run(top: &Top) -> Result<String, Refusal> {
     }
     let interval_ms = (top.interval * 1000.0) as u64;
     let mut state = State::new(list, top.sort, &top.search, interval_ms);
-    let socket = top.place.socket();
+    let socket = top.place.socket()?;
     if top.once {
         let (width, height) = ratatui::crossterm::terminal::size()
             .ok()

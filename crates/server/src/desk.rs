@@ -71,6 +71,16 @@ impl Desk<'_> {
                 Ok(serde_json::Value::Null)
             }
             ctl::Request::LogTail { lines } => json(&self.logger.last(lines as usize)),
+            ctl::Request::LogSince { next } => {
+                let (lines, next) = self.logger.since(next);
+                Ok(serde_json::json!({ "lines": lines, "next": next }))
+            }
+            ctl::Request::MatchingPolicies { vhost, name, is_exchange } => {
+                self.check_vhost(&vhost)?;
+                let look =
+                    move |catalog: &Catalog| rows::matching_policies(catalog, &vhost, &name, is_exchange);
+                json(&self.manager.look(look).map_err(|_| busy())?)
+            }
             ctl::Request::Environment => {
                 let row = |told: &Told| ctl::SettingRow {
                     key: told.key.clone(),
@@ -109,10 +119,7 @@ impl Desk<'_> {
             ctl::Request::Top { asked } => json(&self.board.look(self.manager, &asked).map_err(|_| busy())?),
             ctl::Request::ListUsers => json(&self.access()?.users),
             ctl::Request::ListVhosts => json(&self.access()?.vhosts),
-            ctl::Request::ListExchanges { vhost } => {
-                self.check_vhost(&vhost)?;
-                json(&self.first(Question::Exchanges(vhost))?.exchanges)
-            }
+            ctl::Request::ListExchanges { vhost } => json(&self.first(Question::Exchanges(vhost))?.exchanges),
             ctl::Request::ListPolicies { vhost, is_operator } => {
                 self.check_vhost(&vhost)?;
                 json(&self.first(Question::Policies(vhost, kind(is_operator)))?.policies)
@@ -158,7 +165,12 @@ impl Desk<'_> {
                     return Err(refusal(ctl::exit::USAGE, why.to_owned()));
                 };
                 (request.is_own, request.reason) = (true, reason);
-                let management::Response { status, body, .. } = management::handle(self.manager, &request);
+                // Nobody logs in for either here.
+                let answered = match target.split('?').next() {
+                    Some("/metrics") => management::metrics(self.manager, &request),
+                    _ => management::handle(self.manager, &request),
+                };
+                let management::Response { status, body, .. } = answered;
                 json(&ctl::Response { status, body: String::from_utf8_lossy(&body).into_owned() })
             }
             ctl::Request::Change { change: Change::SetMemoryLimit { limit } } => {

@@ -38,8 +38,15 @@ pub struct Logger {
     /// The same of each output by itself.
     levels: Arc<[AtomicU8]>,
     /// The last lines.
-    kept: Arc<Mutex<VecDeque<String>>>,
+    kept: Arc<Mutex<Kept>>,
     source: u32,
+}
+
+/// The last lines that were written, and how many there were.
+#[derive(Default)]
+struct Kept {
+    lines: VecDeque<String>,
+    count: u64,
 }
 
 enum Message {
@@ -88,7 +95,7 @@ pub fn start_all(outputs: Vec<Output>) -> std::io::Result<(Logger, Writer)> {
     let (sender, receiver) = sync_channel(LINES_WAITING_MAX);
     let dropped = Arc::new(AtomicU64::new(0));
     let counter = dropped.clone();
-    let kept = Arc::new(Mutex::new(VecDeque::new()));
+    let kept = Arc::<Mutex<Kept>>::default();
     let keeps = kept.clone();
     let levels: Arc<[AtomicU8]> = outputs.iter().map(|output| AtomicU8::new(output.level as u8)).collect();
     let least = outputs.iter().map(|output| output.level).min().unwrap_or(Level::None);
@@ -130,7 +137,16 @@ impl Logger {
     /// The last `count` lines that were written, of those that are kept.
     pub fn last(&self, count: usize) -> Vec<String> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().skip(kept.len().saturating_sub(count)).cloned().collect()
+        kept.lines.iter().skip(kept.lines.len().saturating_sub(count)).cloned().collect()
+    }
+
+    /// The lines that were written from number `next` on, of those that are kept, and the number of the one to come. Without
+    /// a number: none.
+    pub fn since(&self, next: Option<u64>) -> (Vec<String>, u64) {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let behind = kept.count.saturating_sub(next.unwrap_or(kept.count));
+        let skipped = kept.lines.len().saturating_sub(usize::try_from(behind).unwrap_or(usize::MAX));
+        (kept.lines.iter().skip(skipped).cloned().collect(), kept.count)
     }
 
     /// Writes `text` at `level`.
@@ -162,12 +178,7 @@ impl Logger {
     }
 }
 
-fn write(
-    receiver: &Receiver<Message>,
-    dropped: &AtomicU64,
-    kept: &Mutex<VecDeque<String>>,
-    mut outputs: Vec<Output>,
-) {
+fn write(receiver: &Receiver<Message>, dropped: &AtomicU64, kept: &Mutex<Kept>, mut outputs: Vec<Output>) {
     let mut blocks: Vec<String> = outputs.iter().map(|_| String::new()).collect();
     'open: while let Ok(first) = receiver.recv() {
         let mut next = Some(first);
@@ -214,13 +225,14 @@ fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
 }
 
-fn keep(kept: &Mutex<VecDeque<String>>, block: &str) {
+fn keep(kept: &Mutex<Kept>, block: &str) {
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
     for line in block.lines() {
-        if kept.len() == LINES_KEPT_MAX {
-            kept.pop_front();
+        if kept.lines.len() == LINES_KEPT_MAX {
+            kept.lines.pop_front();
         }
-        kept.push_back(line[..line.floor_char_boundary(KEPT_BYTES_MAX)].to_owned());
+        kept.count += 1;
+        kept.lines.push_back(line[..line.floor_char_boundary(KEPT_BYTES_MAX)].to_owned());
     }
 }
 
@@ -304,6 +316,12 @@ mod tests {
         assert!(last[0].ends_with(&format!("line {}", LINES_KEPT_MAX + 9)), "{last:?}");
         assert_eq!((last.len(), last[1].len()), (2, KEPT_BYTES_MAX));
         assert_eq!(kept.last(usize::MAX).len(), LINES_KEPT_MAX);
+        let (lines, next) = kept.since(None);
+        assert!(lines.is_empty(), "they were written before");
+        let (lines, same) = kept.since(Some(next - 3));
+        assert_eq!((lines, same), (kept.last(3), next));
+        assert_eq!(kept.since(Some(0)).0.len(), LINES_KEPT_MAX, "others are gone");
+        assert_eq!(kept.since(Some(next + 7)).0.len(), 0);
     }
 
     /// Takes nothing until it is let.

@@ -14,6 +14,7 @@ mod committer;
 mod complaints;
 mod config;
 mod courtesy;
+mod daemon;
 mod definitions;
 mod descriptors;
 mod desk;
@@ -93,7 +94,7 @@ enum Command {
     Man { folder: PathBuf },
 }
 
-#[derive(clap::Args)]
+#[derive(Debug, clap::Args)]
 struct Server {
     /// Settings, in the syntax of rabbitmq.conf
     #[arg(long)]
@@ -115,7 +116,17 @@ fn main() -> ExitCode {
     if called.is_some_and(|name| ctl::command::NAMES.contains(&name)) {
         return ExitCode::from(ctl::command::main(words));
     }
-    match Leveret::parse().command {
+    if called == Some(daemon::NAME) {
+        return daemon::main(words);
+    }
+    let command = match Leveret::try_parse_from(&words) {
+        Ok(read) => read.command,
+        Err(error) if words.get(1).is_some_and(|word| word == "ctl") => {
+            return ExitCode::from(ctl::command::explain(&error));
+        }
+        Err(error) => error.exit(),
+    };
+    match command {
         Command::Server(server) => serve(server),
         Command::Bench(bench) => perf::main(&bench),
         Command::Ctl(ctl) => ExitCode::from(ctl::command::run(&ctl)),

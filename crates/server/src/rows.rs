@@ -34,8 +34,10 @@ pub fn queue(row: &broker::QueueRow, told: Option<&Told>, columns: &[String], no
             "type" => Json::from(definition.queue_type.name()),
             "durable" => Json::from(definition.durable),
             "auto_delete" => Json::from(definition.auto_delete),
+            // Of others, which are nobody's own, RabbitMQ says nothing.
+            "exclusive" if definition.queue_type.name() != "classic" => Json::from(""),
             "exclusive" => Json::from(definition.exclusive.is_some()),
-            "arguments" => Json::Object(object(&definition.arguments).collect()),
+            "arguments" => Json::Object(arguments(definition)),
             "policy" => Json::from(told.map(|told| told.policy.as_str()).unwrap_or_default()),
             "operator_policy" => {
                 Json::from(told.map(|told| told.operator_policy.as_str()).unwrap_or_default())
@@ -63,6 +65,15 @@ pub fn queue(row: &broker::QueueRow, told: Option<&Told>, columns: &[String], no
         })
     };
     Json::Object(columns.iter().filter_map(|column| Some((column.clone(), cell(column)?))).collect())
+}
+
+/// What a queue was declared with, its type among it also where none was named, as the HTTP API has it.
+fn arguments(queue: &QueueDefinition) -> serde_json::Map<String, Json> {
+    let mut arguments: serde_json::Map<String, Json> = object(&queue.arguments).collect();
+    if queue.exclusive.is_none() {
+        arguments.entry("x-queue-type").or_insert_with(|| queue.queue_type.name().into());
+    }
+    arguments
 }
 
 /// What policies say of a queue.
@@ -103,15 +114,44 @@ pub fn exchanges(catalog: &Catalog, vhost: &str) -> Vec<ctl::ExchangeRow> {
 
 /// The policies of a kind in a virtual host; those that count less come first.
 pub fn policies(catalog: &Catalog, vhost: &str, kind: PolicyKind) -> Vec<ctl::PolicyRow> {
-    let row = |policy: &Arc<PolicyDefinition>| ctl::PolicyRow {
+    let of_vhost = catalog.vhost(vhost).into_iter().flat_map(|vhost| catalog.policies(vhost, kind));
+    of_vhost.map(|policy| policy_row(vhost, policy)).collect()
+}
+
+fn policy_row(vhost: &str, policy: &PolicyDefinition) -> ctl::PolicyRow {
+    ctl::PolicyRow {
         vhost: vhost.to_owned(),
         name: policy.name.to_string(),
         pattern: policy.pattern.source().to_owned(),
         apply_to: policy.apply_to.name().to_owned(),
         definition: Json::Object(object(&policy.definition).collect()).to_string(),
         priority: policy.priority,
+    }
+}
+
+/// The users' policies whose patterns match a queue or an exchange, those that count most first. None: there is nothing of that
+/// name.
+pub fn matching_policies(
+    catalog: &Catalog,
+    vhost: &str,
+    name: &str,
+    is_exchange: bool,
+) -> Option<Vec<ctl::PolicyRow>> {
+    let id = catalog.vhost(vhost)?;
+    let all = catalog.policies(id, PolicyKind::User).rev();
+    let rows = |is_meant: &dyn Fn(&PolicyDefinition) -> bool| {
+        all.filter(|policy| is_meant(policy)).map(|policy| policy_row(vhost, policy)).collect()
     };
-    catalog.vhost(vhost).into_iter().flat_map(|vhost| catalog.policies(vhost, kind)).map(row).collect()
+    match is_exchange {
+        true => {
+            let exchange = &catalog.exchange(id, name.as_bytes())?.definition;
+            Some(rows(&|policy| policy.is_for_exchange(exchange)))
+        }
+        false => {
+            let queue = catalog.queue_by_name(id, name.as_bytes())?;
+            Some(rows(&|policy| policy.is_for_queue(queue)))
+        }
+    }
 }
 
 /// Users, virtual hosts and permissions.

@@ -34,6 +34,13 @@ VHOST = "ctl-v"
 NOTHING = re.compile(r"\A\n?\Z")
 TOOLS = ("rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-queues", "rabbitmq-streams", "rabbitmq-plugins",
          "rabbitmq-upgrade")
+# Secrets that RabbitMQ 4.3.6 encrypted, with their passphrases, what they are, and how.
+THEIR_SECRETS = [
+    ('{encrypted,<<"hcqyKhCXedXYImwj3jT0Hec2bDjSTfRiZXxoCahBjvKv/pYBxiH6Zz2w/3MHaWMS">>}', "pass phrase", "secret", []),
+    ('{encrypted,<<"zwGTEMWs5n4SlIFPLwWg5XLI8u05163sucP+WFU/1SFRXDwtQCVXKBnppblYxv1WVPgEeDWqiwOSczNbKBGDJRHjaSz5K1DGF6Jt483kBBs=">>}',
+     "p", "longer than one block of sixteen", ["--cipher", "aes_128_cbc", "--hash", "sha256", "--iterations", "17"]),
+    ('{encrypted,<<"3UQO3Vw/1TxwBfCS4qtHd5quR3BPdon+4Sh0sZ4BtnNfGjWRLXnAxNQct3Xb8vmJ">>}', "p", "list", []),
+]
 _made = {}
 
 
@@ -625,6 +632,110 @@ def _():
         until(("ctl-dying", 4))
 
 
+@case("place", "the tools without --data-dir: from the folder that the node was started in, by LEVERET_DATA_DIR, and from elsewhere",
+      "found; from elsewhere 69, with the places that were tried")
+def _():
+    only_ours()
+    broker, tool = tools().broker, os.path.join(tools().folder, "rabbitmqctl")
+    bare = {name: value for name, value in os.environ.items() if name != "LEVERET_DATA_DIR"}
+
+    def run(folder, *words, **environment):
+        return subprocess.run([tool, *words], cwd=folder, env={**bare, **environment}, capture_output=True, text=True, timeout=60)
+
+    with tempfile.TemporaryDirectory() as folder:
+        data = os.path.join(broker.folder, "data")
+        if not any(os.path.exists(f"/{place}/ctl.sock") for place in ("var/lib/leveret", "var/lib/rabbitmq", "run/leveret")):
+            done = run(folder, "ping", "-q")
+            tried = "leveret-data/ctl.sock", "/var/lib/leveret/ctl.sock", "/var/lib/rabbitmq/ctl.sock", "/run/leveret/ctl.sock"
+            assert done.returncode == 69 and all(place in done.stderr for place in tried), done
+        assert run(folder, "ping", "-q", LEVERET_DATA_DIR=data).returncode == 0
+        os.symlink(data, os.path.join(folder, "leveret-data"))
+        assert run(folder, "ping", "-q").stdout == "Ping succeeded\n"
+        # One that is named is the one that is meant, also while it is down.
+        assert run(folder, "ping", "-q", LEVERET_DATA_DIR="/nowhere").returncode == 69
+        assert run(folder, "ping", "-q", "--data-dir", "/nowhere").returncode == 69
+
+
+@case("help", "help, help WORD, and words that there are not",
+      "0, with every word by what it is about; 64 for a word that there is not, with those that are near")
+def _():
+    check([
+        ("help", 0, re.compile(r"^\nUsage\n\nrabbitmqctl (.*\n)*Available commands:\n(.*\n)*   list_queues ")),
+        ("help list_queues", 0, re.compile("list_queues(.*\n)*.*--online")),
+        ("help list_queus", 64, "", has("not found")),
+        ("list_queus", 64, "", has("Did you mean 'list_queues'")),
+        ("xyzzyxyzzy", 64, "", re.compile(r"\A\n?Command 'xyzzyxyzzy' not found")),
+    ])
+    if tools().is_ours:
+        assert "Did you mean" not in tools().run("xyzzyxyzzy").stderr
+        assert tools().run("clear_permision").stderr.count("\n   ") == 0
+        done = subprocess.run([tools().broker.binary, "ctl", "list_queus"], capture_output=True, text=True, timeout=30)
+        assert done.returncode == 64 and "'list_queues'" in done.stderr and "list_unresponsive" not in done.stderr, done
+
+
+@case("secrets", "encode and encrypt_conf_value, and back; a passphrase that does not fit",
+      "the same value; 69 with another passphrase, 65 for a cipher or hash that there is not")
+def _():
+    told = tools().run(["encode", '<<"secret word">>', "pass phrase", "-q"]).stdout
+    secret = re.search(r'\{encrypted,\s*<<"([A-Za-z0-9+/=\s]+)">>\}', told)
+    assert secret, told
+    whole = '{encrypted,<<"' + "".join(secret.group(1).split()) + '">>}'
+    check([
+        (["decode", whole, "pass phrase", "-q"], 0, has('<<"secret word">>')),
+        (["decode", whole, "other", "-q"], 69, None),
+        (["encode", '<<"x">>', "p", "--cipher", "none"], 65, None),
+        (["encrypt_conf_value", "x", "p", "--hash", "none"], 65, None),
+    ])
+    told = tools().run(["encrypt_conf_value", "secret", "p", "-q"]).stdout
+    value = re.search(r"encrypted:[A-Za-z0-9+/=]+", "".join(told.split()))
+    assert value and "secret" in tools().run(["decrypt_conf_value", value.group(0), "p", "-q"]).stdout, told
+    if tools().is_ours:
+        # What RabbitMQ 4.3.6 encrypted.
+        for theirs, passphrase, text, way in THEIR_SECRETS:
+            assert tools().run(["decode", theirs, passphrase, *way, "-q"]).stdout == f'<<"{text}">>\n', theirs
+
+
+@case("streaming", "log_tail_stream and consume_event_stream for a second or two", "0; lines of the log; events, a JSON document a line")
+def _():
+    only_ours()
+    tools().run("set_log_level info")
+    for words, made, expected in (
+        (["log_tail_stream", "-d", "3", "-q"], "connection", "accepting AMQP connection"),
+        (["consume_event_stream", "-d", "3", "--pattern", "queue.#"], "queue", '"queue.created"'),
+    ):
+        with subprocess.Popen(tools().command("rabbitmq-diagnostics") + words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as told:
+            time.sleep(1)
+            with connect() as connection:
+                if made == "queue":
+                    declare(connection.channel(), "ctl-event")
+            out, err = told.communicate(timeout=30)
+        assert told.returncode == 0 and expected in out, (words, out, err)
+        if made == "queue":
+            events = [json.loads(line) for line in out.splitlines()]
+            assert [event["name"] for event in events if event["event"] == "queue.created"] == ["ctl-event"], events
+    tools().run(f"delete_queue -p {VHOST} ctl-event")
+    assert not [row for row in tools().run("list_queues -s name").stdout.splitlines() if row.startswith("leveret.events")]
+
+
+@case("report", "report, and policies that match a name", "0; the answers of the words that it is made of, for every virtual host")
+def _():
+    done = tools().run("report")
+    assert done.returncode == 0, done
+    for part in ("Status of node", "Cluster status of node", f"Listing queues for vhost {VHOST} ...", "Listing queues for vhost / ...",
+                 "Listing permissions for vhost"):
+        assert part in done.stdout, part
+    with connect() as connection:
+        declare(connection.channel(), "ctl-matched")
+    tools().run(["set_policy", "-p", VHOST, "low", "^ctl-m", '{"max-length":1}'])
+    tools().run(["set_policy", "-p", VHOST, "high", "^ctl-matched$", '{"max-length":2}', "--priority", "9", "--apply-to", "classic_queues"])
+    tools().run(["set_policy", "-p", VHOST, "none", "^x", '{"max-length":3}'])
+    tools().run(["set_policy", "-p", VHOST, "streams", "^ctl", '{"max-age":"1D"}', "--apply-to", "streams"])
+    told = json.loads(tools().run(f"rabbitmq-diagnostics list_policies_that_match -p {VHOST} ctl-matched --formatter json").stdout)
+    assert [(row["name"], row["definition"]) for row in told["policies"]] == [("high", {"max-length": 2}), ("low", {"max-length": 1})], told
+    for name in "low", "high", "none", "streams":
+        tools().run(f"clear_policy -p {VHOST} {name}")
+
+
 @case("completions", "completions for shells, manual pages, and what RabbitMQ's own completions ask for",
             "words and options that begin so, a line each; a word that is whole: nothing")
 def _():
@@ -799,7 +910,7 @@ def _():
                "messages_delayed consumers memory").split()
     rows = json.loads(tools().run(["list_queues", "-p", VHOST, "--formatter", "json", *columns]).stdout)
     row = rows[[row["name"] for row in rows].index("ctl-dq")]
-    assert set(row) == set(columns) and None not in row.values() and row["arguments"] == {"x-max-length": 5}, row
+    assert set(row) == set(columns) and None not in row.values() and row["arguments"] == {"x-max-length": 5, "x-queue-type": "classic"}, row
     text = tools().run("export_definitions - --format json").stdout
     told = json.loads(text)
     assert "ctl-dq" in [queue["name"] for queue in told["queues"]], told

@@ -134,7 +134,8 @@ impl PolicyDefinition {
         self.pattern.source().is_empty() || self.pattern.matches(name)
     }
 
-    fn is_for_queue(&self, queue: &QueueDefinition) -> bool {
+    /// Whether it is for this queue, others that count more apart.
+    pub fn is_for_queue(&self, queue: &QueueDefinition) -> bool {
         let foreign: &[&str] = match queue.queue_type {
             QueueType::Classic => &NOT_FOR_CLASSIC,
             QueueType::Quorum => &NOT_FOR_QUORUM,
@@ -145,7 +146,8 @@ impl PolicyDefinition {
             && self.matches(&queue.name)
     }
 
-    fn is_for_exchange(&self, exchange: &ExchangeDefinition) -> bool {
+    /// The same of an exchange.
+    pub fn is_for_exchange(&self, exchange: &ExchangeDefinition) -> bool {
         matches!(self.apply_to, ApplyTo::All | ApplyTo::Exchanges) && self.matches(&exchange.name)
     }
 

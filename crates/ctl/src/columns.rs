@@ -1,0 +1,229 @@
+//! Lists of queues and of connections: what there is to tell of each, and where it is told.
+//!
+//! What a shard has at hand comes with the first answer. The rest costs more, and is asked of the HTTP API where somebody wants it.
+
+use crate::listing::{channel_pid, choose, items, pids};
+use crate::request::{QUEUE_COLUMNS, Refusal, Request};
+use crate::session::Session;
+use crate::show::Formatter;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Seconds that queues are waited for, where nothing else is said.
+const TIMEOUT_S: u32 = 60;
+
+/// Columns of queues that the HTTP API tells.
+const QUEUE_MORE: [&str; 15] = [
+    "messages_ready_ram",
+    "messages_unacknowledged_ram",
+    "messages_ram",
+    "messages_persistent",
+    "message_bytes",
+    "message_bytes_ready",
+    "message_bytes_unacknowledged",
+    "message_bytes_ram",
+    "message_bytes_persistent",
+    "head_message_timestamp",
+    "disk_reads",
+    "disk_writes",
+    "consumer_utilisation",
+    "consumer_capacity",
+    "single_active_consumer_tag",
+];
+
+/// Columns of queues that are told of their consumers.
+const QUEUE_CONSUMER: [&str; 2] = ["exclusive_consumer_pid", "exclusive_consumer_tag"];
+
+/// Columns of connections that the node tells at once.
+const CONNECTION: [&str; 23] = [
+    "pid",
+    "name",
+    "host",
+    "port",
+    "peer_host",
+    "peer_port",
+    "ssl",
+    "ssl_protocol",
+    "ssl_key_exchange",
+    "ssl_cipher",
+    "ssl_hash",
+    "peer_cert_subject",
+    "peer_cert_issuer",
+    "peer_cert_validity",
+    "protocol",
+    "user",
+    "vhost",
+    "channels",
+    "recv_oct",
+    "send_oct",
+    "state",
+    "connected_at",
+    "node",
+];
+
+/// Columns of connections that the HTTP API tells.
+const CONNECTION_MORE: [&str; 11] = [
+    "auth_mechanism",
+    "channel_max",
+    "client_properties",
+    "container_id",
+    "frame_max",
+    "peer_cert_serial_number",
+    "recv_cnt",
+    "send_cnt",
+    "send_pend",
+    "timeout",
+    "user_provided_name",
+];
+
+/// Queues by where they are: on one node all are online, and all are here.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct WhereWords {
+    /// Those of nodes that run: all
+    #[arg(long)]
+    online: bool,
+    /// Those of nodes that do not run: none
+    #[arg(long)]
+    offline: bool,
+    /// Those of this node: all
+    #[arg(long)]
+    local: bool,
+}
+
+impl WhereWords {
+    /// Whether any queue is meant.
+    fn has_any(self) -> bool {
+        !self.offline || self.online || self.local
+    }
+}
+
+/// `list_queues`.
+pub(crate) fn queues(
+    session: &Session<'_>,
+    asked: &[String],
+    r#where: WhereWords,
+) -> Result<String, Refusal> {
+    let known: Vec<&str> = QUEUE_COLUMNS.iter().chain(&QUEUE_MORE).chain(&QUEUE_CONSUMER).copied().collect();
+    let columns = choose(&known, &["name", "messages"], asked)?;
+    let (vhost, seconds) = (session.vhost(), session.timeout().unwrap_or(TIMEOUT_S));
+    let banner = format!("Timeout: {seconds}.0 seconds ...\nListing queues for vhost {vhost} ...");
+    let show = session.show(Formatter::Table, banner);
+    let mut rows = Value::Array(Vec::new());
+    if r#where.has_any() {
+        let wants = |more: &[&str]| columns.iter().any(|column| more.contains(&column.as_str()));
+        let mut own: Vec<String> =
+            columns.iter().filter(|column| QUEUE_COLUMNS.contains(&column.as_str())).cloned().collect();
+        let has_more = wants(&QUEUE_MORE) || wants(&QUEUE_CONSUMER);
+        if has_more && !own.iter().any(|column| column == "name") {
+            own.push("name".to_owned());
+        }
+        rows = session.ask(&Request::ListQueues { vhost: vhost.clone(), columns: own })?;
+        if wants(&QUEUE_MORE) {
+            let wanted = columns.iter().map(String::as_str).filter(|column| QUEUE_MORE.contains(column));
+            let query = format!("columns=name,{}", wanted.collect::<Vec<_>>().join(","));
+            join(&mut rows, items(session, &["queues", vhost], &query)?);
+        }
+        if wants(&QUEUE_CONSUMER) {
+            join(&mut rows, exclusive_consumers(session, vhost)?);
+        }
+    }
+    Ok(show.rows(&columns, &rows))
+}
+
+/// Queues that have one consumer of their own, and it.
+fn exclusive_consumers(session: &Session<'_>, vhost: &str) -> Result<Vec<Value>, Refusal> {
+    let pids = pids(session)?;
+    let consumers = items(session, &["consumers", vhost], "")?;
+    let own = consumers.into_iter().filter(|consumer| consumer["exclusive"] == true);
+    let row = |consumer: Value| {
+        let channel = &consumer["channel_details"];
+        let connection = channel["connection_name"].as_str().unwrap_or_default();
+        json!({
+            "name": consumer["queue"]["name"],
+            "exclusive_consumer_pid": channel_pid(&pids, connection, &channel["number"]),
+            "exclusive_consumer_tag": consumer["consumer_tag"],
+        })
+    };
+    Ok(own.map(row).collect())
+}
+
+/// `list_connections`.
+pub(crate) fn connections(session: &Session<'_>, asked: &[String]) -> Result<String, Refusal> {
+    let known: Vec<&str> = CONNECTION.iter().chain(&CONNECTION_MORE).copied().collect();
+    let columns = choose(&known, &["user", "peer_host", "peer_port", "state"], asked)?;
+    let show = session.show(Formatter::Table, "Listing connections ...");
+    let mut rows = session.ask(&Request::ListConnections)?;
+    for row in rows.as_array_mut().into_iter().flatten() {
+        // As numbers, where RabbitMQ's tool has those.
+        match row["protocol"].as_str() {
+            Some("{0,9,1}") => row["protocol"] = json!([0, 9, 1]),
+            Some("{1,0}") => row["protocol"] = json!([1, 0]),
+            _ => {}
+        }
+    }
+    let wanted = columns.iter().map(String::as_str).filter(|column| CONNECTION_MORE.contains(column));
+    let wanted: Vec<&str> = wanted.collect();
+    if !wanted.is_empty() {
+        let query = format!("columns=name,{}", wanted.join(","));
+        join(&mut rows, items(session, &["connections"], &query)?);
+    }
+    Ok(show.rows(&columns, &rows))
+}
+
+/// Gives each row what else is told under its name.
+fn join(rows: &mut Value, more: Vec<Value>) {
+    let name = |row: &Value| row["name"].as_str().unwrap_or_default().to_owned();
+    let fields = |row: Value| match row {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    let mut by_name: BTreeMap<String, Map<String, Value>> =
+        more.into_iter().map(|row| (name(&row), fields(row))).collect();
+    for row in rows.as_array_mut().into_iter().flatten() {
+        if let (Some(more), Some(row)) = (by_name.remove(&name(row)), row.as_object_mut()) {
+            row.extend(more);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_that_come_at_once_are_fields_of_their_row() {
+        let row = serde_json::to_value(crate::show::tests::connection()).expect("is JSON");
+        let missing: Vec<_> = CONNECTION.iter().filter(|column| row.get(column).is_none()).collect();
+        assert_eq!(missing, Vec::<&&str>::new());
+    }
+
+    #[test]
+    fn no_column_is_told_twice() {
+        let mut all: Vec<&str> =
+            QUEUE_COLUMNS.iter().chain(&QUEUE_MORE).chain(&QUEUE_CONSUMER).copied().collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn what_else_is_told_goes_to_its_row() {
+        let mut rows = json!([{"name": "a", "n": 1}, {"name": "b"}, {}]);
+        join(&mut rows, vec![json!({"name": "b", "m": 2}), json!({"name": "gone", "m": 3}), json!(7)]);
+        assert_eq!(rows, json!([{"name": "a", "n": 1}, {"name": "b", "m": 2}, {}]));
+    }
+
+    #[test]
+    fn queues_are_on_the_one_node() {
+        let check = |online, offline, local, expected| {
+            let r#where = WhereWords { online, offline, local };
+            assert_eq!(r#where.has_any(), expected, "{where:?}", r#where = r#where);
+        };
+        check(false, false, false, true);
+        check(true, false, false, true);
+        check(false, true, false, false);
+        check(true, true, false, true);
+        check(false, true, true, true);
+    }
+}
