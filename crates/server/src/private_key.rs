@@ -66,7 +66,7 @@ fn block(text: &str) -> Option<Block> {
     let (mut cipher, mut body) = (None, String::new());
     for line in lines.take_while(|line| !line.starts_with("-----END")) {
         match line.split_once(':') {
-            Some((name, value)) if name == "DEK-Info" => cipher = Some(value.trim().to_owned()),
+            Some(("DEK-Info", value)) => cipher = Some(value.trim().to_owned()),
             Some(_) => {}
             None => body.push_str(line),
         }
