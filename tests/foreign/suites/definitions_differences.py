@@ -43,6 +43,7 @@ DIFFERENCES = {
     "binding without a key": (("bindings",), "the empty key, not the word undefined"),
     "parameter of nobody": (("status",), "kept, so that definitions lose nothing on their way"),
     "global parameter without a value": (("status",), "a value is missing; RabbitMQ keeps the word undefined"),
+    "file of a chart": (("parameters", "vhosts"), "a limit below 0 is none, and is not shown"),
     "pattern recursion": (("status",), ENGINE),
     "pattern verb": (("status",), ENGINE),
     "pattern behind, bounded": (("status",), ENGINE),

@@ -268,6 +268,80 @@ CASES = {
                                    "bindings": [], "policies": [], "parameters": []},
 }
 
+# Whole files, as each of these programs writes them or its documents have them written by hand.
+HEAD = {"rabbit_version": "3.8.34", "rabbitmq_version": "3.8.34", "product_name": "RabbitMQ", "product_version": "3.8.34"}
+SHA = {"hashing_algorithm": "rabbit_password_hashing_sha256"}
+MD5 = {"hashing_algorithm": "rabbit_password_hashing_md5"}
+CASES |= {
+    "file of 3.5, by the interface": {
+        "rabbit_version": "3.5.7", "vhosts": [{"name": VHOST}],
+        "users": [user("md5", "administrator", password_hash=hashed("a-md5", "md5"), **MD5)],
+        "permissions": [permission("forms-md5")], "parameters": [], "policies": [],
+        "queues": [{"name": "q", "vhost": VHOST, "durable": True, "auto_delete": False, "arguments": {"x-expires": 60000}}],
+        "exchanges": [exchange("e", type="direct")], "bindings": [binding("e", "q")]},
+    "file of 3.6, with a policy of old": {
+        "rabbit_version": "3.6.16", "users": [user("sha256", "administrator", password_hash=hashed("a-sha256", "sha256"), **SHA)], "vhosts": [{"name": VHOST}],
+        "permissions": [permission("forms-sha256")], "topic_permissions": [], "parameters": [parameter("vhost-limits", "limits", {"max-connections": 100})],
+        "global_parameters": [{"name": "forms-cluster", "value": "rabbit@old"}],
+        "policies": [policy({"max-length": 5, "queue-mode": "lazy"}, name="lazy", pattern="", priority=1)],
+        "queues": [queue("q", arguments={"x-queue-mode": "lazy"})], "exchanges": [], "bindings": []},
+    "file of 3.8": {
+        **HEAD, "users": [user("sha512", "", password_hash=hashed("a-sha512", "sha512"), hashing_algorithm="rabbit_password_hashing_sha512", limits={})],
+        "vhosts": [{"name": VHOST}], "permissions": [permission("forms-sha512", configure="", write="^out$", read="^in$")],
+        "topic_permissions": [{"user": "forms-sha512", "vhost": VHOST, "exchange": "amq.topic", "write": "^a", "read": ".*"}],
+        "parameters": [], "global_parameters": [], "policies": [],
+        "queues": [queue("in", type="classic", arguments={"x-queue-type": "classic"}), queue("out", type="quorum", arguments={"x-queue-type": "quorum"}),
+                   queue("log", type="stream", arguments={"x-queue-type": "stream", "x-max-length-bytes": 1000000, "x-max-age": "7D"})],
+        "exchanges": [exchange("e", arguments={"alternate-exchange": "amq.fanout"})],
+        "bindings": [binding("e", "in", routing_key="a.*"), binding("e", "out", routing_key="#", arguments={}), binding("amq.headers", "in", arguments={"x-match": "any", "k": "v"})]},
+    "file of 3.12": {
+        **HEAD, "rabbit_version": "3.12.14", "users": [user("sha256", ["management"], password_hash=hashed("a-sha256", "sha256"), limits={"max-channels": 50}, **SHA)],
+        "vhosts": [{"name": VHOST, "description": "of 3.12", "tags": ["a"], "limits": [], "metadata": {"description": "of 3.12", "tags": ["a"], "default_queue_type": "quorum"}}],
+        "permissions": [permission("forms-sha256")], "topic_permissions": [], "parameters": [], "global_parameters": [],
+        "policies": [policy({"dead-letter-exchange": "dead", "delivery-limit": 5}, name="dead", **{"apply-to": "quorum_queues"})],
+        "queues": [queue("q", arguments={"x-queue-type": "quorum", "x-single-active-consumer": True}), queue("t", durable=False, auto_delete=True, arguments={"x-queue-type": "classic"})],
+        "exchanges": [exchange("dead", type="fanout")], "bindings": [binding("dead", "q", routing_key="")]},
+    "file of 4.3": {
+        "explanation": "Definitions of cluster 'rabbit@a'", "original_cluster_name": "rabbit@a", "product_name": "RabbitMQ", "product_version": "4.3.6", "rabbit_version": "4.3.6",
+        "rabbitmq_definition_format": "cluster", "rabbitmq_version": "4.3.6", "users": [user("sha256", ["administrator"], password_hash=hashed("a-sha256", "sha256"), limits={}, **SHA)],
+        "vhosts": [{"name": VHOST, "limits": {}, "metadata": {"description": "", "tags": [], "default_queue_type": "classic"}}],
+        "permissions": [permission("forms-sha256")], "topic_permissions": [], "global_parameters": [{"name": "forms-tags", "value": [{"a": "b"}]}],
+        "parameters": [parameter("operator_policy", "cap", {"apply-to": "queues", "definition": {"max-length": 1000}, "pattern": ".*", "priority": 0}), parameter("shovel", "s", SHOVEL)],
+        "policies": [policy({"federation-upstream-set": "all"}, name="fed", **{"apply-to": "exchanges"})],
+        "queues": [queue("q", type="quorum", arguments={"x-queue-type": "quorum", "x-delayed-retry-type": "all", "x-delayed-retry-min": 100})], "exchanges": [exchange("e")],
+        "bindings": [binding("e", "q")]},
+    "file of a cluster operator": {
+        "users": [user("clear", "administrator", password="a-clear")], "vhosts": [{"name": VHOST}], "permissions": [permission("forms-clear")],
+        "policies": [policy({"max-length-bytes": 1000000, "overflow": "reject-publish"}, name="bytes", pattern=".*")],
+        "queues": [{"name": "q", "vhost": VHOST, "durable": True, "auto_delete": False, "arguments": {"x-queue-type": "quorum"}}],
+        "exchanges": [{"name": "e", "vhost": VHOST, "type": "topic", "durable": True, "auto_delete": False, "internal": False, "arguments": {}}],
+        "bindings": [{"source": "e", "vhost": VHOST, "destination": "q", "destination_type": "queue", "routing_key": "a.#", "arguments": {}}]},
+    "file of a chart": {
+        "vhosts": [{"name": VHOST}], "users": [user("clear", "administrator", password="a-clear")], "permissions": [permission("forms-clear")],
+        "parameters": [parameter("vhost-limits", "limits", {"max-connections": 10, "max-queues": -1})],
+        "policies": [policy({"expires": 3600000, "message-ttl": 60000}, name="ttl", pattern=r"^(?!amq\.).*")], "queues": [queue("q")], "exchanges": [], "bindings": []},
+    "file of a hosted broker": {
+        "rabbit_version": "3.13.7", "users": [user("sha256", "administrator", password_hash=hashed("a-sha256", "sha256"), limits={}, **SHA)],
+        "vhosts": [{"name": VHOST, "tracing": False, "metadata": {"description": "", "tags": []}}], "permissions": [permission("forms-sha256")],
+        "topic_permissions": [], "parameters": [parameter("federation-upstream", "up", {**UPSTREAM, "expires": 3600000, "prefetch-count": 1000, "reconnect-delay": 5})],
+        "global_parameters": [{"name": "forms-internal", "value": {"a": 1}}],
+        "policies": [policy({"federation-upstream": "up"}, name="fed"), policy({"max-length": 10, "overflow": "drop-head"}, name="len", pattern="^log", priority=5)],
+        "queues": [queue("q", arguments={"x-queue-type": "classic", "x-queue-version": 2, "x-dead-letter-exchange": "e", "x-max-priority": 10})],
+        "exchanges": [exchange("e", type="x-consistent-hash", arguments={"hash-header": "h"})], "bindings": [binding("e", "q", routing_key="10")]},
+    "file of LavinMQ": {
+        "rabbitmq_version": "2.0.0", "users": [user("sha256", "administrator", password_hash=hashed("a-sha256", "sha256"), **SHA)],
+        "vhosts": [{"name": VHOST, "dir": "/var/lib/lavinmq/42099b4af021e53fd8fd4e056c2568d7c2e3ffa8"}], "permissions": [permission("forms-sha256")],
+        "queues": [{"name": "q", "vhost": VHOST, "durable": True, "auto_delete": False, "arguments": {"x-message-deduplication": True, "x-max-length": 5}}],
+        "exchanges": [{"name": "e", "vhost": VHOST, "type": "topic", "durable": True, "auto_delete": False, "internal": False, "arguments": {}}],
+        "bindings": [{"source": "e", "vhost": VHOST, "destination": "q", "destination_type": "queue", "routing_key": "k", "arguments": {}}],
+        "policies": [policy({"max-length": 5}, name="p")], "parameters": []},
+    "file of a deployment of OpenStack": {
+        "vhosts": [{"name": VHOST}], "users": [user("clear", "administrator", password="a-clear")],
+        "permissions": [permission("forms-clear")],
+        "policies": [policy({"message-ttl": 600000, "expires": 3600000}, name="amqp-policy", pattern=r"^(?!(amq\.)|(.*_fanout_)|(reply_)).*")],
+        "queues": [queue("nova"), queue("reply_1"), queue("scheduler_fanout_2")]},
+}
+
 # Who may log in once a case is imported: password and whether RabbitMQ lets in is in the answers.
 LOGINS = {"md5": ["a-md5"], "sha256": ["a-sha256"], "sha512": ["a-sha512"], "unnamed": ["a-unnamed"], "clear": ["a-clear"], "empty": ["", "a"], "blank": ["", "a"],
           "odd": ["a", ""]}
