@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 /// Bytes of a header with remarks.
 const HEADER_BYTES_MAX: usize = 2000;
 
+/// Bytes of what is said of one entry: a value that is quoted may be as long as a body.
+const SAID_BYTES_MAX: usize = 4096;
+
 /// An entry of a list in a file of definitions, by which people find it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
@@ -69,7 +72,7 @@ impl Report {
     pub(crate) fn refuse(&mut self, entry: Entry, why: impl Into<String>) {
         self.refused_count += 1;
         if self.refused.len() < self.most {
-            self.refused.push((entry, why.into()));
+            self.refused.push((entry, cut(why.into())));
         }
     }
 
@@ -77,7 +80,7 @@ impl Report {
     pub(crate) fn remark(&mut self, entry: Entry, what: impl Into<String>) {
         self.remarks_count += 1;
         if self.remarks.len() < self.most {
-            self.remarks.push((entry, what.into()));
+            self.remarks.push((entry, cut(what.into())));
         }
     }
 
@@ -132,6 +135,14 @@ impl Report {
     }
 }
 
+fn cut(mut said: String) -> String {
+    if said.len() > SAID_BYTES_MAX {
+        said.truncate(said.floor_char_boundary(SAID_BYTES_MAX));
+        said.push_str(" ...");
+    }
+    said
+}
+
 fn lines(told: &[(Entry, String)], count: usize) -> Vec<String> {
     let line = |(entry, said): &(Entry, String)| format!("{}: {}", entry.text(), said.trim_end());
     let mut lines: Vec<String> = told.iter().map(line).collect();
@@ -169,6 +180,15 @@ mod tests {
             body["refused"][1],
             json!({"list": "queues", "entry": "'q'", "vhost": "/", "reason": "no\n"})
         );
+    }
+
+    #[test]
+    fn what_is_said_of_an_entry_is_bounded() {
+        let mut report = Report::new(2);
+        report.refuse(entry("queues", "'q'", "/"), "é".repeat(SAID_BYTES_MAX));
+        let body: Value = serde_json::from_slice(&report.refusal(false).body).unwrap();
+        let said = body["refused"][0]["reason"].as_str().unwrap();
+        assert!(said.len() == SAID_BYTES_MAX + 4 && said.ends_with("é ..."));
     }
 
     #[test]
