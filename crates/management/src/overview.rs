@@ -20,8 +20,13 @@ const NO_ERLANG: &str = "";
 fn exchange_types() -> Value {
     let mut kinds = Kind::ALL;
     kinds.sort_unstable_by_key(|kind| kind.name());
-    let row =
-        |kind: &Kind| json!({ "name": kind.name(), "description": kind.description(), "enabled": true });
+    let row = |kind: &Kind| {
+        let mut row = json!({ "name": kind.name(), "description": kind.description(), "enabled": true });
+        if *kind == Kind::FederationUpstream {
+            row["internal_purpose"] = "federation".into();
+        }
+        row
+    };
     kinds.iter().map(row).collect()
 }
 

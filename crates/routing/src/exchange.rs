@@ -104,6 +104,7 @@ impl Kind {
             Kind::LocalRandom => "Picks one random local binding (queue) to route via (to).",
             Kind::RecentHistory => "Recent History Exchange.",
             Kind::Delayed => "Delayed Message Exchange.",
+            Kind::FederationUpstream => "Federation upstream helper exchange",
         }
     }
 
