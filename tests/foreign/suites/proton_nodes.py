@@ -1,5 +1,7 @@
 """Nodes that are made for a link, through qpid-proton: temporary queues, and volatile queues for replies."""
 
+import urllib.parse
+
 from proton import UNDESCRIBED, Array, Data, Described, Link, Message, Terminus, symbol
 from proton.reactor import LinkOption
 
@@ -191,6 +193,72 @@ def _():
         equal((address.startswith("/queues/amq.rabbitmq.reply-to."), address != other), (True, True))
         equal(told(link.link.remote_source), (True, 0, Terminus.EXPIRE_WITH_LINK, ON_CLOSE))
         equal(link.link.remote_snd_settle_mode, Link.SND_SETTLED)
+
+
+VOLATILE_QUEUE = {
+    "message_count": 0, "consumer_count": 1, "vhost": "/", "durable": False, "auto_delete": True, "exclusive": False,
+    "type": "rabbit_volatile_queue", "arguments": {},
+}
+
+
+def asked(request, expected, words, name):
+    """What the management node answers of a volatile queue, asked over another connection; the queue is there all the time."""
+    @suite.case(f"node.volatile-{name}", f"{words} a volatile queue by its address, over another connection", expected[1])
+    def _():
+        with Bench() as bench:
+            link, address, _taker = receiver(bench.connection, replies(), credit=1)
+            other = connect()
+            pair = Pair(other)
+            status, body = pair.ask(*(part.format(address) if isinstance(part, str) else part for part in request))
+            equal((status, expected[2](body, address)), (expected[0], True), f"{status} {body}")
+            equal(pair.ask("GET", address)[0], "200")
+            other.close()
+
+
+def is_described(body, address):
+    name = urllib.parse.unquote(address[len("/queues/"):])
+    fields = {key: value for key, value in body.items() if key not in ("leader", "replicas")}
+    return fields == {**VOLATILE_QUEUE, "name": name} and not body["replicas"].elements
+
+
+def is_nothing(body, _address):
+    return body == {"message_count": 0}
+
+
+asked(("GET", "{}"), ("200", "200; type `rabbit_volatile_queue`, auto-delete, one consumer, no replicas", is_described), "asking for",
+      "get")
+asked(("DELETE", "{}/messages"), ("200", "200; message_count 0", is_nothing), "purging", "purge")
+asked(("DELETE", "{}"), ("200", "200; message_count 0; it stays", is_nothing), "deleting", "delete")
+
+
+def goes(name, words, act):
+    @suite.case(f"node.volatile-{name}", f"asking for a volatile queue after {words}", "404")
+    def _():
+        with Bench() as bench:
+            requester = connect()
+            link, address, _taker = receiver(requester, replies(), credit=1)
+            pair = Pair(bench.connection)
+            equal(pair.ask("GET", address)[0], "200")
+            act(requester, link)
+            eventually(lambda: pair.ask("GET", address)[0] == "404", "gone")
+            name = urllib.parse.unquote(address[len("/queues/"):])
+            equal(pair.ask("GET", address), ("404", f"queue '{name}' in vhost '/' not found"))
+
+
+goes("detached", "its link is detached", lambda _requester, link: link.close())
+goes("closed", "its connection is closed", lambda requester, _link: requester.close())
+
+
+@suite.case("node.volatile-absent", "asking for addresses like that of a volatile queue, of none",
+            "404, also where they are shorter or longer")
+def _():
+    with Bench() as bench:
+        _link, address, _taker = receiver(bench.connection, replies(), credit=1)
+        other = connect()
+        pair = Pair(other)
+        for absent in (address + "x", address[:len("/queues/amq.rabbitmq.reply-to.") + 6], "/queues/amq.rabbitmq.reply-to."):
+            equal(pair.ask("GET", absent)[0], "404", absent)
+        other.close()
 
 
 @suite.case("node.reply", "a request over a queue, the reply to a volatile queue by link and by `to`",

@@ -83,28 +83,79 @@ pub(super) fn queue(
     let mut all = queue.arguments.clone();
     // The type is told among the arguments also where none was asked for.
     all.insert(b"x-queue-type", routing::Value::text(queue.queue_type.name()));
-    // An array of one string (§1.6.24): size, count, constructor, element.
-    let mut replicas = vec![0xF0];
-    replicas.extend_from_slice(&(4 + 1 + 4 + node.len() as u32).to_be_bytes());
-    replicas.extend_from_slice(&[0, 0, 0, 1, 0xB1]);
-    replicas.extend_from_slice(&(node.len() as u32).to_be_bytes());
-    replicas.extend_from_slice(node.as_bytes());
-    fields(
-        encoder,
-        [
-            ("leader", node.into()),
-            ("message_count", Part::Value(Value::Ulong(ready))),
-            ("consumer_count", Part::Value(Value::Uint(consumers))),
-            ("name", (&*queue.name).into()),
-            ("vhost", (&*queue.vhost_name).into()),
-            ("durable", queue.durable.into()),
-            ("auto_delete", queue.auto_delete.into()),
-            ("exclusive", queue.exclusive.is_some().into()),
-            ("type", queue.queue_type.name().into()),
-            ("arguments", Part::Arguments(&all)),
-            ("replicas", Part::Encoding(&replicas)),
-        ],
-    );
+    let told = Told {
+        name: &queue.name,
+        vhost: &queue.vhost_name,
+        ready,
+        consumers,
+        durable: queue.durable,
+        auto_delete: queue.auto_delete,
+        exclusive: queue.exclusive.is_some(),
+        queue_type: queue.queue_type.name(),
+        arguments: &all,
+        replica: Some(node),
+    };
+    told.write(node, encoder);
+}
+
+/// A volatile queue, in RabbitMQ's words: it has no replicas, and its receiver alone consumes from it.
+pub(super) fn reply_queue(name: &str, vhost: &str, node: &str, encoder: &mut Encoder<'_>) {
+    let told = Told {
+        name,
+        vhost,
+        ready: 0,
+        consumers: 1,
+        durable: false,
+        auto_delete: true,
+        exclusive: false,
+        queue_type: "rabbit_volatile_queue",
+        arguments: &Arguments::default(),
+        replica: None,
+    };
+    told.write(node, encoder);
+}
+
+/// What is told of a queue.
+struct Told<'q> {
+    name: &'q str,
+    vhost: &'q str,
+    ready: u64,
+    consumers: u32,
+    durable: bool,
+    auto_delete: bool,
+    exclusive: bool,
+    queue_type: &'q str,
+    arguments: &'q Arguments,
+    replica: Option<&'q str>,
+}
+
+impl Told<'_> {
+    fn write(&self, leader: &str, encoder: &mut Encoder<'_>) {
+        // An array of at most one string (§1.6.24): size, count, constructor, element.
+        let element = self.replica.map(|node| [&(node.len() as u32).to_be_bytes(), node.as_bytes()].concat());
+        let (count, element) = (u32::from(element.is_some()), element.unwrap_or_default());
+        let mut replicas = vec![0xF0];
+        replicas.extend_from_slice(&(4 + 1 + element.len() as u32).to_be_bytes());
+        replicas.extend_from_slice(&count.to_be_bytes());
+        replicas.push(0xB1);
+        replicas.extend_from_slice(&element);
+        fields(
+            encoder,
+            [
+                ("leader", leader.into()),
+                ("message_count", Part::Value(Value::Ulong(self.ready))),
+                ("consumer_count", Part::Value(Value::Uint(self.consumers))),
+                ("name", self.name.into()),
+                ("vhost", self.vhost.into()),
+                ("durable", self.durable.into()),
+                ("auto_delete", self.auto_delete.into()),
+                ("exclusive", self.exclusive.into()),
+                ("type", self.queue_type.into()),
+                ("arguments", Part::Arguments(self.arguments)),
+                ("replicas", Part::Encoding(&replicas)),
+            ],
+        );
+    }
 }
 
 /// How many messages went.

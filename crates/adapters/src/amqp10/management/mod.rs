@@ -21,7 +21,7 @@ use ::amqp10::{
 };
 use broker::access::{Access, Resource};
 use broker::catalog::{Actor, Binding, Catalog, Destination, Op, QueueDefinition, Refusal, ReplyCode};
-use broker::{QueueCommand, Reply};
+use broker::{QueueCommand, Reply, ReplyAddress};
 use message::amqp10::{Encoder, Message, Value};
 use request::{Request, Wrong};
 use routing::{Arguments, Kind};
@@ -81,12 +81,16 @@ pub(super) struct Asked {
     what: Asking,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Asking {
     DeclareQueue,
     GetQueue,
     DeleteQueue,
     PurgeQueue,
+    /// Whether the volatile queue of this name is there, to describe it.
+    GetReply(Box<str>),
+    /// The same, to purge it, which has nothing to do.
+    PurgeReply,
     DeclareExchange,
     DeleteExchange,
     Bind,
@@ -332,9 +336,13 @@ impl Adapter {
                 catalog.check_any_access(actor, Resource::Queue(&name))?;
                 let Some(queue) = catalog.queue_by_name(actor.vhost, name.as_bytes()).cloned() else {
                     let vhost = vhost_name(catalog, actor);
-                    return Ok(
-                        Wrong::new("404", format!("queue '{name}' in vhost '{vhost}' not found")).into()
-                    );
+                    let text = format!("queue '{name}' in vhost '{vhost}' not found");
+                    let missing = Refusal { code: ReplyCode::NotFound, text };
+                    let Some(address) = ReplyAddress::read(name.as_bytes(), actor.vhost) else {
+                        return Ok(Wrong::new("404", missing.text).into());
+                    };
+                    context.shard.ask_reply(context.port, token, address, missing);
+                    return Ok(Went::Waits(token, Asking::GetReply(name)));
                 };
                 self.command(context, &queue, QueueCommand::Counts { token });
                 return Ok(Went::Waits(token, Asking::GetQueue));
@@ -354,7 +362,13 @@ impl Adapter {
                 session.may(context, Access::Read, Resource::Queue(&name))?;
                 let queue = match context.shard.catalog().open_queue(actor, &name) {
                     Ok(queue) => queue.clone(),
-                    Err(refusal) => return Ok(Wrong::new(status(refusal.code), refusal.text).into()),
+                    Err(refusal) => {
+                        let Some(address) = ReplyAddress::read(name.as_bytes(), actor.vhost) else {
+                            return Ok(Wrong::new(status(refusal.code), refusal.text).into());
+                        };
+                        context.shard.ask_reply(context.port, token, address, refusal);
+                        return Ok(Went::Waits(token, Asking::PurgeReply));
+                    }
                 };
                 self.command(context, &queue, QueueCommand::Purge { token });
                 return Ok(Went::Waits(token, Asking::PurgeQueue));
@@ -440,7 +454,17 @@ impl Adapter {
     ) {
         let correlation = &asked.correlation;
         let node = context.settings.node.clone();
-        match (asked.what, reply) {
+        match (&asked.what, reply) {
+            (Asking::GetReply(name), Ok(_)) => {
+                let Some(actor) = &self.actor else { return };
+                let vhost = vhost_name(context.shard.catalog(), actor).to_owned();
+                self.answer(context, id, link, "200", correlation, |encoder| {
+                    answer::reply_queue(name, &vhost, &node, encoder);
+                });
+            }
+            (Asking::PurgeReply, Ok(_)) => {
+                self.answer(context, id, link, "200", correlation, |encoder| answer::count(0, encoder));
+            }
             (_, Ok(Reply::Declared { queue, is_new, ready, consumers })) => {
                 let status = if is_new { "201" } else { "200" };
                 self.answer(context, id, link, status, correlation, |encoder| {
@@ -464,7 +488,10 @@ impl Adapter {
             (what, Err(refusal)) => {
                 let status = match (what, refusal.code) {
                     (Asking::DeclareQueue | Asking::DeclareExchange, ReplyCode::PreconditionFailed) => "409",
-                    (Asking::GetQueue | Asking::PurgeQueue, ReplyCode::NotFound) => "404",
+                    (
+                        Asking::GetQueue | Asking::PurgeQueue | Asking::GetReply(_) | Asking::PurgeReply,
+                        ReplyCode::NotFound,
+                    ) => "404",
                     _ => "400",
                 };
                 let text = refusal.text;
