@@ -84,6 +84,16 @@ def allow_topics(uri, exchange, pattern):
     return Tool().call("set_topic_permissions", "-p", "/", uri.user, exchange, pattern, pattern)
 
 
+def allow(uri, patterns):
+    """Gives the user of a URI other permissions: configure, write and read; none at all where they are None."""
+    if suite.options.admin:
+        path = f"permissions/{urllib.parse.quote(uri.vhost, safe='')}/{uri.user}"
+        api = Api(suite.options.admin)
+        return api.call("PUT", path, dict(zip(PERMISSIONS, patterns))) if patterns else api.call("DELETE", path)
+    words = ("set_permissions", "-p", "/", uri.user, *patterns) if patterns else ("clear_permissions", "-p", "/", uri.user)
+    return Tool().call(*words)
+
+
 def owner():
     """The URI of a user who may do anything where the restricted ones are."""
     if suite.options.admin:

@@ -3,7 +3,9 @@
 from pika import exceptions
 
 from lab.cases import equal
-from suites import permission_matrix, permission_patterns, permission_topics  # noqa: F401 - importing registers the cases
+from suites import (  # noqa: F401 - importing registers the cases
+    permission_matrix, permission_patterns, permission_tokens, permission_topics,
+)
 from suites.permission_bench import options, restricted, suite
 from suites.permission_topics import open_as
 

@@ -8,6 +8,7 @@
 
 mod answer;
 mod arguments;
+mod renewing;
 mod request;
 
 pub(super) use answer::percent_encoded;
@@ -105,6 +106,8 @@ enum Went {
     /// The user may not.
     Refused(Refusal),
     Nothing,
+    /// A token was set.
+    Renewed,
     Count(u64),
     Bindings {
         source: Box<str>,
@@ -251,6 +254,11 @@ impl Adapter {
                 self.answer(context, id, link, status, &correlation, |encoder| encoder.string(&text));
             }
             Went::Nothing => self.answer(context, id, link, "204", &correlation, |encoder| encoder.null()),
+            Went::Renewed => {
+                // The answer goes ahead of what it ends, as in RabbitMQ.
+                self.answer(context, id, link, "204", &correlation, |encoder| encoder.null());
+                self.check_links(context);
+            }
             Went::Count(messages) => {
                 self.answer(context, id, link, "200", &correlation, |encoder| {
                     answer::count(messages, encoder)
@@ -425,7 +433,8 @@ impl Adapter {
                 };
                 (op, Asking::Unbind)
             }
-            Request::RenewToken(token) => return self.renew_token(context, id, &token),
+            // A login with user and password has nothing that a token could renew: as in RabbitMQ any is taken.
+            Request::RenewToken => return Ok(Went::Renewed),
         };
         context.shard.request(context.now, context.port, token, op);
         Ok(Went::Waits(token, asking))
@@ -433,15 +442,6 @@ impl Adapter {
 
     fn command(&self, context: &mut Context<'_>, queue: &QueueDefinition, command: QueueCommand) {
         context.shard.command(context.now, context.port, queue.log, queue.id, command);
-    }
-
-    /// A login with user and password has nothing that a token could renew: as in RabbitMQ it is taken, and what the
-    /// user may do is looked up anew.
-    fn renew_token(&mut self, _: &mut Context<'_>, id: SessionId, _token: &[u8]) -> Result<Went, Went> {
-        if let Some(session) = self.session(id) {
-            session.publisher.access().forget();
-        }
-        Ok(Went::Nothing)
     }
 
     /// The broker answered what a request led to.
