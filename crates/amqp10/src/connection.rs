@@ -358,6 +358,7 @@ impl Connection {
             && link.role == Role::Receiver
             && link.credit > 0
             && link.partial.is_none()
+            && link.takes(plain.settled)
             && plain.tag.len() <= crate::limits::TAG_BYTES_MAX
             && plain.payload.len() <= link.message_bytes_max as usize;
         if !is_allowed {

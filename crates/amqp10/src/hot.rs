@@ -35,6 +35,8 @@ pub(crate) struct Transfer<'a> {
     pub format: Option<u32>,
     pub settled: Option<bool>,
     pub more: bool,
+    /// The receiver is asked to settle only when the sender has.
+    pub settles_second: bool,
     pub state: Value<'a>,
     pub aborted: bool,
 }
@@ -135,6 +137,7 @@ impl<'a> Transfer<'a> {
             format: None,
             settled: None,
             more: false,
+            settles_second: false,
             state: Value::Null,
             aborted: false,
         };
@@ -172,7 +175,7 @@ impl<'a> Transfer<'a> {
             return Err(Malformed::Size);
         }
         let mut fields = Fields::new(List::new(count - 6, bytes));
-        let _receiver_settle_mode = fields.ubyte()?;
+        self.settles_second = fields.ubyte()? == Some(1);
         self.state = fields.value()?;
         let _resume = fields.boolean()?;
         self.aborted = fields.boolean()?.unwrap_or(false);

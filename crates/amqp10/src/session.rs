@@ -8,7 +8,7 @@ use crate::error::{Fault, condition};
 use crate::event::{LinkFlow, LinkId, SessionId};
 use crate::hot::{self, Flow, TRANSFER_HEADER_MAX};
 use crate::limits::TAG_BYTES_MAX;
-use crate::performative::{Outcome, Role, descriptor};
+use crate::performative::{Outcome, Role, SenderSettleMode, descriptor};
 use crate::unsettled::Unsettled;
 use base::memory::Memory;
 use base::output::Output;
@@ -72,6 +72,8 @@ pub(crate) struct Link {
     pub message_bytes_max: u32,
     /// As sender: up to this size a frame goes out as it is, be it for the peer's frames or for its messages.
     pub frame_bytes_max: u32,
+    /// As receiver: how deliveries may come, see [`Link::takes`].
+    pub settles: SenderSettleMode,
     pub name: Box<str>,
     pub partial: Option<Box<Partial>>,
 }
@@ -79,6 +81,13 @@ pub(crate) struct Link {
 pub(crate) const NO_HANDLE: u16 = u16::MAX;
 
 impl Link {
+    /// As receiver: whether a delivery may come settled, or unsettled (§2.8.2).
+    #[inline]
+    pub fn takes(&self, settled: bool) -> bool {
+        // The modes are numbered 0 for unsettled, 1 for settled, 2 for both.
+        self.settles as u8 != u8::from(!settled)
+    }
+
     /// As sender: the peer takes frames of `frame_bytes` and messages of `message_bytes`; 0 or none: of any size
     /// (§2.7.3).
     pub fn limit(&mut self, message_bytes: Option<u64>, frame_bytes: u32) {
@@ -277,6 +286,7 @@ impl Session {
                 credit: 0,
                 message_bytes_max: 0,
                 frame_bytes_max: 0,
+                settles: SenderSettleMode::Mixed,
                 name: Box::default(),
                 partial: None,
             });

@@ -669,6 +669,87 @@ fn broken_rules_close_no_more_than_they_must() {
 }
 
 #[test]
+fn deliveries_come_as_their_link_was_attached() {
+    let attach =
+        |mode| [0, 0, 0, 22, 2, 0, 0, 0, 0, 0x53, 0x12, 0xc0, 9, 4, 0xa1, 1, b'n', 0x52, 1, 0x42, 0x50, mode];
+    let transfer = |settled| {
+        [0, 0, 0, 22, 2, 0, 0, 0, 0, 0x53, 0x14, 0xc0, 9, 5, 0x52, 1, 0x43, 0xa0, 1, 1, 0x43, settled]
+    };
+    // The same in two frames, of which the first says it.
+    let first = |settled| {
+        [0, 0, 0, 23, 2, 0, 0, 0, 0, 0x53, 0x14, 0xc0, 10, 6, 0x52, 1, 0x43, 0xa0, 1, 1, 0x43, settled, 0x41]
+    };
+    let last = [0, 0, 0, 16, 2, 0, 0, 0, 0, 0x53, 0x14, 0xc0, 3, 1, 0x52, 1];
+    let (yes, no, unsaid) = (0x41, 0x42, 0x40);
+    for (mode, settled, told) in [
+        (
+            0,
+            yes,
+            "sender settle mode is 'unsettled' but transfer settled flag is interpreted as being 'true'",
+        ),
+        (1, no, "sender settle mode is 'settled' but transfer settled flag is interpreted as being 'false'"),
+        (
+            1,
+            unsaid,
+            "sender settle mode is 'settled' but transfer settled flag is interpreted as being 'false'",
+        ),
+        (0, no, "transfer 1 0"),
+        (0, unsaid, "transfer 1 0"),
+        (1, yes, "transfer 1 0"),
+        (2, yes, "transfer 1 0"),
+        (2, no, "transfer 1 0"),
+    ] {
+        let one = [&attach(mode)[..], &transfer(settled)].concat();
+        let two = [&attach(mode)[..], &first(settled), &last].concat();
+        for frames in [one, two] {
+            let (server, is_open) = refusal(&frames);
+            let last = server.last().expect("something is told");
+            assert!(last.contains(told), "{mode} {settled:x}: {server:?}");
+            assert!(is_open);
+        }
+    }
+}
+
+#[test]
+fn a_delivery_keeps_to_what_its_first_transfer_said() {
+    let first =
+        [0, 0, 0, 24, 2, 0, 0, 0, 0, 0x53, 0x14, 0xc0, 10, 6, 0x52, 0, 0x43, 0xa0, 1, 1, 0x43, 0x42, 0x41, 9];
+    let tag = |tag| [0, 0, 0, 20, 2, 0, 0, 0, 0, 0x53, 0x14, 0xc0, 7, 3, 0x52, 0, 0x40, 0xa0, 1, tag];
+    let format =
+        |format| [0, 0, 0, 20, 2, 0, 0, 0, 0, 0x53, 0x14, 0xc0, 7, 4, 0x52, 0, 0x40, 0x40, 0x52, format];
+    for (second, told) in [
+        (tag(1), "transfer 0 0"),
+        (tag(2), "delivery-tag differs"),
+        (format(0), "transfer 0 0"),
+        (format(1), "message-format differs"),
+    ] {
+        let (server, is_open) = refusal(&[&first[..], &second].concat());
+        let last = server.last().expect("something is told");
+        assert!(last.contains(told), "{server:?} has no {told}");
+        assert!(is_open);
+    }
+}
+
+#[test]
+fn no_transfer_waits_for_its_sender_to_settle() {
+    let transfer = |settled, mode| {
+        [
+            0, 0, 0, 25, 2, 0, 0, 0, 0, 0x53, 0x14, 0xc0, 12, 7, 0x52, 0, 0x43, 0xa0, 1, 1, 0x43, settled,
+            0x42, 0x50, mode,
+        ]
+    };
+    let check = |settled, mode, told: &str| {
+        let (server, is_open) = refusal(&transfer(settled, mode));
+        assert!(server.last().is_some_and(|last| last.contains(told)), "{server:?} has no {told}");
+        assert!(is_open);
+    };
+    check(0x42, 1, "rcv-settle-mode second not supported");
+    check(0x40, 1, "amqp:not-implemented");
+    check(0x41, 1, "transfer 0 0");
+    check(0x42, 0, "transfer 0 0");
+}
+
+#[test]
 fn aborted_deliveries_never_were() {
     let part =
         [0, 0, 0, 24, 2, 0, 0, 0, 0, 0x53, 0x14, 0xc0, 10, 6, 0x52, 0, 0x43, 0xa0, 1, 1, 0x43, 0x42, 0x41, 9];

@@ -42,7 +42,8 @@ class Described:
         self.value = value
 
     def __repr__(self):
-        return f"Described({self.code:#x}, {self.value!r})"
+        code = hex(self.code) if isinstance(self.code, int) else self.code
+        return f"Described({code}, {self.value!r})"
 
 
 def encode(value):

@@ -2,7 +2,7 @@
 //!
 //! Invariant: `assembling_bytes` is the room that all of them take up, counted as it comes and goes.
 
-use super::deliveries::{begin_delivery, too_large};
+use super::deliveries::{begin_delivery, check_settled, too_large};
 use super::*;
 
 impl Connection {
@@ -47,6 +47,13 @@ impl Connection {
             let text = format!("delivery {} is not complete", partial.delivery_id);
             return Err(Broken::Session(Fault::new(condition::NOT_ALLOWED, text)));
         }
+        // What the first transfer said of a delivery, later ones may leave out but not change (§2.7.5).
+        let other_tag = transfer.tag.is_some_and(|tag| *tag != partial.tag[..partial.tag_len.into()]);
+        if other_tag || transfer.format.is_some_and(|format| format != partial.format) {
+            let field = if other_tag { "delivery-tag" } else { "message-format" };
+            let text = format!("{field} differs from that of the delivery's first transfer");
+            return Err(Broken::Link(id, Fault::new(condition::INVALID_FIELD, text)));
+        }
         partial.settled |= transfer.settled.unwrap_or(false);
         if partial.bytes.len() + payload.len() > bytes_max as usize {
             return Err(Broken::Session(too_large(partial.bytes.len() + payload.len(), bytes_max)));
@@ -63,7 +70,8 @@ impl Connection {
         if transfer.more {
             return Ok(Step::Next);
         }
-        let credit = link.credit;
+        let (credit, settled) = (link.credit, partial.settled);
+        check_settled(link, id, settled)?;
         let Some(partial) = link.partial.take() else { return Ok(Step::Next) };
         self.assembling_bytes -= partial.bytes.capacity();
         Ok(Step::Tell(Event::Assembled(Assembled { session: session_id, link: id, credit, partial })))

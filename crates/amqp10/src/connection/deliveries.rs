@@ -47,6 +47,7 @@ impl Connection {
             return self.read_part(ours, id, &transfer, transaction, payload);
         }
         let (tag, credit) = begin_delivery(link, id, &transfer, payload.len())?;
+        check_settled(link, id, transfer.settled.unwrap_or(false))?;
         let delivery = Transfer {
             session: session_id,
             link: id,
@@ -222,6 +223,11 @@ pub(super) fn begin_delivery<'i>(
         let text = if tag.is_empty() { "transfer without delivery-id" } else { "delivery-tag over 32 bytes" };
         return Err(Broken::Session(Fault::new(condition::INVALID_FIELD, text)));
     }
+    if transfer.settles_second && !transfer.settled.unwrap_or(false) {
+        // No link of ours is attached so, and then no transfer may ask for it (§2.7.5).
+        let text = "rcv-settle-mode second not supported";
+        return Err(Broken::Link(id, Fault::new(condition::NOT_IMPLEMENTED, text)));
+    }
     if link.credit == 0 {
         let text = "insufficient link credit for a delivery";
         return Err(Broken::Link(id, Fault::new(condition::TRANSFER_LIMIT_EXCEEDED, text)));
@@ -232,6 +238,19 @@ pub(super) fn begin_delivery<'i>(
     link.credit -= 1;
     link.delivery_count = link.delivery_count.wrapping_add(1);
     Ok((tag, link.credit))
+}
+
+/// Whether a delivery came as its link was attached: all settled, or none (§2.7.5).
+#[inline]
+pub(super) fn check_settled(link: &Link, id: LinkId, settled: bool) -> Result<(), Broken> {
+    if link.takes(settled) {
+        return Ok(());
+    }
+    let mode = if settled { "unsettled" } else { "settled" };
+    let text = format!(
+        "sender settle mode is '{mode}' but transfer settled flag is interpreted as being '{settled}'"
+    );
+    Err(Broken::Link(id, Fault::new(condition::INVALID_FIELD, text)))
 }
 
 /// Ends the session, as RabbitMQ does, though the condition is a link's (§2.8.19).

@@ -39,7 +39,10 @@ impl Connection {
             }
             slot.state = LinkState::Attached;
             match role {
-                Role::Receiver => slot.delivery_count = attach.initial_delivery_count.unwrap_or(0),
+                Role::Receiver => {
+                    slot.delivery_count = attach.initial_delivery_count.unwrap_or(0);
+                    slot.settles = attach.sender_settle_mode;
+                }
                 // What the answer says of sizes its owner is told, who may find out what becomes of more.
                 Role::Sender => slot.limit(None, frame_bytes),
             }
@@ -68,6 +71,7 @@ impl Connection {
             Role::Receiver => slot.message_bytes_max = saturated(message_bytes_max),
             Role::Sender => slot.limit(attach.max_message_size, frame_bytes),
         }
+        slot.settles = attach.sender_settle_mode;
         slot.name = attach.name.into();
         Ok(Step::Tell(Event::Attach { session: id, link, is_answer: false, attach: Box::new(attach) }))
     }

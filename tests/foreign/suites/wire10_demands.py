@@ -1,0 +1,153 @@
+"""What the specification demands of a peer, where RabbitMQ takes more than that or says less; raw, as no client errs so."""
+
+from lab.cases import Skip, equal
+from lab.wire import Closed
+from lab.wire10 import (
+    AMQP_HEADER, ATTACH, BEGIN, CLOSE, DETACH, DISPOSITION, FLOW, OPEN, SOURCE, TARGET, TRANSFER, Described, Peer10,
+    Symbol, Ubyte, Uint, encode, is_ours, performative, raw_frame,
+)
+from suites.wire091 import SILENT_SECONDS_MAX, suite
+from suites.wire10_attach import Bench, put, symbols
+
+ACCEPTED, REJECTED, TRANSACTIONAL = 0x24, 0x25, 0x34
+COORDINATOR, DECLARE, DISCHARGE = 0x30, 0x31, 0x32
+DATA = encode(Described(0x75, b"x"))
+UNSETTLED, SETTLED, MIXED, SECOND = Ubyte(0), Ubyte(1), Ubyte(2), Ubyte(1)
+NAMES_ACCEPTED = symbols("amqp:accepted:list")
+NAMES_BOTH = symbols("amqp:accepted:list", "amqp:rejected:list")
+TAG = b"tag"
+
+
+def transfer(peer, *fields, payload=DATA):
+    peer.send(raw_frame(put(Described(TRANSFER, list(fields))) + payload))
+
+
+def attach_sender(peer, address, handle=0, settles=None, outcomes=None, target=None):
+    """Attaches a sender: its credit has come when this returns."""
+    source = Described(SOURCE, ["local"] + [None] * 8 + [outcomes])
+    target = target or Described(TARGET, [address])
+    fields = [f"sender-{handle}", Uint(handle), False, settles, None, source, target, None, None, Uint(0)]
+    peer.send(raw_frame(put(Described(ATTACH, fields))))
+    answer = peer.expect10(ATTACH)[1]
+    peer.expect10(FLOW)
+    return answer
+
+
+def answer(peer):
+    """The next frame that is no flow: its code and fields."""
+    while True:
+        _channel, value, _payload = peer.frame10()
+        if value.code != FLOW:
+            return value.code, value.value
+
+
+def outcome(peer):
+    """The descriptor of the outcome that comes next, and the outcome itself."""
+    code, fields = answer(peer)
+    equal(code, DISPOSITION)
+    return fields[4].code, fields[4]
+
+
+def check_link(settles, act, theirs, ours):
+    """What becomes of what is sent over a link of this mode; both are functions of the peer."""
+    with Bench() as bench:
+        attach_sender(bench.peer, f"/queues/{bench.queue}", settles=settles)
+        act(bench.peer)
+        (ours if is_ours(suite.uri) else theirs)(bench.peer)
+
+
+def accepted(peer):
+    equal(outcome(peer)[0], ACCEPTED)
+
+
+def detached(condition, text=None):
+    def check(peer):
+        code, said, description = peer.end_seen()
+        equal((code, said), (DETACH, condition))
+        if text:
+            equal(description, text)
+    return check
+
+
+def taken(peer):
+    """What was sent settled made no trouble: the link is still there, and detaches when asked."""
+    peer.send(performative(DETACH, Uint(0), True))
+    code, fields = answer(peer)
+    equal((code, fields[2]), (DETACH, None))
+
+
+def add_continuation(name, words, said, second, ours):
+    def act(peer):
+        transfer(peer, Uint(0), Uint(0), TAG, Uint(0), False, True)
+        transfer(peer, Uint(0), *second, payload=b"")
+
+    suite.add(f"demand.{name}", f"the second transfer of a delivery {words}", said,
+              lambda: check_link(None, act, accepted, ours))
+
+
+WRONG = "accepted (ours: link detached `amqp:invalid-field`)"
+OTHER = "differs from that of the delivery's first transfer"
+for name, words, said, second, ours in [
+    ("format-other", "has another message-format", WRONG, (None, None, Uint(1), None, False),
+     detached("amqp:invalid-field", f"message-format {OTHER}")),
+    ("tag-other", "has another delivery-tag", WRONG, (None, b"other", None, None, False),
+     detached("amqp:invalid-field", f"delivery-tag {OTHER}")),
+    ("tag-longer", "has a longer delivery-tag", WRONG, (None, TAG + b"s", None, None, False),
+     detached("amqp:invalid-field", f"delivery-tag {OTHER}")),
+    ("tag-shorter", "has a shorter delivery-tag", WRONG, (None, TAG[:2], Uint(0), None, False),
+     detached("amqp:invalid-field", f"delivery-tag {OTHER}")),
+    ("first-repeated", "repeats all that the first said", "accepted", (Uint(0), TAG, Uint(0), False, False), accepted),
+    ("first-left-out", "says nothing of what the first said", "accepted", (None, None, None, None, False), accepted),
+]:
+    add_continuation(name, words, said, second, ours)
+
+
+SETTLED_WORDS = "sender settle mode is '{}' but transfer settled flag is interpreted as being '{}'"
+for name, mode, settled, is_right in [
+    ("settles-unsettled", UNSETTLED, True, False), ("settles-settled", SETTLED, False, False),
+    ("settles-unsaid", SETTLED, None, False), ("settles-mixed", MIXED, False, True),
+    ("settles-mixed-settled", MIXED, True, True), ("settles-none", UNSETTLED, None, True),
+    ("settles-all", SETTLED, True, True),
+]:
+    word = {UNSETTLED: "unsettled", SETTLED: "settled", MIXED: "mixed"}[mode]
+    text = SETTLED_WORDS.format(word, "true" if settled else "false")
+
+    def check_settled(mode=mode, settled=settled, is_right=is_right, text=text):
+        def act(peer):
+            transfer(peer, Uint(0), Uint(0), TAG, Uint(0), settled)
+
+        right = taken if settled else accepted
+        expected = right if is_right else detached("amqp:invalid-field", text)
+        check_link(mode, act, expected, expected)
+
+    suite.add(f"demand.{name}", f"a transfer with settled {settled} over a link with snd-settle-mode {word}",
+              "taken" if is_right else f"link detached: `amqp:invalid-field` `{text}`", check_settled)
+
+
+@suite.case("demand.settles-frames", "a message of two frames, not settled, over a link with snd-settle-mode settled",
+            "link detached: `amqp:invalid-field`")
+def _():
+    def act(peer):
+        transfer(peer, Uint(0), Uint(0), TAG, Uint(0), False, True)
+        transfer(peer, Uint(0), None, None, None, None, False, payload=b"")
+
+    expected = detached("amqp:invalid-field", SETTLED_WORDS.format("settled", "false"))
+    check_link(SETTLED, act, expected, expected)
+
+
+@suite.case("demand.second", "a transfer that asks for rcv-settle-mode second",
+            "link detached: `amqp:not-implemented` `rcv-settle-mode second not supported`")
+def _():
+    def act(peer):
+        transfer(peer, Uint(0), Uint(0), TAG, Uint(0), False, False, SECOND)
+
+    expected = detached("amqp:not-implemented", "rcv-settle-mode second not supported")
+    check_link(None, act, expected, expected)
+
+
+@suite.case("demand.second-settled", "a settled transfer that asks for rcv-settle-mode second", "taken")
+def _():
+    def act(peer):
+        transfer(peer, Uint(0), Uint(0), TAG, Uint(0), True, False, SECOND)
+
+    check_link(None, act, taken, taken)
