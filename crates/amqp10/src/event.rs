@@ -52,6 +52,9 @@ pub enum Event<'a> {
     SaslOutcome(SaslCode),
     /// The peer opened. To a server: answer with `open` (then maybe `close`) or `abort`; nothing more is read until then.
     Open(Box<Open<'a>>),
+    /// To a server: the peer's open is none, or says what cannot be. Answer with `open` and `close`, or `abort`; nothing more
+    /// is read until then.
+    OpenRefused(Fault),
     /// The peer closed, or answered our close. The connection is finished.
     Close(Option<Error<'a>>),
     /// The connection broke a rule or a deadline. The peer was told where it can be told; see

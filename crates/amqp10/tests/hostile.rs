@@ -45,6 +45,10 @@ fn answer(server: &mut Connection, event: Event<'_>) {
     match event {
         Event::SaslInit { .. } => server.sasl_outcome(SaslCode::Ok),
         Event::Open(_) => server.open(&Open::new("server")),
+        Event::OpenRefused(fault) => {
+            server.open(&Open::new("server"));
+            server.close(Some(fault.error()));
+        }
         Event::Attach { session, link, attach, .. } => {
             server.answer_attach(session, link, &attach);
             server.grant(session, link, 3, false);

@@ -669,6 +669,40 @@ fn broken_rules_close_no_more_than_they_must() {
 }
 
 #[test]
+fn a_bad_open_is_answered_before_it_is_closed() {
+    const SASL: &[u8] = b"AMQP\x03\x01\0\0\0\0\0\x13\x02\x01\0\0\0\x53\x41\xc0\x06\x01\xa3\x03ANYAMQP\0\x01\0\0";
+    let begin: &[u8] = &[0, 0, 0, 18, 2, 0, 0, 0, 0, 0x53, 0x11, 0xc0, 5, 4, 0x40, 0x43, 0x43, 0x43];
+    let rows: [(&[u8], &str); 6] = [
+        (&[0, 0, 0, 12, 2, 0, 0, 0, 0, 0x53, 0x10, 0x45], "missing field container-id"),
+        (&[0, 0, 0, 9, 2, 0, 0, 0, 0xff], "amqp:decode-error"),
+        (&[0, 0, 0, 17, 2, 0, 0, 1, 0, 0x53, 0x10, 0xc0, 4, 1, 0xa1, 1, b'c'], "open on channel 1"),
+        (
+            &[0, 0, 0, 20, 2, 0, 0, 0, 0, 0x53, 0x10, 0xc0, 7, 3, 0xa1, 1, b'c', 0x40, 0x52, 99],
+            "max-frame-size (99) < minimum (512)",
+        ),
+        (begin, "amqp:illegal-state"),
+        (&[0, 0, 0, 17, 2, 0, 0, 0, 0, 0x53, 0x18, 0xc0, 4, 1, 0xa1, 1, b'c'], "amqp:illegal-state"),
+    ];
+    for (open, told) in rows {
+        let mut server = Peer::new(Connection::server(config(0), Now::at_ms(0)));
+        server.inbox = [SASL, open, begin].concat();
+        server.look(Now::at_ms(0));
+        assert!(server.told.last().is_some_and(|last| last.contains(told)), "{:?} has no {told}", server.told);
+        let connection = &mut server.connection;
+        let before = connection.output_mut().len();
+        assert!(!connection.is_finished() && !connection.is_open());
+        connection.open(&Open::new("server"));
+        connection.close(Some(Error::new(condition::DECODE_ERROR, "so")));
+        let said = connection.output_mut().to_vec().split_off(before);
+        let second = u32::from_be_bytes(*said.first_chunk().expect("a frame")) as usize;
+        assert_eq!((said[10], said[second + 10]), (0x10, 0x18));
+        // What came behind it means nothing any more.
+        server.look(Now::at_ms(0));
+        assert_eq!(server.told.len(), 2, "{:?}", server.told);
+    }
+}
+
+#[test]
 fn deliveries_come_as_their_link_was_attached() {
     let attach =
         |mode| [0, 0, 0, 22, 2, 0, 0, 0, 0, 0x53, 0x12, 0xc0, 9, 4, 0xa1, 1, b'n', 0x52, 1, 0x42, 0x50, mode];

@@ -151,3 +151,46 @@ def _():
         transfer(peer, Uint(0), Uint(0), TAG, Uint(0), True, False, SECOND)
 
     check_link(None, act, taken, taken)
+
+
+def add_open(name, words, condition, *fields, code=OPEN, channel=0):
+    @suite.case(f"demand.open-{name}", words,
+                f"closed without a word after 3 s (ours: open, then close `{condition}` at once)")
+    def _():
+        with Peer10(suite.uri) as peer:
+            peer.sasl()
+            peer.send(AMQP_HEADER)
+            peer.read(8)
+            peer.send(performative(code, *fields, channel=channel))
+            if not is_ours(suite.uri):
+                peer.rest(SILENT_SECONDS_MAX)
+                return
+            peer.expect10(OPEN)
+            equal(peer.end_seen()[:2], (CLOSE, condition))
+            peer.send(performative(CLOSE))
+            peer.rest(1.0)
+
+
+FRAMING = "amqp:connection:framing-error"
+add_open("empty", "an open without fields", "amqp:decode-error")
+add_open("no-container", "an open without container-id", "amqp:decode-error", None, "vhost:/")
+add_open("container-number", "an open whose container-id is a number", "amqp:decode-error", Uint(5), "vhost:/")
+add_open("channel", "an open on channel 1", FRAMING, "foreign", "vhost:/", channel=1)
+add_open("frames-none", "max-frame-size 0", FRAMING, "foreign", "vhost:/", Uint(0))
+add_open("frames-small", "max-frame-size 511", FRAMING, "foreign", "vhost:/", Uint(511))
+add_open("begin", "a begin in place of the open", "amqp:illegal-state", None, Uint(0), Uint(1), Uint(1), code=BEGIN)
+
+
+@suite.case("demand.open-absent-frames", "after a bad open everything that comes is passed over up to the close",
+            "closed without a word after 3 s (ours: open, close; nothing is answered)")
+def _():
+    with Peer10(suite.uri) as peer:
+        peer.sasl()
+        peer.send(AMQP_HEADER)
+        peer.read(8)
+        begin = performative(BEGIN, None, Uint(0), Uint(1), Uint(1))
+        peer.send(performative(OPEN, None, "vhost:/"), begin, begin, performative(CLOSE))
+        if is_ours(suite.uri):
+            peer.expect10(OPEN)
+            peer.expect10(CLOSE)
+        equal(peer.rest(SILENT_SECONDS_MAX), b"")

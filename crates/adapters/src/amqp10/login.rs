@@ -4,7 +4,7 @@ use super::Adapter;
 use crate::connection::{Context, Gravity};
 use crate::credentials::{self, Unproved};
 use crate::settings::{INFORMATION, PLATFORM, PRODUCT, Peer, VERSION};
-use ::amqp10::{Open, SaslCode, Symbols};
+use ::amqp10::{Fault, Open, SaslCode, Symbols};
 use broker::access::open_vhost;
 use broker::catalog::{Actor, Refusal};
 use broker::fields::arguments;
@@ -66,7 +66,7 @@ impl Adapter {
                 self.note(context, Gravity::Error, format!("{mechanism} login refused: {}", denied.reason));
                 self.machine.sasl_outcome(SaslCode::Auth);
             }
-            // Neither is a client one could talk to: it hears nothing more, as from RabbitMQ.
+            // No client one could talk to: it hears nothing more, as from RabbitMQ.
             Err(Unproved::Malformed) => {
                 let text = format!("{mechanism} login refused: malformed response");
                 self.note(context, Gravity::Error, text);
@@ -75,7 +75,7 @@ impl Adapter {
             Err(Unproved::Unknown) => {
                 let text = format!("unknown SASL mechanism '{mechanism}'");
                 self.note(context, Gravity::Error, text);
-                self.machine.abort();
+                self.machine.sasl_outcome(SaslCode::Auth);
             }
         }
     }
@@ -109,6 +109,13 @@ impl Adapter {
                 self.machine.abort();
             }
         }
+    }
+
+    /// The peer's open is wrong. Its login was right, so it hears why.
+    pub(super) fn refuse_open(&mut self, context: &mut Context<'_>, fault: &Fault) {
+        self.note(context, Gravity::Error, format!("error: {fault}"));
+        self.answer_open(context);
+        self.machine.close(Some(fault.error()));
     }
 
     /// Whether one connection more may be open was asked, and answered; refused, the client hears nothing more, as from

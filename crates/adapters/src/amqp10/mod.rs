@@ -170,6 +170,7 @@ impl Adapter {
                 self.log_in(context, mechanism, initial_response);
             }
             Said::Open(open) => self.open(context, &open),
+            Said::OpenRefused(fault) => self.refuse_open(context, &fault),
             Said::Begin { session, .. } => self.begin(context, session),
             Said::Attach { session, link, attach, .. } => self.attach(context, session, link, &attach),
             Said::Detach { session, link, .. } | Said::LinkFailed { session, link, .. } => {

@@ -58,6 +58,11 @@ impl Connection {
         let read = if is_sasl { self.read_sasl(body) } else { self.read_open(channel, body) };
         match read {
             Ok(step) => step,
+            // A close needs an open before it (§2.4.3), which is the owner's.
+            Err(fault) if self.is_server && self.state == State::OpenWait => {
+                self.state = State::OpenAnswer;
+                Step::Tell(Event::OpenRefused(fault))
+            }
             Err(fault) => Step::Tell(self.fail(fault)),
         }
     }
@@ -133,11 +138,14 @@ impl Connection {
                 return Err(Fault::new(condition::ILLEGAL_STATE, text));
             }
         }
+        if channel != 0 {
+            return Err(Fault::framing(format!("open on channel {channel} instead of channel 0")));
+        }
         let open = Open::read(list)?;
         if open.max_frame_size < FRAME_BYTES_MIN {
             let (max, min) = (open.max_frame_size, FRAME_BYTES_MIN);
             let text = format!("max-frame-size ({max}) < minimum ({min})");
-            return Err(Fault::new(condition::INVALID_FIELD, text));
+            return Err(Fault::framing(text));
         }
         self.remote_frame_bytes = open.max_frame_size;
         self.remote_channel_max = open.channel_max;
