@@ -194,3 +194,46 @@ def _():
             peer.expect10(OPEN)
             peer.expect10(CLOSE)
         equal(peer.rest(SILENT_SECONDS_MAX), b"")
+
+
+def dynamic(receiver, properties, capabilities=None):
+    """What is answered to who wants a node made: the condition of the detach, or None where it was attached."""
+    with Peer10(suite.uri) as peer:
+        peer.login10()
+        peer.session()
+        if receiver:
+            ends = [Described(SOURCE, [None] * 4 + [True, properties] + [None] * 4 + [capabilities]), Described(TARGET, [])]
+        else:
+            ends = [Described(SOURCE, []), Described(TARGET, [None] * 4 + [True, properties, capabilities])]
+        fields = ["made", Uint(0), receiver, None, None, *ends, None, None, None if receiver else Uint(0)]
+        peer.send(raw_frame(put(Described(ATTACH, fields))))
+        made = peer.expect10(ATTACH)[1][5 if receiver else 6]
+        if made is not None:
+            return None
+        code, condition, _text = peer.end_seen()
+        equal(code, DETACH)
+        return condition
+
+
+ON_CLOSE = Described(0x2B, [])
+for name, words, receiver, properties, ours in [
+    ("source-policy", "a dynamic source whose lifetime-policy is a number", True, {Symbol("lifetime-policy"): Uint(7)},
+     "amqp:invalid-field"),
+    ("source-modes", "a dynamic source whose supported-dist-modes are a number", True,
+     {Symbol("supported-dist-modes"): Uint(0)}, "amqp:invalid-field"),
+    ("target-policy", "a dynamic target whose lifetime-policy is an outcome", False,
+     {Symbol("lifetime-policy"): Described(REJECTED, [])}, "amqp:invalid-field"),
+    ("target-modes", "a dynamic target whose supported-dist-modes are a number", False,
+     {Symbol("supported-dist-modes"): Uint(0)}, "amqp:invalid-field"),
+    ("source-right", "a dynamic source with a lifetime-policy, without capabilities", True,
+     {Symbol("lifetime-policy"): ON_CLOSE}, "amqp:not-implemented"),
+]:
+    said = "refused: `amqp:not-implemented`" + (f" (ours: `{ours}`)" if ours == "amqp:invalid-field" else "")
+    suite.add(f"demand.node-{name}", words, said, lambda receiver=receiver, properties=properties, ours=ours: equal(
+        dynamic(receiver, properties), ours if is_ours(suite.uri) else "amqp:not-implemented"))
+
+
+@suite.case("demand.node-temporary", "a dynamic source with the capability temporary-queue whose lifetime-policy is a number",
+            "attached")
+def _():
+    equal(dynamic(True, {Symbol("lifetime-policy"): Uint(7)}, symbols("temporary-queue")), None)

@@ -104,6 +104,7 @@ impl Adapter {
             && source.expiry_policy == Some(LINK_DETACH)
             && source.durable == 0;
         if !is_volatile {
+            termini::check_node_properties(source.dynamic_node_properties)?;
             return Err(Refused::new(condition::NOT_IMPLEMENTED, "Dynamic source not supported"));
         }
         let consumer = ConsumerAt {
@@ -149,7 +150,9 @@ impl Adapter {
         link: LinkId,
         attach: &Attach<'_>,
     ) -> Result<(), Refused> {
-        if !attach.target.unwrap_or_default().capabilities.contains(TEMPORARY) {
+        let target = attach.target.unwrap_or_default();
+        if !target.capabilities.contains(TEMPORARY) {
+            termini::check_node_properties(target.dynamic_node_properties)?;
             return Err(Refused::new(condition::NOT_IMPLEMENTED, "Dynamic target not supported"));
         }
         let making = Making::Target { sender_settle_mode: attach.sender_settle_mode };

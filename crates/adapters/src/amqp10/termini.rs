@@ -53,6 +53,46 @@ fn check_outcomes(outcomes: Symbols<'_>) -> Result<(), Refused> {
     Err(not_served(format!("Outcomes not supported: [{}]", unknown.join(","))))
 }
 
+/// Whether properties of a node that is to be made have the types that are theirs (§3.5.9).
+pub(super) fn check_node_properties(properties: Map<'_>) -> Result<(), Refused> {
+    for (name, value) in properties.iter() {
+        let is_right = match (name.as_str(), value) {
+            (Some("lifetime-policy"), value) => is_lifetime_policy(value),
+            (Some("supported-dist-modes"), Value::Null) => true,
+            (Some("supported-dist-modes"), value) => {
+                matches!(value, Value::Symbol(_) | Value::Array(_))
+                    && value.multiple().all(|mode| matches!(mode, Value::Symbol(_)))
+            }
+            _ => true,
+        };
+        if !is_right {
+            let name = name.as_str().unwrap_or_default();
+            return Err(Refused::new(
+                condition::INVALID_FIELD,
+                format!("node property {name} of a wrong type"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Any of the types which provide the archetype (§3.5.10-13).
+fn is_lifetime_policy(value: Value<'_>) -> bool {
+    const NAMES: [&str; 4] = [
+        "amqp:delete-on-close:list",
+        "amqp:delete-on-no-links:list",
+        "amqp:delete-on-no-messages:list",
+        "amqp:delete-on-no-links-or-messages:list",
+    ];
+    let Value::Described(described) = value else { return value == Value::Null };
+    let is_known = match described.descriptor() {
+        Descriptor::Code(code) => (0x2b..=0x2e).contains(&code),
+        Descriptor::Name(name) => NAMES.contains(&name),
+        Descriptor::Other => false,
+    };
+    is_known && matches!(described.value(), Value::List(_))
+}
+
 fn not_served(text: String) -> Refused {
     Refused::new(condition::NOT_IMPLEMENTED, text)
 }
@@ -176,6 +216,42 @@ mod tests {
         let answer = answered(&Source { timeout_s: 7, ..Source::default() });
         let told = Source::from_bytes(&answer).unwrap();
         assert_eq!((told.filter, told.timeout_s), (None, 7));
+    }
+
+    fn described_by(code: u8, body: u8) -> Vec<u8> {
+        vec![0x00, 0x53, code, body]
+    }
+
+    #[test]
+    fn node_properties_have_types() {
+        let mut modes = Vec::new();
+        Encoder::new(&mut modes).symbols(["move", "copy"].into_iter());
+        let mut mode = Vec::new();
+        Encoder::new(&mut mode).symbol("move");
+        let name = described("amqp:delete-on-no-links:list", Value::List(Default::default()));
+        let other = described("amqp:released:list", Value::List(Default::default()));
+        let rows: [(&str, &[u8], bool); 13] = [
+            ("lifetime-policy", &described_by(0x2b, 0x45), true),
+            ("lifetime-policy", &described_by(0x2e, 0x45), true),
+            ("lifetime-policy", &name, true),
+            ("lifetime-policy", &[0x40], true),
+            ("lifetime-policy", &described_by(0x2a, 0x45), false),
+            ("lifetime-policy", &described_by(0x2b, 0x40), false),
+            ("lifetime-policy", &other, false),
+            ("lifetime-policy", &[0x52, 7], false),
+            ("supported-dist-modes", &modes, true),
+            ("supported-dist-modes", &mode, true),
+            ("supported-dist-modes", &[0x40], true),
+            ("supported-dist-modes", &[0x43], false),
+            ("x-other", &[0x43], true),
+        ];
+        for (key, value, expected) in rows {
+            let mut pairs = Vec::new();
+            let mut encoder = Encoder::new(&mut pairs);
+            encoder.symbol(key);
+            encoder.encoding(value);
+            assert_eq!(check_node_properties(Map::new(2, &pairs)).is_ok(), expected, "{key} {value:x?}");
+        }
     }
 
     #[test]
