@@ -670,7 +670,8 @@ fn broken_rules_close_no_more_than_they_must() {
 
 #[test]
 fn a_bad_open_is_answered_before_it_is_closed() {
-    const SASL: &[u8] = b"AMQP\x03\x01\0\0\0\0\0\x13\x02\x01\0\0\0\x53\x41\xc0\x06\x01\xa3\x03ANYAMQP\0\x01\0\0";
+    const SASL: &[u8] =
+        b"AMQP\x03\x01\0\0\0\0\0\x13\x02\x01\0\0\0\x53\x41\xc0\x06\x01\xa3\x03ANYAMQP\0\x01\0\0";
     let begin: &[u8] = &[0, 0, 0, 18, 2, 0, 0, 0, 0, 0x53, 0x11, 0xc0, 5, 4, 0x40, 0x43, 0x43, 0x43];
     let rows: [(&[u8], &str); 6] = [
         (&[0, 0, 0, 12, 2, 0, 0, 0, 0, 0x53, 0x10, 0x45], "missing field container-id"),
@@ -687,7 +688,11 @@ fn a_bad_open_is_answered_before_it_is_closed() {
         let mut server = Peer::new(Connection::server(config(0), Now::at_ms(0)));
         server.inbox = [SASL, open, begin].concat();
         server.look(Now::at_ms(0));
-        assert!(server.told.last().is_some_and(|last| last.contains(told)), "{:?} has no {told}", server.told);
+        assert!(
+            server.told.last().is_some_and(|last| last.contains(told)),
+            "{:?} has no {told}",
+            server.told
+        );
         let connection = &mut server.connection;
         let before = connection.output_mut().len();
         assert!(!connection.is_finished() && !connection.is_open());

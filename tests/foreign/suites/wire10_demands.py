@@ -237,3 +237,161 @@ for name, words, receiver, properties, ours in [
             "attached")
 def _():
     equal(dynamic(True, {Symbol("lifetime-policy"): Uint(7)}, symbols("temporary-queue")), None)
+
+
+def addressed(to):
+    properties = encode(Described(0x73, [None, None, to]))
+    return properties + DATA
+
+
+ABSENT = "/exchanges/foreign.absent/key"
+
+
+def relay(outcomes, settled, check):
+    with Peer10(suite.uri) as peer:
+        peer.login10()
+        peer.session()
+        attach_sender(peer, None, outcomes=outcomes)
+        transfer(peer, Uint(0), Uint(0), TAG, Uint(0), settled, payload=addressed(ABSENT))
+        check(peer)
+
+
+def rejected_by_tag(peer):
+    code, rejected = outcome(peer)
+    error = rejected.value[0].value
+    equal((code, error[0], error[2][Symbol("delivery-tag")]), (REJECTED, "amqp:not-found", TAG))
+
+
+def rejected_alone(peer):
+    code, rejected = outcome(peer)
+    equal((code, rejected.value[0].value[0], rejected.value[0].value[2]), (REJECTED, "amqp:not-found", None))
+
+
+def detached_by_tag(peer):
+    code, fields = answer(peer)
+    error = fields[2].value
+    equal((code, error[0], error[2][Symbol("delivery-tag")]), (DETACH, "amqp:not-found", TAG))
+
+
+for name, outcomes, settled, ours in [
+    ("both", NAMES_BOTH, False, rejected_by_tag), ("unsaid", None, False, rejected_by_tag),
+    ("accepted", NAMES_ACCEPTED, False, detached_by_tag), ("settled", NAMES_BOTH, True, detached_by_tag),
+]:
+    names = {"both": "accepted and rejected", "unsaid": "none", "accepted": "accepted", "settled": "accepted and rejected"}
+    theirs = detached_by_tag if settled else rejected_alone
+    words = {rejected_alone: "rejected: `amqp:not-found`",
+             rejected_by_tag: "the same with the delivery-tag",
+             detached_by_tag: "link detached: `amqp:not-found`, with the delivery-tag"}
+    said = words[theirs] + ("" if theirs is ours else f" (ours: {words[ours]})")
+    suite.add(f"demand.relay-{name}",
+              f"a {'settled ' if settled else ''}message to an unknown exchange over the anonymous terminus, the source's "
+              f"outcomes being {names[name]}", said,
+              lambda outcomes=outcomes, settled=settled, theirs=theirs, ours=ours: relay(
+                  outcomes, settled, ours if is_ours(suite.uri) else theirs))
+
+
+class Work:
+    """A peer with a coordinator, whose source names these outcomes, and a transaction."""
+
+    def __init__(self, outcomes):
+        self.outcomes = outcomes
+        self.peer = Peer10(suite.uri)
+
+    def __enter__(self):
+        self.peer.__enter__()
+        if not is_ours(suite.uri):
+            self.peer.__exit__()
+            raise Skip("no coordinator")
+        self.peer.login10()
+        self.peer.session()
+        target = Described(COORDINATOR, [])
+        self.source = attach_sender(self.peer, None, outcomes=self.outcomes, target=target)[5]
+        self.ask(0, Described(DECLARE, []))
+        declared = answer(self.peer)[1][4]
+        self.id = declared.value[0]
+        return self
+
+    def __exit__(self, *error):
+        self.peer.__exit__(*error)
+
+    def ask(self, number, request):
+        body = encode(Described(0x77, request))
+        transfer(self.peer, Uint(0), Uint(number), bytes([number]), Uint(0), False, payload=body)
+
+    def discharge(self, number, transaction=None):
+        self.ask(number, Described(DISCHARGE, [transaction or self.id, False]))
+
+    def post(self, number, outcomes, settled, to=ABSENT):
+        attach_sender(self.peer, None, handle=1, outcomes=outcomes)
+        state = Described(TRANSACTIONAL, [self.id])
+        transfer(self.peer, Uint(1), Uint(number), TAG, Uint(0), settled, False, None, state, payload=addressed(to))
+
+
+def rejected_with(condition):
+    def check(peer):
+        code, rejected = outcome(peer)
+        equal((code, rejected.value[0].value[0]), (REJECTED, condition))
+    return check
+
+
+UNKNOWN, ROLLED_BACK = "amqp:transaction:unknown-id", "amqp:transaction:rollback"
+
+
+def add_work(name, words, said, outcomes, act):
+    def work():
+        with Work(outcomes) as own:
+            act(own)
+
+    suite.add(f"demand.work-{name}", words, said, work)
+
+
+def unknown(check):
+    def act(work):
+        work.discharge(1, b"absent")
+        check(work.peer)
+    return act
+
+
+add_work("unknown", "the discharge of an unknown transaction", f"rejected: `{UNKNOWN}`", None,
+         unknown(rejected_with(UNKNOWN)))
+add_work("unknown-detached", "the same, the coordinator's source taking accepted alone", f"link detached: `{UNKNOWN}`",
+         NAMES_ACCEPTED, unknown(detached(UNKNOWN)))
+
+
+def posted(outcomes, settled, told, discharged):
+    def act(work):
+        work.post(1, outcomes, settled)
+        if told:
+            told(work.peer)
+        work.discharge(2)
+        discharged(work.peer)
+    return act
+
+
+def told_rejected(peer):
+    code, state = outcome(peer)
+    rejected = state.value[1]
+    error = rejected.value[0].value
+    equal((code, rejected.code, error[0], error[2][Symbol("delivery-tag")]),
+          (TRANSACTIONAL, REJECTED, "amqp:not-found", TAG))
+
+
+add_work("posted", "a message to an unknown exchange in a transaction, then its discharge",
+         "rejected: `amqp:not-found`, with the delivery-tag; the discharge is accepted", None,
+         posted(NAMES_BOTH, False, told_rejected, accepted))
+add_work("posted-detached", "the same, the sender's source taking accepted alone",
+         f"link detached: `amqp:not-found`; the discharge is rejected: `{ROLLED_BACK}`", None,
+         posted(NAMES_ACCEPTED, False, detached_by_tag, rejected_with(ROLLED_BACK)))
+add_work("posted-settled", "the same, the message being settled", f"the discharge is rejected: `{ROLLED_BACK}`", None,
+         posted(NAMES_BOTH, True, None, rejected_with(ROLLED_BACK)))
+add_work("posted-settled-detached", "the same, the coordinator's source taking accepted alone",
+         f"the coordinator's link is detached: `{ROLLED_BACK}`", NAMES_ACCEPTED,
+         posted(NAMES_BOTH, True, None, detached(ROLLED_BACK)))
+
+
+@suite.case("demand.work-outcomes", "the outcomes that a coordinator's source is answered with",
+            "those it names; else accepted, rejected and declared")
+def _():
+    for outcomes, expected in [(None, 3), (NAMES_BOTH, 2)]:
+        with Work(outcomes) as work:
+            equal(len(work.source.value[9]), expected)

@@ -156,7 +156,7 @@ impl Adapter {
     }
 
     /// A message leads nowhere that could be told of as unroutable. A link of an address ends with it; over the anonymous
-    /// terminus the message alone is rejected, or the link ends where rejecting cannot be told.
+    /// terminus the message alone is rejected, or the link ends where rejecting cannot be told. Either names the message.
     #[cold]
     pub(super) fn unaddressed(
         &mut self,
@@ -165,21 +165,40 @@ impl Adapter {
         is_anonymous: bool,
         refused: &Refused,
     ) {
-        let Refused { condition, text } = refused;
         if !is_anonymous {
             self.tell(transfer, &Outcome::Released);
             return self.end_link(context, transfer, refused);
         }
-        if !transfer.settled {
-            return self.reject(transfer, condition, text);
+        if transfer.settled || !self.takes_rejected(transfer.session, transfer.link) {
+            return self.end_anonymous(context, transfer, refused);
         }
+        self.is_due = true;
+        let info = named(transfer);
+        let error = Error { info: Map::new(2, &info), ..Error::new(refused.condition, &refused.text) };
+        self.tell(transfer, &Outcome::Rejected(Some(error)));
+    }
+
+    /// A link of the anonymous terminus ends with a message that cannot be rejected.
+    pub(super) fn end_anonymous(
+        &mut self,
+        context: &mut Context<'_>,
+        transfer: &Transfer<'_>,
+        refused: &Refused,
+    ) {
+        let Refused { condition, text } = refused;
         self.note(context, Gravity::Error, format!("a link ends: {condition}: {text}"));
-        let mut info = Vec::new();
-        let mut encoder = Encoder::new(&mut info);
-        encoder.symbol("delivery-tag");
-        encoder.binary(transfer.tag);
+        let info = named(transfer);
         let error = Error { info: Map::new(2, &info), ..Error::new(condition, text) };
         self.machine.detach(transfer.session, transfer.link, Some(error), true);
         self.drop_link(context, transfer.session, transfer.link);
     }
+}
+
+/// Which message is meant, as the pair of an error's info.
+pub(super) fn named(transfer: &Transfer<'_>) -> Vec<u8> {
+    let mut info = Vec::new();
+    let mut encoder = Encoder::new(&mut info);
+    encoder.symbol("delivery-tag");
+    encoder.binary(transfer.tag);
+    info
 }

@@ -76,12 +76,14 @@ pub(super) struct Link {
     pub(super) particulars: Particulars,
 }
 
-/// What only listings want to know of a link.
+/// What is hardly ever asked of a link: by listings, or when something goes wrong.
 #[derive(Debug, Default)]
 pub(super) struct Particulars {
     pub(super) address: Option<Box<str>>,
     /// How the peer settles what it sends.
     pub(super) sender_settle_mode: SenderSettleMode,
+    /// The outcomes that a sender's source takes are named, and `rejected` is not among them.
+    pub(super) lacks_rejected: bool,
     /// A source's filters, as an encoded map; empty: none.
     pub(super) filter: Box<[u8]>,
     /// A message was held for too long.
@@ -94,6 +96,7 @@ impl Particulars {
         Particulars {
             address: answer.target.and_then(|target| target.address).map(Into::into),
             sender_settle_mode: answer.sender_settle_mode,
+            lacks_rejected: !termini::takes_rejected(answer.source.as_ref()),
             ..Particulars::default()
         }
     }

@@ -293,7 +293,7 @@ impl Adapter {
             Err(refusal @ Refusal { code: ReplyCode::NotFound, .. }) => {
                 self.unaddressed(context, transfer, is_anonymous, &refusal.into());
             }
-            Err(Refusal { code, text }) => self.reject(transfer, code.condition(), &text),
+            Err(refusal) => self.reject(context, transfer, &refusal.into()),
         }
         self.is_due = true;
     }
@@ -343,15 +343,26 @@ impl Adapter {
         }
     }
 
-    pub(super) fn reject(&mut self, transfer: &Transfer<'_>, condition: &str, text: &str) {
+    /// Rejects a message, or ends its link where the source takes no such outcome (§3.2.1).
+    #[cold]
+    pub(super) fn reject(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>, refused: &Refused) {
+        if !self.takes_rejected(transfer.session, transfer.link) {
+            return self.end_link(context, transfer, refused);
+        }
         self.is_due = true;
-        self.tell(transfer, &Outcome::Rejected(Some(Error::new(condition, text))));
+        self.tell(transfer, &Outcome::Rejected(Some(Error::new(refused.condition, &refused.text))));
+    }
+
+    /// Whether a sender can be told that a message is rejected.
+    pub(super) fn takes_rejected(&mut self, id: SessionId, link: LinkId) -> bool {
+        let link = self.session(id).and_then(|session| session.link(link));
+        !link.is_some_and(|link| link.particulars.lacks_rejected)
     }
 
     /// The broker confirmed publishes of a session.
     pub(super) fn confirmed(&mut self, context: &mut Context<'_>, publisher: u32, first: u64, last: u64) {
         let Some(session) = self.sessions.iter_mut().find(|session| session.handle == publisher) else {
-            return self.confirmed_transaction(publisher, first, last);
+            return self.confirmed_transaction(context, publisher, first, last);
         };
         let Session { id, publisher, links, unconfirmed, .. } = &mut **session;
         let (machine, id) = (&mut self.machine, *id);
@@ -382,13 +393,13 @@ impl Adapter {
     #[cold]
     pub(super) fn publishes_refused(
         &mut self,
-        context: &Context<'_>,
+        context: &mut Context<'_>,
         publisher: u32,
         (first, last): (u64, u64),
         queue: QueueId,
     ) {
         let Some(session) = self.sessions.iter_mut().find(|session| session.handle == publisher) else {
-            return self.refused_transaction(publisher, first, last);
+            return self.refused_transaction(context, publisher, first, last);
         };
         let Session { id, publisher, links, unconfirmed, .. } = &mut **session;
         let (machine, id) = (&mut self.machine, *id);

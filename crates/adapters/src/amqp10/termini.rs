@@ -13,6 +13,9 @@ use message::amqp10::{Decoder, Descriptor, Map, Value};
 const OUTCOMES: [&str; 4] =
     ["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"];
 
+/// The outcome of what is refused as invalid.
+const REJECTED: &str = OUTCOMES[1];
+
 /// Each message goes to one receiver (§3.5.6).
 const MOVE: &str = "move";
 
@@ -51,6 +54,12 @@ fn check_outcomes(outcomes: Symbols<'_>) -> Result<(), Refused> {
         return Ok(());
     }
     Err(not_served(format!("Outcomes not supported: [{}]", unknown.join(","))))
+}
+
+/// Whether a sender hears of messages that are rejected (§3.2.1): it does where its source names no outcomes.
+pub(super) fn takes_rejected(source: Option<&Source<'_>>) -> bool {
+    let outcomes = source.map(|source| source.outcomes).unwrap_or_default();
+    outcomes.iter().next().is_none() || outcomes.contains(REJECTED)
 }
 
 /// Whether properties of a node that is to be made have the types that are theirs (§3.5.9).
@@ -252,6 +261,20 @@ mod tests {
             encoder.encoding(value);
             assert_eq!(check_node_properties(Map::new(2, &pairs)).is_ok(), expected, "{key} {value:x?}");
         }
+    }
+
+    #[test]
+    fn a_sender_that_names_outcomes_hears_those() {
+        let check = |names: &'static [&'static str], expected| {
+            let source = Source { outcomes: Symbols::Given(names), ..Source::default() };
+            assert_eq!(takes_rejected(Some(&source)), expected, "{names:?}");
+        };
+        check(&[], true);
+        check(&OUTCOMES, true);
+        check(&["amqp:rejected:list"], true);
+        check(&["amqp:accepted:list"], false);
+        check(&["amqp:accepted:list", "amqp:released:list"], false);
+        assert!(takes_rejected(None));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 use super::consuming::{Added, outcome_of};
 use super::links::{ConsumerAt, End, Link, Particulars, Refused};
 use super::publishing::Addressed;
-use super::{Adapter, annotations};
+use super::{Adapter, annotations, gone, termini};
 use crate::connection::{Context, Gravity};
 use crate::handles::numbered;
 use crate::transaction::{HeldPublish, Transaction};
@@ -22,7 +22,7 @@ use base::id::QueueSeq;
 use broker::access::AccessCache;
 use broker::catalog::ReplyCode;
 use broker::{Count, Publish, Published, Publisher, QueueCommand};
-use message::amqp10::{BodyKind, Decoder, Encoder, Message, Value};
+use message::amqp10::{BodyKind, Decoder, Encoder, Map, Message, Value};
 use message::record::{Format, Outcome, SeqRange};
 use std::collections::VecDeque;
 
@@ -70,6 +70,10 @@ const TOO_LARGE: Doomed =
 
 /// What a controller names a transaction by: nothing that another controller could guess.
 type TransactionId = [u8; 16];
+
+/// A message of it could not be posted, and its sender was not told.
+const NOT_POSTED: Doomed =
+    Doomed { condition: condition::ROLLED_BACK, text: "a message of the transaction could not be posted" };
 
 #[derive(Debug)]
 struct Open {
@@ -152,8 +156,11 @@ impl Adapter {
     ) -> Result<(), Refused> {
         let Some(actor) = self.actor.clone() else { return Ok(()) };
         let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else { return Ok(()) };
-        let particulars =
-            Particulars { sender_settle_mode: attach.sender_settle_mode, ..Particulars::default() };
+        let particulars = Particulars {
+            sender_settle_mode: attach.sender_settle_mode,
+            lacks_rejected: !termini::takes_rejected(attach.source.as_ref()),
+            ..Particulars::default()
+        };
         session.links.push(Link { id: link, end: End::Coordinator, particulars });
         let next = &mut self.next_session;
         let transactions = self.transactions.get_or_insert_with(|| {
@@ -170,7 +177,12 @@ impl Adapter {
         let target =
             Target { is_coordinator: true, capabilities: Symbols::Given(&CAPABILITIES), ..Target::default() };
         let outcomes = ["amqp:accepted:list", "amqp:rejected:list", "amqp:declared:list"];
-        let source = Source { outcomes: Symbols::Given(&outcomes), ..attach.source.unwrap_or_default() };
+        let asked = attach.source.unwrap_or_default();
+        let outcomes = match asked.outcomes.iter().next() {
+            Some(_) => asked.outcomes,
+            None => Symbols::Given(&outcomes),
+        };
+        let source = Source { outcomes, ..asked };
         let answer = Attach {
             sender_settle_mode: attach.sender_settle_mode,
             receiver_settle_mode: ReceiverSettleMode::First,
@@ -208,7 +220,7 @@ impl Adapter {
             Some(Control::Declare { is_global: false }) => self.declare(context, transfer),
             Some(Control::Declare { is_global: true }) => {
                 let text = "transactions with a global id are not coordinated here";
-                self.reject(transfer, condition::NOT_IMPLEMENTED, text);
+                self.reject(context, transfer, &Refused::new(condition::NOT_IMPLEMENTED, text));
             }
             Some(Control::Discharge { id, fail }) => self.discharge(context, transfer, id, fail),
             None => {
@@ -234,7 +246,8 @@ impl Adapter {
         let Some(transactions) = &mut self.transactions else { return };
         if transactions.open.len() >= TRANSACTIONS_MAX {
             let text = "too many transactions on one connection";
-            return self.reject(transfer, condition::RESOURCE_LIMIT_EXCEEDED, text);
+            let refused = Refused::new(condition::RESOURCE_LIMIT_EXCEEDED, text);
+            return self.reject(context, transfer, &refused);
         }
         let id: TransactionId = context.shard.secret_bytes();
         transactions.open.push(Open {
@@ -251,13 +264,16 @@ impl Adapter {
     fn discharge(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>, id: &[u8], fail: bool) {
         let Some(transactions) = &mut self.transactions else { return };
         let Some(at) = transactions.find(id) else {
-            return self.reject(transfer, condition::UNKNOWN_TRANSACTION, "there is no such transaction");
+            let refused = Refused::new(condition::UNKNOWN_TRANSACTION, "there is no such transaction");
+            return self.reject(context, transfer, &refused);
         };
         let Open { held, doomed, .. } = transactions.open.swap_remove(at);
         let refusal = doomed.or_else(|| self.obstacle(context, &held));
         match refusal {
             _ if fail => self.tell(transfer, &Told::Accepted),
-            Some(Doomed { condition, text }) => self.reject(transfer, condition, text),
+            Some(Doomed { condition, text }) => {
+                self.reject(context, transfer, &Refused::new(condition, text));
+            }
             None => return self.carry_out_transaction(context, transfer, held),
         }
         self.undo(context, held);
@@ -322,7 +338,13 @@ impl Adapter {
     }
 
     /// The broker confirmed publishes of transactions.
-    pub(super) fn confirmed_transaction(&mut self, publisher: u32, first: u64, last: u64) {
+    pub(super) fn confirmed_transaction(
+        &mut self,
+        context: &mut Context<'_>,
+        publisher: u32,
+        first: u64,
+        last: u64,
+    ) {
         let Some(transactions) = self.transactions.as_mut().filter(|it| it.handle == publisher) else {
             return;
         };
@@ -335,11 +357,17 @@ impl Adapter {
                 }
             }
         });
-        self.answer_discharges();
+        self.answer_discharges(context);
     }
 
     /// A queue was full for publishes of a discharge: the others are made, and it is rejected.
-    pub(super) fn refused_transaction(&mut self, publisher: u32, first: u64, last: u64) {
+    pub(super) fn refused_transaction(
+        &mut self,
+        context: &mut Context<'_>,
+        publisher: u32,
+        first: u64,
+        last: u64,
+    ) {
         let Some(transactions) = self.transactions.as_mut().filter(|it| it.handle == publisher) else {
             return;
         };
@@ -350,11 +378,11 @@ impl Adapter {
                 it.was_refused = true;
             }
         });
-        self.answer_discharges();
+        self.answer_discharges(context);
     }
 
     /// Answers the discharges nothing is waited for any more, in order.
-    fn answer_discharges(&mut self) {
+    fn answer_discharges(&mut self, context: &mut Context<'_>) {
         let Some(Transactions { waiting, .. }) = self.transactions.as_deref_mut() else { return };
         let mut done = Vec::new();
         while let Some(first) = waiting.front()
@@ -365,6 +393,11 @@ impl Adapter {
         for Waiting { tell, delivery_id, was_refused, .. } in done {
             if let Some((session, link)) = tell {
                 let full = Error::new(condition::RESOURCE_LIMIT_EXCEEDED, "a queue is full");
+                if was_refused && !self.takes_rejected(session, link) {
+                    self.machine.detach(session, link, Some(full), true);
+                    self.drop_link(context, session, link);
+                    continue;
+                }
                 let told = if was_refused { Told::Rejected(Some(full)) } else { Told::Accepted };
                 self.machine.settle_incoming(session, delivery_id, delivery_id, &told);
                 self.allow_requests(session, link);
@@ -386,18 +419,18 @@ impl Adapter {
             Ok(Some(addressed)) => addressed,
             // A request of a controller is part of no transaction.
             Ok(None) => return self.rare_transfer(context, transfer),
-            Err(refused) => return self.end_link(context, transfer, &refused),
+            Err(refused) => return self.end_posting(context, transfer, id, &refused),
         };
         let Addressed { message, destination } = addressed;
         let more = match annotations::more(&message) {
             Ok(more) => more.unwrap_or_default(),
-            Err(wrong) => return self.end_link(context, transfer, &wrong.refused()),
+            Err(wrong) => return self.end_posting(context, transfer, id, &wrong.refused()),
         };
         let destination = match destination {
             Ok(destination) => destination,
             Err(text) => {
-                let error = Error::new(condition::PRECONDITION_FAILED, &text);
-                return self.tell_posted(transfer, id, &Told::Rejected(Some(error)));
+                let refused = Refused::new(condition::PRECONDITION_FAILED, text);
+                return self.refuse_posted(context, transfer, id, &refused);
             }
         };
         let Some(transactions) = &mut self.transactions else { return };
@@ -406,10 +439,9 @@ impl Adapter {
         let keys = std::iter::once(key).chain(more.keys.iter().copied());
         if let Err(refusal) = access.check_publish(context.shard.catalog(), exchange, keys, more.user_id) {
             if refusal.code == ReplyCode::WrongUser {
-                return self.end_link(context, transfer, &refusal.into());
+                return self.end_posting(context, transfer, id, &refusal.into());
             }
-            let error = Error::new(refusal.code.condition(), &refusal.text);
-            return self.tell_posted(transfer, id, &Told::Rejected(Some(error)));
+            return self.refuse_posted(context, transfer, id, &refusal.into());
         }
         let publish = HeldPublish {
             exchange,
@@ -439,6 +471,49 @@ impl Adapter {
                 let error = Error::new(condition, text);
                 self.tell_posted(transfer, id, &Told::Rejected(Some(error)));
             }
+        }
+    }
+
+    /// A posted message leads nowhere, or where it may not go. It is rejected; where that cannot be told the link ends, or the
+    /// sender hears nothing for it has settled. Then the transaction can only be undone (§4.3).
+    #[cold]
+    fn refuse_posted(
+        &mut self,
+        context: &mut Context<'_>,
+        transfer: &Transfer<'_>,
+        id: &[u8],
+        refused: &Refused,
+    ) {
+        if !transfer.settled && self.takes_rejected(transfer.session, transfer.link) {
+            let info = gone::named(transfer);
+            let error = Error { info: Map::new(2, &info), ..Error::new(refused.condition, &refused.text) };
+            return self.tell_posted(transfer, id, &Told::Rejected(Some(error)));
+        }
+        self.doom(id);
+        if !transfer.settled {
+            self.end_anonymous(context, transfer, refused);
+        }
+    }
+
+    /// A posted message breaks a rule that ends its link.
+    #[cold]
+    fn end_posting(
+        &mut self,
+        context: &mut Context<'_>,
+        transfer: &Transfer<'_>,
+        id: &[u8],
+        refused: &Refused,
+    ) {
+        self.doom(id);
+        self.end_link(context, transfer, refused);
+    }
+
+    /// A message of a transaction could not be posted: it can only be undone.
+    fn doom(&mut self, id: &[u8]) {
+        if let Some(transactions) = &mut self.transactions
+            && let Some(at) = transactions.find(id)
+        {
+            transactions.open[at].doomed.get_or_insert(NOT_POSTED);
         }
     }
 
