@@ -3,7 +3,7 @@
 //! ChaCha20 seeded with 256 bits. In a node the seed comes from the system's random source; in a simulation from the
 //! simulation's own seed, so that a run repeats. What may be foretold, as the lots an exchange draws, comes from
 //! [`crate::Random`], which is faster and whose outputs give its state away. The two have no method in common, and
-//! neither is made from the other.
+//! a node makes no secrets from dice.
 //! Invariant: no two sources of a node give the same bytes: a source cannot be copied, only forked.
 
 use chacha20::ChaCha20Rng;
