@@ -35,13 +35,12 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         return serve(server);
     }
     // Nobody would hear afterwards what is wrong with the settings.
-    match load(server).map_err(|error| error.to_string()).and_then(|_| detach(&rest)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("{NAME}: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    let problems = match load(server).usable() {
+        Ok(_) => detach(&rest).err().into_iter().collect(),
+        Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    };
+    problems.iter().for_each(|problem| eprintln!("{NAME}: {problem}"));
+    if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Whether it is to be detached, and the words without that.
