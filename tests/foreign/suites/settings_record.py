@@ -15,7 +15,7 @@ FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "settings_answer
 PROBE = """
 Plugins = filename:dirname(filename:dirname(filename:dirname(code:which(rabbit)))),
 Schema = cuttlefish_schema:files(filelib:wildcard(Plugins ++ "/*/priv/schema/*.schema")),
-File = "/tmp/settings-record.conf",
+File = filename:join(rabbit:data_dir(), "settings-record.conf"),
 Ask = fun(Line) ->
     ok = file:write_file(File, [Line, "\\n"]),
     case cuttlefish_conf:file(File) of

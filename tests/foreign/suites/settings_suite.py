@@ -108,7 +108,7 @@ TAKEN = {
     "disk_free_limit.absolute = 50 MB": CLEAR,
     "disk_free_limit.relative = [01]": CLEAR,
     "listeners.tcp.*": CLEAR,
-    "log.dir = /tmp/field-log": CLEAR,
+    "log.dir = /var/log/none": CLEAR,
     "log.file.rotation.size = 10MB": CLEAR,
     "loopback_users.some.user = false": CLEAR,
     "management.ssl.cacertfile = /x": CLEAR,
