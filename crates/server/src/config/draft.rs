@@ -1,6 +1,7 @@
 //! A configuration while settings still come in: what each of them does, and what of them cannot be used.
 
-use super::keys::{self, Standing, Verdict};
+use super::keys::{Standing, Verdict};
+use super::lookup;
 use super::network::Speech;
 use super::syntax::{Error, Fault, Origin, Setting};
 use super::value::Address;
@@ -48,9 +49,9 @@ impl Draft {
         let Setting { key, value, origin, is_secret } = setting;
         self.layer = origin.layer();
         self.config.told.push(Told::new(setting));
-        let verdict = match keys::find(key) {
+        let verdict = match lookup::find(key) {
             None => {
-                let hint = format!("the nearest known key is '{}'", keys::nearest(key));
+                let hint = format!("the nearest known key is '{}'", lookup::nearest(key));
                 return self.fail(setting, Fault::Unknown, key, format!("unknown key '{key}'"), hint);
             }
             Some((Standing::Refused(why), _)) => {

@@ -4,7 +4,7 @@ use super::advanced::{self, Step};
 use super::draft::Draft;
 use super::network::Speech;
 use super::syntax::{Error, Fault, Origin, Setting};
-use super::{PORT, keys, terms};
+use super::{PORT, lookup, terms};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -91,11 +91,11 @@ fn step(variable: &str, value: &str) -> Vec<Step> {
         return flags(&origin, &what, value);
     }
     if let Some(name) = variable.strip_prefix("LEVERET_") {
-        return match keys::of_variable(name) {
+        return match lookup::of_variable(name) {
             Some(key) => vec![set(key, value)],
             None => {
                 // Not an error: an orchestrator sets LEVERET_SERVICE_HOST for a service of that name.
-                let nearest = keys::nearest(&name.to_ascii_lowercase());
+                let nearest = lookup::nearest(&name.to_ascii_lowercase());
                 vec![Step::Note(format!("{what} is no known key; the nearest is '{nearest}'"))]
             }
         };

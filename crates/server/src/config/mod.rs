@@ -12,6 +12,7 @@ mod gate;
 pub mod keys;
 mod load;
 pub mod log;
+mod lookup;
 pub mod network;
 mod secret;
 pub mod stream;
