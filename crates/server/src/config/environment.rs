@@ -31,7 +31,6 @@ const VARIABLES_INERT: &[&str] = &[
     "RABBITMQ_CTL_ERL_ARGS",
     "RABBITMQ_DISTRIBUTION_BUFFER_SIZE",
     "RABBITMQ_DIST_PORT",
-    "RABBITMQ_ENABLED_PLUGINS_FILE",
     "RABBITMQ_ERLANG_COOKIE",
     "RABBITMQ_FEATURE_FLAGS",
     "RABBITMQ_GENERATED_CONFIG_DIR",
@@ -105,23 +104,28 @@ fn step(variable: &str, value: &str) -> Vec<Step> {
         "RABBITMQ_LOGS" if value == "-" => Vec::new(),
         "RABBITMQ_LOGS" => vec![set("log.file".into(), value)],
         "RABBITMQ_LOG" => value.split(',').flat_map(|word| log_word(&set, &what, word.trim())).collect(),
-        "RABBITMQ_ENABLED_PLUGINS" => {
-            let named = |plugin: &&&str| value.split([',', ' ']).any(|word| word == **plugin);
-            let absent: Vec<&str> = PLUGINS_ABSENT.iter().filter(named).copied().collect();
-            match absent.is_empty() {
-                true => vec![Step::PassedOver { what, why: "what is served is always enabled".into() }],
-                false => {
-                    let message =
-                        format!("{} cannot be used: the protocol is not served yet", absent.join(", "));
-                    vec![fail(message, "remove it to start")]
-                }
-            }
-        }
+        "RABBITMQ_ENABLED_PLUGINS" => vec![plugins(variable, value.split([',', ' ']))],
         _ => match VARIABLES.iter().find(|(name, _)| *name == variable) {
             Some((_, key)) => vec![set((*key).to_owned(), value)],
             None => Vec::new(),
         },
     }
+}
+
+/// What enabling these plugins comes to, which `variable` names or whose file it names.
+pub(super) fn plugins<'a>(variable: &str, names: impl Iterator<Item = &'a str>) -> Step {
+    let absent: Vec<&str> = names.filter(|name| PLUGINS_ABSENT.contains(name)).collect();
+    if absent.is_empty() {
+        let what = format!("environment variable {variable}");
+        return Step::PassedOver { what, why: "what is served is always enabled".into() };
+    }
+    Step::Fail(Error {
+        fault: Fault::Refused,
+        origin: Some(Origin::Environment(variable.to_owned())),
+        marked: String::new(),
+        message: format!("{} cannot be used: the protocol is not served yet", absent.join(", ")),
+        hint: "remove it to start".to_owned(),
+    })
 }
 
 /// `debug`, `connection=warning`, `+color`, `+json`.

@@ -6,7 +6,8 @@ use super::advanced::{self, Step};
 use super::draft::Draft;
 use super::secret::Decoder;
 use super::syntax::{self, Error, Fault, Origin, Setting};
-use super::{Config, environment, terms};
+use super::terms::{self, Term};
+use super::{Config, environment};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -106,6 +107,7 @@ pub fn load(sources: &Sources<'_>) -> Loaded {
         }
     }
     steps.extend(environment::steps(&sources.environment));
+    steps.extend(enabled_plugins(sources));
     let line = |setting: &String| syntax::read_line(setting, Origin::CommandLine, &variable);
     let said = lines(sources.settings.iter().map(line).collect());
     let mut said = said;
@@ -128,6 +130,23 @@ pub fn load(sources: &Sources<'_>) -> Loaded {
 
 fn lines(read: Vec<Result<Setting, Error>>) -> Vec<Step> {
     read.into_iter().map(|line| line.map_or_else(Step::Fail, Step::Set)).collect()
+}
+
+/// What the file of `RABBITMQ_ENABLED_PLUGINS_FILE` enables: `[rabbitmq_management,rabbitmq_mqtt].`
+fn enabled_plugins(sources: &Sources<'_>) -> Option<Step> {
+    const VARIABLE: &str = "RABBITMQ_ENABLED_PLUGINS_FILE";
+    let path = sources.environment.get(VARIABLE).filter(|path| !path.is_empty())?;
+    // As with RabbitMQ, without the file nothing is enabled.
+    let text = (sources.read)(Path::new(path)).unwrap_or_default();
+    let plugins = match terms::read(&text) {
+        Ok(Term::List(plugins)) => plugins,
+        _ => Vec::new(),
+    };
+    let names = plugins.iter().filter_map(|plugin| match plugin {
+        Term::Atom(name) => Some(name.as_str()),
+        _ => None,
+    });
+    Some(environment::plugins(VARIABLE, names))
 }
 
 /// Decrypts the values that are written encrypted, wherever they stand, by what any of the settings says of that.

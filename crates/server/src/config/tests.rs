@@ -13,6 +13,7 @@ fn load_from(file: &str, advanced: &str, environment: &[&str], settings: &[&str]
 fn load_all(file: &str, advanced: &str, environment: &[&str], settings: &[&str]) -> Loaded {
     let read = |path: &Path| match path.to_str() {
         Some("etc/rabbitmq.conf") => Ok(file.to_owned()),
+        Some("etc/enabled_plugins") => Ok("[rabbitmq_management,rabbitmq_mqtt].".to_owned()),
         Some("etc/pass") => Ok("mypassphrase\n".to_owned()),
         Some("etc/old.config") => Ok(advanced.to_owned()),
         Some("etc/advanced.config") if !advanced.is_empty() => Ok(advanced.to_owned()),
@@ -523,10 +524,15 @@ fn terms_win_over_lines_and_come_from_other_places_as_well() {
     assert_eq!((flagged.log.console.level, flagged.warnings.len()), (Some(Level::Error), 1));
     let ldap = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-rabbit auth_backends [rabbit_auth_backend_ldap]";
     assert!(load_from("", "", &[ldap], &[]).expect_err("refused").contains("LDAP is not served yet"));
-    let plugins = "RABBITMQ_ENABLED_PLUGINS=rabbitmq_management,rabbitmq_mqtt";
-    assert!(
-        load_from("", "", &[plugins], &[]).expect_err("refused").contains("rabbitmq_mqtt cannot be used")
-    );
+    for plugins in [
+        "RABBITMQ_ENABLED_PLUGINS=rabbitmq_management,rabbitmq_mqtt",
+        "RABBITMQ_ENABLED_PLUGINS_FILE=etc/enabled_plugins",
+    ] {
+        let problem = load_from("", "", &[plugins], &[]).expect_err("refused");
+        assert!(problem.contains("rabbitmq_mqtt cannot be used"), "{problem}");
+    }
+    let none = load_from("", "", &["RABBITMQ_ENABLED_PLUGINS_FILE=nowhere"], &[]).expect("usable");
+    assert_eq!(none.warnings.len(), 1);
 }
 
 #[test]
