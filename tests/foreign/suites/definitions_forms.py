@@ -204,7 +204,6 @@ CASES = {
     "queue of a number": file(queues=[queue(5)]),
     "queue without a name": file(queues=[{"vhost": VHOST, "durable": True}]),
     "queue without a virtual host": file(queues=[{"name": "q", "durable": True}]),
-    "queue twice": file(queues=[queue("q"), queue("q", arguments={"x-max-length": 5})]),
     "queues as an object": file(queues={"a": {}}),
     "queues as numbers": file(queues=[1]),
     "queues null": file(queues=None),
