@@ -8,6 +8,9 @@ mod disk;
 mod leftovers;
 #[path = "../../server/src/pauses.rs"]
 mod pauses;
+#[allow(dead_code, reason = "the server uses the rest")]
+#[path = "../../server/src/private.rs"]
+mod private;
 mod suite;
 
 use disk::{DiskOptions, FolderError, RealDisk};
