@@ -141,13 +141,22 @@ def _(desk, kind):
     equal(desk.get(queue)[1].headers, {"x-delay": -5})
 
 
-@each("at-once", "x-delay of 0, below, above 4294967295, true, no number",
+@each("at-once", "x-delay of 0, below, below as an unsigned number, true, no number",
       "not delayed")
 def _(desk, kind):
     exchange, queue = delayed(desk, kind)
-    for number, delay in enumerate([0, -1, -LONG, 2**32, 2**62, True]):
+    for number, delay in enumerate([0, -1, -LONG, str(2**64 - LONG), "soon", True]):
         send(desk, exchange, "k", b"x", delay)
         desk.becomes(queue, number + 1)
+
+
+@each("far", "x-delay of 50 days, of ten years, of 2^62 ms and more, as numbers and as text",
+      "none is delivered")
+def _(desk, kind):
+    exchange, queue = delayed(desk, kind)
+    for delay in (2**32, 4_320_000_000, 315_360_000_000, 2**53, 2**62, 2**63 - 1, "15552000000", "9" * 30):
+        send(desk, exchange, "k", b"x", delay)
+    desk.stays(queue, 0)
 
 
 @each("types", "x-delay as text, as a fraction, and as an integer of 64 bits", "taken as a number of milliseconds")
