@@ -65,6 +65,8 @@ pub(crate) enum Gives {
     Health,
     /// One of these statuses and no body.
     Done(&'static [u16]),
+    /// What came of an import: nothing to say, or all of it where that is asked for.
+    Imported,
 }
 
 /// A field of an object, or of a query.

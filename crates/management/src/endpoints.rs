@@ -243,15 +243,15 @@ table! { call;
 
     Definitions "definitions" () => definitions::definitions(call, None), [
         object(Administrator, "users, virtual hosts and all in them, to be imported again"),
-        post(Administrator, "has things as a file says", Takes::Object(DEFINITIONS), DONE).asking(IMPORT),
+        post(Administrator, "has things as a file says", Takes::Object(DEFINITIONS), Gives::Imported).asking(IMPORT),
     ];
     AllConfiguration "all-configuration" () => definitions::definitions(call, None), [
         object(Administrator, "the same as definitions, by its old name"),
-        post(Administrator, "has things as a file says", Takes::Object(DEFINITIONS), DONE).asking(IMPORT),
+        post(Administrator, "has things as a file says", Takes::Object(DEFINITIONS), Gives::Imported).asking(IMPORT),
     ];
     DefinitionsOf "definitions/{vhost}" (vhost) => definitions::definitions(call, Some(vhost)), [
         object(PolicymakerIn, "what is in a virtual host, to be imported again"),
-        post(Administrator, "has things of a virtual host as a file says", Takes::Object(DEFINITIONS), DONE).asking(IMPORT),
+        post(Administrator, "has things of a virtual host as a file says", Takes::Object(DEFINITIONS), Gives::Imported).asking(IMPORT),
     ];
 
     Vhosts "vhosts" () => vhosts::list(call), [rows(User, "virtual hosts")];

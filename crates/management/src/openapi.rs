@@ -154,6 +154,13 @@ fn responses(endpoint: &Endpoint, verb: &Verb) -> Value {
             put(200, json_of(json!({ "type": "object" })), "it is well");
             put(503, json_of(json!({ "type": "object" })), "something is wrong, as the body says");
         }
+        Gives::Imported => {
+            put(204, json!({}), done);
+            put(200, json_of(json!({ "type": "object" })), "what came of it, or would come of it");
+            put(303, json!({}), "it is so, and the form says where to go");
+            let error = json!({ "$ref": "#/components/schemas/Error" });
+            put(415, json_of(error), "the body is neither JSON nor a form with a file");
+        }
         Gives::Done(statuses) => statuses.iter().for_each(|status| put(*status, json!({}), done)),
     }
     let error = || json_of(json!({ "$ref": "#/components/schemas/Error" }));
