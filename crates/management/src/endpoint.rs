@@ -207,7 +207,7 @@ impl Endpoint {
         use Name::{
             AllConfiguration, ConfigEffective, Definitions, DefinitionsOf, GlobalParameterOf,
             GlobalParameters, HashPassword, Login, ParameterOf, Parameters, ParametersIn, ParametersOf,
-            QueueGet, QueueMessages, UserOf, Users, UsersBulkDelete, UsersWithoutPermissions,
+            QueueGet, QueueMessages, ShovelOf, UserOf, Users, UsersBulkDelete, UsersWithoutPermissions,
         };
         matches!(
             self.name,
@@ -225,6 +225,7 @@ impl Endpoint {
                 | ParametersOf
                 | QueueGet
                 | QueueMessages
+                | ShovelOf
                 | UserOf
                 | Users
                 | UsersBulkDelete

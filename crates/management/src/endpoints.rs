@@ -9,7 +9,7 @@ use crate::streams::Asked;
 use crate::{
     beyond, bindings, channels, connections, definitions, exchanges, features, health, limits, live, memory,
     messages, openapi, operations, overview, parameters, permissions, policies, queues, quorum, sessions,
-    streams, trial, users, vhosts,
+    shovels, streams, trial, users, vhosts,
 };
 use broker::catalog::PolicyKind;
 use serde_json::json;
@@ -524,6 +524,27 @@ table! { call;
     ];
     StreamTracking "stream/{vhost}/{stream}/tracking" (vhost, stream) => streams::tracking(call, vhost, stream), [
         object(Vhost, "what a stream keeps of its consumers and publishers"),
+    ];
+
+    Shovels "shovels" () => shovels::list(call, None), [rows(Monitor, "shovels, of which none runs here")];
+    ShovelsOf "shovels/{vhost}" (vhost) => shovels::list(call, Some(vhost)), [
+        rows(Monitor, "shovels of a virtual host, of which none runs here"),
+    ];
+    ShovelOf "shovels/vhost/{vhost}/{name}" (vhost, name) => shovels::one(call, vhost, name), [
+        object(PolicymakerIn, "the parameter of a shovel"),
+        delete(PolicymakerIn, "takes the parameter of a shovel back"),
+    ];
+    FederationLinks "federation-links" () => shovels::links(call, None), [
+        rows(Monitor, "links of federation, of which there are none here"),
+    ];
+    FederationLinksOf "federation-links/{vhost}" (vhost) => shovels::links(call, Some(vhost)), [
+        rows(Monitor, "links of federation in a virtual host, of which there are none here"),
+    ];
+    FederationLinksDown "federation-links/state/down" () => shovels::links(call, None), [
+        rows(Monitor, "links of federation that are down"),
+    ];
+    FederationLinksDownOf "federation-links/{vhost}/state/down" (vhost) => shovels::links(call, Some(vhost)), [
+        rows(Monitor, "links of federation in a virtual host that are down"),
     ];
 
     Aliveness "aliveness-test/{vhost}" (vhost) => messages::aliveness(call, vhost), [

@@ -53,6 +53,7 @@ mod response;
 mod routes;
 mod rows;
 mod sessions;
+mod shovels;
 mod stats;
 mod streams;
 mod trial;

@@ -769,6 +769,33 @@ fn what_is_exported_can_be_imported() {
 }
 
 #[test]
+fn shovels_that_are_kept_are_told_as_what_has_ended() {
+    let bench = Bench::new();
+    let shovel =
+        r#"{"value": {"src-uri": "amqp://", "src-queue": "a", "dest-uri": "amqp://", "dest-queue": "b"}}"#;
+    for path in
+        ["shovels", "shovels/v", "federation-links", "federation-links/v", "federation-links/state/down"]
+    {
+        assert_eq!(bench.get(path), json!([]), "{path}");
+    }
+    bench.statuses(&[
+        ("PUT parameters/shovel/v/s", shovel, 201),
+        ("GET shovels/none", "", 404),
+        ("GET federation-links/none", "", 404),
+        ("GET shovels/vhost/v/none", "", 404),
+    ]);
+    let rows = bench.get("shovels");
+    assert_eq!(rows, bench.get("shovels/v"));
+    let told = ["name", "vhost", "type", "state"].map(|key| rows[0][key].as_str().unwrap_or_default());
+    assert_eq!(told, ["s", "v", "dynamic", "terminated"]);
+    assert_eq!(bench.get("shovels/vhost/v/s"), bench.get("parameters/shovel/v/s"));
+    assert_eq!(bench.ask("manager", "GET shovels", "").0, 401);
+    assert_eq!(bench.ask("manager", "DELETE shovels/vhost/v/s", "").0, 401);
+    bench.statuses(&[("DELETE shovels/vhost/v/s", "", 204), ("DELETE shovels/vhost/v/s", "", 204)]);
+    assert_eq!(bench.get("shovels"), json!([]));
+}
+
+#[test]
 fn health_is_told() {
     let bench = Bench::new();
     let check = |path: &str, status: u16, body: Value| {
