@@ -201,7 +201,7 @@ fn item(row: &QueueRow, policies: &Policies, node: &str) -> Value {
 /// What a queue was declared with, its type among it where none was named: as RabbitMQ has it.
 fn arguments(queue: &QueueDefinition) -> Value {
     let mut arguments = json::object(&queue.arguments);
-    if arguments.get(TYPE).is_none() && queue.exclusive.is_none() {
+    if arguments.get(TYPE).is_none() {
         arguments[TYPE] = queue.queue_type.name().into();
     }
     arguments

@@ -16,9 +16,12 @@ from lab.broker import Broker
 from lab.cases import Skip, Suite, Uri, equal
 from suites.management_shapes import ask, shape
 from suites.metrics_load import Load
+from suites.shapes_made import fields, made
 
 suite = Suite("shapes")
-ANSWERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shapes_answers.json")
+HERE = os.path.dirname(os.path.abspath(__file__))
+ANSWERS = os.path.join(HERE, "shapes_answers.json")
+MADE = os.path.join(HERE, "shapes_made_answers.json")
 HTTP = re.compile(rb"started HTTP listener on \S*?:(\d+)")
 SAMPLE_S = 6
 SETTLE_S = 12
@@ -66,6 +69,12 @@ TYPES = [
     (r"connections/CONNECTION .*(peer_cert_\w+|ssl_\w+)", "null without TLS, as RabbitMQ has it in lists; one connection has an empty text"),
     (r"(consumers|(users/guest/)?queues)\S* .*consumer_timeout", "a consumer of a classic queue has none: `infinity`"),
 ]
+# What things are made otherwise, and why: by thing and key.
+DIFFERENT = [
+    (r"exchange (|amq\.direct|amq\.rabbitmq\.trace) \.user_who_performed_action", "who made a virtual host is not kept"),
+    (r"consumers \[0\]\.consumer_timeout", "a consumer of a classic queue has none: `infinity`"),
+    (r"queue (quorum|stream) \.(exclusive|single_active)_consumer_tag", "null where there is none, as RabbitMQ has it of classic queues"),
+]
 NUMBERS = {"int", "float"}
 # Queues that nothing comes to: each type, and what is said of one that is asked for otherwise.
 EMPTY = {
@@ -82,7 +91,7 @@ class Bench:
     """A broker after the load, asked at its HTTP API."""
 
     def __init__(self, base, uri, stream_port):
-        self.base, self.prefix = base, f"shapes-{time.time_ns():x}"
+        self.base, self.uri, self.prefix = base, uri.text, f"shapes-{time.time_ns():x}"
         # Who asks for rates before has it known what others did since.
         ask(base, "GET", "/overview")
         time.sleep(SAMPLE_S)
@@ -183,7 +192,28 @@ def keys():
     equal(idle, [])
 
 
+@suite.case("made", "exchanges, queues, bindings, policies, users, consumers and connections, value by value, that two users made over AMQP, HTTP and with "
+            "definitions, and that the server made", "the same values, but for those that are named with a reason", 60)
+def values():
+    with open(MADE, encoding="utf-8") as file:
+        answers = json.load(file)
+    ours = made(bench().base, bench().uri, SAMPLE_S)
+    equal(sorted(ours), sorted(answers))
+    wrong, excused = [], []
+    for name, theirs in answers.items():
+        theirs, own = fields(theirs), fields(ours[name])
+        for key in sorted(theirs.keys() | own.keys()):
+            if theirs.get(key, "<none>") != own.get(key, "<none>"):
+                line = f"{name} {key}"
+                (excused if is_excused(DIFFERENT, name, key) else wrong).append(f"{line}: {own.get(key)}, not {theirs.get(key)}")
+    equal(wrong, [])
+    print(len(excused), "values are others")
+
+
 def record():
+    with open(MADE, "w", encoding="utf-8") as file:
+        json.dump(made(bench().base, bench().uri, SAMPLE_S), file, indent=1, sort_keys=True)
+        file.write("\n")
     with open(ANSWERS, "w", encoding="utf-8") as file:
         found = bench().shapes()
         rows = (f" {json.dumps(path)}: {{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(kinds)}" for key, kinds in shapes.items())
