@@ -88,11 +88,17 @@ pub(crate) fn run(word: &CheckWord, session: &Session<'_>) -> Result<String, Ref
             let node = session.node()?;
             let banner = format!("Checking if RabbitMQ is running on node {node} ...");
             let show = session.announce(banner);
+            if !session.is_running()? {
+                return Err(failed(not_running(&node)));
+            }
             Ok(show.message(&format!("RabbitMQ on node {node} is fully booted and running")))
         }
         CheckWord::IsRunning => match session.node() {
             Ok(node) => {
                 let show = session.announce(format!("Asking node {node} for its status ..."));
+                if !session.is_running()? {
+                    return Ok(told(session, &show.begin(), &not_running(&node), false));
+                }
                 let text = format!("RabbitMQ on node {node} is fully booted and running");
                 Ok(told(session, &show.begin(), &text, true))
             }
@@ -211,6 +217,10 @@ pub(crate) fn run(word: &CheckWord, session: &Session<'_>) -> Result<String, Ref
             }
         }
     }
+}
+
+fn not_running(node: &str) -> String {
+    format!("RabbitMQ on node {node} is not running or has not fully booted yet (check with is_booting)")
 }
 
 /// A sentence that is an answer, yes or no.

@@ -66,6 +66,12 @@ impl Default for Limits {
     }
 }
 
+/// What a node that serves says of itself.
+pub const RUNNING: &str = "running";
+
+/// What a node says of itself that was stopped but for its process.
+pub const STOPPED: &str = "stopped";
+
 /// What the tools call their version: the one of RabbitMQ whose tools these are like.
 pub(crate) const TOOL_VERSION: &str = adapters::settings::VERSION;
 

@@ -50,6 +50,15 @@ pub(crate) enum LifeWord {
         #[arg(long = "no-wait")]
         no_wait: bool,
     },
+    /// Stops all of the node but its process: listeners and connections are closed, what is stored is kept
+    StopApp,
+    /// Has a node go on that stop_app has stopped
+    StartApp,
+    /// Removes all that a node has stored which stop_app has stopped
+    Reset,
+    /// Refused, as by RabbitMQ: reset does it
+    #[command(hide = true)]
+    ForceReset,
     /// The version of the tool
     Version,
     /// Which nodes there are: this one
@@ -113,6 +122,38 @@ pub(crate) fn run(word: &LifeWord, session: &Session<'_>) -> Result<String, Refu
             await_end(session, pid)?;
             let text = format!("RabbitMQ node {node} running at PID {pid} successfully shut down");
             Ok(show.message(&text))
+        }
+        LifeWord::StopApp => {
+            let node = session.node()?;
+            let show = session.announce(format!("Stopping rabbit application on node {node} ..."));
+            session.ask(&Request::StopApp)?;
+            // It does not answer for a moment.
+            until(session, || Ok(matches!(session.is_running(), Ok(false))))?;
+            Ok(show.begin())
+        }
+        LifeWord::StartApp => {
+            let told = session.ask(&Request::Ping)?;
+            let node = told["node"].as_str().unwrap_or_default();
+            let pid = told["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default();
+            let show = session.announce(format!("Starting node {node} ..."));
+            session.ask(&Request::StartApp)?;
+            until(session, || match session.is_running() {
+                Ok(is_running) => Ok(is_running),
+                Err(_) if is_there(pid) => Ok(false),
+                Err(_) => Err(failed("the node could not start, and has ended; its log says why")),
+            })?;
+            Ok(show.begin())
+        }
+        LifeWord::Reset => {
+            let node = session.node()?;
+            let show = session.announce(format!("Resetting node {node} ..."));
+            session.ask(&Request::Reset)?;
+            Ok(show.begin())
+        }
+        LifeWord::ForceReset => {
+            let node = session.node()?;
+            session.announce(format!("Forcefully resetting node {node} ..."));
+            Err(failed("Forced reset is unsupported: reset does it"))
         }
         LifeWord::Version if session.is_for_programs() => {
             Ok(format!("{}\n", json!({ "result": "ok", "value": { "version": crate::TOOL_VERSION } })))
@@ -186,7 +227,7 @@ fn until(
 fn await_start(session: &Session<'_>, check: impl Fn() -> Result<(), Refusal>) -> Result<(), Refusal> {
     until(session, || {
         check()?;
-        Ok(session.node().is_ok())
+        Ok(matches!(session.is_running(), Ok(true)))
     })
 }
 

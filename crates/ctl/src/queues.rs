@@ -125,18 +125,6 @@ pub(crate) enum ClusterWord {
     Revive(Rest),
     /// Not here
     #[command(hide = true)]
-    StopApp(Rest),
-    /// Not here
-    #[command(hide = true)]
-    StartApp(Rest),
-    /// Not here
-    #[command(hide = true)]
-    Reset(Rest),
-    /// Not here
-    #[command(hide = true)]
-    ForceReset(Rest),
-    /// Not here
-    #[command(hide = true)]
     Eval(Rest),
     /// Not here
     #[command(hide = true)]
@@ -218,12 +206,6 @@ pub(crate) fn refuse(word: &ClusterWord) -> Refusal {
         }
         ClusterWord::Drain(_) | ClusterWord::Revive(_) => {
             "there is no other node that could serve meanwhile; stop ends the node"
-        }
-        ClusterWord::StopApp(_) | ClusterWord::StartApp(_) => {
-            "the broker is its process: stop ends it, the supervisor starts it"
-        }
-        ClusterWord::Reset(_) | ClusterWord::ForceReset(_) => {
-            "stop the node and remove its data folder; a running node forgets nothing"
         }
         ClusterWord::Eval(_) | ClusterWord::EvalFile(_) | ClusterWord::Exec(_) => {
             "there is no Erlang here to evaluate"

@@ -10,10 +10,16 @@ use std::net::IpAddr;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
-    /// Whether the node answers at all: its name, its process and the version clients are told.
+    /// Whether the node answers at all: its name, its process, the version clients are told, and whether it serves.
     Ping,
     /// The node is to end: an empty answer, once it has heard.
     Stop,
+    /// All of the node but its process is to stop: an empty answer, once it has heard.
+    StopApp,
+    /// What was stopped so is to go on: an empty answer, once it has heard.
+    StartApp,
+    /// All that is stored is to go, of a node that was stopped so: an empty answer, once it is gone.
+    Reset,
     /// Whether a user may log in with a password: an empty answer, or a refusal.
     Authenticate {
         /// The name.

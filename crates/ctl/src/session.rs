@@ -89,6 +89,11 @@ impl<'a> Session<'a> {
         Ok(self.ask(&Request::Ping)?["node"].as_str().unwrap_or_default().to_owned())
     }
 
+    /// Whether the node serves, and is not stopped but for its process.
+    pub(crate) fn is_running(&self) -> Result<bool, Refusal> {
+        Ok(self.ask(&Request::Ping)?["state"] == crate::RUNNING)
+    }
+
     /// What the HTTP API answers; `path` begins behind `/api/`, and its segments are not escaped yet.
     pub(crate) fn api(
         &self,

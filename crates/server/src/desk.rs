@@ -59,7 +59,19 @@ impl Desk<'_> {
                 "node": self.config.node_name,
                 "pid": std::process::id(),
                 "version": adapters::settings::VERSION,
+                "state": ctl::RUNNING,
             })),
+            ctl::Request::StopApp => {
+                // One that ends already has heard.
+                let _ = self.end.send(End::StopApp);
+                Ok(serde_json::Value::Null)
+            }
+            ctl::Request::StartApp => Ok(serde_json::Value::Null),
+            ctl::Request::Reset => Err(refusal(
+                ctl::exit::USAGE,
+                "Error: this command requires the 'rabbit' app to be stopped on the target node. Stop it with 'rabbitmqctl stop_app'."
+                    .to_owned(),
+            )),
             ctl::Request::Stop => {
                 // One that ends already has heard.
                 let _ = self.end.send(End::Asked);

@@ -200,6 +200,27 @@ impl RealDisk {
         Ok(used)
     }
 
+    /// Removes every file of a node's: the folder is as one that was just made. Whose it is goes first: without that nothing of
+    /// the rest counts any more.
+    ///
+    /// # Errors
+    /// What the system said; some of it may be gone then.
+    pub fn wipe(self) -> std::io::Result<()> {
+        for kind in [FileKind::Identity, FileKind::IdentityNew, FileKind::IdentityAgain] {
+            match std::fs::remove_file(self.path(FileName::new(kind, 0))) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        for kind in KINDS.into_iter().filter(|kind| !kind.folder().is_empty()) {
+            for entry in std::fs::read_dir(self.folder.join(kind.folder()))? {
+                std::fs::remove_file(entry?.path())?;
+            }
+            self.sync_folder(kind).map_err(std::io::Error::other)?;
+        }
+        self.sync_folder(FileKind::Identity).map_err(std::io::Error::other)
+    }
+
     fn path(&self, file: FileName) -> PathBuf {
         self.folder.join(inner(file))
     }

@@ -26,6 +26,7 @@ mod gentle;
 mod handshake;
 mod heap;
 mod http;
+mod idle;
 mod keeper;
 mod layer;
 mod leftovers;

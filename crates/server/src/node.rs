@@ -21,6 +21,7 @@ use crate::exposure;
 use crate::handshake::{self, Handshaker};
 use crate::heap::{self, Thrift};
 use crate::http;
+use crate::idle;
 use crate::keeper::{self, Keeper};
 use crate::layer::Layer;
 use crate::log::Logger;
@@ -65,6 +66,10 @@ pub enum End {
     Failed(String),
     /// It goes on, but the disk may be fuller than it was: look now.
     Look,
+    /// All but its process is to stop.
+    StopApp,
+    /// What was stopped is to go on.
+    StartApp,
 }
 
 /// Hands what the writer thread tells to the shards and to whoever ends the node.
@@ -103,11 +108,35 @@ struct Recovered {
     identity: u128,
 }
 
+/// What a node does once it has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    /// Its process ends.
+    End,
+    /// Its process waits.
+    Wait,
+}
+
 /// Runs a node until it ends. `end` is where whoever wants that says so; `ends` is where the node hears of it.
 ///
 /// # Errors
 /// Why it could not start or had to stop, in plain words.
 pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<End>) -> Result<(), String> {
+    while run_once(config, logger, end.clone(), ends)? == Then::Wait {
+        if !idle::wait(config, logger, &end, ends)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// From a start to a stop.
+fn run_once(
+    config: &Config,
+    logger: &Logger,
+    end: Sender<End>,
+    ends: &Receiver<End>,
+) -> Result<Then, String> {
     let clock = Clock::new();
     let shares = Shares::raised(logger);
     heap::share(config.shards.map_or_else(cores, u32::from));
@@ -516,7 +545,7 @@ impl Node {
         shares: Shares,
         end: Sender<End>,
         ends: &Receiver<End>,
-    ) -> Result<(), String> {
+    ) -> Result<Then, String> {
         let failed = |error: std::io::Error| format!("the node cannot start: {error}");
         for (speech, address) in &ports.addresses {
             self.logger.info(format!("started {} listener on {address}", speech.names().2));
@@ -678,7 +707,7 @@ impl Node {
     }
 
     /// Watches memory and disk until the node is to end, and calls `also` as often.
-    fn watch(&self, config: &Config, ends: &Receiver<End>, also: impl Fn()) -> Result<(), String> {
+    fn watch(&self, config: &Config, ends: &Receiver<End>, also: impl Fn()) -> Result<Then, String> {
         let (memory_limit, disk_limit) = self.watermarks.bytes();
         let mut alarms = Alarms::new(memory_limit, disk_limit, &config.node_name);
         let meter = Meter::new(&config.data_dir);
@@ -718,9 +747,10 @@ impl Node {
             let call = ends.recv_timeout(interval);
             is_interval = call.is_err();
             match call {
-                Ok(End::Asked) => return Ok(()),
+                Ok(End::Asked) => return Ok(Then::End),
+                Ok(End::StopApp) => return Ok(Then::Wait),
                 Ok(End::Failed(why)) => return Err(why),
-                Ok(End::Look) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(End::Look | End::StartApp) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err("nobody is left to end the node".into()),
             }
         }
@@ -736,10 +766,10 @@ impl Node {
     }
 
     /// Ends every thread. After a clean end each log has a snapshot, so the next start replays nothing.
-    fn stop(self, outcome: Result<(), String>) -> Result<(), String> {
+    fn stop(self, outcome: Result<Then, String>) -> Result<Then, String> {
         // After a failure, what the device did with the last writes is only known after a restart: nothing more is
         // written.
-        outcome?;
+        let then = outcome?;
         self.logger.info("the node is stopping");
         self.doors.iter().for_each(|door| door.letters.put(Letter::Stop));
         let shards: Result<Vec<Shard>, _> = self.shards.into_iter().map(JoinHandle::join).collect();
@@ -770,6 +800,6 @@ impl Node {
         self.logger
             .log(Level::Debug, format!("{bytes} bytes in {groups} groups; a flush takes {flush_us} us"));
         self.logger.info("the node has stopped");
-        Ok(())
+        Ok(then)
     }
 }

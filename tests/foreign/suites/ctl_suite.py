@@ -14,6 +14,7 @@ import re
 import select
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import tempfile
@@ -22,7 +23,7 @@ import time
 
 import pika
 
-from lab.broker import Broker
+from lab.broker import LISTENER, Broker
 from lab.cases import Skip, Suite, Uri, equal, eventually
 from lab.wire_stream import (
     CONFIRM, CONSUMER_UPDATE, CREATE, DECLARE, DELETE, OK, STORE, UPDATE, Peer, message, pairs, text,
@@ -995,6 +996,86 @@ def _():
             assert checked.returncode == 1 and path in checked.stdout, checked
         finally:
             broker.close()
+
+
+@case("stop-app", "stop_app, reset and start_app, and what is answered meanwhile; publishing with confirms across it",
+      "clients are told, no port is open, words that need the broker end with 64; what was confirmed is there; after a reset nothing is")
+def _():
+    only_ours()
+    broker = Broker(suite.options.broker, ["stream.listeners.tcp.default=127.0.0.1:0"])
+    try:
+        broker.start()
+        data, uri = os.path.join(broker.folder, "data"), Uri(broker.uri)
+
+        def ctl(*words):
+            return subprocess.run([broker.binary, "ctl", "--data-dir", data, *words], capture_output=True, text=True, timeout=60)
+
+        def ends(code, *words):
+            done = ctl(*words)
+            assert done.returncode == code, (words, done)
+            return done.stdout + done.stderr
+
+        def client():
+            login = pika.PlainCredentials("guest", "guest")
+            return pika.BlockingConnection(pika.ConnectionParameters(uri.host, broker.port, "/", login, heartbeat=0))
+
+        def listens(port):
+            with socket.socket() as peer:
+                return peer.connect_ex(("127.0.0.1", port)) == 0
+
+        assert "stop_app" in ends(64, "reset")
+        ends(0, "start_app")
+        for turn, kind in enumerate(("classic", "quorum", "stream")):
+            connection = client()
+            channel = connection.channel()
+            channel.confirm_delivery()
+            channel.queue_declare(kind, durable=True, arguments={"x-queue-type": kind})
+            confirmed = 0
+            stopping = None
+            try:
+                while confirmed < 20000:
+                    channel.basic_publish("", kind, b"x" * 100, pika.BasicProperties(delivery_mode=2))
+                    confirmed += 1
+                    if confirmed == 200:
+                        stopping = subprocess.Popen([broker.binary, "ctl", "--data-dir", data, "stop_app", "-q"])
+            except pika.exceptions.AMQPError:
+                pass
+            assert stopping.wait(30) == 0 and 200 <= confirmed < 20000, confirmed
+            ports = [broker.port, broker.stream_port()]
+            assert not any(listens(port) for port in ports), ports
+            if turn == 0:
+                ends(0, "stop_app", "-q")
+                assert "Ping succeeded" in ends(0, "ping")
+                assert "not running" in ends(69, "check_running")
+                assert "not running" in ends(0, "is_running")
+                for words in (["list_queues"], ["add_user", "x", "y"], ["status"], ["list_vhosts"], ["cluster_status"], ["listeners"]):
+                    assert "start_app" in ends(64, *words), words
+                ends(0, "version")
+                ends(75, "await_startup", "-t", "1")
+                assert "unsupported" in ends(69, "force_reset")
+            ends(0, "start_app", "-q")
+            ends(0, "await_startup", "-q")
+            ends(0, "check_running", "-q")
+            with open(broker.log, "rb") as log:
+                broker.port = int(LISTENER.findall(log.read())[-1])
+            told = dict(row.split("\t") for row in ends(0, "list_queues", "-s", "name", "messages").splitlines())
+            assert confirmed <= int(told[kind]) <= confirmed + 1, (told, confirmed)
+        pid = broker.pid
+        ends(0, "add_user", "gone", "x")
+        ends(0, "stop_app")
+        ends(0, "reset")
+        ends(0, "start_app")
+        assert ends(0, "list_queues", "-s", "name") == "" and ends(0, "list_users", "-s") == "guest\t[administrator]\n"
+        assert broker.pid == pid and broker.alive()
+        ends(0, "stop_app")
+        ends(0, "stop")
+        assert broker.process.wait(10) == 0
+        broker.start()
+        ends(0, "list_queues", "-s")
+        ends(0, "stop_app")
+        assert broker.stop() == 0, "a signal ends one that was stopped"
+    finally:
+        broker.close()
 
 
 if __name__ == "__main__":
