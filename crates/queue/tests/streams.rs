@@ -593,3 +593,33 @@ fn a_snapshot_of_any_bytes_costs_little() {
         }
     }
 }
+
+/// However small segments are to be, only the first few are, unless retention keeps them few.
+#[test]
+fn a_stream_of_small_segments_has_few_of_them() {
+    let limits = Limits { small_segments_max: 8, segment_bytes_min: 2000, ..Limits::default() };
+    for segment_bytes_max in [0, 1, 100, 500] {
+        let settings = Settings { segment_bytes_max, ..Settings::default() };
+        let mut bench = Bench::new(settings, limits);
+        let mut bytes = 0;
+        for batch in 0..500 {
+            bench.batch(1000 + batch, &[b"message"]);
+            bytes = bench.stream.segments().map(|segment| segment.bytes).sum();
+        }
+        let count = bench.stream.segments().count() as u64;
+        assert!(count > 8 && count <= 8 + bytes / 2000 + 1, "{count} segments of {bytes} bytes");
+        let first: Vec<u64> = bench.stream.segments().take(7).map(|segment| segment.bytes).collect();
+        assert!(first.iter().all(|bytes| *bytes < segment_bytes_max + 200), "{first:?}");
+        // All is there.
+        let reader = attach(&mut bench, From::First);
+        bench.write();
+        let _ = reader;
+        assert_eq!(bench.stream.next_offset(), 500);
+    }
+    // What is let go of makes room for small ones again.
+    let settings = Settings { segment_bytes_max: 1, bytes_max: Some(300), ..Settings::default() };
+    let mut bench = Bench::new(settings, limits);
+    (0..500).for_each(|batch| bench.batch(1000 + batch, &[b"message"]));
+    let sizes: Vec<u64> = bench.stream.segments().map(|segment| segment.bytes).collect();
+    assert!(sizes.len() <= 8 && sizes.iter().sum::<u64>() < 600, "{sizes:?}");
+}

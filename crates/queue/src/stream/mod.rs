@@ -77,6 +77,11 @@ pub struct Limits {
     pub chunk_bytes_max: usize,
     /// Chunks of a segment.
     pub segment_chunks_max: u32,
+    /// Segments of a stream that may be as small as it is told; one that has more goes on to [`Limits::segment_bytes_min`] with each
+    /// further one, or it would have as many files as messages.
+    pub small_segments_max: usize,
+    /// See [`Limits::small_segments_max`].
+    pub segment_bytes_min: u64,
     /// The first chunk that begins in each so many bytes of a segment is in the segment's index.
     pub index_bytes: u64,
     /// Memory in bytes that a stream with readers keeps of what is written already.
@@ -108,6 +113,8 @@ impl Default for Limits {
         Limits {
             chunk_bytes_max: 1 << 20,
             segment_chunks_max: 256_000,
+            small_segments_max: 64,
+            segment_bytes_min: 1 << 20,
             index_bytes: 64 << 10,
             tail_bytes_max: 1 << 20,
             tails_bytes_max: 16 << 20,

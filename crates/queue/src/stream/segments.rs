@@ -87,8 +87,18 @@ impl Segments {
     pub(super) fn is_full(&self, settings: &Settings, limits: &Limits) -> bool {
         self.last().is_none_or(|last| {
             last.chunks > 0
-                && (last.bytes >= settings.segment_bytes_max || last.chunks >= limits.segment_chunks_max)
+                && (last.bytes >= self.bytes_max(settings, limits)
+                    || last.chunks >= limits.segment_chunks_max)
         })
+    }
+
+    /// Bytes with which the last segment is full. Whoever wants small ones has them where retention keeps them few, as in RabbitMQ;
+    /// else there would be a file for each message, and a start that looks at all of them.
+    fn bytes_max(&self, settings: &Settings, limits: &Limits) -> u64 {
+        match self.list.len() < limits.small_segments_max {
+            true => settings.segment_bytes_max,
+            false => settings.segment_bytes_max.max(limits.segment_bytes_min),
+        }
     }
 
     /// Begins a segment.
