@@ -6,6 +6,7 @@
 
 use crate::catalog::QueueDefinition;
 use crate::shard::Shard;
+use crate::streams::DrivenOut;
 use base::Now;
 use base::id::QueueId;
 use message::record::DeathReason;
@@ -23,6 +24,7 @@ const QUIET_NS: u64 = 60_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Rule {
     Cycle,
+    Offsets,
 }
 
 /// Something that was let go of, the last of its kind.
@@ -45,6 +47,8 @@ enum What {
         /// It stays, for its queue is to dead-letter each at least once.
         stays: bool,
     },
+    /// A stored offset had to go for others.
+    Offset(DrivenOut),
 }
 
 /// See the module.
@@ -65,7 +69,7 @@ impl Notices {
         reason: DeathReason,
         stays: bool,
     ) {
-        self.note(now, (queue.id, Rule::Cycle), || What::Cycle {
+        self.note(now, (queue.id, Rule::Cycle), 1, || What::Cycle {
             queue: queue.clone(),
             reason,
             target: target.clone(),
@@ -73,7 +77,13 @@ impl Notices {
         });
     }
 
-    fn note(&mut self, now: Now, of: (QueueId, Rule), what: impl FnOnce() -> What) {
+    /// So many offsets had to go, this one last.
+    #[cold]
+    fn note_driven_out(&mut self, now: Now, count: u64, last: DrivenOut) {
+        self.note(now, (last.stream.id, Rule::Offsets), count, || What::Offset(last));
+    }
+
+    fn note(&mut self, now: Now, of: (QueueId, Rule), more: u64, what: impl FnOnce() -> What) {
         if self.told.len() >= NOTICES_MAX && !self.told.contains_key(&of) {
             self.told.retain(|_, (at_ns, _)| now.mono_ns.saturating_sub(*at_ns) < QUIET_NS);
             if self.told.len() >= NOTICES_MAX {
@@ -81,7 +91,7 @@ impl Notices {
             }
         }
         let (at_ns, count) = self.told.entry(of).or_insert((0, 0));
-        *count += 1;
+        *count += more;
         // The first of all, or one after a while.
         if *at_ns == 0 || now.mono_ns.saturating_sub(*at_ns) >= QUIET_NS {
             *at_ns = now.mono_ns.max(1);
@@ -99,7 +109,15 @@ impl Notices {
 impl Shard {
     /// Takes what was let go of by a rule, to be told to whoever looks after the node.
     #[inline]
-    pub fn take_notices(&mut self, into: &mut Vec<Notice>) {
+    pub fn take_notices(&mut self, now: Now, into: &mut Vec<Notice>) {
+        if self.has_streams {
+            for log in &mut self.logs {
+                if let Some((count, last)) = log.take_driven_out() {
+                    self.tallies.offsets_driven_out += count;
+                    self.post.notices.note_driven_out(now, count, last);
+                }
+            }
+        }
         self.post.notices.take(into);
     }
 }
@@ -119,6 +137,13 @@ impl fmt::Display for Notice {
                     target.named(),
                 )
             }
+            What::Offset(DrivenOut { stream, reference, offset }) => write!(
+                f,
+                "{}: there is no room for more stored offsets: that of whoever has the most is forgotten which was stored \
+                 longest ago, {count} since this was told last, that of {:?} ({offset}) the latest",
+                stream.named(),
+                String::from_utf8_lossy(reference),
+            ),
         }
     }
 }

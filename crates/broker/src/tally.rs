@@ -433,6 +433,8 @@ pub struct Tallies {
     pub(crate) buried: [u64; QUEUE_TYPES],
     /// Messages that ended and would have gone round for ever: by the type of queue they ended in.
     pub(crate) cycles: [u64; QUEUE_TYPES],
+    /// Stored offsets of streams that others took the place of.
+    pub(crate) offsets_driven_out: u64,
     /// In the order of [`STREAM_ERRORS`].
     stream_errors: [u64; STREAM_ERRORS.len()],
 }
@@ -604,6 +606,7 @@ impl Tallies {
             ends: self.ends,
             buried: self.buried,
             cycles: self.cycles,
+            offsets_driven_out: self.offsets_driven_out,
             stream_errors: self.stream_errors,
             latencies: Latencies::default(),
         }
@@ -627,6 +630,8 @@ pub struct Survey {
     pub buried: [u64; QUEUE_TYPES],
     /// Messages that ended and would have gone round for ever: by the type of queue they ended in.
     pub cycles: [u64; QUEUE_TYPES],
+    /// Stored offsets of streams that others took the place of.
+    pub offsets_driven_out: u64,
     /// In the order of [`STREAM_ERRORS`].
     pub stream_errors: [u64; STREAM_ERRORS.len()],
     /// How long messages took.
@@ -648,6 +653,7 @@ impl Survey {
         ends.zip(other.ends.as_flattened().as_flattened()).for_each(|(own, more)| *own += more);
         self.buried.iter_mut().zip(other.buried).for_each(|(own, more)| *own += more);
         self.cycles.iter_mut().zip(other.cycles).for_each(|(own, more)| *own += more);
+        self.offsets_driven_out += other.offsets_driven_out;
         self.stream_errors.iter_mut().zip(other.stream_errors).for_each(|(own, more)| *own += more);
         self.latencies.merge(&other.latencies);
     }

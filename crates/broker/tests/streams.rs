@@ -476,7 +476,7 @@ fn all_is_there_again_after_a_restart() {
         node.shards[0].stream_done(NOW, done);
     }
     append(&mut node, 0, 3, Some("me"), &[(3, "", "c")]);
-    ask(&mut node, 0, StreamCommand::StoreOffset { reference: b"app"[..].into(), offset: 2 });
+    ask(&mut node, 0, StreamCommand::StoreOffset { user: 0, reference: b"app"[..].into(), offset: 2 });
     let files = stream_files(&node.disk, LogId(0)).unwrap();
     assert_eq!(files.len(), 1);
 
@@ -522,7 +522,7 @@ fn who_asks_for_an_offset_hears_what_was_said_just_before() {
     node.take_seen();
     let say = |node: &mut Node, command| node.command(0, "s", QueueCommand::Stream(Box::new(command)));
     for offset in [1, 0] {
-        say(&mut node, StreamCommand::StoreOffset { reference: b"app"[..].into(), offset });
+        say(&mut node, StreamCommand::StoreOffset { user: 0, reference: b"app"[..].into(), offset });
         say(&mut node, StreamCommand::QueryOffset { token: 3, reference: b"app"[..].into() });
         say(&mut node, StreamCommand::QueryOffset { token: 3, reference: b"other"[..].into() });
         node.work();
@@ -535,7 +535,11 @@ fn who_asks_for_an_offset_hears_what_was_said_just_before() {
 fn offsets_that_are_not_on_disk_are_told_of_so_many_consumers_alone() {
     let mut node = node(1);
     let say = |node: &mut Node, command| node.command(0, "s", QueueCommand::Stream(Box::new(command)));
-    let store = |name: &str, offset| StreamCommand::StoreOffset { reference: name.as_bytes().into(), offset };
+    let store = |name: &str, offset| StreamCommand::StoreOffset {
+        user: 0,
+        reference: name.as_bytes().into(),
+        offset,
+    };
     let query = |name: &str| StreamCommand::QueryOffset { token: 3, reference: name.as_bytes().into() };
     let most = broker::Limits::default().stream_offsets_told_max;
     for number in 0..most {
@@ -560,7 +564,7 @@ fn a_stopped_log_keeps_no_offset() {
     node.work();
     let written = node.written.len();
     node.shards[0].stop_log(LogId(0));
-    ask(&mut node, 0, StreamCommand::StoreOffset { reference: b"app"[..].into(), offset: 1 });
+    ask(&mut node, 0, StreamCommand::StoreOffset { user: 0, reference: b"app"[..].into(), offset: 1 });
     assert_eq!(node.written.len(), written);
 }
 

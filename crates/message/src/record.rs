@@ -28,7 +28,7 @@ pub use failures::due_with_failures;
 pub use hidden::hidden_keys;
 pub use positions::{DeathReason, Outcome, Positions, RANGES_MAX, SeqRange};
 pub use refer::{REFER, Refer};
-pub use stream::{Append, Appended, NewAppend, REFERENCE_MAX, Track, Truncate};
+pub use stream::{Append, Appended, NewAppend, Owner, REFERENCE_MAX, Track, Truncate};
 pub use weigh::Weigh;
 
 use base::cursor::Reader;

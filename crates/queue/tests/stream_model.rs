@@ -7,8 +7,9 @@
 mod stream_files;
 
 use message::chunk::{Chunk, Content, Filter};
+use message::record::Owner;
 use proptest::prelude::*;
-use queue::stream::{From, Limits, NewReader, Next, ReaderId, Settings, Stream, Work};
+use queue::stream::{From, Limits, NewReader, Next, ReaderId, Settings, Storing, Stream, Work};
 use std::collections::BTreeMap;
 use stream_files::Bench;
 
@@ -377,7 +378,8 @@ fn apply(bench: &mut Bench, record: &Record) {
             stream.publish(0, REFERENCES[*reference], published, common, effects);
         }
         Record::Track { reference, offset } => {
-            assert!(stream.store_offset(REFERENCES[*reference], *offset, common));
+            let owner = Some(Owner { user: *reference as u32, connection: 1 });
+            assert_eq!(stream.store_offset(REFERENCES[*reference], *offset, owner, common), Storing::Stored);
         }
         Record::Truncate(before) => stream.truncate(stream.now_ms(), *before, common, effects),
         Record::Configure(settings) => stream.configure(stream.now_ms(), *settings, common, effects),

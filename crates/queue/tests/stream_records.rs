@@ -44,7 +44,7 @@ fn apply(stream: &mut Stream, common: &mut Common, bytes: &[u8]) -> u64 {
     let (kind, record, _) = split(bytes).unwrap();
     if kind == Kind::Track {
         let track = Track::read(record).unwrap();
-        stream.store_offset(track.reference, track.offset, common);
+        stream.store_offset(track.reference, track.offset, track.owner, common);
         return 0;
     }
     let append = Append::read(record).unwrap();
@@ -78,7 +78,7 @@ proptest! {
             prop_assert_eq!(stream.next_offset(), expected);
             let mut track = Buffer::default();
             let reference = &[at as u8];
-            Track { stream: QueueId(1), at_ms: 1, offset: expected, reference }.write(&mut track);
+            Track { stream: QueueId(1), at_ms: 1, offset: expected, owner: None, reference }.write(&mut track);
             apply(&mut stream, &mut common, track.bytes());
             prop_assert_eq!(stream.offset(reference), Some(expected));
         }

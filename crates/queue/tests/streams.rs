@@ -3,7 +3,9 @@
 mod stream_files;
 
 use message::chunk::Filter;
-use queue::stream::{Done, Effect, From, Group, Limits, NewReader, Next, Settings, Stream, Work, WorkError};
+use queue::stream::{
+    Done, Effect, From, Group, Limits, NewReader, Next, Settings, Storing, Stream, Work, WorkError,
+};
 use stream_files::Bench;
 
 const CREDIT: u32 = 1000;
@@ -463,7 +465,7 @@ fn a_snapshot_goes_on_where_it_was() {
     let mut bench = short_segments();
     fill(&mut bench);
     bench.publish(2000, b"p", &[(5, b"a", b"")]);
-    assert!(bench.stream.store_offset(b"c", 12, &bench.common));
+    assert_eq!(bench.stream.store_offset(b"c", 12, None, &bench.common), Storing::Stored);
     let sync = bench.stream.take_sync().expect("chunks");
     let mut bytes = Vec::new();
     bench.stream.write_snapshot(&mut bytes);
@@ -578,7 +580,7 @@ fn a_snapshot_of_any_bytes_costs_little() {
     let mut bench = short_segments();
     fill(&mut bench);
     bench.publish(2000, b"p", &[(5, b"a", b"")]);
-    assert!(bench.stream.store_offset(b"c", 12, &bench.common));
+    assert_eq!(bench.stream.store_offset(b"c", 12, None, &bench.common), Storing::Stored);
     let mut bytes = Vec::new();
     bench.stream.write_snapshot(&mut bytes);
     for at in 0..bytes.len() {

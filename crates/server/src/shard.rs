@@ -666,7 +666,7 @@ impl ShardLoop {
         }
         self.scratch.stream_jobs = jobs;
         self.tell_damages();
-        self.tell_notices();
+        self.tell_notices(now);
         goes_on
     }
 
@@ -680,9 +680,9 @@ impl ShardLoop {
     }
 
     /// Says what was let go of by a rule.
-    fn tell_notices(&mut self) {
+    fn tell_notices(&mut self, now: Now) {
         let mut notices = Vec::new();
-        self.shard.take_notices(&mut notices);
+        self.shard.take_notices(now, &mut notices);
         for notice in notices {
             self.around.logger.log(Level::Warning, notice.to_string());
         }

@@ -410,6 +410,35 @@ def _(bench):
     equal(stored(bench, name), (OK, 2), "the offset, at once")
 
 
+@case("offset.beyond", "an offset beyond the last message stored, and one of 2^62", "kept as it was said")
+def _(bench):
+    name = bench.stream()
+    bench.fill(name, b"a", b"b", b"c")
+    for said in (100, 1 << 62, 1):
+        bench.peer.say(STORE, text("ref") + text(name) + struct.pack(">Q", said))
+        equal(stored(bench, name), (OK, said))
+
+
+@case("offset.crowd", "a consumer that stored its offset once, and another connection that stores 70,000 names, offsets of 2^62 among them",
+      "the first one's stays (ours: of the others the oldest are forgotten beyond 65,536)", seconds_max=120)
+def _(bench):
+    name = bench.stream()
+    bench.fill(name, b"a", b"b", b"c")
+    bench.peer.say(STORE, text("ref") + text(name) + struct.pack(">Q", 2))
+    equal(stored(bench, name), (OK, 2))
+    with peer() as other:
+        for first in range(0, 70_000, 100):
+            for number in range(first, first + 100):
+                other.say(STORE, text(f"name-{number}") + text(name) + struct.pack(">Q", 1 << 62 if number % 2 else 1))
+            # What was stored before is stored when this is answered.
+            equal(struct.unpack(">HQ", other.ask(OFFSET, text(f"name-{first}") + text(name)).rest[4:]), (OK, 1))
+        equal(struct.unpack(">HQ", other.ask(OFFSET, text("name-69999") + text(name)).rest[4:]), (OK, 1 << 62))
+    equal(stored(bench, name), (OK, 2), "of who stored one")
+    # And what it stores from here on is kept.
+    bench.peer.say(STORE, text("ref") + text(name) + struct.pack(">Q", 1))
+    equal(stored(bench, name), (OK, 1))
+
+
 @case("offset.stats", "statistics of an empty stream, and of one with three chunks", "-1 each; then 0, 2 and 2")
 def _(bench):
     name = bench.stream()

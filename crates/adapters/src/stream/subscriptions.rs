@@ -16,6 +16,7 @@ use broker::{
     StreamFrom, Tongue,
 };
 use message::chunk::{Filter, HEADER_LEN, Header, Kind};
+use message::record::Owner;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -437,8 +438,12 @@ impl Adapter {
 
     /// Has what consumers stored written.
     pub(super) fn hand_on_offsets(&mut self, context: &mut Context<'_>) {
+        if self.subscriptions.stored.is_empty() {
+            return;
+        }
+        let user = self.actor.as_ref().map_or(0, |actor| Owner::user_of(&actor.user));
         for StoredOffset { stream, reference, offset } in std::mem::take(&mut self.subscriptions.stored) {
-            self.tell_stream(context, &stream, StreamCommand::StoreOffset { reference, offset });
+            self.tell_stream(context, &stream, StreamCommand::StoreOffset { user, reference, offset });
         }
     }
 

@@ -3,7 +3,7 @@
 use super::Streams;
 use super::consumer::Consumer;
 use super::owned::Reader;
-use super::progress::Progress;
+use super::progress::{Progress, owner_of};
 use super::request::{SingleActive, StreamCommand, StreamFilter, StreamFrom, StreamReply, StreamStats};
 use crate::annotated::Modified;
 use crate::catalog::Refusal;
@@ -49,7 +49,7 @@ impl Streams {
             if let Some(stored) = stream.stored(&name) {
                 begin = StreamFrom::Offset(stored.saturating_add(1));
             }
-            consumer.progress = Some(Box::new(Progress::new(name)));
+            consumer.progress = Some(Box::new(Progress::new(name, owner_of(0, member.port))));
         }
         let new = NewReader { from: from(begin), filter: chunks.map(Box::new), credit: 0, group: None };
         let id = stream.machine.attach(new, common, effects);
@@ -79,9 +79,9 @@ impl Streams {
         if let Some(Reader::Messages(consumer)) = stream.readers.get_mut(&id) {
             change(consumer);
             let progress = consumer.progress.as_mut().and_then(|progress| progress.take());
-            if let Some((name, offset)) = progress {
+            if let Some(settled) = progress {
                 let stream = stream.definition.id;
-                self.note_progress(stream, name, offset);
+                self.note_progress(stream, settled);
             }
             self.list(slot, id);
         }
@@ -196,7 +196,7 @@ impl Log {
         post: &mut Post,
     ) -> Done {
         if let QueueCommand::Stream(command) = &command
-            && let StreamCommand::StoreOffset { reference, offset } = &**command
+            && let StreamCommand::StoreOffset { user, reference, offset } = &**command
         {
             // How far queues were fed is nobody's to say.
             if reference.starts_with(FEED) {
@@ -208,7 +208,8 @@ impl Log {
                 let most = limits.stream_offsets_told_max;
                 streams.owned[slot as usize].tell(reference, *offset, most);
             }
-            let track = Track { stream: queue, at_ms: now.wall_ms, offset: *offset, reference };
+            let owner = Some(owner_of(*user, port));
+            let track = Track { stream: queue, at_ms: now.wall_ms, offset: *offset, owner, reference };
             self.append_stream(now, |records| {
                 track.write(records);
                 None

@@ -190,7 +190,7 @@ impl Streams {
                 has_more = false;
                 (feed.waits_for, feed.stored) = (Some(offset), Some(offset));
                 let (stream, queue) = (stream.definition.id, feed.queue);
-                Track { stream, at_ms: now.wall_ms, offset, reference: &reference(queue) }
+                Track { stream, at_ms: now.wall_ms, offset, owner: None, reference: &reference(queue) }
                     .write(&mut records);
                 if !segments.is_empty() {
                     self.references.send(queue, offset, segments);
@@ -323,7 +323,7 @@ impl Log {
     }
 
     fn append_fed_upto(&mut self, now: Now, stream: QueueId, queue: QueueId, offset: u64) {
-        let track = Track { stream, at_ms: now.wall_ms, offset, reference: &reference(queue) };
+        let track = Track { stream, at_ms: now.wall_ms, offset, owner: None, reference: &reference(queue) };
         self.append_stream(now, |records| {
             track.write(records);
             None

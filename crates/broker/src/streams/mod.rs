@@ -49,7 +49,8 @@ use feeding::Fed;
 use message::record::{Append, Enqueue, Track};
 use messages::Converter;
 pub(crate) use owned::OwnedStream;
-use queue::stream::{self, Common, Effect, ReaderId, Remove, Settings, Stream, Work};
+use progress::Settled;
+use queue::stream::{self, Common, Effect, ReaderId, Remove, Settings, Storing, Stream, Work};
 use references::References;
 use rustc_hash::FxHashMap;
 use share::Share;
@@ -57,6 +58,14 @@ use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use truncating::Truncations;
+
+/// A stored offset that is no longer, for others took its place.
+#[derive(Clone, Debug)]
+pub(crate) struct DrivenOut {
+    pub(crate) stream: Arc<QueueDefinition>,
+    pub(crate) reference: Arc<[u8]>,
+    pub(crate) offset: u64,
+}
 
 /// The streams of a log.
 #[derive(Debug)]
@@ -101,7 +110,9 @@ pub(crate) struct Streams {
     /// What was taken out for queues, to be put into the log.
     fed: Vec<Fed>,
     /// How far consumers with names have come, to be stored at the end of the turn.
-    progress: Vec<(QueueId, Arc<[u8]>, u64)>,
+    progress: Vec<(QueueId, Settled)>,
+    /// Offsets that others took the place of: their number, and of which stream the last was, its name and what it was.
+    driven_out: (u64, Option<DrivenOut>),
     /// Messages as consumers were handed them last.
     handed: [Option<Memory>; readers::HANDED_MAX],
     /// What a snapshot held of streams that the catalog has not named yet; only until the replay is over.
@@ -149,6 +160,7 @@ impl Streams {
             starved: Vec::new(),
             fed: Vec::new(),
             progress: Vec::new(),
+            driven_out: (0, None),
             handed: Default::default(),
             restored: FxHashMap::default(),
         }
@@ -240,9 +252,16 @@ impl Streams {
         }
         let Some(slot) = self.slot(track.stream) else { return };
         let Streams { owned, common, .. } = self;
-        // Where there is no room for one more consumer, it is as if it had not said so: nobody waits for an answer.
         let stream = &mut owned[slot as usize];
-        let _has_room = stream.machine.store_offset(track.reference, track.offset, common);
+        let gone = match stream.machine.store_offset(track.reference, track.offset, track.owner, common) {
+            Storing::Stored => None,
+            Storing::InPlaceOf { reference, offset } => Some((reference, offset)),
+            Storing::NoRoom => Some((track.reference.into(), track.offset)),
+        };
+        if let Some((reference, offset)) = gone {
+            self.driven_out.0 += 1;
+            self.driven_out.1 = Some(DrivenOut { stream: stream.definition.clone(), reference, offset });
+        }
         if stream.told.get(track.reference) == Some(&track.offset) {
             stream.told.remove(track.reference);
         }

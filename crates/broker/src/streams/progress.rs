@@ -6,10 +6,10 @@
 
 use super::Streams;
 use crate::log::Log;
-use base::id::QueueId;
+use base::id::{PortId, QueueId};
 use base::ranges::Range;
 use base::{Now, RangeSet};
-use message::record::{Outcome, SeqRange, Track};
+use message::record::{Outcome, Owner, SeqRange, Track};
 use std::sync::Arc;
 
 /// Runs of messages that a consumer may hold or have given back; of more the first count as settled.
@@ -19,6 +19,7 @@ const HELD_RUNS_MAX: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Progress {
     name: Arc<[u8]>,
+    owner: Owner,
     /// Handed out and not settled, or given back: for whoever comes next.
     held: RangeSet,
     /// The last that was handed out.
@@ -28,8 +29,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(name: Box<[u8]>) -> Progress {
-        Progress { name: name.into(), held: RangeSet::default(), last: None, stored: None }
+    pub(crate) fn new(name: Box<[u8]>, owner: Owner) -> Progress {
+        Progress { name: name.into(), owner, held: RangeSet::default(), last: None, stored: None }
     }
 
     /// It is handed the message at this offset, and settles it or not.
@@ -61,7 +62,7 @@ impl Progress {
     }
 
     /// Up to which offset it has settled everything, if it has come further.
-    pub(crate) fn take(&mut self) -> Option<(Arc<[u8]>, u64)> {
+    pub(crate) fn take(&mut self) -> Option<Settled> {
         let upto = match self.held.first() {
             Some(held) => held.first.checked_sub(1)?.min(self.last?),
             None => self.last?,
@@ -70,18 +71,32 @@ impl Progress {
             return None;
         }
         self.stored = Some(upto);
-        Some((self.name.clone(), upto))
+        Some(Settled { name: self.name.clone(), owner: self.owner, upto })
     }
+}
+
+/// How far a consumer has settled everything.
+#[derive(Clone, Debug)]
+pub(crate) struct Settled {
+    name: Arc<[u8]>,
+    owner: Owner,
+    upto: u64,
+}
+
+/// Who a connection is to the room there is for offsets. A user is known by name where one stores many with little work:
+/// over the stream protocol; else each name has a consumer of its own.
+pub(super) fn owner_of(user: u32, port: PortId) -> Owner {
+    Owner { user, connection: u32::from(port.shard.0) << 24 ^ port.generation }
 }
 
 impl Streams {
     /// A consumer has come so far; it is stored at the end of the turn, once for all it settled in it.
-    pub(super) fn note_progress(&mut self, stream: QueueId, name: Arc<[u8]>, offset: u64) {
+    pub(super) fn note_progress(&mut self, stream: QueueId, settled: Settled) {
         let is_its =
-            |(of, known, _): &&mut (QueueId, Arc<[u8]>, u64)| *of == stream && Arc::ptr_eq(known, &name);
+            |(of, known): &&mut (QueueId, Settled)| *of == stream && Arc::ptr_eq(&known.name, &settled.name);
         match self.progress.iter_mut().find(is_its) {
-            Some((.., last)) => *last = offset,
-            None => self.progress.push((stream, name, offset)),
+            Some((_, last)) => last.upto = settled.upto,
+            None => self.progress.push((stream, settled)),
         }
     }
 }
@@ -91,12 +106,13 @@ impl Log {
     #[cold]
     pub(super) fn store_progress(&mut self, now: Now, most: usize) {
         let Some(streams) = &mut self.streams else { return };
-        for (stream, name, offset) in std::mem::take(&mut streams.progress) {
+        for (stream, Settled { name, owner, upto: offset }) in std::mem::take(&mut streams.progress) {
             if let Some(streams) = &mut self.streams
                 && let Some(slot) = streams.slot(stream)
             {
                 streams.owned[slot as usize].tell(&name, offset, most);
-                let track = Track { stream, at_ms: now.wall_ms, offset, reference: &name };
+                let track =
+                    Track { stream, at_ms: now.wall_ms, offset, owner: Some(owner), reference: &name };
                 self.append_rare(now, |records| track.write(records));
             }
         }
@@ -113,12 +129,12 @@ mod tests {
     }
 
     fn taken(progress: &mut Progress) -> Option<u64> {
-        progress.take().map(|(_, offset)| offset)
+        progress.take().map(|settled| settled.upto)
     }
 
     #[test]
     fn what_is_settled_without_a_gap_counts() {
-        let mut progress = Progress::new(b"app"[..].into());
+        let mut progress = Progress::new(b"app"[..].into(), Owner::default());
         assert_eq!(taken(&mut progress), None);
         // A filter leaves some out.
         [5, 6, 9, 12].into_iter().for_each(|offset| progress.hand_out(offset, false));
@@ -138,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_was_not_sent_does_not_count() {
-        let mut progress = Progress::new(b"app"[..].into());
+        let mut progress = Progress::new(b"app"[..].into(), Owner::default());
         (0..6).for_each(|offset| progress.hand_out(offset, offset > 2));
         progress.unsent(range(2, 5));
         progress.settle(range(0, 1), Outcome::Accepted);
@@ -149,7 +165,7 @@ mod tests {
 
     #[test]
     fn runs_held_are_bounded() {
-        let mut progress = Progress::new(b"app"[..].into());
+        let mut progress = Progress::new(b"app"[..].into(), Owner::default());
         let most = HELD_RUNS_MAX as u64 + 3;
         (0..most).for_each(|number| progress.hand_out(number * 2, false));
         progress.settle(range(1, 1), Outcome::Accepted);

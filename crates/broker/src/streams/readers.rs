@@ -197,9 +197,9 @@ impl Streams {
                 post.event(port, Event::Drained { consumer: handle, unused });
             }
         }
-        if let Some((name, offset)) = progress {
+        if let Some(settled) = progress {
             let stream = self.owned[slot as usize].definition.id;
-            self.note_progress(stream, name, offset);
+            self.note_progress(stream, settled);
         }
         self.sort(slot);
         if has_more {

@@ -107,6 +107,10 @@ impl Log {
                 streams.sort(slot as u32);
             }
         }
+        if let Some(streams) = &mut self.streams {
+            // It was told when it was so.
+            streams.driven_out = (0, None);
+        }
         self.finish_references();
         if let Some(streams) = &mut self.streams {
             streams.dispatch(now, limits, post);

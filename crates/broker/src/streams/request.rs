@@ -135,6 +135,8 @@ pub enum StreamCommand {
     },
     /// Remember how far a consumer has come. No answer.
     StoreOffset {
+        /// The user's number: [`message::record::Owner::user_of`].
+        user: u32,
         /// The consumer's reference.
         reference: Box<[u8]>,
         /// How far.

@@ -1,6 +1,6 @@
 //! What disks are to do for streams, on its way out and back.
 
-use super::{StreamDone, StreamJob, Streams};
+use super::{DrivenOut, StreamDone, StreamJob, Streams};
 use crate::catalog::QueueDefinition;
 use crate::damages::Damaged;
 use crate::limits::Limits;
@@ -229,6 +229,15 @@ impl Shard {
                 into.extend(streams.damages.drain(..).map(Damaged::Stream));
             }
         }
+    }
+}
+
+impl Log {
+    /// How many stored offsets others took the place of since this was asked last, and the last of them.
+    #[inline]
+    pub(crate) fn take_driven_out(&mut self) -> Option<(u64, DrivenOut)> {
+        let (count, last) = &mut self.streams.as_mut()?.driven_out;
+        Some((std::mem::take(count), last.take()?))
     }
 }
 

@@ -140,6 +140,12 @@ pub(super) fn global(facts: &Facts, text: &mut Text) {
     for (of, queue_type) in TYPES.iter().enumerate().take(2) {
         text.sample(&[("queue_type", queue_type)], Real(facts.survey.cycles[of] as f64));
     }
+    text.one(
+        "leveret_stream_offsets_driven_out_total",
+        Counter,
+        "Total number of offsets stored in streams that were forgotten because others were stored",
+        facts.survey.offsets_driven_out,
+    );
     text.family("global_publishers", Gauge, "Publishers currently connected");
     let publishers = publishers(facts);
     Tongue::ALL

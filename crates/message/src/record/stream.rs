@@ -165,11 +165,18 @@ impl NewAppend<'_> {
 /// Bytes of a track record in front of the reference.
 const TRACK: usize = 32;
 
+/// The form of a track record that names an owner.
+const WITH_OWNER: u8 = 1;
+
+/// Bytes of the owner.
+const OWNER: usize = 8;
+
 /// A consumer says how far it has come in a stream.
 ///
 /// ```text
 ///   0        4    5   6               8           16        24       32
 ///   | length | 13 | 0 | reference len | stream id | at (ms) | offset | reference | zeros to a multiple of 8
+///   | length | 13 | 1 | reference len | stream id | at (ms) | offset | user 4 | connection 4 | reference | zeros
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Track<'a> {
@@ -179,8 +186,28 @@ pub struct Track<'a> {
     pub at_ms: u64,
     /// How far.
     pub offset: u64,
+    /// Who says so; nobody: it is the broker's own, or of before owners were told.
+    pub owner: Option<Owner>,
     /// By what the consumer is known, at most [`REFERENCE_MAX`] bytes.
     pub reference: &'a [u8],
+}
+
+/// Who stored an offset: users, and connections of a user, share the room there is by these numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    /// The user; 0: one who is not known by a name.
+    pub user: u32,
+    /// The connection.
+    pub connection: u32,
+}
+
+impl Owner {
+    /// The number of the user of this name.
+    pub fn user_of(name: &str) -> u32 {
+        let mut digest = base::digest::Digest::default();
+        digest.write(name.as_bytes());
+        digest.finish()[0] as u32
+    }
 }
 
 impl<'a> Track<'a> {
@@ -188,11 +215,16 @@ impl<'a> Track<'a> {
     pub fn read(record: &'a [u8]) -> Option<Track<'a>> {
         let mut reader = Reader::new(record);
         let _length_and_kind = reader.take(5).ok()?;
-        let (zero, reference_len) = (reader.u8().ok()?, reader.u16_le().ok()?);
+        let (form, reference_len) = (reader.u8().ok()?, reader.u16_le().ok()?);
         let stream = QueueId(reader.u64_le().ok()?);
         let (at_ms, offset) = (reader.u64_le().ok()?, reader.u64_le().ok()?);
+        let owner = match form {
+            0 => None,
+            WITH_OWNER => Some(Owner { user: reader.u32_le().ok()?, connection: reader.u32_le().ok()? }),
+            _ => return None,
+        };
         let reference = reader.take(reference_len.into()).ok()?;
-        (zero == 0).then_some(Track { stream, at_ms, offset, reference })
+        Some(Track { stream, at_ms, offset, owner, reference })
     }
 
     /// Appends the record.
@@ -201,15 +233,21 @@ impl<'a> Track<'a> {
     /// When the reference is longer than [`REFERENCE_MAX`].
     pub fn write(&self, into: &mut Buffer) {
         let reference_len = u16::try_from(self.reference.len()).expect("a reference is a short string");
-        let len = (TRACK + self.reference.len()).next_multiple_of(8);
+        let owner_len = if self.owner.is_some() { OWNER } else { 0 };
+        let len = (TRACK + owner_len + self.reference.len()).next_multiple_of(8);
         let mut fixed = [0; TRACK];
         fixed[0..4].copy_from_slice(&(len as u32).to_le_bytes());
         fixed[4] = Kind::Track as u8;
+        fixed[5] = if self.owner.is_some() { WITH_OWNER } else { 0 };
         fixed[6..8].copy_from_slice(&reference_len.to_le_bytes());
         fixed[8..16].copy_from_slice(&self.stream.0.to_le_bytes());
         fixed[16..24].copy_from_slice(&self.at_ms.to_le_bytes());
         fixed[24..32].copy_from_slice(&self.offset.to_le_bytes());
         into.extend(&fixed);
+        if let Some(Owner { user, connection }) = self.owner {
+            into.extend(&user.to_le_bytes());
+            into.extend(&connection.to_le_bytes());
+        }
         into.extend(self.reference);
         into.pad_to(8);
     }
@@ -313,13 +351,17 @@ mod tests {
 
     #[test]
     fn tracks_come_back_as_written() {
-        for reference in [&b""[..], b"app-1", &[7; 300]] {
-            let track = Track { stream: QueueId(3), at_ms: 4, offset: u64::MAX, reference };
+        let owner = Some(Owner { user: u32::MAX, connection: 7 });
+        let references = [&b""[..], b"app-1", &[7; 300]];
+        for (reference, owner) in
+            references.into_iter().flat_map(|reference| [(reference, None), (reference, owner)])
+        {
+            let track = Track { stream: QueueId(3), at_ms: 4, offset: u64::MAX, owner, reference };
             let mut buffer = Buffer::default();
             track.write(&mut buffer);
             let (kind, record, rest) = split(buffer.bytes()).unwrap();
             assert_eq!((kind, Track::read(record), rest.len()), (Kind::Track, Some(track), 0));
-            for len in 0..TRACK + reference.len() {
+            for len in 0..TRACK + owner.map_or(0, |_| OWNER) + reference.len() {
                 assert_eq!(Track::read(&record[..len]), None);
             }
         }

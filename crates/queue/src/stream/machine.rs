@@ -7,6 +7,7 @@
 
 use super::common::Common;
 use super::groups::Groups;
+use super::offsets::Storing;
 use super::readers::Readers;
 use super::segments::{NewChunk, SegmentEnd, Segments};
 use super::tail::{NewTailChunk, Tail};
@@ -17,6 +18,7 @@ use super::work::{
 use super::{Chunk, Effect, FILE_HEADER_LEN, Place, Segment, Settings};
 use base::Buffer;
 use message::chunk::{self, BATCH_HEAD, Entry, Kind, MESSAGE_HEAD, Writer};
+use message::record::Owner;
 use std::collections::BTreeMap;
 
 /// The term under which chunks are written, while a stream is on one node alone.
@@ -153,9 +155,15 @@ impl Stream {
         }
     }
 
-    /// Notes how far a consumer has come. `false`: there is no room for one more.
-    pub fn store_offset(&mut self, reference: &[u8], offset: u64, common: &Common) -> bool {
-        self.tracked.store(reference, offset, self.first_offset(), &common.limits)
+    /// Notes how far a consumer of this owner has come, and says whether another was forgotten for it.
+    pub fn store_offset(
+        &mut self,
+        reference: &[u8],
+        offset: u64,
+        owner: Option<Owner>,
+        common: &Common,
+    ) -> Storing {
+        self.tracked.store(reference, offset, owner, self.first_offset(), &common.limits)
     }
 
     /// Removes the segments that have no offset from `before` on. Where that is all of them nothing is left, and what comes
@@ -341,7 +349,7 @@ impl Stream {
 
     /// Calls `each` for the offsets that consumers stored.
     pub fn each_offset(&self, mut each: impl FnMut(&[u8], u64)) {
-        self.tracked.offsets.iter().for_each(|(reference, offset)| each(reference, *offset));
+        self.tracked.offsets.iter().for_each(|(reference, stored)| each(reference, stored.offset));
     }
 
     /// Calls `each` for the last publishing ids of publishers.

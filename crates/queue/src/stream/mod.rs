@@ -13,6 +13,7 @@
 mod common;
 mod groups;
 mod machine;
+mod offsets;
 mod readers;
 mod retired;
 mod segments;
@@ -24,6 +25,7 @@ mod work;
 pub use common::Common;
 pub use groups::Group;
 pub use machine::{Published, Stream};
+pub use offsets::Storing;
 pub use readers::{From, NewReader, Next, ReaderId};
 pub use segments::Segment;
 pub use tracking::FEED;
@@ -104,7 +106,7 @@ pub struct Limits {
     pub sequences_kept: usize,
     /// Publishers whose last publishing id is known; the one that was idle for longest is forgotten.
     pub sequences_max: usize,
-    /// Consumers whose offsets are known; one more has no room until some are behind the first offset.
+    /// Consumers whose offsets are known; for one more another is forgotten, of whoever has the most.
     pub offsets_max: usize,
 }
 

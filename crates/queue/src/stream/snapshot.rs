@@ -4,17 +4,22 @@
 //! ([`Stream::take_sync`]). Reading takes any bytes; what it makes costs at most 32 times their number.
 
 use super::machine::{EPOCH, Stream};
-use super::tracking::Sequence;
+use super::offsets::Stored;
+use super::tracking::{FEED, Sequence};
 use super::{FILE_HEADER_LEN, Place, Segment, Settings};
 use crate::snapshot::{SnapshotError, put};
 use base::Sink;
 use base::cursor::Reader;
+use message::record::Owner;
 
 /// First bytes of every snapshot.
 const MAGIC: [u8; 4] = *b"LvSs";
 
-/// The version this writes, and the only one there is.
-const VERSION: u8 = 1;
+/// The version this writes.
+const VERSION: u8 = 2;
+
+/// The version whose offsets name no owner, and not when they were stored.
+const VERSION_WITHOUT_OWNERS: u8 = 1;
 
 /// Higher numbers are never reached: counting on from here does not overflow.
 const COUNT_MAX: u64 = u64::MAX / 2;
@@ -57,9 +62,13 @@ impl Stream {
             put(out, sequence.chunk_id);
         }
         put(out, self.tracked.offsets.len() as u64);
-        for (reference, offset) in &self.tracked.offsets {
+        put(out, self.tracked.offsets.next_turn);
+        for (reference, Stored { offset, owner, turn }) in self.tracked.offsets.iter() {
             put_reference(out, reference);
             put(out, *offset);
+            out.put(&owner.user.to_le_bytes());
+            out.put(&owner.connection.to_le_bytes());
+            put(out, *turn);
         }
     }
 
@@ -73,7 +82,7 @@ impl Stream {
             return Err(SnapshotError::Magic);
         }
         let version = reader.u8()?;
-        if version != VERSION {
+        if !matches!(version, VERSION | VERSION_WITHOUT_OWNERS) {
             return Err(SnapshotError::Version(version));
         }
         if reader.take(3)? != [0; 3] || reader.u64_le()? != EPOCH {
@@ -98,13 +107,30 @@ impl Stream {
             }
             stream.tracked.sequences.insert(reference.into(), sequence);
         }
-        for _ in 0..reader.u64_le()? {
+        let mut before = None;
+        let count = reader.u64_le()?;
+        if version != VERSION_WITHOUT_OWNERS {
+            stream.tracked.offsets.next_turn = reader.u64_le()?;
+        }
+        let next_turn = stream.tracked.offsets.next_turn;
+        if next_turn > COUNT_MAX {
+            return Err(SnapshotError::Broken("offsets"));
+        }
+        for place in 0..count {
             let reference = reference(&mut reader)?;
-            let offset = reader.u64_le()?;
-            if stream.tracked.offsets.last_key_value().is_some_and(|(before, _)| **before >= *reference) {
+            let mut stored = Stored { offset: reader.u64_le()?, owner: Owner::default(), turn: place };
+            if version != VERSION_WITHOUT_OWNERS {
+                stored.owner = Owner { user: reader.u32_le()?, connection: reader.u32_le()? };
+                stored.turn = reader.u64_le()?;
+            }
+            let follows = before.is_none_or(|before| before < reference)
+                && (version == VERSION_WITHOUT_OWNERS
+                    || reference.starts_with(FEED)
+                    || stored.turn < next_turn);
+            if !follows || !stream.tracked.offsets.insert(reference, stored) {
                 return Err(SnapshotError::Broken("offsets"));
             }
-            stream.tracked.offsets.insert(reference.into(), offset);
+            before = Some(reference);
         }
         if reader.is_empty() { Ok(stream) } else { Err(SnapshotError::Long) }
     }
@@ -165,4 +191,67 @@ fn put_reference(out: &mut impl Sink, reference: &[u8]) {
 fn reference<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], SnapshotError> {
     let len = reader.u16_le()?;
     Ok(reader.take(len.into())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::{Common, Limits, Storing};
+
+    const NAMES: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
+
+    fn written(stream: &Stream) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        stream.write_snapshot(&mut bytes);
+        bytes
+    }
+
+    /// Names that were stored in another order than theirs, by two connections.
+    fn stream(common: &Common) -> Stream {
+        let mut stream = Stream::new(Settings::default());
+        for (at, connection) in [(2, 1), (0, 1), (3, 2), (1, 1)] {
+            let owner = Some(Owner { user: 5, connection });
+            assert_eq!(stream.store_offset(NAMES[at], at as u64, owner, common), Storing::Stored);
+        }
+        stream
+    }
+
+    #[test]
+    fn who_stored_offsets_and_when_comes_back() {
+        let common = Common::new(Limits { offsets_max: NAMES.len(), ..Limits::default() });
+        let before = stream(&common);
+        let bytes = written(&before);
+        let mut after = Stream::read_snapshot(&bytes, Settings::default()).unwrap();
+        assert_eq!(written(&after), bytes);
+        let more = Some(Owner { user: 9, connection: 9 });
+        let gone = |reference: &[u8], offset| Storing::InPlaceOf { reference: reference.into(), offset };
+        assert_eq!(after.store_offset(b"e", 0, more, &common), gone(b"c", 2));
+        for len in 0..bytes.len() {
+            assert!(Stream::read_snapshot(&bytes[..len], Settings::default()).is_err(), "{len}");
+        }
+        // Two at one turn of one connection.
+        let entry = 2 + 1 + 8 + 8 + 8;
+        let mut twice = bytes.clone();
+        let (a, b) = (bytes.len() - 4 * entry, bytes.len() - 3 * entry);
+        twice.copy_within(a + entry - 8..a + entry, b + entry - 8);
+        assert!(Stream::read_snapshot(&twice, Settings::default()).is_err());
+    }
+
+    #[test]
+    fn offsets_of_before_owners_are_read() {
+        let common = Common::new(Limits { offsets_max: NAMES.len(), ..Limits::default() });
+        let now = written(&stream(&common));
+        let head = now.len() - 4 * (2 + 1 + 8 + 8 + 8);
+        // The next turn is not in it.
+        let mut then = now[..head - 8].to_vec();
+        then[4] = VERSION_WITHOUT_OWNERS;
+        now[head..].chunks(2 + 1 + 8 + 8 + 8).for_each(|entry| then.extend(&entry[..2 + 1 + 8]));
+        let mut stream = Stream::read_snapshot(&then, Settings::default()).unwrap();
+        for (at, name) in NAMES.iter().enumerate() {
+            assert_eq!(stream.offset(name), Some(at as u64));
+        }
+        let owner = Some(Owner { user: 5, connection: 1 });
+        let storing = stream.store_offset(b"e", 0, owner, &common);
+        assert!(matches!(storing, Storing::InPlaceOf { .. }), "they make room: {storing:?}");
+    }
 }

@@ -1,9 +1,11 @@
 //! What a stream remembers of publishers and consumers: the publishing ids they reached, the offsets they stored.
 //!
 //! Bounded: of publishers those that were active last are known, as in RabbitMQ's streams 255 when a segment is full and more
-//! between. Offsets of messages that are gone are forgotten with them.
+//! between. Offsets of messages that are gone are forgotten with them; one beyond the last message is taken, as by RabbitMQ.
 
 use super::Limits;
+use super::offsets::{Offsets, Storing};
+use message::record::Owner;
 use std::collections::BTreeMap;
 
 /// How the names begin under which a stream remembers how far it fed a queue. They have room beside the others, stay
@@ -23,7 +25,7 @@ pub(super) struct Sequence {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Tracked {
     pub(super) sequences: BTreeMap<Box<[u8]>, Sequence>,
-    pub(super) offsets: BTreeMap<Box<[u8]>, u64>,
+    pub(super) offsets: Offsets,
 }
 
 impl Tracked {
@@ -34,7 +36,7 @@ impl Tracked {
 
     /// The offset that the consumer stored.
     pub(super) fn offset(&self, reference: &[u8]) -> Option<u64> {
-        self.offsets.get(reference).copied()
+        self.offsets.get(reference)
     }
 
     /// The publisher reached this id in this chunk.
@@ -47,45 +49,22 @@ impl Tracked {
         self.sequences.insert(reference.into(), sequence);
     }
 
-    /// Notes an offset; whether there was room.
+    /// Notes an offset, and what became of another for it.
     pub(super) fn store(
         &mut self,
         reference: &[u8],
         offset: u64,
+        owner: Option<Owner>,
         first_offset: u64,
         limits: &Limits,
-    ) -> bool {
-        let is_feed = reference.starts_with(FEED);
-        if is_feed && offset == u64::MAX {
-            self.offsets.remove(reference);
-            return true;
-        }
-        if let Some(known) = self.offsets.get_mut(reference) {
-            *known = offset;
-            return true;
-        }
-        if is_feed {
-            self.offsets.insert(reference.into(), offset);
-            return true;
-        }
-        if self.offsets.len() >= limits.offsets_max {
-            self.forget_before(first_offset);
-        }
-        let has_room = self.offsets.len() < limits.offsets_max;
-        if has_room {
-            self.offsets.insert(reference.into(), offset);
-        }
-        has_room
+    ) -> Storing {
+        self.offsets.store(reference, offset, owner, (first_offset, limits.offsets_max))
     }
 
     /// A segment is full: what RabbitMQ's streams would not carry over goes.
     pub(super) fn trim(&mut self, first_offset: u64, limits: &Limits) {
-        self.forget_before(first_offset);
+        self.offsets.forget_before(first_offset);
         self.keep_sequences(limits.sequences_kept);
-    }
-
-    fn forget_before(&mut self, first_offset: u64) {
-        self.offsets.retain(|reference, offset| *offset >= first_offset || reference.starts_with(FEED));
     }
 
     /// Forgets those that were idle for longest. Where there are many too many at once, it is one pass for all.
@@ -107,6 +86,7 @@ impl Tracked {
 
 #[cfg(test)]
 mod tests {
+    use super::super::offsets::Storing;
     use super::{FEED, Limits, Sequence, Tracked};
 
     const LIMITS: fn() -> Limits =
@@ -127,12 +107,15 @@ mod tests {
     #[test]
     fn offsets_have_bounded_room() {
         let (limits, mut tracked) = (LIMITS(), Tracked::default());
-        assert!(tracked.store(b"a", 5, 0, &limits));
-        assert!(tracked.store(b"b", 9, 0, &limits));
-        assert!(!tracked.store(b"c", 9, 0, &limits));
+        let stored = |tracked: &mut Tracked, reference: &[u8], offset, first| {
+            tracked.store(reference, offset, None, first, &limits) == Storing::Stored
+        };
+        assert!(stored(&mut tracked, b"a", 5, 0));
+        assert!(stored(&mut tracked, b"b", 9, 0));
+        assert!(!stored(&mut tracked, b"c", 9, 0));
         // Who is known goes on, also backwards.
-        assert!(tracked.store(b"a", 3, 0, &limits));
-        assert!(tracked.store(b"c", 12, 4, &limits));
+        assert!(stored(&mut tracked, b"a", 3, 0));
+        assert!(stored(&mut tracked, b"c", 12, 4));
         assert_eq!([b"a", b"b", b"c"].map(|reference| tracked.offset(reference)), [None, Some(9), Some(12)]);
         tracked.trim(10, &limits);
         assert_eq!(tracked.offset(b"b"), None);
@@ -143,11 +126,11 @@ mod tests {
         let (limits, mut tracked) = (LIMITS(), Tracked::default());
         let feeds: Vec<Vec<u8>> = (0..5).map(|queue| [FEED, &[queue]].concat()).collect();
         for feed in &feeds {
-            assert!(tracked.store(feed, 3, 0, &limits));
+            assert_eq!(tracked.store(feed, 3, None, 0, &limits), Storing::Stored);
         }
         tracked.trim(10, &limits);
         assert!(feeds.iter().all(|feed| tracked.offset(feed) == Some(3)));
-        assert!(tracked.store(&feeds[1], u64::MAX, 0, &limits));
+        assert_eq!(tracked.store(&feeds[1], u64::MAX, None, 0, &limits), Storing::Stored);
         assert_eq!((tracked.offset(&feeds[1]), tracked.offsets.len()), (None, 4));
     }
 }

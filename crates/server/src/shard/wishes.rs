@@ -67,7 +67,7 @@ impl ShardLoop {
         let Some((stream, answer)) = self.stream(&asked.vhost, &asked.stream, answer) else { return };
         let (port, token) = self.await_answer(stream.vhost, None, answer);
         let reference = asked.reference.as_bytes().into();
-        self.ask_stream(now, port, &stream, StreamCommand::StoreOffset { reference, offset: 0 });
+        self.ask_stream(now, port, &stream, StreamCommand::StoreOffset { user: 0, reference, offset: 0 });
         // Nobody is told when an offset is on disk. What comes after it in the log is there after it: letting go of nothing.
         self.ask_stream(now, port, &stream, StreamCommand::Truncate { token, before: 0 });
     }
