@@ -12,7 +12,7 @@ from lab.wire_stream import (
     MAKE_SUPER, METADATA, NEXT, OFFSET, OK, PARTITIONS, RESOLVE, ROUTE, SEQUENCE, SINCE, STATS, STORE, UNSUBSCRIBE,
     UPDATE, VERSIONS, Peer, batch, message, names, offset, pairs, text,
 )
-from suites.stream_wire_refusals import Bench, case, fresh, suite
+from suites.stream_wire_refusals import Bench, case, fresh, suite, peer
 
 QUIET_SECONDS = 0.3
 AGAIN = 0x05
