@@ -498,11 +498,12 @@ fn a_stream_that_is_deleted_takes_nothing_from_the_queue() {
 fn version(node: &Node, (_, bytes): &Snapshot) -> u8 {
     let stream = node.shards[0].catalog().queue_by_name(VhostId(0), b"s").unwrap().id;
     let head = [1u64.to_le_bytes(), stream.0.to_le_bytes()].concat();
-    // | version (4) | next file (8) | one stream | its id
+    // | version (4) | next file (8) | one stream | its id | length (4) | the stream's snapshot
+    let is_head = |window: &[u8]| window[..16] == head && window[20..] == *b"LvSs";
     let mut found = bytes
-        .windows(16)
+        .windows(24)
         .enumerate()
-        .filter(|(at, window)| *window == head && matches!(bytes[at - 12..at - 8], [1 | 2, 0, 0, 0]));
+        .filter(|(at, window)| is_head(window) && matches!(bytes[at - 12..at - 8], [1 | 2, 0, 0, 0]));
     let (at, _) = found.next().unwrap();
     assert_eq!(found.next(), None);
     bytes[at - 12]
