@@ -22,7 +22,7 @@ pub const PREFIX: &str = "encrypted:";
 const BLOCK: usize = 16;
 
 /// Rounds of a key's derivation that are done at most: each takes about a microsecond.
-const ITERATIONS_MAX: u32 = 10_000_000;
+pub const ITERATIONS_MAX: u32 = 10_000_000;
 
 /// How a secret is encrypted: both sides must know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,20 +138,44 @@ fn term(text: &str) -> Vec<u8> {
     [&[131, 109], &length.to_be_bytes()[..], text.as_bytes()].concat()
 }
 
-/// The text that a term is: a binary (109), a string of bytes (107), an empty list (106), or an atom (118, 119, 100, 115).
+/// The text that a term is: a binary, a string, a list of characters or an atom.
 fn text(term: &[u8]) -> Option<String> {
-    let (131, rest) = term.split_first().map(|(first, rest)| (*first, rest))? else { return None };
-    let (kind, rest) = rest.split_first()?;
-    let length_bytes = match kind {
-        109 => 4,
-        107 | 118 | 100 => 2,
-        119 | 115 => 1,
-        106 => 0,
-        _ => return None,
+    const VERSION: u8 = 131;
+    let [VERSION, tag, rest @ ..] = term else { return None };
+    let bytes = |length_bytes: usize| {
+        let (length, text) = rest.split_at_checked(length_bytes)?;
+        let length = length.iter().fold(0usize, |length, byte| length << 8 | usize::from(*byte));
+        (text.len() == length).then_some(text)
     };
-    let (length, text) = rest.split_at_checked(length_bytes)?;
-    let length = length.iter().fold(0usize, |length, byte| length << 8 | usize::from(*byte));
-    (text.len() == length).then(|| String::from_utf8(text.to_vec()).ok())?
+    let utf8 = |length_bytes| String::from_utf8(bytes(length_bytes)?.to_vec()).ok();
+    match tag {
+        // BINARY_EXT; ATOM_EXT and ATOM_UTF8_EXT; SMALL_ATOM_EXT and SMALL_ATOM_UTF8_EXT; NIL_EXT.
+        109 => utf8(4),
+        100 | 118 => utf8(2),
+        115 | 119 => utf8(1),
+        106 => rest.is_empty().then(String::new),
+        // STRING_EXT: each byte is a character.
+        107 => Some(bytes(2)?.iter().map(|byte| char::from(*byte)).collect()),
+        108 => characters(rest),
+        _ => None,
+    }
+}
+
+/// LIST_EXT of SMALL_INTEGER_EXT and INTEGER_EXT: characters beyond Latin-1 are among them.
+fn characters(list: &[u8]) -> Option<String> {
+    let (count, mut rest) = list.split_at_checked(4)?;
+    let count = u32::from_be_bytes(count.try_into().ok()?);
+    let mut text = String::new();
+    for _ in 0..count {
+        let character;
+        (character, rest) = match rest {
+            [97, byte, rest @ ..] => (u32::from(*byte), rest),
+            [98, a, b, c, d, rest @ ..] => (u32::from_be_bytes([*a, *b, *c, *d]), rest),
+            _ => return None,
+        };
+        text.push(char::from_u32(character)?);
+    }
+    (rest == [106]).then_some(text)
 }
 
 #[cfg(test)]
@@ -201,6 +225,9 @@ mod tests {
         check(&term("abc"), Some("abc"));
         check(&[131, 107, 0, 2, b'h', b'i'], Some("hi"));
         check(&[131, 106], Some(""));
+        check(&[131, 107, 0, 2, b'g', 0xfc], Some("g\u{fc}"));
+        check(&[131, 108, 0, 0, 0, 2, 97, b'a', 98, 0, 0, 0x20, 0xac, 106], Some("a\u{20ac}"));
+        check(&[131, 108, 0xff, 0xff, 0xff, 0xff, 97, b'a', 106], None);
         check(&[131, 119, 2, b'o', b'k'], Some("ok"));
         check(&[131, 97, 7], None);
         check(&[131, 109, 0, 0, 0, 9, b'x'], None);

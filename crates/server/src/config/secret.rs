@@ -1,56 +1,14 @@
-//! Settings that are written encrypted, by RabbitMQ's scheme: `encrypted:BASE64`, as `rabbitmqctl encode` makes them.
-//!
-//! BASE64 is salt (16 bytes), initialization vector (16 bytes) and ciphertext (CBC with PKCS#7 padding). The key is PBKDF2
-//! of the passphrase, and what is encrypted is a term of Erlang in its external format.
+//! Settings that are written encrypted, `encrypted:BASE64`, as `rabbitmqctl encode` makes them: which passphrase, cipher
+//! and hash the configuration names for them. The scheme itself is [`ctl::secret`].
 
 use super::syntax::{Error, Fault, Setting};
-use aes::{Aes128, Aes192, Aes256};
-use cbc::Decryptor;
-use cbc::cipher::block_padding::Pkcs7;
-use cbc::cipher::{BlockModeDecrypt, KeyIvInit};
-use data_encoding::BASE64;
-use sha1::Sha1;
-use sha2::{Sha256, Sha384, Sha512};
-
-/// What an encrypted value begins with.
-pub const PREFIX: &str = "encrypted:";
-
-/// Bytes of the salt, and of the initialization vector.
-const SALT: usize = 16;
-const VECTOR: usize = 16;
-
-/// Rounds of the key's derivation: what takes some seconds.
-const ITERATIONS_MAX: u32 = 10_000_000;
-
-/// A cipher, by the length of its key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cipher {
-    Aes128,
-    Aes192,
-    Aes256,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hash {
-    Sha1,
-    Sha256,
-    Sha384,
-    Sha512,
-}
+use ctl::secret::{ITERATIONS_MAX, PREFIX, Way};
 
 /// `config_entry_decoder.*`.
+#[derive(Default)]
 pub struct Decoder {
     passphrase: Option<String>,
-    cipher: Cipher,
-    hash: Hash,
-    iterations: u32,
-}
-
-impl Default for Decoder {
-    /// RabbitMQ's own.
-    fn default() -> Decoder {
-        Decoder { passphrase: None, cipher: Cipher::Aes128, hash: Hash::Sha256, iterations: 1 }
-    }
+    way: Way,
 }
 
 impl Decoder {
@@ -62,25 +20,22 @@ impl Decoder {
         match name {
             "passphrase" => self.passphrase = Some(value.to_owned()),
             "cipher" => {
-                self.cipher = match value {
-                    "aes_128_cbc" | "aes_cbc128" => Cipher::Aes128,
-                    "aes_192_cbc" | "aes_cbc192" => Cipher::Aes192,
-                    "aes_256_cbc" | "aes_cbc256" => Cipher::Aes256,
+                self.way.cipher = match value {
+                    "aes_128_cbc" | "aes_cbc128" => "aes_128_cbc",
+                    "aes_192_cbc" | "aes_cbc192" => "aes_192_cbc",
+                    "aes_256_cbc" | "aes_cbc256" => "aes_256_cbc",
                     _ => return Err("accepted values: aes_128_cbc, aes_192_cbc, aes_256_cbc".into()),
                 }
+                .to_owned();
             }
-            "hash" => {
-                self.hash = match value {
-                    "sha" => Hash::Sha1,
-                    "sha256" => Hash::Sha256,
-                    "sha384" => Hash::Sha384,
-                    "sha512" => Hash::Sha512,
-                    _ => return Err("accepted values: sha, sha256, sha384, sha512".into()),
-                }
-            }
+            "hash" => match value {
+                "sha" | "sha224" | "sha256" | "sha384" | "sha512" => self.way.hash = value.to_owned(),
+                _ => return Err("accepted values: sha, sha224, sha256, sha384, sha512".into()),
+            },
             "iterations" => {
                 let number = value.parse().ok().filter(|number| (1..=ITERATIONS_MAX).contains(number));
-                self.iterations = number.ok_or("accepted values: a whole number from 1 to 10000000")?;
+                let accepted = || format!("accepted values: a whole number from 1 to {ITERATIONS_MAX}");
+                self.way.iterations = number.ok_or_else(accepted)?;
             }
             _ => return Err("known are .passphrase, .cipher, .hash and .iterations".into()),
         }
@@ -92,8 +47,12 @@ impl Decoder {
     /// # Errors
     /// Why it cannot be decrypted.
     pub fn open(&self, setting: &mut Setting) -> Result<(), Error> {
-        let Some(encoded) = setting.value.strip_prefix(PREFIX) else { return Ok(()) };
-        match self.decrypt(encoded) {
+        if !setting.value.starts_with(PREFIX) {
+            return Ok(());
+        }
+        let passphrase =
+            self.passphrase.as_deref().ok_or("config_entry_decoder.passphrase is not set".to_owned());
+        match passphrase.and_then(|passphrase| self.way.decrypt(passphrase, &setting.value)) {
             Ok(clear) => {
                 setting.value = clear;
                 setting.is_secret = true;
@@ -108,85 +67,12 @@ impl Decoder {
             }),
         }
     }
-
-    fn decrypt(&self, encoded: &str) -> Result<String, &'static str> {
-        let passphrase = self.passphrase.as_deref().ok_or("config_entry_decoder.passphrase is not set")?;
-        let bytes = BASE64.decode(encoded.as_bytes()).map_err(|_| "it is not base64")?;
-        let (salt, rest) = bytes.split_at_checked(SALT).ok_or("it is too short")?;
-        let (vector, text) = rest.split_at_checked(VECTOR).ok_or("it is too short")?;
-        let clear = match self.cipher {
-            Cipher::Aes128 => self.decrypt_with::<Decryptor<Aes128>, 16>(passphrase, salt, vector, text),
-            Cipher::Aes192 => self.decrypt_with::<Decryptor<Aes192>, 24>(passphrase, salt, vector, text),
-            Cipher::Aes256 => self.decrypt_with::<Decryptor<Aes256>, 32>(passphrase, salt, vector, text),
-        };
-        read_term(&clear.ok_or("the passphrase, or what else goes with it, is another")?)
-            .ok_or("it holds no text, or the passphrase is another")
-    }
-
-    fn decrypt_with<C: KeyIvInit + BlockModeDecrypt, const KEY: usize>(
-        &self,
-        passphrase: &str,
-        salt: &[u8],
-        vector: &[u8],
-        text: &[u8],
-    ) -> Option<Vec<u8>> {
-        let mut key = [0; KEY];
-        let (passphrase, rounds) = (passphrase.as_bytes(), self.iterations);
-        match self.hash {
-            Hash::Sha1 => pbkdf2::pbkdf2_hmac::<Sha1>(passphrase, salt, rounds, &mut key),
-            Hash::Sha256 => pbkdf2::pbkdf2_hmac::<Sha256>(passphrase, salt, rounds, &mut key),
-            Hash::Sha384 => pbkdf2::pbkdf2_hmac::<Sha384>(passphrase, salt, rounds, &mut key),
-            Hash::Sha512 => pbkdf2::pbkdf2_hmac::<Sha512>(passphrase, salt, rounds, &mut key),
-        }
-        C::new_from_slices(&key, vector).ok()?.decrypt_padded_vec::<Pkcs7>(text).ok()
-    }
-}
-
-/// The text of a term in Erlang's external format: a binary, a string, a list of characters or an atom.
-fn read_term(term: &[u8]) -> Option<String> {
-    const VERSION: u8 = 131;
-    let [VERSION, tag, rest @ ..] = term else { return None };
-    let short = |size: usize| {
-        let (len, rest) = rest.split_at_checked(size)?;
-        let len = len.iter().fold(0usize, |len, byte| len << 8 | usize::from(*byte));
-        (rest.len() == len).then(|| String::from_utf8(rest.to_vec()).ok())?
-    };
-    match tag {
-        // BINARY_EXT; STRING_EXT, ATOM_EXT and ATOM_UTF8_EXT; SMALL_ATOM_EXT and SMALL_ATOM_UTF8_EXT; NIL_EXT.
-        109 => short(4),
-        // Of a string each byte is a character.
-        107 => (rest.len() >= 2 && rest.len() - 2 == usize::from(rest[0]) << 8 | usize::from(rest[1]))
-            .then(|| rest[2..].iter().map(|byte| char::from(*byte)).collect()),
-        100 | 118 => short(2),
-        115 | 119 => short(1),
-        106 => rest.is_empty().then(String::new),
-        108 => read_characters(rest),
-        _ => None,
-    }
-}
-
-/// LIST_EXT of SMALL_INTEGER_EXT and INTEGER_EXT: characters beyond Latin-1 are among them.
-fn read_characters(list: &[u8]) -> Option<String> {
-    let (count, mut rest) = list.split_at_checked(4)?;
-    let count = u32::from_be_bytes(count.try_into().ok()?);
-    let mut text = String::new();
-    for _ in 0..count {
-        let character;
-        (character, rest) = match rest {
-            [97, byte, rest @ ..] => (u32::from(*byte), rest),
-            [98, a, b, c, d, rest @ ..] => (u32::from_be_bytes([*a, *b, *c, *d]), rest),
-            _ => return None,
-        };
-        text.push(char::from_u32(character)?);
-    }
-    (rest == [106]).then_some(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::syntax::Origin;
     use super::*;
-    use proptest::prelude::*;
 
     fn open(settings: &[(&str, &str)], value: &str) -> Result<String, String> {
         let mut decoder = Decoder::default();
@@ -256,21 +142,12 @@ mod tests {
         };
         let value = "encrypted:suE5AbWMTBLVQ/o3q/9P/BbEi9+Q49eP/28+fVklSyJnAhfPba2c34yU1TD6zvm7";
         check(&[], value, "config_entry_decoder.passphrase is not set");
-        check(&[("passphrase", "other")], value, "the passphrase");
-        check(&[("passphrase", "x")], "encrypted:!", "it is not base64");
-        check(&[("passphrase", "x")], "encrypted:AAAA", "it is too short");
+        check(&[("passphrase", "other")], value, "is the passphrase right?");
+        check(&[("passphrase", "x")], "encrypted:!", "is no base64");
+        check(&[("passphrase", "x")], "encrypted:AAAA", "is too short");
         check(&[("cipher", "blowfish_cbc")], value, "accepted values: aes_128_cbc");
         check(&[("hash", "md5")], value, "accepted values: sha");
         check(&[("iterations", "0")], value, "a whole number from 1");
         check(&[("salt", "0")], value, "known are .passphrase");
-    }
-
-    proptest! {
-        #[test]
-        fn any_term_is_read_without_panic(term in prop::collection::vec(any::<u8>(), 0..40)) {
-            let _ = read_term(&term);
-            let with: Vec<u8> = [131].into_iter().chain(term).collect();
-            let _ = read_term(&with);
-        }
     }
 }
