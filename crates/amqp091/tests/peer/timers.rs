@@ -112,23 +112,23 @@ fn with_heartbeat() -> Connection {
 #[test]
 fn heartbeats_fill_silence() {
     let mut server = with_heartbeat();
-    // What was said in the handshake counts for the first half; then silence.
-    let mut sent = Vec::new();
-    for second in 1..=19 {
-        feed(&mut server, Now::at_ms(second * 1000), &frame(8, 0, b""), &[]);
-        assert!(
-            server.poll_deadline().is_some_and(|deadline| deadline > Now::at_ms(second * 1000 - 1).mono_ns)
-        );
-        server.handle_deadline(Now::at_ms(second * 1000));
+    // What was said in the handshake counts for the first quarter; then silence.
+    let mut sent_ms = Vec::new();
+    for ms in (1..40).map(|half| half * 500) {
+        feed(&mut server, Now::at_ms(ms), &frame(8, 0, b""), &[]);
+        assert!(server.poll_deadline().is_some_and(|deadline| deadline > Now::at_ms(ms - 1).mono_ns));
+        server.handle_deadline(Now::at_ms(ms));
         if take_output(&mut server) == [8, 0, 0, 0, 0, 0, 0, 0xCE] {
-            sent.push(second);
+            sent_ms.push(ms);
         }
     }
-    assert_eq!(sent, [10, 15]);
+    assert_eq!(sent_ms, [5_000, 10_000, 15_000]);
     server.ack(1, 1, false);
     take_output(&mut server);
     server.handle_deadline(Now::at_ms(20_000));
     assert_eq!(take_output(&mut server), b"", "an ack went out in this half");
+    server.handle_deadline(Now::at_ms(22_500));
+    assert_eq!(take_output(&mut server), [8, 0, 0, 0, 0, 0, 0, 0xCE], "it may have been all that went out");
 }
 
 #[test]
