@@ -57,6 +57,14 @@ fn a_message_goes_from_one_client_to_the_other() {
 }
 
 #[test]
+fn a_connection_is_listed_with_how_it_logged_in() {
+    let mut world = World::new(1);
+    let _client = Client::log_in(&mut world, 0, "PLAIN", b"\0guest\0guest", "host");
+    let rows = world.rows(0);
+    assert_eq!((rows[0].state, &*rows[0].user, rows[0].mechanism), ("running", "guest", "PLAIN"));
+}
+
+#[test]
 fn an_outcome_waits_for_the_disk() {
     everywhere(|world, mut one, _| {
         let out = one.sender(world, "out", Some("/queues/q"));

@@ -55,6 +55,7 @@ impl Adapter {
             Ok(user) => {
                 let name = user.name.clone();
                 context.shard.login_tried(context.now, &told, Ok(&name));
+                self.mechanism = credentials::mechanism_number(mechanism);
                 if let Some(login) = &mut self.login {
                     login.user = Some(name);
                     login.said.mechanism = mechanism.to_owned();

@@ -33,6 +33,7 @@ pub(crate) use head::PlainHead;
 use crate::alarm::Alarm;
 use crate::clients::Client;
 use crate::connection::{Context, Gravity, Note};
+use crate::credentials;
 use crate::following::Roaming;
 use crate::frontend::ConnectionRow;
 use crate::handles::{Handles, numbered};
@@ -94,6 +95,8 @@ pub struct Adapter {
     transactions: Option<Box<Transactions>>,
     next_token: u32,
     next_session: u16,
+    /// How it logged in, as [`credentials::mechanism`] knows it.
+    mechanism: u8,
     has_published: bool,
     is_paused: bool,
     is_blocked: bool,
@@ -108,8 +111,7 @@ pub struct Adapter {
 impl Adapter {
     /// The server's end of a connection whose protocol header is about to be read.
     pub fn new(context: &mut Context<'_>, peer: &Peer) -> Adapter {
-        let mechanisms =
-            crate::credentials::AMQP10.offered(context.shard.catalog(), context.shard.rules(), peer);
+        let mechanisms = credentials::AMQP10.offered(context.shard.catalog(), context.shard.rules(), peer);
         let config = Config { limits: context.limits10, mechanisms, first_id: 0 };
         Adapter {
             machine: Connection::server(config, context.now),
@@ -125,6 +127,7 @@ impl Adapter {
             transactions: None,
             next_token: 0,
             next_session: 0,
+            mechanism: 0,
             has_published: false,
             is_paused: false,
             is_blocked: false,
@@ -340,6 +343,7 @@ impl Adapter {
             frame_max: self.machine.remote_frame_bytes(),
             channel_max: self.machine.channel_max(),
             timeout_s: u64::from(self.machine.idle_ms()) / 500,
+            mechanism: credentials::mechanism(self.mechanism),
             client: self.client.clone(),
             ..row
         }
