@@ -6,7 +6,9 @@ use base::memory::Buffer;
 use libfuzzer_sys::fuzz_target;
 use message::chunk::Chunk;
 use message::record::{Append, Appended, Kind, NewAppend, Refer, Track, Truncate, split};
-use queue::stream::{Common, Effect, FEED, From, Limits, NewReader, Next, Published, Settings, Stream};
+use queue::stream::{
+    Common, Effect, FEED, From, Limits, NewReader, Next, Published, Settings, Storing, Stream,
+};
 
 /// What a record says, written anew, says it again.
 fn check_append(append: &Append<'_>, messages: &[Appended<'_>]) {
@@ -78,7 +80,8 @@ fuzz_target!(|bytes: &[u8]| {
             Kind::Track => {
                 let Some(track) = Track::read(record) else { continue };
                 check_track(&track);
-                if stream.store_offset(track.reference, track.offset, &common) {
+                let storing = stream.store_offset(track.reference, track.offset, track.owner, &common);
+                if storing != Storing::NoRoom {
                     let is_end = track.reference.starts_with(FEED) && track.offset == u64::MAX;
                     let expected = (!is_end).then_some(track.offset);
                     assert_eq!(stream.offset(track.reference), expected);
