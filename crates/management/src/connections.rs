@@ -67,10 +67,16 @@ fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
         "client_properties": properties(row),
     });
     stats::put_collected(&mut item);
-    if let Some(name) = &row.given_name {
+    // Over AMQP 1.0 RabbitMQ has it among the properties alone.
+    if let Some(name) = row.given_name.as_ref().filter(|_| !speaks_amqp10(row)) {
         item["user_provided_name"] = name.as_str().into();
     }
     item
+}
+
+/// Whether it speaks AMQP 1.0, over whatever transport.
+pub(crate) fn speaks_amqp10(row: &ConnectionRow) -> bool {
+    matches!(&*row.protocol, "AMQP 1-0" | "Web AMQP 1-0")
 }
 
 /// What a client says of itself, the name it gives its connection among it.

@@ -17,7 +17,7 @@ pub(crate) fn of_connection<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     // One that goes to another shard between the two questions is not there any more, and is asked for again.
     for _ in 0..2 {
         let row = connections::named(call, name)?;
-        if !matches!(&*row.protocol, "AMQP 1-0" | "Web AMQP 1-0") {
+        if !connections::speaks_amqp10(&row) {
             return Err(Response::bad_request("connection does not use AMQP 1.0"));
         }
         if let Some(rows) = call.node.sessions(row.id)? {

@@ -34,11 +34,15 @@ def sessions(vhost):
     for name, arguments in (("c", {}), ("sp ace", {}), ("q", {"x-queue-type": "quorum"}), ("s", {"x-queue-type": "stream"})):
         body = {"durable": True, "arguments": arguments}
         equal(api.status("PUT", f"/queues/{vhost.name}/{urllib.parse.quote(name)}", body), 201)
-    ten = BlockingConnection(api.uri, allowed_mechs="PLAIN", timeout=15, virtual_host=f"vhost:{vhost.name}")
+    says = {"connection_name": "ten", "product": "links"}
+    ten = BlockingConnection(api.uri, allowed_mechs="PLAIN", timeout=15, virtual_host=f"vhost:{vhost.name}",
+                             properties={symbol(name): value for name, value in says.items()})
     old = vhost.client()
     old.channel()
     try:
         told(vhost, ten)
+        row = eventually(lambda: listed(api, vhost, "AMQP 1-0"), "the connection over 1.0", WAIT_S, 0.5)
+        equal((row["client_properties"], row["auth_mechanism"], row.get("user_provided_name")), (says, "PLAIN", None))
         name = eventually(lambda: named(api, vhost, "AMQP 0-9-1"), "the connection over 0-9-1", WAIT_S, 0.5)
         status, _, value = api.ask("GET", f"/connections/{name}/sessions")
         equal((status, value), (400, {"error": "bad_request", "reason": "connection does not use AMQP 1.0"}))
@@ -48,9 +52,15 @@ def sessions(vhost):
         ten.close()
 
 
-def named(api, vhost, protocol):
+def listed(api, vhost, protocol):
+    """A connection's row, once it is filled in."""
     rows = [row for row in api.get("/connections") if row["vhost"] == vhost.name and row["protocol"] == protocol]
-    return urllib.parse.quote(rows[0]["name"], safe="") if rows else None
+    return rows[0] if rows else None
+
+
+def named(api, vhost, protocol):
+    row = listed(api, vhost, protocol)
+    return row and urllib.parse.quote(row["name"], safe="")
 
 
 def told(vhost, ten):

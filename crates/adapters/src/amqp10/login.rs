@@ -83,6 +83,9 @@ impl Adapter {
 
     pub(super) fn open(&mut self, context: &mut Context<'_>, open: &Open<'_>) {
         let Some(user) = self.login.as_ref().and_then(|login| login.user.clone()) else { return };
+        if let Some(name) = open.properties.get("connection_name").and_then(|name| name.as_str()) {
+            self.peer.call(name.as_bytes());
+        }
         let fields = message::convert::table_fields(&open.properties);
         self.client = Table::new(&fields).ok().and_then(|table| context.scratch.clients.keep(&table));
         if context.shard.is_heard()

@@ -340,6 +340,7 @@ impl Adapter {
         let over = self.is_over().then_some("closed");
         let row = ConnectionRow::new(catalog, self.actor.as_ref(), "{1,0}", over, self.channels());
         ConnectionRow {
+            given_name: self.peer.given_name(),
             frame_max: self.machine.remote_frame_bytes(),
             channel_max: self.machine.channel_max(),
             timeout_s: u64::from(self.machine.idle_ms()) / 500,
