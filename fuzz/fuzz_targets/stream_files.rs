@@ -2,12 +2,12 @@
 #![no_main]
 
 use base::id::{LogId, QueueId};
-use broker::StreamJob;
 use journal::{Disk, FaultyDisk, FileKind, FileName};
 use libfuzzer_sys::fuzz_target;
 use message::chunk::{Chunk, Filter};
 use queue::stream::{Common, Effect, From, Limits, NewReader, Next, Settings, Stream};
 use std::io::IoSlice;
+use stream_files::StreamJob;
 
 const LOG: LogId = LogId(1);
 

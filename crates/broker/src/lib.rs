@@ -85,9 +85,8 @@ pub use request::{ConsumerRef, Credit, Held, NewConsumer, Placement, QueueComman
 pub use shard::{CATALOG_LOG, Shard, ShardSettings};
 pub use sizing::Sample;
 pub use streams::{
-    CONSUMER_NAME_MAX, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive, Stray, Strays,
-    StreamCommand, StreamDamage, StreamDone, StreamFilter, StreamFrom, StreamJob, StreamReply, StreamStats,
-    Wanted, stream_files,
+    CONSUMER_NAME_MAX, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand,
+    StreamDamage, StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
 };
 pub use sums::{ChannelSums, ConnectionSums, OpenSums};
 pub use tally::{

@@ -27,7 +27,6 @@ use crate::reading::{ReadBytes, ReadRequest};
 use crate::reply::ReplyConsumers;
 use crate::request::{ConsumerRef, Placement, QueueCommand, Reply};
 use crate::spare::Spare;
-use crate::streams::StreamJob;
 use crate::tally::{Survey, Tallies};
 use crate::watch::Watches;
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
@@ -37,6 +36,7 @@ use routing::Arguments;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use stream_files::StreamJob;
 
 /// The log of the catalog.
 pub const CATALOG_LOG: LogId = LogId(0);

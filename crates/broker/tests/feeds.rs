@@ -5,12 +5,13 @@ mod node;
 use base::Random;
 use base::id::{LogId, LogIndex};
 use broker::catalog::{Op, VhostId};
-use broker::{Events, NewMessages, QueueCommand, stream_files};
+use broker::{Events, NewMessages, QueueCommand};
 use message::amqp10::section::data_prefix;
 use message::chunk::{Entry, SubBatch};
 use message::record::{Appended, Outcome};
 use node::Node;
 use routing::{IntType, Value};
+use stream_files::stream_files;
 
 const TYPE: &str = "x-queue-type";
 

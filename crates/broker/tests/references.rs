@@ -6,9 +6,7 @@ mod node;
 use base::Random;
 use base::id::{LogId, LogIndex};
 use broker::catalog::VhostId;
-use broker::{
-    Credit, Limits, NewConsumer, NewMessages, QueueCommand, ReadWhat, Strays, StreamCommand, stream_files,
-};
+use broker::{Credit, Limits, NewConsumer, NewMessages, QueueCommand, ReadWhat, StreamCommand};
 use journal::{Disk, FileKind, FileName};
 use message::chunk::Entry;
 use message::record::{self, Appended, Kind, Outcome};
@@ -16,6 +14,7 @@ use node::Node;
 use routing::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IoSlice;
+use stream_files::{Strays, stream_files};
 
 const LOG: LogId = LogId(0);
 

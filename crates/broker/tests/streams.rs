@@ -5,8 +5,8 @@ mod node;
 use base::id::{LogId, LogIndex, QueueSeq};
 use broker::catalog::{Op, PolicyKind, VhostId};
 use broker::{
-    Credit, Event, Events, NewConsumer, NewMessages, QueueCommand, RecoveryError, SingleActive, Strays,
-    StreamCommand, StreamFilter, StreamFrom, Wanted, stream_files,
+    Credit, Event, Events, NewConsumer, NewMessages, QueueCommand, RecoveryError, SingleActive,
+    StreamCommand, StreamFilter, StreamFrom, Wanted,
 };
 use filter::{Limits, Program};
 use message::amqp10::section::data_prefix;
@@ -18,6 +18,7 @@ use queue::stream::Stream;
 use routing::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use stream_files::{Strays, stream_files};
 
 fn node(shards: u16) -> Node {
     let mut node = Node::new(shards);

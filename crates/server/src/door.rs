@@ -9,10 +9,11 @@ use crate::turns::Turns;
 use adapters::{Frontend, Mover};
 use base::id::{LogId, ShardId};
 use broker::catalog::{Op, PolicyKind, Refusal, UserLimits, VhostLimits};
-use broker::{Mail, ReadBytes, ReadRequest, Reply, Shard, StreamDone};
+use broker::{Mail, ReadBytes, ReadRequest, Reply, Shard};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
+use stream_files::StreamDone;
 
 /// What the node says to a shard, messages apart.
 pub enum Letter {

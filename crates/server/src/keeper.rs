@@ -10,12 +10,13 @@ use crate::door::{Door, Letter};
 use crate::gentle::Gentle;
 use crate::log::Logger;
 use base::id::{LogId, LogIndex};
-use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION, StreamJob};
+use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION};
 use journal::{Cover, Disk, DiskError, FileId, FileKind, FileName, Journal, Snapshots};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::Duration;
+use stream_files::StreamJob;
 
 /// How long a shard may take to answer before the round is given up.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -37,9 +37,7 @@ use adapters::{Following, Frontend, Peer, Settings};
 use base::id::{LogId, LogIndex, ShardId};
 use base::{Now, Secrets};
 use broker::access::{AccessRules, Anonymous, Mechanisms};
-use broker::{
-    CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings, Strays, stream_files,
-};
+use broker::{CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings};
 use ctl::client::SOCKET_NAME;
 use journal::{Disk, DiskError, FileKind, Identity, Journal, Snapshots};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +46,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
+use stream_files::{Strays, stream_files};
 
 /// Local logs of a new data folder: twice the cores, at least this many.
 const LOGS_MIN: u32 = 8;

@@ -8,12 +8,13 @@
 use crate::door::{Door, Letter};
 use crate::line::{Entry, Exit, line};
 use base::id::ShardId;
-use broker::{ReadBytes, ReadRequest, StreamJob};
+use broker::{ReadBytes, ReadRequest};
 use journal::Disk;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
+use stream_files::StreamJob;
 
 /// How many: so many reads a device has at once.
 pub const READERS: usize = 4;

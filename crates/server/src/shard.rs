@@ -27,13 +27,14 @@ use crate::turns::Turns;
 use adapters::{Alarm, Frontend, Gravity, Note};
 use base::Now;
 use base::id::{LogId, QueueSeq, ShardId};
-use broker::{Mail, ReadRequest, Shard, StreamJob};
+use broker::{Mail, ReadRequest, Shard};
 use journal::{Place, Sealed};
 use mio::{Events, Interest, Poll, Token};
 use put_off::{PutOff, SnapshotAnswer};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
+use stream_files::StreamJob;
 use wishes::Wishes;
 
 /// Bytes one connection may bring in one turn.

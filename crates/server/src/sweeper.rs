@@ -7,11 +7,11 @@
 use crate::door::{Door, Letter};
 use crate::pauses::Pauses;
 use base::id::ShardId;
-use broker::StreamJob;
 use journal::Disk;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
+use stream_files::StreamJob;
 
 /// See the module.
 pub struct Sweeper {

@@ -6,9 +6,10 @@ use crate::node::Stop;
 use adapters::{Alarm, Frontend, Mover, Peer, Protocol};
 use base::id::ShardId;
 use base::{Now, Random};
-use broker::{Damaged, Mail, ReadBytes, ReadRequest, Shard, StreamDamage, StreamDone, StreamJob};
+use broker::{Damaged, Mail, ReadBytes, ReadRequest, Shard, StreamDamage};
 use journal::Sealed;
 use std::collections::{BTreeMap, VecDeque};
+use stream_files::{StreamDone, StreamJob};
 
 /// Bytes one connection brings in a turn, at most.
 const READ_BYTES_MAX: u64 = 16 << 10;

@@ -7,9 +7,10 @@ use crate::home::{Home, Letter};
 use crate::node::Stop;
 use crate::plan::Tally;
 use base::id::{LogId, LogIndex};
-use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION, StreamJob};
+use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION};
 use journal::{Cover, Disk, DiskError, FaultyDisk, FileId, FileKind, FileName, Journal, Snapshots};
 use std::collections::{BTreeMap, BTreeSet};
+use stream_files::StreamJob;
 
 /// What is done next.
 #[derive(Debug)]

@@ -12,11 +12,12 @@ use broker::access::AccessRules;
 use broker::catalog::{FirstContent, Overflow};
 use broker::{
     CATALOG_LOG, Limits, Placement, QueueRow, ReadRequest, RecoveryError, SECTION, Shard, ShardSettings,
-    Strays, StreamDamage, StreamJob, stream_files,
+    StreamDamage,
 };
 use journal::{Disk, FaultyDisk, FileKind, Identity, Journal, Snapshots};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use stream_files::{Strays, StreamJob, stream_files};
 
 /// Why a node whose catalog is damaged does not start.
 pub const CATALOG_LOST: &str = "the catalog's log is damaged";

@@ -9,9 +9,9 @@
 //! bytes may be fed one piece too much. Nothing is fed while an alarm holds.
 //! Not here: which queue is fed from where (`catalog::source`).
 
+use super::Streams;
 use super::consumer::{Consumer, Feeding, Unpacked};
 use super::owned::Reader;
-use super::{StreamJob, Streams};
 use crate::catalog::{Source, SourceFrom};
 use crate::limits::Limits;
 use crate::log::Log;
@@ -23,6 +23,7 @@ use base::id::{PortId, QueueId};
 use base::{Buffer, Now};
 use message::record::{Format, Track};
 use queue::stream::{FEED, From, NewReader, Next, Place, ReaderId};
+use stream_files::StreamJob;
 
 /// Set in what is stored where it is no offset but a time, milliseconds since 1970, from which on the queue wants messages.
 const IS_TIME: u64 = 1 << 63;

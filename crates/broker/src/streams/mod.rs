@@ -3,7 +3,7 @@
 //! The streams of a log are beside its queues, in a box that is there once the log has a stream. Records are applied to
 //! them as to queues; what that makes ready, and what readers ask for, is carried out when the log hands out. What
 //! disks are to do leaves as [`StreamJob`]s and comes back with what came of it.
-//! Not here: the machine (crate `queue`), files.
+//! Not here: the machine (crate `queue`), files (crate `stream_files`).
 
 mod alike;
 mod append;
@@ -23,21 +23,10 @@ mod shown;
 mod truncating;
 mod writing;
 
-mod file;
-mod headers;
-mod index;
-mod job;
-mod read;
-mod seek;
-mod strays;
-
-pub use file::stream_files;
-pub use job::{StreamDone, StreamJob};
 pub use request::{
     CONSUMER_NAME_MAX, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand,
     StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
 };
-pub use strays::{Stray, Strays};
 pub use writing::StreamDamage;
 
 use crate::catalog::{QueueDefinition, StreamRules};
@@ -57,6 +46,7 @@ use share::Share;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use stream_files::StreamJob;
 use truncating::Truncations;
 
 /// A stored offset that is no longer, for others took its place.

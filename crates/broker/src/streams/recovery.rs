@@ -120,7 +120,7 @@ impl Log {
 
 impl Shard {
     /// Between the snapshots and the replay: the streams of a log go on with the files there are, by segment and their
-    /// bytes. The segments that are anybody's; files of others are [`super::Strays`].
+    /// bytes. The segments that are anybody's; files of others are [`stream_files::Strays`].
     pub fn recover_streams(&mut self, log: LogId, lengths: &BTreeMap<u64, u64>) -> BTreeSet<u64> {
         self.has_streams |= self.log(log).is_some_and(|log| log.streams.is_some());
         let Some(streams) = self.log_mut(log).and_then(|log| log.streams.as_mut()) else {

@@ -10,7 +10,7 @@
 //! Not here: what the messages are (`message::record::Refer`), reading them ([`crate::reading`]).
 //! Invariant: `held` counts the runs, those that fade and what is under way, by segment.
 
-use super::{StreamJob, Streams};
+use super::Streams;
 use crate::log::{Log, NO_QUEUE};
 use crate::shard::Shard;
 use base::Sink;
@@ -19,6 +19,7 @@ use base::id::{LogId, LogIndex, QueueId, QueueSeq};
 use message::record::{self, SeqRange};
 use queue::stream::{Remove, Work};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use stream_files::StreamJob;
 
 /// Messages of a queue, some or all of which lie in this segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What disks are to do for streams, on its way out and back.
 
-use super::{DrivenOut, StreamDone, StreamJob, Streams};
+use super::{DrivenOut, Streams};
 use crate::catalog::QueueDefinition;
 use crate::damages::Damaged;
 use crate::limits::Limits;
@@ -9,9 +9,10 @@ use crate::post::Post;
 use crate::shard::{CATALOG_LOG, Shard};
 use base::Now;
 use base::id::{LogId, QueueId};
-use journal::{DiskError, FileKind, FileName};
-use queue::stream::{Damage, Done, Effect, Remove, Stream, SyncFailure, Work, WorkError};
+use journal::{FileKind, FileName};
+use queue::stream::{Damage, Done, Effect, Remove, Stream, Work};
 use std::sync::Arc;
+use stream_files::{StreamDone, StreamJob};
 
 /// Memory of a stream's chunks that are not written beyond which they are, bytes.
 const STREAM_UNWRITTEN_MAX: usize = 1 << 20;
@@ -238,37 +239,6 @@ impl Log {
     pub(crate) fn take_driven_out(&mut self) -> Option<(u64, DrivenOut)> {
         let (count, last) = &mut self.streams.as_mut()?.driven_out;
         Some((std::mem::take(count), last.take()?))
-    }
-}
-
-impl StreamDone {
-    /// It is on disk, where that was asked for: a snapshot may be written that counts on it.
-    pub fn is_durable(&self) -> bool {
-        match &self.done {
-            Done::Synced(synced) => synced.result.is_ok(),
-            _ => true,
-        }
-    }
-
-    /// It is not on disk because there is no space for it there.
-    pub fn lacks_space(&self) -> bool {
-        matches!(&self.done, Done::Synced(synced) if synced.result == Err(SyncFailure::Write(WorkError::NoSpace)))
-    }
-
-    /// Nobody knows what the device holds: the node must stop, and recovers when it starts again.
-    pub fn failure(&self) -> Option<DiskError> {
-        match &self.done {
-            Done::Synced(synced) => match synced.result {
-                Err(SyncFailure::Sync(error)) => Some(match error {
-                    // Not one that passes.
-                    WorkError::NoSpace => DiskError::Io(28),
-                    WorkError::Missing => DiskError::NotFound,
-                    WorkError::Io(code) => DiskError::Io(code),
-                }),
-                _ => None,
-            },
-            _ => None,
-        }
     }
 }
 

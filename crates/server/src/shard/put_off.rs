@@ -5,8 +5,9 @@
 
 use base::Now;
 use base::id::LogId;
-use broker::{LogSnapshot, StreamJob};
+use broker::LogSnapshot;
 use std::sync::mpsc::Sender;
+use stream_files::StreamJob;
 
 /// Who wants a snapshot, and what of the log's streams must be on disk before it is.
 pub(super) type SnapshotAnswer = Sender<Option<(LogSnapshot, Vec<StreamJob>)>>;

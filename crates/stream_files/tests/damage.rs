@@ -1,7 +1,6 @@
 //! The files of a stream: found again, read again, and what becomes of them when the disk does its worst.
 
 use base::id::{LogId, QueueId};
-use broker::{Strays, StreamDone, StreamJob, stream_files};
 use journal::faulty::{Call, Temper};
 use journal::{Disk, DiskError, FaultyDisk, FileKind, FileName};
 use message::chunk::{Chunk, Filter, Malformed};
@@ -11,6 +10,7 @@ use queue::stream::{
     SyncFailure, Work, WorkError,
 };
 use std::collections::{BTreeMap, VecDeque};
+use stream_files::{Strays, StreamDone, StreamJob, stream_files};
 
 const LOG: LogId = LogId(3);
 const STREAM: QueueId = QueueId(8);

@@ -178,7 +178,7 @@ fn read_entry(bytes: &[u8]) -> Option<IndexEntry> {
 #[cfg(test)]
 mod tests {
     use super::{Index, IndexEntry, SeekFor, WINDOW, index_of, put_entry, put_header};
-    use crate::streams::file::make;
+    use crate::file::make;
     use base::id::LogId;
     use journal::Disk;
     use journal::faulty::FaultyDisk;

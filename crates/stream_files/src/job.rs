@@ -89,6 +89,37 @@ impl StreamJob {
     }
 }
 
+impl StreamDone {
+    /// It is on disk, where that was asked for: a snapshot may be written that counts on it.
+    pub fn is_durable(&self) -> bool {
+        match &self.done {
+            Done::Synced(synced) => synced.result.is_ok(),
+            _ => true,
+        }
+    }
+
+    /// It is not on disk because there is no space for it there.
+    pub fn lacks_space(&self) -> bool {
+        matches!(&self.done, Done::Synced(synced) if synced.result == Err(SyncFailure::Write(WorkError::NoSpace)))
+    }
+
+    /// Nobody knows what the device holds: the node must stop, and recovers when it starts again.
+    pub fn failure(&self) -> Option<DiskError> {
+        match &self.done {
+            Done::Synced(synced) => match synced.result {
+                Err(SyncFailure::Sync(error)) => Some(match error {
+                    // Not one that passes.
+                    WorkError::NoSpace => DiskError::Io(28),
+                    WorkError::Missing => DiskError::NotFound,
+                    WorkError::Io(code) => DiskError::Io(code),
+                }),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
 pub(super) fn work_error(error: DiskError) -> WorkError {
     match error {
         DiskError::NoSpace => WorkError::NoSpace,

@@ -1,11 +1,11 @@
 //! Files of streams that no snapshot knows: where they are while the journal is read, and what becomes of them.
 
 use base::id::LogId;
-use broker::{Stray, Strays};
 use journal::faulty::{Call, Temper};
 use journal::{Disk, DiskError, FaultyDisk, FileKind, FileName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IoSlice;
+use stream_files::{Stray, Strays};
 
 const LOG: LogId = LogId(3);
 const OTHER: LogId = LogId(4);
