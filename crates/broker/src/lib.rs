@@ -5,10 +5,8 @@
 pub mod access;
 mod admission;
 mod annotated;
-mod announce;
 mod batches;
 mod browse;
-mod callers;
 pub mod catalog;
 mod ceiling;
 mod census;
@@ -20,6 +18,7 @@ mod delivery;
 mod desk;
 mod ending;
 mod event;
+mod event_exchange;
 mod features;
 pub mod fields;
 mod firehose;
@@ -40,7 +39,6 @@ mod picking;
 mod planner;
 pub mod plugins;
 mod post;
-mod presence;
 mod publisher;
 mod reading;
 mod recovery;
@@ -59,12 +57,13 @@ mod watch;
 mod weighing;
 
 pub use annotated::Modified;
-pub use announce::Announcement;
-pub use callers::{Caller, Encryption, Settled};
 pub use census::Unit;
 pub use commit::CommitRule;
 pub use damages::{Damaged, MessageDamage};
 pub use event::{Event, Events, Item, REDELIVERED, TRACED};
+pub use event_exchange::alarms::Arrived;
+pub use event_exchange::announce::Announcement;
+pub use event_exchange::connections::{Caller, Encryption, Settled};
 pub use latency::{Durations, LATENCY_BOUNDS_US, Latencies};
 pub use leaving::Leaver;
 pub use limits::Limits;
@@ -76,7 +75,6 @@ pub use opened::{
     ChannelRow, ChannelTally, ConsumerRow, Depth, LinkEnd, LinkRow, Opened, SessionRow, StreamConsumerRow,
     StreamPublisherRow,
 };
-pub use presence::Arrived;
 pub use publisher::{More, Publish, Published, Publisher, ROUTES_SHOWN_MAX};
 pub use reading::{BlockKey, Brought, ReadBytes, ReadRequest, ReadWhat, StretchKey};
 pub use recovery::{LogSnapshot, RecoveryError, SECTION};

@@ -1,9 +1,9 @@
 //! What shards send each other: whole turns' worth at once, in order, never a message alone.
 
-use crate::announce::Announcement;
 use crate::catalog::{Actor, Change, Op, Refusal};
 use crate::census::Unit;
 use crate::event::Events;
+use crate::event_exchange::announce::Announcement;
 use crate::reply::{Replies, ReplyAddress};
 use crate::request::{QueueCommand, Reply};
 use base::Buffer;

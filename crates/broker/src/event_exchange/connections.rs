@@ -2,8 +2,8 @@
 //!
 //! The shard a connection is on announces it, while somebody hears. Fields and their names are those of RabbitMQ 4.3.6.
 
-use crate::announce::{Announcement, arguments_as, number, text, truth};
 use crate::catalog::Actor;
+use crate::event_exchange::announce::{Announcement, arguments_as, number, text, truth};
 use crate::shard::Shard;
 use crate::tally::Tongue;
 use base::Now;

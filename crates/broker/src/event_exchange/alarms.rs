@@ -4,9 +4,9 @@
 //! A channel, or session, is told of in the shape of a process: its connection's, and its number behind that. Nothing is kept of
 //! what was announced: who knows of an end announces it, while somebody hears.
 
-use crate::announce::{Announcement, INTERNAL_USER, arguments, number, text, truth};
-use crate::callers::process;
 use crate::catalog::QueueDefinition;
+use crate::event_exchange::announce::{Announcement, INTERNAL_USER, arguments, number, text, truth};
+use crate::event_exchange::connections::process;
 use crate::shard::Shard;
 use base::Now;
 use base::id::{PortId, QueueId};

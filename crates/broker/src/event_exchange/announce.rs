@@ -4,14 +4,14 @@
 //! and by whom, as those of RabbitMQ 4.3.6 do. The shard that plans the catalog's changes announces them, as it makes
 //! them; what nobody is bound to hear is not put into words. Nobody waits for an announcement.
 //!
-//! Connections that log in, open and close are announced too, by the shard they are on ([`crate::callers`]); what is on
-//! them, in [`crate::presence`].
+//! Connections that log in, open and close are announced too, by the shard they are on ([`crate::event_exchange::connections`]); what is on
+//! them, in [`crate::event_exchange::alarms`].
 
-use crate::callers::process;
 use crate::catalog::{
     Actor, Binding, Catalog, Change, Destination, EVENT_EXCHANGE, PolicyDefinition, PolicyKind,
     QueueDefinition, VhostId,
 };
+use crate::event_exchange::connections::process;
 use crate::mail::Mail;
 use crate::shard::{CATALOG_LOG, Shard};
 use base::Now;
