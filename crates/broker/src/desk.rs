@@ -1,10 +1,10 @@
 //! What connections ask of the queues of a log: consume, get, credit, settle, purge, delete.
 
-use crate::annotated::Modified;
 use crate::catalog::{QueueDefinition, Refusal};
 use crate::event::Event;
 use crate::limits::Limits;
 use crate::log::Log;
+use crate::modified::Modified;
 use crate::owned::{Member, Notice, Waiting};
 use crate::post::Post;
 use crate::request::{Held, NewConsumer, QueueCommand, Reply};

@@ -2,9 +2,9 @@
 //!
 //! Boxed, and absent where a queue asks for nothing of this.
 
-use crate::annotated::LastWords;
 use crate::browse::Browser;
 use crate::catalog::{DeadLetter, Overflow, QueueDefinition, QueueRules, QueueType};
+use crate::modified::LastWords;
 use base::id::LogIndex;
 use message::record::{Configure, DeathReason, SeqRange, SizesKept};
 use queue::{Priorities, Rules, Settings};

@@ -1,7 +1,7 @@
 //! What a connection asks of queues, wherever they live, and the answers to everything it asks.
 
-use crate::annotated::Modified;
 use crate::catalog::QueueDefinition;
+use crate::modified::Modified;
 use crate::streams::{StreamCommand, StreamReply};
 use base::id::{LogId, QueueId, QueueSeq, ShardId};
 use message::record::{Outcome, SeqRange};
