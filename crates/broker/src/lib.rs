@@ -7,14 +7,12 @@ mod batches;
 mod bcc;
 mod browse;
 pub mod catalog;
-mod ceiling;
-mod census;
 mod commit;
 mod configuring;
+mod connection_limits;
 mod damages;
 mod dead_letters;
 mod delivery;
-mod desk;
 mod ending;
 mod event;
 mod event_exchange;
@@ -31,13 +29,14 @@ mod mail;
 mod message_keys;
 mod modified;
 mod moving;
+mod node_limits;
 mod notices;
-mod opened;
 mod owned;
 mod planner;
 pub mod plugins;
 mod post;
 mod publisher;
+mod queue_commands;
 mod reading;
 mod recent_history;
 mod recovery;
@@ -45,19 +44,19 @@ mod referred;
 mod reject_publish;
 mod reply;
 mod request;
+mod rows;
 mod settling;
 mod shard;
 mod sizing;
 mod spare;
 mod streams;
-mod sums;
 mod tally;
 mod timers;
 mod watch;
 mod weighing;
 
-pub use census::Unit;
 pub use commit::CommitRule;
+pub use connection_limits::Unit;
 pub use damages::{Damaged, MessageDamage};
 pub use event::{Event, Events, Item, REDELIVERED, TRACED};
 pub use event_exchange::alarms::Arrived;
@@ -71,22 +70,22 @@ pub use mail::{Answering, Fate, Mail, Waiter};
 pub use modified::Modified;
 pub use moving::{MoveJob, Moved};
 pub use notices::Notice;
-pub use opened::{
-    ChannelRow, ChannelTally, ConsumerRow, Depth, LinkEnd, LinkRow, Opened, SessionRow, StreamConsumerRow,
-    StreamPublisherRow,
-};
 pub use publisher::{More, Publish, Published, Publisher, ROUTES_SHOWN_MAX};
 pub use reading::{BlockKey, Brought, ReadBytes, ReadRequest, ReadWhat, StretchKey};
 pub use recovery::{LogSnapshot, RecoveryError, SECTION};
 pub use reply::{REPLY_TO, Replies, ReplyAddress};
 pub use request::{ConsumerRef, Credit, Held, NewConsumer, Placement, QueueCommand, Reply};
+pub use rows::channels::{
+    ChannelRow, ChannelTally, ConsumerRow, Depth, LinkEnd, LinkRow, Opened, SessionRow, StreamConsumerRow,
+    StreamPublisherRow,
+};
+pub use rows::sums::{ChannelSums, ConnectionSums, OpenSums};
 pub use shard::{CATALOG_LOG, Shard, ShardSettings};
 pub use sizing::Sample;
 pub use streams::{
     CONSUMER_NAME_MAX, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand,
     StreamDamage, StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
 };
-pub use sums::{ChannelSums, ConnectionSums, OpenSums};
 pub use tally::{
     BURIALS, Burial, COUNTS, Churn, Count, ENDS, End, Ends, ExchangeTally, ProtocolTally, QUEUE_TYPES,
     SIZE_BOUNDS, STREAM_ERRORS, Survey, TONGUES, Tallies, Tally, Tongue, type_index,

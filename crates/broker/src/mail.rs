@@ -1,7 +1,7 @@
 //! What shards send each other: whole turns' worth at once, in order, never a message alone.
 
 use crate::catalog::{Actor, Change, Op, Refusal};
-use crate::census::Unit;
+use crate::connection_limits::Unit;
 use crate::event::Events;
 use crate::event_exchange::announce::Announcement;
 use crate::reply::{Replies, ReplyAddress};

@@ -5,7 +5,7 @@
 //! no change waits for the waves before it: it may rest on what they changed.
 
 use crate::catalog::{Actor, Change, Op, Refusal};
-use crate::census::Census;
+use crate::connection_limits::Census;
 use crate::mail::Answering;
 use crate::request::Reply;
 use base::id::{LogIndex, PortId};

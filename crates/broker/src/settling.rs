@@ -1,10 +1,10 @@
 //! Many positions settled at once that do not follow on each other: one look-up of the consumer, one record.
 
-use crate::desk::NO_CONSUMER;
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::Member;
 use crate::post::Post;
+use crate::queue_commands::NO_CONSUMER;
 use crate::tally::Count;
 use base::Now;
 use message::record::{Outcome, SeqRange};

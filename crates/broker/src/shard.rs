@@ -12,10 +12,9 @@ use crate::catalog::{
     Actor, Applied, Catalog, Change, FirstContent, Op, Plan, QueueDefinition, Refusal, ReplyCode, VhostId,
     first_content,
 };
-use crate::census::Unit;
 use crate::commit::CommitRule;
+use crate::connection_limits::Unit;
 use crate::dead_letters::{Burials, Corpse, Heard, own_port};
-use crate::desk::{Done, Parked};
 use crate::event::{Event, Events};
 use crate::limits::Limits;
 use crate::log::Log;
@@ -23,6 +22,7 @@ use crate::mail::Answering;
 use crate::mail::Mail;
 use crate::planner::{Answer, Asked, Planner};
 use crate::post::Post;
+use crate::queue_commands::{Done, Parked};
 use crate::reading::{ReadBytes, ReadRequest};
 use crate::reply::ReplyConsumers;
 use crate::request::{ConsumerRef, Placement, QueueCommand, Reply};

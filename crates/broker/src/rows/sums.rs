@@ -3,7 +3,7 @@
 //! Numbers alone, so that a shard makes no block of memory for any of ten thousand connections. What somebody else frees it has
 //! to sort when it allocates next (`docs/decisions/0002-system-allocator.md`).
 
-use crate::opened::{ChannelRow, Opened};
+use crate::rows::channels::{ChannelRow, Opened};
 use crate::tally::{Count, TONGUES, Tally, Tongue};
 use base::id::QueueId;
 
