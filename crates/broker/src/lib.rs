@@ -87,6 +87,6 @@ pub use streams::{
     StreamDamage, StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
 };
 pub use tally::{
-    BURIALS, Burial, COUNTS, Churn, Count, ENDS, End, Ends, ExchangeTally, ProtocolTally, QUEUE_TYPES,
-    SIZE_BOUNDS, STREAM_ERRORS, Survey, TONGUES, Tallies, Tally, Tongue, type_index,
+    BURIALS, Burial, COUNTS, Churn, Count, ENDS, End, Ends, ExchangeTally, PROTOCOLS, Protocol,
+    ProtocolTally, QUEUE_TYPES, SIZE_BOUNDS, STREAM_ERRORS, Survey, Tallies, Tally, type_index,
 };

@@ -112,10 +112,10 @@ impl Tally {
     }
 }
 
-/// Who speaks with clients.
+/// A protocol that clients speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Tongue {
+pub enum Protocol {
     /// AMQP 0-9-1.
     Amqp091,
     /// AMQP 1.0.
@@ -124,38 +124,38 @@ pub enum Tongue {
     Stream,
 }
 
-/// How many there are of [`Tongue`].
-pub const TONGUES: usize = 3;
+/// How many there are of [`Protocol`].
+pub const PROTOCOLS: usize = 3;
 
-impl Tongue {
+impl Protocol {
     /// All, in their order.
-    pub const ALL: [Tongue; TONGUES] = [Tongue::Amqp091, Tongue::Amqp10, Tongue::Stream];
+    pub const ALL: [Protocol; PROTOCOLS] = [Protocol::Amqp091, Protocol::Amqp10, Protocol::Stream];
 
     /// As labels of metrics have it.
     pub fn label(self) -> &'static str {
         match self {
-            Tongue::Amqp091 => "amqp091",
-            Tongue::Amqp10 => "amqp10",
-            Tongue::Stream => "stream",
+            Protocol::Amqp091 => "amqp091",
+            Protocol::Amqp10 => "amqp10",
+            Protocol::Stream => "stream",
         }
     }
 
     /// By the name and version that connections are announced with.
-    pub(crate) fn of(protocol: &str) -> Tongue {
+    pub(crate) fn of(protocol: &str) -> Protocol {
         match protocol {
-            "{0,9,1}" => Tongue::Amqp091,
-            "{1,0}" => Tongue::Amqp10,
-            _ => Tongue::Stream,
+            "{0,9,1}" => Protocol::Amqp091,
+            "{1,0}" => Protocol::Amqp10,
+            _ => Protocol::Stream,
         }
     }
 }
 
-impl From<Format> for Tongue {
+impl From<Format> for Protocol {
     #[inline]
-    fn from(format: Format) -> Tongue {
+    fn from(format: Format) -> Protocol {
         match format {
-            Format::Amqp091 => Tongue::Amqp091,
-            Format::Amqp10 => Tongue::Amqp10,
+            Format::Amqp091 => Protocol::Amqp091,
+            Format::Amqp10 => Protocol::Amqp10,
         }
     }
 }
@@ -414,8 +414,8 @@ const GONE: VhostId = VhostId(u32::MAX);
 /// What has happened on a shard.
 #[derive(Debug, Default)]
 pub struct Tallies {
-    /// By protocol, in the order of [`Tongue`].
-    pub(crate) protocols: [ProtocolTally; TONGUES],
+    /// By protocol, in the order of [`Protocol`].
+    pub(crate) protocols: [ProtocolTally; PROTOCOLS],
     /// By virtual host: what is not counted for an exchange, and what was for those that are gone.
     vhosts: FxHashMap<VhostId, Tally>,
     /// Of the virtual host something was counted of last, what is not in `vhosts` yet.
@@ -442,15 +442,15 @@ pub struct Tallies {
 impl Tallies {
     /// Something happened to messages over a protocol, in a virtual host.
     #[inline]
-    pub fn note(&mut self, vhost: VhostId, tongue: Tongue, count: Count, more: u64) {
-        self.protocols[tongue as usize].own.add(count, more);
+    pub fn note(&mut self, vhost: VhostId, protocol: Protocol, count: Count, more: u64) {
+        self.protocols[protocol as usize].own.add(count, more);
         self.of_vhost(vhost).add(count, more);
     }
 
     /// The same, where a queue of this type has a part in it.
     #[inline]
-    pub fn note_of(&mut self, vhost: VhostId, tongue: Tongue, of: QueueType, count: Count, more: u64) {
-        self.protocols[tongue as usize].by_type[type_index(of)].add(count, more);
+    pub fn note_of(&mut self, vhost: VhostId, protocol: Protocol, of: QueueType, count: Count, more: u64) {
+        self.protocols[protocol as usize].by_type[type_index(of)].add(count, more);
         self.of_vhost(vhost).add(count, more);
     }
 
@@ -474,7 +474,7 @@ impl Tallies {
     /// Messages came by themselves, without an exchange, to a stream.
     #[inline]
     pub fn came_to_stream(&mut self, vhost: VhostId, messages: u64, bytes: u64) {
-        let protocol = &mut self.protocols[Tongue::Stream as usize];
+        let protocol = &mut self.protocols[Protocol::Stream as usize];
         protocol.received += messages;
         protocol.received_confirm += messages;
         protocol.routed += messages;
@@ -522,7 +522,7 @@ impl Tallies {
     #[inline(never)]
     fn count_run(&mut self, next: Run) {
         let run = std::mem::replace(&mut self.run, next);
-        self.protocols[Tongue::from(run.format) as usize].came(&run);
+        self.protocols[Protocol::from(run.format) as usize].came(&run);
         if let Some((_, tally)) = self.exchanges.get_mut(run.exchange as usize) {
             tally.came(&run);
         }
@@ -586,7 +586,7 @@ impl Tallies {
             vhosts.entry(*last).or_default().merge(tally);
         }
         let (mut protocols, run) = (self.protocols, &self.run);
-        protocols[Tongue::from(run.format) as usize].came(run);
+        protocols[Protocol::from(run.format) as usize].came(run);
         let own = |(slot, (id, tally)): (usize, &(ExchangeId, ExchangeTally))| {
             let mut tally = *tally;
             if slot == run.exchange as usize {
@@ -616,8 +616,8 @@ impl Tallies {
 /// What has happened on a shard, or on several.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
-    /// By protocol, in the order of [`Tongue`].
-    pub protocols: [ProtocolTally; TONGUES],
+    /// By protocol, in the order of [`Protocol`].
+    pub protocols: [ProtocolTally; PROTOCOLS],
     /// By virtual host.
     pub vhosts: FxHashMap<VhostId, Tally>,
     /// By exchange, of those something was published to.
@@ -723,8 +723,8 @@ mod tests {
     fn surveys_add_up() {
         let mut tallies = Tallies::default();
         let vhost = VhostId(3);
-        tallies.note(vhost, Tongue::Amqp10, Count::Confirm, 5);
-        tallies.note_of(vhost, Tongue::Amqp091, QueueType::Quorum, Count::Deliver, 7);
+        tallies.note(vhost, Protocol::Amqp10, Count::Confirm, 5);
+        tallies.note_of(vhost, Protocol::Amqp091, QueueType::Quorum, Count::Deliver, 7);
         tallies.came_to_stream(vhost, 10, 5000);
         tallies.ends[1][2][3] = 4;
         let mut sum = tallies.survey();

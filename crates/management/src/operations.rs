@@ -6,7 +6,7 @@ use crate::node::Node;
 use crate::request::{Method, Request, decode};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
-use broker::Tongue;
+use broker::Protocol;
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 
@@ -80,8 +80,8 @@ pub(crate) fn reset<N: Node>(call: &Call<'_, N>, name: Option<&str>) -> Answer {
 /// Logins by protocol since the node started: tried, refused.
 pub(crate) fn attempts<N: Node>(node: &N) -> Result<Vec<(&'static str, [u64; 2])>, Response> {
     let survey = node.survey()?;
-    let own = |tongue: &Tongue| (tongue.label(), survey.protocols[*tongue as usize].logins);
-    Ok(Tongue::ALL.iter().map(own).chain([("http", node.logins())]).collect())
+    let own = |protocol: &Protocol| (protocol.label(), survey.protocols[*protocol as usize].logins);
+    Ok(Protocol::ALL.iter().map(own).chain([("http", node.logins())]).collect())
 }
 
 /// `/api/auth/attempts/NODE`.

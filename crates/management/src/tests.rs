@@ -20,8 +20,9 @@ use base::id::{LogId, PortId, ShardId};
 use broker::access::{PasswordHash, SALT};
 use broker::catalog::{Actor, Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
-    ChannelRow, ConnectionSums, ConsumerRow, Count, ExchangeTally, LinkEnd, LinkRow, OpenSums, Opened, Pulse,
-    QueueRow, QuorumRow, SessionRow, StreamConsumerRow, StreamPublisherRow, Survey, Tally, Tongue, Tracking,
+    ChannelRow, ConnectionSums, ConsumerRow, Count, ExchangeTally, LinkEnd, LinkRow, OpenSums, Opened,
+    Protocol, Pulse, QueueRow, QuorumRow, SessionRow, StreamConsumerRow, StreamPublisherRow, Survey, Tally,
+    Tracking,
 };
 use data_encoding::BASE64;
 use message::amqp091::Table;

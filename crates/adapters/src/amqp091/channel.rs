@@ -7,7 +7,7 @@ use super::transaction::ChannelTransaction;
 use super::unacked::Unacked;
 use crate::connection::Context;
 use broker::catalog::QueueType;
-use broker::{Count, Publisher, Tally, Tongue};
+use broker::{Count, Protocol, Publisher, Tally};
 use std::collections::VecDeque;
 
 /// A channel of a connection.
@@ -77,8 +77,8 @@ impl Channel {
         self.counted.get_or_insert_default().tally.add(count, more);
         let vhost = self.publisher.vhost();
         match of {
-            Some(of) => context.shard.tallies().note_of(vhost, Tongue::Amqp091, of, count, more),
-            None => context.shard.tallies().note(vhost, Tongue::Amqp091, count, more),
+            Some(of) => context.shard.tallies().note_of(vhost, Protocol::Amqp091, of, count, more),
+            None => context.shard.tallies().note(vhost, Protocol::Amqp091, count, more),
         }
     }
 

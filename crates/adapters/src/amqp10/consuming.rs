@@ -12,7 +12,7 @@ use ::amqp10::{
 use base::Memory;
 use base::id::QueueSeq;
 use broker::catalog::QueueType;
-use broker::{ConsumerRef, Count, Events, Modified, QueueCommand, Tongue};
+use broker::{ConsumerRef, Count, Events, Modified, Protocol, QueueCommand};
 use message::amqp10::{Encoder, Map};
 use message::annotations::may_be_added;
 use message::record::{Enqueue, Outcome, SeqRange};
@@ -163,7 +163,7 @@ impl Adapter {
     #[inline]
     pub(super) fn note_of(&self, context: &mut Context<'_>, of: QueueType, count: Count, more: u64) {
         if let Some(actor) = &self.actor {
-            context.shard.tallies().note_of(actor.vhost, Tongue::Amqp10, of, count, more);
+            context.shard.tallies().note_of(actor.vhost, Protocol::Amqp10, of, count, more);
         }
     }
 
@@ -213,7 +213,7 @@ impl Adapter {
             let Some(ConsumerAt { at: Some(at), of, .. }) = consumers.get(*consumer) else { return };
             let ConsumerRef { log, queue, handle } = *at;
             if outcome == Outcome::Accepted {
-                context.shard.tallies().note_of(vhost, Tongue::Amqp10, *of, Count::Ack, count.into());
+                context.shard.tallies().note_of(vhost, Protocol::Amqp10, *of, Count::Ack, count.into());
             }
             let range = SeqRange { first: QueueSeq(token), last: QueueSeq(token + u64::from(count) - 1) };
             if may_scatter {

@@ -11,7 +11,7 @@ use base::Now;
 use base::id::QueueId;
 use broker::catalog::{Refusal, ReplyCode};
 use broker::fields::Fields10;
-use broker::{Count, Publish, Published, Publisher, Tongue};
+use broker::{Count, Protocol, Publish, Published, Publisher};
 use message::amqp10::properties::Property;
 use message::amqp10::{Encoder, Map, Message, Plain};
 use message::record::Format;
@@ -385,7 +385,7 @@ impl Adapter {
     /// So many more of something that is of no queue.
     fn count(&self, context: &mut Context<'_>, count: Count, more: u64) {
         if let Some(actor) = &self.actor {
-            context.shard.tallies().note(actor.vhost, Tongue::Amqp10, count, more);
+            context.shard.tallies().note(actor.vhost, Protocol::Amqp10, count, more);
         }
     }
 

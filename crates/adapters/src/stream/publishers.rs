@@ -9,7 +9,7 @@ use ::stream_protocol::{Connection, Publish, PublishedMessage, ResponseCode};
 use base::id::{LogId, QueueId};
 use broker::access::Access;
 use broker::catalog::QueueDefinition;
-use broker::{Count, Depth, NewMessages, StreamPublisherRow, Tongue};
+use broker::{Count, Depth, NewMessages, Protocol, StreamPublisherRow};
 use message::chunk::Content;
 use message::record::Appended;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl Publishers {
     pub(super) fn confirmed(&mut self, context: &mut Context<'_>, handle: u32, first: u64, last: u64) {
         let Some(publisher) = self.all.get_mut(handle) else { return };
         let vhost = publisher.stream.vhost;
-        context.shard.tallies().note(vhost, Tongue::Stream, Count::Confirm, last - first + 1);
+        context.shard.tallies().note(vhost, Protocol::Stream, Count::Confirm, last - first + 1);
         publisher.confirms.safe(first, last);
         if !std::mem::replace(&mut publisher.is_due, true) {
             self.due.push(handle);

@@ -12,8 +12,8 @@ use base::id::QueueId;
 use broker::access::Access;
 use broker::catalog::QueueDefinition;
 use broker::{
-    Count, Depth, FILTER_VALUES_MAX, QueueCommand, SingleActive, StreamCommand, StreamConsumerRow,
-    StreamFrom, Tongue,
+    Count, Depth, FILTER_VALUES_MAX, Protocol, QueueCommand, SingleActive, StreamCommand, StreamConsumerRow,
+    StreamFrom,
 };
 use message::chunk::{Filter, HEADER_LEN, Header, Kind};
 use message::record::Owner;
@@ -347,7 +347,7 @@ impl Adapter {
         subscription.credit = subscription.credit.saturating_sub(1);
         let stream = &subscription.stream;
         let (vhost, of) = (stream.vhost, stream.queue_type);
-        context.shard.tallies().note_of(vhost, Tongue::Stream, of, Count::Deliver, records);
+        context.shard.tallies().note_of(vhost, Protocol::Stream, of, Count::Deliver, records);
         let data = bytes.start + read.data_at();
         let data = data..data + read.data_len as usize;
         assert!(data.end <= bytes.end, "chunks are whole");

@@ -5,7 +5,7 @@
 use crate::catalog::Actor;
 use crate::event_exchange::announce::{Announcement, arguments_as, number, text, truth};
 use crate::shard::Shard;
-use crate::tally::Tongue;
+use crate::tally::Protocol;
 use base::Now;
 use base::id::PortId;
 use message::amqp091::{TableWriter, Value as Wire};
@@ -113,7 +113,7 @@ pub(crate) fn process(port: PortId) -> String {
 impl Shard {
     /// A login was granted to a user, or refused for a reason.
     pub fn login_tried(&mut self, now: Now, caller: &Caller<'_>, result: Result<&str, &str>) {
-        let logins = &mut self.tallies.protocols[Tongue::of(caller.protocol) as usize].logins;
+        let logins = &mut self.tallies.protocols[Protocol::of(caller.protocol) as usize].logins;
         logins[0] += 1;
         logins[1] += u64::from(result.is_err());
         if !self.is_heard() {

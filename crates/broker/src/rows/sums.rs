@@ -4,7 +4,7 @@
 //! to sort when it allocates next (`docs/decisions/0002-system-allocator.md`).
 
 use crate::rows::channels::{ChannelRow, Opened};
-use crate::tally::{Count, TONGUES, Tally, Tongue};
+use crate::tally::{Count, PROTOCOLS, Protocol, Tally};
 use base::id::QueueId;
 
 /// What is added up of connections.
@@ -98,7 +98,7 @@ pub struct OpenSums {
     /// Their channels.
     pub channels: ChannelSums,
     /// Consumers and subscriptions, by who speaks with their clients.
-    pub consumers: [u64; TONGUES],
+    pub consumers: [u64; PROTOCOLS],
     /// Links of AMQP 1.0 that publish.
     pub senders: u64,
     /// Publishers to streams.
@@ -111,9 +111,9 @@ impl OpenSums {
     /// What one connection has open as well.
     pub fn add(&mut self, opened: &Opened) {
         opened.channels.iter().for_each(|row| self.channels.merge(&ChannelSums::of(row)));
-        let tongue = if opened.channels.is_empty() { Tongue::Amqp10 } else { Tongue::Amqp091 };
-        self.consumers[tongue as usize] += opened.consumers.len() as u64;
-        self.consumers[Tongue::Stream as usize] += opened.stream_consumers.len() as u64;
+        let protocol = if opened.channels.is_empty() { Protocol::Amqp10 } else { Protocol::Amqp091 };
+        self.consumers[protocol as usize] += opened.consumers.len() as u64;
+        self.consumers[Protocol::Stream as usize] += opened.stream_consumers.len() as u64;
         self.senders += u64::from(opened.senders);
         self.stream_publishers += opened.stream_publishers.len() as u64;
         self.offsets.extend(opened.stream_consumers.iter().map(|row| (row.stream.id, row.offset)));

@@ -3,31 +3,31 @@
 use super::text::{Kind, Labels, Real, Text, canonical};
 use super::{Facts, STRATEGIES, Sums, TYPES};
 use Kind::{Counter, Gauge, Histogram};
-use broker::{Count, LATENCY_BOUNDS_US, SIZE_BOUNDS, Tally, Tongue};
+use broker::{Count, LATENCY_BOUNDS_US, Protocol, SIZE_BOUNDS, Tally};
 
 pub(super) fn global(facts: &Facts, text: &mut Text) {
     let protocols = &facts.survey.protocols;
-    let mut of_protocol = |name, help, of: &dyn Fn(Tongue) -> u64| {
+    let mut of_protocol = |name, help, of: &dyn Fn(Protocol) -> u64| {
         text.family(name, Counter, help);
-        for tongue in Tongue::ALL {
-            text.sample(&[("protocol", tongue.label())], Real(of(tongue) as f64));
+        for protocol in Protocol::ALL {
+            text.sample(&[("protocol", protocol.label())], Real(of(protocol) as f64));
         }
     };
-    let own = |count: Count| move |tongue: Tongue| protocols[tongue as usize].own.get(count);
+    let own = |count: Count| move |protocol: Protocol| protocols[protocol as usize].own.get(count);
     of_protocol(
         "global_messages_received_total",
         "Total number of messages received from publishers",
-        &|tongue| protocols[tongue as usize].received,
+        &|protocol| protocols[protocol as usize].received,
     );
     of_protocol(
         "global_messages_received_confirm_total",
         "Total number of messages received from publishers expecting confirmations",
-        &|tongue| protocols[tongue as usize].received_confirm,
+        &|protocol| protocols[protocol as usize].received_confirm,
     );
     of_protocol(
         "global_messages_routed_total",
         "Total number of messages routed to queues or streams",
-        &|tongue| protocols[tongue as usize].routed,
+        &|protocol| protocols[protocol as usize].routed,
     );
     for (name, help, count) in [
         (
@@ -91,10 +91,13 @@ pub(super) fn global(facts: &Facts, text: &mut Text) {
     ];
     for (name, help, of) in by_type {
         text.family(name, Counter, help);
-        for tongue in Tongue::ALL {
+        for protocol in Protocol::ALL {
             for (at, queue_type) in TYPES.iter().enumerate() {
-                let value = of(&protocols[tongue as usize].by_type[at]);
-                text.sample(&[("protocol", tongue.label()), ("queue_type", queue_type)], Real(value as f64));
+                let value = of(&protocols[protocol as usize].by_type[at]);
+                text.sample(
+                    &[("protocol", protocol.label()), ("queue_type", queue_type)],
+                    Real(value as f64),
+                );
             }
         }
     }
@@ -148,20 +151,20 @@ pub(super) fn global(facts: &Facts, text: &mut Text) {
     );
     text.family("global_publishers", Gauge, "Publishers currently connected");
     let publishers = publishers(facts);
-    Tongue::ALL
+    Protocol::ALL
         .iter()
         .for_each(|own| text.sample(&[("protocol", own.label())], Real(publishers[*own as usize] as f64)));
     text.family("global_consumers", Gauge, "Consumers currently connected");
     let consumers = facts.sums.open.consumers;
-    Tongue::ALL
+    Protocol::ALL
         .iter()
         .for_each(|own| text.sample(&[("protocol", own.label())], Real(consumers[*own as usize] as f64)));
     stream_errors(facts, text);
     text.family("message_size_bytes", Histogram, "Size of messages received from publishers");
-    for tongue in Tongue::ALL {
-        let own = &protocols[tongue as usize];
+    for protocol in Protocol::ALL {
+        let own = &protocols[protocol as usize];
         text.buckets(
-            &[("protocol", tongue.label())],
+            &[("protocol", protocol.label())],
             SIZE_BOUNDS.iter().map(|bound| canonical(*bound as f64)),
             &own.sizes,
             own.size_bytes,
@@ -172,7 +175,7 @@ pub(super) fn global(facts: &Facts, text: &mut Text) {
 fn stream_errors(facts: &Facts, text: &mut Text) {
     for (at, name) in broker::STREAM_ERRORS.into_iter().enumerate() {
         text.family(name, Counter, "Total number of errors of the stream protocol, by code");
-        text.sample(&[("protocol", Tongue::Stream.label())], Real(facts.survey.stream_errors[at] as f64));
+        text.sample(&[("protocol", Protocol::Stream.label())], Real(facts.survey.stream_errors[at] as f64));
     }
 }
 

@@ -4,7 +4,7 @@ use super::Facts;
 use super::text::{Kind, Real, Text};
 use crate::node::Node;
 use Kind::{Counter, Gauge, Histogram};
-use broker::Tongue;
+use broker::Protocol;
 
 pub(super) fn churn(facts: &Facts, text: &mut Text) {
     let churn = &facts.survey.churn;
@@ -79,9 +79,9 @@ pub(super) fn persister(facts: &Facts, text: &mut Text) {
 }
 
 pub(super) fn auth<N: Node>(node: &N, facts: &Facts, text: &mut Text) {
-    let mut logins: Vec<(&str, [u64; 2])> = Tongue::ALL
+    let mut logins: Vec<(&str, [u64; 2])> = Protocol::ALL
         .iter()
-        .map(|tongue| (tongue.label(), facts.survey.protocols[*tongue as usize].logins))
+        .map(|protocol| (protocol.label(), facts.survey.protocols[*protocol as usize].logins))
         .collect();
     logins.push(("http", node.logins()));
     for (name, help, of) in [

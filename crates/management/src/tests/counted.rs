@@ -368,7 +368,7 @@ fn logins_are_counted() {
     bench.ask("guest", "GET whoami", "");
     bench.ask("stranger", "GET whoami", "");
     assert_eq!(*bench.logins.lock().unwrap(), [2, 1]);
-    assert_eq!(Tongue::Amqp10.label(), "amqp10");
+    assert_eq!(Protocol::Amqp10.label(), "amqp10");
 }
 
 fn link(handle: u16, end: LinkEnd) -> LinkRow {

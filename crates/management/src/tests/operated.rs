@@ -174,7 +174,7 @@ fn metrics_agree_with_what_was_counted() {
     {
         let mut survey = bench.survey.lock().unwrap();
         survey.vhosts.insert(vhost, tally());
-        let own = &mut survey.protocols[Tongue::Amqp091 as usize];
+        let own = &mut survey.protocols[Protocol::Amqp091 as usize];
         (own.received, own.routed, own.size_bytes) = (10, 9, 700);
         own.own.add(Count::DropUnroutable, 1);
         own.sizes[0] = 7;
