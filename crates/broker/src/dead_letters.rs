@@ -1,12 +1,12 @@
-//! Burying: a message that died in a queue is published anew to where its queue sends the dead, and leaves the queue when
-//! that is safe.
+//! Dead-lettering: a message that died in a queue is published anew to where its queue sends its dead, and leaves the queue when
+//! the copy is safe.
 //!
 //! A queue's machine names the dead ([`queue::Effect::DeadLetter`]); its log hands them out with their bytes as
-//! [`Corpse`]s, in the order in which they died and only so many at once; the shard routes them on its catalog, without
+//! [`DeadLetter`]s, in the order in which they died and only so many at once; the shard routes them on its catalog, without
 //! asking for permissions, and hears from the logs they go to as a publisher would, under an address of its own. One
 //! that leads nowhere is done with, unless its queue asks for each to arrive: then it is tried again later.
 
-use crate::catalog::{DeadLetter, QueueDefinition};
+use crate::catalog::{DeadLetterRule, QueueDefinition};
 use crate::delivery::Site;
 use crate::features::Features;
 use crate::fields::Fields;
@@ -44,9 +44,9 @@ pub(crate) fn is_own(waiter: &Waiter) -> bool {
 
 /// A message that died, with its bytes.
 #[derive(Debug)]
-pub(crate) struct Corpse {
+pub(crate) struct DeadLetter {
     pub(crate) queue: Arc<QueueDefinition>,
-    pub(crate) dead_letter: Arc<DeadLetter>,
+    pub(crate) rule: Arc<DeadLetterRule>,
     /// Its position; none: the queue refused it.
     pub(crate) position: Option<QueueSeq>,
     pub(crate) reason: DeathReason,
@@ -57,7 +57,7 @@ pub(crate) struct Corpse {
     pub(crate) offset: u32,
 }
 
-impl Corpse {
+impl DeadLetter {
     /// How often deliveries of it failed in all, its refusal included where that counts. A queue that counts went on from
     /// what it came with.
     fn failures_of(&self, message: &Enqueue<'_>) -> u16 {
@@ -70,7 +70,7 @@ impl Corpse {
 
 /// One that was published anew.
 #[derive(Debug)]
-struct Burial {
+struct DeadLettering {
     log: LogId,
     queue: QueueId,
     seq: QueueSeq,
@@ -85,9 +85,9 @@ struct Burial {
 
 /// What a shard has published anew and waits for.
 #[derive(Debug, Default)]
-pub(crate) struct Burials {
+pub(crate) struct DeadLetterings {
     next: u64,
-    open: FxHashMap<u64, Burial>,
+    open: FxHashMap<u64, DeadLettering>,
     /// Bytes of the messages in `open`.
     bytes: usize,
     /// Whose dead come first.
@@ -103,7 +103,7 @@ pub(crate) struct Heard {
 }
 
 impl Log {
-    /// A queue has something to bury.
+    /// A queue has dead letters.
     pub(crate) fn list_dying(&mut self, slot: u32) {
         if let Some(features) = self.queues.get_mut(slot as usize).and_then(|queue| queue.features.as_mut())
             && !features.dying.is_empty()
@@ -113,17 +113,22 @@ impl Log {
         }
     }
 
-    /// The next of the dead, if its bytes are in memory; else they are asked for. Nobody takes the dead of a queue
-    /// any more: its dead are buried where they are.
-    pub(crate) fn next_corpse(&mut self, now: Now, limits: &Limits, post: &mut Post) -> Option<Corpse> {
+    /// The next of the dead, if its bytes are in memory; else they are asked for. Where the queue's rules send the dead nowhere
+    /// any more, they leave it at once.
+    pub(crate) fn next_dead_letter(
+        &mut self,
+        now: Now,
+        limits: &Limits,
+        post: &mut Post,
+    ) -> Option<DeadLetter> {
         while let Some(slot) = self.dying.front().copied() {
-            match self.corpse_of(slot, limits) {
-                Found::Corpse(corpse) => {
+            match self.dead_letter_of(slot, limits) {
+                Found::DeadLetter(dead) => {
                     // Queues take turns.
                     self.dying.rotate_left(1);
-                    return Some(corpse);
+                    return Some(dead);
                 }
-                Found::Nobody(range) => self.bury(now, slot, range, limits, post),
+                Found::Nobody(range) => self.end_dead(now, slot, range, limits, post),
                 Found::Gone => {}
                 Found::Later => {
                     self.dying.pop_front();
@@ -138,16 +143,16 @@ impl Log {
         None
     }
 
-    fn corpse_of(&mut self, slot: u32, limits: &Limits) -> Found {
+    fn dead_letter_of(&mut self, slot: u32, limits: &Limits) -> Found {
         let Some(queue) = self.queues.get_mut(slot as usize) else { return Found::Later };
         let Some(features) = &mut queue.features else { return Found::Later };
         let Some((range, reason)) = features.dying.front_mut() else { return Found::Later };
         // Those that could not be placed count: the ones behind them would fare no better, and are not tried each time.
-        if features.burying + features.unplaced.len() >= limits.burials_max {
+        if features.dead_lettering + features.unplaced.len() >= limits.dead_letterings_max {
             return Found::Later;
         }
         let (seq, reason) = (range.first, *reason);
-        let Some(dead_letter) = features.rules.dead_letter.clone() else {
+        let Some(rule) = features.rules.dead_letter.clone() else {
             let range = *range;
             features.dying.pop_front();
             return Found::Nobody(range);
@@ -167,11 +172,11 @@ impl Log {
         let (memory, offset) = self.with_annotations(slot, seq, (memory, offset));
         let queue = &mut self.queues[slot as usize];
         if let Some(features) = &mut queue.features {
-            features.burying += 1;
+            features.dead_lettering += 1;
         }
         let failures = queue.fifo.failed(seq);
         let (queue, position) = (queue.definition.clone(), Some(seq));
-        Found::Corpse(Corpse { queue, dead_letter, position, reason, failures, memory, offset })
+        Found::DeadLetter(DeadLetter { queue, rule, position, reason, failures, memory, offset })
     }
 
     /// Takes the first position off the dying.
@@ -199,8 +204,8 @@ impl Log {
         features.dying.front().map(|(range, _)| range.first)
     }
 
-    /// Positions have been published anew, or nobody takes them: they leave the queue.
-    fn bury(&mut self, now: Now, slot: u32, range: SeqRange, limits: &Limits, post: &mut Post) {
+    /// Positions have been published anew, or go nowhere: they leave the queue.
+    fn end_dead(&mut self, now: Now, slot: u32, range: SeqRange, limits: &Limits, post: &mut Post) {
         let queue = &mut self.queues[slot as usize];
         if let Some(last_words) = queue.features.as_mut().and_then(|features| features.last_words.as_mut()) {
             last_words.forget(range);
@@ -210,10 +215,10 @@ impl Log {
     }
 }
 
-/// What came of looking for a queue's next corpse.
+/// The outcome of looking for a queue's next dead letter.
 enum Found {
-    Corpse(Corpse),
-    /// These were to be buried, but nobody takes them.
+    DeadLetter(DeadLetter),
+    /// These were to be dead-lettered, but the rules send them nowhere any more.
     Nobody(SeqRange),
     /// It left meanwhile.
     Gone,
@@ -225,34 +230,37 @@ impl Shard {
     /// More of the dead may be under way. Publishers have nothing to do with that: those who keep the disk busy would keep the
     /// dead from it for ever.
     #[inline]
-    pub(crate) fn may_bury(&self) -> bool {
-        self.burials.bytes < self.settings.limits.burial_bytes_max
+    pub(crate) fn may_dead_letter(&self) -> bool {
+        self.dead_letterings.bytes < self.settings.limits.dead_lettering_bytes_max
     }
 
     /// Publishes anew what died, and takes in what logs said of what was published before.
-    pub(crate) fn bury(&mut self, now: Now) {
+    pub(crate) fn publish_dead_letters(&mut self, now: Now) {
         for Heard { first, last, fate } in std::mem::take(&mut self.post.heard) {
-            (first..=last).for_each(|id| self.buried(now, id, fate));
+            (first..=last).for_each(|id| self.answered(now, id, fate));
         }
-        while let Some(corpse) = self.corpses.pop_front() {
-            self.bury_one(now, &corpse);
+        while let Some(dead) = self.dead_letters.pop_front() {
+            self.dead_letter_one(now, &dead);
         }
-        let (limits, logs, first_log) = (self.settings.limits, self.logs.len(), self.burials.first_log);
+        let (limits, logs, first_log) =
+            (self.settings.limits, self.logs.len(), self.dead_letterings.first_log);
         for slot in (first_log..first_log + logs).map(|slot| slot % logs) {
             for _ in 0..limits.dispatch_messages_max {
-                if !self.may_bury() {
+                if !self.may_dead_letter() {
                     // Or one log would always be first.
-                    self.burials.first_log = slot + 1;
+                    self.dead_letterings.first_log = slot + 1;
                     return;
                 }
-                let Some(corpse) = self.logs[slot].next_corpse(now, &limits, &mut self.post) else { break };
-                self.bury_one(now, &corpse);
+                let Some(dead) = self.logs[slot].next_dead_letter(now, &limits, &mut self.post) else {
+                    break;
+                };
+                self.dead_letter_one(now, &dead);
             }
         }
     }
 
-    fn bury_one(&mut self, now: Now, corpse: &Corpse) {
-        let Corpse { queue, dead_letter: to, position, reason, memory, offset, .. } = corpse;
+    fn dead_letter_one(&mut self, now: Now, dead: &DeadLetter) {
+        let DeadLetter { queue, rule: to, position, reason, memory, offset, .. } = dead;
         let message = Enqueue::read(&memory[*offset as usize..]).expect("only messages die");
         let death = Death { queue: &queue.name, reason: *reason, at_ms: now.wall_ms };
         let mut letter = dead_letter(&message, &death, to.routing_key.as_ref().map(|key| key.as_bytes()));
@@ -262,13 +270,13 @@ impl Shard {
             _ => Vec::new(),
         };
         letter.keys.extend(&hidden);
-        let id = self.burials.next;
-        self.burials.next += 1;
+        let id = self.dead_letterings.next;
+        self.dead_letterings.next += 1;
         let (targets, remembering, cycle) = self.route_dead(queue, to, &message, &letter, *reason, id);
         if let Some(again) = cycle {
-            self.note_cycle(now, corpse, again);
+            self.note_cycle(now, dead, again);
         }
-        let failures = corpse.failures_of(&message);
+        let failures = dead.failures_of(&message);
         let has_failed = if failures > 0 { flag::FAILED } else { 0 };
         let new = NewEnqueue {
             flags: letter.flags & !(flag::FAILED | flag::HIDDEN_KEYS) | has_failed,
@@ -301,7 +309,7 @@ impl Shard {
             left += u32::from(self.append_hiding(now, (&new, &hidden), target, waiter));
         }
         let Some(seq) = *position else { return };
-        let burial = Burial {
+        let dead_lettering = DeadLettering {
             log: queue.log,
             queue: queue.id,
             seq,
@@ -312,28 +320,28 @@ impl Shard {
             bytes: message.head.len() + message.body.len(),
         };
         if left > 0 {
-            self.burials.bytes += burial.bytes;
-            self.burials.open.insert(id, burial);
+            self.dead_letterings.bytes += dead_lettering.bytes;
+            self.dead_letterings.open.insert(id, dead_lettering);
         } else {
-            self.end_burial(now, &burial);
+            self.end_dead_lettering(now, &dead_lettering);
         }
     }
 
     /// A message is left out of where it would come again.
     #[cold]
-    fn note_cycle(&mut self, now: Now, corpse: &Corpse, again: QueueId) {
-        let Corpse { queue, dead_letter, reason, .. } = corpse;
+    fn note_cycle(&mut self, now: Now, dead: &DeadLetter, again: QueueId) {
+        let DeadLetter { queue, rule, reason, .. } = dead;
         let Some(again) = self.catalog.queue(again) else { return };
         // What is to arrive at least once is tried again, and counts when it ends.
-        self.tallies.cycles[type_index(queue.queue_type)] += u64::from(!dead_letter.at_least_once);
-        self.post.notices.note_cycle(now, (queue, again), *reason, dead_letter.at_least_once);
+        self.tallies.cycles[type_index(queue.queue_type)] += u64::from(!rule.at_least_once);
+        self.post.notices.note_cycle(now, (queue, again), *reason, rule.at_least_once);
     }
 
     /// Where a dead letter goes, never round in a circle; the exchanges that remember it; and a queue it would come to again.
     fn route_dead(
         &self,
         queue: &QueueDefinition,
-        to: &DeadLetter,
+        to: &DeadLetterRule,
         message: &Enqueue<'_>,
         letter: &Letter<'_>,
         reason: DeathReason,
@@ -368,44 +376,45 @@ impl Shard {
 
     /// A log said of a publish of the shard's own what became of it. What a queue has no room for is gone unless it is to be there
     /// at least once; a log that is stopped has taken nothing, as where it was stopped before.
-    fn buried(&mut self, now: Now, id: u64, fate: Fate) {
-        let Some(burial) = self.burials.open.get_mut(&id) else { return };
-        burial.left -= 1;
-        burial.was_refused |= match fate {
+    fn answered(&mut self, now: Now, id: u64, fate: Fate) {
+        let Some(dead_lettering) = self.dead_letterings.open.get_mut(&id) else { return };
+        dead_lettering.left -= 1;
+        dead_lettering.was_refused |= match fate {
             Fate::Safe => false,
-            Fate::Refused => burial.at_least_once,
+            Fate::Refused => dead_lettering.at_least_once,
             Fate::Stopped => true,
         };
-        if burial.left == 0
-            && let Some(burial) = self.burials.open.remove(&id)
+        if dead_lettering.left == 0
+            && let Some(dead_lettering) = self.dead_letterings.open.remove(&id)
         {
-            self.burials.bytes -= burial.bytes;
-            self.end_burial(now, &burial);
+            self.dead_letterings.bytes -= dead_lettering.bytes;
+            self.end_dead_lettering(now, &dead_lettering);
         }
     }
 
     /// All logs have answered: the message leaves its queue, or is tried again later.
-    fn end_burial(&mut self, now: Now, burial: &Burial) {
+    fn end_dead_lettering(&mut self, now: Now, dead_lettering: &DeadLettering) {
         let limits = self.settings.limits;
-        let Some(log) = self.log_slots.get(&burial.log).map(|slot| &mut self.logs[*slot as usize]) else {
+        let Some(log) = self.log_slots.get(&dead_lettering.log).map(|slot| &mut self.logs[*slot as usize])
+        else {
             return;
         };
-        let Some((slot, queue)) = log.queue_mut(burial.queue) else { return };
-        let range = SeqRange { first: burial.seq, last: burial.seq };
+        let Some((slot, queue)) = log.queue_mut(dead_lettering.queue) else { return };
+        let range = SeqRange { first: dead_lettering.seq, last: dead_lettering.seq };
         if let Some(features) = &mut queue.features {
-            features.burying -= 1;
-            if burial.was_refused {
-                features.hold_back(now, range, burial.reason, &limits);
+            features.dead_lettering -= 1;
+            if dead_lettering.was_refused {
+                features.hold_back(now, range, dead_lettering.reason, &limits);
             }
         }
-        if burial.was_refused {
+        if dead_lettering.was_refused {
             log.arm(now, slot);
         } else {
-            if burial.at_least_once {
+            if dead_lettering.at_least_once {
                 let of = type_index(log.queues[slot as usize].definition.queue_type);
-                self.tallies.buried[of] += 1;
+                self.tallies.dead_lettered[of] += 1;
             }
-            log.bury(now, slot, range, &limits, &mut self.post);
+            log.end_dead(now, slot, range, &limits, &mut self.post);
         }
         log.list_dying(slot);
     }
@@ -415,7 +424,7 @@ impl Features {
     /// The message could not be placed: it is tried again later.
     fn hold_back(&mut self, now: Now, range: SeqRange, reason: DeathReason, limits: &Limits) {
         if self.unplaced.is_empty() {
-            self.retry_at_ms = now.wall_ms.saturating_add(limits.burial_retry_ms);
+            self.retry_at_ms = now.wall_ms.saturating_add(limits.dead_lettering_retry_ms);
         }
         self.unplaced.push((range, reason));
     }

@@ -379,7 +379,7 @@ impl Log {
 
     /// The bytes of the first waiting delivery are damaged: it cannot be delivered, now or ever. It stays unsettled with
     /// its consumer, so nothing is lost that could still be repaired, and what is behind it goes on. It is reported also where
-    /// nobody waits for a delivery of it, but who looks at messages or buries them.
+    /// nobody waits for a delivery of it, only a browser, or the shard that publishes dead letters.
     pub(crate) fn pass_over_damage(&mut self, slot: u32, what: ReadWhat, post: &mut Post) {
         if let Some(queue) = self.queues.get(slot as usize) {
             post.damages.note(self.id, &queue.definition, what);

@@ -1,13 +1,13 @@
 //! Messages that end otherwise than by being settled, counted: by the type of queue, by what becomes of them, by why.
 
 use crate::log::Log;
-use crate::tally::{Burial, End, type_index};
+use crate::tally::{DeadLetterStrategy, End, type_index};
 use message::record::{DeathReason, Kind, Outcome, SeqRange};
 
 impl Log {
-    fn count_end(&mut self, slot: u32, range: SeqRange, burial: Burial, end: End) {
+    fn count_end(&mut self, slot: u32, range: SeqRange, strategy: DeadLetterStrategy, end: End) {
         let of = type_index(self.queues[slot as usize].definition.queue_type);
-        self.ends[of][burial as usize][end as usize] += range.last.0 - range.first.0 + 1;
+        self.ends[of][strategy as usize][end as usize] += range.last.0 - range.first.0 + 1;
     }
 
     /// Positions died that are to be published anew.
@@ -16,10 +16,10 @@ impl Log {
     pub(crate) fn count_dead(&mut self, slot: u32, range: SeqRange, reason: DeathReason) {
         let features = self.queues[slot as usize].features.as_ref();
         let dead_letter = features.and_then(|features| features.rules.dead_letter.as_ref());
-        let burial = match dead_letter {
-            Some(dead_letter) if dead_letter.at_least_once => Burial::AtLeastOnce,
-            Some(_) => Burial::AtMostOnce,
-            None => Burial::Disabled,
+        let strategy = match dead_letter {
+            Some(dead_letter) if dead_letter.at_least_once => DeadLetterStrategy::AtLeastOnce,
+            Some(_) => DeadLetterStrategy::AtMostOnce,
+            None => DeadLetterStrategy::Disabled,
         };
         let end = match reason {
             DeathReason::MaxLength => End::MaxLength,
@@ -27,7 +27,7 @@ impl Log {
             DeathReason::DeliveryLimit => End::DeliveryLimit,
             DeathReason::Rejected | DeathReason::Undeliverable => End::Rejected,
         };
-        self.count_end(slot, range, burial, end);
+        self.count_end(slot, range, strategy, end);
     }
 
     /// Positions are recorded as gone without being accepted or sent anywhere.
@@ -41,6 +41,6 @@ impl Log {
             (Kind::Settle, Outcome::Rejected | Outcome::Undeliverable) => End::Rejected,
             _ => return,
         };
-        self.count_end(slot, range, Burial::Disabled, end);
+        self.count_end(slot, range, DeadLetterStrategy::Disabled, end);
     }
 }

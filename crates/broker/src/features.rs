@@ -3,7 +3,7 @@
 //! Boxed, and absent where a queue asks for nothing of this.
 
 use crate::browse::Browser;
-use crate::catalog::{DeadLetter, Overflow, QueueDefinition, QueueRules, QueueType};
+use crate::catalog::{DeadLetterRule, Overflow, QueueDefinition, QueueRules, QueueType};
 use crate::modified::LastWords;
 use base::id::LogIndex;
 use message::record::{Configure, DeathReason, SeqRange, SizesKept};
@@ -18,10 +18,10 @@ pub(crate) struct Features {
     /// Died and not yet published anew, in the order in which they died.
     pub(crate) dying: VecDeque<(SeqRange, DeathReason)>,
     /// Published anew and not yet known to be safe.
-    pub(crate) burying: usize,
+    pub(crate) dead_lettering: usize,
     /// What consumers wrote on messages that they refused.
     pub(crate) last_words: Option<Box<LastWords>>,
-    /// It is on the log's list of queues with something to bury.
+    /// It is on the log's list of queues with dead letters.
     pub(crate) is_listed: bool,
     /// Could not be published anywhere and may not be lost: they go back to the dying at that time, milliseconds
     /// since 1970.
@@ -55,7 +55,7 @@ impl Features {
             && self.browsers.is_empty()
             && self.dying.is_empty()
             && self.unplaced.is_empty()
-            && self.burying == 0
+            && self.dead_lettering == 0
             && !self.is_listed
             && !self.has_late
             && self.last_words.is_none()
@@ -79,7 +79,7 @@ impl QueueRules {
     }
 
     /// Where the dead go, if anywhere.
-    pub(crate) fn takes_dead(&self) -> Option<&Arc<DeadLetter>> {
+    pub(crate) fn takes_dead(&self) -> Option<&Arc<DeadLetterRule>> {
         self.dead_letter.as_ref()
     }
 

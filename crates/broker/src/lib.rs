@@ -87,6 +87,7 @@ pub use streams::{
     StreamDamage, StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
 };
 pub use tally::{
-    BURIALS, Burial, COUNTS, Churn, Count, ENDS, End, Ends, ExchangeTally, PROTOCOLS, Protocol,
-    ProtocolTally, QUEUE_TYPES, SIZE_BOUNDS, STREAM_ERRORS, Survey, Tallies, Tally, type_index,
+    COUNTS, Churn, Count, DEAD_LETTER_STRATEGIES, DeadLetterStrategy, ENDS, End, Ends, ExchangeTally,
+    PROTOCOLS, Protocol, ProtocolTally, QUEUE_TYPES, SIZE_BOUNDS, STREAM_ERRORS, Survey, Tallies, Tally,
+    type_index,
 };

@@ -46,11 +46,11 @@ pub struct Limits {
     /// Deliveries that wait for their bytes to be read, for one queue, before it stops handing out more.
     pub waiting_for_bytes_max: usize,
     /// Dead letters of one queue that are under way at once.
-    pub burials_max: usize,
+    pub dead_letterings_max: usize,
     /// Bytes of dead letters of a shard under way at once, beyond which no more are published until some are safe.
-    pub burial_bytes_max: usize,
+    pub dead_lettering_bytes_max: usize,
     /// Milliseconds after which a dead letter is tried again that led nowhere and must not be lost.
-    pub burial_retry_ms: u64,
+    pub dead_lettering_retry_ms: u64,
     /// Bytes of annotations that consumers may add to a message in all; what would be more is not kept.
     pub annotations_bytes_max: usize,
     /// Bytes of annotations of all messages of a queue; what would be more is not kept.
@@ -115,9 +115,9 @@ impl Default for Limits {
             queues_max: None,
             weighed_at_once_max: 4096,
             waiting_for_bytes_max: 256,
-            burials_max: 256,
-            burial_bytes_max: 8 << 20,
-            burial_retry_ms: 1_000,
+            dead_letterings_max: 256,
+            dead_lettering_bytes_max: 8 << 20,
+            dead_lettering_retry_ms: 1_000,
             annotations_bytes_max: 64 << 10,
             queue_annotations_bytes_max: 16 << 20,
             reply_bytes_max: 16 << 20,

@@ -86,7 +86,7 @@ pub(crate) struct Log {
     /// Segments with blocks of this log's queues, and in how many of them something lives.
     pub(crate) segments: FxHashMap<u64, u32>,
     pub(crate) dirty: VecDeque<u32>,
-    /// Queues with something to bury.
+    /// Queues with dead letters.
     pub(crate) dying: VecDeque<u32>,
     pub(crate) timers: Timers,
     pub(crate) effects: Effects,
@@ -356,7 +356,7 @@ impl Log {
     }
 
     /// A queue can hand out more at once, or something waits for the disk that was appended after the turn's batch was closed;
-    /// whether its dead can be buried is the shard's to say.
+    /// whether its dead letters can be published is the shard's to say.
     pub(crate) fn has_pressing_work(&self) -> bool {
         !self.dirty.is_empty() || (self.open_needs_flush && self.in_flight.is_empty())
     }

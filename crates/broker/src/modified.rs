@@ -54,7 +54,7 @@ impl LastWords {
         }
     }
 
-    /// These are buried.
+    /// These are dead letters that have left.
     pub(crate) fn forget(&mut self, range: SeqRange) {
         while let Some((&seq, _)) = self.by_seq.range(range.first.0..=range.last.0).next() {
             let annotations = self.by_seq.remove(&seq).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Queues that refuse messages when they are full are asked before a message is in their log.
 
 use crate::catalog::{Overflow, Refusal};
-use crate::dead_letters::{Corpse, is_own};
+use crate::dead_letters::{DeadLetter, is_own};
 use crate::event::Event;
 use crate::log::Log;
 use crate::mail::{Fate, Waiter};
@@ -111,18 +111,18 @@ impl Shard {
             let Some((_, queue)) = self.logs[slot].queue_mut(*id) else { continue };
             let Some(features) = &queue.features else { continue };
             if features.rules.overflow == Overflow::RejectPublishDeadLetter
-                && let Some(dead_letter) = features.rules.takes_dead()
+                && let Some(rule) = features.rules.takes_dead()
             {
-                let corpse = Corpse {
+                let dead = DeadLetter {
                     queue: queue.definition.clone(),
-                    dead_letter: dead_letter.clone(),
+                    rule: rule.clone(),
                     position: None,
                     reason: DeathReason::MaxLength,
                     failures: 0,
                     memory: copy_of(record.bytes()),
                     offset: 0,
                 };
-                self.corpses.push_back(corpse);
+                self.dead_letters.push_back(dead);
             }
         }
         full.iter().for_each(|id| leave_out(record.bytes_mut(), *id));

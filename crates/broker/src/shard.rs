@@ -14,7 +14,7 @@ use crate::catalog::{
 };
 use crate::commit::CommitRule;
 use crate::connection_limits::Unit;
-use crate::dead_letters::{Burials, Corpse, Heard, own_port};
+use crate::dead_letters::{DeadLetter, DeadLetterings, Heard, own_port};
 use crate::event::{Event, Events};
 use crate::limits::Limits;
 use crate::log::Log;
@@ -126,9 +126,9 @@ pub struct Shard {
     reads: Vec<ReadRequest>,
     /// When spare buffers are looked at next, monotonic nanoseconds.
     spares_at: u64,
-    pub(crate) burials: Burials,
+    pub(crate) dead_letterings: DeadLetterings,
     /// Messages that queues refused and that are to be published anew.
-    pub(crate) corpses: VecDeque<Corpse>,
+    pub(crate) dead_letters: VecDeque<DeadLetter>,
     pub(crate) tallies: Tallies,
     /// What keys of reply consumers and server-made names come from.
     secrets: Secrets,
@@ -165,8 +165,8 @@ impl Shard {
             parcels: Spare::default(),
             reads: Vec::new(),
             spares_at: 0,
-            burials: Burials::default(),
-            corpses: VecDeque::new(),
+            dead_letterings: DeadLetterings::default(),
+            dead_letters: VecDeque::new(),
             tallies: Tallies::default(),
             secrets,
             dead_segments: Vec::new(),
@@ -468,7 +468,7 @@ impl Shard {
             }
         }
         if command.looks() && self.has_dead() {
-            self.bury(now);
+            self.publish_dead_letters(now);
         }
         let Some(slot) = self.log_slots.get(&log) else { return };
         let done = self.logs[*slot as usize].command(now, queue, port, command, &limits, &mut self.post);
@@ -805,7 +805,7 @@ impl Shard {
         let limits = self.settings.limits;
         self.replies.end_turn(&limits, &mut self.post);
         if self.has_dead() {
-            self.bury(now);
+            self.publish_dead_letters(now);
         }
         // The catalog's log comes first, in every group: a queue is on disk before anything in it.
         for slot in 0..self.logs.len() {
@@ -852,10 +852,10 @@ impl Shard {
     /// Something is to be published anew, or what was is answered.
     #[inline]
     fn has_dead(&self) -> bool {
-        !self.post.heard.is_empty() || !self.corpses.is_empty() || self.has_dying()
+        !self.post.heard.is_empty() || !self.dead_letters.is_empty() || self.has_dying()
     }
 
-    /// Queues have something to bury.
+    /// Queues have dead letters.
     #[inline]
     fn has_dying(&self) -> bool {
         self.logs.iter().any(|log| !log.dying.is_empty())
@@ -915,8 +915,8 @@ impl Shard {
         self.logs.iter().any(Log::has_pressing_work)
             || self.post.has_events()
             || !self.post.heard.is_empty()
-            || !self.corpses.is_empty()
-            || (self.may_bury() && self.has_dying())
+            || !self.dead_letters.is_empty()
+            || (self.may_dead_letter() && self.has_dying())
             || self.planner.as_ref().is_some_and(Planner::has_open_wave)
     }
 
@@ -960,7 +960,7 @@ impl Shard {
             self.logs[slot].read_done(now, request, brought, &limits, &mut self.post);
             // Now, while it is there: what is read next, for whom ever, may drive it out.
             if self.has_dying() {
-                self.bury(now);
+                self.publish_dead_letters(now);
             }
             self.logs[slot].take_reads(&limits, &mut self.reads);
         }

@@ -366,7 +366,7 @@ pub const ENDS: usize = 4;
 /// What becomes of messages that end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Burial {
+pub enum DeadLetterStrategy {
     /// They are gone: the queue sends them nowhere.
     Disabled,
     /// They are sent on, and go with the sending.
@@ -375,11 +375,11 @@ pub enum Burial {
     AtLeastOnce,
 }
 
-/// How many there are of [`Burial`].
-pub const BURIALS: usize = 3;
+/// How many there are of [`DeadLetterStrategy`].
+pub const DEAD_LETTER_STRATEGIES: usize = 3;
 
 /// Messages that ended: by the type of queue, by what became of them, by why.
-pub type Ends = [[[u64; ENDS]; BURIALS]; QUEUE_TYPES];
+pub type Ends = [[[u64; ENDS]; DEAD_LETTER_STRATEGIES]; QUEUE_TYPES];
 
 /// The number of an exchange nothing was counted of yet.
 pub(crate) const NO_EXCHANGE: u32 = u32::MAX;
@@ -430,7 +430,7 @@ pub struct Tallies {
     /// Messages that ended.
     pub(crate) ends: Ends,
     /// Messages that ended and arrived safely where they were sent: by the type of queue.
-    pub(crate) buried: [u64; QUEUE_TYPES],
+    pub(crate) dead_lettered: [u64; QUEUE_TYPES],
     /// Messages that ended and would have gone round for ever: by the type of queue they ended in.
     pub(crate) cycles: [u64; QUEUE_TYPES],
     /// Stored offsets of streams that others took the place of.
@@ -604,7 +604,7 @@ impl Tallies {
             exchanges,
             churn: self.churn,
             ends: self.ends,
-            buried: self.buried,
+            dead_lettered: self.dead_lettered,
             cycles: self.cycles,
             offsets_driven_out: self.offsets_driven_out,
             stream_errors: self.stream_errors,
@@ -627,7 +627,7 @@ pub struct Survey {
     /// Messages that ended.
     pub ends: Ends,
     /// Messages that ended and arrived safely where they were sent: by the type of queue.
-    pub buried: [u64; QUEUE_TYPES],
+    pub dead_lettered: [u64; QUEUE_TYPES],
     /// Messages that ended and would have gone round for ever: by the type of queue they ended in.
     pub cycles: [u64; QUEUE_TYPES],
     /// Stored offsets of streams that others took the place of.
@@ -651,7 +651,7 @@ impl Survey {
         self.churn.merge(&other.churn);
         let ends = self.ends.as_flattened_mut().as_flattened_mut().iter_mut();
         ends.zip(other.ends.as_flattened().as_flattened()).for_each(|(own, more)| *own += more);
-        self.buried.iter_mut().zip(other.buried).for_each(|(own, more)| *own += more);
+        self.dead_lettered.iter_mut().zip(other.dead_lettered).for_each(|(own, more)| *own += more);
         self.cycles.iter_mut().zip(other.cycles).for_each(|(own, more)| *own += more);
         self.offsets_driven_out += other.offsets_driven_out;
         self.stream_errors.iter_mut().zip(other.stream_errors).for_each(|(own, more)| *own += more);

@@ -179,7 +179,7 @@ fn large_ones_wait_until_the_disk_has_those_before() {
         node.settle();
     }
     node.now = base::Now { mono_ns: node.now.after_ms(2000), wall_ms: node.now.wall_ms + 2000 };
-    let most = node.shards[0].limits().burial_bytes_max / BYTES;
+    let most = node.shards[0].limits().dead_lettering_bytes_max / BYTES;
     let mut reads = Vec::new();
     let mut read = 0;
     // The disk reads, and does not write.

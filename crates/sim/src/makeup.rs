@@ -27,14 +27,14 @@ pub fn roll(dice: &mut Random, whole_turns: bool) -> Makeup {
         waiting_for_bytes_max: one_of(dice, &[1, 4, 64, 16_384]) as usize,
         // Letters to a damaged log are read again for each try, one a round of a world that rests: with one try a second it
         // would never rest.
-        burial_retry_ms: 20_000,
+        dead_lettering_retry_ms: 20_000,
         ..Limits::default()
     };
     // A choice of its own would change what all seeds mean.
     limits.resident_delayed_bytes_max = limits.resident_bytes_max.min(limits.loaded_bytes_max);
     limits.weighed_at_once_max = limits.waiting_for_bytes_max;
-    limits.burials_max = limits.waiting_for_bytes_max;
-    limits.burial_bytes_max = limits.log_bytes_in_flight_max;
+    limits.dead_letterings_max = limits.waiting_for_bytes_max;
+    limits.dead_lettering_bytes_max = limits.log_bytes_in_flight_max;
     limits.loaded_by_priority_bytes_max = limits.loaded_bytes_max * 4;
     limits.consumer_window_bytes = limits.loaded_bytes_max;
     limits.stream_dispatch_bytes_max = limits.read_bytes_max;

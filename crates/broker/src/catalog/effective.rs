@@ -33,7 +33,7 @@ pub enum Overflow {
 
 /// Where messages go that die in a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeadLetter {
+pub struct DeadLetterRule {
     /// The exchange they are published to, in the queue's virtual host; empty: the default one.
     pub exchange: Box<str>,
     /// The routing key they get; without, each keeps its own.
@@ -58,7 +58,7 @@ pub struct QueueRules {
     /// How often a message may fail before it dies: quorum queues alone.
     pub delivery_limit: Option<u32>,
     /// Where messages go that die.
-    pub dead_letter: Option<Arc<DeadLetter>>,
+    pub dead_letter: Option<Arc<DeadLetterRule>>,
     /// One consumer at a time has all deliveries.
     pub single_active: bool,
     /// The highest priority it tells apart, 1 to 255: classic queues alone. Quorum queues always tell 32.
@@ -271,12 +271,12 @@ impl<'a> Given<'a> {
         if limit < 0 { None } else { Some(u32::try_from(limit).unwrap_or(u32::MAX)) }
     }
 
-    fn dead_letter(&self, may_be_at_least_once: bool) -> Option<Arc<DeadLetter>> {
+    fn dead_letter(&self, may_be_at_least_once: bool) -> Option<Arc<DeadLetterRule>> {
         let exchange = self.text("dead-letter-exchange")?.into();
         let routing_key = self.text("dead-letter-routing-key").map(Box::from);
         let at_least_once =
             may_be_at_least_once && self.text("dead-letter-strategy") == Some("at-least-once");
-        Some(Arc::new(DeadLetter { exchange, routing_key, at_least_once }))
+        Some(Arc::new(DeadLetterRule { exchange, routing_key, at_least_once }))
     }
 
     fn priority_max(&self) -> Option<u8> {
@@ -368,7 +368,7 @@ mod tests {
     fn overflows_and_dead_letters() {
         let dead_letter = |exchange: &str, key: Option<&str>, at_least_once| {
             let (exchange, routing_key) = (exchange.into(), key.map(Box::from));
-            Some(Arc::new(DeadLetter { exchange, routing_key, at_least_once }))
+            Some(Arc::new(DeadLetterRule { exchange, routing_key, at_least_once }))
         };
         let overflow = |queue_type, text: &str, expected| {
             let rules = Catalog::default().rules(&queue(queue_type, &[("x-overflow", Value::text(text))]));

@@ -48,7 +48,7 @@ pub use definition::{
     Binding, Destination, ExchangeDefinition, PermissionDefinition, QueueDefinition, QueueType,
     TopicPermissionDefinition, UserDefinition, VhostAbout, VhostDefinition, VhostId,
 };
-pub use effective::{DELIVERY_LIMIT, DeadLetter, Overflow, QueueRules};
+pub use effective::{DELIVERY_LIMIT, DeadLetterRule, Overflow, QueueRules};
 pub use limits::{UserLimits, VhostLimits};
 pub use memory::Weighed;
 pub use op::{Actor, DefaultPolicy, DefaultUser, Op, Plan, VhostDefaults};

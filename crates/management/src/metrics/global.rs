@@ -122,9 +122,9 @@ pub(super) fn global(facts: &Facts, text: &mut Text) {
     for (end, (name, help)) in ends.into_iter().enumerate() {
         text.family(name, Counter, help);
         for (of, queue_type) in TYPES.iter().enumerate().take(2) {
-            for (burial, strategy) in STRATEGIES.iter().enumerate() {
+            for (at, strategy) in STRATEGIES.iter().enumerate() {
                 let labels: Labels<'_> = &[("queue_type", queue_type), ("dead_letter_strategy", strategy)];
-                text.sample(labels, Real(facts.survey.ends[of][burial][end] as f64));
+                text.sample(labels, Real(facts.survey.ends[of][at][end] as f64));
             }
         }
     }
@@ -134,7 +134,7 @@ pub(super) fn global(facts: &Facts, text: &mut Text) {
         "Total number of messages dead-lettered and confirmed by target queues",
     );
     let labels: Labels<'_> = &[("queue_type", TYPES[1]), ("dead_letter_strategy", STRATEGIES[2])];
-    text.sample(labels, Real(facts.survey.buried[1] as f64));
+    text.sample(labels, Real(facts.survey.dead_lettered[1] as f64));
     text.family(
         "leveret_dead_letter_cycles_total",
         Counter,

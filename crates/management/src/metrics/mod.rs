@@ -19,7 +19,7 @@ use crate::response::{Answer, Response};
 use crate::{list, memory};
 use base::id::QueueId;
 use broker::catalog::QueueDefinition;
-use broker::{BURIALS, ConnectionSums, OpenSums, Opened, QUEUE_TYPES, Survey};
+use broker::{ConnectionSums, DEAD_LETTER_STRATEGIES, OpenSums, Opened, QUEUE_TYPES, Survey};
 use families::Family;
 use figures::Figures;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ use text::{Kind, Text};
 const TYPES: [&str; QUEUE_TYPES] = ["rabbit_classic_queue", "rabbit_quorum_queue", "rabbit_stream_queue"];
 
 /// What becomes of messages that end, as labels have it.
-const STRATEGIES: [&str; BURIALS] = ["disabled", "at_most_once", "at_least_once"];
+const STRATEGIES: [&str; DEAD_LETTER_STRATEGIES] = ["disabled", "at_most_once", "at_least_once"];
 
 /// As scrapers of the text format read it.
 const CONTENT: &str = "text/plain; version=0.0.4; charset=utf-8";
