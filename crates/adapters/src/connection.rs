@@ -95,9 +95,9 @@ pub struct Note {
     pub text: String,
 }
 
-/// What speaks on a connection.
+/// The adapter of a connection: the one of its protocol, or none while that is not known.
 #[derive(Debug)]
-pub(crate) enum Speaker {
+pub(crate) enum Adapter {
     /// The first eight bytes have not come yet.
     Greeting(Box<Greeting>),
     Amqp091(Box<amqp091::Adapter>),
@@ -122,56 +122,56 @@ impl Greeting {
     }
 }
 
-/// Calls the same method of whichever adapter speaks; `$greeting` while none does.
-macro_rules! speak {
-    ($speaker:expr, $adapter:ident => $call:expr, $greeting:ident => $before:expr) => {
-        match $speaker {
-            Speaker::Greeting($greeting) => $before,
-            Speaker::Amqp091($adapter) => $call,
-            Speaker::Amqp10($adapter) => $call,
-            Speaker::Stream($adapter) => $call,
+/// Calls the same method of whichever adapter there is; `$greeting` while there is none.
+macro_rules! with_adapter {
+    ($connection:expr, $adapter:ident => $call:expr, $greeting:ident => $before:expr) => {
+        match $connection {
+            Adapter::Greeting($greeting) => $before,
+            Adapter::Amqp091($adapter) => $call,
+            Adapter::Amqp10($adapter) => $call,
+            Adapter::Stream($adapter) => $call,
         }
     };
 }
 
-impl Speaker {
-    pub(crate) fn new(now: Now, settings: &Settings, peer: &Peer) -> Speaker {
+impl Adapter {
+    pub(crate) fn new(now: Now, settings: &Settings, peer: &Peer) -> Adapter {
         if peer.protocol == Protocol::Stream {
-            return Speaker::Stream(Box::new(stream::Adapter::new(now, settings, peer)));
+            return Adapter::Stream(Box::new(stream::Adapter::new(now, settings, peer)));
         }
         let deadline = now.after_ms(settings.handshake_ms_max);
-        Speaker::Greeting(Box::new(Greeting { deadline, is_over: false, output: Output::default() }))
+        Adapter::Greeting(Box::new(Greeting { deadline, is_over: false, output: Output::default() }))
     }
 
     /// Takes in bytes from the peer and says how many it is done with; the rest is to come again, with more behind it.
     #[inline]
     pub(crate) fn input(&mut self, context: &mut Context<'_>, peer: &Peer, bytes: &[u8]) -> usize {
-        if let Speaker::Greeting(greeting) = self {
+        if let Adapter::Greeting(greeting) = self {
             let Some(header) = bytes.first_chunk::<8>() else { return 0 };
             match ::amqp091::detect(header) {
                 ::amqp091::Detected::Amqp091 => {
-                    *self = Speaker::Amqp091(Box::new(amqp091::Adapter::new(context, peer)));
+                    *self = Adapter::Amqp091(Box::new(amqp091::Adapter::new(context, peer)));
                 }
                 ::amqp091::Detected::Amqp10Sasl => {
-                    *self = Speaker::Amqp10(Box::new(amqp10::Adapter::new(context, peer)));
+                    *self = Adapter::Amqp10(Box::new(amqp10::Adapter::new(context, peer)));
                 }
                 // Nobody comes in without a login: one that skips it is told where it begins.
                 ::amqp091::Detected::Amqp10 => return greeting.refuse(&::amqp091::frame::SASL_HEADER, bytes),
                 ::amqp091::Detected::Unknown(answer) => return greeting.refuse(&answer, bytes),
             }
         }
-        speak!(self, adapter => adapter.input(context, bytes), _greeting => bytes.len())
+        with_adapter!(self, adapter => adapter.input(context, bytes), _greeting => bytes.len())
     }
 
     /// Nothing is known of the peer yet.
     #[inline]
     pub(crate) fn is_greeting(&self) -> bool {
-        matches!(self, Speaker::Greeting(_))
+        matches!(self, Adapter::Greeting(_))
     }
 
     #[inline]
     pub(crate) fn event(&mut self, context: &mut Context<'_>, event: &Event, events: &Events) {
-        speak!(self, adapter => adapter.event(context, event, events), greeting => {
+        with_adapter!(self, adapter => adapter.event(context, event, events), greeting => {
             // Who has said nothing yet need not be told why.
             greeting.is_over |= matches!(event, Event::Close { .. });
         });
@@ -179,160 +179,160 @@ impl Speaker {
 
     /// The turn ends: what was gathered (confirms, credit) is to be said now.
     pub(crate) fn end_turn(&mut self, context: &mut Context<'_>) {
-        speak!(self, adapter => adapter.end_turn(context), _greeting => {});
+        with_adapter!(self, adapter => adapter.end_turn(context), _greeting => {});
     }
 
     #[inline]
     pub(crate) fn output(&mut self) -> &mut Output {
-        speak!(self, adapter => adapter.output(), greeting => &mut greeting.output)
+        with_adapter!(self, adapter => adapter.output(), greeting => &mut greeting.output)
     }
 
     /// Bytes to be sent.
     #[inline]
     pub(crate) fn output_len(&self) -> usize {
-        speak!(self, adapter => adapter.output_len(), greeting => greeting.output.len())
+        with_adapter!(self, adapter => adapter.output_len(), greeting => greeting.output.len())
     }
 
     /// Bytes of memory of what is to be sent.
     pub(crate) fn output_bytes(&self) -> usize {
-        speak!(self, adapter => adapter.output_bytes(), greeting => greeting.output.capacity())
+        with_adapter!(self, adapter => adapter.output_bytes(), greeting => greeting.output.capacity())
     }
 
     /// It waits for the broker and wants no input for now.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        speak!(self, adapter => adapter.is_waiting(), _greeting => false)
+        with_adapter!(self, adapter => adapter.is_waiting(), _greeting => false)
     }
 
     /// It publishes: not to be read while the broker is congested or an alarm is on.
     pub(crate) fn is_publishing(&self) -> bool {
-        speak!(self, adapter => adapter.is_publishing(), _greeting => false)
+        with_adapter!(self, adapter => adapter.is_publishing(), _greeting => false)
     }
 
     /// Nothing more is to be read; the socket is to be closed when all output is sent.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
-        speak!(self, adapter => adapter.is_over(), greeting => greeting.is_over)
+        with_adapter!(self, adapter => adapter.is_over(), greeting => greeting.is_over)
     }
 
     pub(crate) fn deadline(&self) -> Option<u64> {
-        speak!(self, adapter => adapter.deadline(), greeting => Some(greeting.deadline))
+        with_adapter!(self, adapter => adapter.deadline(), greeting => Some(greeting.deadline))
     }
 
     pub(crate) fn handle_deadline(&mut self, context: &mut Context<'_>) {
-        speak!(self, adapter => adapter.handle_deadline(context), greeting => {
+        with_adapter!(self, adapter => adapter.handle_deadline(context), greeting => {
             greeting.is_over |= context.now.mono_ns >= greeting.deadline;
         });
     }
 
     /// The socket is gone.
     pub(crate) fn closed(&mut self, context: &mut Context<'_>) {
-        speak!(self, adapter => adapter.closed(context), _greeting => {});
+        with_adapter!(self, adapter => adapter.closed(context), _greeting => {});
     }
 
     /// The connection's input is taken, or left alone for a while: then the peer's silence means nothing.
     pub(crate) fn set_reading(&mut self, now: Now, reads: bool) {
-        speak!(self, adapter => adapter.set_reading(now, reads), _greeting => {});
+        with_adapter!(self, adapter => adapter.set_reading(now, reads), _greeting => {});
     }
 
     /// The peer took some of what it was told: that is a sign of life while nothing it says is heard.
     pub(crate) fn note_alive(&mut self) {
-        speak!(self, adapter => adapter.note_alive(), _greeting => {});
+        with_adapter!(self, adapter => adapter.note_alive(), _greeting => {});
     }
 
     /// Consumers are to pause, or to go on, because of how much there is to send.
     pub(crate) fn set_paused(&mut self, context: &mut Context<'_>, paused: bool) {
-        speak!(self, adapter => adapter.set_paused(context, paused), _greeting => {});
+        with_adapter!(self, adapter => adapter.set_paused(context, paused), _greeting => {});
     }
 
     /// Whether the alarm concerns it. Streams are written to disk whatever memory there is, as in RabbitMQ.
     pub(crate) fn heeds(&self, alarm: Alarm, peer: &Peer) -> bool {
         match self {
-            Speaker::Stream(_) => alarm.is_of_disk(),
-            Speaker::Amqp091(_) => !peer.ignores_alarms(),
-            Speaker::Greeting(_) | Speaker::Amqp10(_) => true,
+            Adapter::Stream(_) => alarm.is_of_disk(),
+            Adapter::Amqp091(_) => !peer.ignores_alarms(),
+            Adapter::Greeting(_) | Adapter::Amqp10(_) => true,
         }
     }
 
     /// An alarm was raised or cleared: publishers are blocked or not, and why.
     pub(crate) fn set_blocked(&mut self, context: &mut Context<'_>, alarm: Option<Alarm>) {
-        speak!(self, adapter => adapter.set_blocked(context, alarm), _greeting => {});
+        with_adapter!(self, adapter => adapter.set_blocked(context, alarm), _greeting => {});
     }
 
     /// The shard it is to go to, and can go to now.
     pub(crate) fn goal(&self) -> Option<ShardId> {
         match self {
-            Speaker::Amqp091(adapter) => adapter.goal(),
-            Speaker::Amqp10(adapter) => adapter.goal(),
-            Speaker::Stream(adapter) => adapter.goal(),
-            Speaker::Greeting(_) => None,
+            Adapter::Amqp091(adapter) => adapter.goal(),
+            Adapter::Amqp10(adapter) => adapter.goal(),
+            Adapter::Stream(adapter) => adapter.goal(),
+            Adapter::Greeting(_) => None,
         }
     }
 
     /// It leaves its shard.
     pub(crate) fn depart(&mut self, context: &mut Context<'_>) {
         match self {
-            Speaker::Amqp10(adapter) => adapter.depart(context),
-            Speaker::Stream(adapter) => adapter.depart(context),
-            Speaker::Greeting(_) | Speaker::Amqp091(_) => {}
+            Adapter::Amqp10(adapter) => adapter.depart(context),
+            Adapter::Stream(adapter) => adapter.depart(context),
+            Adapter::Greeting(_) | Adapter::Amqp091(_) => {}
         }
     }
 
     /// It is at home at another shard from now on, by another port.
     pub(crate) fn arrive(&mut self, context: &mut Context<'_>) {
         match self {
-            Speaker::Amqp091(adapter) => adapter.arrive(context),
-            Speaker::Amqp10(adapter) => adapter.arrive(context),
-            Speaker::Stream(adapter) => adapter.arrive(context),
-            Speaker::Greeting(_) => unreachable!("it has no goal"),
+            Adapter::Amqp091(adapter) => adapter.arrive(context),
+            Adapter::Amqp10(adapter) => adapter.arrive(context),
+            Adapter::Stream(adapter) => adapter.arrive(context),
+            Adapter::Greeting(_) => unreachable!("it has no goal"),
         }
     }
 
     pub(crate) fn row(&self, catalog: &Catalog) -> crate::frontend::ConnectionRow {
-        speak!(self, adapter => adapter.row(catalog), _greeting => crate::frontend::ConnectionRow::default())
+        with_adapter!(self, adapter => adapter.row(catalog), _greeting => crate::frontend::ConnectionRow::default())
     }
 
     /// The virtual host it is in, once it is open.
     pub(crate) fn vhost(&self) -> Option<VhostId> {
-        speak!(self, adapter => adapter.vhost(), _greeting => None)
+        with_adapter!(self, adapter => adapter.vhost(), _greeting => None)
     }
 
     /// How many channels or sessions it has.
     pub(crate) fn channels(&self) -> usize {
         match self {
-            Speaker::Amqp091(adapter) => adapter.channels(),
-            Speaker::Amqp10(adapter) => adapter.channels(),
-            Speaker::Stream(_) | Speaker::Greeting(_) => 0,
+            Adapter::Amqp091(adapter) => adapter.channels(),
+            Adapter::Amqp10(adapter) => adapter.channels(),
+            Adapter::Stream(_) | Adapter::Greeting(_) => 0,
         }
     }
 
     /// What it has open, into `opened`.
     pub(crate) fn list(&self, catalog: &Catalog, depth: Depth, opened: &mut Opened) {
         match self {
-            Speaker::Amqp091(adapter) => adapter.list(catalog, depth, opened),
-            Speaker::Amqp10(adapter) => adapter.list(catalog, depth, opened),
-            Speaker::Stream(adapter) => adapter.list(depth, opened),
-            Speaker::Greeting(_) => {}
+            Adapter::Amqp091(adapter) => adapter.list(catalog, depth, opened),
+            Adapter::Amqp10(adapter) => adapter.list(catalog, depth, opened),
+            Adapter::Stream(adapter) => adapter.list(depth, opened),
+            Adapter::Greeting(_) => {}
         }
     }
 
     /// Its sessions; none: its protocol has none.
     pub(crate) fn sessions(&self, catalog: &Catalog) -> Option<Vec<SessionRow>> {
         match self {
-            Speaker::Amqp10(adapter) => Some(adapter.session_rows(catalog)),
-            Speaker::Greeting(_) | Speaker::Amqp091(_) | Speaker::Stream(_) => None,
+            Adapter::Amqp10(adapter) => Some(adapter.session_rows(catalog)),
+            Adapter::Greeting(_) | Adapter::Amqp091(_) | Adapter::Stream(_) => None,
         }
     }
 
     /// What was counted of each of its channels, to `each`.
     pub(crate) fn tallies(&self, each: impl FnMut(u16, broker::Tally)) {
-        if let Speaker::Amqp091(adapter) = self {
+        if let Adapter::Amqp091(adapter) = self {
             adapter.tallies(each);
         }
     }
 
     /// Bytes of memory it holds besides itself, output apart.
     pub(crate) fn heap_bytes(&self) -> usize {
-        speak!(self, adapter => adapter.heap_bytes(), _greeting => 0)
+        with_adapter!(self, adapter => adapter.heap_bytes(), _greeting => 0)
     }
 }

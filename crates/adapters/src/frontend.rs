@@ -5,7 +5,7 @@
 
 use crate::alarm::Alarm;
 use crate::clients::Client;
-use crate::connection::{Context, Note, Scratch, Speaker};
+use crate::connection::{Adapter, Context, Note, Scratch};
 use crate::settings::{Peer, Settings};
 use ::amqp091::frame::PROTOCOL_HEADER;
 use base::id::{PortId, ShardId};
@@ -105,47 +105,47 @@ struct Connection {
     is_dirty: bool,
     /// Its consumers were paused because it has much to send.
     is_paused: bool,
-    /// Its speaker knows of the alarm.
+    /// Its adapter knows of the alarm.
     is_blocked: bool,
     waits: Waits,
-    speaker: Speaker,
+    adapter: Adapter,
     peer: Peer,
 }
 
 impl Connection {
     /// Bytes it holds besides itself, output apart.
     fn heap_bytes(&self) -> usize {
-        // The name is shared with the speaker; two counts stand before it.
-        self.speaker.heap_bytes() + self.peer.name.len() + 2 * size_of::<usize>()
+        // The name is shared with the adapter; two counts stand before it.
+        self.adapter.heap_bytes() + self.peer.name.len() + 2 * size_of::<usize>()
     }
 
     /// Its input is left alone; `is_unread`: because of what it has to send. Its peer's silence means nothing then, except where it is
     /// the peer that does not read: who takes no byte for as long as it may be silent is gone.
     fn hold(&mut self, now: Now, is_unread: bool) {
         self.waits = if is_unread { Waits::ForPeer } else { Waits::ForBroker };
-        self.speaker.set_reading(now, is_unread);
+        self.adapter.set_reading(now, is_unread);
     }
 
     /// Whether the alarm concerns it.
     #[cold]
     fn heeds(&self, alarm: Alarm) -> bool {
-        self.speaker.heeds(alarm, &self.peer)
+        self.adapter.heeds(alarm, &self.peer)
     }
 
     /// Whether it publishes while the broker is congested, or an alarm holds that concerns it.
     #[cold]
     fn is_held_back(&self, context: &Context<'_>, alarm: Option<Alarm>) -> bool {
         let is_alarmed = alarm.is_some_and(|alarm| self.heeds(alarm));
-        (is_alarmed || context.shard.is_congested()) && self.speaker.is_publishing()
+        (is_alarmed || context.shard.is_congested()) && self.adapter.is_publishing()
     }
 
-    /// Tells its speaker of the alarm, if it does not know of it yet.
+    /// Tells its adapter of the alarm, if it does not know of it yet.
     #[cold]
     fn hear_of(&mut self, context: &mut Context<'_>, alarm: Option<Alarm>) {
         let alarm = alarm.filter(|alarm| self.heeds(*alarm));
-        if self.is_blocked != alarm.is_some() && !self.speaker.is_greeting() {
+        if self.is_blocked != alarm.is_some() && !self.adapter.is_greeting() {
             self.is_blocked = alarm.is_some();
-            self.speaker.set_blocked(context, alarm);
+            self.adapter.set_blocked(context, alarm);
         }
     }
 
@@ -153,10 +153,10 @@ impl Connection {
     #[cold]
     fn meet(&mut self, context: &mut Context<'_>, alarm: Option<Alarm>, bytes: &[u8]) -> usize {
         let mut consumed = 0;
-        if self.speaker.is_greeting() && bytes.len() > PROTOCOL_HEADER.len() {
-            consumed = self.speaker.input(context, &self.peer, &bytes[..PROTOCOL_HEADER.len()]);
+        if self.adapter.is_greeting() && bytes.len() > PROTOCOL_HEADER.len() {
+            consumed = self.adapter.input(context, &self.peer, &bytes[..PROTOCOL_HEADER.len()]);
         }
-        if self.speaker.is_over() {
+        if self.adapter.is_over() {
             return bytes.len();
         }
         self.hear_of(context, alarm);
@@ -166,14 +166,14 @@ impl Connection {
     /// Whether so many bytes, more than those at which others go on, are so much that consumers pause.
     #[cold]
     fn has_much(&self, len: usize, settings: &Settings) -> bool {
-        matches!(self.speaker, Speaker::Stream(_)) || len > settings.output_bytes_max
+        matches!(self.adapter, Adapter::Stream(_)) || len > settings.output_bytes_max
     }
 
     /// Whether so little is left to send that paused consumers go on.
     fn has_room(&mut self, settings: &Settings) -> bool {
         let low = settings.output_bytes_low;
-        let low = if matches!(self.speaker, Speaker::Stream(_)) { low / 4 } else { low };
-        self.speaker.output().len() <= low
+        let low = if matches!(self.adapter, Adapter::Stream(_)) { low / 4 } else { low };
+        self.adapter.output().len() <= low
     }
 }
 
@@ -249,14 +249,14 @@ impl Frontend {
     /// A socket was accepted: the number of its connection, which is free again after [`Frontend::closed`].
     pub fn accept(&mut self, now: Now, peer: Peer) -> u32 {
         self.next_generation = self.next_generation.wrapping_add(1);
-        let speaker = Speaker::new(now, &self.settings, &peer);
+        let adapter = Adapter::new(now, &self.settings, &peer);
         let connection = Connection {
             generation: self.next_generation,
             is_dirty: false,
             is_paused: false,
             is_blocked: false,
             waits: Waits::No,
-            speaker,
+            adapter,
             peer,
         };
         self.add(connection)
@@ -289,10 +289,10 @@ impl Frontend {
     pub fn leave(&mut self, now: Now, shard: &mut Shard, slot: u32) -> Option<Mover> {
         let connection = self.connections.get(slot as usize)?;
         let port = PortId { shard: self.shard, slot, generation: connection.generation };
-        if connection.speaker.goal().is_none() || connection.is_dirty || !shard.may_leave(port) {
+        if connection.adapter.goal().is_none() || connection.is_dirty || !shard.may_leave(port) {
             return None;
         }
-        self.with(now, shard, slot, |connection, context| connection.speaker.depart(context));
+        self.with(now, shard, slot, |connection, context| connection.adapter.depart(context));
         let leaver = shard.release_port(port)?;
         Some(Mover { connection: self.remove(slot), leaver })
     }
@@ -306,7 +306,7 @@ impl Frontend {
         shard.adopt_port(PortId { shard: self.shard, slot, generation }, leaver);
         let alarm = self.alarm;
         self.with(now, shard, slot, |connection, context| {
-            connection.speaker.arrive(context);
+            connection.adapter.arrive(context);
             connection.hear_of(context, alarm);
         });
         slot
@@ -343,13 +343,13 @@ impl Frontend {
         let alarm = self.alarm;
         let is_held = alarm.is_some() || shard.is_congested();
         self.with(now, shard, slot, |connection, context| {
-            let speaker = &mut connection.speaker;
-            if speaker.is_over() {
+            let adapter = &mut connection.adapter;
+            if adapter.is_over() {
                 return Taken { consumed: bytes.len(), is_waiting: false };
             }
             let unread_bytes_max = context.settings.unread_bytes_max;
-            let is_unread = speaker.output_len() > unread_bytes_max;
-            if is_unread || speaker.is_waiting() || (is_held && connection.is_held_back(context, alarm)) {
+            let is_unread = adapter.output_len() > unread_bytes_max;
+            if is_unread || adapter.is_waiting() || (is_held && connection.is_held_back(context, alarm)) {
                 connection.hold(now, is_unread);
                 return Taken { consumed: 0, is_waiting: true };
             }
@@ -357,12 +357,12 @@ impl Frontend {
             if alarm.is_some() || connection.is_blocked {
                 greeting = connection.meet(context, alarm, bytes);
             }
-            let Connection { speaker, peer, .. } = connection;
-            let consumed = greeting + speaker.input(context, peer, &bytes[greeting..]);
-            let is_unread = speaker.output_len() > unread_bytes_max;
+            let Connection { adapter, peer, .. } = connection;
+            let consumed = greeting + adapter.input(context, peer, &bytes[greeting..]);
+            let is_unread = adapter.output_len() > unread_bytes_max;
             let is_waiting = is_unread
-                || speaker.is_waiting()
-                || (connection.is_blocked && connection.speaker.is_publishing());
+                || adapter.is_waiting()
+                || (connection.is_blocked && connection.adapter.is_publishing());
             if is_waiting {
                 connection.hold(now, is_unread);
             }
@@ -392,7 +392,7 @@ impl Frontend {
                 .is_some_and(|connection| connection.generation == port.generation);
             if is_current {
                 self.with(now, shard, port.slot, |connection, context| {
-                    connection.speaker.event(context, event, events);
+                    connection.adapter.event(context, event, events);
                 });
             } else if let Event::Reply { token, reply } = event
                 && port.slot == NODE_SLOT
@@ -415,14 +415,14 @@ impl Frontend {
         for at in 0..self.dirty.len() {
             let slot = self.dirty[at];
             self.with(now, shard, slot, |connection, context| {
-                connection.speaker.end_turn(context);
-                let len = connection.speaker.output().len();
+                connection.adapter.end_turn(context);
+                let len = connection.adapter.output().len();
                 if !connection.is_paused
                     && len > context.settings.output_bytes_low
                     && connection.has_much(len, context.settings)
                 {
                     connection.is_paused = true;
-                    connection.speaker.set_paused(context, true);
+                    connection.adapter.set_paused(context, true);
                 }
             });
             let connection = &mut self.connections[slot as usize];
@@ -431,13 +431,13 @@ impl Frontend {
                 continue;
             }
             let is_held = is_held
-                && connection.speaker.is_publishing()
+                && connection.adapter.is_publishing()
                 && (is_congested || alarm.is_some_and(|alarm| connection.heeds(alarm)));
-            if connection.waits != Waits::No && !connection.speaker.is_waiting() && !is_held {
+            if connection.waits != Waits::No && !connection.adapter.is_waiting() && !is_held {
                 connection.waits = Waits::No;
-                connection.speaker.set_reading(now, true);
+                connection.adapter.set_reading(now, true);
                 self.resumed.push(slot);
-            } else if let Some(to) = connection.speaker.goal() {
+            } else if let Some(to) = connection.adapter.goal() {
                 connection.hold(now, false);
                 self.leaving.push((slot, to));
             }
@@ -469,20 +469,20 @@ impl Frontend {
 
     /// What a connection has to send.
     pub fn output(&mut self, slot: u32) -> &mut Output {
-        self.connections[slot as usize].speaker.output()
+        self.connections[slot as usize].adapter.output()
     }
 
     /// The connection is to be closed once its output is sent.
     pub fn is_over(&self, slot: u32) -> bool {
-        self.connections[slot as usize].speaker.is_over()
+        self.connections[slot as usize].adapter.is_over()
     }
 
     /// Some output went out: consumers that had paused because of it go on, and so does the input that was left alone.
     pub fn sent(&mut self, now: Now, shard: &mut Shard, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         if connection.waits == Waits::ForPeer {
-            connection.speaker.note_alive();
-            if connection.speaker.output_len() <= self.settings.unread_bytes_max / 2 {
+            connection.adapter.note_alive();
+            if connection.adapter.output_len() <= self.settings.unread_bytes_max / 2 {
                 connection.hold(now, false);
                 if !connection.is_dirty {
                     connection.is_dirty = true;
@@ -493,25 +493,25 @@ impl Frontend {
         if connection.is_paused && connection.has_room(&self.settings) {
             connection.is_paused = false;
             self.with(now, shard, slot, |connection, context| {
-                connection.speaker.set_paused(context, false);
+                connection.adapter.set_paused(context, false);
             });
         }
     }
 
     /// When the connection wants [`Frontend::handle_deadline`] though nothing came; monotonic nanoseconds.
     pub fn deadline(&self, slot: u32) -> Option<u64> {
-        self.connections[slot as usize].speaker.deadline()
+        self.connections[slot as usize].adapter.deadline()
     }
 
     /// Time has come.
     pub fn handle_deadline(&mut self, now: Now, shard: &mut Shard, slot: u32) {
-        self.with(now, shard, slot, |connection, context| connection.speaker.handle_deadline(context));
+        self.with(now, shard, slot, |connection, context| connection.adapter.handle_deadline(context));
     }
 
     /// The socket is gone, and with it the connection.
     pub fn closed(&mut self, now: Now, shard: &mut Shard, slot: u32) {
         self.with(now, shard, slot, |connection, context| {
-            connection.speaker.closed(context);
+            connection.adapter.closed(context);
             context.shard.close_port(context.now, context.port);
         });
         self.remove(slot);
@@ -527,9 +527,9 @@ impl Frontend {
         for slot in slots {
             self.with(now, shard, slot, |connection, context| {
                 let alarm = alarm.filter(|alarm| connection.heeds(*alarm));
-                if !connection.speaker.is_greeting() {
+                if !connection.adapter.is_greeting() {
                     connection.is_blocked = alarm.is_some();
-                    connection.speaker.set_blocked(context, alarm);
+                    connection.adapter.set_blocked(context, alarm);
                 }
             });
         }
@@ -557,7 +557,7 @@ impl Frontend {
     fn close(&mut self, now: Now, shard: &mut Shard, slot: u32, reason: &str) {
         let event = Event::Close { refusal: Refusal::new(ReplyCode::ConnectionForced, reason) };
         self.with(now, shard, slot, |connection, context| {
-            connection.speaker.event(context, &event, &Events::default());
+            connection.adapter.event(context, &event, &Events::default());
         });
     }
 
@@ -610,10 +610,10 @@ impl Frontend {
                 return Some(slot as u32);
             }
             let mut opened = Opened::default();
-            connection.speaker.list(catalog, Depth::Whole, &mut opened);
+            connection.adapter.list(catalog, Depth::Whole, &mut opened);
             let has = opened.len();
             if !opened.is_empty() {
-                let ConnectionRow { user, vhost, .. } = connection.speaker.row(catalog);
+                let ConnectionRow { user, vhost, .. } = connection.adapter.row(catalog);
                 let (connection, port) =
                     (connection.peer.name.to_string(), (slot as u32, connection.generation));
                 rows.push(Opened { connection, port, user, vhost, ..opened });
@@ -639,10 +639,10 @@ impl Frontend {
                 return Some(slot as u32);
             }
             opened.clear();
-            connection.speaker.list(catalog, Depth::Numbers, &mut opened);
+            connection.adapter.list(catalog, Depth::Numbers, &mut opened);
             sums.add(&opened);
-            if connection.speaker.vhost().is_some() {
-                let channels = connection.speaker.channels() as u64;
+            if connection.adapter.vhost().is_some() {
+                let channels = connection.adapter.channels() as u64;
                 sums.connections.merge(&ConnectionSums { connections: 1, channels, ..traffic(slot as u32) });
             }
             quantum.spend(1 + opened.len());
@@ -653,13 +653,13 @@ impl Frontend {
     /// The sessions of a connection by its slot and its number there; none: it is not here, or its protocol has none.
     pub fn sessions(&self, catalog: &Catalog, (slot, generation): (u32, u32)) -> Option<Vec<SessionRow>> {
         let connection = self.connections.get(slot as usize)?;
-        (connection.generation == generation).then(|| connection.speaker.sessions(catalog))?
+        (connection.generation == generation).then(|| connection.adapter.sessions(catalog))?
     }
 
     /// The number of a connection in its slot, and its virtual host; none while it is in none.
     pub fn whose(&self, slot: u32) -> Option<(u32, VhostId)> {
         let connection = self.connections.get(slot as usize)?;
-        Some((connection.generation, connection.speaker.vhost()?))
+        Some((connection.generation, connection.adapter.vhost()?))
     }
 
     /// What was counted of channels, of those something was counted of; as [`Frontend::opened`].
@@ -675,7 +675,7 @@ impl Frontend {
             }
             let port = (slot as u32, connection.generation);
             let before = tallies.len();
-            connection.speaker.tallies(|number, tally| tallies.push((port, number, tally)));
+            connection.adapter.tallies(|number, tally| tallies.push((port, number, tally)));
             quantum.spend(1 + tallies.len() - before);
         }
         None
@@ -694,7 +694,7 @@ impl Frontend {
                 return (bytes, Some(slot as u32));
             }
             bytes.own += connection.heap_bytes();
-            bytes.output += connection.speaker.output_bytes();
+            bytes.output += connection.adapter.output_bytes();
             quantum.spend(1);
         }
         (bytes, None)
@@ -712,6 +712,6 @@ fn connection_row(catalog: &Catalog, slot: usize, connection: &Connection) -> Co
     ConnectionRow {
         name: connection.peer.name.to_string(),
         port: (slot as u32, connection.generation),
-        ..connection.speaker.row(catalog)
+        ..connection.adapter.row(catalog)
     }
 }
