@@ -1,7 +1,7 @@
 //! What a start warns of: who may log in with what everybody knows, and from where.
 
 use crate::config::Config;
-use crate::config::network::Speech;
+use crate::config::network::ListenerKind;
 use crate::config::value::Address;
 use broker::catalog::Catalog;
 
@@ -48,11 +48,11 @@ pub fn warnings(config: &Config, catalog: &Catalog) -> Vec<String> {
 }
 
 /// A listener that other machines reach and where one logs in, as a warning names it.
-fn of_everybody((speech, address): &(Speech, Address)) -> Option<String> {
-    let asks_nobody = matches!(speech, Speech::Prometheus | Speech::PrometheusTls);
+fn of_everybody((kind, address): &(ListenerKind, Address)) -> Option<String> {
+    let asks_nobody = matches!(kind, ListenerKind::Prometheus | ListenerKind::PrometheusTls);
     let is_near = address.ip.is_some_and(|ip| ip.is_loopback());
     let ip = address.ip.map_or("all interfaces".to_owned(), |ip| ip.to_string());
-    (!asks_nobody && !is_near).then(|| format!("{} on {ip}, port {}", speech.names().0, address.port))
+    (!asks_nobody && !is_near).then(|| format!("{} on {ip}, port {}", kind.names().0, address.port))
 }
 
 #[cfg(test)]
@@ -80,9 +80,9 @@ mod tests {
     fn default_passwords_and_open_listeners_are_warned_of() {
         let admin: &[&str] = &["administrator"];
         let (known, other) = (("guest", "guest", admin), ("guest", "another", admin));
-        let all = (Speech::Amqp, Address { ip: None, port: 5672 });
-        let near = (Speech::Amqp, Address { ip: Some([127, 0, 0, 1].into()), port: 5672 });
-        let metrics = (Speech::Prometheus, Address { ip: None, port: 15692 });
+        let all = (ListenerKind::Amqp, Address { ip: None, port: 5672 });
+        let near = (ListenerKind::Amqp, Address { ip: Some([127, 0, 0, 1].into()), port: 5672 });
+        let metrics = (ListenerKind::Prometheus, Address { ip: None, port: 15692 });
         let check = |users: &[_], listeners: &[_], loopback: &[&str], expected: &[&str]| {
             let loopback_users = loopback.iter().map(|user| (*user).to_owned()).collect();
             let config = Config { listeners: listeners.to_vec(), loopback_users, ..Config::new("hare") };

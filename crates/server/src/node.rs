@@ -9,7 +9,7 @@ use crate::board::Board;
 use crate::clock::Clock;
 use crate::committer::{Committer, Report, Written};
 use crate::complaints::Complaints;
-use crate::config::network::Speech;
+use crate::config::network::ListenerKind;
 use crate::config::{Config, Level};
 use crate::courtesy;
 use crate::definitions;
@@ -148,12 +148,12 @@ fn run_once(
         .iter()
         .for_each(|it| logger.warning(it.as_str()));
     let ports = Ports::open(config)?;
-    for (speech, why) in &ports.without {
-        let (_, what, _) = speech.names();
-        let key = match speech {
-            Speech::Http => "management.tcp",
-            Speech::Prometheus => "prometheus.tcp",
-            speech if speech.is_web() => "web_amqp.tcp",
+    for (kind, why) in &ports.without {
+        let (_, what, _) = kind.names();
+        let key = match kind {
+            ListenerKind::Http => "management.tcp",
+            ListenerKind::Prometheus => "prometheus.tcp",
+            kind if kind.is_web() => "web_amqp.tcp",
             _ => "stream.listeners.tcp",
         };
         logger.warning(format!("{what} is not served: {why}. {key} = none wants none"));
@@ -546,8 +546,8 @@ impl Node {
         ends: &Receiver<End>,
     ) -> Result<Then, String> {
         let failed = |error: std::io::Error| format!("the node cannot start: {error}");
-        for (speech, address) in &ports.addresses {
-            self.logger.info(format!("started {} listener on {address}", speech.names().2));
+        for (kind, address) in &ports.addresses {
+            self.logger.info(format!("started {} listener on {address}", kind.names().2));
         }
         let rows = ports.rows(&config.node_name);
         let socket = config.data_dir.join(SOCKET_NAME);

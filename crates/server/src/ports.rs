@@ -2,7 +2,7 @@
 
 use crate::acceptor;
 use crate::config::Config;
-use crate::config::network::{Speech, TlsOptions};
+use crate::config::network::{ListenerKind, TlsOptions};
 use crate::handshake::SecureListener;
 use crate::http::{self, Service};
 use crate::layer::WebRules;
@@ -31,9 +31,9 @@ pub struct Ports {
     /// What TLS goes by, of those listeners that have it.
     pub tls: Vec<Arc<LiveConfig>>,
     /// All of them, as they were bound.
-    pub addresses: Vec<(Speech, SocketAddr)>,
+    pub addresses: Vec<(ListenerKind, SocketAddr)>,
     /// For what there is none, and why, where that is nobody's wish.
-    pub without: Vec<(Speech, String)>,
+    pub without: Vec<(ListenerKind, String)>,
 }
 
 /// What TLS goes by: of AMQP and streams, of WebSocket, of the management HTTP API, of metrics; of those that listen.
@@ -41,17 +41,17 @@ type AllTls = [Option<Arc<LiveConfig>>; 4];
 
 fn open_tls(config: &Config) -> Result<AllTls, String> {
     let network = &config.network;
-    let has = |wanted| config.listeners.iter().any(|(speech, _)| *speech == wanted);
-    let open = |speeches: &[Speech], prefix, options: TlsOptions| {
-        let is_wanted = speeches.iter().any(|speech| has(*speech));
+    let has = |wanted| config.listeners.iter().any(|(kind, _)| *kind == wanted);
+    let open = |kinds: &[ListenerKind], prefix, options: TlsOptions| {
+        let is_wanted = kinds.iter().any(|kind| has(*kind));
         is_wanted.then(|| LiveConfig::open(prefix, options)).transpose()
     };
     Ok([
-        open(&[Speech::AmqpTls, Speech::StreamTls], "ssl_options.", network.tls.clone())?,
+        open(&[ListenerKind::AmqpTls, ListenerKind::StreamTls], "ssl_options.", network.tls.clone())?,
         // What is wrong may be of either.
-        open(&[Speech::WebTls], "ssl_options.", network.web_tls.or(&network.tls))?,
-        open(&[Speech::HttpTls], "management.ssl.", network.http_tls.clone())?,
-        open(&[Speech::PrometheusTls], "prometheus.ssl.", network.metrics_tls.clone())?,
+        open(&[ListenerKind::WebTls], "ssl_options.", network.web_tls.or(&network.tls))?,
+        open(&[ListenerKind::HttpTls], "management.ssl.", network.http_tls.clone())?,
+        open(&[ListenerKind::PrometheusTls], "prometheus.ssl.", network.metrics_tls.clone())?,
     ])
 }
 
@@ -94,23 +94,23 @@ impl Ports {
             without: Vec::new(),
         };
         let mut listeners = Vec::new();
-        for (speech, address) in &config.listeners {
-            listeners.push((speech, acceptor::listen(*address, &config.socket)?));
+        for (kind, address) in &config.listeners {
+            listeners.push((kind, acceptor::listen(*address, &config.socket)?));
         }
-        for (speech, address) in &config.if_free {
+        for (kind, address) in &config.if_free {
             match acceptor::listen(*address, &config.socket) {
-                Ok(listener) => listeners.push((speech, listener)),
-                Err(error) => ports.without.push((*speech, error)),
+                Ok(listener) => listeners.push((kind, listener)),
+                Err(error) => ports.without.push((*kind, error)),
             }
         }
-        for (speech, listener) in listeners {
+        for (kind, listener) in listeners {
             let bound = listener.local_addr().map_err(|error| format!("the node cannot start: {error}"))?;
-            ports.addresses.push((*speech, bound));
-            let service = match speech {
-                Speech::Http => Some((Service::Api, None)),
-                Speech::HttpTls => Some((Service::Api, http_tls.clone())),
-                Speech::Prometheus => Some((Service::Metrics, None)),
-                Speech::PrometheusTls => Some((Service::Metrics, metrics_tls.clone())),
+            ports.addresses.push((*kind, bound));
+            let service = match kind {
+                ListenerKind::Http => Some((Service::Api, None)),
+                ListenerKind::HttpTls => Some((Service::Api, http_tls.clone())),
+                ListenerKind::Prometheus => Some((Service::Metrics, None)),
+                ListenerKind::PrometheusTls => Some((Service::Metrics, metrics_tls.clone())),
                 _ => None,
             };
             if let Some((service, tls)) = service {
@@ -118,15 +118,15 @@ impl Ports {
                 ports.http.push(http::Listener { service, listener, tls });
                 continue;
             }
-            let web = speech.is_web().then(|| rules.clone());
-            match if speech.is_web() { &web_tls } else { &tls } {
-                Some(config) if speech.is_secure() => {
-                    let protocol = speech.protocol();
+            let web = kind.is_web().then(|| rules.clone());
+            match if kind.is_web() { &web_tls } else { &tls } {
+                Some(config) if kind.is_secure() => {
+                    let protocol = kind.protocol();
                     ports.secure.push(SecureListener { listener, protocol, config: config.clone(), web });
                 }
                 _ => {
                     ports.plain.push(listener);
-                    ports.spoken.push((speech.protocol(), web));
+                    ports.spoken.push((kind.protocol(), web));
                 }
             }
         }
@@ -135,8 +135,8 @@ impl Ports {
 
     /// As tools list them.
     pub fn rows(&self, node: &str) -> Vec<ctl::Listener> {
-        let row = |(speech, address): &(Speech, SocketAddr)| {
-            let (protocol, purpose, _) = speech.names();
+        let row = |(kind, address): &(ListenerKind, SocketAddr)| {
+            let (protocol, purpose, _) = kind.names();
             ctl::Listener {
                 node: node.to_owned(),
                 interface: match address.ip().is_unspecified() {

@@ -2,7 +2,7 @@
 
 use super::keys::{Standing, Verdict};
 use super::lookup;
-use super::network::Speech;
+use super::network::ListenerKind;
 use super::syntax::{Error, Fault, Origin, Setting};
 use super::value::Address;
 use super::{
@@ -19,11 +19,11 @@ pub struct Draft {
     /// The layer now read.
     layer: u8,
     /// Listeners by name, with the layer that named them.
-    listeners: BTreeMap<(Speech, String), (u8, Address)>,
+    listeners: BTreeMap<(ListenerKind, String), (u8, Address)>,
     /// Mechanisms by name of their key; any replace the usual ones.
     mechanisms: BTreeMap<String, &'static str>,
     /// The layer that said `none`, of each kind of listeners.
-    closed: BTreeMap<Speech, u8>,
+    closed: BTreeMap<ListenerKind, u8>,
     /// Settings that do nothing here.
     pub inert: usize,
     /// What cannot be used.
@@ -98,18 +98,18 @@ impl Draft {
     }
 
     /// Where a listener is, if any was named.
-    pub fn is_named(&self, speech: Speech) -> bool {
-        self.closed.contains_key(&speech) || self.listeners.keys().any(|(own, _)| *own == speech)
+    pub fn is_named(&self, kind: ListenerKind) -> bool {
+        self.closed.contains_key(&kind) || self.listeners.keys().any(|(own, _)| *own == kind)
     }
 
     /// Forgets what was said of a list, because a later layer says all of it.
     pub fn forget(&mut self, family: &str) {
         let network = &mut self.config.network;
-        let speech = match family {
-            "listeners.tcp" => Speech::Amqp,
-            "listeners.ssl" => Speech::AmqpTls,
-            "stream.listeners.tcp" => Speech::Stream,
-            "stream.listeners.ssl" => Speech::StreamTls,
+        let kind = match family {
+            "listeners.tcp" => ListenerKind::Amqp,
+            "listeners.ssl" => ListenerKind::AmqpTls,
+            "stream.listeners.tcp" => ListenerKind::Stream,
+            "stream.listeners.ssl" => ListenerKind::StreamTls,
             "auth_mechanisms" => return self.mechanisms.clear(),
             "default_user_tags" => return self.config.default_user.tags.clear(),
             "ssl_options.versions" => return network.tls.versions.clear(),
@@ -120,32 +120,32 @@ impl Draft {
             "prometheus.ssl.ciphers" => return network.metrics_tls.forget_ciphers(),
             _ => return,
         };
-        self.listeners.retain(|(own, _), _| *own != speech);
-        self.closed.remove(&speech);
+        self.listeners.retain(|(own, _), _| *own != kind);
+        self.closed.remove(&kind);
     }
 
     /// `none` for a kind of listeners.
-    pub fn close_listeners(&mut self, speech: Speech) {
-        self.closed.insert(speech, self.layer);
+    pub fn close_listeners(&mut self, kind: ListenerKind) {
+        self.closed.insert(kind, self.layer);
     }
 
     /// One more listener.
-    pub fn add_listener(&mut self, speech: Speech, name: &str, address: Address) {
-        self.listeners.insert((speech, name.to_owned()), (self.layer, address));
+    pub fn add_listener(&mut self, kind: ListenerKind, name: &str, address: Address) {
+        self.listeners.insert((kind, name.to_owned()), (self.layer, address));
     }
 
     /// The one listener of WebSocket or of HTTP, of which address and port may come apart.
-    pub fn web_listener(&mut self, speech: Speech) -> &mut Address {
-        let port = match speech {
-            Speech::Http => PORT_HTTP,
-            Speech::Prometheus => PORT_METRICS,
-            Speech::HttpTls => PORT_HTTP_TLS,
-            Speech::PrometheusTls => PORT_METRICS_TLS,
-            speech if speech.is_secure() => PORT_WEB_TLS,
+    pub fn web_listener(&mut self, kind: ListenerKind) -> &mut Address {
+        let port = match kind {
+            ListenerKind::Http => PORT_HTTP,
+            ListenerKind::Prometheus => PORT_METRICS,
+            ListenerKind::HttpTls => PORT_HTTP_TLS,
+            ListenerKind::PrometheusTls => PORT_METRICS_TLS,
+            kind if kind.is_secure() => PORT_WEB_TLS,
             _ => PORT_WEB,
         };
         let layer = self.layer;
-        let entry = self.listeners.entry((speech, String::new()));
+        let entry = self.listeners.entry((kind, String::new()));
         &mut entry.and_modify(|(named, _)| *named = layer).or_insert((layer, Address { ip: None, port })).1
     }
 
@@ -174,31 +174,33 @@ impl Draft {
 
     /// `none` closes what its own layer and those below it named; what a later layer names is open again.
     pub fn finish(mut self) -> Config {
-        let is_open = |((speech, _), (layer, _)): &(&(Speech, String), &(u8, Address))| {
-            self.closed.get(speech).is_none_or(|closed| layer > closed)
+        let is_open = |((kind, _), (layer, _)): &(&(ListenerKind, String), &(u8, Address))| {
+            self.closed.get(kind).is_none_or(|closed| layer > closed)
         };
         let open = self.listeners.iter().filter(is_open);
-        let mut open: Vec<(Speech, Address)> =
-            open.map(|((speech, _), (_, address))| (*speech, *address)).collect();
-        let is_usual = !self.closed.contains_key(&Speech::Amqp)
-            && open.iter().all(|(speech, _)| *speech != Speech::Amqp);
+        let mut open: Vec<(ListenerKind, Address)> =
+            open.map(|((kind, _), (_, address))| (*kind, *address)).collect();
+        let is_usual = !self.closed.contains_key(&ListenerKind::Amqp)
+            && open.iter().all(|(kind, _)| *kind != ListenerKind::Amqp);
         if is_usual {
             open.splice(0..0, std::mem::take(&mut self.config.listeners));
         }
-        for (speech, port) in [
-            (Speech::Stream, PORT_STREAM),
-            (Speech::Web, PORT_WEB),
-            (Speech::Http, PORT_HTTP),
-            (Speech::Prometheus, PORT_METRICS),
+        for (kind, port) in [
+            (ListenerKind::Stream, PORT_STREAM),
+            (ListenerKind::Web, PORT_WEB),
+            (ListenerKind::Http, PORT_HTTP),
+            (ListenerKind::Prometheus, PORT_METRICS),
         ] {
-            let is_named = |(own, _): &(Speech, Address)| match speech {
+            let is_named = |(own, _): &(ListenerKind, Address)| match kind {
                 // As with RabbitMQ, who asks for TLS alone gets no other.
-                Speech::Http => matches!(own, Speech::Http | Speech::HttpTls),
-                Speech::Prometheus => matches!(own, Speech::Prometheus | Speech::PrometheusTls),
-                speech => *own == speech,
+                ListenerKind::Http => matches!(own, ListenerKind::Http | ListenerKind::HttpTls),
+                ListenerKind::Prometheus => {
+                    matches!(own, ListenerKind::Prometheus | ListenerKind::PrometheusTls)
+                }
+                kind => *own == kind,
             };
-            if !self.closed.contains_key(&speech) && !open.iter().any(is_named) {
-                self.config.if_free.push((speech, Address { ip: None, port }));
+            if !self.closed.contains_key(&kind) && !open.iter().any(is_named) {
+                self.config.if_free.push((kind, Address { ip: None, port }));
             }
         }
         self.config.listeners = open;

@@ -2,7 +2,7 @@
 
 use super::advanced::{self, Step};
 use super::draft::Draft;
-use super::network::Speech;
+use super::network::ListenerKind;
 use super::syntax::{Error, Fault, Origin, Setting};
 use super::{PORT, lookup, terms};
 use std::collections::BTreeMap;
@@ -220,7 +220,7 @@ pub(super) fn name_node(draft: &mut Draft, environment: &BTreeMap<String, String
 fn apply_address(draft: &mut Draft, environment: &BTreeMap<String, String>) {
     let given = |name: &str| environment.get(name).filter(|value| !value.is_empty() && *value != "auto");
     let (ip, port) = (given("RABBITMQ_NODE_IP_ADDRESS"), given("RABBITMQ_NODE_PORT"));
-    if (ip.is_none() && port.is_none()) || draft.is_named(Speech::Amqp) {
+    if (ip.is_none() && port.is_none()) || draft.is_named(ListenerKind::Amqp) {
         return;
     }
     let port = port.cloned().unwrap_or_else(|| PORT.to_string());

@@ -4,7 +4,7 @@
 //! why it does nothing) or *refused* (ignoring it would be wrong). Nothing is accepted without effect or word.
 
 use super::gate;
-use super::network::{AlternativeKind, LoginFrom, Speech};
+use super::network::{AlternativeKind, ListenerKind, LoginFrom};
 use super::secret::Decoder;
 use super::value::{address, boolean, bytes, count, count_above_zero, decimal, integer, one_of, only};
 use super::{Draft, Limit};
@@ -52,26 +52,27 @@ pub const KEYS: &[(&str, Standing)] = &[
     (
         "listeners.tcp",
         Served(|draft, _, value| {
-            only(value, "none", "or listeners.tcp.NAME = PORT").map(|()| draft.close_listeners(Speech::Amqp))
+            only(value, "none", "or listeners.tcp.NAME = PORT")
+                .map(|()| draft.close_listeners(ListenerKind::Amqp))
         }),
     ),
     (
         "listeners.tcp.$",
         Served(|draft, name, value| {
-            address(value).map(|address| draft.add_listener(Speech::Amqp, name, address))
+            address(value).map(|address| draft.add_listener(ListenerKind::Amqp, name, address))
         }),
     ),
     (
         "listeners.ssl",
         Served(|draft, _, value| {
             only(value, "none", "or listeners.ssl.NAME = PORT")
-                .map(|()| draft.close_listeners(Speech::AmqpTls))
+                .map(|()| draft.close_listeners(ListenerKind::AmqpTls))
         }),
     ),
     (
         "listeners.ssl.$",
         Served(|draft, name, value| {
-            address(value).map(|address| draft.add_listener(Speech::AmqpTls, name, address))
+            address(value).map(|address| draft.add_listener(ListenerKind::AmqpTls, name, address))
         }),
     ),
     ("ssl_options", Judged(|_, _, value| none(value, "or ssl_options.NAME = VALUE"))),
@@ -117,26 +118,26 @@ pub const KEYS: &[(&str, Standing)] = &[
         "stream.listeners.tcp",
         Served(|draft, _, value| {
             only(value, "none", "or stream.listeners.tcp.NAME = PORT")
-                .map(|()| draft.close_listeners(Speech::Stream))
+                .map(|()| draft.close_listeners(ListenerKind::Stream))
         }),
     ),
     (
         "stream.listeners.tcp.$",
         Served(|draft, name, value| {
-            address(value).map(|address| draft.add_listener(Speech::Stream, name, address))
+            address(value).map(|address| draft.add_listener(ListenerKind::Stream, name, address))
         }),
     ),
     (
         "stream.listeners.ssl",
         Served(|draft, _, value| {
             only(value, "none", "or stream.listeners.ssl.NAME = PORT")
-                .map(|()| draft.close_listeners(Speech::StreamTls))
+                .map(|()| draft.close_listeners(ListenerKind::StreamTls))
         }),
     ),
     (
         "stream.listeners.ssl.$",
         Served(|draft, name, value| {
-            address(value).map(|address| draft.add_listener(Speech::StreamTls, name, address))
+            address(value).map(|address| draft.add_listener(ListenerKind::StreamTls, name, address))
         }),
     ),
     ("stream.tcp_listen_options.*", Inert("tcp_listen_options goes for every listener")),
@@ -148,33 +149,34 @@ pub const KEYS: &[(&str, Standing)] = &[
     (
         "web_amqp.tcp",
         Served(|draft, _, value| {
-            only(value, "none", "or web_amqp.tcp.port = PORT").map(|()| draft.close_listeners(Speech::Web))
+            only(value, "none", "or web_amqp.tcp.port = PORT")
+                .map(|()| draft.close_listeners(ListenerKind::Web))
         }),
     ),
     (
         "web_amqp.tcp.listener",
-        Served(|draft, _, value| put(address(value), |it| *draft.web_listener(Speech::Web) = it)),
+        Served(|draft, _, value| put(address(value), |it| *draft.web_listener(ListenerKind::Web) = it)),
     ),
     (
         "web_amqp.tcp.port",
-        Served(|draft, _, value| put(port(value), |it| draft.web_listener(Speech::Web).port = it)),
+        Served(|draft, _, value| put(port(value), |it| draft.web_listener(ListenerKind::Web).port = it)),
     ),
     (
         "web_amqp.tcp.ip",
-        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(Speech::Web).ip = it)),
+        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(ListenerKind::Web).ip = it)),
     ),
     ("web_amqp.tcp.backlog", Inert("tcp_listen_options.backlog goes for every listener")),
     (
         "web_amqp.ssl.listener",
-        Served(|draft, _, value| put(address(value), |it| *draft.web_listener(Speech::WebTls) = it)),
+        Served(|draft, _, value| put(address(value), |it| *draft.web_listener(ListenerKind::WebTls) = it)),
     ),
     (
         "web_amqp.ssl.port",
-        Served(|draft, _, value| put(port(value), |it| draft.web_listener(Speech::WebTls).port = it)),
+        Served(|draft, _, value| put(port(value), |it| draft.web_listener(ListenerKind::WebTls).port = it)),
     ),
     (
         "web_amqp.ssl.ip",
-        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(Speech::WebTls).ip = it)),
+        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(ListenerKind::WebTls).ip = it)),
     ),
     ("web_amqp.ssl.backlog", Inert("tcp_listen_options.backlog goes for every listener")),
     ("web_amqp.ssl.*", Judged(|draft, name, value| draft.config.network.web_tls.judge(name, value))),
@@ -441,20 +443,21 @@ pub const KEYS: &[(&str, Standing)] = &[
     (
         "management.tcp",
         Served(|draft, _, value| {
-            only(value, "none", "or management.tcp.port = PORT").map(|()| draft.close_listeners(Speech::Http))
+            only(value, "none", "or management.tcp.port = PORT")
+                .map(|()| draft.close_listeners(ListenerKind::Http))
         }),
     ),
     (
         "management.listener.port",
-        Served(|draft, _, value| put(port(value), |it| draft.web_listener(Speech::Http).port = it)),
+        Served(|draft, _, value| put(port(value), |it| draft.web_listener(ListenerKind::Http).port = it)),
     ),
     (
         "management.tcp.port",
-        Served(|draft, _, value| put(port(value), |it| draft.web_listener(Speech::Http).port = it)),
+        Served(|draft, _, value| put(port(value), |it| draft.web_listener(ListenerKind::Http).port = it)),
     ),
     (
         "management.tcp.ip",
-        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(Speech::Http).ip = it)),
+        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(ListenerKind::Http).ip = it)),
     ),
     (
         "management.http.max_body_size",
@@ -462,11 +465,11 @@ pub const KEYS: &[(&str, Standing)] = &[
     ),
     (
         "management.ssl.port",
-        Served(|draft, _, value| put(port(value), |it| draft.web_listener(Speech::HttpTls).port = it)),
+        Served(|draft, _, value| put(port(value), |it| draft.web_listener(ListenerKind::HttpTls).port = it)),
     ),
     (
         "management.ssl.ip",
-        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(Speech::HttpTls).ip = it)),
+        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(ListenerKind::HttpTls).ip = it)),
     ),
     ("management.ssl.backlog", Inert("tcp_listen_options.backlog goes for every listener")),
     ("management.ssl.*", Judged(|draft, name, value| draft.config.network.http_tls.judge(name, value))),
@@ -502,16 +505,18 @@ pub const KEYS: &[(&str, Standing)] = &[
         "prometheus.tcp",
         Served(|draft, _, value| {
             only(value, "none", "or prometheus.tcp.port = PORT")
-                .map(|()| draft.close_listeners(Speech::Prometheus))
+                .map(|()| draft.close_listeners(ListenerKind::Prometheus))
         }),
     ),
     (
         "prometheus.tcp.port",
-        Served(|draft, _, value| put(port(value), |it| draft.web_listener(Speech::Prometheus).port = it)),
+        Served(|draft, _, value| {
+            put(port(value), |it| draft.web_listener(ListenerKind::Prometheus).port = it)
+        }),
     ),
     (
         "prometheus.tcp.ip",
-        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(Speech::Prometheus).ip = it)),
+        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(ListenerKind::Prometheus).ip = it)),
     ),
     (
         "prometheus.return_per_object_metrics",
@@ -520,11 +525,15 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("prometheus.path", Served(|draft, _, value| put(path(value), |it| draft.config.metrics_path = it))),
     (
         "prometheus.ssl.port",
-        Served(|draft, _, value| put(port(value), |it| draft.web_listener(Speech::PrometheusTls).port = it)),
+        Served(|draft, _, value| {
+            put(port(value), |it| draft.web_listener(ListenerKind::PrometheusTls).port = it)
+        }),
     ),
     (
         "prometheus.ssl.ip",
-        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(Speech::PrometheusTls).ip = it)),
+        Served(|draft, _, value| {
+            put(ip(value), |it| draft.web_listener(ListenerKind::PrometheusTls).ip = it)
+        }),
     ),
     ("prometheus.ssl.backlog", Inert("tcp_listen_options.backlog goes for every listener")),
     ("prometheus.ssl.*", Judged(|draft, name, value| draft.config.network.metrics_tls.judge(name, value))),

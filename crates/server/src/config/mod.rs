@@ -28,7 +28,7 @@ use broker::catalog::VhostDefaults;
 use defaults::Defaults;
 use log::LogOptions;
 use management::GateRules;
-use network::{Network, Speech};
+use network::{ListenerKind, Network};
 use std::path::PathBuf;
 use stream::StreamOptions;
 use syntax::{Origin, Setting};
@@ -178,9 +178,9 @@ pub struct Config {
     /// What the cluster is called; `None`: as the node.
     pub cluster_name: Option<String>,
     /// Where it listens, and what is spoken there.
-    pub listeners: Vec<(Speech, Address)>,
+    pub listeners: Vec<(ListenerKind, Address)>,
     /// Where to listen though nobody asked for it: when that cannot be, the node goes without.
-    pub if_free: Vec<(Speech, Address)>,
+    pub if_free: Vec<(ListenerKind, Address)>,
     /// Bytes of the body of an HTTP request.
     pub http_body_bytes_max: u64,
     /// Who is let in to the HTTP API, and below which path it is.
@@ -335,7 +335,7 @@ impl Config {
             data_dir: "leveret-data".into(),
             node_name: format!("rabbit@{host}"),
             cluster_name: None,
-            listeners: vec![(Speech::Amqp, Address { ip: None, port: PORT })],
+            listeners: vec![(ListenerKind::Amqp, Address { ip: None, port: PORT })],
             if_free: Vec::new(),
             http_body_bytes_max: management::Limits::default().body_bytes_max as u64,
             gate: GateRules::default(),

@@ -5,9 +5,9 @@ use super::value::{boolean, integer, one_of, only};
 use adapters::Protocol;
 use std::path::PathBuf;
 
-/// What is spoken on a listener.
+/// A kind of listener: the protocol and the layers it comes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Speech {
+pub enum ListenerKind {
     /// AMQP.
     Amqp,
     /// AMQP over TLS.
@@ -30,51 +30,57 @@ pub enum Speech {
     PrometheusTls,
 }
 
-impl Speech {
+impl ListenerKind {
     /// TLS comes first.
     pub fn is_secure(self) -> bool {
         matches!(
             self,
-            Speech::AmqpTls | Speech::WebTls | Speech::StreamTls | Speech::HttpTls | Speech::PrometheusTls
+            ListenerKind::AmqpTls
+                | ListenerKind::WebTls
+                | ListenerKind::StreamTls
+                | ListenerKind::HttpTls
+                | ListenerKind::PrometheusTls
         )
     }
 
     /// WebSocket carries it.
     pub fn is_web(self) -> bool {
-        matches!(self, Speech::Web | Speech::WebTls)
+        matches!(self, ListenerKind::Web | ListenerKind::WebTls)
     }
 
     /// What connections speak at first.
     pub fn protocol(self) -> Protocol {
         match self {
-            Speech::Stream | Speech::StreamTls => Protocol::Stream,
+            ListenerKind::Stream | ListenerKind::StreamTls => Protocol::Stream,
             // Of HTTP no connection comes to speak a protocol of messages.
-            Speech::Amqp
-            | Speech::AmqpTls
-            | Speech::Web
-            | Speech::WebTls
-            | Speech::Http
-            | Speech::HttpTls
-            | Speech::Prometheus
-            | Speech::PrometheusTls => Protocol::Amqp,
+            ListenerKind::Amqp
+            | ListenerKind::AmqpTls
+            | ListenerKind::Web
+            | ListenerKind::WebTls
+            | ListenerKind::Http
+            | ListenerKind::HttpTls
+            | ListenerKind::Prometheus
+            | ListenerKind::PrometheusTls => Protocol::Amqp,
         }
     }
 
     /// As RabbitMQ's tools name it, what it is for, and how the log calls its listener.
     pub fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Speech::Amqp => ("amqp", "AMQP 0-9-1 and AMQP 1.0", "TCP"),
-            Speech::AmqpTls => ("amqp/ssl", "AMQP 0-9-1 and AMQP 1.0 over TLS", "TLS"),
-            Speech::Web => ("http/web-amqp", "AMQP over WebSockets", "WebSocket"),
-            Speech::WebTls => ("https/web-amqp", "AMQP over WebSockets and TLS", "WebSocket over TLS"),
-            Speech::Stream => ("stream", "stream", "stream"),
-            Speech::StreamTls => ("stream/ssl", "stream over TLS", "stream TLS"),
-            Speech::Http => ("http", "HTTP API", "HTTP"),
-            Speech::HttpTls => ("https", "HTTP API over TLS (HTTPS)", "HTTPS"),
-            Speech::PrometheusTls => {
+            ListenerKind::Amqp => ("amqp", "AMQP 0-9-1 and AMQP 1.0", "TCP"),
+            ListenerKind::AmqpTls => ("amqp/ssl", "AMQP 0-9-1 and AMQP 1.0 over TLS", "TLS"),
+            ListenerKind::Web => ("http/web-amqp", "AMQP over WebSockets", "WebSocket"),
+            ListenerKind::WebTls => ("https/web-amqp", "AMQP over WebSockets and TLS", "WebSocket over TLS"),
+            ListenerKind::Stream => ("stream", "stream", "stream"),
+            ListenerKind::StreamTls => ("stream/ssl", "stream over TLS", "stream TLS"),
+            ListenerKind::Http => ("http", "HTTP API", "HTTP"),
+            ListenerKind::HttpTls => ("https", "HTTP API over TLS (HTTPS)", "HTTPS"),
+            ListenerKind::PrometheusTls => {
                 ("https/prometheus", "Prometheus exporter API over TLS", "Prometheus over TLS")
             }
-            Speech::Prometheus => ("http/prometheus", "Prometheus exporter API over HTTP", "Prometheus"),
+            ListenerKind::Prometheus => {
+                ("http/prometheus", "Prometheus exporter API over HTTP", "Prometheus")
+            }
         }
     }
 }

@@ -48,7 +48,7 @@ fn error(file: &str) -> String {
 fn an_empty_file_gives_the_defaults() {
     let config = config("# nothing\n");
     assert_eq!(config.node_name, "rabbit@hare");
-    assert_eq!(config.listeners, [(Speech::Amqp, Address { ip: None, port: 5672 })]);
+    assert_eq!(config.listeners, [(ListenerKind::Amqp, Address { ip: None, port: 5672 })]);
     assert_eq!((config.frame_max, config.channel_max, config.heartbeat_s), (131_072, 2047, 60));
     assert_eq!((config.default_user.name.as_str(), config.loopback_users.len()), ("guest", 1));
     assert!(config.warnings.is_empty());
@@ -146,11 +146,11 @@ fn listeners_are_opened_and_closed() {
 
 #[test]
 fn each_kind_of_listeners_is_opened_and_closed_by_itself() {
-    use Speech::{Amqp, AmqpTls, Http, Web, WebTls};
-    let check = |file: &str, settings: &[&str], expected: &[(Speech, &str, u16)]| {
+    use ListenerKind::{Amqp, AmqpTls, Http, Web, WebTls};
+    let check = |file: &str, settings: &[&str], expected: &[(ListenerKind, &str, u16)]| {
         let config = load_from(file, "", &[], settings).expect("usable");
-        let address = |(speech, ip, port): &(Speech, &str, u16)| {
-            (*speech, Address { ip: ip.parse().ok(), port: *port })
+        let address = |(kind, ip, port): &(ListenerKind, &str, u16)| {
+            (*kind, Address { ip: ip.parse().ok(), port: *port })
         };
         let expected: Vec<_> = expected.iter().map(address).collect();
         assert_eq!(config.listeners, expected, "{file} {settings:?}");
@@ -177,13 +177,14 @@ fn each_kind_of_listeners_is_opened_and_closed_by_itself() {
 
 #[test]
 fn streams_and_websocket_are_served_where_their_ports_are_free_unless_something_else_is_said() {
-    let check = |file: &str, expected: &[(Speech, u16)]| {
+    let check = |file: &str, expected: &[(ListenerKind, u16)]| {
         let found: Vec<_> =
-            config(file).if_free.iter().map(|(speech, address)| (*speech, address.port)).collect();
+            config(file).if_free.iter().map(|(kind, address)| (*kind, address.port)).collect();
         assert_eq!(found, expected, "{file}");
     };
-    let (web, stream, http) = ((Speech::Web, 15_678), (Speech::Stream, 5552), (Speech::Http, 15_672));
-    let metrics = (Speech::Prometheus, 15_692);
+    let (web, stream, http) =
+        ((ListenerKind::Web, 15_678), (ListenerKind::Stream, 5552), (ListenerKind::Http, 15_672));
+    let metrics = (ListenerKind::Prometheus, 15_692);
     check("", &[stream, web, http, metrics]);
     check("listeners.tcp = none", &[stream, web, http, metrics]);
     check("web_amqp.tcp = none", &[stream, http, metrics]);
